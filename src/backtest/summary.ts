@@ -1,0 +1,139 @@
+/**
+ * `summary.json`, and the document that `backtest --json` prints. Ratios are in natural units
+ * (0.12 is 12 %), drawdowns are negative, times are RFC 3339 in UTC, money is a number in the
+ * account currency. A statistic that is undefined is `null` and named in `undefined` with a reason.
+ */
+export interface Summary {
+  readonly schema: 'service-local/backtest/v1';
+  readonly run_id: string;
+  readonly bot: { readonly name: string; readonly slug: string };
+  /** sha256 of the spec as authored (JCS), without comments or formatting. */
+  readonly version: string;
+  readonly lock: Lock;
+  readonly window: { readonly from: string; readonly to: string; readonly bars: number };
+  readonly engine: {
+    readonly version: string;
+    readonly seed: number;
+    readonly wall_ms: number;
+    readonly bars_per_second: number;
+  };
+  readonly conventions: Conventions;
+  readonly equity: { readonly start: number; readonly end: number; readonly peak: number };
+  readonly returns: ReturnStatistics;
+  readonly risk: RiskStatistics;
+  readonly trades: TradeStatistics;
+  readonly costs: { readonly fees: number; readonly slippage: number; readonly turnover: number | null };
+  readonly exposure: { readonly time: number };
+  readonly orders: {
+    readonly submitted: number;
+    readonly filled: number;
+    readonly fills: number;
+    readonly canceled: number;
+    readonly expired: number;
+    readonly rejected: number;
+    readonly denied: number;
+    readonly reasons: Readonly<Record<string, number>>;
+  };
+  readonly ambiguity: { readonly bars: number };
+  readonly margin_calls: number;
+  readonly gates: readonly Gate[];
+  readonly findings: readonly Finding[];
+  readonly hashes: { readonly events: string; readonly trades: string; readonly equity: string };
+  /** Why a statistic above is `null`, keyed by its path, e.g. `risk.sharpe`. */
+  readonly undefined: Readonly<Record<string, UndefinedReason>>;
+  /** The same run in another library's conventions; present with `--profile`. */
+  readonly profile?: { readonly name: string; readonly statistics: Readonly<Record<string, number | null>> };
+}
+
+export type UndefinedReason =
+  | 'too_few_returns'
+  | 'zero_variance'
+  | 'no_negative_returns'
+  | 'no_drawdown'
+  | 'no_closed_trades'
+  | 'no_losing_trades'
+  | 'no_winning_trades'
+  | 'window_too_short'
+  | 'equity_not_positive';
+
+/** Everything that decides a result; equal locks give equal event hashes. */
+export interface Lock {
+  /** sha256 over the rest of the lock (JCS). */
+  readonly digest: string;
+  readonly spec: string;
+  readonly engine: string;
+  readonly seed: number;
+  /** Name of a built-in strategy, or each file of the module graph with its sha256, paths relative to the spec. */
+  readonly strategy: string | Readonly<Record<string, string>>;
+  /** sha256 of the bars' columns as used, by symbol. */
+  readonly data: Readonly<Record<string, string>>;
+}
+
+export interface Conventions {
+  readonly periods_per_year: number;
+  /** Days per year in `cagr`. */
+  readonly year_days: number;
+  readonly ddof: number;
+  readonly risk_free: number;
+  /** Equity is sampled per bar for daily and longer bars, else at the last close of each UTC day. */
+  readonly sampling: 'bar' | 'day';
+  readonly return_kind: 'simple';
+  /** Denominator of Sortino: root of the sum of squared negative returns over all n. */
+  readonly downside: 'full_n';
+  readonly trades: 'flat_to_flat';
+  readonly numbers: 'float64';
+}
+
+export interface ReturnStatistics {
+  readonly total: number;
+  /** By calendar days. */
+  readonly cagr: number | null;
+  /** By number of periods. */
+  readonly annual: number | null;
+  readonly best_day: number | null;
+  readonly worst_day: number | null;
+}
+
+export interface RiskStatistics {
+  readonly volatility: number | null;
+  readonly sharpe: number | null;
+  readonly sortino: number | null;
+  readonly calmar: number | null;
+  readonly max_drawdown: number;
+  /** Longest time below a former peak, calendar days. */
+  readonly max_drawdown_days: number;
+  readonly var_95: number | null;
+  readonly cvar_95: number | null;
+}
+
+export interface TradeStatistics {
+  /** Closed trades. */
+  readonly count: number;
+  readonly open: number;
+  readonly win_rate: number | null;
+  readonly profit_factor: number | null;
+  /** Mean net profit of a closed trade, account currency. */
+  readonly expectancy: number | null;
+  /** Mean, best and worst trade as a return on the entry notional. */
+  readonly average: number | null;
+  readonly best: number | null;
+  readonly worst: number | null;
+  readonly sqn: number | null;
+  readonly kelly: number | null;
+}
+
+export interface Gate {
+  readonly name: string;
+  readonly op: '>=' | '<=' | '>' | '<';
+  readonly threshold: number;
+  readonly value: number | null;
+  readonly pass: boolean;
+}
+
+export interface Finding {
+  readonly code: string;
+  readonly severity: 'info' | 'warning' | 'critical';
+  readonly issue: string;
+  readonly evidence: Readonly<Record<string, number | string>>;
+  readonly remedy: string;
+}

@@ -1,0 +1,69 @@
+import type { JournalRows } from './journal.ts';
+
+/** A round trip in one instrument, from flat to flat; adds and partial exits in between belong to it. */
+export interface Trade {
+  /** 1-based, in order of entry. */
+  readonly id: number;
+  readonly symbol: string;
+  readonly side: 'long' | 'short';
+  /** Milliseconds since the epoch, UTC: the bars of the first and the last fill. */
+  readonly entry_time: number;
+  readonly exit_time: number;
+  /** Steps (bars of the run's clock) from entry to exit. */
+  readonly bars: number;
+  /** Units entered, summed over all entry fills. */
+  readonly quantity: number;
+  /** Quantity-weighted mean prices of the fills. For an open trade the exit is the last close. */
+  readonly entry_price: number;
+  readonly exit_price: number;
+  /** Account currency, net of the fees of both sides. */
+  readonly pnl: number;
+  /** `pnl / (quantity × entry_price)`. */
+  readonly return: number;
+  readonly fees: number;
+}
+
+/** Counts over all orders of the run. An order may be filled in several parts and still counts once. */
+export interface OrderCounts {
+  readonly submitted: number;
+  readonly filled: number;
+  readonly fills: number;
+  readonly canceled: number;
+  readonly expired: number;
+  /** Refused at the fill, by cause: `insufficient_funds`, `post_only_would_cross`, … */
+  readonly rejected: Readonly<Record<string, number>>;
+  /** Refused before submission by a risk limit, by the limit's name. */
+  readonly denied: Readonly<Record<string, number>>;
+}
+
+/** What a run of the engine leaves behind. Step `i` is the i-th distinct bar time over all instruments. */
+export interface RunResult {
+  readonly steps: number;
+  /** Milliseconds since the epoch, UTC, one per step. */
+  readonly time: Float64Array;
+  /** Cash plus positions marked to the close, one per step, after the step's fills. */
+  readonly equity: Float64Array;
+  readonly initialCash: number;
+  readonly cash: number;
+  /** Units held at the end, by symbol; flat instruments are absent. */
+  readonly positions: Readonly<Record<string, number>>;
+  /** Closed trades in order of exit. */
+  readonly trades: readonly Trade[];
+  /** Positions still open at the end, marked to the last close. */
+  readonly openTrades: readonly Trade[];
+  readonly orders: OrderCounts;
+  /** Account currency, summed over all fills; both are costs, as positive numbers. */
+  readonly fees: number;
+  readonly slippage: number;
+  /** Σ quantity × price over all fills, account currency. */
+  readonly tradedNotional: number;
+  /** Steps at whose close any position was held. */
+  readonly stepsInMarket: number;
+  /** Bars in which several orders could have been filled and the pessimistic order was assumed. */
+  readonly ambiguousBars: number;
+  readonly marginCalls: number;
+  /** The step at which equity reached zero or below and the run stopped. */
+  readonly ruinedAt: number | undefined;
+  /** Every order event, in order. */
+  readonly journal: JournalRows;
+}
