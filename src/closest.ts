@@ -1,0 +1,41 @@
+/**
+ * The candidate nearest to `word` by edit distance, ignoring case, for "did you mean …?".
+ * Nothing when every candidate differs in more than 40 % of the longer of the two words: a wild
+ * guess misleads more than it helps. Of equally near candidates the first wins.
+ */
+export function closest(word: string, candidates: Iterable<string>): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Infinity;
+  for (const candidate of candidates) {
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    const tolerance = 0.4 * Math.max(word.length, candidate.length);
+    if (distance < bestDistance && distance <= tolerance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/**
+ * Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`
+ * (optimal string alignment: a swap counts once, as the commonest typing slip should).
+ */
+function editDistance(a: string, b: string): number {
+  let beforePrevious: number[] = [];
+  let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const current = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      let distance = Math.min(previous[j]! + 1, current[j - 1]! + 1, substitution);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
+        distance = Math.min(distance, beforePrevious[j - 2]! + 1);
+      }
+      current.push(distance);
+    }
+    beforePrevious = previous;
+    previous = current;
+  }
+  return previous[b.length]!;
+}
