@@ -1,0 +1,78 @@
+/**
+ * How orders are filled against bars; each is a pure function of the order and one bar
+ * (`engine/fills.ts`).
+ * - `next_open`: market orders at the next bar's open; limits and stops within the bar, stops first.
+ * - `ohlc_path`: walks open → nearer extreme → other extreme → close.
+ * - `volume_share`: as `next_open`, at most `limit` of the bar's volume per bar and instrument.
+ */
+export type FillModel =
+  | { readonly model: 'next_open' }
+  | { readonly model: 'ohlc_path' }
+  | { readonly model: 'volume_share'; readonly limit: number };
+
+export type FeeModel =
+  | { readonly model: 'none' }
+  /** `rate` of the notional (0.001 is 0.1 %), at least `min` in account currency per fill. */
+  | { readonly model: 'percent'; readonly rate: number; readonly min: number }
+  /** `rate` in account currency per unit, at least `min` per fill. */
+  | { readonly model: 'per_share'; readonly rate: number; readonly min: number };
+
+export type SlippageModel =
+  | { readonly model: 'none' }
+  /** The price moves against the order by `bps` hundredths of a percent. */
+  | { readonly model: 'basis_points'; readonly bps: number }
+  /** The price moves by `impact × (quantity / bar volume)²`, as a fraction of the price. */
+  | { readonly model: 'volume_share'; readonly impact: number };
+
+export type Account =
+  /** Long only; every purchase is paid in full. */
+  | { readonly model: 'cash' }
+  /**
+   * Long and short. `initial`: equity needed per unit of gross exposure to open; `maintenance`:
+   * below this share at a close, everything is closed at the next open (a margin call).
+   */
+  | { readonly model: 'margin'; readonly initial: number; readonly maintenance: number };
+
+/** Limits checked before every order; `Infinity` is no limit. Shares are of equity (0.25 is 25 %). */
+export interface RiskLimits {
+  /** Account currency per order. */
+  readonly max_order_value: number;
+  /** Units per order. */
+  readonly max_order_qty: number;
+  /** Distance of a limit or stop price from the last close, basis points. */
+  readonly price_collar_bps: number;
+  /** Orders and cancels per second of bar time. */
+  readonly max_messages_per_second: number;
+  /** Absolute value of one instrument's position after the order. */
+  readonly max_position_pct: number;
+  /** Loss since the previous UTC day's last close; beyond it only orders that reduce pass. */
+  readonly max_daily_loss_pct: number;
+  /** Drawdown from the highest close of equity; beyond it only orders that reduce pass. */
+  readonly max_drawdown_pct: number;
+  /** Instruments held or being bought at once. */
+  readonly max_instruments: number;
+}
+
+export const NO_RISK_LIMITS: RiskLimits = {
+  max_order_value: Infinity,
+  max_order_qty: Infinity,
+  price_collar_bps: Infinity,
+  max_messages_per_second: Infinity,
+  max_position_pct: Infinity,
+  max_daily_loss_pct: Infinity,
+  max_drawdown_pct: Infinity,
+  max_instruments: Infinity,
+};
+
+export interface EngineConfig {
+  /** Account currency at the start. */
+  readonly cash: number;
+  readonly fill: FillModel;
+  /** `whole` rounds every quantity down to whole units. */
+  readonly units: 'fractional' | 'whole';
+  readonly fees: FeeModel;
+  readonly slippage: SlippageModel;
+  readonly account: Account;
+  readonly risk: RiskLimits;
+  readonly seed: number;
+}

@@ -1,0 +1,85 @@
+import type { BarColumn, Bars } from '../market/bars.ts';
+
+/** Moves an instrument to its bar `cursor`. Only the engine does; the package does not export it. */
+export let showBar: (instrument: Instrument, cursor: number) => void;
+/** The step has no bar of this instrument, which keeps showing its last one. */
+export let hideBar: (instrument: Instrument) => void;
+
+/**
+ * One instrument as a strategy sees it: the newest bar, and bars before it. Later bars cannot be
+ * reached from here; the columns are private and every read is relative to the current bar.
+ */
+export class Instrument {
+  readonly symbol: string;
+  /** Position in the universe, from 0. */
+  readonly index: number;
+  readonly #bars: Bars;
+  readonly #close: Float64Array;
+  #cursor = -1;
+  #fresh = false;
+
+  constructor(symbol: string, index: number, bars: Bars) {
+    this.symbol = symbol;
+    this.index = index;
+    this.#bars = bars;
+    this.#close = bars.close;
+  }
+
+  /** Whether this step brought a new bar of this instrument. */
+  get fresh(): boolean {
+    return this.#fresh;
+  }
+
+  /** Bars seen so far, the current one included. */
+  get count(): number {
+    return this.#cursor + 1;
+  }
+
+  /** Milliseconds since the Unix epoch at which the current bar opened; NaN before the first bar. */
+  get time(): number {
+    return this.#cursor < 0 ? Number.NaN : this.#bars.time[this.#cursor]!;
+  }
+
+  get open(): number {
+    return this.#cursor < 0 ? Number.NaN : this.#bars.open[this.#cursor]!;
+  }
+
+  get high(): number {
+    return this.#cursor < 0 ? Number.NaN : this.#bars.high[this.#cursor]!;
+  }
+
+  get low(): number {
+    return this.#cursor < 0 ? Number.NaN : this.#bars.low[this.#cursor]!;
+  }
+
+  get close(): number {
+    return this.#cursor < 0 ? Number.NaN : this.#close[this.#cursor]!;
+  }
+
+  get volume(): number {
+    return this.#cursor < 0 ? Number.NaN : this.#bars.volume[this.#cursor]!;
+  }
+
+  /**
+   * The value of `column` `bars` bars before the current one (0 is the current bar); NaN before
+   * the first bar of the history. Throws `RangeError` for a negative or fractional count: there is
+   * no way to look ahead.
+   */
+  ago(column: BarColumn, bars: number): number {
+    if (!(bars >= 0) || !Number.isInteger(bars)) {
+      throw new RangeError(`ago: bars must be a whole number of at least 0, not ${bars}`);
+    }
+    const index = this.#cursor - bars;
+    return index < 0 ? Number.NaN : this.#bars[column][index]!;
+  }
+
+  static {
+    showBar = (instrument, cursor) => {
+      instrument.#cursor = cursor;
+      instrument.#fresh = true;
+    };
+    hideBar = (instrument) => {
+      instrument.#fresh = false;
+    };
+  }
+}

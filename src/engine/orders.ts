@@ -1,0 +1,99 @@
+import type { Instrument } from './instrument.ts';
+
+export const ORDER_TYPES = ['market', 'limit', 'stop', 'stop_limit', 'trailing_stop'] as const;
+export type OrderType = (typeof ORDER_TYPES)[number];
+
+/**
+ * `gtc` works until cancelled; `day` ends with the UTC day of the first bar it could trade in;
+ * `ioc` fills what it can in that first bar and cancels the rest; `fok` fills there whole or not at all.
+ */
+export const TIMES_IN_FORCE = ['gtc', 'day', 'ioc', 'fok'] as const;
+export type TimeInForce = (typeof TIMES_IN_FORCE)[number];
+
+/** An exit price: absolute, or a share of the entry's fill price (0.02 is 2 % away from it). */
+export type ExitPrice = number | { readonly percent: number };
+
+export interface OrderRequest {
+  readonly instrument: Instrument;
+  readonly side: 'buy' | 'sell';
+  /** Units, above 0. Rounded down where the engine deals in whole units. */
+  readonly quantity: number;
+  /** `market` when absent. */
+  readonly type?: OrderType;
+  /** For `limit` and `stop_limit`. */
+  readonly limit?: number;
+  /** For `stop` and `stop_limit`. */
+  readonly stop?: number;
+  /** For `trailing_stop`: distance from the best price since it began to work. */
+  readonly trail?: ExitPrice;
+  /** `gtc` when absent. */
+  readonly timeInForce?: TimeInForce;
+  /** A limit that would take at the open of its first bar is rejected instead. */
+  readonly postOnly?: boolean;
+  /** Never more than what takes the position to flat. */
+  readonly reduceOnly?: boolean;
+  /** Bracket: exits placed as a one-cancels-other pair when the entry fills. */
+  readonly takeProfit?: ExitPrice;
+  readonly stopLoss?: ExitPrice;
+  /** Orders with the same number (above 0) cancel each other: the first to fill wins. */
+  readonly ocoGroup?: number;
+}
+
+export type OrderStatus = 'working' | 'filled' | 'canceled' | 'expired' | 'rejected' | 'denied';
+
+/** Why an order was not accepted, or ended without a complete fill. Stable codes. */
+export const ORDER_REASONS = [
+  'max_order_value',
+  'max_order_qty',
+  'price_collar_bps',
+  'max_messages_per_second',
+  'max_position_pct',
+  'max_daily_loss_pct',
+  'max_drawdown_pct',
+  'max_instruments',
+  'margin_call',
+  'insufficient_funds',
+  'short_not_allowed',
+  'quantity_rounds_to_zero',
+  'post_only_would_cross',
+  'nothing_to_reduce',
+  'not_filled_at_once',
+  'canceled_by_strategy',
+  'other_side_of_oco_filled',
+  'position_closed',
+  'day_ended',
+] as const;
+export type OrderReason = (typeof ORDER_REASONS)[number];
+
+/** One order through its life. Strategies hold it read-only. */
+export interface Order {
+  /** 1-based, in order of submission. */
+  readonly id: number;
+  readonly instrument: Instrument;
+  readonly side: 'buy' | 'sell';
+  readonly type: OrderType;
+  readonly timeInForce: TimeInForce;
+  /** Units; NaN for a target order until its first fill. */
+  quantity: number;
+  /** Share of equity a target order aims at; NaN for others. */
+  readonly weight: number;
+  limit: number;
+  stop: number;
+  readonly trail: ExitPrice | undefined;
+  readonly postOnly: boolean;
+  readonly reduceOnly: boolean;
+  readonly takeProfit: ExitPrice | undefined;
+  readonly stopLoss: ExitPrice | undefined;
+  /** 0 when in no group. */
+  readonly ocoGroup: number;
+  /** Id of the entry whose fill placed this exit; 0 otherwise. */
+  readonly parent: number;
+  status: OrderStatus;
+  reason: OrderReason | undefined;
+  /** Units filled so far. */
+  filled: number;
+  /** A stop-limit whose stop was reached; it now works as a limit. */
+  triggered: boolean;
+  /** UTC day (days since the epoch) of the first bar it could trade in; −1 before that. */
+  session: number;
+}

@@ -1,0 +1,74 @@
+import type { Instrument } from './instrument.ts';
+import type { Order, OrderRequest } from './orders.ts';
+import type { Params, ParamValues } from './params.ts';
+
+/** A fill as its strategy sees it. */
+export interface Fill {
+  readonly order: Readonly<Order>;
+  readonly instrument: Instrument;
+  /** Units; positive bought, negative sold. */
+  readonly quantity: number;
+  /** Price per unit, slippage included. */
+  readonly price: number;
+  /** Account currency. */
+  readonly fee: number;
+}
+
+/** The strategy's hands: what it holds, and the orders it places, moves and cancels. */
+export interface Broker {
+  /** Account currency. */
+  readonly cash: number;
+  /** Cash plus all positions at their last close. */
+  readonly equity: number;
+  /** Units held; negative is short, 0 is flat. */
+  position(instrument: Instrument): number;
+  /** Mean entry price of the open position; NaN when flat. */
+  entryPrice(instrument: Instrument): number;
+  /**
+   * Places an order. It works from the next bar on; `status` tells at once whether a risk limit
+   * denied it. Throws `RangeError` on a request that makes no sense (negative quantity, no price).
+   */
+  order(request: OrderRequest): Readonly<Order>;
+  /**
+   * Market order that takes the position to `weight` of equity (1 all in, 0 flat, −1 all short).
+   * The quantity is fixed when it fills, so that fees fit into the cash.
+   */
+  target(instrument: Instrument, weight: number): Readonly<Order>;
+  cancel(order: Readonly<Order>): void;
+  /** Orders still working, oldest first. */
+  working(instrument?: Instrument): readonly Readonly<Order>[];
+}
+
+export interface StrategyContext<P extends Params = Params> {
+  readonly params: ParamValues<P>;
+  /** In the order of the spec's `universe.symbols`. */
+  readonly instruments: readonly Instrument[];
+  readonly broker: Broker;
+  /** Uniform in [0, 1), seeded by `engine.seed`: the only randomness that keeps a run repeatable. */
+  random(): number;
+}
+
+/** A strategy at work on one run. */
+export interface StrategyRun {
+  /** Called once per step, after the step's fills, when every instrument shows its newest bar. */
+  onBar(): void;
+  /** Called for each fill, before `onBar` of the same step. */
+  onFill?(fill: Fill): void;
+}
+
+export interface Strategy<P extends Params = Params> {
+  /** Lower-case words joined by underscores. */
+  readonly name: string;
+  readonly description: string;
+  readonly params: P;
+  /** How many instruments it needs; any number of at least one when absent. */
+  readonly instruments?: { readonly min: number; readonly max: number };
+  /** Says what is wrong with a combination of parameters that are each valid alone. */
+  check?(params: ParamValues<P>): string | undefined;
+  create(context: StrategyContext<P>): StrategyRun;
+}
+
+/** Ties a strategy's parameter declaration to the types its code sees. */
+export function defineStrategy<const P extends Params>(strategy: Strategy<P>): Strategy<P> {
+  return strategy;
+}
