@@ -1,1 +1,254 @@
-export type JournalRows = never;
+import { ORDER_REASONS, ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
+import type { ExitPrice, Order, OrderReason, OrderType, TimeInForce } from './orders.ts';
+
+/** What happened to an order, as `events.ndjson` writes it: one object a line, in order of `seq`. */
+export type OrderEvent = {
+  /** 1-based; the only order of events. */
+  readonly seq: number;
+  /** Opening instant of the bar, RFC 3339 UTC. */
+  readonly time: string;
+  readonly order: number;
+  readonly symbol: string;
+} & (
+  | {
+      readonly kind: 'order.submitted';
+      readonly side: 'buy' | 'sell';
+      readonly type: OrderType;
+      readonly time_in_force: TimeInForce;
+      readonly quantity?: number;
+      readonly weight?: number;
+      readonly limit?: number;
+      readonly stop?: number;
+      readonly trail?: ExitPrice;
+      readonly take_profit?: ExitPrice;
+      readonly stop_loss?: ExitPrice;
+      readonly post_only?: true;
+      readonly reduce_only?: true;
+      readonly oco_group?: number;
+      readonly parent?: number;
+    }
+  | {
+      readonly kind: 'order.filled';
+      readonly side: 'buy' | 'sell';
+      readonly quantity: number;
+      /** Slippage included. */
+      readonly price: number;
+      /** The model's price before slippage; lies within the bar. */
+      readonly reference: number;
+      readonly fee: number;
+      /** Cost of slippage, account currency. */
+      readonly slippage: number;
+      /** Units held and cash after the fill. */
+      readonly position: number;
+      readonly cash: number;
+    }
+  | { readonly kind: 'order.triggered' }
+  | {
+      readonly kind: 'order.canceled' | 'order.expired' | 'order.rejected' | 'order.denied';
+      readonly reason: OrderReason;
+    }
+  | { readonly kind: 'account.margin_call'; readonly equity: number; readonly required: number }
+);
+
+const KINDS = [
+  'order.submitted',
+  'order.filled',
+  'order.triggered',
+  'order.canceled',
+  'order.expired',
+  'order.rejected',
+  'order.denied',
+  'account.margin_call',
+] as const;
+type Kind = (typeof KINDS)[number];
+
+const WIDTH = 16;
+const ROWS_PER_CHUNK = 1024;
+const POST_ONLY = 1;
+const REDUCE_ONLY = 2;
+
+/** Read side of a journal. */
+export interface JournalRows {
+  readonly count: number;
+  events(): Generator<OrderEvent>;
+}
+
+/**
+ * Order events as rows of numbers. Objects and text are made only for those who read them:
+ * building them while the engine runs costs more than the simulation itself.
+ */
+export class Journal implements JournalRows {
+  readonly #symbols: readonly string[];
+  readonly #chunks: Float64Array[] = [];
+  #chunk = new Float64Array(0);
+  #offset = 0;
+  #count = 0;
+
+  constructor(symbols: readonly string[]) {
+    this.#symbols = symbols;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  #row(kind: Kind, time: number, order: number, instrument: number): void {
+    this.#offset += WIDTH;
+    if (this.#offset >= this.#chunk.length) {
+      this.#chunk = new Float64Array(WIDTH * ROWS_PER_CHUNK);
+      this.#chunks.push(this.#chunk);
+      this.#offset = 0;
+    }
+    this.#count += 1;
+    const chunk = this.#chunk;
+    const at = this.#offset;
+    chunk[at] = KINDS.indexOf(kind);
+    chunk[at + 1] = time;
+    chunk[at + 2] = order;
+    chunk[at + 3] = instrument;
+  }
+
+  submitted(time: number, order: Readonly<Order>): void {
+    this.#row('order.submitted', time, order.id, order.instrument.index);
+    const chunk = this.#chunk;
+    const at = this.#offset;
+    chunk[at + 4] = order.side === 'buy' ? 1 : -1;
+    chunk[at + 5] = ORDER_TYPES.indexOf(order.type);
+    chunk[at + 6] = TIMES_IN_FORCE.indexOf(order.timeInForce);
+    chunk[at + 7] = (order.postOnly ? POST_ONLY : 0) | (order.reduceOnly ? REDUCE_ONLY : 0);
+    chunk[at + 8] = Number.isNaN(order.weight) ? order.quantity : Number.NaN;
+    chunk[at + 9] = order.weight;
+    chunk[at + 10] = order.limit;
+    chunk[at + 11] = order.type === 'trailing_stop' ? encodeExit(order.trail) : order.stop;
+    chunk[at + 12] = encodeExit(order.takeProfit);
+    chunk[at + 13] = encodeExit(order.stopLoss);
+    chunk[at + 14] = order.ocoGroup;
+    chunk[at + 15] = order.parent;
+  }
+
+  filled(
+    time: number,
+    order: Readonly<Order>,
+    quantity: number,
+    price: number,
+    reference: number,
+    fee: number,
+    slippage: number,
+    position: number,
+    cash: number,
+  ): void {
+    this.#row('order.filled', time, order.id, order.instrument.index);
+    const chunk = this.#chunk;
+    const at = this.#offset;
+    chunk[at + 4] = order.side === 'buy' ? 1 : -1;
+    chunk[at + 5] = quantity;
+    chunk[at + 6] = price;
+    chunk[at + 7] = reference;
+    chunk[at + 8] = fee;
+    chunk[at + 9] = slippage;
+    chunk[at + 10] = position;
+    chunk[at + 11] = cash;
+  }
+
+  triggered(time: number, order: Readonly<Order>): void {
+    this.#row('order.triggered', time, order.id, order.instrument.index);
+  }
+
+  ended(
+    kind: 'order.canceled' | 'order.expired' | 'order.rejected' | 'order.denied',
+    time: number,
+    order: Readonly<Order>,
+    reason: OrderReason,
+  ): void {
+    this.#row(kind, time, order.id, order.instrument.index);
+    this.#chunk[this.#offset + 4] = ORDER_REASONS.indexOf(reason);
+  }
+
+  marginCall(time: number, equity: number, required: number): void {
+    this.#row('account.margin_call', time, 0, -1);
+    this.#chunk[this.#offset + 4] = equity;
+    this.#chunk[this.#offset + 5] = required;
+  }
+
+  *events(): Generator<OrderEvent> {
+    for (let row = 0; row < this.#count; row += 1) {
+      const chunk = this.#chunks[Math.floor(row / ROWS_PER_CHUNK)]!;
+      const at = (row % ROWS_PER_CHUNK) * WIDTH;
+      yield this.#decode(row + 1, chunk.subarray(at, at + WIDTH));
+    }
+  }
+
+  #decode(seq: number, row: Float64Array): OrderEvent {
+    const [code, time, order, instrument] = row as unknown as [number, number, number, number];
+    const kind = KINDS[code]!;
+    const head = {
+      seq,
+      time: new Date(time).toISOString(),
+      kind,
+      order,
+      symbol: this.#symbols[instrument] ?? '',
+    };
+    const side = row[4] === 1 ? 'buy' : 'sell';
+    switch (kind) {
+      case 'order.submitted':
+        return {
+          ...head,
+          kind,
+          side,
+          type: ORDER_TYPES[row[5]!]!,
+          time_in_force: TIMES_IN_FORCE[row[6]!]!,
+          ...numberField('quantity', row[8]!),
+          ...numberField('weight', row[9]!),
+          ...numberField('limit', row[10]!),
+          ...(ORDER_TYPES[row[5]!] === 'trailing_stop'
+            ? exitField('trail', row[11]!)
+            : numberField('stop', row[11]!)),
+          ...exitField('take_profit', row[12]!),
+          ...exitField('stop_loss', row[13]!),
+          ...((row[7]! & POST_ONLY) !== 0 && { post_only: true as const }),
+          ...((row[7]! & REDUCE_ONLY) !== 0 && { reduce_only: true as const }),
+          ...(row[14] !== 0 && { oco_group: row[14]! }),
+          ...(row[15] !== 0 && { parent: row[15]! }),
+        };
+      case 'order.filled':
+        return {
+          ...head,
+          kind,
+          side,
+          quantity: row[5]!,
+          price: row[6]!,
+          reference: row[7]!,
+          fee: row[8]!,
+          slippage: row[9]!,
+          position: row[10]!,
+          cash: row[11]!,
+        };
+      case 'order.triggered':
+        return { ...head, kind };
+      case 'order.canceled':
+      case 'order.expired':
+      case 'order.rejected':
+      case 'order.denied':
+        return { ...head, kind, reason: ORDER_REASONS[row[4]!]! };
+      case 'account.margin_call':
+        return { ...head, kind, equity: row[4]!, required: row[5]! };
+      default:
+        return kind satisfies never;
+    }
+  }
+}
+
+// Prices are above 0, so the sign is free to tell a share of the price from an absolute price.
+function encodeExit(exit: ExitPrice | undefined): number {
+  if (exit === undefined) return Number.NaN;
+  return typeof exit === 'number' ? exit : -exit.percent;
+}
+
+function exitField<K extends string>(key: K, code: number): { [P in K]?: ExitPrice } {
+  if (Number.isNaN(code)) return {};
+  return { [key]: code < 0 ? { percent: -code } : code } as { [P in K]: ExitPrice };
+}
+
+function numberField<K extends string>(key: K, value: number): { [P in K]?: number } {
+  return Number.isNaN(value) ? {} : ({ [key]: value } as { [P in K]: number });
+}

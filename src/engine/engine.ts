@@ -1,0 +1,890 @@
+import type { Bars } from '../market/bars.ts';
+import type { EngineConfig } from './config.ts';
+import { affordableQuantity, feeOf, slippageOf } from './costs.ts';
+import {
+  beyondLimit,
+  isStop,
+  pathOf,
+  priceAtOpen,
+  priceOnMove,
+  priceWithinBar,
+  stopReached,
+} from './fills.ts';
+import { hideBar, Instrument, showBar } from './instrument.ts';
+import { Journal } from './journal.ts';
+import type { ExitPrice, Order, OrderReason, OrderRequest } from './orders.ts';
+import { ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
+import type { Params, ParamValues } from './params.ts';
+import { Portfolio } from './portfolio.ts';
+import { seededRandom } from './random.ts';
+import type { RunResult } from './result.ts';
+import { MessageRate, riskDenial } from './risk.ts';
+import { mergeTimes } from './steps.ts';
+import type { Broker, Fill, Strategy, StrategyRun } from './strategy.ts';
+
+const MS_PER_DAY = 86_400_000;
+
+export interface EngineSetup<P extends Params = Params> {
+  /** In the order of the universe, which is also the order of simultaneous events. */
+  readonly instruments: readonly { readonly symbol: string; readonly bars: Bars }[];
+  readonly strategy: Strategy<P>;
+  readonly params: ParamValues<P>;
+  readonly config: EngineConfig;
+}
+
+/** A strategy's own code threw; `step` and `time` (ms) say at which bar. */
+export class StrategyError extends Error {
+  readonly step: number;
+  readonly time: number;
+
+  constructor(step: number, time: number, cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.name = 'StrategyError';
+    this.step = step;
+    this.time = time;
+  }
+}
+
+/** What the engine keeps about an order beside what its strategy sees. */
+interface WorkingOrder extends Order {
+  side: 'buy' | 'sell';
+  /** Last step in which it was tried at a price, so that a partial fill waits for the next bar. */
+  triedAt: number;
+  /** The step within whose bar its entry filled, −1 when it existed before the bar. */
+  bornWithin: number;
+  /** The bracket exits of this entry, once its first fill has placed them. */
+  exits: readonly WorkingOrder[];
+}
+
+/**
+ * The trading core: one step per distinct bar time. In a step, in this order: (1) every instrument
+ * with a bar at that time shows it; (2) orders of earlier steps are filled, first at the opens in
+ * order of submission over all instruments, then within the bars, instrument by instrument;
+ * (3) positions are marked to the closes and equity is recorded; (4) the strategy sees the fills,
+ * then `onBar`, and places orders for later steps.
+ *
+ * No clock, no I/O, no randomness but the seeded one: equal setups give equal results.
+ */
+export class Engine {
+  readonly #config: EngineConfig;
+  readonly #instruments: readonly Instrument[];
+  readonly #histories: readonly Bars[];
+  readonly #times: Float64Array;
+  readonly #equity: Float64Array;
+  readonly #cursors: Int32Array;
+  readonly #fresh: Uint8Array;
+  readonly #volumeUsed: Float64Array;
+  readonly #portfolio: Portfolio;
+  readonly #journal: Journal;
+  readonly #rate: MessageRate;
+  readonly #tracksLoss: boolean;
+  readonly #run: StrategyRun;
+  #working: WorkingOrder[] = [];
+  #fills: Fill[] = [];
+  #step = 0;
+  #time = Number.NaN;
+  #orderCount = 0;
+  #ocoCount = 0;
+  #peakEquity: number;
+  #dayStartEquity: number;
+  #day = Number.NaN;
+  #inMarginCall = false;
+  #stepsInMarket = 0;
+  #ambiguousBars = 0;
+  #marginCalls = 0;
+  #ruinedAt: number | undefined;
+  #submitted = 0;
+  #filledOrders = 0;
+  #fillCount = 0;
+  #canceled = 0;
+  #expired = 0;
+  readonly #rejected: Record<string, number> = {};
+  readonly #denied: Record<string, number> = {};
+
+  constructor(setup: EngineSetup) {
+    const { config, instruments } = setup;
+    const symbols = instruments.map(({ symbol }) => symbol);
+    this.#config = config;
+    this.#histories = instruments.map(({ bars }) => bars);
+    this.#instruments = instruments.map(
+      ({ symbol, bars }, index) => new Instrument(symbol, index, bars),
+    );
+    this.#times = mergeTimes(this.#histories);
+    this.#equity = new Float64Array(this.#times.length);
+    this.#cursors = new Int32Array(symbols.length).fill(-1);
+    this.#fresh = new Uint8Array(symbols.length);
+    this.#volumeUsed = new Float64Array(symbols.length);
+    this.#portfolio = new Portfolio(symbols, config.cash);
+    this.#journal = new Journal(symbols);
+    this.#rate = new MessageRate(config.risk.max_messages_per_second);
+    this.#tracksLoss =
+      config.risk.max_daily_loss_pct < Infinity || config.risk.max_drawdown_pct < Infinity;
+    this.#peakEquity = config.cash;
+    this.#dayStartEquity = config.cash;
+    try {
+      this.#run = setup.strategy.create({
+        params: setup.params,
+        instruments: this.#instruments,
+        broker: this.#broker(),
+        random: seededRandom(config.seed),
+      });
+    } catch (error) {
+      throw new StrategyError(0, this.#times[0] ?? Number.NaN, error);
+    }
+  }
+
+  /** Steps in the whole run. */
+  get steps(): number {
+    return this.#times.length;
+  }
+
+  /** Steps done so far. */
+  get done(): number {
+    return this.#step;
+  }
+
+  /** Takes up to `maxSteps` steps; whether any remain. Throws `StrategyError`. */
+  advance(maxSteps: number): boolean {
+    const end = Math.min(this.#step + maxSteps, this.#times.length);
+    while (this.#step < end && this.#ruinedAt === undefined) this.#takeStep();
+    return this.#step < this.#times.length && this.#ruinedAt === undefined;
+  }
+
+  result(): RunResult {
+    const steps = this.#step;
+    const portfolio = this.#portfolio;
+    const lastTime = this.#times[steps - 1] ?? Number.NaN;
+    const held = this.#instruments.filter(({ index }) => portfolio.positions[index] !== 0);
+    return {
+      steps,
+      time: this.#times.subarray(0, steps),
+      equity: this.#equity.subarray(0, steps),
+      initialCash: this.#config.cash,
+      cash: portfolio.cash,
+      positions: Object.fromEntries(
+        held.map(({ symbol, index }) => [symbol, portfolio.positions[index]!]),
+      ),
+      trades: portfolio.closed,
+      openTrades: portfolio.openTrades(lastTime, steps - 1),
+      orders: {
+        submitted: this.#submitted,
+        filled: this.#filledOrders,
+        fills: this.#fillCount,
+        canceled: this.#canceled,
+        expired: this.#expired,
+        rejected: this.#rejected,
+        denied: this.#denied,
+      },
+      fees: portfolio.fees,
+      slippage: portfolio.slippage,
+      tradedNotional: portfolio.tradedNotional,
+      stepsInMarket: this.#stepsInMarket,
+      ambiguousBars: this.#ambiguousBars,
+      marginCalls: this.#marginCalls,
+      ruinedAt: this.#ruinedAt,
+      journal: this.#journal,
+    };
+  }
+
+  #takeStep(): void {
+    const step = this.#step;
+    const time = this.#times[step]!;
+    this.#time = time;
+    this.#showBars(time);
+    if (this.#working.length > 0) this.#match();
+
+    const portfolio = this.#portfolio;
+    let equity = portfolio.cash;
+    let gross = 0;
+    for (let index = 0; index < this.#histories.length; index += 1) {
+      if (this.#fresh[index] === 1) {
+        portfolio.marks[index] = this.#histories[index]!.close[this.#cursors[index]!]!;
+      }
+      const position = portfolio.positions[index]!;
+      if (position !== 0) {
+        const value = position * portfolio.marks[index]!;
+        equity += value;
+        gross += Math.abs(value);
+      }
+    }
+    this.#equity[step] = equity;
+    if (gross > 0) this.#stepsInMarket += 1;
+    if (this.#tracksLoss) this.#trackLoss(time, equity);
+    if (equity <= 0) {
+      this.#ruinedAt = step;
+    } else if (gross > 0 && this.#config.account.model === 'margin') {
+      this.#checkMargin(equity, gross);
+    }
+
+    try {
+      if (this.#fills.length > 0) this.#deliverFills();
+      this.#run.onBar();
+    } catch (error) {
+      throw new StrategyError(step, time, error);
+    }
+    this.#step = step + 1;
+  }
+
+  #showBars(time: number): void {
+    for (let index = 0; index < this.#histories.length; index += 1) {
+      const next = this.#cursors[index]! + 1;
+      if (this.#histories[index]!.time[next] === time) {
+        this.#cursors[index] = next;
+        this.#fresh[index] = 1;
+        showBar(this.#instruments[index]!, next);
+      } else if (this.#fresh[index] === 1) {
+        this.#fresh[index] = 0;
+        hideBar(this.#instruments[index]!);
+      }
+    }
+  }
+
+  #deliverFills(): void {
+    const fills = this.#fills;
+    this.#fills = [];
+    for (const fill of fills) this.#run.onFill!(fill);
+  }
+
+  #trackLoss(time: number, equity: number): void {
+    const day = Math.floor(time / MS_PER_DAY);
+    if (day !== this.#day) {
+      this.#dayStartEquity = this.#step === 0 ? this.#config.cash : this.#equity[this.#step - 1]!;
+      this.#day = day;
+    }
+    if (equity > this.#peakEquity) this.#peakEquity = equity;
+  }
+
+  #checkMargin(equity: number, gross: number): void {
+    const { account } = this.#config;
+    if (account.model !== 'margin' || this.#inMarginCall) return;
+    const required = account.maintenance * gross;
+    if (equity >= required) return;
+    this.#inMarginCall = true;
+    this.#marginCalls += 1;
+    this.#journal.marginCall(this.#time, equity, required);
+    for (const order of this.#working) this.#end(order, 'canceled', 'margin_call');
+    this.#working = [];
+    for (const instrument of this.#instruments) {
+      const position = this.#portfolio.positions[instrument.index]!;
+      if (position === 0) continue;
+      const side = position > 0 ? 'sell' : 'buy';
+      const quantity = Math.abs(position);
+      this.#accept(this.#newOrder({ instrument, side, quantity, reduceOnly: true }));
+    }
+  }
+
+  // ---- Orders from the strategy -------------------------------------------------------------
+
+  #broker(): Broker {
+    const engine = this;
+    return {
+      get cash() {
+        return engine.#portfolio.cash;
+      },
+      get equity() {
+        return engine.#portfolio.equity();
+      },
+      position: (instrument) => this.#portfolio.positions[this.#indexOf(instrument)]!,
+      entryPrice: (instrument) => this.#portfolio.entryPrice(this.#indexOf(instrument)),
+      order: (request) => {
+        this.#indexOf(request.instrument);
+        checkRequest(request);
+        return this.#submit(this.#newOrder(request));
+      },
+      target: (instrument, weight) => {
+        this.#indexOf(instrument);
+        if (!Number.isFinite(weight)) {
+          throw new RangeError(`target: weight must be a finite number, not ${weight}`);
+        }
+        return this.#submit(this.#newTarget(instrument, weight));
+      },
+      cancel: (order) => {
+        const found = this.#working.find(({ id }) => id === order.id);
+        if (found === undefined) return;
+        this.#rate.count(this.#time);
+        this.#end(found, 'canceled', 'canceled_by_strategy');
+        this.#dropEnded();
+      },
+      working: (instrument) =>
+        instrument === undefined
+          ? [...this.#working]
+          : this.#working.filter((order) => order.instrument === instrument),
+    };
+  }
+
+  #indexOf(instrument: Instrument): number {
+    if (this.#instruments[instrument.index] !== instrument) {
+      throw new RangeError('the instrument does not belong to this run');
+    }
+    return instrument.index;
+  }
+
+  #newOrder(request: OrderRequest, parent = 0): WorkingOrder {
+    const { instrument, side, quantity, trail } = request;
+    const type = request.type ?? 'market';
+    const units = this.#config.units === 'whole' ? Math.floor(quantity) : quantity;
+    let stop = request.stop ?? Number.NaN;
+    if (type === 'trailing_stop') {
+      stop = trailedStop(side, trail!, parent === 0 ? instrument.close : stop);
+    }
+    this.#orderCount += 1;
+    return {
+      id: this.#orderCount,
+      instrument,
+      side,
+      type,
+      timeInForce: request.timeInForce ?? 'gtc',
+      quantity: units,
+      weight: Number.NaN,
+      limit: request.limit ?? Number.NaN,
+      stop,
+      trail,
+      postOnly: request.postOnly ?? false,
+      reduceOnly: request.reduceOnly ?? false,
+      takeProfit: request.takeProfit,
+      stopLoss: request.stopLoss,
+      ocoGroup: request.ocoGroup ?? 0,
+      parent,
+      status: 'working',
+      reason: undefined,
+      filled: 0,
+      triggered: false,
+      session: -1,
+      triedAt: -1,
+      bornWithin: -1,
+      exits: [],
+    };
+  }
+
+  #newTarget(instrument: Instrument, weight: number): WorkingOrder {
+    const estimate = this.#targetDelta(instrument.index, weight, instrument.close);
+    // Without a bar there is no estimate yet; the side is settled at the fill.
+    const side = (Number.isNaN(estimate) ? weight : estimate) < 0 ? 'sell' : 'buy';
+    const order = this.#newOrder({ instrument, side, quantity: Number.NaN });
+    return Object.assign(order, { weight });
+  }
+
+  /** Signed units between the position and `weight` of equity at `price`. */
+  #targetDelta(index: number, weight: number, price: number): number {
+    const position = this.#portfolio.positions[index]!;
+    if (weight === 0) return -position;
+    return (weight * this.#portfolio.equity()) / price - position;
+  }
+
+  #submit(order: WorkingOrder): Order {
+    const reason = this.#denialOf(order);
+    if (reason === undefined) return this.#accept(order);
+    this.#end(order, 'denied', reason);
+    return order;
+  }
+
+  #accept(order: WorkingOrder): Order {
+    this.#submitted += 1;
+    this.#rate.count(this.#time);
+    this.#journal.submitted(this.#time, order);
+    this.#working.push(order);
+    return order;
+  }
+
+  #denialOf(order: WorkingOrder): OrderReason | undefined {
+    const index = order.instrument.index;
+    const price = order.instrument.close;
+    const isTarget = !Number.isNaN(order.weight);
+    const delta = isTarget
+      ? this.#targetDelta(index, order.weight, price)
+      : order.side === 'buy'
+        ? order.quantity
+        : -order.quantity;
+    if (this.#inMarginCall) return 'margin_call';
+    if (!isTarget && order.quantity === 0) return 'quantity_rounds_to_zero';
+    if (!this.#rate.allows(this.#time)) return 'max_messages_per_second';
+    if (this.#config.account.model === 'cash' && (isTarget ? order.weight < 0 : false)) {
+      return 'short_not_allowed';
+    }
+    return this.#riskDenial(order, delta, price);
+  }
+
+  /** `delta` is signed, at `price`; before the first bar of an instrument there is nothing to check. */
+  #riskDenial(order: WorkingOrder, delta: number, price: number): OrderReason | undefined {
+    const portfolio = this.#portfolio;
+    const index = order.instrument.index;
+    const position = portfolio.positions[index]!;
+    const after = position + delta;
+    const asked = Number.isNaN(order.limit) ? order.stop : order.limit;
+    const hasPrice = !Number.isNaN(asked);
+    const reduces =
+      order.reduceOnly || (Math.abs(after) < Math.abs(position) && after * position >= 0);
+    return riskDenial(this.#config.risk, {
+      quantity: Math.abs(delta),
+      value: Math.abs(delta) * price,
+      reduces,
+      positionValue: Math.abs(after) * price,
+      collarBps: hasPrice ? (Math.abs(asked - price) / price) * 10_000 : 0,
+      instruments: this.#config.risk.max_instruments < Infinity ? this.#instrumentsWith(index) : 0,
+      equity: portfolio.equity(),
+      peakEquity: this.#peakEquity,
+      dayStartEquity: this.#dayStartEquity,
+    });
+  }
+
+  #instrumentsWith(index: number): number {
+    const active = new Set([index]);
+    this.#portfolio.positions.forEach((position, held) => {
+      if (position !== 0) active.add(held);
+    });
+    for (const order of this.#working) {
+      if (!order.reduceOnly && order.weight !== 0) active.add(order.instrument.index);
+    }
+    return active.size;
+  }
+
+  // ---- Filling ------------------------------------------------------------------------------
+
+  #match(): void {
+    const { marks } = this.#portfolio;
+    this.#volumeUsed.fill(0);
+    for (let index = 0; index < this.#histories.length; index += 1) {
+      // Targets that fill at this open are sized on what everything is worth at this open.
+      if (this.#fresh[index] === 1) {
+        marks[index] = this.#histories[index]!.open[this.#cursors[index]!]!;
+      }
+    }
+    this.#matchOpens();
+    for (let index = 0; index < this.#histories.length; index += 1) {
+      if (this.#fresh[index] === 0 || this.#working.length === 0) continue;
+      const ambiguous =
+        this.#config.fill.model === 'ohlc_path' ? this.#matchPath(index) : this.#matchRange(index);
+      if (ambiguous) this.#ambiguousBars += 1;
+    }
+    this.#dropEnded();
+  }
+
+  #matchOpens(): void {
+    const day = Math.floor(this.#time / MS_PER_DAY);
+    // Exits born here join the end of the list and are tried in the same pass: their whole bar is ahead.
+    for (let at = 0; at < this.#working.length; at += 1) {
+      const order = this.#working[at]!;
+      const index = order.instrument.index;
+      if (order.status !== 'working' || this.#fresh[index] === 0) continue;
+      const firstBar = order.session === -1;
+      if (firstBar) order.session = day;
+      if (order.timeInForce === 'day' && order.session !== day) {
+        this.#end(order, 'expired', 'day_ended');
+        continue;
+      }
+      const open = this.#histories[index]!.open[this.#cursors[index]!]!;
+      if (order.type === 'stop_limit' && !order.triggered && stopReached(order, open, open)) {
+        this.#trigger(order);
+      }
+      const price = priceAtOpen(order, open);
+      if (!Number.isNaN(price)) {
+        if (order.postOnly && firstBar) this.#end(order, 'rejected', 'post_only_would_cross');
+        else this.#fill(order, price);
+      }
+      const atOnce = order.timeInForce === 'ioc' || order.timeInForce === 'fok';
+      if (atOnce && order.status === 'working') {
+        this.#end(order, 'canceled', 'not_filled_at_once');
+      }
+    }
+  }
+
+  /**
+   * Fills within a bar of which only the range is known: stops before limits, then by id. An exit
+   * whose entry filled inside this bar can only lose in it. Whether the order was in doubt.
+   */
+  #matchRange(index: number): boolean {
+    const bars = this.#histories[index]!;
+    const at = this.#cursors[index]!;
+    const open = bars.open[at]!;
+    const high = bars.high[at]!;
+    const low = bars.low[at]!;
+    let ambiguous = false;
+    for (;;) {
+      let chosen: WorkingOrder | undefined;
+      let chosenPrice = Number.NaN;
+      let candidates = 0;
+      for (const order of this.#candidates(index)) {
+        const bornHere = order.bornWithin === this.#step;
+        if (bornHere && !isStop(order)) continue;
+        const price = priceWithinBar(order, open, high, low);
+        if (Number.isNaN(price)) continue;
+        candidates += 1;
+        if (bornHere) ambiguous = true;
+        if (chosen === undefined || (isStop(order) && !isStop(chosen))) {
+          chosen = order;
+          chosenPrice = price;
+        }
+      }
+      if (chosen === undefined) break;
+      if (candidates > 1) ambiguous = true;
+      if (chosen.type === 'stop_limit' && !chosen.triggered) {
+        this.#trigger(chosen);
+        // Not good enough at the trigger: what the bar did after it is unknown, so it waits.
+        chosen.triedAt = this.#step;
+        if (!beyondLimit(chosen, chosenPrice)) continue;
+      }
+      for (const exit of this.#fill(chosen, chosenPrice)) exit.bornWithin = this.#step;
+    }
+    for (const order of this.#candidates(index)) {
+      if (order.type === 'trailing_stop') {
+        order.stop = ratchet(order, order.side === 'sell' ? high : low);
+      }
+    }
+    return ambiguous;
+  }
+
+  /**
+   * Fills along open → nearer extreme → other extreme → close, in the order in which the path meets
+   * them; where both sides of a one-cancels-other pair lie ahead, the stop. Whether that was so.
+   */
+  #matchPath(index: number): boolean {
+    const bars = this.#histories[index]!;
+    const at = this.#cursors[index]!;
+    const path = pathOf(bars.open[at]!, bars.high[at]!, bars.low[at]!, bars.close[at]!);
+    let ambiguous = false;
+    let from = path[0];
+    for (let leg = 1; leg < path.length; leg += 1) {
+      const to = path[leg]!;
+      for (;;) {
+        const met = this.#firstOnMove(index, from, to);
+        if (met === undefined) break;
+        const stop = isStop(met.order)
+          ? undefined
+          : this.#pairedStopAhead(met.order, [met.price, ...path.slice(leg)]);
+        if (stop !== undefined || this.#pairedLimitInside(met.order, met.price, path, leg)) {
+          ambiguous = true;
+        }
+        from = met.price;
+        if (stop !== undefined) {
+          this.#fill(stop, stop.stop);
+        } else if (met.order.type === 'stop_limit' && !met.order.triggered) {
+          this.#trigger(met.order);
+        } else {
+          this.#fill(met.order, met.price);
+        }
+      }
+      for (const order of this.#candidates(index)) {
+        if (order.type === 'trailing_stop') order.stop = ratchet(order, to);
+      }
+      from = to;
+    }
+    return ambiguous;
+  }
+
+  /** The working order whose price the move from `from` to `to` meets first; ties: stops, then ids. */
+  #firstOnMove(
+    index: number,
+    from: number,
+    to: number,
+  ): { order: WorkingOrder; price: number } | undefined {
+    let first: { order: WorkingOrder; price: number } | undefined;
+    for (const order of this.#candidates(index)) {
+      const price = priceOnMove(order, from, to);
+      if (Number.isNaN(price)) continue;
+      const distance = Math.abs(price - from);
+      const best = first === undefined ? Infinity : Math.abs(first.price - from);
+      if (
+        distance < best ||
+        (distance === best && isStop(order) && first !== undefined && !isStop(first.order))
+      ) {
+        first = { order, price };
+      }
+    }
+    return first;
+  }
+
+  #pairedStopAhead(order: WorkingOrder, ahead: readonly number[]): WorkingOrder | undefined {
+    if (order.ocoGroup === 0) return undefined;
+    const low = Math.min(...ahead);
+    const high = Math.max(...ahead);
+    return this.#candidates(order.instrument.index).find(
+      (other) =>
+        other !== order &&
+        other.ocoGroup === order.ocoGroup &&
+        isStop(other) &&
+        (other.side === 'buy' ? other.stop <= high : other.stop >= low),
+    );
+  }
+
+  /** Whether a stop that was met first had its profit-taking partner inside what was left of the bar. */
+  #pairedLimitInside(
+    order: WorkingOrder,
+    price: number,
+    path: readonly number[],
+    leg: number,
+  ): boolean {
+    if (order.ocoGroup === 0 || !isStop(order)) return false;
+    const ahead = [price, ...path.slice(leg)];
+    return this.#candidates(order.instrument.index).some(
+      (other) =>
+        other !== order &&
+        other.ocoGroup === order.ocoGroup &&
+        !isStop(other) &&
+        (other.side === 'buy'
+          ? Math.min(...ahead) < other.limit
+          : Math.max(...ahead) > other.limit),
+    );
+  }
+
+  #candidates(index: number): WorkingOrder[] {
+    return this.#working.filter(
+      (order) =>
+        order.status === 'working' &&
+        order.instrument.index === index &&
+        order.session !== -1 &&
+        order.triedAt !== this.#step,
+    );
+  }
+
+  #trigger(order: WorkingOrder): void {
+    order.triggered = true;
+    this.#journal.triggered(this.#time, order);
+  }
+
+  /** Fills `order` as far as it can be at `reference`; returns the exits its fill placed. */
+  #fill(order: WorkingOrder, reference: number): readonly WorkingOrder[] {
+    order.triedAt = this.#step;
+    const index = order.instrument.index;
+    const portfolio = this.#portfolio;
+    const position = portfolio.positions[index]!;
+    const volume = this.#histories[index]!.volume[this.#cursors[index]!]!;
+    const isTarget = !Number.isNaN(order.weight);
+    const isSizing = isTarget && order.filled === 0;
+
+    let wanted = order.quantity - order.filled;
+    if (isSizing) {
+      const delta = this.#targetDelta(index, order.weight, reference);
+      // A rounding error of the division is not a wish to trade.
+      const dust = 1e-9 * Math.max(Math.abs(position), Math.abs(position + delta));
+      wanted = Math.abs(delta) <= dust ? 0 : Math.abs(delta);
+      order.side = delta < 0 ? 'sell' : 'buy';
+    }
+    const sign = order.side === 'buy' ? 1 : -1;
+    if (order.reduceOnly) {
+      if (position * sign >= 0) {
+        this.#end(order, 'canceled', 'nothing_to_reduce');
+        return [];
+      }
+      wanted = Math.min(wanted, Math.abs(position));
+    }
+    const available =
+      this.#config.fill.model === 'volume_share'
+        ? Math.max(0, this.#config.fill.limit * volume - this.#volumeUsed[index]!)
+        : Infinity;
+    const priceFor = (units: number): number =>
+      isPassive(order)
+        ? reference
+        : reference * (1 + sign * slippageOf(this.#config.slippage, units, volume));
+    const affordable = this.#affordable(index, sign, priceFor(Math.min(wanted, available)));
+    if (wanted > affordable * (1 + 1e-12)) {
+      if (!isTarget) {
+        const sellsShort = this.#config.account.model === 'cash' && sign < 0;
+        this.#end(order, 'rejected', sellsShort ? 'short_not_allowed' : 'insufficient_funds');
+        return [];
+      }
+      wanted = affordable;
+    }
+    if (this.#config.units === 'whole') wanted = Math.floor(wanted);
+    if (wanted === 0) {
+      this.#end(order, 'canceled', 'quantity_rounds_to_zero');
+      return [];
+    }
+    if (isTarget || order.reduceOnly) order.quantity = order.filled + wanted;
+
+    let quantity = Math.min(wanted, available);
+    if (this.#config.units === 'whole') quantity = Math.floor(quantity);
+    if (order.timeInForce === 'fok' && quantity < wanted) {
+      this.#end(order, 'canceled', 'not_filled_at_once');
+      return [];
+    }
+    if (quantity === 0) return [];
+    if (isSizing) {
+      const reason = this.#riskDenial(order, sign * wanted, reference);
+      if (reason !== undefined) {
+        this.#end(order, 'denied', reason);
+        return [];
+      }
+    }
+
+    const price = priceFor(quantity);
+    const fee = feeOf(this.#config.fees, quantity, price);
+    const slippage = Math.abs(price - reference) * quantity;
+    portfolio.fill(index, sign * quantity, price, fee, slippage, this.#time, this.#step);
+    const after = portfolio.positions[index]!;
+    this.#volumeUsed[index]! += quantity;
+    this.#fillCount += 1;
+    this.#journal.filled(
+      this.#time,
+      order,
+      quantity,
+      price,
+      reference,
+      fee,
+      slippage,
+      after,
+      portfolio.cash,
+    );
+    order.filled += quantity;
+    if (order.filled >= order.quantity * (1 - 1e-12)) {
+      order.status = 'filled';
+      this.#filledOrders += 1;
+    }
+    if (this.#run.onFill !== undefined) {
+      const { instrument } = order;
+      this.#fills.push({ order, instrument, quantity: sign * quantity, price, fee });
+    }
+    if (order.ocoGroup !== 0) this.#reduceGroup(order, quantity);
+    if (after === 0 || after * position < 0) this.#cancelExits(index, order);
+    if (after === 0 && this.#inMarginCall && portfolio.grossExposure() === 0) {
+      this.#inMarginCall = false;
+    }
+    return after * sign > 0 ? this.#placeExits(order, Math.min(quantity, after * sign), price) : [];
+  }
+
+  /** Units that may be traded in direction `sign`: what closes the position plus what can be paid for. */
+  #affordable(index: number, sign: number, price: number): number {
+    const { account, fees } = this.#config;
+    const portfolio = this.#portfolio;
+    const position = portfolio.positions[index]!;
+    if (account.model === 'cash') {
+      return sign < 0 ? position : affordableQuantity(fees, portfolio.cash, price, 1);
+    }
+    const closing = position * sign < 0 ? Math.abs(position) : 0;
+    const kept = closing > 0 ? 0 : Math.abs(position);
+    const mark = portfolio.marks[index]!;
+    const others = portfolio.grossExposure() - Math.abs(position === 0 ? 0 : position * mark);
+    const equity = portfolio.equity() + (position === 0 ? 0 : position * (price - mark));
+    const closingFee = closing === 0 ? 0 : feeOf(fees, closing, price);
+    const budget = equity - closingFee - account.initial * (others + kept * price);
+    return closing + affordableQuantity(fees, budget, price, account.initial);
+  }
+
+  #placeExits(entry: WorkingOrder, quantity: number, price: number): readonly WorkingOrder[] {
+    if (entry.takeProfit === undefined && entry.stopLoss === undefined) return [];
+    if (entry.exits.length > 0) {
+      for (const exit of entry.exits) exit.quantity += quantity;
+      return [];
+    }
+    this.#ocoCount -= 1;
+    const long = entry.side === 'buy';
+    const common = {
+      instrument: entry.instrument,
+      side: long ? 'sell' : 'buy',
+      quantity,
+      reduceOnly: true,
+      // Negative numbers, so that no strategy's own group can be meant.
+      ocoGroup: this.#ocoCount,
+    } as const;
+    const exits: WorkingOrder[] = [];
+    if (entry.stopLoss !== undefined) {
+      const stop = exitPrice(entry.stopLoss, price, long ? -1 : 1);
+      exits.push(this.#newOrder({ ...common, type: 'stop', stop }, entry.id));
+    }
+    if (entry.takeProfit !== undefined) {
+      const limit = exitPrice(entry.takeProfit, price, long ? 1 : -1);
+      exits.push(this.#newOrder({ ...common, type: 'limit', limit }, entry.id));
+    }
+    entry.exits = exits;
+    for (const exit of exits) {
+      exit.session = Math.floor(this.#time / MS_PER_DAY);
+      this.#accept(exit);
+    }
+    return exits;
+  }
+
+  #reduceGroup(order: WorkingOrder, quantity: number): void {
+    for (const other of this.#working) {
+      if (other === order || other.ocoGroup !== order.ocoGroup || other.status !== 'working') {
+        continue;
+      }
+      if (order.status !== 'filled') other.quantity -= quantity;
+      if (order.status === 'filled' || other.quantity - other.filled <= 0) {
+        this.#end(other, 'canceled', 'other_side_of_oco_filled');
+      }
+    }
+  }
+
+  /** Exits of a bracket have no purpose once the position they guard is gone. */
+  #cancelExits(index: number, closedBy: WorkingOrder): void {
+    for (const order of this.#working) {
+      const guards = order.parent !== 0 && order.instrument.index === index && order !== closedBy;
+      if (guards && order.status === 'working') this.#end(order, 'canceled', 'position_closed');
+    }
+  }
+
+  #end(
+    order: WorkingOrder,
+    status: 'canceled' | 'expired' | 'rejected' | 'denied',
+    reason: OrderReason,
+  ): void {
+    order.status = status;
+    order.reason = reason;
+    if (status === 'canceled') this.#canceled += 1;
+    else if (status === 'expired') this.#expired += 1;
+    else {
+      const counts = status === 'rejected' ? this.#rejected : this.#denied;
+      counts[reason] = (counts[reason] ?? 0) + 1;
+    }
+    this.#journal.ended(`order.${status}`, this.#time, order, reason);
+  }
+
+  #dropEnded(): void {
+    if (this.#working.some(({ status }) => status !== 'working')) {
+      this.#working = this.#working.filter(({ status }) => status === 'working');
+    }
+  }
+}
+
+/** Limits wait for their price, so nothing slips. */
+function isPassive(order: Order): boolean {
+  return order.type === 'limit' || order.type === 'stop_limit';
+}
+
+function exitPrice(exit: ExitPrice, entryPrice: number, direction: 1 | -1): number {
+  return typeof exit === 'number' ? exit : entryPrice * (1 + direction * exit.percent);
+}
+
+function trailedStop(side: 'buy' | 'sell', trail: ExitPrice, best: number): number {
+  const distance = typeof trail === 'number' ? trail : best * trail.percent;
+  return side === 'sell' ? best - distance : best + distance;
+}
+
+/** A trailing stop follows a better price and never gives way. */
+function ratchet(order: Order, price: number): number {
+  const stop = trailedStop(order.side, order.trail!, price);
+  return order.side === 'sell' ? Math.max(order.stop, stop) : Math.min(order.stop, stop);
+}
+
+function checkRequest(request: OrderRequest): void {
+  const { quantity, side } = request;
+  const type = request.type ?? 'market';
+  const timeInForce = request.timeInForce ?? 'gtc';
+  const refuse = (what: string): never => {
+    throw new RangeError(`order: ${what}`);
+  };
+  const price = (name: string, value: number | undefined): void => {
+    if (!(value !== undefined && value > 0 && value < Infinity)) {
+      refuse(`${type} needs ${name}, a price above 0, not ${value}`);
+    }
+  };
+  if (side !== 'buy' && side !== 'sell') refuse(`side must be 'buy' or 'sell', not ${String(side)}`);
+  if (!(quantity > 0 && quantity < Infinity)) refuse(`quantity must be above 0, not ${quantity}`);
+  if (!ORDER_TYPES.includes(type)) refuse(`type must be one of ${ORDER_TYPES.join(', ')}`);
+  if (!TIMES_IN_FORCE.includes(timeInForce)) {
+    refuse(`timeInForce must be one of ${TIMES_IN_FORCE.join(', ')}`);
+  }
+  if (type === 'limit' || type === 'stop_limit') price('limit', request.limit);
+  if (type === 'stop' || type === 'stop_limit') price('stop', request.stop);
+  if (request.postOnly === true && type !== 'limit') refuse('postOnly is for limit orders');
+  for (const name of ['trail', 'takeProfit', 'stopLoss'] as const) {
+    const exit = request[name];
+    if (name === 'trail' && (type === 'trailing_stop') !== (exit !== undefined)) {
+      refuse('trailing_stop needs trail, and only it does');
+    }
+    if (exit === undefined) continue;
+    const value = typeof exit === 'number' ? exit : exit.percent;
+    if (!(value > 0 && value < Infinity)) refuse(`${name} must be above 0, not ${value}`);
+  }
+  const group = request.ocoGroup ?? 0;
+  if (!Number.isInteger(group) || group < 0) refuse('ocoGroup must be a whole number from 1');
+}

@@ -1,0 +1,85 @@
+import type { Order } from './orders.ts';
+
+/**
+ * Where an order fills at a bar's open, or NaN. Market orders take the open. A limit fills there
+ * when the open is at its price or better; a stop when the open is at its price or worse, so a gap
+ * fills at the open on both.
+ */
+export function priceAtOpen(order: Readonly<Order>, open: number): number {
+  const buys = order.side === 'buy';
+  switch (order.type) {
+    case 'market':
+      return open;
+    case 'limit':
+      return (buys ? open <= order.limit : open >= order.limit) ? open : Number.NaN;
+    case 'stop':
+    case 'trailing_stop':
+      return (buys ? open >= order.stop : open <= order.stop) ? open : Number.NaN;
+    case 'stop_limit':
+      return order.triggered && (buys ? open <= order.limit : open >= order.limit)
+        ? open
+        : Number.NaN;
+    default:
+      return order.type satisfies never;
+  }
+}
+
+/** Whether a stop order, or a stop-limit that still waits for its stop. */
+export function isStop(order: Readonly<Order>): boolean {
+  return (
+    order.type === 'stop' ||
+    order.type === 'trailing_stop' ||
+    (order.type === 'stop_limit' && !order.triggered)
+  );
+}
+
+/** Whether the price between `from` and `to` (a straight move) reaches a stop, `from` included. */
+export function stopReached(order: Readonly<Order>, from: number, to: number): boolean {
+  return order.side === 'buy'
+    ? Math.max(from, to) >= order.stop
+    : Math.min(from, to) <= order.stop;
+}
+
+/**
+ * Where an order fills (a stop-limit that waits: where its stop is reached) on a straight move of
+ * the price from `from` to `to`, or NaN. A stop needs a touch; a limit needs the price to go beyond
+ * it, because a touch does not say that anybody was left to trade with. A price that is already good
+ * at `from` is met there.
+ */
+export function priceOnMove(order: Readonly<Order>, from: number, to: number): number {
+  if (order.type === 'market') return from;
+  if (isStop(order)) {
+    if (stopReached(order, from, from)) return from;
+    return stopReached(order, from, to) ? order.stop : Number.NaN;
+  }
+  if (beyondLimit(order, from)) return from;
+  return beyondLimit(order, to) ? order.limit : Number.NaN;
+}
+
+export function beyondLimit(order: Readonly<Order>, price: number): boolean {
+  return order.side === 'buy' ? price < order.limit : price > order.limit;
+}
+
+/**
+ * Where a working order fills somewhere within a bar of which only the range is known, or NaN.
+ * Prices at the open were tried before, so a limit beyond the open or a stop before it cannot occur.
+ */
+export function priceWithinBar(
+  order: Readonly<Order>,
+  open: number,
+  high: number,
+  low: number,
+): number {
+  const waitsForRise = isStop(order) === (order.side === 'buy');
+  return priceOnMove(order, open, waitsForRise ? high : low);
+}
+
+/** The order of prices that `ohlc_path` assumes: open, the extreme nearer to it, the other, close. */
+export function pathOf(
+  open: number,
+  high: number,
+  low: number,
+  close: number,
+): readonly [number, number, number, number] {
+  return high - open < open - low ? [open, high, low, close] : [open, low, high, close];
+}

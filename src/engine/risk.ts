@@ -1,0 +1,72 @@
+import type { RiskLimits } from './config.ts';
+import type { OrderReason } from './orders.ts';
+
+/** What a risk check looks at: the account as the order would find and leave it. */
+export interface OrderIntent {
+  /** Units, and account currency at the last close (or the fill's price, where it is known). */
+  readonly quantity: number;
+  readonly value: number;
+  /** The order brings the position nearer to flat. */
+  readonly reduces: boolean;
+  /** |position × price| after the order, account currency. */
+  readonly positionValue: number;
+  /** Distance of its limit or stop price from the last close, basis points; 0 without one. */
+  readonly collarBps: number;
+  /** Instruments held or being bought, this one included. */
+  readonly instruments: number;
+  readonly equity: number;
+  /** Highest close of equity so far, and equity at the last close of the day before. */
+  readonly peakEquity: number;
+  readonly dayStartEquity: number;
+}
+
+/**
+ * The first limit that the order breaks, or `undefined`. An order that only reduces a position
+ * passes all limits but those on its own price and size: leaving must stay possible.
+ */
+export function riskDenial(limits: RiskLimits, intent: OrderIntent): OrderReason | undefined {
+  const { equity } = intent;
+  if (intent.collarBps > limits.price_collar_bps) return 'price_collar_bps';
+  if (intent.quantity > limits.max_order_qty) return 'max_order_qty';
+  if (intent.value > limits.max_order_value) return 'max_order_value';
+  if (intent.reduces) return undefined;
+  if (intent.positionValue > limits.max_position_pct * equity) return 'max_position_pct';
+  if (intent.instruments > limits.max_instruments) return 'max_instruments';
+  if (intent.dayStartEquity - equity > limits.max_daily_loss_pct * intent.dayStartEquity) {
+    return 'max_daily_loss_pct';
+  }
+  if (intent.peakEquity - equity > limits.max_drawdown_pct * intent.peakEquity) {
+    return 'max_drawdown_pct';
+  }
+  return undefined;
+}
+
+/** Counts order messages per second of bar time against `max_messages_per_second`. */
+export class MessageRate {
+  readonly #limit: number;
+  #second = Number.NaN;
+  #count = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Whether one more order may go out at `time` (ms). Cancels are counted and never refused. */
+  allows(time: number): boolean {
+    this.#roll(time);
+    return this.#count < this.#limit;
+  }
+
+  count(time: number): void {
+    this.#roll(time);
+    this.#count += 1;
+  }
+
+  #roll(time: number): void {
+    const second = Math.floor(time / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#count = 0;
+    }
+  }
+}
