@@ -1,0 +1,200 @@
+import { closest } from "../closest.ts";
+import { ServiceError, formatProblem } from "../errors.ts";
+import { resolveSettings, type Settings } from "../settings.ts";
+import { packageVersion } from "../version.ts";
+import { GLOBAL_FLAGS, listHelp, parseInvocation, startsWith } from "./command.ts";
+import { makeOutput, makeProgress, makeStyle, wantsColour } from "./output.ts";
+import type { Context, Io } from "./verb.ts";
+import { VERBS, type VerbEntry } from "./verbs.ts";
+
+/**
+ * Runs one command line.
+ * @param argv what was typed after `service-local`.
+ * @returns the exit code. Nothing is thrown; whatever went wrong has been told.
+ */
+export async function run(argv: readonly string[], io: Io): Promise<number> {
+  for (const stream of [io.stdout, io.stderr]) ignoreBrokenPipe(stream);
+  const json = isGiven(argv, "--json");
+  let color: Settings["color"] = isGiven(argv, "--no-color") ? "never" : "auto";
+  let signal: AbortSignal | undefined;
+
+  try {
+    const { entry, path, rest } = findVerb(argv);
+    if (!entry) return listVerbs(path, rest, json, io);
+    const { verb } = await entry.load();
+    const invocation = parseInvocation(entry, verb, rest, io.stdout.columns);
+    if ("help" in invocation) return print(io, json, { help: invocation.help }, invocation.help);
+
+    const { values: settings, sources } = resolveSettings(io.cwd(), io.env, invocation.flags);
+    color = settings.color;
+    const message = (text: string): void => {
+      if (!invocation.quiet) io.stderr.write(`${text}\n`);
+    };
+    const context: Context = {
+      version: packageVersion(),
+      cwd: io.cwd(),
+      io,
+      settings,
+      settingSources: sources,
+      interactive: invocation.input && !json && io.stdin.isTTY,
+      get signal() {
+        return (signal ??= abortOnInterrupt(message));
+      },
+      message,
+      progress: (label, total) =>
+        makeProgress(invocation.quiet ? { write: () => {} } : io.stderr, label, total),
+    };
+    const { data, failure, show } = await verb.run(context, invocation.args, invocation.options);
+
+    if (json) io.stdout.write(`${JSON.stringify(data, null, 2)}\n`);
+    else show(makeOutput(io.stdout, await makeStyle(wantsColour(color, io.env, io.stdout))));
+    if (!failure) return 0;
+    await tell(failure, color, io);
+    return failure.exitCode;
+  } catch (thrown) {
+    const error = signal?.aborted && !(thrown instanceof ServiceError) ? signal.reason : thrown;
+    return fail(error, json, color, io);
+  }
+}
+
+/** The longest verb that the words name; options of every verb may stand before it. */
+function findVerb(argv: readonly string[]): {
+  readonly entry: VerbEntry | undefined;
+  readonly path: readonly string[];
+  readonly rest: readonly string[];
+} {
+  const words = argv[0] === "help" ? [...argv.slice(1), "--help"] : argv;
+  const path: string[] = [];
+  const flags: string[] = [];
+  let next = 0;
+  for (const word of words) {
+    if (GLOBAL_FLAGS.some(({ long }) => long === word)) flags.push(word);
+    else if (VERBS.some((entry) => startsWith(entry.path, [...path, word]))) path.push(word);
+    else break;
+    next++;
+  }
+  const entry = VERBS.find((candidate) => candidate.path.join(" ") === path.join(" "));
+  return { entry, path, rest: [...flags, ...words.slice(next)] };
+}
+
+/** Answers a command line that names no verb. */
+function listVerbs(
+  path: readonly string[],
+  rest: readonly string[],
+  json: boolean,
+  io: Io,
+): number {
+  const isGlobal = (word: string): boolean => GLOBAL_FLAGS.some(({ long }) => long === word);
+  const [word] = rest.filter((candidate) => !isGlobal(candidate));
+  const help = listHelp(path, io.stdout.columns);
+  if (word === "--help" || word === "-h") return print(io, json, { help }, help);
+  if (path.length === 0 && (word === "--version" || word === "-V")) {
+    const version = packageVersion();
+    return print(io, json, { version }, `${version}\n`);
+  }
+  const name = ["service-local", ...path].join(" ");
+  if (word === undefined) {
+    if (!json) io.stderr.write(`${help}\n`);
+    throw new ServiceError("usage", `${name}: a verb is missing`, {
+      remedy: `See \`${name} --help\`.`,
+    });
+  }
+  const meant = word.startsWith("-")
+    ? closest(word, ["--help", "--version", ...GLOBAL_FLAGS.map(({ long }) => long)])
+    : suggestVerb(path, word);
+  throw new ServiceError(
+    "usage",
+    word.startsWith("-") ? `unknown option '${word}'` : `${name}: there is no verb '${word}'`,
+    { remedy: meant ? `Did you mean ${meant}?` : `See \`${name} --help\`.` },
+  );
+}
+
+function suggestVerb(path: readonly string[], word: string): string | undefined {
+  const here = VERBS.filter((entry) => startsWith(entry.path, path));
+  const nearest = closest(word, new Set(here.map((entry) => entry.path[path.length]!)));
+  if (nearest) return ["service-local", ...path, nearest].join(" ");
+  const elsewhere = VERBS.find((entry) => entry.path.at(-1) === word);
+  return elsewhere && ["service-local", ...elsewhere.path].join(" ");
+}
+
+function isGiven(argv: readonly string[], flag: string): boolean {
+  const end = argv.indexOf("--");
+  return argv.slice(0, end === -1 ? undefined : end).includes(flag);
+}
+
+function print(io: Io, json: boolean, data: object, text: string): number {
+  io.stdout.write(json ? `${JSON.stringify(data, null, 2)}\n` : text);
+  return 0;
+}
+
+async function fail(
+  thrown: unknown,
+  json: boolean,
+  color: Settings["color"],
+  io: Io,
+): Promise<number> {
+  const error = expected(thrown);
+  if (json) {
+    const { code, message, remedy = null, problems } = error;
+    io.stdout.write(`${JSON.stringify({ error: { code, message, remedy, problems } }, null, 2)}\n`);
+  } else {
+    await tell(error, color, io);
+  }
+  if (error !== thrown && error.code === "failure") {
+    io.stderr.write(`${thrown instanceof Error ? thrown.stack : String(thrown)}\n`);
+  }
+  return error.exitCode;
+}
+
+/** What cannot be foreseen is a bug, and is told as one. */
+function expected(thrown: unknown): ServiceError {
+  if (thrown instanceof ServiceError) return thrown;
+  // A prompt of @inquirer closes in this way on Ctrl-C.
+  if (thrown instanceof Error && thrown.name === "ExitPromptError") {
+    return new ServiceError("interrupted", "interrupted", { cause: thrown });
+  }
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return new ServiceError("failure", message, {
+    remedy: `This is a bug in service-local ${packageVersion()}: please report it with the lines on stderr.`,
+    cause: thrown,
+  });
+}
+
+/** `error <code>: what`, where, and what to do next. */
+async function tell(error: ServiceError, color: Settings["color"], io: Io): Promise<void> {
+  const { red, dim } = await makeStyle(wantsColour(color, io.env, io.stderr));
+  const lines = [
+    `${red(`error ${error.code}:`)} ${error.message}`,
+    ...error.problems.map((problem) => `  ${formatProblem(problem)}`),
+    ...(error.remedy === undefined ? [] : [`${dim("→")} ${error.remedy}`]),
+  ];
+  io.stderr.write(`${lines.join("\n")}\n`);
+}
+
+/**
+ * npm passes on a Ctrl-C that the terminal has already sent to the whole process group, so under
+ * `npx` one key press arrives twice. Only what comes later than this is a second one.
+ */
+const SAME_KEY_PRESS_MS = 300;
+
+function abortOnInterrupt(message: (text: string) => void): AbortSignal {
+  const controller = new AbortController();
+  const signals = ["SIGINT", "SIGTERM"] as const;
+  const stop = (name: NodeJS.Signals): void => {
+    if (controller.signal.aborted) return;
+    message("stopping; Ctrl-C again kills");
+    controller.abort(new ServiceError("interrupted", `interrupted by ${name}`));
+    setTimeout(() => {
+      for (const signal of signals) process.off(signal, stop);
+    }, SAME_KEY_PRESS_MS).unref();
+  };
+  for (const signal of signals) process.on(signal, stop);
+  return controller.signal;
+}
+
+/** A reader that has seen enough (`| head`) closes the pipe; that is no failure of ours. */
+function ignoreBrokenPipe(stream: NodeJS.WriteStream): void {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+  });
+}

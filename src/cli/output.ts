@@ -1,0 +1,209 @@
+import { stripVTControlCharacters } from "node:util";
+
+/** Puts terminal colour around a text, or leaves it as it is. */
+export type Paint = (text: string) => string;
+
+/** The few colours in use; all of them are plain when colour is off. */
+export interface Style {
+  readonly bold: Paint;
+  readonly dim: Paint;
+  readonly red: Paint;
+  readonly green: Paint;
+  readonly yellow: Paint;
+  readonly cyan: Paint;
+}
+
+const plain: Paint = (text) => text;
+const PLAIN: Style = {
+  bold: plain,
+  dim: plain,
+  red: plain,
+  green: plain,
+  yellow: plain,
+  cyan: plain,
+};
+
+/** Loads chalk only when there is something to colour. */
+export async function makeStyle(colour: boolean): Promise<Style> {
+  if (!colour) return PLAIN;
+  const { Chalk } = await import("chalk");
+  return new Chalk({ level: 1 });
+}
+
+/**
+ * Whether to colour what goes to `stream`. A setting of the user's is stronger than the environment,
+ * as https://no-color.org asks; FORCE_COLOR is stronger than NO_COLOR, as in Node.
+ */
+export function wantsColour(
+  setting: "auto" | "always" | "never",
+  env: NodeJS.ProcessEnv,
+  stream: { readonly isTTY?: boolean },
+): boolean {
+  if (setting !== "auto") return setting === "always";
+  const { FORCE_COLOR, NO_COLOR, TERM } = env;
+  if (FORCE_COLOR !== undefined) return FORCE_COLOR !== "0" && FORCE_COLOR !== "false";
+  if (NO_COLOR) return false;
+  return stream.isTTY === true && TERM !== "dumb";
+}
+
+/** A table cell: text, or text with a colour. */
+export type Cell = string | { readonly text: string; readonly paint: Paint };
+
+export interface Column {
+  readonly title: string;
+  /** Numbers read best on the right; default left. */
+  readonly align?: "left" | "right";
+}
+
+/** Where a verb shows its answer. */
+export interface Output {
+  readonly style: Style;
+  /** Width of the terminal in characters; `undefined` when the output is not one. */
+  readonly columns: number | undefined;
+  /** Writes the text and a line feed. */
+  line(text?: string): void;
+  table(columns: readonly Column[], rows: readonly (readonly Cell[])[]): void;
+}
+
+export function makeOutput(
+  stream: { write(text: string): unknown; readonly isTTY?: boolean; readonly columns?: number },
+  style: Style,
+): Output {
+  const columns = stream.isTTY ? (stream.columns ?? 80) : undefined;
+  return {
+    style,
+    columns,
+    line: (text = "") => void stream.write(`${text}\n`),
+    table: (head, rows) => void stream.write(formatTable(head, rows, style, columns)),
+  };
+}
+
+const GAP = "  ";
+const NARROWEST = 4;
+
+/**
+ * Lines of aligned columns below their titles. Given a width, the widest left-aligned columns are
+ * cut (with `…`) until the lines fit; numbers are never cut, for a figure without its last digits
+ * is a wrong one.
+ */
+export function formatTable(
+  columns: readonly Column[],
+  rows: readonly (readonly Cell[])[],
+  style: Style,
+  width?: number,
+): string {
+  const cells = rows.map((row) => columns.map((_, i) => cleanCell(row[i] ?? "")));
+  const widths = columns.map(({ title }, i) =>
+    Math.max(title.length, ...cells.map((row) => row[i]!.text.length)),
+  );
+  if (width !== undefined) shrink(widths, columns, width);
+
+  const line = (row: readonly { text: string; paint: Paint }[]): string =>
+    row
+      .map(({ text, paint }, i) => {
+        const room = widths[i]!;
+        const cut = text.length > room ? `${text.slice(0, room - 1)}…` : text;
+        if (columns[i]!.align === "right") return " ".repeat(room - cut.length) + paint(cut);
+        const isLast = i === columns.length - 1;
+        return paint(cut) + (isLast ? "" : " ".repeat(room - cut.length));
+      })
+      .join(GAP);
+  const titles = line(columns.map(({ title }) => ({ text: title, paint: style.dim })));
+  return [titles, ...cells.map(line)].map((text) => `${text}\n`).join("");
+}
+
+/** Text from a user's file may hold line feeds or escape sequences; in a table neither may act. */
+function cleanCell(cell: Cell): { text: string; paint: Paint } {
+  const { text, paint } = typeof cell === "string" ? { text: cell, paint: plain } : cell;
+  return { text: stripVTControlCharacters(text).replaceAll(/\p{Cc}/gu, " "), paint };
+}
+
+function shrink(widths: number[], columns: readonly Column[], width: number): void {
+  const total = (): number => widths.reduce((sum, w) => sum + w, GAP.length * (widths.length - 1));
+  while (total() > width) {
+    let widest = -1;
+    for (const [i, w] of widths.entries()) {
+      if (columns[i]!.align !== "right" && w > NARROWEST && w > (widths[widest] ?? 0)) widest = i;
+    }
+    if (widest === -1) return;
+    widths[widest]! -= 1;
+  }
+}
+
+/** A bar for one piece of work of known size. */
+export interface Progress {
+  /** Says how much is done so far, in the unit of the total. Cheap: draws at most ten times a second. */
+  update(done: number): void;
+  /** Clears the line; call it in `finally`. */
+  stop(): void;
+}
+
+const SILENT: Progress = { update: () => {}, stop: () => {} };
+const REDRAW_MS = 100;
+const BAR_WIDTH = 24;
+
+/** Draws on a terminal, and is silent elsewhere. `now` is in milliseconds from anywhere. */
+export function makeProgress(
+  stream: { write(text: string): unknown; readonly isTTY?: boolean; readonly columns?: number },
+  label: string,
+  total: number,
+  now: () => number = () => performance.now(),
+): Progress {
+  if (!stream.isTTY) return SILENT;
+  const start = now();
+  let drawn = -Infinity;
+  return {
+    update(done) {
+      const time = now();
+      if (time - drawn < REDRAW_MS) return;
+      drawn = time;
+      const text = formatProgress(label, done, total, time - start);
+      stream.write(`\r\u001B[K${text.slice(0, (stream.columns ?? 80) - 1)}`);
+    },
+    stop() {
+      if (drawn !== -Infinity) stream.write("\r\u001B[K");
+    },
+  };
+}
+
+/** `sweep ███████░░░ 70 % 122/174 9 s left`. */
+export function formatProgress(
+  label: string,
+  done: number,
+  total: number,
+  elapsedMs: number,
+): string {
+  const share = total > 0 ? Math.min(1, done / total) : 1;
+  const filled = Math.round(share * BAR_WIDTH);
+  const bar = "█".repeat(filled) + "░".repeat(BAR_WIDTH - filled);
+  const left = share > 0 ? `${formatDuration((elapsedMs * (1 - share)) / share)} left` : "";
+  return `${label} ${bar} ${Math.floor(share * 100)} % ${done}/${total} ${left}`.trimEnd();
+}
+
+/** Milliseconds as `340 ms`, `9 s`, `2 min 05 s`, `1 h 12 min`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const two = (n: number): string => String(n).padStart(2, "0");
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+  return `${Math.floor(seconds / 3600)} h ${two(Math.floor((seconds % 3600) / 60))} min`;
+}
+
+/** What stands for a figure that does not exist. */
+export const NO_VALUE = "–";
+
+/** `1,234.50`; `null` is a dash, and no zero is negative. */
+export function formatNumber(value: number | null, digits = 2): string {
+  if (value === null || Number.isNaN(value)) return NO_VALUE;
+  return value.toLocaleString("en-US", {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+    signDisplay: "negative",
+  });
+}
+
+/** A ratio as `12.34 %`. */
+export function formatPercent(ratio: number | null, digits = 2): string {
+  return ratio === null ? NO_VALUE : `${formatNumber(ratio * 100, digits)} %`;
+}

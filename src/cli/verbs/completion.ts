@@ -1,0 +1,169 @@
+import { GLOBAL_FLAGS, optionsOf, startsWith, type TypedOption } from "../command.ts";
+import { defineVerb, type Completion, type Verb } from "../verb.ts";
+import { VERBS } from "../verbs.ts";
+
+export const verb = defineVerb({
+  description: [
+    "Load it for the shell at hand, or keep it in a file that the shell reads at start:",
+    "  bash: source <(service-local completion bash)",
+    "  zsh:  source <(service-local completion zsh), after compinit",
+  ].join("\n"),
+  arguments: {
+    shell: { description: "bash or zsh", choices: ["bash", "zsh"] },
+  },
+  examples: [
+    "completion bash > ~/.local/share/bash-completion/completions/service-local",
+    'completion zsh > "${fpath[1]}/_service-local"',
+  ],
+  async run(_context, { shell }) {
+    const verbs = await Promise.all(
+      VERBS.map(async ({ path, load }) => ({ path, verb: (await load()).verb })),
+    );
+    const script = shell === "bash" ? bashScript(verbs) : zshScript(verbs);
+    return { data: { shell, script }, show: (out) => out.line(script) };
+  },
+});
+
+interface LoadedVerb {
+  readonly path: readonly string[];
+  readonly verb: Verb;
+}
+
+/** What can be offered at one place of the command line. */
+interface Offer {
+  readonly words: readonly string[];
+  readonly files?: "file" | "directory" | undefined;
+}
+
+function bashScript(verbs: readonly LoadedVerb[]): string {
+  return `_service_local() {
+  local current=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD - 1]}
+  local verb='' offer='' options='' files='' i word
+  if [[ $before == = ]]; then
+    before=\${COMP_WORDS[COMP_CWORD - 2]}
+  elif [[ $current == = ]]; then
+    current=''
+  fi
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word=\${COMP_WORDS[i]}
+${findVerb(verbs)}
+  done
+${offers(verbs)}
+  COMPREPLY=()
+  while IFS= read -r word; do
+    COMPREPLY+=("$word")
+  done < <(
+    compgen -W "$offer" -- "$current"
+    [[ $files == file ]] && compgen -f -- "$current"
+    [[ $files == directory ]] && compgen -d -- "$current"
+  )
+  [[ -n $files ]] && compopt -o filenames 2>/dev/null
+  return 0
+}
+complete -F _service_local service-local`;
+}
+
+function zshScript(verbs: readonly LoadedVerb[]): string {
+  return `#compdef service-local
+_service-local() {
+  local current=\${words[CURRENT]} before=\${words[CURRENT - 1]}
+  local verb='' offer='' options='' files='' i word
+  if [[ $current == --*=* ]]; then
+    before=\${current%%=*}
+    current=\${current#*=}
+    compset -P '*='
+  fi
+  for ((i = 2; i < CURRENT; i++)); do
+    word=\${words[i]}
+${findVerb(verbs)}
+  done
+${offers(verbs)}
+  [[ -n $offer ]] && compadd -- \${=offer}
+  [[ $files == file ]] && _files
+  [[ $files == directory ]] && _files -/
+  return 0
+}
+if [[ \${funcstack[1]} == _service-local ]]; then
+  _service-local "$@"
+else
+  compdef _service-local service-local
+fi`;
+}
+
+/** Shell lines, the same for both, that move \`$verb\` on by \`$word\` or leave the loop. */
+function findVerb(verbs: readonly LoadedVerb[]): string {
+  const known = prefixes(verbs).filter((path) => path !== "");
+  return `    case "$verb $word" in
+      ${known.map((path) => `' ${path}'`).join(" | ")}) verb="$verb $word" ;;
+      ${GLOBAL_FLAGS.map(({ long }) => `*' ${long}'`).join(" | ")}) ;;
+      *) break ;;
+    esac`;
+}
+
+/** Shell lines, the same for both, that set \`$offer\` and \`$files\` from \`$verb\` and \`$before\`. */
+function offers(verbs: readonly LoadedVerb[]): string {
+  const cases = prefixes(verbs).map((path) => {
+    const loaded = verbs.find((candidate) => candidate.path.join(" ") === path);
+    const here = argumentOffer(loaded?.verb);
+    const words = [...nextWords(verbs, path), ...here.words];
+    const options = loaded ? optionsOf(loaded.verb) : GLOBAL_FLAGS;
+    const names = options.flatMap(({ long, short }) => (short ? [short, long] : [long]));
+    return `    '${path && ` ${path}`}')
+      options='${[...names, "--help"].join(" ")}'
+      case $before in
+${options.flatMap(optionCase).join("\n")}
+        *) ${assign({ words, files: here.files })} ;;
+      esac
+      ;;`;
+  });
+  return `  case $verb in
+${cases.join("\n")}
+  esac
+  if [[ $current == -* ]]; then
+    offer=$options
+    files=''
+  fi`;
+}
+
+/** After an option that takes a value only its values are offered, after a flag all else. */
+function optionCase({ long, short, value, choices, complete }: TypedOption): string[] {
+  if (value === undefined) return [];
+  const names = short === undefined ? long : `${short} | ${long}`;
+  return [`        ${names}) ${assign(offerOf(choices, complete))} ;;`];
+}
+
+function argumentOffer(verb: Verb | undefined): Offer {
+  const all = Object.values(verb?.arguments ?? {}).map(({ choices, complete }) =>
+    offerOf(choices, complete),
+  );
+  return {
+    words: all.flatMap(({ words }) => words),
+    files: all.find(({ files }) => files !== undefined)?.files,
+  };
+}
+
+function offerOf(choices: readonly string[] = [], complete: Completion = []): Offer {
+  return typeof complete === "string"
+    ? { words: choices, files: complete }
+    : { words: [...choices, ...complete] };
+}
+
+function assign({ words, files }: Offer): string {
+  return `offer='${words.join(" ")}' files='${files ?? ""}'`;
+}
+
+/** Every verb and every beginning of one, as words with a space between: '', 'config', 'config list'. */
+function prefixes(verbs: readonly LoadedVerb[]): string[] {
+  const all = verbs.flatMap(({ path }) =>
+    Array.from({ length: path.length + 1 }, (_, length) => path.slice(0, length).join(" ")),
+  );
+  return [...new Set(all)];
+}
+
+function nextWords(verbs: readonly LoadedVerb[], prefix: string): string[] {
+  const words = prefix === "" ? [] : prefix.split(" ");
+  const next = verbs
+    .filter(({ path }) => path.length > words.length && startsWith(path, words))
+    .map(({ path }) => path[words.length]!);
+  return [...new Set(next)];
+}
