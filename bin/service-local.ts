@@ -5,15 +5,15 @@
 const OLDEST_NODE = [24, 15] as const;
 
 const argv = process.argv.slice(2);
-const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
-if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
-  const { packageVersion } = await import("../src/version.ts");
+if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) {
+  const { packageVersion } = await import('../src/version.ts');
   console.log(packageVersion());
 } else if (major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1])) {
-  const { runOnNewerNode } = await import("../src/cli/newer-node.ts");
-  runOnNewerNode(OLDEST_NODE.join("."));
+  const { runOnNewerNode } = await import('../src/cli/newer-node.ts');
+  runOnNewerNode(OLDEST_NODE.join('.'));
 } else {
-  const { run } = await import("../src/cli/main.ts");
+  const { run } = await import('../src/cli/main.ts');
   process.exitCode = await run(argv, process);
 }

@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { availableParallelism, homedir } from "node:os";
-import { dirname, join, resolve } from "node:path";
-import { closest } from "./closest.ts";
-import { ServiceError, type ErrorCode, type Problem } from "./errors.ts";
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { availableParallelism, homedir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { closest } from './closest.ts';
+import { ServiceError, type ErrorCode, type Problem } from './errors.ts';
 
 /** What the settings are called and mean in the code, parsed and checked. Paths are absolute. */
 export interface Settings {
@@ -12,19 +12,19 @@ export interface Settings {
   readonly catalogue_dir: string;
   readonly workers: number;
   readonly strategy_timeout_seconds: number;
-  readonly color: "auto" | "always" | "never";
+  readonly color: 'auto' | 'always' | 'never';
 }
 
 export type SettingKey = keyof Settings;
 
 /** Settings that a verb can take as an option. Colour has `--no-color`, which every verb takes. */
-export type FlagSetting = Exclude<SettingKey, "home" | "color">;
+export type FlagSetting = Exclude<SettingKey, 'home' | 'color'>;
 
 interface SettingType<T> {
   /** What a value looks like, for help and for errors: `needs <name>`. */
   readonly name: string;
   readonly choices?: readonly string[];
-  readonly complete?: "directory";
+  readonly complete?: 'directory';
   /** `undefined` when the text is no such value. `base` is what a relative path is relative to. */
   parse(text: string, base: string): T | undefined;
 }
@@ -40,26 +40,26 @@ interface SettingSpec<T> {
 }
 
 const path: SettingType<string> = {
-  name: "a directory",
-  complete: "directory",
+  name: 'a directory',
+  complete: 'directory',
   parse: (text, base) =>
-    text === "~" || text.startsWith("~/") ? join(homedir(), text.slice(1)) : resolve(base, text),
+    text === '~' || text.startsWith('~/') ? join(homedir(), text.slice(1)) : resolve(base, text),
 };
 
 const count: SettingType<number> = {
-  name: "a whole number from 1",
+  name: 'a whole number from 1',
   parse: (text) => (/^[1-9][0-9]{0,5}$/.test(text) ? Number(text) : undefined),
 };
 
 const seconds: SettingType<number> = {
-  name: "a number of seconds above 0",
+  name: 'a number of seconds above 0',
   parse: (text) =>
     /^[0-9]{1,9}(\.[0-9]{1,9})?$/.test(text) && Number(text) > 0 ? Number(text) : undefined,
 };
 
 function oneOf<const T extends string>(...choices: readonly T[]): SettingType<T> {
   return {
-    name: choices.join(" or "),
+    name: choices.join(' or '),
     choices,
     parse: (text) => choices.find((choice) => choice === text),
   };
@@ -69,46 +69,46 @@ function oneOf<const T extends string>(...choices: readonly T[]): SettingType<T>
 export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } = {
   home: {
     type: path,
-    description: "directory of the user file and of everything kept between runs",
-    defaultText: "~/.service-local",
-    default: () => join(homedir(), ".service-local"),
+    description: 'directory of the user file and of everything kept between runs',
+    defaultText: '~/.service-local',
+    default: () => join(homedir(), '.service-local'),
     environmentOnly: true,
   },
   runs_dir: {
     type: path,
-    description: "where a backtest writes its results",
-    defaultText: "./runs",
-    default: (cwd) => join(cwd, "runs"),
+    description: 'where a backtest writes its results',
+    defaultText: './runs',
+    default: (cwd) => join(cwd, 'runs'),
   },
   catalogue_dir: {
     type: path,
-    description: "where imported market data are kept",
-    defaultText: "<home>/catalogue",
-    default: (_cwd, home) => join(home, "catalogue"),
+    description: 'where imported market data are kept',
+    defaultText: '<home>/catalogue',
+    default: (_cwd, home) => join(home, 'catalogue'),
   },
   workers: {
     type: count,
-    description: "worker threads of a sweep",
-    defaultText: "the number of processors",
+    description: 'worker threads of a sweep',
+    defaultText: 'the number of processors',
     default: () => availableParallelism(),
   },
   strategy_timeout_seconds: {
     type: seconds,
-    description: "how long a strategy may take over one bar before the run is stopped",
-    defaultText: "30",
+    description: 'how long a strategy may take over one bar before the run is stopped',
+    defaultText: '30',
     default: () => 30,
   },
   color: {
-    type: oneOf("auto", "always", "never"),
-    description: "colours in the output; auto follows the terminal, NO_COLOR and FORCE_COLOR",
-    defaultText: "auto",
-    default: () => "auto",
+    type: oneOf('auto', 'always', 'never'),
+    description: 'colours in the output; auto follows the terminal, NO_COLOR and FORCE_COLOR',
+    defaultText: 'auto',
+    default: () => 'auto',
   },
 };
 
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
 
-export const FLAG_SETTINGS = SETTING_KEYS.filter((key) => key !== "home" && key !== "color");
+export const FLAG_SETTINGS = SETTING_KEYS.filter((key) => key !== 'home' && key !== 'color');
 
 /** `SERVICE_LOCAL_RUNS_DIR` for `runs_dir`. */
 export function environmentName(key: SettingKey): string {
@@ -117,7 +117,7 @@ export function environmentName(key: SettingKey): string {
 
 /** `--runs-dir` for `runs_dir`. */
 export function flagName(key: SettingKey): string {
-  return `--${key.replaceAll("_", "-")}`;
+  return `--${key.replaceAll('_', '-')}`;
 }
 
 /** One place that gives a setting a value. */
@@ -143,7 +143,7 @@ interface Written {
   readonly origin: string;
   readonly base: string;
   /** Where to point when the value is wrong. */
-  readonly place: Pick<Problem, "file" | "line" | "column" | "pointer">;
+  readonly place: Pick<Problem, 'file' | 'line' | 'column' | 'pointer'>;
 }
 
 type Layer = ReadonlyMap<SettingKey, Written>;
@@ -172,14 +172,14 @@ export function resolveSettings(
 
   const flagLayer = new Map([...flags].map(([key, flag]) => [key, typed(flag, cwd)] as const));
   const environment = readEnvironment(env, cwd);
-  const written = environment.get("home");
+  const written = environment.get('home');
   const home =
-    (written && SETTINGS.home.type.parse(written.text, cwd)) ?? SETTINGS.home.default(cwd, "");
+    (written && SETTINGS.home.type.parse(written.text, cwd)) ?? SETTINGS.home.default(cwd, '');
   const layers: readonly Layer[] = [
     flagLayer,
     environment,
-    readNearest(cwd, "service-local.yaml", problems),
-    readFile(join(home, "config.yaml"), problems) ?? new Map<SettingKey, Written>(),
+    readNearest(cwd, 'service-local.yaml', problems),
+    readFile(join(home, 'config.yaml'), problems) ?? new Map<SettingKey, Written>(),
   ];
 
   const values: Partial<Record<SettingKey, string | number>> = {};
@@ -189,7 +189,7 @@ export function resolveSettings(
       const found = layer.get(key);
       return found ? check(key, found) : [];
     });
-    all.push({ value: SETTINGS[key].default(cwd, home), origin: "default" });
+    all.push({ value: SETTINGS[key].default(cwd, home), origin: 'default' });
     values[key] = all[0]!.value;
     sources[key] = Object.freeze(all);
   }
@@ -231,11 +231,11 @@ function readNearest(directory: string, name: string, problems: Problem[]): Laye
 function readFile(file: string, problems: Problem[]): Layer | undefined {
   let text: string;
   try {
-    text = readFileSync(file, "utf8");
+    text = readFileSync(file, 'utf8');
   } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? ""))
+    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? ''))
       return undefined;
-    problems.push({ code: "invalid_setting", file, message: (error as Error).message });
+    problems.push({ code: 'invalid_setting', file, message: (error as Error).message });
     return new Map<SettingKey, Written>();
   }
   return parseFile(file, text, problems);
@@ -243,7 +243,7 @@ function readFile(file: string, problems: Problem[]): Layer | undefined {
 
 function parseFile(file: string, text: string, problems: Problem[]): Layer {
   // Loaded here and not above: most runs have no such file, and `yaml` costs more than they do.
-  const yaml = createRequire(import.meta.url)("yaml") as typeof import("yaml");
+  const yaml = createRequire(import.meta.url)('yaml') as typeof import('yaml');
   const layer = new Map<SettingKey, Written>();
   const lines = new yaml.LineCounter();
   const at = (offset: number): { file: string; line: number; column: number } => {
@@ -252,13 +252,13 @@ function parseFile(file: string, text: string, problems: Problem[]): Layer {
   };
   const document = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false });
   for (const error of document.errors) {
-    problems.push({ code: "invalid_setting", ...at(error.pos[0]), message: error.message });
+    problems.push({ code: 'invalid_setting', ...at(error.pos[0]), message: error.message });
   }
   const { contents } = document;
   if (document.errors.length > 0 || contents === null) return layer;
   if (!yaml.isMap(contents)) {
-    const message = "needs lines of `setting: value`";
-    problems.push({ code: "invalid_setting", ...at(contents.range[0]), message });
+    const message = 'needs lines of `setting: value`';
+    problems.push({ code: 'invalid_setting', ...at(contents.range[0]), message });
     return layer;
   }
   for (const { key: keyNode, value: valueNode } of contents.items) {
@@ -268,12 +268,12 @@ function parseFile(file: string, text: string, problems: Problem[]): Layer {
       problems.push(unknownSetting(key, place));
     } else if (SETTINGS[key].environmentOnly) {
       const message = `can be set only by ${environmentName(key)}`;
-      problems.push({ code: "invalid_setting", ...place, message });
+      problems.push({ code: 'invalid_setting', ...place, message });
     } else {
       const value = yaml.isScalar(valueNode) ? valueNode.value : undefined;
-      const isText = typeof value === "string" || typeof value === "number";
+      const isText = typeof value === 'string' || typeof value === 'number';
       const written = {
-        text: isText ? String(value) : "",
+        text: isText ? String(value) : '',
         origin: `${file}:${place.line}`,
         base: dirname(file),
         place: yaml.isNode(valueNode) ? { ...place, ...at(valueNode.range![0]) } : place,
@@ -293,33 +293,33 @@ function isSettingKey(text: string): text is SettingKey {
 export function settingKey(text: string): SettingKey {
   if (isSettingKey(text)) return text;
   const { message, suggestion } = unknownSetting(text, {});
-  throw new ServiceError("unknown_setting", message, {
+  throw new ServiceError('unknown_setting', message, {
     remedy: suggestion
       ? `Did you mean ${suggestion}?`
-      : "See `service-local config list` for all settings.",
+      : 'See `service-local config list` for all settings.',
   });
 }
 
-function unknownSetting(key: string, place: Written["place"]): Problem {
+function unknownSetting(key: string, place: Written['place']): Problem {
   const suggestion = closest(key, SETTING_KEYS);
   const message = `there is no setting '${key}'`;
-  return { code: "unknown_setting", ...place, message, ...(suggestion && { suggestion }) };
+  return { code: 'unknown_setting', ...place, message, ...(suggestion && { suggestion }) };
 }
 
 function invalidValue(key: SettingKey, { text, origin, place }: Written): Problem {
   const { type } = SETTINGS[key];
   const suggestion = type.choices && closest(text, type.choices);
-  const subject = place.file === undefined ? `${origin}: ` : "";
+  const subject = place.file === undefined ? `${origin}: ` : '';
   const message = `${subject}${key} needs ${type.name}, not ${JSON.stringify(text)}`;
-  return { code: "invalid_setting", ...place, message, ...(suggestion && { suggestion }) };
+  return { code: 'invalid_setting', ...place, message, ...(suggestion && { suggestion }) };
 }
 
 function settingsError(problems: readonly Problem[]): ServiceError {
   const [first] = problems;
   const message =
-    problems.length === 1 ? "a setting is wrong" : `${problems.length} settings are wrong`;
-  return new ServiceError((first?.code ?? "invalid_setting") as ErrorCode, message, {
+    problems.length === 1 ? 'a setting is wrong' : `${problems.length} settings are wrong`;
+  return new ServiceError((first?.code ?? 'invalid_setting') as ErrorCode, message, {
     problems,
-    remedy: "Correct or remove them; `service-local config list --help` names every setting.",
+    remedy: 'Correct or remove them; `service-local config list --help` names every setting.',
   });
 }

@@ -1,8 +1,8 @@
-import { createRequire } from "node:module";
+import { createRequire } from 'node:module';
 
 /** The version in this package's package.json; the package finds it by its own name, in `dist/` too. */
 export function packageVersion(): string {
-  const { version } = createRequire(import.meta.url)("service-local/package.json") as {
+  const { version } = createRequire(import.meta.url)('service-local/package.json') as {
     version: string;
   };
   return version;

@@ -1,15 +1,23 @@
-import { Command, CommanderError, Option } from "commander";
-import { ServiceError } from "../errors.ts";
-import { SETTINGS, environmentName, flagName, type SettingKey } from "../settings.ts";
-import type { Completion, OptionSpec, Verb } from "./verb.ts";
-import { VERBS, type VerbEntry } from "./verbs.ts";
+import { Command, CommanderError, Option } from 'commander';
+import { ServiceError } from '../errors.ts';
+import { SETTINGS, environmentName, flagName, type SettingKey } from '../settings.ts';
+import type {
+  ArgumentValues,
+  Arguments,
+  Completion,
+  OptionSpec,
+  OptionValues,
+  Options,
+  Verb,
+} from './verb.ts';
+import { VERBS, type VerbEntry } from './verbs.ts';
 
 /** Options of every verb. All are flags, so that they may also stand before the verb. */
 export const GLOBAL_FLAGS: readonly TypedOption[] = [
-  { long: "--json", description: "print one JSON document on stdout, also on failure" },
-  { long: "--quiet", description: "no progress and no messages; errors are still told" },
-  { long: "--no-color", description: "no colours (NO_COLOR does the same)" },
-  { long: "--no-input", description: "never ask; fail where an answer would be needed" },
+  { long: '--json', description: 'print one JSON document on stdout, also on failure' },
+  { long: '--quiet', description: 'no progress and no messages; errors are still told' },
+  { long: '--no-color', description: 'no colours (NO_COLOR does the same)' },
+  { long: '--no-input', description: 'never ask; fail where an answer would be needed' },
 ];
 
 /** One option as it is typed. */
@@ -28,16 +36,16 @@ export interface TypedOption {
 export type Invocation =
   | { readonly help: string }
   | {
-      readonly args: Readonly<Record<string, string | readonly string[] | undefined>>;
-      readonly options: Readonly<Record<string, unknown>>;
+      readonly args: ArgumentValues<Arguments>;
+      readonly options: OptionValues<Options>;
       readonly flags: ReadonlyMap<SettingKey, { readonly text: string; readonly origin: string }>;
       readonly quiet: boolean;
       readonly input: boolean;
     };
 
-const OPTIONS_HEADING = "Options:";
-const SETTINGS_HEADING = "Settings:";
-const GLOBAL_HEADING = "Everywhere:";
+const OPTIONS_HEADING = 'Options:';
+const SETTINGS_HEADING = 'Settings:';
+const GLOBAL_HEADING = 'Everywhere:';
 
 /** The verb's own options, the options of its settings and those of every verb. */
 export function optionsOf(verb: Verb): readonly TypedOption[] {
@@ -60,7 +68,7 @@ function settingOption(key: SettingKey): TypedOption {
   const { type, description, defaultText } = SETTINGS[key];
   return {
     long: flagName(key),
-    value: type.choices ? "choice" : type.complete === "directory" ? "dir" : "number",
+    value: type.choices ? 'choice' : type.complete === 'directory' ? 'dir' : 'number',
     description: `${description} (default: ${defaultText}; env: ${environmentName(key)})`,
     choices: type.choices,
     complete: type.complete,
@@ -77,7 +85,7 @@ export function parseInvocation(
   words: readonly string[],
   columns: number | undefined,
 ): Invocation {
-  let help = "";
+  let help = '';
   const command = verbCommand(entry, verb)
     .exitOverride()
     .configureOutput({
@@ -86,38 +94,35 @@ export function parseInvocation(
       getOutHelpWidth: () => columns ?? 80,
     });
   try {
-    command.parse(words, { from: "user" });
+    command.parse(words, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    if (error.code === "commander.helpDisplayed") return { help };
+    if (error.code === 'commander.helpDisplayed') return { help };
     throw usageError(error, command.name());
   }
   const typed = command.opts<Record<string, string | string[] | boolean>>();
   const flags = (verb.settings ?? []).flatMap((key) => {
     const text = typed[attribute(flagName(key))];
-    return typeof text === "string" ? ([[key, { text, origin: flagName(key) }]] as const) : [];
+    return typeof text === 'string' ? ([[key, { text, origin: flagName(key) }]] as const) : [];
   });
   return {
     args: Object.fromEntries(
-      Object.keys(verb.arguments ?? {}).map((name, i) => [
-        name,
-        command.processedArgs[i] as string | string[] | undefined,
-      ]),
-    ),
+      Object.keys(verb.arguments ?? {}).map((name, i) => [name, command.processedArgs[i]]),
+    ) as ArgumentValues<Arguments>,
     options: Object.fromEntries(
       Object.entries(verb.options ?? {}).map(([key, spec]) => [
         key,
         optionValue(typedOption(key, spec).long, spec, typed[key]),
       ]),
-    ),
+    ) as OptionValues<Options>,
     flags: new Map<SettingKey, { text: string; origin: string }>([
       ...flags,
-      ...(typed["color"] === false
-        ? [["color", { text: "never", origin: "--no-color" }] as const]
+      ...(typed['color'] === false
+        ? [['color', { text: 'never', origin: '--no-color' }] as const]
         : []),
     ]),
-    quiet: typed["quiet"] === true,
-    input: typed["input"] !== false,
+    quiet: typed['quiet'] === true,
+    input: typed['input'] !== false,
   };
 }
 
@@ -144,12 +149,12 @@ function attribute(long: string): string {
 }
 
 function verbCommand(entry: VerbEntry, verb: Verb): Command {
-  const command = new Command(`service-local ${entry.path.join(" ")}`)
-    .description([sentence(entry.summary), verb.description].filter(Boolean).join("\n\n"))
-    .helpOption("-h, --help", "show this help")
-    .addHelpText("after", examplesText(verb.examples));
+  const command = new Command(`service-local ${entry.path.join(' ')}`)
+    .description([sentence(entry.summary), verb.description].filter(Boolean).join('\n\n'))
+    .helpOption('-h, --help', 'show this help')
+    .addHelpText('after', examplesText(verb.examples));
   for (const [name, spec] of Object.entries(verb.arguments ?? {})) {
-    const dots = spec.variadic ? "..." : "";
+    const dots = spec.variadic ? '...' : '';
     const form = spec.optional ? `[${name}${dots}]` : `<${name}${dots}>`;
     const argument = command.createArgument(form, spec.description);
     if (spec.choices) argument.choices(spec.choices);
@@ -166,7 +171,7 @@ function verbCommand(entry: VerbEntry, verb: Verb): Command {
           : GLOBAL_HEADING;
     command.addOption(commanderOption(typed).helpGroup(heading));
   }
-  command.helpOption("-h, --help", "show this help");
+  command.helpOption('-h, --help', 'show this help');
   return command;
 }
 
@@ -188,7 +193,7 @@ function commanderOption({
 }
 
 function examplesText(examples: readonly string[]): string {
-  return `\nExamples:\n${examples.map((line) => `  $ service-local ${line}`).join("\n")}`;
+  return `\nExamples:\n${examples.map((line) => `  $ service-local ${line}`).join('\n')}`;
 }
 
 function sentence(summary: string): string {
@@ -197,28 +202,28 @@ function sentence(summary: string): string {
 
 /** Commander says `error: what` and, on a second line, what was probably meant. */
 function usageError(error: CommanderError, name: string): ServiceError {
-  const [message = "", suggestion] = error.message.replace(/^error: /, "").split("\n");
-  return new ServiceError("usage", message, {
+  const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n');
+  return new ServiceError('usage', message, {
     remedy: suggestion ? suggestion.slice(1, -1) : `See \`${name} --help\`.`,
   });
 }
 
 /** The list of verbs under `path`, or of all verbs. */
 export function listHelp(path: readonly string[], columns: number | undefined): string {
-  const command = new Command(["service-local", ...path].join(" "))
-    .usage(path.length === 0 ? "<verb> [options]" : "<verb> [options]")
+  const command = new Command(['service-local', ...path].join(' '))
+    .usage(path.length === 0 ? '<verb> [options]' : '<verb> [options]')
     .helpCommand(false)
-    .helpOption("-h, --help", "show this help, or that of a verb")
+    .helpOption('-h, --help', 'show this help, or that of a verb')
     .configureHelp({ subcommandTerm: (sub) => sub.name() })
     .configureOutput({ getOutHelpWidth: () => columns ?? 80 });
   if (path.length === 0) {
     command
-      .description("Describe a trading bot in a file, backtest it, and believe the numbers.")
-      .option("-V, --version", "print the version");
+      .description('Describe a trading bot in a file, backtest it, and believe the numbers.')
+      .option('-V, --version', 'print the version');
   }
   for (const { long, description } of GLOBAL_FLAGS) command.option(long, description);
   for (const entry of VERBS.filter((candidate) => startsWith(candidate.path, path))) {
-    const words = entry.path.slice(path.length).join(" ") || "(alone)";
+    const words = entry.path.slice(path.length).join(' ') || '(alone)';
     command.addCommand(new Command(words).summary(entry.summary));
   }
   return command.helpInformation();

@@ -1,11 +1,11 @@
-import { closest } from "../closest.ts";
-import { ServiceError, formatProblem } from "../errors.ts";
-import { resolveSettings, type Settings } from "../settings.ts";
-import { packageVersion } from "../version.ts";
-import { GLOBAL_FLAGS, listHelp, parseInvocation, startsWith } from "./command.ts";
-import { makeOutput, makeProgress, makeStyle, wantsColour } from "./output.ts";
-import type { Context, Io } from "./verb.ts";
-import { VERBS, type VerbEntry } from "./verbs.ts";
+import { closest } from '../closest.ts';
+import { ServiceError, formatProblem } from '../errors.ts';
+import { resolveSettings, type Settings } from '../settings.ts';
+import { packageVersion } from '../version.ts';
+import { GLOBAL_FLAGS, listHelp, parseInvocation, startsWith } from './command.ts';
+import { makeOutput, makeProgress, makeStyle, wantsColour } from './output.ts';
+import type { Context, Io } from './verb.ts';
+import { VERBS, type VerbEntry } from './verbs.ts';
 
 /**
  * Runs one command line.
@@ -14,8 +14,8 @@ import { VERBS, type VerbEntry } from "./verbs.ts";
  */
 export async function run(argv: readonly string[], io: Io): Promise<number> {
   for (const stream of [io.stdout, io.stderr]) ignoreBrokenPipe(stream);
-  const json = isGiven(argv, "--json");
-  let color: Settings["color"] = isGiven(argv, "--no-color") ? "never" : "auto";
+  const json = isGiven(argv, '--json');
+  let color: Settings['color'] = isGiven(argv, '--no-color') ? 'never' : 'auto';
   let signal: AbortSignal | undefined;
 
   try {
@@ -23,7 +23,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     if (!entry) return listVerbs(path, rest, json, io);
     const { verb } = await entry.load();
     const invocation = parseInvocation(entry, verb, rest, io.stdout.columns);
-    if ("help" in invocation) return print(io, json, { help: invocation.help }, invocation.help);
+    if ('help' in invocation) return print(io, json, { help: invocation.help }, invocation.help);
 
     const { values: settings, sources } = resolveSettings(io.cwd(), io.env, invocation.flags);
     color = settings.color;
@@ -63,7 +63,7 @@ function findVerb(argv: readonly string[]): {
   readonly path: readonly string[];
   readonly rest: readonly string[];
 } {
-  const words = argv[0] === "help" ? [...argv.slice(1), "--help"] : argv;
+  const words = argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv;
   const path: string[] = [];
   const flags: string[] = [];
   let next = 0;
@@ -73,7 +73,7 @@ function findVerb(argv: readonly string[]): {
     else break;
     next++;
   }
-  const entry = VERBS.find((candidate) => candidate.path.join(" ") === path.join(" "));
+  const entry = VERBS.find((candidate) => candidate.path.join(' ') === path.join(' '));
   return { entry, path, rest: [...flags, ...words.slice(next)] };
 }
 
@@ -87,24 +87,24 @@ function listVerbs(
   const isGlobal = (word: string): boolean => GLOBAL_FLAGS.some(({ long }) => long === word);
   const [word] = rest.filter((candidate) => !isGlobal(candidate));
   const help = listHelp(path, io.stdout.columns);
-  if (word === "--help" || word === "-h") return print(io, json, { help }, help);
-  if (path.length === 0 && (word === "--version" || word === "-V")) {
+  if (word === '--help' || word === '-h') return print(io, json, { help }, help);
+  if (path.length === 0 && (word === '--version' || word === '-V')) {
     const version = packageVersion();
     return print(io, json, { version }, `${version}\n`);
   }
-  const name = ["service-local", ...path].join(" ");
+  const name = ['service-local', ...path].join(' ');
   if (word === undefined) {
     if (!json) io.stderr.write(`${help}\n`);
-    throw new ServiceError("usage", `${name}: a verb is missing`, {
+    throw new ServiceError('usage', `${name}: a verb is missing`, {
       remedy: `See \`${name} --help\`.`,
     });
   }
-  const meant = word.startsWith("-")
-    ? closest(word, ["--help", "--version", ...GLOBAL_FLAGS.map(({ long }) => long)])
+  const meant = word.startsWith('-')
+    ? closest(word, ['--help', '--version', ...GLOBAL_FLAGS.map(({ long }) => long)])
     : suggestVerb(path, word);
   throw new ServiceError(
-    "usage",
-    word.startsWith("-") ? `unknown option '${word}'` : `${name}: there is no verb '${word}'`,
+    'usage',
+    word.startsWith('-') ? `unknown option '${word}'` : `${name}: there is no verb '${word}'`,
     { remedy: meant ? `Did you mean ${meant}?` : `See \`${name} --help\`.` },
   );
 }
@@ -112,13 +112,13 @@ function listVerbs(
 function suggestVerb(path: readonly string[], word: string): string | undefined {
   const here = VERBS.filter((entry) => startsWith(entry.path, path));
   const nearest = closest(word, new Set(here.map((entry) => entry.path[path.length]!)));
-  if (nearest) return ["service-local", ...path, nearest].join(" ");
+  if (nearest) return ['service-local', ...path, nearest].join(' ');
   const elsewhere = VERBS.find((entry) => entry.path.at(-1) === word);
-  return elsewhere && ["service-local", ...elsewhere.path].join(" ");
+  return elsewhere && ['service-local', ...elsewhere.path].join(' ');
 }
 
 function isGiven(argv: readonly string[], flag: string): boolean {
-  const end = argv.indexOf("--");
+  const end = argv.indexOf('--');
   return argv.slice(0, end === -1 ? undefined : end).includes(flag);
 }
 
@@ -130,7 +130,7 @@ function print(io: Io, json: boolean, data: object, text: string): number {
 async function fail(
   thrown: unknown,
   json: boolean,
-  color: Settings["color"],
+  color: Settings['color'],
   io: Io,
 ): Promise<number> {
   const error = expected(thrown);
@@ -140,7 +140,7 @@ async function fail(
   } else {
     await tell(error, color, io);
   }
-  if (error !== thrown && error.code === "failure") {
+  if (error !== thrown && error.code === 'failure') {
     io.stderr.write(`${thrown instanceof Error ? thrown.stack : String(thrown)}\n`);
   }
   return error.exitCode;
@@ -150,25 +150,25 @@ async function fail(
 function expected(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown;
   // A prompt of @inquirer closes in this way on Ctrl-C.
-  if (thrown instanceof Error && thrown.name === "ExitPromptError") {
-    return new ServiceError("interrupted", "interrupted", { cause: thrown });
+  if (thrown instanceof Error && thrown.name === 'ExitPromptError') {
+    return new ServiceError('interrupted', 'interrupted', { cause: thrown });
   }
   const message = thrown instanceof Error ? thrown.message : String(thrown);
-  return new ServiceError("failure", message, {
+  return new ServiceError('failure', message, {
     remedy: `This is a bug in service-local ${packageVersion()}: please report it with the lines on stderr.`,
     cause: thrown,
   });
 }
 
 /** `error <code>: what`, where, and what to do next. */
-async function tell(error: ServiceError, color: Settings["color"], io: Io): Promise<void> {
+async function tell(error: ServiceError, color: Settings['color'], io: Io): Promise<void> {
   const { red, dim } = await makeStyle(wantsColour(color, io.env, io.stderr));
   const lines = [
     `${red(`error ${error.code}:`)} ${error.message}`,
     ...error.problems.map((problem) => `  ${formatProblem(problem)}`),
-    ...(error.remedy === undefined ? [] : [`${dim("→")} ${error.remedy}`]),
+    ...(error.remedy === undefined ? [] : [`${dim('→')} ${error.remedy}`]),
   ];
-  io.stderr.write(`${lines.join("\n")}\n`);
+  io.stderr.write(`${lines.join('\n')}\n`);
 }
 
 /**
@@ -179,11 +179,11 @@ const SAME_KEY_PRESS_MS = 300;
 
 function abortOnInterrupt(message: (text: string) => void): AbortSignal {
   const controller = new AbortController();
-  const signals = ["SIGINT", "SIGTERM"] as const;
+  const signals = ['SIGINT', 'SIGTERM'] as const;
   const stop = (name: NodeJS.Signals): void => {
     if (controller.signal.aborted) return;
-    message("stopping; Ctrl-C again kills");
-    controller.abort(new ServiceError("interrupted", `interrupted by ${name}`));
+    message('stopping; Ctrl-C again kills');
+    controller.abort(new ServiceError('interrupted', `interrupted by ${name}`));
     setTimeout(() => {
       for (const signal of signals) process.off(signal, stop);
     }, SAME_KEY_PRESS_MS).unref();
@@ -194,7 +194,7 @@ function abortOnInterrupt(message: (text: string) => void): AbortSignal {
 
 /** A reader that has seen enough (`| head`) closes the pipe; that is no failure of ours. */
 function ignoreBrokenPipe(stream: NodeJS.WriteStream): void {
-  stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
   });
 }

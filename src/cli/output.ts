@@ -1,4 +1,4 @@
-import { stripVTControlCharacters } from "node:util";
+import { stripVTControlCharacters } from 'node:util';
 
 /** Puts terminal colour around a text, or leaves it as it is. */
 export type Paint = (text: string) => string;
@@ -26,7 +26,7 @@ const PLAIN: Style = {
 /** Loads chalk only when there is something to colour. */
 export async function makeStyle(colour: boolean): Promise<Style> {
   if (!colour) return PLAIN;
-  const { Chalk } = await import("chalk");
+  const { Chalk } = await import('chalk');
   return new Chalk({ level: 1 });
 }
 
@@ -35,15 +35,15 @@ export async function makeStyle(colour: boolean): Promise<Style> {
  * as https://no-color.org asks; FORCE_COLOR is stronger than NO_COLOR, as in Node.
  */
 export function wantsColour(
-  setting: "auto" | "always" | "never",
+  setting: 'auto' | 'always' | 'never',
   env: NodeJS.ProcessEnv,
   stream: { readonly isTTY?: boolean },
 ): boolean {
-  if (setting !== "auto") return setting === "always";
+  if (setting !== 'auto') return setting === 'always';
   const { FORCE_COLOR, NO_COLOR, TERM } = env;
-  if (FORCE_COLOR !== undefined) return FORCE_COLOR !== "0" && FORCE_COLOR !== "false";
+  if (FORCE_COLOR !== undefined) return FORCE_COLOR !== '0' && FORCE_COLOR !== 'false';
   if (NO_COLOR) return false;
-  return stream.isTTY === true && TERM !== "dumb";
+  return stream.isTTY === true && TERM !== 'dumb';
 }
 
 /** A table cell: text, or text with a colour. */
@@ -52,7 +52,7 @@ export type Cell = string | { readonly text: string; readonly paint: Paint };
 export interface Column {
   readonly title: string;
   /** Numbers read best on the right; default left. */
-  readonly align?: "left" | "right";
+  readonly align?: 'left' | 'right';
 }
 
 /** Where a verb shows its answer. */
@@ -73,12 +73,12 @@ export function makeOutput(
   return {
     style,
     columns,
-    line: (text = "") => void stream.write(`${text}\n`),
+    line: (text = '') => void stream.write(`${text}\n`),
     table: (head, rows) => void stream.write(formatTable(head, rows, style, columns)),
   };
 }
 
-const GAP = "  ";
+const GAP = '  ';
 const NARROWEST = 4;
 
 /**
@@ -92,7 +92,7 @@ export function formatTable(
   style: Style,
   width?: number,
 ): string {
-  const cells = rows.map((row) => columns.map((_, i) => cleanCell(row[i] ?? "")));
+  const cells = rows.map((row) => columns.map((_, i) => cleanCell(row[i] ?? '')));
   const widths = columns.map(({ title }, i) =>
     Math.max(title.length, ...cells.map((row) => row[i]!.text.length)),
   );
@@ -103,19 +103,19 @@ export function formatTable(
       .map(({ text, paint }, i) => {
         const room = widths[i]!;
         const cut = text.length > room ? `${text.slice(0, room - 1)}…` : text;
-        if (columns[i]!.align === "right") return " ".repeat(room - cut.length) + paint(cut);
+        if (columns[i]!.align === 'right') return ' '.repeat(room - cut.length) + paint(cut);
         const isLast = i === columns.length - 1;
-        return paint(cut) + (isLast ? "" : " ".repeat(room - cut.length));
+        return paint(cut) + (isLast ? '' : ' '.repeat(room - cut.length));
       })
       .join(GAP);
   const titles = line(columns.map(({ title }) => ({ text: title, paint: style.dim })));
-  return [titles, ...cells.map(line)].map((text) => `${text}\n`).join("");
+  return [titles, ...cells.map(line)].map((text) => `${text}\n`).join('');
 }
 
 /** Text from a user's file may hold line feeds or escape sequences; in a table neither may act. */
 function cleanCell(cell: Cell): { text: string; paint: Paint } {
-  const { text, paint } = typeof cell === "string" ? { text: cell, paint: plain } : cell;
-  return { text: stripVTControlCharacters(text).replaceAll(/\p{Cc}/gu, " "), paint };
+  const { text, paint } = typeof cell === 'string' ? { text: cell, paint: plain } : cell;
+  return { text: stripVTControlCharacters(text).replaceAll(/\p{Cc}/gu, ' '), paint };
 }
 
 function shrink(widths: number[], columns: readonly Column[], width: number): void {
@@ -123,7 +123,7 @@ function shrink(widths: number[], columns: readonly Column[], width: number): vo
   while (total() > width) {
     let widest = -1;
     for (const [i, w] of widths.entries()) {
-      if (columns[i]!.align !== "right" && w > NARROWEST && w > (widths[widest] ?? 0)) widest = i;
+      if (columns[i]!.align !== 'right' && w > NARROWEST && w > (widths[widest] ?? 0)) widest = i;
     }
     if (widest === -1) return;
     widths[widest]! -= 1;
@@ -161,7 +161,7 @@ export function makeProgress(
       stream.write(`\r\u001B[K${text.slice(0, (stream.columns ?? 80) - 1)}`);
     },
     stop() {
-      if (drawn !== -Infinity) stream.write("\r\u001B[K");
+      if (drawn !== -Infinity) stream.write('\r\u001B[K');
     },
   };
 }
@@ -175,8 +175,8 @@ export function formatProgress(
 ): string {
   const share = total > 0 ? Math.min(1, done / total) : 1;
   const filled = Math.round(share * BAR_WIDTH);
-  const bar = "█".repeat(filled) + "░".repeat(BAR_WIDTH - filled);
-  const left = share > 0 ? `${formatDuration((elapsedMs * (1 - share)) / share)} left` : "";
+  const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled);
+  const left = share > 0 ? `${formatDuration((elapsedMs * (1 - share)) / share)} left` : '';
   return `${label} ${bar} ${Math.floor(share * 100)} % ${done}/${total} ${left}`.trimEnd();
 }
 
@@ -185,21 +185,21 @@ export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const seconds = Math.round(ms / 1000);
   if (seconds < 60) return `${seconds} s`;
-  const two = (n: number): string => String(n).padStart(2, "0");
+  const two = (n: number): string => String(n).padStart(2, '0');
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
   return `${Math.floor(seconds / 3600)} h ${two(Math.floor((seconds % 3600) / 60))} min`;
 }
 
 /** What stands for a figure that does not exist. */
-export const NO_VALUE = "–";
+export const NO_VALUE = '–';
 
 /** `1,234.50`; `null` is a dash, and no zero is negative. */
 export function formatNumber(value: number | null, digits = 2): string {
   if (value === null || Number.isNaN(value)) return NO_VALUE;
-  return value.toLocaleString("en-US", {
+  return value.toLocaleString('en-US', {
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
-    signDisplay: "negative",
+    signDisplay: 'negative',
   });
 }
 

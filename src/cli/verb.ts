@@ -1,6 +1,6 @@
-import type { FlagSetting, Settings, SettingSources } from "../settings.ts";
-import type { ServiceError } from "../errors.ts";
-import type { Output, Progress } from "./output.ts";
+import type { FlagSetting, Settings, SettingSources } from '../settings.ts';
+import type { ServiceError } from '../errors.ts';
+import type { Output, Progress } from './output.ts';
 
 /**
  * A verb is one file in `src/cli/verbs/` and one line in the table of `src/cli/verbs.ts`. The file
@@ -88,19 +88,19 @@ export interface OptionSpec {
   readonly choices?: readonly string[];
   /** Turns the text into the value, or throws `ServiceError('usage', what is wrong with it)`. */
   readonly parse?: (text: string) => unknown;
-  readonly default?: unknown;
+  readonly default?: string | number;
   readonly complete?: Completion;
 }
 
 /** What the shell offers for a value: names of files, of directories, or these words. `choices` are offered anyway. */
-export type Completion = "file" | "directory" | readonly string[];
+export type Completion = 'file' | 'directory' | readonly string[];
 
 /** What a verb hands back. */
 export interface Answer {
   /** Printed by `--json`: one document. */
   readonly data: unknown;
   /** Shows the same to a person, on stdout. */
-  show(out: Output): void;
+  readonly show: (out: Output) => void;
   /** Told on stderr after the data; its code decides the exit code. */
   readonly failure?: ServiceError | undefined;
 }
@@ -129,7 +129,7 @@ export interface Context {
 }
 
 /** The parts of `process` that the CLI touches. */
-export type Io = Pick<NodeJS.Process, "stdin" | "stdout" | "stderr" | "env" | "cwd">;
+export type Io = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'cwd'>;
 
 type NoSpecs = Readonly<Record<never, never>>;
 export type Arguments = Readonly<Record<string, ArgumentSpec>>;

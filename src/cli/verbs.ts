@@ -1,4 +1,4 @@
-import type { Verb } from "./verb.ts";
+import type { Verb } from './verb.ts';
 
 /** One verb of the CLI. Its file is loaded only when the verb is run or its own help is shown. */
 export interface VerbEntry {
@@ -6,24 +6,24 @@ export interface VerbEntry {
   readonly path: readonly string[];
   /** One line for the list of verbs, without a full stop. */
   readonly summary: string;
-  load(): Promise<{ readonly verb: Verb }>;
+  readonly load: () => Promise<{ readonly verb: Verb }>;
 }
 
 /** Every verb, in the order in which help lists them. */
 export const VERBS: readonly VerbEntry[] = [
   {
-    path: ["config", "list"],
-    summary: "list the settings in force and where each comes from",
-    load: () => import("./verbs/config-list.ts"),
+    path: ['config', 'list'],
+    summary: 'list the settings in force and where each comes from',
+    load: () => import('./verbs/config-list.ts'),
   },
   {
-    path: ["config", "explain"],
-    summary: "say which source decides a setting, and which ones lost",
-    load: () => import("./verbs/config-explain.ts"),
+    path: ['config', 'explain'],
+    summary: 'say which source decides a setting, and which ones lost',
+    load: () => import('./verbs/config-explain.ts'),
   },
   {
-    path: ["completion"],
-    summary: "print the completion script for a shell",
-    load: () => import("./verbs/completion.ts"),
+    path: ['completion'],
+    summary: 'print the completion script for a shell',
+    load: () => import('./verbs/completion.ts'),
   },
 ];

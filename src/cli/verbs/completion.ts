@@ -1,25 +1,25 @@
-import { GLOBAL_FLAGS, optionsOf, startsWith, type TypedOption } from "../command.ts";
-import { defineVerb, type Completion, type Verb } from "../verb.ts";
-import { VERBS } from "../verbs.ts";
+import { GLOBAL_FLAGS, optionsOf, startsWith, type TypedOption } from '../command.ts';
+import { defineVerb, type Completion, type Verb } from '../verb.ts';
+import { VERBS } from '../verbs.ts';
 
 export const verb = defineVerb({
   description: [
-    "Load it for the shell at hand, or keep it in a file that the shell reads at start:",
-    "  bash: source <(service-local completion bash)",
-    "  zsh:  source <(service-local completion zsh), after compinit",
-  ].join("\n"),
+    'Load it for the shell at hand, or keep it in a file that the shell reads at start:',
+    '  bash: source <(service-local completion bash)',
+    '  zsh:  source <(service-local completion zsh), after compinit',
+  ].join('\n'),
   arguments: {
-    shell: { description: "bash or zsh", choices: ["bash", "zsh"] },
+    shell: { description: 'bash or zsh', choices: ['bash', 'zsh'] },
   },
   examples: [
-    "completion bash > ~/.local/share/bash-completion/completions/service-local",
+    'completion bash > ~/.local/share/bash-completion/completions/service-local',
     'completion zsh > "${fpath[1]}/_service-local"',
   ],
   async run(_context, { shell }) {
     const verbs = await Promise.all(
       VERBS.map(async ({ path, load }) => ({ path, verb: (await load()).verb })),
     );
-    const script = shell === "bash" ? bashScript(verbs) : zshScript(verbs);
+    const script = shell === 'bash' ? bashScript(verbs) : zshScript(verbs);
     return { data: { shell, script }, show: (out) => out.line(script) };
   },
 });
@@ -32,7 +32,7 @@ interface LoadedVerb {
 /** What can be offered at one place of the command line. */
 interface Offer {
   readonly words: readonly string[];
-  readonly files?: "file" | "directory" | undefined;
+  readonly files?: 'file' | 'directory' | undefined;
 }
 
 function bashScript(verbs: readonly LoadedVerb[]): string {
@@ -92,10 +92,10 @@ fi`;
 
 /** Shell lines, the same for both, that move \`$verb\` on by \`$word\` or leave the loop. */
 function findVerb(verbs: readonly LoadedVerb[]): string {
-  const known = prefixes(verbs).filter((path) => path !== "");
+  const known = prefixes(verbs).filter((path) => path !== '');
   return `    case "$verb $word" in
-      ${known.map((path) => `' ${path}'`).join(" | ")}) verb="$verb $word" ;;
-      ${GLOBAL_FLAGS.map(({ long }) => `*' ${long}'`).join(" | ")}) ;;
+      ${known.map((path) => `' ${path}'`).join(' | ')}) verb="$verb $word" ;;
+      ${GLOBAL_FLAGS.map(({ long }) => `*' ${long}'`).join(' | ')}) ;;
       *) break ;;
     esac`;
 }
@@ -103,21 +103,21 @@ function findVerb(verbs: readonly LoadedVerb[]): string {
 /** Shell lines, the same for both, that set \`$offer\` and \`$files\` from \`$verb\` and \`$before\`. */
 function offers(verbs: readonly LoadedVerb[]): string {
   const cases = prefixes(verbs).map((path) => {
-    const loaded = verbs.find((candidate) => candidate.path.join(" ") === path);
+    const loaded = verbs.find((candidate) => candidate.path.join(' ') === path);
     const here = argumentOffer(loaded?.verb);
     const words = [...nextWords(verbs, path), ...here.words];
     const options = loaded ? optionsOf(loaded.verb) : GLOBAL_FLAGS;
     const names = options.flatMap(({ long, short }) => (short ? [short, long] : [long]));
     return `    '${path && ` ${path}`}')
-      options='${[...names, "--help"].join(" ")}'
+      options='${[...names, '--help'].join(' ')}'
       case $before in
-${options.flatMap(optionCase).join("\n")}
+${options.flatMap(optionCase).join('\n')}
         *) ${assign({ words, files: here.files })} ;;
       esac
       ;;`;
   });
   return `  case $verb in
-${cases.join("\n")}
+${cases.join('\n')}
   esac
   if [[ $current == -* ]]; then
     offer=$options
@@ -143,25 +143,25 @@ function argumentOffer(verb: Verb | undefined): Offer {
 }
 
 function offerOf(choices: readonly string[] = [], complete: Completion = []): Offer {
-  return typeof complete === "string"
+  return typeof complete === 'string'
     ? { words: choices, files: complete }
     : { words: [...choices, ...complete] };
 }
 
 function assign({ words, files }: Offer): string {
-  return `offer='${words.join(" ")}' files='${files ?? ""}'`;
+  return `offer='${words.join(' ')}' files='${files ?? ''}'`;
 }
 
 /** Every verb and every beginning of one, as words with a space between: '', 'config', 'config list'. */
 function prefixes(verbs: readonly LoadedVerb[]): string[] {
   const all = verbs.flatMap(({ path }) =>
-    Array.from({ length: path.length + 1 }, (_, length) => path.slice(0, length).join(" ")),
+    Array.from({ length: path.length + 1 }, (_, length) => path.slice(0, length).join(' ')),
   );
   return [...new Set(all)];
 }
 
 function nextWords(verbs: readonly LoadedVerb[], prefix: string): string[] {
-  const words = prefix === "" ? [] : prefix.split(" ");
+  const words = prefix === '' ? [] : prefix.split(' ');
   const next = verbs
     .filter(({ path }) => path.length > words.length && startsWith(path, words))
     .map(({ path }) => path[words.length]!);

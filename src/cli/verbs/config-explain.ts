@@ -4,15 +4,15 @@ import {
   SETTING_KEYS,
   environmentName,
   settingKey,
-} from "../../settings.ts";
-import { defineVerb } from "../verb.ts";
+} from '../../settings.ts';
+import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   arguments: {
-    setting: { description: "name of the setting", complete: SETTING_KEYS },
+    setting: { description: 'name of the setting', complete: SETTING_KEYS },
   },
   settings: FLAG_SETTINGS,
-  examples: ["config explain workers", "config explain runs_dir --json"],
+  examples: ['config explain workers', 'config explain runs_dir --json'],
   run({ settingSources }, args) {
     const key = settingKey(args.setting);
     const [winner, ...losers] = settingSources[key];
@@ -23,10 +23,10 @@ export const verb = defineVerb({
         out.line(`${out.style.bold(key)}: ${description} (${type.name}; ${environmentName(key)})`);
         out.line();
         out.table(
-          [{ title: "" }, { title: "value" }, { title: "from" }],
+          [{ title: '' }, { title: 'value' }, { title: 'from' }],
           [
-            [{ text: "in force", paint: out.style.green }, String(winner.value), winner.origin],
-            ...losers.map(({ value, origin }) => ["", String(value), origin]),
+            [{ text: 'in force', paint: out.style.green }, String(winner.value), winner.origin],
+            ...losers.map(({ value, origin }) => ['', String(value), origin]),
           ],
         );
       },
