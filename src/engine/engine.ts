@@ -78,16 +78,17 @@ export class Engine {
   readonly #journal: Journal;
   readonly #rate: MessageRate;
   readonly #tracksLoss: boolean;
+  readonly #isMargin: boolean;
+  readonly #usesVolume: boolean;
   readonly #run: StrategyRun;
-  #working: WorkingOrder[] = [];
+  readonly #working: WorkingOrder[] = [];
   #fills: Fill[] = [];
   #step = 0;
-  #time = Number.NaN;
   #orderCount = 0;
   #ocoCount = 0;
   #peakEquity: number;
   #dayStartEquity: number;
-  #day = Number.NaN;
+  #dayEnd = -Infinity;
   #inMarginCall = false;
   #stepsInMarket = 0;
   #ambiguousBars = 0;
@@ -119,6 +120,9 @@ export class Engine {
     this.#rate = new MessageRate(config.risk.max_messages_per_second);
     this.#tracksLoss =
       config.risk.max_daily_loss_pct < Infinity || config.risk.max_drawdown_pct < Infinity;
+    this.#isMargin = config.account.model === 'margin';
+    this.#usesVolume =
+      config.fill.model === 'volume_share' || config.slippage.model === 'volume_share';
     this.#peakEquity = config.cash;
     this.#dayStartEquity = config.cash;
     try {
@@ -146,7 +150,10 @@ export class Engine {
   /** Takes up to `maxSteps` steps; whether any remain. Throws `StrategyError`. */
   advance(maxSteps: number): boolean {
     const end = Math.min(this.#step + maxSteps, this.#times.length);
-    while (this.#step < end && this.#ruinedAt === undefined) this.#takeStep();
+    while (this.#step < end && this.#ruinedAt === undefined) {
+      if (this.#working.length === 0 && this.#histories.length === 1) this.#coast(end);
+      else this.#takeStep();
+    }
     return this.#step < this.#times.length && this.#ruinedAt === undefined;
   }
 
@@ -186,41 +193,63 @@ export class Engine {
     };
   }
 
-  #takeStep(): void {
-    const step = this.#step;
-    const time = this.#times[step]!;
-    this.#time = time;
-    this.#showBars(time);
-    if (this.#working.length > 0) this.#match();
+  /** Opening instant of the current step's bars, ms. */
+  get #now(): number {
+    return this.#times[this.#step]!;
+  }
 
+  #takeStep(): void {
     const portfolio = this.#portfolio;
-    let equity = portfolio.cash;
-    let gross = 0;
+    this.#showBars(this.#now);
+    if (this.#working.length > 0) this.#match();
     for (let index = 0; index < this.#histories.length; index += 1) {
       if (this.#fresh[index] === 1) {
         portfolio.marks[index] = this.#histories[index]!.close[this.#cursors[index]!]!;
       }
-      const position = portfolio.positions[index]!;
-      if (position !== 0) {
-        const value = position * portfolio.marks[index]!;
-        equity += value;
-        gross += Math.abs(value);
-      }
     }
-    this.#equity[step] = equity;
-    if (gross > 0) this.#stepsInMarket += 1;
-    if (this.#tracksLoss) this.#trackLoss(time, equity);
-    if (equity <= 0) {
-      this.#ruinedAt = step;
-    } else if (gross > 0 && this.#config.account.model === 'margin') {
-      this.#checkMargin(equity, gross);
-    }
+    this.#equity[this.#step] = portfolio.equity();
+    this.#closeStep(portfolio.isInMarket());
+  }
 
+  /**
+   * Steps of one instrument while no order is working: with cash and position standing still,
+   * nothing is left of a step but the mark and the strategy. Most bars of most runs pass here.
+   */
+  #coast(end: number): void {
+    const { cash, positions, marks } = this.#portfolio;
+    const instrument = this.#instruments[0]!;
+    const close = this.#histories[0]!.close;
+    const position = positions[0]!;
+    const working = this.#working;
+    this.#fresh[0] = 1;
+    const equity = this.#equity;
+    let step = this.#step;
+    do {
+      const mark = close[step]!;
+      marks[0] = mark;
+      equity[step] = cash + position * mark;
+      this.#cursors[0] = step;
+      showBar(instrument, step);
+      this.#closeStep(position !== 0);
+      step += 1;
+    } while (step < end && working.length === 0 && this.#ruinedAt === undefined);
+  }
+
+  /**
+   * Everything after a step's marks: limits that follow equity, and the strategy's turn. Equity is
+   * read from its column, since numbers that pass through a call are boxed one by one.
+   */
+  #closeStep(inMarket: boolean): void {
+    const step = this.#step;
+    if (inMarket) this.#stepsInMarket += 1;
+    if (this.#tracksLoss) this.#trackLoss();
+    if (this.#equity[step]! <= 0) this.#ruinedAt = step;
+    else if (this.#isMargin && inMarket) this.#checkMargin();
     try {
       if (this.#fills.length > 0) this.#deliverFills();
       this.#run.onBar();
     } catch (error) {
-      throw new StrategyError(step, time, error);
+      throw new StrategyError(step, this.#now, error);
     }
     this.#step = step + 1;
   }
@@ -245,25 +274,26 @@ export class Engine {
     for (const fill of fills) this.#run.onFill!(fill);
   }
 
-  #trackLoss(time: number, equity: number): void {
-    const day = Math.floor(time / MS_PER_DAY);
-    if (day !== this.#day) {
-      this.#dayStartEquity = this.#step === 0 ? this.#config.cash : this.#equity[this.#step - 1]!;
-      this.#day = day;
+  #trackLoss(): void {
+    const step = this.#step;
+    if (this.#times[step]! >= this.#dayEnd) {
+      this.#dayStartEquity = step === 0 ? this.#config.cash : this.#equity[step - 1]!;
+      this.#dayEnd = (Math.floor(this.#now / MS_PER_DAY) + 1) * MS_PER_DAY;
     }
-    if (equity > this.#peakEquity) this.#peakEquity = equity;
+    if (this.#equity[step]! > this.#peakEquity) this.#peakEquity = this.#equity[step]!;
   }
 
-  #checkMargin(equity: number, gross: number): void {
+  #checkMargin(): void {
     const { account } = this.#config;
     if (account.model !== 'margin' || this.#inMarginCall) return;
-    const required = account.maintenance * gross;
+    const equity = this.#equity[this.#step]!;
+    const required = account.maintenance * this.#portfolio.grossExposure();
     if (equity >= required) return;
     this.#inMarginCall = true;
     this.#marginCalls += 1;
-    this.#journal.marginCall(this.#time, equity, required);
+    this.#journal.marginCall(this.#now, equity, required);
     for (const order of this.#working) this.#end(order, 'canceled', 'margin_call');
-    this.#working = [];
+    this.#dropEnded();
     for (const instrument of this.#instruments) {
       const position = this.#portfolio.positions[instrument.index]!;
       if (position === 0) continue;
@@ -301,7 +331,7 @@ export class Engine {
       cancel: (order) => {
         const found = this.#working.find(({ id }) => id === order.id);
         if (found === undefined) return;
-        this.#rate.count(this.#time);
+        this.#rate.count(this.#now);
         this.#end(found, 'canceled', 'canceled_by_strategy');
         this.#dropEnded();
       },
@@ -319,7 +349,7 @@ export class Engine {
     return instrument.index;
   }
 
-  #newOrder(request: OrderRequest, parent = 0): WorkingOrder {
+  #newOrder(request: OrderRequest, parent = 0, weight = Number.NaN): WorkingOrder {
     const { instrument, side, quantity, trail } = request;
     const type = request.type ?? 'market';
     const units = this.#config.units === 'whole' ? Math.floor(quantity) : quantity;
@@ -335,7 +365,7 @@ export class Engine {
       type,
       timeInForce: request.timeInForce ?? 'gtc',
       quantity: units,
-      weight: Number.NaN,
+      weight,
       limit: request.limit ?? Number.NaN,
       stop,
       trail,
@@ -360,8 +390,7 @@ export class Engine {
     const estimate = this.#targetDelta(instrument.index, weight, instrument.close);
     // Without a bar there is no estimate yet; the side is settled at the fill.
     const side = (Number.isNaN(estimate) ? weight : estimate) < 0 ? 'sell' : 'buy';
-    const order = this.#newOrder({ instrument, side, quantity: Number.NaN });
-    return Object.assign(order, { weight });
+    return this.#newOrder({ instrument, side, quantity: Number.NaN }, 0, weight);
   }
 
   /** Signed units between the position and `weight` of equity at `price`. */
@@ -380,8 +409,8 @@ export class Engine {
 
   #accept(order: WorkingOrder): Order {
     this.#submitted += 1;
-    this.#rate.count(this.#time);
-    this.#journal.submitted(this.#time, order);
+    this.#rate.count(this.#now);
+    this.#journal.submitted(this.#now, order);
     this.#working.push(order);
     return order;
   }
@@ -397,7 +426,7 @@ export class Engine {
         : -order.quantity;
     if (this.#inMarginCall) return 'margin_call';
     if (!isTarget && order.quantity === 0) return 'quantity_rounds_to_zero';
-    if (!this.#rate.allows(this.#time)) return 'max_messages_per_second';
+    if (!this.#rate.allows(this.#now)) return 'max_messages_per_second';
     if (this.#config.account.model === 'cash' && (isTarget ? order.weight < 0 : false)) {
       return 'short_not_allowed';
     }
@@ -442,7 +471,7 @@ export class Engine {
 
   #match(): void {
     const { marks } = this.#portfolio;
-    this.#volumeUsed.fill(0);
+    if (this.#usesVolume) this.#volumeUsed.fill(0);
     for (let index = 0; index < this.#histories.length; index += 1) {
       // Targets that fill at this open are sized on what everything is worth at this open.
       if (this.#fresh[index] === 1) {
@@ -450,6 +479,7 @@ export class Engine {
       }
     }
     this.#matchOpens();
+    this.#dropEnded();
     for (let index = 0; index < this.#histories.length; index += 1) {
       if (this.#fresh[index] === 0 || this.#working.length === 0) continue;
       const ambiguous =
@@ -460,7 +490,7 @@ export class Engine {
   }
 
   #matchOpens(): void {
-    const day = Math.floor(this.#time / MS_PER_DAY);
+    const day = Math.floor(this.#now / MS_PER_DAY);
     // Exits born here join the end of the list and are tried in the same pass: their whole bar is ahead.
     for (let at = 0; at < this.#working.length; at += 1) {
       const order = this.#working[at]!;
@@ -638,7 +668,7 @@ export class Engine {
 
   #trigger(order: WorkingOrder): void {
     order.triggered = true;
-    this.#journal.triggered(this.#time, order);
+    this.#journal.triggered(this.#now, order);
   }
 
   /** Fills `order` as far as it can be at `reference`; returns the exits its fill placed. */
@@ -647,7 +677,8 @@ export class Engine {
     const index = order.instrument.index;
     const portfolio = this.#portfolio;
     const position = portfolio.positions[index]!;
-    const volume = this.#histories[index]!.volume[this.#cursors[index]!]!;
+    // A column that no model looks at costs a cache miss for every fill.
+    const volume = this.#usesVolume ? this.#histories[index]!.volume[this.#cursors[index]!]! : 0;
     const isTarget = !Number.isNaN(order.weight);
     const isSizing = isTarget && order.filled === 0;
 
@@ -671,11 +702,8 @@ export class Engine {
       this.#config.fill.model === 'volume_share'
         ? Math.max(0, this.#config.fill.limit * volume - this.#volumeUsed[index]!)
         : Infinity;
-    const priceFor = (units: number): number =>
-      isPassive(order)
-        ? reference
-        : reference * (1 + sign * slippageOf(this.#config.slippage, units, volume));
-    const affordable = this.#affordable(index, sign, priceFor(Math.min(wanted, available)));
+    const slipped = this.#slip(order, reference, Math.min(wanted, available), volume);
+    const affordable = this.#affordable(index, sign, slipped);
     if (wanted > affordable * (1 + 1e-12)) {
       if (!isTarget) {
         const sellsShort = this.#config.account.model === 'cash' && sign < 0;
@@ -706,15 +734,15 @@ export class Engine {
       }
     }
 
-    const price = priceFor(quantity);
+    const price = this.#slip(order, reference, quantity, volume);
     const fee = feeOf(this.#config.fees, quantity, price);
     const slippage = Math.abs(price - reference) * quantity;
-    portfolio.fill(index, sign * quantity, price, fee, slippage, this.#time, this.#step);
+    portfolio.fill(index, sign * quantity, price, fee, slippage, this.#now, this.#step);
     const after = portfolio.positions[index]!;
-    this.#volumeUsed[index]! += quantity;
+    if (this.#usesVolume) this.#volumeUsed[index]! += quantity;
     this.#fillCount += 1;
     this.#journal.filled(
-      this.#time,
+      this.#now,
       order,
       quantity,
       price,
@@ -739,6 +767,13 @@ export class Engine {
       this.#inMarginCall = false;
     }
     return after * sign > 0 ? this.#placeExits(order, Math.min(quantity, after * sign), price) : [];
+  }
+
+  /** Limits wait for their price, so only the others slip. */
+  #slip(order: WorkingOrder, reference: number, quantity: number, volume: number): number {
+    if (order.type === 'limit' || order.type === 'stop_limit') return reference;
+    const slippage = slippageOf(this.#config.slippage, quantity, volume);
+    return order.side === 'buy' ? reference * (1 + slippage) : reference * (1 - slippage);
   }
 
   /** Units that may be traded in direction `sign`: what closes the position plus what can be paid for. */
@@ -786,7 +821,7 @@ export class Engine {
     }
     entry.exits = exits;
     for (const exit of exits) {
-      exit.session = Math.floor(this.#time / MS_PER_DAY);
+      exit.session = Math.floor(this.#now / MS_PER_DAY);
       this.#accept(exit);
     }
     return exits;
@@ -825,19 +860,16 @@ export class Engine {
       const counts = status === 'rejected' ? this.#rejected : this.#denied;
       counts[reason] = (counts[reason] ?? 0) + 1;
     }
-    this.#journal.ended(`order.${status}`, this.#time, order, reason);
+    this.#journal.ended(`order.${status}`, this.#now, order, reason);
   }
 
   #dropEnded(): void {
-    if (this.#working.some(({ status }) => status !== 'working')) {
-      this.#working = this.#working.filter(({ status }) => status === 'working');
+    let kept = 0;
+    for (const order of this.#working) {
+      if (order.status === 'working') this.#working[kept++] = order;
     }
+    while (this.#working.length > kept) this.#working.pop();
   }
-}
-
-/** Limits wait for their price, so nothing slips. */
-function isPassive(order: Order): boolean {
-  return order.type === 'limit' || order.type === 'stop_limit';
 }
 
 function exitPrice(exit: ExitPrice, entryPrice: number, direction: 1 | -1): number {

@@ -53,6 +53,13 @@ export class Portfolio {
     return gross;
   }
 
+  isInMarket(): boolean {
+    for (let index = 0; index < this.positions.length; index += 1) {
+      if (this.positions[index] !== 0) return true;
+    }
+    return false;
+  }
+
   entryPrice(index: number): number {
     const trade = this.#open[index];
     return trade === undefined ? Number.NaN : trade.entryNotional / trade.entryQuantity;

@@ -1,0 +1,30 @@
+import { Crossover } from '../indicators/crossover.ts';
+import { Sma } from '../indicators/sma.ts';
+import { integer } from '../params.ts';
+import { defineStrategy } from '../strategy.ts';
+
+/** Buys all in when the fast average of closes crosses above the slow one, sells when below. */
+export const smaCrossover = defineStrategy({
+  name: 'sma_crossover',
+  description: 'Long while the fast average of closes is above the slow one.',
+  params: {
+    fast: integer({ default: 10, min: 1, description: 'Bars in the fast average.' }),
+    slow: integer({ default: 30, min: 2, description: 'Bars in the slow average.' }),
+  },
+  instruments: { min: 1, max: 1 },
+  check: ({ fast, slow }) => (fast < slow ? undefined : 'fast must be below slow'),
+  create({ params, instruments, broker }) {
+    const instrument = instruments[0]!;
+    const fast = new Sma(params.fast);
+    const slow = new Sma(params.slow);
+    const crossover = new Crossover();
+    return {
+      onBar() {
+        const { close } = instrument;
+        const crossed = crossover.next(fast.next(close), slow.next(close));
+        if (crossed > 0) broker.target(instrument, 1);
+        else if (crossed < 0) broker.target(instrument, 0);
+      },
+    };
+  },
+});
