@@ -63,6 +63,8 @@ export interface Strategy<P extends Params = Params> {
   readonly params: P;
   /** How many instruments it needs; any number of at least one when absent. */
   readonly instruments?: { readonly min: number; readonly max: number };
+  /** Sells short, and so needs a margin account. */
+  readonly shorts?: boolean;
   /** Says what is wrong with a combination of parameters that are each valid alone. */
   check?(params: ParamValues<P>): string | undefined;
   create(context: StrategyContext<P>): StrategyRun;

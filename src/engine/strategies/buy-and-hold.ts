@@ -1,0 +1,18 @@
+import { defineStrategy } from '../strategy.ts';
+
+/** Puts an equal share of the money into each instrument at its first bar and never trades again. */
+export const buyAndHold = defineStrategy({
+  name: 'buy_and_hold',
+  description: 'Buys every instrument once, in equal shares, and keeps it.',
+  params: {},
+  create({ instruments, broker }) {
+    const weight = 1 / instruments.length;
+    return {
+      onBar() {
+        for (const instrument of instruments) {
+          if (instrument.fresh && instrument.count === 1) broker.target(instrument, weight);
+        }
+      },
+    };
+  },
+});

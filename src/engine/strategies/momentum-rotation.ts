@@ -1,0 +1,48 @@
+import type { Instrument } from '../instrument.ts';
+import { integer } from '../params.ts';
+import { defineStrategy } from '../strategy.ts';
+
+/**
+ * Every `hold` steps: equal shares of the `top` instruments that rose most over their last
+ * `lookback` bars. Ties keep the order of the universe. Until enough instruments have that much
+ * history, nothing is bought.
+ */
+export const momentumRotation = defineStrategy({
+  name: 'momentum_rotation',
+  description: 'Holds the instruments that rose most, chosen anew at intervals.',
+  params: {
+    lookback: integer({ default: 60, min: 1, description: 'Bars over which the rise is measured.' }),
+    hold: integer({ default: 20, min: 1, description: 'Steps between two choices.' }),
+    top: integer({ default: 2, min: 1, description: 'Instruments held at once.' }),
+  },
+  instruments: { min: 2, max: Infinity },
+  create({ params, instruments, broker }) {
+    const weight = 1 / params.top;
+    let step = 0;
+    let nextChoice = params.lookback;
+    const rise = (instrument: Instrument): number =>
+      instrument.close / instrument.ago('close', params.lookback) - 1;
+    return {
+      onBar() {
+        if (step++ < nextChoice) return;
+        const ranked = instruments
+          .map((instrument) => ({ instrument, rise: rise(instrument) }))
+          .filter((candidate) => !Number.isNaN(candidate.rise))
+          .sort((a, b) => b.rise - a.rise || a.instrument.index - b.instrument.index);
+        if (ranked.length < params.top) return;
+        nextChoice = step - 1 + params.hold;
+        const chosen = ranked.slice(0, params.top).map(({ instrument }) => instrument);
+        const dropped = instruments.filter(
+          (instrument) => broker.position(instrument) !== 0 && !chosen.includes(instrument),
+        );
+        for (const instrument of dropped) broker.target(instrument, 0);
+        // What must shrink goes first: its money pays for what must grow.
+        const value = (instrument: Instrument): number =>
+          broker.position(instrument) * instrument.close;
+        for (const instrument of chosen.sort((a, b) => value(b) - value(a))) {
+          broker.target(instrument, weight);
+        }
+      },
+    };
+  },
+});
