@@ -1,0 +1,103 @@
+import { normalCdf, normalQuantile } from './normal.ts';
+
+/** A series of returns by its moments, all per period: nothing is annualised. */
+export interface Moments {
+  readonly count: number;
+  readonly mean: number;
+  /** Standard deviation with n − 1. */
+  readonly deviation: number;
+  /** Adjusted for bias, as in pandas and spreadsheets (G₁); needs three returns. */
+  readonly skewness: number;
+  /** Raw, 3 for a normal distribution; adjusted for bias (G₂ + 3); needs four returns. */
+  readonly kurtosis: number;
+}
+
+export function momentsOf(returns: Float64Array): Moments {
+  const n = returns.length;
+  let mean = 0;
+  for (const value of returns) mean += value / n;
+  let m2 = 0;
+  let m3 = 0;
+  let m4 = 0;
+  for (const value of returns) {
+    const d = value - mean;
+    m2 += (d * d) / n;
+    m3 += (d * d * d) / n;
+    m4 += (d * d * d * d) / n;
+  }
+  const excess = m4 / (m2 * m2) - 3;
+  return {
+    count: n,
+    mean,
+    deviation: Math.sqrt((m2 * n) / (n - 1)),
+    skewness: ((m3 / m2 ** 1.5) * Math.sqrt(n * (n - 1))) / (n - 2),
+    kurtosis: 3 + (((n + 1) * excess + 6) * (n - 1)) / ((n - 2) * (n - 3)),
+  };
+}
+
+/**
+ * Probability that the true Sharpe ratio exceeds `benchmark` (both per period), given what was
+ * observed over `count` returns of this skewness and kurtosis. Bailey & López de Prado, "The
+ * Sharpe Ratio Efficient Frontier", J. of Risk 15(2), 2012.
+ */
+export function probabilisticSharpe(
+  observed: Pick<Moments, 'count' | 'skewness' | 'kurtosis'> & { readonly sharpe: number },
+  benchmark: number,
+): number {
+  const { count, sharpe, skewness, kurtosis } = observed;
+  const spread = 1 - skewness * sharpe + ((kurtosis - 1) / 4) * sharpe * sharpe;
+  return normalCdf(((sharpe - benchmark) * Math.sqrt(count - 1)) / Math.sqrt(spread));
+}
+
+const EULER_MASCHERONI = 0.577_215_664_901_532_9;
+
+/**
+ * The Sharpe ratio that the best of `trials` strategies without any skill is expected to show,
+ * when the trials' Sharpe ratios have this `variance`; in the unit of those ratios. Bailey &
+ * López de Prado, "The Deflated Sharpe Ratio", J. of Portfolio Management 40(5), 2014.
+ */
+export function expectedMaxSharpe(trials: number, variance: number): number {
+  if (trials < 2) return 0;
+  return (
+    -Math.sqrt(variance) *
+    ((1 - EULER_MASCHERONI) * normalQuantile(1 / trials) +
+      EULER_MASCHERONI * normalQuantile(1 / (trials * Math.E)))
+  );
+}
+
+export interface DeflatedSharpe {
+  /** Probability that the best trial has any skill, given how many were tried. */
+  readonly probability: number;
+  /** What the best of as many trials without skill would show, annualised. */
+  readonly expected_max_sharpe: number;
+  readonly trials: number;
+}
+
+/**
+ * Judges the best of many trials by all that were made.
+ *
+ * @param returns The best trial's returns, as sampled for its Sharpe ratio.
+ * @param sharpes Annualised Sharpe ratio of every trial, the best included; `null` where a trial
+ *   has none: it still counts as a trial.
+ * @returns `undefined` where fewer than two trials have a Sharpe ratio, or the best has fewer
+ *   than four returns or no variance.
+ */
+export function deflatedSharpe(
+  returns: Float64Array,
+  sharpes: readonly (number | null)[],
+  periodsPerYear: number,
+): DeflatedSharpe | undefined {
+  const defined = sharpes.filter((sharpe) => sharpe !== null);
+  if (returns.length < 4 || defined.length < 2) return undefined;
+  const observed = momentsOf(returns);
+  if (observed.deviation === 0) return undefined;
+  const expected = expectedMaxSharpe(
+    sharpes.length,
+    momentsOf(Float64Array.from(defined)).deviation ** 2,
+  );
+  const probability = probabilisticSharpe(
+    { ...observed, sharpe: observed.mean / observed.deviation },
+    expected / Math.sqrt(periodsPerYear),
+  );
+  return { probability, expected_max_sharpe: expected, trials: sharpes.length };
+}

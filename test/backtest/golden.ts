@@ -1,0 +1,70 @@
+import type { Trade } from '../../src/engine/result.ts';
+import type { RunFigures } from '../../src/backtest/statistics.ts';
+
+/**
+ * 505 weekdays of equity whose statistics were worked out independently of this code: returns
+ * from the Lehmer generator x ← 16807·x mod (2³¹ − 1), each day also a trade of its own.
+ */
+export function goldenRun(): RunFigures {
+  const modulus = 2 ** 31 - 1;
+  const equity = [10_000];
+  for (let x = 20_240_102; equity.length < 505;) {
+    x = (x * 16_807) % modulus;
+    equity.push(equity.at(-1)! * (1 + (x / modulus - 0.5) * 0.03 + 0.0004));
+  }
+  const time: number[] = [];
+  for (let day = Date.UTC(2024, 0, 1); time.length < 505; day += 86_400_000) {
+    const weekday = new Date(day).getUTCDay();
+    if (weekday !== 0 && weekday !== 6) time.push(day);
+  }
+  return run({
+    time,
+    equity,
+    trades: equity.slice(1).map((value, i) => trade(value - equity[i]!)),
+  });
+}
+
+/** A run of daily bars from Monday, 1 January 2024 on, weekends left out of the rest unless given. */
+export function run(given: {
+  readonly equity: readonly number[];
+  readonly time?: readonly number[];
+  readonly initialCash?: number;
+  readonly trades?: readonly Trade[];
+  readonly openTrades?: readonly Trade[];
+  readonly fees?: number;
+  readonly tradedNotional?: number;
+  readonly stepsInMarket?: number;
+}): RunFigures {
+  return {
+    steps: given.equity.length,
+    time: Float64Array.from(given.time ?? given.equity.map((_, i) => day(i))),
+    equity: Float64Array.from(given.equity),
+    initialCash: given.initialCash ?? given.equity[0] ?? 10_000,
+    trades: given.trades ?? [],
+    openTrades: given.openTrades ?? [],
+    fees: given.fees ?? 0,
+    slippage: 0,
+    tradedNotional: given.tradedNotional ?? 0,
+    stepsInMarket: given.stepsInMarket ?? 0,
+  };
+}
+
+export const day = (n: number): number => Date.UTC(2024, 0, 1) + n * 86_400_000;
+
+export function trade(pnl: number, more: Partial<Trade> = {}): Trade {
+  return {
+    id: 1,
+    symbol: 'X',
+    side: 'long',
+    entry_time: day(0),
+    exit_time: day(1),
+    bars: 1,
+    quantity: 100,
+    entry_price: 100,
+    exit_price: 100 + pnl / 100,
+    pnl,
+    return: pnl / 10_000,
+    fees: 0,
+    ...more,
+  };
+}
