@@ -1,0 +1,85 @@
+import type { RunResult } from '../engine/result.ts';
+import { execute } from './execute.ts';
+import type { ExecuteOptions } from './execute.ts';
+import { findings } from './findings.ts';
+import { evaluateGates } from './gates.ts';
+import type { BacktestJob } from './job.ts';
+import { profileStatistics } from './profiles.ts';
+import type { Profile } from './profiles.ts';
+import { conventionsFor, statistics } from './statistics.ts';
+import type { Summary } from './summary.ts';
+
+export interface BacktestOptions extends ExecuteOptions {
+  readonly runId: string;
+  readonly profile?: Profile | undefined;
+}
+
+/** A finished run. Its hashes come with its files, which are what they are taken over. */
+export interface Outcome {
+  readonly result: RunResult;
+  readonly summary: Omit<Summary, 'hashes'>;
+}
+
+/** Runs a job and works out everything that its summary states. */
+export async function backtest(job: BacktestJob, options: BacktestOptions): Promise<Outcome> {
+  const { strategy, params, config, instruments, lock } = job;
+  const started = performance.now();
+  const result = await execute({ instruments, strategy, params, config }, options);
+  const wallMs = performance.now() - started;
+
+  const conventions = conventionsFor(result.time, { barMs: job.barMs });
+  const figures = statistics(result, conventions);
+  const { rejected, denied, ...counts } = result.orders;
+  const bars = instruments.reduce((sum, instrument) => sum + instrument.bars.length, 0);
+  const summary = {
+    schema: 'service-local/backtest/v1' as const,
+    run_id: options.runId,
+    bot: job.bot,
+    version: lock.spec,
+    lock,
+    window: {
+      from: new Date(result.time[0]!).toISOString(),
+      to: new Date(result.time.at(-1)!).toISOString(),
+      bars,
+    },
+    engine: {
+      version: lock.engine,
+      seed: config.seed,
+      wall_ms: Math.round(wallMs * 1000) / 1000,
+      bars_per_second: Math.round(bars / (wallMs / 1000)),
+    },
+    conventions,
+    ...figures,
+    orders: {
+      ...counts,
+      rejected: sum(rejected),
+      denied: sum(denied),
+      reasons: { ...rejected, ...denied },
+    },
+    ambiguity: { bars: result.ambiguousBars },
+    margin_calls: result.marginCalls,
+  };
+  return {
+    result,
+    summary: {
+      ...summary,
+      gates: evaluateGates(job.assertions, summary),
+      findings: findings({
+        run: result,
+        statistics: figures,
+        instruments,
+        parameters: Object.keys(params).length,
+      }),
+      ...(options.profile !== undefined && {
+        profile: {
+          name: options.profile,
+          statistics: profileStatistics(options.profile, result),
+        },
+      }),
+    },
+  };
+}
+
+function sum(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0);
+}

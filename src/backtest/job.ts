@@ -1,0 +1,29 @@
+import type { EngineConfig } from '../engine/config.ts';
+import type { Params, ParamValues } from '../engine/params.ts';
+import type { Strategy } from '../engine/strategy.ts';
+import type { Bars } from '../market/bars.ts';
+import type { Assertion } from './gates.ts';
+import type { Lock } from './summary.ts';
+
+/** A backtest with everything it needs at hand: nothing in it is read or looked up any more. */
+export interface BacktestJob {
+  readonly bot: { readonly name: string; readonly slug: string };
+  /** Of the account, e.g. `USD`. */
+  readonly currency: string;
+  readonly lock: Lock;
+  readonly strategy: Strategy;
+  /** Complete and checked by the strategy's own declaration. */
+  readonly params: ParamValues<Params>;
+  readonly config: EngineConfig;
+  /** Length of a bar, ms. */
+  readonly barMs: number;
+  readonly instruments: readonly JobInstrument[];
+  readonly assertions: readonly Assertion[];
+}
+
+export interface JobInstrument {
+  readonly symbol: string;
+  readonly bars: Bars;
+  /** Bars that a regular series of this timeframe would have and this one has not. */
+  readonly missing: number;
+}
