@@ -23,6 +23,8 @@ export type FlagSetting = Exclude<SettingKey, 'home' | 'color'>;
 interface SettingType<T> {
   /** What a value looks like, for help and for errors: `needs <name>`. */
   readonly name: string;
+  /** The same in one word, for a line of help: `--workers <number>`. */
+  readonly placeholder: string;
   readonly choices?: readonly string[];
   readonly complete?: 'directory';
   /** `undefined` when the text is no such value. `base` is what a relative path is relative to. */
@@ -41,6 +43,7 @@ interface SettingSpec<T> {
 
 const path: SettingType<string> = {
   name: 'a directory',
+  placeholder: 'dir',
   complete: 'directory',
   parse: (text, base) =>
     text === '~' || text.startsWith('~/') ? join(homedir(), text.slice(1)) : resolve(base, text),
@@ -48,11 +51,13 @@ const path: SettingType<string> = {
 
 const count: SettingType<number> = {
   name: 'a whole number from 1',
+  placeholder: 'number',
   parse: (text) => (/^[1-9][0-9]{0,5}$/.test(text) ? Number(text) : undefined),
 };
 
 const seconds: SettingType<number> = {
   name: 'a number of seconds above 0',
+  placeholder: 'seconds',
   parse: (text) =>
     /^[0-9]{1,9}(\.[0-9]{1,9})?$/.test(text) && Number(text) > 0 ? Number(text) : undefined,
 };
@@ -60,6 +65,7 @@ const seconds: SettingType<number> = {
 function oneOf<const T extends string>(...choices: readonly T[]): SettingType<T> {
   return {
     name: choices.join(' or '),
+    placeholder: 'choice',
     choices,
     parse: (text) => choices.find((choice) => choice === text),
   };

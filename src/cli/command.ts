@@ -10,15 +10,7 @@ import type {
   Options,
   Verb,
 } from './verb.ts';
-import { VERBS, type VerbEntry } from './verbs.ts';
-
-/** Options of every verb. All are flags, so that they may also stand before the verb. */
-export const GLOBAL_FLAGS: readonly TypedOption[] = [
-  { long: '--json', description: 'print one JSON document on stdout, also on failure' },
-  { long: '--quiet', description: 'no progress and no messages; errors are still told' },
-  { long: '--no-color', description: 'no colours (NO_COLOR does the same)' },
-  { long: '--no-input', description: 'never ask; fail where an answer would be needed' },
-];
+import type { VerbEntry } from './verbs.ts';
 
 /** One option as it is typed. */
 export interface TypedOption {
@@ -32,35 +24,32 @@ export interface TypedOption {
   readonly complete?: Completion | undefined;
 }
 
-/** What was typed after a verb: its help was wanted, or it is to be run. */
-export type Invocation =
-  | { readonly help: string }
-  | {
-      readonly args: ArgumentValues<Arguments>;
-      readonly options: OptionValues<Options>;
-      readonly flags: ReadonlyMap<SettingKey, { readonly text: string; readonly origin: string }>;
-      readonly quiet: boolean;
-      readonly input: boolean;
-    };
+/** Options of every verb. All are flags, so that they may also stand before the verb. */
+export const GLOBAL_FLAGS: readonly TypedOption[] = [
+  { long: '--json', description: 'print one JSON document on stdout, also on failure' },
+  { long: '--quiet', description: 'no progress and no messages; errors are still told' },
+  { long: '--no-color', description: 'no colours (NO_COLOR does the same)' },
+  { long: '--no-input', description: 'never ask; fail where an answer would be needed' },
+];
 
-const OPTIONS_HEADING = 'Options:';
-const SETTINGS_HEADING = 'Settings:';
-const GLOBAL_HEADING = 'Everywhere:';
+/** Whether a word is an option of every verb. */
+export function isGlobalFlag(word: string): boolean {
+  return GLOBAL_FLAGS.some(({ long }) => long === word);
+}
 
-/** The verb's own options, the options of its settings and those of every verb. */
+/** The verb's own options, and those of its settings. */
 export function optionsOf(verb: Verb): readonly TypedOption[] {
   const own = Object.entries(verb.options ?? {}).map(([key, spec]) => typedOption(key, spec));
-  return [...own, ...(verb.settings ?? []).map(settingOption), ...GLOBAL_FLAGS];
+  return [...own, ...(verb.settings ?? []).map(settingOption)];
 }
 
 function typedOption(key: string, spec: OptionSpec): TypedOption {
-  const { short, default: preset } = spec;
+  const { short, default: preset, description } = spec;
   return {
     ...spec,
-    long: `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
+    long: longName(key),
     short: short && `-${short}`,
-    description:
-      preset === undefined ? spec.description : `${spec.description} (default: ${String(preset)})`,
+    description: preset === undefined ? description : `${description} (default: ${preset})`,
   };
 }
 
@@ -68,12 +57,27 @@ function settingOption(key: SettingKey): TypedOption {
   const { type, description, defaultText } = SETTINGS[key];
   return {
     long: flagName(key),
-    value: type.choices ? 'choice' : type.complete === 'directory' ? 'dir' : 'number',
-    description: `${description} (default: ${defaultText}; env: ${environmentName(key)})`,
+    value: type.placeholder,
+    description: `${description} (default: ${defaultText}; ${environmentName(key)})`,
     choices: type.choices,
     complete: type.complete,
   };
 }
+
+function longName(key: string): string {
+  return `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+/** What was typed after a verb: its help is wanted, or it is to be run. */
+export type Invocation =
+  | { readonly help: string }
+  | {
+      readonly args: ArgumentValues<Arguments>;
+      readonly options: OptionValues<Options>;
+      readonly flags: ReadonlyMap<SettingKey, { readonly text: string; readonly origin: string }>;
+      readonly quiet: boolean;
+      readonly noInput: boolean;
+    };
 
 /**
  * Reads what was typed after the verb.
@@ -100,37 +104,49 @@ export function parseInvocation(
     if (error.code === 'commander.helpDisplayed') return { help };
     throw usageError(error, command.name());
   }
-  const typed = command.opts<Record<string, string | string[] | boolean>>();
-  const flags = (verb.settings ?? []).flatMap((key) => {
-    const text = typed[attribute(flagName(key))];
-    return typeof text === 'string' ? ([[key, { text, origin: flagName(key) }]] as const) : [];
+
+  const args = Object.keys(verb.arguments ?? {}).map((name, i) => [name, command.processedArgs[i]]);
+  const options = Object.entries(verb.options ?? {}).map(([key, spec]) => {
+    const long = longName(key);
+    return [key, optionValue(long, spec, typedValue(command, long))];
   });
+  const flags = new Map<SettingKey, { text: string; origin: string }>();
+  for (const key of verb.settings ?? []) {
+    const text = typedValue(command, flagName(key));
+    if (typeof text === 'string') flags.set(key, { text, origin: flagName(key) });
+  }
+  if (typedValue(command, '--no-color')) {
+    flags.set('color', { text: 'never', origin: '--no-color' });
+  }
   return {
-    args: Object.fromEntries(
-      Object.keys(verb.arguments ?? {}).map((name, i) => [name, command.processedArgs[i]]),
-    ) as ArgumentValues<Arguments>,
-    options: Object.fromEntries(
-      Object.entries(verb.options ?? {}).map(([key, spec]) => [
-        key,
-        optionValue(typedOption(key, spec).long, spec, typed[key]),
-      ]),
-    ) as OptionValues<Options>,
-    flags: new Map<SettingKey, { text: string; origin: string }>([
-      ...flags,
-      ...(typed['color'] === false
-        ? [['color', { text: 'never', origin: '--no-color' }] as const]
-        : []),
-    ]),
-    quiet: typed['quiet'] === true,
-    input: typed['input'] !== false,
+    args: Object.fromEntries(args) as ArgumentValues<Arguments>,
+    options: Object.fromEntries(options) as OptionValues<Options>,
+    flags,
+    quiet: typedValue(command, '--quiet') === true,
+    noInput: typedValue(command, '--no-input') === true,
   };
 }
 
-function optionValue(long: string, spec: OptionSpec, typed: unknown): unknown {
-  if (spec.value === undefined) return typed === true;
-  const parse = (text: string): unknown => {
+/** For a flag, whether it was typed; else the text, or every text, after the option. */
+function typedValue(command: Command, long: string): boolean | string | string[] | undefined {
+  const option = command.options.find((candidate) => candidate.long === long)!;
+  const value = command.getOptionValue(option.attributeName()) as
+    | boolean
+    | string
+    | string[]
+    | undefined;
+  return option.negate ? value === false : value;
+}
+
+function optionValue(
+  long: string,
+  spec: OptionSpec,
+  typed: boolean | string | string[] | undefined,
+): unknown {
+  const { parse = (text: string) => text } = spec;
+  const parseNamed = (text: string): unknown => {
     try {
-      return spec.parse ? spec.parse(text) : text;
+      return parse(text);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       const { code, message, remedy, problems } = error;
@@ -140,49 +156,27 @@ function optionValue(long: string, spec: OptionSpec, typed: unknown): unknown {
       });
     }
   };
-  if (spec.repeat) return ((typed as string[] | undefined) ?? []).map(parse);
-  return typed === undefined ? spec.default : parse(typed as string);
-}
-
-function attribute(long: string): string {
-  return new Option(long).attributeName();
+  if (spec.value === undefined) return typed === true;
+  if (spec.repeat) return Array.isArray(typed) ? typed.map(parseNamed) : [];
+  return typeof typed === 'string' ? parseNamed(typed) : spec.default;
 }
 
 function verbCommand(entry: VerbEntry, verb: Verb): Command {
   const command = new Command(`service-local ${entry.path.join(' ')}`)
     .description([sentence(entry.summary), verb.description].filter(Boolean).join('\n\n'))
-    .helpOption('-h, --help', 'show this help')
     .addHelpText('after', examplesText(verb.examples));
   for (const [name, spec] of Object.entries(verb.arguments ?? {})) {
     const dots = spec.variadic ? '...' : '';
     const form = spec.optional ? `[${name}${dots}]` : `<${name}${dots}>`;
     const argument = command.createArgument(form, spec.description);
-    if (spec.choices) argument.choices(spec.choices);
-    command.addArgument(argument);
+    command.addArgument(spec.choices ? argument.choices(spec.choices) : argument);
   }
-  const ownCount = Object.keys(verb.options ?? {}).length;
-  const settingCount = verb.settings?.length ?? 0;
-  for (const [i, typed] of optionsOf(verb).entries()) {
-    const heading =
-      i < ownCount
-        ? OPTIONS_HEADING
-        : i < ownCount + settingCount
-          ? SETTINGS_HEADING
-          : GLOBAL_HEADING;
-    command.addOption(commanderOption(typed).helpGroup(heading));
-  }
-  command.helpOption('-h, --help', 'show this help');
-  return command;
+  for (const option of optionsOf(verb)) command.addOption(commanderOption(option));
+  return addGlobalFlags(command, 'show this help');
 }
 
-function commanderOption({
-  long,
-  short,
-  value,
-  description,
-  choices,
-  repeat,
-}: TypedOption): Option {
+function commanderOption(typed: TypedOption): Option {
+  const { long, short, value, description, choices, repeat } = typed;
   const names = short === undefined ? long : `${short}, ${long}`;
   const option = new Option(value === undefined ? names : `${names} <${value}>`, description);
   if (choices) option.choices(choices);
@@ -190,6 +184,12 @@ function commanderOption({
     option.argParser((text: string, earlier: string[] | undefined) => [...(earlier ?? []), text]);
   }
   return option;
+}
+
+function addGlobalFlags(command: Command, helpDescription: string): Command {
+  command.optionsGroup('Everywhere:').helpOption('-h, --help', helpDescription);
+  for (const flag of GLOBAL_FLAGS) command.addOption(commanderOption(flag));
+  return command;
 }
 
 function examplesText(examples: readonly string[]): string {
@@ -200,7 +200,7 @@ function sentence(summary: string): string {
   return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
 }
 
-/** Commander says `error: what` and, on a second line, what was probably meant. */
+/** Commander says `error: what` and, on a second line, `(Did you mean …?)`. */
 function usageError(error: CommanderError, name: string): ServiceError {
   const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n');
   return new ServiceError('usage', message, {
@@ -208,23 +208,27 @@ function usageError(error: CommanderError, name: string): ServiceError {
   });
 }
 
-/** The list of verbs under `path`, or of all verbs. */
-export function listHelp(path: readonly string[], columns: number | undefined): string {
+/** The list of the verbs under `path`; of all verbs when it is empty. */
+export function listHelp(
+  verbs: readonly VerbEntry[],
+  path: readonly string[],
+  columns: number | undefined,
+): string {
   const command = new Command(['service-local', ...path].join(' '))
-    .usage(path.length === 0 ? '<verb> [options]' : '<verb> [options]')
+    .usage('<verb> [options]')
     .helpCommand(false)
-    .helpOption('-h, --help', 'show this help, or that of a verb')
-    .configureHelp({ subcommandTerm: (sub) => sub.name() })
+    .commandsGroup('Verbs:')
+    .configureHelp({ subcommandTerm: (verb) => verb.name() })
     .configureOutput({ getOutHelpWidth: () => columns ?? 80 });
   if (path.length === 0) {
     command
       .description('Describe a trading bot in a file, backtest it, and believe the numbers.')
       .option('-V, --version', 'print the version');
   }
-  for (const { long, description } of GLOBAL_FLAGS) command.option(long, description);
-  for (const entry of VERBS.filter((candidate) => startsWith(candidate.path, path))) {
-    const words = entry.path.slice(path.length).join(' ') || '(alone)';
-    command.addCommand(new Command(words).summary(entry.summary));
+  addGlobalFlags(command, 'show this help, or that of a verb');
+  for (const { path: words, summary } of verbs) {
+    if (!startsWith(words, path)) continue;
+    command.addCommand(new Command(words.slice(path.length).join(' ')).summary(summary));
   }
   return command.helpInformation();
 }

@@ -2,7 +2,8 @@ import { closest } from '../closest.ts';
 import { ServiceError, formatProblem } from '../errors.ts';
 import { resolveSettings, type Settings } from '../settings.ts';
 import { packageVersion } from '../version.ts';
-import { GLOBAL_FLAGS, listHelp, parseInvocation, startsWith } from './command.ts';
+import { GLOBAL_FLAGS, isGlobalFlag, listHelp, parseInvocation, startsWith } from './command.ts';
+import { abortOnInterrupt } from './interrupt.ts';
 import { makeOutput, makeProgress, makeStyle, wantsColour } from './output.ts';
 import type { Context, Io } from './verb.ts';
 import { VERBS, type VerbEntry } from './verbs.ts';
@@ -12,15 +13,19 @@ import { VERBS, type VerbEntry } from './verbs.ts';
  * @param argv what was typed after `service-local`.
  * @returns the exit code. Nothing is thrown; whatever went wrong has been told.
  */
-export async function run(argv: readonly string[], io: Io): Promise<number> {
+export async function run(
+  argv: readonly string[],
+  io: Io,
+  verbs: readonly VerbEntry[] = VERBS,
+): Promise<number> {
   for (const stream of [io.stdout, io.stderr]) ignoreBrokenPipe(stream);
   const json = isGiven(argv, '--json');
   let color: Settings['color'] = isGiven(argv, '--no-color') ? 'never' : 'auto';
   let signal: AbortSignal | undefined;
 
   try {
-    const { entry, path, rest } = findVerb(argv);
-    if (!entry) return listVerbs(path, rest, json, io);
+    const { entry, path, rest } = findVerb(verbs, argv);
+    if (!entry) return listVerbs(verbs, path, rest, json, io);
     const { verb } = await entry.load();
     const invocation = parseInvocation(entry, verb, rest, io.stdout.columns);
     if ('help' in invocation) return print(io, json, { help: invocation.help }, invocation.help);
@@ -36,7 +41,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
       io,
       settings,
       settingSources: sources,
-      interactive: invocation.input && !json && io.stdin.isTTY,
+      interactive: !invocation.noInput && !json && io.stdin.isTTY === true,
       get signal() {
         return (signal ??= abortOnInterrupt(message));
       },
@@ -58,7 +63,10 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
 }
 
 /** The longest verb that the words name; options of every verb may stand before it. */
-function findVerb(argv: readonly string[]): {
+function findVerb(
+  verbs: readonly VerbEntry[],
+  argv: readonly string[],
+): {
   readonly entry: VerbEntry | undefined;
   readonly path: readonly string[];
   readonly rest: readonly string[];
@@ -68,25 +76,25 @@ function findVerb(argv: readonly string[]): {
   const flags: string[] = [];
   let next = 0;
   for (const word of words) {
-    if (GLOBAL_FLAGS.some(({ long }) => long === word)) flags.push(word);
-    else if (VERBS.some((entry) => startsWith(entry.path, [...path, word]))) path.push(word);
+    if (isGlobalFlag(word)) flags.push(word);
+    else if (verbs.some((entry) => startsWith(entry.path, [...path, word]))) path.push(word);
     else break;
     next++;
   }
-  const entry = VERBS.find((candidate) => candidate.path.join(' ') === path.join(' '));
+  const entry = verbs.find((candidate) => candidate.path.join(' ') === path.join(' '));
   return { entry, path, rest: [...flags, ...words.slice(next)] };
 }
 
 /** Answers a command line that names no verb. */
 function listVerbs(
+  verbs: readonly VerbEntry[],
   path: readonly string[],
   rest: readonly string[],
   json: boolean,
   io: Io,
 ): number {
-  const isGlobal = (word: string): boolean => GLOBAL_FLAGS.some(({ long }) => long === word);
-  const [word] = rest.filter((candidate) => !isGlobal(candidate));
-  const help = listHelp(path, io.stdout.columns);
+  const word = rest.find((candidate) => !isGlobalFlag(candidate));
+  const help = listHelp(verbs, path, io.stdout.columns);
   if (word === '--help' || word === '-h') return print(io, json, { help }, help);
   if (path.length === 0 && (word === '--version' || word === '-V')) {
     const version = packageVersion();
@@ -101,7 +109,7 @@ function listVerbs(
   }
   const meant = word.startsWith('-')
     ? closest(word, ['--help', '--version', ...GLOBAL_FLAGS.map(({ long }) => long)])
-    : suggestVerb(path, word);
+    : suggestVerb(verbs, path, word);
   throw new ServiceError(
     'usage',
     word.startsWith('-') ? `unknown option '${word}'` : `${name}: there is no verb '${word}'`,
@@ -109,11 +117,15 @@ function listVerbs(
   );
 }
 
-function suggestVerb(path: readonly string[], word: string): string | undefined {
-  const here = VERBS.filter((entry) => startsWith(entry.path, path));
+function suggestVerb(
+  verbs: readonly VerbEntry[],
+  path: readonly string[],
+  word: string,
+): string | undefined {
+  const here = verbs.filter((entry) => startsWith(entry.path, path));
   const nearest = closest(word, new Set(here.map((entry) => entry.path[path.length]!)));
   if (nearest) return ['service-local', ...path, nearest].join(' ');
-  const elsewhere = VERBS.find((entry) => entry.path.at(-1) === word);
+  const elsewhere = verbs.find((entry) => entry.path.at(-1) === word);
   return elsewhere && ['service-local', ...elsewhere.path].join(' ');
 }
 
@@ -169,27 +181,6 @@ async function tell(error: ServiceError, color: Settings['color'], io: Io): Prom
     ...(error.remedy === undefined ? [] : [`${dim('→')} ${error.remedy}`]),
   ];
   io.stderr.write(`${lines.join('\n')}\n`);
-}
-
-/**
- * npm passes on a Ctrl-C that the terminal has already sent to the whole process group, so under
- * `npx` one key press arrives twice. Only what comes later than this is a second one.
- */
-const SAME_KEY_PRESS_MS = 300;
-
-function abortOnInterrupt(message: (text: string) => void): AbortSignal {
-  const controller = new AbortController();
-  const signals = ['SIGINT', 'SIGTERM'] as const;
-  const stop = (name: NodeJS.Signals): void => {
-    if (controller.signal.aborted) return;
-    message('stopping; Ctrl-C again kills');
-    controller.abort(new ServiceError('interrupted', `interrupted by ${name}`));
-    setTimeout(() => {
-      for (const signal of signals) process.off(signal, stop);
-    }, SAME_KEY_PRESS_MS).unref();
-  };
-  for (const signal of signals) process.on(signal, stop);
-  return controller.signal;
 }
 
 /** A reader that has seen enough (`| head`) closes the pipe; that is no failure of ours. */

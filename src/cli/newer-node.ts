@@ -2,31 +2,41 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { constants } from 'node:os';
 
-/** What npm is asked for when the Node at hand is too old. */
-const NODE_FROM_NPM = 'node@26.10.0';
+/** The Node that npm is asked for when the one at hand is too old. */
+const NEWER_NODE = '26.10.0';
 
 /**
  * Runs this same command line on a Node from npm, which keeps it in its cache, and ends as it ends.
  * @param oldest the oldest Node that would have done, such as `24.15`.
  */
 export function runOnNewerNode(oldest: string): void {
-  const found = `service-local needs Node ${oldest} or newer and this is ${process.versions.node}`;
-  console.error(`${found}: running on ${NODE_FROM_NPM} from npm`);
-
-  // Only the path comes from npm: run through it, the command would get its arguments by way of a
-  // shell, and signals by way of two processes more.
+  const atHand = process.versions.node;
+  console.error(
+    `service-local needs Node ${oldest} or newer, not ${atHand}: running on ${NEWER_NODE} from npm`,
+  );
+  // npm only says where it put the Node: run through it, the command would get its arguments by way
+  // of a shell, and its signals by way of two more processes.
   const npm = spawnSync(
     'npm',
-    ['exec', '--yes', `--package=${NODE_FROM_NPM}`, '--', 'node', '-p', 'process.execPath'],
+    [
+      'exec',
+      '--yes',
+      '--loglevel=error',
+      `--package=${nodePackage()}`,
+      '--',
+      'node',
+      '-p',
+      'process.execPath',
+    ],
     { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] },
   );
-  const node = npm.status === 0 ? npm.stdout.trim() : '';
-  if (node === '' || node === process.execPath) {
-    const why = npm.error
-      ? `npm could not be started (${npm.error.message})`
-      : 'npm could not get it';
-    console.error(`error failure: ${why}\n→ Install Node ${oldest} or newer: https://nodejs.org`);
-    process.exitCode = 1;
+  const node = npm.status === 0 ? npm.stdout.trim() : process.execPath;
+  // When the package brings no program of that name, npm finds the old one.
+  if (node === process.execPath) {
+    fail(
+      npm.error ? `npm did not start: ${npm.error.message}` : 'npm could not provide it',
+      oldest,
+    );
     return;
   }
 
@@ -39,4 +49,27 @@ export function runOnNewerNode(oldest: string): void {
     process.exitCode = code ?? 128 + constants.signals[signal!];
     if (signal) process.kill(process.pid, signal);
   });
+}
+
+function fail(message: string, oldest: string): void {
+  const remedy = `Install Node ${oldest} or newer from https://nodejs.org`;
+  if (process.argv.includes('--json')) {
+    console.log(
+      JSON.stringify({ error: { code: 'failure', message, remedy, problems: [] } }, null, 2),
+    );
+  } else {
+    console.error(`error failure: ${message}\n→ ${remedy}`);
+  }
+  process.exitCode = 1;
+}
+
+/**
+ * The package that holds the program itself. The package `node` would fetch the same by an install
+ * script, which many an npm does not run: by its default, or because the user forbids scripts.
+ */
+function nodePackage(): string {
+  const { platform, arch } = process;
+  const system = platform === 'win32' ? 'win' : platform;
+  const prefix = platform === 'darwin' && arch === 'arm64' ? 'node-bin' : 'node';
+  return `${prefix}-${system}-${arch}@${NEWER_NODE}`;
 }

@@ -106,7 +106,7 @@ function offers(verbs: readonly LoadedVerb[]): string {
     const loaded = verbs.find((candidate) => candidate.path.join(' ') === path);
     const here = argumentOffer(loaded?.verb);
     const words = [...nextWords(verbs, path), ...here.words];
-    const options = loaded ? optionsOf(loaded.verb) : GLOBAL_FLAGS;
+    const options = [...(loaded ? optionsOf(loaded.verb) : []), ...GLOBAL_FLAGS];
     const names = options.flatMap(({ long, short }) => (short ? [short, long] : [long]));
     return `    '${path && ` ${path}`}')
       options='${[...names, '--help'].join(' ')}'

@@ -26,7 +26,11 @@ export const verb = defineVerb({
           [{ title: '' }, { title: 'value' }, { title: 'from' }],
           [
             [{ text: 'in force', paint: out.style.green }, String(winner.value), winner.origin],
-            ...losers.map(({ value, origin }) => ['', String(value), origin]),
+            ...losers.map(({ value, origin }) => [
+              { text: 'overridden', paint: out.style.dim },
+              String(value),
+              origin,
+            ]),
           ],
         );
       },
