@@ -1,0 +1,310 @@
+import type { RunResult } from '../engine/result.ts';
+import type { Bars } from '../market/bars.ts';
+import { DAY } from '../market/time.ts';
+import type { Statistics } from './statistics.ts';
+import type { Finding } from './summary.ts';
+
+export interface FindingsInput {
+  readonly run: Pick<
+    RunResult,
+    | 'steps'
+    | 'time'
+    | 'initialCash'
+    | 'trades'
+    | 'openTrades'
+    | 'fees'
+    | 'orders'
+    | 'ambiguousBars'
+    | 'marginCalls'
+    | 'ruinedAt'
+  >;
+  readonly statistics: Statistics;
+  /** What the run was made on: at least one bar each, and how many are missing between them. */
+  readonly instruments: readonly {
+    readonly symbol: string;
+    readonly bars: Bars;
+    readonly missing: number;
+  }[];
+  /** How many parameters of the strategy can be tuned. */
+  readonly parameters: number;
+}
+
+/** Fewer round trips than this say little about the next ones. */
+const ENOUGH_TRADES = 30;
+const TRADES_PER_PARAMETER = 10;
+/** More than this is seldom earned over a whole history, and often seen where the future leaks in. */
+const TOO_GOOD_SHARPE = 3;
+/** A price that stood still for so many bars was probably not traded at all. */
+const STALE_RUN = 5;
+/** Share of the bars from which on faulty data are more than a footnote. */
+const MANY_BARS = 0.01;
+
+const RANK: Readonly<Record<Finding['severity'], number>> = { critical: 0, warning: 1, info: 2 };
+
+/**
+ * Reasons not to believe a result at first sight, the gravest first: what was found, the numbers
+ * that show it, and what to do about it.
+ */
+export function findings(input: FindingsInput): Finding[] {
+  return [
+    ruin(input),
+    neverTraded(input),
+    marginCalls(input),
+    fewTrades(input),
+    oneTrade(input),
+    openProfit(input),
+    feesEatProfit(input),
+    parametersPerTrade(input),
+    sharpeTooGood(input),
+    shortWindow(input),
+    refusedOrders(input),
+    staleBars(input),
+    missingBars(input),
+    ambiguousBars(input),
+    holdingIsBetter(input),
+  ]
+    .filter((finding) => finding !== undefined)
+    .sort((a, b) => RANK[a.severity] - RANK[b.severity]);
+}
+
+type Check = (input: FindingsInput) => Finding | undefined;
+
+const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+const netProfit = ({ statistics }: FindingsInput): number =>
+  statistics.equity.end - statistics.equity.start;
+const total = (counts: Readonly<Record<string, number>>): number =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);
+
+const ruin: Check = ({ run, statistics }) => {
+  if (run.ruinedAt === undefined) return undefined;
+  return {
+    code: 'ruin',
+    severity: 'critical',
+    issue: 'The account was lost: its equity reached zero and the run stopped there.',
+    evidence: {
+      time: new Date(run.time[run.ruinedAt]!).toISOString(),
+      end_equity: statistics.equity.end,
+    },
+    remedy: 'Trade smaller, or limit max_position_pct and max_drawdown_pct under risk.',
+  };
+};
+
+const neverTraded: Check = ({ run }) => {
+  if (run.trades.length + run.openTrades.length > 0) return undefined;
+  return {
+    code: 'never_traded',
+    severity: 'critical',
+    issue: 'No order was ever filled, so nothing was tested.',
+    evidence: {
+      bars: run.steps,
+      orders_submitted: run.orders.submitted,
+      orders_rejected: total(run.orders.rejected),
+      orders_denied: total(run.orders.denied),
+    },
+    remedy:
+      'Check that the window is longer than the strategy needs to warm up, and that its conditions can occur in these data.',
+  };
+};
+
+const marginCalls: Check = ({ run }) => {
+  if (run.marginCalls === 0) return undefined;
+  return {
+    code: 'margin_call',
+    severity: 'critical',
+    issue: `Positions were closed by force: ${plural(run.marginCalls, 'margin call')}.`,
+    evidence: { margin_calls: run.marginCalls },
+    remedy: 'Trade smaller, so that the account survives its worst drawdown without being closed.',
+  };
+};
+
+const fewTrades: Check = ({ run }) => {
+  const closed = run.trades.length;
+  if (closed >= ENOUGH_TRADES || closed + run.openTrades.length === 0) return undefined;
+  return {
+    code: 'few_trades',
+    severity: 'warning',
+    issue: `Only ${plural(closed, 'trade')} closed: too few to tell skill from luck.`,
+    evidence: { closed_trades: closed, enough: ENOUGH_TRADES },
+    remedy: 'Test on a longer history, more instruments or shorter bars.',
+  };
+};
+
+const oneTrade: Check = (input) => {
+  const net = netProfit(input);
+  const best = input.run.trades.reduce((most, { pnl }) => Math.max(most, pnl), 0);
+  if (net <= 0 || best < net / 2) return undefined;
+  return {
+    code: 'one_trade_makes_the_profit',
+    severity: 'warning',
+    issue: `The best trade alone made ${percent(best / net)} of the net profit.`,
+    evidence: { best_trade_pnl: best, net_profit: net, share: best / net },
+    remedy: 'Look at that trade, and judge the strategy by what is left without it.',
+  };
+};
+
+const openProfit: Check = (input) => {
+  const net = netProfit(input);
+  const open = input.run.openTrades.reduce((sum, { pnl }) => sum + pnl, 0);
+  if (net <= 0 || open <= net / 2) return undefined;
+  return {
+    code: 'open_position_carries_the_profit',
+    severity: 'warning',
+    issue: `${percent(open / net)} of the net profit is still open at the end, and no exit was tested.`,
+    evidence: { open_pnl: open, net_profit: net, share: open / net },
+    remedy: 'End the window elsewhere and see whether the result holds.',
+  };
+};
+
+const feesEatProfit: Check = (input) => {
+  const { fees } = input.run;
+  const gross = netProfit(input) + fees;
+  if (gross <= 0 || fees <= gross / 2) return undefined;
+  return {
+    code: 'fees_eat_the_profit',
+    severity: 'warning',
+    issue: `Fees took ${percent(fees / gross)} of what the trades made before fees.`,
+    evidence: { fees, profit_before_fees: gross, share: fees / gross },
+    remedy: 'Trade less often or for larger moves, and check the fee model against your broker.',
+  };
+};
+
+const parametersPerTrade: Check = ({ run, parameters }) => {
+  const closed = run.trades.length;
+  if (closed === 0 || closed >= parameters * TRADES_PER_PARAMETER) return undefined;
+  return {
+    code: 'many_parameters',
+    severity: 'warning',
+    issue: `${plural(parameters, 'parameter')} for ${plural(closed, 'closed trade')}: the result may be fitted to this history.`,
+    evidence: { parameters, closed_trades: closed, trades_per_parameter: closed / parameters },
+    remedy: `Use fewer parameters, or test until there are ${TRADES_PER_PARAMETER} trades for each.`,
+  };
+};
+
+const sharpeTooGood: Check = ({ statistics }) => {
+  const { sharpe } = statistics.risk;
+  if (sharpe === null || sharpe <= TOO_GOOD_SHARPE) return undefined;
+  return {
+    code: 'sharpe_too_good',
+    severity: 'warning',
+    issue: `A Sharpe ratio of ${sharpe.toFixed(2)} is more than strategies earn over a whole history.`,
+    evidence: { sharpe, usual_limit: TOO_GOOD_SHARPE },
+    remedy:
+      'Look for data from the future in the inputs, missing costs, and a window too short or too kind.',
+  };
+};
+
+const shortWindow: Check = ({ run, statistics }) => {
+  const names = Object.entries(statistics.undefined)
+    .filter(([, reason]) => reason === 'window_too_short')
+    .map(([name]) => name);
+  if (names.length === 0) return undefined;
+  const days = run.steps < 2 ? 0 : (run.time.at(-1)! - run.time[0]!) / DAY;
+  return {
+    code: 'short_window',
+    severity: 'warning',
+    issue: `${plural(Math.round(days), 'day')} of history: yearly figures are left out, and the others rest on little.`,
+    evidence: { days, undefined: names.join(', ') },
+    remedy: 'Test on at least a year, better on several with rising and falling markets.',
+  };
+};
+
+const refusedOrders: Check = ({ run }) => {
+  const { rejected, denied, submitted } = run.orders;
+  const refused = total(rejected) + total(denied);
+  if (refused === 0) return undefined;
+  const causes = [...Object.entries(rejected), ...Object.entries(denied)];
+  return {
+    code: 'refused_orders',
+    severity: 'warning',
+    issue: `${plural(refused, 'order')} refused, so the run did not do what the strategy asked for.`,
+    evidence: {
+      submitted,
+      rejected: total(rejected),
+      denied: total(denied),
+      causes: causes.map(([cause, count]) => `${cause} ${count}`).join(', '),
+    },
+    remedy: 'Size orders to the cash and limits at hand, or change the limits under risk.',
+  };
+};
+
+const staleBars: Check = ({ instruments }) => {
+  const counts = instruments.map(({ symbol, bars }) => {
+    const stale = countStale(bars);
+    return { symbol, stale, share: stale / bars.length };
+  });
+  const worst = counts.toSorted((a, b) => b.share - a.share)[0];
+  if (worst === undefined || worst.stale === 0) return undefined;
+  return {
+    code: 'stale_bars',
+    severity: worst.share >= MANY_BARS ? 'warning' : 'info',
+    issue: `${percent(worst.share)} of the bars of ${worst.symbol} repeat one price without any range.`,
+    evidence: Object.fromEntries(
+      counts.filter(({ stale }) => stale > 0).map(({ symbol, stale }) => [symbol, stale]),
+    ),
+    remedy:
+      'Nobody may have traded then: check the data, and do not count on fills at such prices.',
+  };
+};
+
+/** Bars in runs of at least `STALE_RUN` with the same close and no range. */
+function countStale({ length, high, low, close }: Bars): number {
+  let stale = 0;
+  let run = 0;
+  for (let i = 0; i <= length; i++) {
+    const still = i < length && high[i] === low[i];
+    if (still && run > 0 && close[i] === close[i - 1]) {
+      run++;
+    } else {
+      if (run >= STALE_RUN) stale += run;
+      run = still ? 1 : 0;
+    }
+  }
+  return stale;
+}
+
+const missingBars: Check = ({ instruments }) => {
+  const gappy = instruments.filter(({ missing }) => missing > 0);
+  if (gappy.length === 0) return undefined;
+  const missing = gappy.reduce((sum, instrument) => sum + instrument.missing, 0);
+  const present = instruments.reduce((sum, { bars }) => sum + bars.length, 0);
+  const share = missing / (missing + present);
+  return {
+    code: 'missing_bars',
+    severity: share >= MANY_BARS ? 'warning' : 'info',
+    issue: `${plural(missing, 'bar')} missing (${percent(share)}): the strategy saw neither them nor the moves inside.`,
+    evidence: Object.fromEntries(
+      gappy.map((instrument) => [instrument.symbol, instrument.missing]),
+    ),
+    remedy: 'Load the history again or from another source.',
+  };
+};
+
+const ambiguousBars: Check = ({ run }) => {
+  const bars = run.ambiguousBars;
+  if (bars === 0) return undefined;
+  const share = bars / Math.max(1, run.orders.fills);
+  return {
+    code: 'ambiguous_bars',
+    severity: share >= 0.1 ? 'warning' : 'info',
+    issue: `In ${plural(bars, 'bar')} several orders could have been filled in either order; the worse one was assumed.`,
+    evidence: { bars, fills: run.orders.fills },
+    remedy: 'Test on shorter bars, where the order of prices within them matters less.',
+  };
+};
+
+const holdingIsBetter: Check = ({ run, statistics, instruments }) => {
+  // A run that bought once and never let go is itself what it would be compared with.
+  if (run.trades.length === 0 || instruments.length === 0) return undefined;
+  const gains = instruments.map(({ bars }) => bars.close[bars.length - 1]! / bars.close[0]! - 1);
+  const held = gains.reduce((sum, gain) => sum + gain, 0) / gains.length;
+  const made = statistics.returns.total;
+  if (held <= made) return undefined;
+  return {
+    code: 'holding_is_better',
+    severity: 'info',
+    issue: `Buying at the start and holding made ${percent(held)}, the strategy ${percent(made)}.`,
+    evidence: { buy_and_hold: held, total_return: made },
+    remedy: 'Compare the drawdowns too: trading has to be worth its effort in return or in calm.',
+  };
+};

@@ -1,0 +1,193 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  evaluateGates,
+  gatesOfSpec,
+  impossibleToFail,
+  impossibleToPass,
+  isMetric,
+  METRIC_NAMES,
+  parseAssertion,
+} from '../../src/backtest/gates.ts';
+import type { Assertion, GateFigures } from '../../src/backtest/gates.ts';
+import { conventionsFor, statistics } from '../../src/backtest/statistics.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { goldenRun, run } from './golden.ts';
+
+function figuresOf(of = goldenRun()): GateFigures {
+  return {
+    ...statistics(of, conventionsFor(of.time)),
+    orders: {
+      submitted: 9,
+      filled: 5,
+      fills: 6,
+      canceled: 0,
+      expired: 0,
+      rejected: 3,
+      denied: 1,
+      reasons: {},
+    },
+    ambiguity: { bars: 2 },
+    margin_calls: 0,
+  };
+}
+
+function refusal(text: string): ServiceError {
+  try {
+    parseAssertion(text);
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+  }
+  throw new Error(`${text} was not refused`);
+}
+
+describe('an assertion', () => {
+  it.each<[string, Assertion]>([
+    ['sharpe>=0.5', { name: 'sharpe', op: '>=', threshold: 0.5 }],
+    [' max_drawdown  >  -0.2 ', { name: 'max_drawdown', op: '>', threshold: -0.2 }],
+    ['trades<1e3', { name: 'trades', op: '<', threshold: 1000 }],
+    ['var_95<=-.01', { name: 'var_95', op: '<=', threshold: -0.01 }],
+  ])('is read from %s', (text, expected) => {
+    expect(parseAssertion(text)).toEqual(expected);
+  });
+
+  it.each(['', 'sharpe', 'sharpe=1', 'sharpe==1', '>=1', 'sharpe>=', 'sharpe>=1 2'])(
+    'is not read from %j',
+    (text) => {
+      const error = refusal(text);
+      expect(error.code).toBe('usage');
+      expect(error.message).toContain('not of the form');
+      expect(error.remedy).toContain('sharpe>=0.5');
+    },
+  );
+
+  it('names the metric that was probably meant, else all of them', () => {
+    expect(refusal('sharp>=1').remedy).toBe('Did you mean sharpe?');
+    expect(refusal('max_drawdwon>=-0.2').remedy).toBe('Did you mean max_drawdown?');
+    expect(refusal('toString>=1').remedy).toContain('sortino');
+  });
+
+  it.each(['win_rate>=50%', 'sharpe>=NaN', 'sharpe<=Infinity', 'fees<=ten'])(
+    'needs a number: %s',
+    (text) => {
+      expect(refusal(text).message).toContain('not a number');
+    },
+  );
+
+  it('is refused when it holds always or never', () => {
+    expect(refusal('max_drawdown<=0.2').message).toContain('can never fail');
+    expect(refusal('win_rate>1').message).toContain('can never pass');
+  });
+});
+
+describe('the gates of a spec', () => {
+  it('are one for each limit, both included in what passes', () => {
+    expect(
+      gatesOfSpec([
+        { name: 'sharpe', min: 0.5 },
+        { name: 'exposure', min: 0.1, max: 0.9 },
+        { name: 'fees', max: undefined },
+      ]),
+    ).toEqual([
+      { name: 'sharpe', op: '>=', threshold: 0.5 },
+      { name: 'exposure', op: '>=', threshold: 0.1 },
+      { name: 'exposure', op: '<=', threshold: 0.9 },
+    ]);
+  });
+});
+
+describe('a gate that decides nothing', () => {
+  const gate = (text: string): Assertion => {
+    const [, name, op, threshold] = /^(\w+) (\S+) (\S+)$/.exec(text)!;
+    if (!isMetric(name!)) throw new Error(name);
+    return { name, op: op as Assertion['op'], threshold: Number(threshold) };
+  };
+
+  it.each([
+    'max_drawdown >= -1',
+    'max_drawdown <= 0',
+    'max_drawdown <= 0.2',
+    'win_rate >= 0',
+    'win_rate <= 1',
+    'exposure > -0.1',
+    'trades >= 0',
+    'kelly <= 1',
+    'cagr >= -1',
+  ])('cannot fail: %s', (text) => {
+    expect(impossibleToFail(gate(text))).toMatch(/^can never fail: \w+ (lies|is never)/);
+    expect(impossibleToPass(gate(text))).toBeUndefined();
+  });
+
+  it.each(['max_drawdown >= 0.2', 'max_drawdown > 0', 'win_rate > 1', 'trades < 0', 'kelly > 1'])(
+    'cannot pass: %s',
+    (text) => {
+      expect(impossibleToPass(gate(text))).toMatch(/^can never pass: \w+ (lies|is never)/);
+      expect(impossibleToFail(gate(text))).toBeUndefined();
+    },
+  );
+
+  it.each([
+    'max_drawdown >= -0.2',
+    'max_drawdown >= 0',
+    'win_rate > 0',
+    'sharpe >= -5',
+    'kelly < 1',
+  ])('is not one of these: %s', (text) => {
+    expect(impossibleToFail(gate(text))).toBeUndefined();
+    expect(impossibleToPass(gate(text))).toBeUndefined();
+  });
+
+  it('says the range', () => {
+    expect(impossibleToFail(gate('max_drawdown <= 0'))).toContain(
+      'max_drawdown lies between -1 and 0',
+    );
+    expect(impossibleToFail(gate('fees >= 0'))).toContain('fees is never below 0');
+    expect(impossibleToPass(gate('kelly > 1'))).toContain('kelly is never above 1');
+  });
+});
+
+describe('evaluation', () => {
+  it('compares with the figures of the summary', () => {
+    const gates = evaluateGates(
+      [
+        parseAssertion('sharpe>=1.2'),
+        parseAssertion('max_drawdown>=-0.1'),
+        parseAssertion('rejected_orders<=3'),
+        parseAssertion('trades>504'),
+        parseAssertion('trades<=504'),
+      ],
+      figuresOf(),
+    );
+    expect(gates.map(({ name, pass }) => [name, pass])).toEqual([
+      ['sharpe', true],
+      ['max_drawdown', false],
+      ['rejected_orders', true],
+      ['trades', false],
+      ['trades', true],
+    ]);
+    expect(gates[0]!.value).toBeCloseTo(1.242040479, 8);
+  });
+
+  it('does not pass what is undefined, whatever is asked of it', () => {
+    const nothing = figuresOf(run({ equity: [1000] }));
+    for (const op of ['>=', '<=', '>', '<'] as const) {
+      const gates = evaluateGates([{ name: 'sharpe', op, threshold: 0 }], nothing);
+      expect(gates).toEqual([{ name: 'sharpe', op, threshold: 0, value: null, pass: false }]);
+    }
+  });
+
+  it('finds every metric in its summary, within its range', () => {
+    const figures = figuresOf();
+    fc.assert(
+      fc.property(fc.constantFrom(...METRIC_NAMES), (name) => {
+        const [gate] = evaluateGates([{ name, op: '>=', threshold: -1e9 }], figures);
+        expect(gate).toMatchObject({ name, value: expect.any(Number), pass: true });
+        for (const op of ['>', '<'] as const) {
+          const atValue: Assertion = { name, op, threshold: gate!.value! };
+          expect(evaluateGates([atValue], figures)[0]!.pass).toBe(false);
+          expect(impossibleToFail(atValue)).toBeUndefined();
+        }
+      }),
+    );
+  });
+});
