@@ -1,0 +1,52 @@
+import { checkMultiplier, checkPeriod } from './indicator.ts';
+import type { Indicator } from './indicator.ts';
+import { RollingMoments } from './rolling-moments.ts';
+
+/**
+ * Bollinger bands: `middle` is the simple moving average, `upper` and `lower` lie `k` standard
+ * deviations of the population from it; `value` is `middle`. Ready at bar `period`, which is at
+ * least 2.
+ */
+export class Bollinger implements Indicator {
+  private readonly moments: RollingMoments;
+  private readonly k: number;
+  private mean = NaN;
+  private width = NaN;
+
+  constructor(period: number, k: number) {
+    this.moments = new RollingMoments(checkPeriod('period', period, 2));
+    this.k = checkMultiplier('k', k);
+  }
+
+  get ready(): boolean {
+    return this.moments.full;
+  }
+
+  get value(): number {
+    return this.mean;
+  }
+
+  get upper(): number {
+    return this.mean + this.width;
+  }
+
+  get middle(): number {
+    return this.mean;
+  }
+
+  get lower(): number {
+    return this.mean - this.width;
+  }
+
+  next(x: number): number {
+    if (Number.isFinite(x)) {
+      const { moments } = this;
+      moments.push(x);
+      if (moments.full) {
+        this.mean = moments.mean;
+        this.width = this.k * moments.deviation;
+      }
+    }
+    return this.mean;
+  }
+}

@@ -1,0 +1,51 @@
+import { checkPeriod } from './indicator.ts';
+import type { Indicator } from './indicator.ts';
+import { RollingMoments } from './rolling-moments.ts';
+import { CompensatedSum, covariance } from './sums.ts';
+
+/**
+ * Pearson correlation of the last `period` pairs, −1 to 1. Ready at bar `period`, which is at
+ * least 2.
+ *
+ * Correlation with a flat series is undefined; it is given as 0, since such a series tells nothing
+ * about the other.
+ */
+export class Correlation implements Indicator {
+  private readonly a: RollingMoments;
+  private readonly b: RollingMoments;
+  private readonly products = new CompensatedSum();
+  private coefficient = NaN;
+
+  constructor(period: number) {
+    checkPeriod('period', period, 2);
+    this.a = new RollingMoments(period);
+    this.b = new RollingMoments(period);
+  }
+
+  get ready(): boolean {
+    return this.a.full;
+  }
+
+  get value(): number {
+    return this.coefficient;
+  }
+
+  next(a: number, b: number): number {
+    if (Number.isFinite(a) && Number.isFinite(b)) {
+      const leavingA = this.a.push(a);
+      const leavingB = this.b.push(b);
+      this.products.addProduct(a, b);
+      this.products.addProduct(-leavingA, leavingB);
+      if (this.ready) this.coefficient = this.correlate();
+    }
+    return this.coefficient;
+  }
+
+  private correlate(): number {
+    const { a, b, products } = this;
+    const scale = a.deviation * b.deviation;
+    if (scale === 0) return 0;
+    const coefficient = covariance(products, a.sum, b.sum) / scale;
+    return Math.min(Math.max(coefficient, -1), 1);
+  }
+}

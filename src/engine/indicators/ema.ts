@@ -1,0 +1,40 @@
+import { checkPeriod } from './indicator.ts';
+import type { Indicator } from './indicator.ts';
+
+/**
+ * Exponential moving average: the mean of the first `period` values, then
+ * `average + α (x − average)` with α = 2 / (period + 1). Ready at bar `period`.
+ *
+ * Libraries that start from the first value instead of a mean agree with it only after a while.
+ */
+export class Ema implements Indicator {
+  private readonly period: number;
+  private readonly weight: number;
+  private average = -0;
+  private count = 0;
+
+  constructor(period: number) {
+    this.period = checkPeriod('period', period);
+    this.weight = 2 / (period + 1);
+  }
+
+  get ready(): boolean {
+    return this.count === this.period;
+  }
+
+  get value(): number {
+    return this.ready ? this.average : NaN;
+  }
+
+  next(x: number): number {
+    if (Number.isFinite(x)) {
+      if (this.ready) {
+        this.average += (x - this.average) * this.weight;
+      } else {
+        this.count++;
+        this.average += (x - this.average) / this.count;
+      }
+    }
+    return this.value;
+  }
+}

@@ -1,0 +1,48 @@
+import { Ema } from './ema.ts';
+import { checkPeriod } from './indicator.ts';
+import type { Indicator } from './indicator.ts';
+
+/**
+ * Moving average convergence/divergence (Appel): `macd` is the fast less the slow exponential
+ * average, `signal` the exponential average of `macd`, `histogram` their difference; `value` is
+ * `macd`. Ready at bar `slow + signal − 1`.
+ *
+ * Each average starts from the mean of its own first values, as {@link Ema} does.
+ */
+export class Macd implements Indicator {
+  private readonly fast: Ema;
+  private readonly slow: Ema;
+  private readonly average: Ema;
+
+  constructor(fast: number, slow: number, signal: number) {
+    this.fast = new Ema(checkPeriod('fast', fast));
+    this.slow = new Ema(checkPeriod('slow', slow));
+    this.average = new Ema(checkPeriod('signal', signal));
+    if (fast >= slow) throw new RangeError(`fast must be below slow (${slow}), not ${fast}`);
+  }
+
+  get ready(): boolean {
+    return this.average.ready;
+  }
+
+  get value(): number {
+    return this.macd;
+  }
+
+  get macd(): number {
+    return this.ready ? this.fast.value - this.slow.value : NaN;
+  }
+
+  get signal(): number {
+    return this.average.value;
+  }
+
+  get histogram(): number {
+    return this.macd - this.signal;
+  }
+
+  next(x: number): number {
+    if (Number.isFinite(x)) this.average.next(this.fast.next(x) - this.slow.next(x));
+    return this.macd;
+  }
+}

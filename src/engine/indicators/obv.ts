@@ -1,0 +1,28 @@
+import type { Indicator } from './indicator.ts';
+
+/**
+ * On-balance volume (Granville): the volume of bars that closed higher less that of bars that
+ * closed lower. It starts at 0, so only its changes mean something. Ready at the first bar.
+ */
+export class Obv implements Indicator {
+  private balance = NaN;
+  private previousClose = NaN;
+
+  get ready(): boolean {
+    return !Number.isNaN(this.balance);
+  }
+
+  get value(): number {
+    return this.balance;
+  }
+
+  next(close: number, volume: number): number {
+    if (Number.isFinite(close + volume)) {
+      if (!this.ready) this.balance = 0;
+      else if (close > this.previousClose) this.balance += volume;
+      else if (close < this.previousClose) this.balance -= volume;
+      this.previousClose = close;
+    }
+    return this.balance;
+  }
+}

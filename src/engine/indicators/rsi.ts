@@ -1,0 +1,42 @@
+import type { Indicator } from './indicator.ts';
+import { WilderAverage } from './wilder.ts';
+
+/**
+ * Relative strength index (Wilder, 1978), 0 to 100: the share of gains in all movement, both
+ * smoothed by Wilder's average, whose start is the mean of the first `period` changes. Ready at
+ * bar `period + 1`.
+ *
+ * Only gains give 100, only losses 0. No movement at all gives 50: an unmoved price is neither
+ * overbought nor oversold, and the 100 or 0 of other libraries would trade on it.
+ */
+export class Rsi implements Indicator {
+  private readonly gains: WilderAverage;
+  private readonly losses: WilderAverage;
+  private previous = NaN;
+
+  constructor(period: number) {
+    this.gains = new WilderAverage(period);
+    this.losses = new WilderAverage(period);
+  }
+
+  get ready(): boolean {
+    return this.gains.ready;
+  }
+
+  get value(): number {
+    const gain = this.gains.value;
+    const movement = gain + this.losses.value;
+    return movement === 0 ? 50 : 100 * (gain / movement);
+  }
+
+  next(price: number): number {
+    if (Number.isFinite(price)) {
+      // NaN at the first price, which the averages pass over.
+      const change = price - this.previous;
+      this.gains.next(Math.max(change, 0));
+      this.losses.next(Math.max(-change, 0));
+      this.previous = price;
+    }
+    return this.value;
+  }
+}

@@ -1,0 +1,32 @@
+import { checkPeriod } from './indicator.ts';
+import type { Indicator } from './indicator.ts';
+import { RollingMoments } from './rolling-moments.ts';
+
+/**
+ * Rolling standard deviation of the population (divisor `period`, not `period − 1`). Ready at bar
+ * `period`, which is at least 2. A flat window gives exactly 0.
+ */
+export class StandardDeviation implements Indicator {
+  private readonly moments: RollingMoments;
+  private deviation = NaN;
+
+  constructor(period: number) {
+    this.moments = new RollingMoments(checkPeriod('period', period, 2));
+  }
+
+  get ready(): boolean {
+    return this.moments.full;
+  }
+
+  get value(): number {
+    return this.deviation;
+  }
+
+  next(x: number): number {
+    if (Number.isFinite(x)) {
+      this.moments.push(x);
+      if (this.moments.full) this.deviation = this.moments.deviation;
+    }
+    return this.deviation;
+  }
+}

@@ -1,0 +1,34 @@
+import { checkPeriod } from './indicator.ts';
+import type { Indicator } from './indicator.ts';
+
+/**
+ * Wilder's smoothing ("New Concepts in Technical Trading Systems", 1978), also called RMA or SMMA:
+ * the mean of the first `period` values, then `average + (x − average) / period`. Ready at value
+ * `period`.
+ */
+export class WilderAverage implements Indicator {
+  private readonly period: number;
+  private average = -0;
+  private count = 0;
+
+  constructor(period: number) {
+    this.period = checkPeriod('period', period);
+  }
+
+  get ready(): boolean {
+    return this.count === this.period;
+  }
+
+  get value(): number {
+    return this.ready ? this.average : NaN;
+  }
+
+  next(x: number): number {
+    if (Number.isFinite(x)) {
+      // Dividing by the count so far gives the plain mean for as long as the count grows.
+      if (this.count < this.period) this.count++;
+      this.average += (x - this.average) / this.count;
+    }
+    return this.value;
+  }
+}

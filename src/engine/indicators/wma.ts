@@ -1,0 +1,38 @@
+import { checkPeriod } from './indicator.ts';
+import type { Indicator } from './indicator.ts';
+import { CompensatedSum, RollingSum } from './sums.ts';
+
+/**
+ * Linearly weighted moving average: the newest value weighs `period`, the oldest 1. Ready at bar
+ * `period`. Like {@link Sma} it is rounded once and does not drift.
+ */
+export class Wma implements Indicator {
+  private readonly window: RollingSum;
+  private readonly weighted = new CompensatedSum();
+  private readonly weights: number;
+
+  constructor(period: number) {
+    this.window = new RollingSum(checkPeriod('period', period));
+    this.weights = (period * (period + 1)) / 2;
+  }
+
+  get ready(): boolean {
+    return this.window.full;
+  }
+
+  get value(): number {
+    return this.window.full ? this.weighted.dividedBy(this.weights) : NaN;
+  }
+
+  next(x: number): number {
+    if (Number.isFinite(x)) {
+      const { window, weighted } = this;
+      // Every value already in the window weighs one less from now on; the oldest drops out by that.
+      weighted.add(-window.high);
+      weighted.add(-window.low);
+      weighted.addProduct(window.size, x);
+      window.push(x);
+    }
+    return this.value;
+  }
+}

@@ -1,0 +1,38 @@
+import { checkPeriod } from './indicator.ts';
+import type { Indicator } from './indicator.ts';
+import { RollingMoments } from './rolling-moments.ts';
+
+/**
+ * How many standard deviations of the population the newest value lies from the mean of the last
+ * `period` values, itself included. Ready at bar `period`, which is at least 2.
+ *
+ * A flat window gives 0: its newest value lies on the mean, so there is nothing to revert to.
+ */
+export class ZScore implements Indicator {
+  private readonly moments: RollingMoments;
+  private score = NaN;
+
+  constructor(period: number) {
+    this.moments = new RollingMoments(checkPeriod('period', period, 2));
+  }
+
+  get ready(): boolean {
+    return this.moments.full;
+  }
+
+  get value(): number {
+    return this.score;
+  }
+
+  next(x: number): number {
+    if (Number.isFinite(x)) {
+      const { moments } = this;
+      moments.push(x);
+      if (moments.full) {
+        const { mean, deviation } = moments;
+        this.score = deviation === 0 ? 0 : (x - mean) / deviation;
+      }
+    }
+    return this.score;
+  }
+}
