@@ -1,4 +1,5 @@
 import { normalCdf, normalQuantile } from './normal.ts';
+import { ROUNDING } from './statistics.ts';
 
 /** A series of returns by its moments, all per period: nothing is annualised. */
 export interface Moments {
@@ -79,8 +80,8 @@ export interface DeflatedSharpe {
  * @param returns The best trial's returns, as sampled for its Sharpe ratio.
  * @param sharpes Annualised Sharpe ratio of every trial, the best included; `null` where a trial
  *   has none: it still counts as a trial.
- * @returns `undefined` where fewer than two trials have a Sharpe ratio, or the best has fewer
- *   than four returns or no variance.
+ * @returns `undefined` where fewer than two trials have a Sharpe ratio, or the best trial's returns
+ *   are too few, too equal or too extreme for a standard error of its own.
  */
 export function deflatedSharpe(
   returns: Float64Array,
@@ -90,7 +91,7 @@ export function deflatedSharpe(
   const defined = sharpes.filter((sharpe) => sharpe !== null);
   if (returns.length < 4 || defined.length < 2) return undefined;
   const observed = momentsOf(returns);
-  if (observed.deviation === 0) return undefined;
+  if (observed.deviation <= ROUNDING) return undefined;
   const expected = expectedMaxSharpe(
     sharpes.length,
     momentsOf(Float64Array.from(defined)).deviation ** 2,
@@ -99,5 +100,6 @@ export function deflatedSharpe(
     { ...observed, sharpe: observed.mean / observed.deviation },
     expected / Math.sqrt(periodsPerYear),
   );
+  if (Number.isNaN(probability)) return undefined;
   return { probability, expected_max_sharpe: expected, trials: sharpes.length };
 }

@@ -1,4 +1,3 @@
-import type { Trade } from '../engine/result.ts';
 import { DAY } from '../market/time.ts';
 import { momentsOf, probabilisticSharpe } from './deflated-sharpe.ts';
 import { normalQuantile } from './normal.ts';
@@ -22,8 +21,9 @@ export type Profile = (typeof PROFILES)[number];
  * units (0.12 is 12 %), the risk-free rate is 0. Where a library divides by zero or answers with
  * a stand-in (freqtrade −100, LEAN 0) the figure is `null`.
  *
- * Versions: quantstats 0.0.81, LEAN of August 2026, freqtrade of October 2024, backtesting.py
- * 0.6.6 with its corrected annualisation, empyrical 0.5.5.
+ * Versions: quantstats 0.0.81, LEAN of August 2026, freqtrade of October 2024 with drawdowns from
+ * the starting balance as since then, backtesting.py 0.6.6 with its annualisation as corrected in
+ * 2026, empyrical 0.5.5.
  */
 export function profileStatistics(
   profile: Profile,
@@ -70,7 +70,7 @@ function seriesOf(run: RunFigures) {
 
 /** Conditional value at risk is the mean of the lowest ⌊(n−1)/20⌋+1 returns. */
 function empyrical(_: RunFigures, series: Series) {
-  const { returns, count, growth, mean: μ, deviation, downside, weekdayYear: year } = series;
+  const { returns, count, growth, mean: average, deviation, downside, weekdayYear: year } = series;
   const annual = growth ** (year / count) - 1;
   const maxDrawdown = deepest(series.drawdowns);
   const sorted = returns.toSorted();
@@ -80,8 +80,8 @@ function empyrical(_: RunFigures, series: Series) {
     cum_returns_final: growth - 1,
     annual_return: annual,
     annual_volatility: deviation * Math.sqrt(year),
-    sharpe_ratio: (μ / deviation) * Math.sqrt(year),
-    sortino_ratio: (μ / downside) * Math.sqrt(year),
+    sharpe_ratio: (average / deviation) * Math.sqrt(year),
+    sortino_ratio: (average / downside) * Math.sqrt(year),
     calmar_ratio: annual / -maxDrawdown,
     max_drawdown: maxDrawdown,
     omega_ratio: sum(returns.filter(isGain)) / -sum(returns.filter(isLoss)),
@@ -98,7 +98,7 @@ function empyrical(_: RunFigures, series: Series) {
  * excess already. Later versions repaired the last two.
  */
 function quantstats(_: RunFigures, series: Series) {
-  const { returns, count, growth, mean: μ, deviation, downside, weekdayYear: year } = series;
+  const { returns, count, growth, mean: average, deviation, downside, weekdayYear: year } = series;
   const { drawdowns, skewness, kurtosis } = series;
   const cagr = growth ** (year / count) - 1;
   const maxDrawdown = deepest(drawdowns);
@@ -106,15 +106,15 @@ function quantstats(_: RunFigures, series: Series) {
   const losses = returns.filter(isLoss);
   const payoff = mean(gains) / -mean(losses);
   const winRate = gains.length / (gains.length + losses.length);
-  const valueAtRisk = μ + deviation * normalQuantile(0.05);
+  const valueAtRisk = average + deviation * normalQuantile(0.05);
   const beyond = returns.filter((r) => r < valueAtRisk);
-  const sortino = (μ / downside) * Math.sqrt(year);
+  const sortino = (average / downside) * Math.sqrt(year);
 
   const carry = Math.abs(correlation(returns.subarray(0, -1), returns.subarray(1)));
   let autocorrelation = 0;
   for (let lag = 1; lag < count; lag++) autocorrelation += ((count - lag) / count) * carry ** lag;
 
-  const sharpe = μ / deviation;
+  const sharpe = average / deviation;
   const excess = kurtosis - 3;
   return {
     comp: growth - 1,
@@ -151,8 +151,8 @@ function quantstats(_: RunFigures, series: Series) {
  * The value at risk, of the last year of samples, is given unrounded (LEAN: three places).
  */
 function lean(run: RunFigures, series: Series) {
-  const { returns, count, mean: μ, deviation, skewness, kurtosis, marketYear: year } = series;
-  const performance = (1 + μ) ** year - 1;
+  const { returns, count, mean: average, deviation, skewness, kurtosis, marketYear: year } = series;
+  const performance = (1 + average) ** year - 1;
   const lossDeviation = momentsOf(returns.filter(isLoss)).deviation;
   const recent = momentsOf(returns.subarray(-year));
 
@@ -175,7 +175,7 @@ function lean(run: RunFigures, series: Series) {
     sharpe_ratio: performance / (deviation * Math.sqrt(year)),
     sortino_ratio: performance / (lossDeviation * Math.sqrt(year)),
     probabilistic_sharpe_ratio: probabilisticSharpe(
-      { count, sharpe: μ / deviation, skewness, kurtosis: kurtosis - 3 },
+      { count, sharpe: average / deviation, skewness, kurtosis: kurtosis - 3 },
       1 / Math.sqrt(year),
     ),
     value_at_risk_95: recent.mean + recent.deviation * normalQuantile(0.05),
@@ -192,9 +192,9 @@ function lean(run: RunFigures, series: Series) {
 /**
  * As coded: everything follows from the profits of the trades, an open one counted as closed at
  * the end. Sharpe and Sortino divide the mean profit per *day* by the deviation per *trade*, and
- * Sortino's is that of the losing trades around their own mean. Calmar divides the
- * mean profit per day in per cent, times √365, by the relative depth of the drawdown that cost
- * most money. Drawdowns are positive.
+ * Sortino's is that of the losing trades around their own mean. Calmar divides the mean profit per
+ * day in per cent, times √365, by the relative depth of the drawdown that cost most money.
+ * Drawdowns are positive.
  */
 function freqtrade(run: RunFigures, series: Series) {
   const trades = [...run.trades, ...run.openTrades];
@@ -248,7 +248,7 @@ function backtestingPy(run: RunFigures, series: Series) {
   const maxDrawdown = deepest(drawdownsOf(run.equity));
 
   const profits = Float64Array.from(run.trades, ({ pnl }) => pnl);
-  const rates = Float64Array.from(run.trades, (trade: Trade) => trade.return);
+  const rates = Float64Array.from(run.trades, ({ return: rate }) => rate);
   const winRate = profits.filter(isGain).length / profits.length;
   const payoff = mean(profits.filter(isGain)) / -mean(profits.filter(isLoss));
   const total = run.equity.at(-1)! / run.equity[0]!;

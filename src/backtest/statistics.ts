@@ -50,15 +50,14 @@ export const ROUNDING = 1e-12;
  * Bars of five days and more divide the year by their length: 52 weeks, 12 months.
  *
  * @param time Bar times in ms since the epoch, ascending.
- * @param given What the user states instead: the bars' length in ms (else the median gap of
- *   `time`), the samples per year, and the yearly risk-free rate (0.02 is 2 %; else 0).
+ * @param given What is known instead: the bars' length in ms (else the median gap of `time`), and
+ *   the samples per year.
  */
 export function conventionsFor(
   time: Float64Array,
   given: {
     readonly barMs?: number | undefined;
     readonly periodsPerYear?: number | undefined;
-    readonly riskFree?: number | undefined;
   } = {},
 ): Conventions {
   const barDays = (given.barMs ?? medianGap(time)) / DAY;
@@ -67,7 +66,7 @@ export function conventionsFor(
       given.periodsPerYear ?? periodsPerYear(barDays, openAtWeekends(time) ? 365 : 252),
     year_days: 365.25,
     ddof: 1,
-    risk_free: given.riskFree ?? 0,
+    risk_free: 0,
     sampling: barDays < 1 ? 'day' : 'bar',
     return_kind: 'simple',
     downside: 'full_n',
@@ -82,10 +81,13 @@ export function periodsPerYear(barDays: number, daysPerYear: number): number {
   return barDays > 1 ? daysPerYear / barDays : daysPerYear;
 }
 
-/** Milliseconds; a day when there are fewer than two bars. */
+/** Enough to see a history's rhythm, whatever its length. */
+const GAPS = 10_000;
+
+/** Milliseconds from bar to bar at the beginning; a day when there are fewer than two bars. */
 export function medianGap(time: Float64Array): number {
   if (time.length < 2) return DAY;
-  const gaps = new Float64Array(time.length - 1);
+  const gaps = new Float64Array(Math.min(time.length - 1, GAPS));
   for (let i = 0; i < gaps.length; i++) gaps[i] = time[i + 1]! - time[i]!;
   return gaps.sort()[gaps.length >> 1]!;
 }
@@ -178,13 +180,12 @@ export function quickStatistics(run: RunFigures, conventions: Conventions): Quic
   let calmar: Figure = typeof annual === 'string' ? annual : annual / -curve.maxDrawdown;
   if (curve.maxDrawdown > -ROUNDING) calmar = 'no_drawdown';
 
-  let cagr: Figure = (1 + total) ** (1 / years) - 1;
-  if (days < SHORTEST_ANNUAL_DAYS) cagr = 'window_too_short';
-  else if (curve.end <= 0) cagr = 'equity_not_positive';
-
-  let turnover: Figure = run.tradedNotional / curve.mean / years;
-  if (days < SHORTEST_ANNUAL_DAYS) turnover = 'window_too_short';
-  else if (curve.mean <= 0) turnover = 'equity_not_positive';
+  const yearly = (equity: number, figure: number): Figure => {
+    if (days < SHORTEST_ANNUAL_DAYS) return 'window_too_short';
+    return equity > 0 ? figure : 'equity_not_positive';
+  };
+  const cagr = yearly(curve.end, (1 + total) ** (1 / years) - 1);
+  const turnover = yearly(curve.mean, run.tradedNotional / curve.mean / years);
 
   return {
     equity: { start: run.initialCash, end: curve.end, peak: curve.peak },
@@ -228,6 +229,7 @@ function settle<K extends string>(
   return settled;
 }
 
+/** The end, peak, mean and worst drawdown of the equity over all bars. */
 function followEquity({ time, equity, initialCash }: RunFigures) {
   let peak = initialCash;
   let peakTime = time[0] ?? 0;
@@ -265,6 +267,7 @@ function followEquity({ time, equity, initialCash }: RunFigures) {
   };
 }
 
+/** Everything that follows from the sampled returns, but for their tail. */
 function returnFigures(run: RunFigures, conventions: Conventions, days: number) {
   const { periods_per_year: perYear, ddof } = conventions;
   const samples = sampleEquity(run, conventions.sampling);

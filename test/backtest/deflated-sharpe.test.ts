@@ -64,6 +64,9 @@ describe('deflated Sharpe ratio', () => {
     expect(deflatedSharpe(returns, [1.2, null], 252)).toBeUndefined();
     expect(deflatedSharpe(returns.slice(0, 3), [1.2, 0.8], 252)).toBeUndefined();
     expect(deflatedSharpe(new Float64Array(10), [1.2, 0.8], 252)).toBeUndefined();
+    // Bias-adjusted moments of four returns in two clusters give the ratio a negative variance.
+    const clusters = Float64Array.of(0.1, 0.1, 0.11, 0.11);
+    expect(deflatedSharpe(clusters, [1.2, 0.8], 252)).toBeUndefined();
     expect(deflatedSharpe(Float64Array.of(0, 0, 0, 1e-9, 0), [1.2, 0.8], 252)).toBeDefined();
   });
 });

@@ -24,7 +24,7 @@ export function goldenRun(): RunFigures {
   });
 }
 
-/** A run of daily bars from Monday, 1 January 2024 on, weekends left out of the rest unless given. */
+/** A run of daily bars from Monday, 1 January 2024 on, weekends included. */
 export function run(given: {
   readonly equity: readonly number[];
   readonly time?: readonly number[];

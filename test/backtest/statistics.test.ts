@@ -100,9 +100,10 @@ describe('conventions', () => {
 
   it('takes the risk-free rate off every return', () => {
     const figures = run({ equity: zigzag(60) });
-    const plain = statistics(figures, conventionsFor(figures.time));
-    const excess = statistics(figures, conventionsFor(figures.time, { riskFree: 0.1 }));
-    const perYear = conventionsFor(figures.time).periods_per_year;
+    const conventions = conventionsFor(figures.time);
+    const plain = statistics(figures, conventions);
+    const excess = statistics(figures, { ...conventions, risk_free: 0.1 });
+    const perYear = conventions.periods_per_year;
     expect(excess.risk.volatility).toBe(plain.risk.volatility);
     expect(excess.risk.sharpe! - plain.risk.sharpe!).toBeCloseTo(-0.1 / plain.risk.volatility!, 9);
     const losses = returnsOf(figures.equity).map((r) => Math.min(r - 0.1 / perYear, 0) ** 2);
