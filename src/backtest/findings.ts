@@ -9,7 +9,6 @@ export interface FindingsInput {
     RunResult,
     | 'steps'
     | 'time'
-    | 'initialCash'
     | 'trades'
     | 'openTrades'
     | 'fees'
