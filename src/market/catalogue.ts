@@ -1,0 +1,209 @@
+import {
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { ServiceError, type Problem } from '../errors.ts';
+import { BAR_COLUMNS, type Bars } from './bars.ts';
+import { badDataError, checkBars } from './check.ts';
+import { barsDigest } from './digest.ts';
+import { readBars } from './read.ts';
+import { formatTime } from './time.ts';
+import { TIMEFRAME_NAMES, type TimeframeName } from './timeframe.ts';
+import { writeParquet } from './write.ts';
+
+/** `manifest.json` of a dataset, which lies beside `<timeframe>.parquet` in a folder of its name. */
+const manifestSchema = z.object({
+  schema: z.literal('service-local/dataset/v1'),
+  symbol: z.string(),
+  timeframe: z.enum(TIMEFRAME_NAMES),
+  rows: z.int().positive(),
+  /** First and last bar, see `formatTime`. */
+  from: z.string(),
+  to: z.string(),
+  /** See `barsDigest`. */
+  sha256: z.string(),
+  /** The file it was imported from. */
+  origin: z.string(),
+  /** RFC 3339. */
+  imported_at: z.string(),
+  /** The columns that the origin had; volume may lack and is 0 then. */
+  columns: z.array(z.enum(BAR_COLUMNS)),
+});
+
+export type Manifest = z.infer<typeof manifestSchema>;
+
+const SCHEME = 'catalog://';
+const MANIFEST = 'manifest.json';
+
+/** Symbols as they are usual, without what a path or a shell would take for its own. */
+const NAME = /^[A-Za-z0-9^][A-Za-z0-9^._=-]{0,63}$/;
+
+export interface ImportOptions {
+  /** Also the name of the dataset. */
+  readonly symbol: string;
+  readonly timeframe: TimeframeName;
+  readonly hasVolume: boolean;
+  readonly origin: string;
+  /** RFC 3339. */
+  readonly importedAt: string;
+  /** Whether a dataset of this name may be replaced. */
+  readonly replace?: boolean;
+}
+
+/**
+ * Puts bars, which the caller has checked, into the catalogue. The dataset appears whole or not at
+ * all; one that is replaced stays until then.
+ * @throws ServiceError `invalid_data` for a name that cannot be one, `conflict` for one in use.
+ */
+export async function importBars(
+  dir: string,
+  bars: Bars,
+  options: ImportOptions,
+): Promise<Manifest> {
+  const { symbol, timeframe, hasVolume, origin, importedAt, replace = false } = options;
+  const target = folderOf(dir, symbol);
+  const manifest: Manifest = {
+    schema: 'service-local/dataset/v1',
+    symbol,
+    timeframe,
+    rows: bars.length,
+    from: formatTime(bars.time[0]!),
+    to: formatTime(bars.time[bars.length - 1]!),
+    sha256: barsDigest(bars),
+    origin,
+    imported_at: importedAt,
+    columns: BAR_COLUMNS.filter((name) => name !== 'volume' || hasVolume),
+  };
+  if (!replace && (await exists(target))) throw nameInUse(symbol);
+  await mkdir(dir, { recursive: true });
+  const staging = await mkdtemp(join(dir, '.import-'));
+  try {
+    const draft = join(staging, 'new');
+    await mkdir(draft);
+    const data = dataFile(draft, manifest);
+    await writeParquet(data, bars);
+    await writeFile(join(draft, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
+    for (const path of [data, join(draft, MANIFEST), draft]) await flush(path);
+    if (replace) await moveAway(target, join(staging, 'old'));
+    await rename(draft, target).catch((error: NodeJS.ErrnoException) => {
+      throw ['ENOTEMPTY', 'EEXIST'].includes(error.code ?? '') ? nameInUse(symbol) : error;
+    });
+    await flush(dir);
+  } finally {
+    await rm(staging, { recursive: true, force: true });
+  }
+  return manifest;
+}
+
+/** Names of all datasets in the catalogue, in order. */
+export async function datasetNames(dir: string): Promise<string[]> {
+  const entries = await readdir(dir, { withFileTypes: true }).catch(ignoreAbsence);
+  const folders = (entries ?? []).filter((entry) => entry.isDirectory() && NAME.test(entry.name));
+  return folders.map(({ name }) => name).toSorted();
+}
+
+/** @throws ServiceError `file_not_found`, or `invalid_data` when its manifest is damaged. */
+export async function readManifest(dir: string, name: string): Promise<Manifest> {
+  const path = join(folderOf(dir, name), MANIFEST);
+  const text = await readFile(path, 'utf8').catch(ignoreAbsence);
+  if (text === undefined) {
+    const names = await datasetNames(dir);
+    throw new ServiceError('file_not_found', `the catalogue ${dir} has no dataset ${name}`, {
+      remedy:
+        names.length === 0
+          ? 'It is empty: fill it with `service-local data import FILE`.'
+          : `It has: ${names.join(', ')}.`,
+    });
+  }
+  const parsed = manifestSchema.safeParse(parseJson(text));
+  if (parsed.success && parsed.data.symbol === name) return parsed.data;
+  throw new ServiceError('invalid_data', `${path} is damaged`, {
+    remedy: `Import the dataset again with --symbol ${name} --replace.`,
+    cause: parsed.error,
+  });
+}
+
+/** Where `catalog://NAME` lies; `undefined` for any other source. */
+export async function resolveDataset(
+  dir: string,
+  source: string,
+): Promise<{ readonly path: string; readonly manifest: Manifest } | undefined> {
+  if (!source.startsWith(SCHEME)) return undefined;
+  const name = source.slice(SCHEME.length);
+  const manifest = await readManifest(dir, name);
+  return { path: dataFile(folderOf(dir, name), manifest), manifest };
+}
+
+/** Reads a dataset again and compares it with its manifest; no problem means that it is sound. */
+export async function verifyDataset(dir: string, name: string): Promise<readonly Problem[]> {
+  try {
+    const manifest = await readManifest(dir, name);
+    const path = dataFile(folderOf(dir, name), manifest);
+    const file = await readBars(path);
+    const report = checkBars(file);
+    if (report.badRows > 0) throw badDataError(path, report, new Map());
+    if (barsDigest(file.bars) === manifest.sha256) return [];
+    const message = `${file.bars.length} bars that are not the ${manifest.rows} imported`;
+    return [{ code: 'digest_differs', message, file: path }];
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const { code, message, problems } = error;
+    return problems.length > 0 ? problems : [{ code, message }];
+  }
+}
+
+function folderOf(dir: string, name: string): string {
+  if (NAME.test(name)) return join(dir, name);
+  throw new ServiceError('invalid_data', `${JSON.stringify(name)} cannot name a dataset`, {
+    remedy: 'Use up to 64 letters, digits and ^ . _ = -, beginning with a letter, a digit or ^.',
+  });
+}
+
+function dataFile(folder: string, { timeframe }: Manifest): string {
+  return join(folder, `${timeframe}.parquet`);
+}
+
+function nameInUse(name: string): ServiceError {
+  return new ServiceError('conflict', `the catalogue has a dataset ${name} already`, {
+    remedy: 'Choose another --symbol, or replace it with --replace.',
+  });
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(ignoreAbsence)) !== undefined;
+}
+
+async function moveAway(from: string, to: string): Promise<void> {
+  await rename(from, to).catch(ignoreAbsence);
+}
+
+/** So that what a rename makes visible is on the disk. */
+async function flush(path: string): Promise<void> {
+  const handle = await open(path);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function ignoreAbsence(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,154 @@
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { ServiceError } from '../errors.ts';
+import { quotePath } from './duckdb.ts';
+
+/** A CSV file as found by its first line that is not blank. */
+export interface CsvFile {
+  readonly path: string;
+  readonly isGzipped: boolean;
+  /** `1`, `2`, … when the file has no header line. */
+  readonly names: readonly string[];
+  readonly hasHeader: boolean;
+  /** Lines before the first row of data. */
+  readonly skip: number;
+  readonly delimiter: string;
+}
+
+const HEAD_BYTES = 65_536;
+
+/** @throws ServiceError `invalid_data` for what is no text, is empty, or is a damaged archive. */
+export async function openCsv(path: string, isGzipped: boolean): Promise<CsvFile> {
+  const head = await readHead(path, isGzipped);
+  if (head.includes(0)) {
+    throw new ServiceError('invalid_data', `${path} is neither CSV nor Parquet`, {
+      remedy: 'Give a CSV file in UTF-8 (also gzipped) or a Parquet file; unpack other archives.',
+    });
+  }
+  const lines = head
+    .toString('utf8')
+    .replace(/^\uFEFF/, '')
+    .split(/\r\n|\n|\r/);
+  const first = lines.findIndex((line) => line.trim() !== '');
+  if (first === -1) {
+    throw new ServiceError('invalid_data', `${path} is empty`, {
+      remedy: 'Give a file with a header line and rows of bars.',
+    });
+  }
+  const line = lines[first]!;
+  const delimiter = delimiterOf(line);
+  const fields = splitLine(line, delimiter);
+  const hasHeader = !fields.some((field) => /^[-+]?\d*\.?\d+$/.test(field));
+  return {
+    path,
+    isGzipped,
+    names: hasHeader ? fields : fields.map((_, index) => String(index + 1)),
+    hasHeader,
+    skip: hasHeader ? first + 1 : first,
+    delimiter,
+  };
+}
+
+/**
+ * The beginning of the text. An archive is unpacked to its end: DuckDB takes one that was cut off
+ * for a shorter file, and the digits that its last line has lost for a price.
+ */
+async function readHead(path: string, isGzipped: boolean): Promise<Buffer> {
+  const head: Buffer[] = [];
+  let bytes = 0;
+  const text = isGzipped ? unzip(path) : createReadStream(path, { end: HEAD_BYTES - 1 });
+  try {
+    for await (const chunk of text as AsyncIterable<Buffer>) {
+      if (bytes < HEAD_BYTES) head.push(chunk);
+      bytes += chunk.length;
+    }
+  } catch (error) {
+    throw new ServiceError('invalid_data', `${path} is damaged: ${(error as Error).message}`, {
+      remedy: 'Fetch or pack the file again.',
+      cause: error,
+    });
+  }
+  return Buffer.concat(head).subarray(0, HEAD_BYTES);
+}
+
+function unzip(path: string): Readable {
+  const file = createReadStream(path);
+  const gunzip = createGunzip();
+  file.on('error', (error) => gunzip.destroy(error));
+  return file.pipe(gunzip);
+}
+
+const DELIMITERS = [',', ';', '\t', '|'] as const;
+
+function delimiterOf(line: string): string {
+  const counts = DELIMITERS.map((delimiter) => line.split(delimiter).length);
+  return DELIMITERS[counts.indexOf(Math.max(...counts))]!;
+}
+
+function splitLine(line: string, delimiter: string): string[] {
+  const fields = [''];
+  let isQuoted = false;
+  for (const character of line) {
+    if (character === '"') isQuoted = !isQuoted;
+    else if (character === delimiter && !isQuoted) fields.push('');
+    else fields[fields.length - 1] += character;
+  }
+  return fields.map((field) => field.trim());
+}
+
+/**
+ * The file as a DuckDB table of texts `c0`, `c1`, … Values are not typed here, so that one that
+ * cannot be read costs its row and not the file; a row that is too short is filled with NULL.
+ */
+export function csvTable({ path, isGzipped, names, skip, delimiter }: CsvFile): string {
+  const columns = names.map((_, index) => `c${index}: 'VARCHAR'`).join(', ');
+  return (
+    `read_csv(${quotePath(path)}, auto_detect = false, header = false, skip = ${skip}, ` +
+    `columns = {${columns}}, delim = '${delimiter}', quote = '"', escape = '"', ` +
+    `null_padding = true, compression = '${isGzipped ? 'gzip' : 'none'}')`
+  );
+}
+
+/** Tells a fault of the file's form in our words; DuckDB advises options that do not exist here. */
+export function csvError(path: string, error: Error): ServiceError {
+  const [, line] = /CSV Error on Line: (\d+)/.exec(error.message) ?? [];
+  const [, expected, found] =
+    /Expected Number of Columns: (\d+) Found: (\d+)/.exec(error.message) ?? [];
+  const reasons: readonly (readonly [RegExp, string])[] = [
+    [/Expected Number/, `the line has ${found} fields, the first line has ${expected}`],
+    [/unterminated quote/, 'a quote is opened and not closed, or stands inside a value'],
+    [/not utf-8/, 'the text is not UTF-8'],
+    [/invalid state|quoted new lines/, 'line endings of two kinds, or a quoted line feed'],
+  ];
+  const message =
+    reasons.find(([pattern]) => pattern.test(error.message))?.[1] ??
+    error.message.split('\n', 1)[0]!;
+  return new ServiceError('invalid_data', `${path} is not well-formed CSV`, {
+    problems: [{ code: 'malformed_csv', message, file: path, ...(line && { line: Number(line) }) }],
+    remedy: 'Correct the file: rows of one length, one kind of line ending, UTF-8.',
+    cause: error,
+  });
+}
+
+/** The line (1-based) of each given data row. */
+export async function linesOfRows(
+  { path, isGzipped, skip }: CsvFile,
+  rows: ReadonlySet<number>,
+): Promise<ReadonlyMap<number, number>> {
+  const last = Math.max(...rows);
+  const lines = new Map<number, number>();
+  const input = isGzipped ? unzip(path) : createReadStream(path);
+  let line = 0;
+  let row = 0;
+  for await (const text of createInterface({ input, crlfDelay: Infinity })) {
+    line++;
+    if (line <= skip || text === '') continue;
+    row++;
+    if (rows.has(row)) lines.set(row, line);
+    if (row >= last) break;
+  }
+  input.destroy();
+  return lines;
+}

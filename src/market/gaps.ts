@@ -1,0 +1,158 @@
+import type { Bars } from './bars.ts';
+import { DAY } from './time.ts';
+import type { Timeframe } from './timeframe.ts';
+
+/** Bars that should be there and are not; nothing is ever put in their place. */
+export interface Gap {
+  /** The bars on either side, milliseconds since the epoch. */
+  readonly after: number;
+  readonly before: number;
+  /** Bars missing between them, as far as the usual hours of the market tell. */
+  readonly missing: number;
+}
+
+export interface GapReport {
+  /** The first `LISTED` in order of time. */
+  readonly gaps: readonly Gap[];
+  /** How many there are, and the bars missing in all of them. */
+  readonly count: number;
+  readonly missing: number;
+  /** Holes of up to `HOLIDAYS` whole trading days, which are most likely holidays. */
+  readonly shortHoles: number;
+}
+
+const LISTED = 1000;
+
+/** Longer closures of an exchange are so rare that they deserve a look. */
+const HOLIDAYS = 4;
+
+/**
+ * Compares bars in order of time with the hours the market usually keeps, which the bars
+ * themselves tell, in UTC:
+ *
+ * - a weekday trades when it has bars at least half as often as the busiest weekday;
+ * - a time of day trades when it has a bar on more than half of the days with bars around it: the
+ *   same weekday up to two weeks before and after, so that the change to summer time is followed;
+ *   where fewer than three of those have bars, every day of these weeks.
+ *
+ * Nights, lunch breaks and weekends are thus no gaps. Up to four whole trading days without a bar
+ * are a short hole, unless all seven weekdays trade, for such a market has no holidays.
+ */
+export function findGaps(bars: Bars, timeframe: Timeframe): GapReport {
+  const { length, time } = bars;
+  const holeAt = timeframe.ms > DAY ? holeInPeriods(bars, timeframe) : holeInHours(bars, timeframe);
+  const gaps: Gap[] = [];
+  let count = 0;
+  let total = 0;
+  let shortHoles = 0;
+  for (let index = 1; index < length; index++) {
+    if (time[index]! - time[index - 1]! <= timeframe.ms) continue;
+    const { missing, isHoliday } = holeAt(index);
+    if (isHoliday) shortHoles++;
+    if (missing === 0) continue;
+    count++;
+    total += missing;
+    if (count <= LISTED) gaps.push({ after: time[index - 1]!, before: time[index]!, missing });
+  }
+  return { gaps, count, missing: total, shortHoles };
+}
+
+/** What is missing before the bar of an index. */
+type HoleAt = (index: number) => { readonly missing: number; readonly isHoliday: boolean };
+
+/** Weeks and months have no hours: every one should have its bar. */
+function holeInPeriods({ time }: Bars, { name, ms }: Timeframe): HoleAt {
+  const monthOf = (instant: number): number => {
+    const date = new Date(instant);
+    return date.getUTCFullYear() * 12 + date.getUTCMonth();
+  };
+  return (index) => {
+    const [after, before] = [time[index - 1]!, time[index]!];
+    const steps =
+      name === '1mo' ? monthOf(before) - monthOf(after) : Math.round((before - after) / ms);
+    return { missing: steps - 1, isHoliday: false };
+  };
+}
+
+function holeInHours(bars: Bars, { ms }: Timeframe): HoleAt {
+  const days = tradedDays(bars, ms);
+  const trades = tradingWeekdays(days);
+  const isAlwaysOpen = trades.every(Boolean);
+  const barsPerDay = Math.round(bars.length / days.traded.reduce((sum, flag) => sum + flag, 0));
+  return (index) => {
+    const from = days.slotOf(index - 1);
+    const to = days.slotOf(index);
+    if (from.day === to.day) {
+      return { missing: usualSlots(days, from.day, from.slot + 1, to.slot), isHoliday: false };
+    }
+    let closed = 0;
+    for (let day = from.day + 1; day < to.day; day++) if (trades[day % 7]) closed++;
+    const isHoliday = closed > 0 && closed <= HOLIDAYS && !isAlwaysOpen;
+    const missing =
+      usualSlots(days, from.day, from.slot + 1, days.slots) +
+      usualSlots(days, to.day, 0, to.slot) +
+      (isHoliday ? 0 : closed * barsPerDay);
+    return { missing, isHoliday };
+  };
+}
+
+/** Which UTC days and which times of day have bars; days count from that of the first bar. */
+interface TradedDays {
+  /** Bars that would fill a day. */
+  readonly slots: number;
+  /** By day: 1 where there is any bar. */
+  readonly traded: Uint8Array;
+  /** By day and slot: 1 where there is a bar. */
+  readonly filled: Uint8Array;
+  readonly slotOf: (index: number) => { readonly day: number; readonly slot: number };
+}
+
+function tradedDays({ length, time }: Bars, ms: number): TradedDays {
+  const firstDay = Math.floor(time[0]! / DAY);
+  const slots = DAY / ms;
+  const slotOf = (index: number): { day: number; slot: number } => {
+    const day = Math.floor(time[index]! / DAY);
+    return { day: day - firstDay, slot: Math.floor((time[index]! - day * DAY) / ms) };
+  };
+  const count = slotOf(length - 1).day + 1;
+  const traded = new Uint8Array(count);
+  const filled = new Uint8Array(count * slots);
+  for (let index = 0; index < length; index++) {
+    const { day, slot } = slotOf(index);
+    traded[day] = 1;
+    filled[day * slots + slot] = 1;
+  }
+  return { slots, traded, filled, slotOf };
+}
+
+/** By weekday, counted from the first bar's. */
+function tradingWeekdays({ traded }: TradedDays): boolean[] {
+  const counts = Array.from({ length: 7 }, () => 0);
+  for (const [day, flag] of traded.entries()) counts[day % 7]! += flag;
+  const busiest = Math.max(...counts);
+  return counts.map((count) => 2 * count >= busiest);
+}
+
+/** How many slots of a day, from `from` up to but without `to`, usually have a bar. */
+function usualSlots(
+  { slots, traded, filled }: TradedDays,
+  day: number,
+  from: number,
+  to: number,
+): number {
+  const around = (step: number): number[] => {
+    const days: number[] = [];
+    for (let other = day - 14; other <= day + 14; other += step)
+      if (traded[other]) days.push(other);
+    return days;
+  };
+  const sameWeekday = around(7);
+  const references = sameWeekday.length < 3 ? around(1) : sameWeekday;
+  let usual = 0;
+  for (let slot = from; slot < to; slot++) {
+    let bars = 0;
+    for (const other of references) bars += filled[other * slots + slot]!;
+    if (2 * bars > references.length) usual++;
+  }
+  return usual;
+}

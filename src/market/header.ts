@@ -1,0 +1,123 @@
+import { ServiceError } from '../errors.ts';
+import { BAR_COLUMNS, type BarColumn } from './bars.ts';
+
+/** Which column of the file holds what, by its name in the file; for headers that cannot be guessed. */
+export type ColumnNames = { readonly [K in BarColumn]?: string | undefined };
+
+/** Positions in the file's list of columns. */
+export interface Layout {
+  /** Two columns when the day and the time of day are kept apart. */
+  readonly time: readonly [number] | readonly [day: number, clock: number];
+  /** Absent together: a file of closing prices only. */
+  readonly open: number | undefined;
+  readonly high: number | undefined;
+  readonly low: number | undefined;
+  readonly close: number;
+  readonly volume: number | undefined;
+}
+
+/** Usual header names, reduced by `normalise`; the first that a file has is taken. */
+const SPELLINGS: { readonly [K in BarColumn]: readonly string[] } = {
+  time: [
+    // The instant itself before its parts, the opening one before any other.
+    'timestamp',
+    'datetime',
+    'opentime',
+    'windowstart',
+    'time',
+    'date',
+    'day',
+    'unix',
+    'unixtime',
+    'epoch',
+    'ts',
+    't',
+  ],
+  open: ['open', 'openprice', 'o'],
+  high: ['high', 'highprice', 'h'],
+  low: ['low', 'lowprice', 'l'],
+  close: ['close', 'closeprice', 'price', 'last', 'nav', 'c'],
+  volume: ['volume', 'vol', 'v'],
+};
+
+/** `1. Open`, `<OPEN>` and `open` are one name, as are `Open Time` and `open_time`. */
+const normalise = (name: string): string => name.toLowerCase().replaceAll(/[^\p{Letter}]/gu, '');
+
+interface Fault {
+  readonly column: BarColumn;
+  readonly message: string;
+}
+
+/**
+ * Finds the columns by the names given, else by the usual spellings. A `date` beside a `time`
+ * column is read as day and time of day.
+ * @param names the file's columns in order.
+ * @param file its name, for errors.
+ * @throws ServiceError `invalid_data` with every column that is missing or ambiguous.
+ */
+export function findColumns(names: readonly string[], given: ColumnNames, file: string): Layout {
+  const normalised = names.map(normalise);
+  const found: { [K in BarColumn]?: number } = {};
+  const faults: Fault[] = [];
+  for (const column of BAR_COLUMNS) {
+    const name = given[column];
+    const candidates =
+      name === undefined ? guess(normalised, SPELLINGS[column]) : positionsOf(names, name);
+    if (candidates.length === 1) {
+      found[column] = candidates[0]!;
+    } else if (candidates.length > 1) {
+      const list = candidates.map((position) => JSON.stringify(names[position])).join(' and ');
+      faults.push({ column, message: `${list} could each be the ${column}` });
+    } else if (name !== undefined) {
+      faults.push({ column, message: `there is no column ${JSON.stringify(name)}` });
+    }
+  }
+  const isKnown = (column: BarColumn): boolean =>
+    found[column] !== undefined || faults.some((fault) => fault.column === column);
+  const required = (['open', 'high', 'low'] as const).some(isKnown)
+    ? (['time', 'open', 'high', 'low', 'close'] as const)
+    : (['time', 'close'] as const);
+  for (const column of required) {
+    if (!isKnown(column)) faults.push({ column, message: `no column looks like the ${column}` });
+  }
+  const { time, open, high, low, close, volume } = found;
+  if (faults.length > 0 || time === undefined || close === undefined) {
+    throw columnsError(names, faults, file);
+  }
+  const day = normalised.indexOf('date');
+  const isSplit = given.time === undefined && normalised[time] === 'time' && day !== -1;
+  return { time: isSplit ? [day, time] : [time], open, high, low, close, volume };
+}
+
+/** Where the first spelling that occurs at all occurs. */
+function guess(normalised: readonly string[], spellings: readonly string[]): readonly number[] {
+  const spelling = spellings.find((candidate) => normalised.includes(candidate));
+  return [...normalised.keys()].filter((position) => normalised[position] === spelling);
+}
+
+function positionsOf(names: readonly string[], name: string): readonly number[] {
+  const exact = names.indexOf(name);
+  if (exact !== -1) return [exact];
+  return [...names.keys()].filter(
+    (position) => names[position]!.toLowerCase() === name.toLowerCase(),
+  );
+}
+
+function columnsError(
+  names: readonly string[],
+  faults: readonly Fault[],
+  file: string,
+): ServiceError {
+  const columns = faults.map(({ column }) => column);
+  return new ServiceError(
+    'invalid_data',
+    `${file}: cannot find the columns: ${columns.join(', ')}`,
+    {
+      problems: faults.map(({ message }) => ({ code: 'column_missing', message, file })),
+      remedy:
+        `Its columns are ${names.map((name) => JSON.stringify(name)).join(', ')}. Say which is ` +
+        `which: --columns ${columns.map((column) => `${column}=NAME`).join(',')}, ` +
+        "or data.columns in the bot's file.",
+    },
+  );
+}

@@ -1,0 +1,100 @@
+import { ServiceError } from '../errors.ts';
+import type { Bars } from './bars.ts';
+import { resolveDataset } from './catalogue.ts';
+import { badDataError, canDrop, checkBars, type DefectCounts } from './check.ts';
+import { linesOfRows } from './csv.ts';
+import { barsDigest } from './digest.ts';
+import { findGaps, type GapReport } from './gaps.ts';
+import { readBars, type ReadOptions } from './read.ts';
+import { resample } from './resample.ts';
+import { keepBars } from './rows.ts';
+import {
+  barSpacing,
+  formatSpacing,
+  parseTimeframe,
+  timeframeOfSpacing,
+  type Timeframe,
+} from './timeframe.ts';
+
+export interface LoadOptions extends ReadOptions {
+  /** Path of a CSV or Parquet file, or `catalog://NAME`. */
+  readonly source: string;
+  readonly catalogueDir: string;
+  /** What the bars are made into, if theirs is finer; their own by default. */
+  readonly timeframe?: string | undefined;
+  /** `drop` leaves bad rows out; by default bad data are refused. */
+  readonly repair?: 'drop' | undefined;
+}
+
+/** Bars fit for use: in order of time, every one possible. */
+export interface Dataset {
+  readonly bars: Bars;
+  readonly timeframe: Timeframe;
+  /** See `barsDigest`. */
+  readonly digest: string;
+  /** Found in the bars as they were read, before they were made longer. */
+  readonly gaps: GapReport;
+  /** Rows left out by `repair`. */
+  readonly dropped: DefectCounts;
+  readonly hasVolume: boolean;
+  /** What whoever trusts the bars should know about them, as sentences. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * The one door through which prices come in: reads, cuts to the window, checks, resamples.
+ * @throws ServiceError `file_not_found`, or `invalid_data` with every fault and its row.
+ */
+export async function loadDataset(options: LoadOptions): Promise<Dataset> {
+  const wanted = options.timeframe === undefined ? undefined : parseTimeframe(options.timeframe);
+  const imported = await resolveDataset(options.catalogueDir, options.source);
+  const file = await readBars(imported?.path ?? options.source, options);
+  const report = checkBars(file);
+  if (report.badRows > 0 && !(options.repair === 'drop' && canDrop(report))) {
+    const rows = new Set(report.defects.map(({ row }) => row));
+    const lines = file.csv ? await linesOfRows(file.csv, rows) : new Map<number, number>();
+    throw badDataError(file.path, report, lines);
+  }
+  const { bars: read } = report.badRows > 0 ? keepBars(file, (i) => !report.isBad(i)) : file;
+
+  const spacing = barSpacing(read);
+  const own = imported
+    ? parseTimeframe(imported.manifest.timeframe)
+    : spacing === undefined
+      ? undefined
+      : timeframeOfSpacing(spacing);
+  const timeframe = wanted ?? own;
+  if (timeframe === undefined) throw unknownTimeframe(file.path, spacing);
+  const isFiner = spacing !== undefined && own?.name !== timeframe.name;
+  const bars = isFiner ? resample(read, timeframe) : read;
+  const hasVolume = imported?.manifest.columns.includes('volume') ?? file.hasVolume;
+  return {
+    bars,
+    timeframe,
+    digest: barsDigest(bars),
+    gaps: findGaps(read, own ?? timeframe),
+    dropped: report.counts,
+    hasVolume,
+    notes: [
+      ...(file.hasRange
+        ? []
+        : ['There are closing prices only: open, high and low are the close.']),
+      ...(hasVolume ? [] : ['There is no volume: it is 0 in every bar.']),
+      ...(report.badRows > 0
+        ? [`${report.badRows} bad of ${report.rows} rows were left out.`]
+        : []),
+      ...(isFiner
+        ? [
+            `${read.length} bars of ${formatSpacing(spacing)} became ${bars.length} of ${timeframe.name}.`,
+          ]
+        : []),
+    ],
+  };
+}
+
+function unknownTimeframe(path: string, spacing: number | undefined): ServiceError {
+  const reason = spacing === undefined ? '' : `: they are ${formatSpacing(spacing)} apart`;
+  return new ServiceError('invalid_data', `cannot tell the timeframe of ${path}${reason}`, {
+    remedy: 'Name the timeframe that the bars have or are to be made into.',
+  });
+}

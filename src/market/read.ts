@@ -1,0 +1,212 @@
+import { open } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { DuckDBConnection, DuckDBVector } from '@duckdb/node-api';
+import { ServiceError } from '../errors.ts';
+import { allocateBars, BAR_COLUMNS, type Bars } from './bars.ts';
+import { csvError, csvTable, openCsv, type CsvFile } from './csv.ts';
+import { quoteName, quotePath, withDuckDB } from './duckdb.ts';
+import { findColumns, type ColumnNames, type Layout } from './header.ts';
+import { keepBars, type FileBars } from './rows.ts';
+import { formatTime, numbersToTimes, parseWindow, rejectImplausible } from './time.ts';
+
+export interface ReadOptions {
+  readonly columns?: ColumnNames | undefined;
+  /** First and last instant wanted, see `parseWindow`. */
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+/**
+ * Bars as they stand in a file: in the file's order and unchecked, NaN for what cannot be read.
+ * Rows whose time cannot be read are kept whatever the window, for they may belong to it.
+ */
+export interface BarFile extends FileBars {
+  /** Absolute. */
+  readonly path: string;
+  /** Present when the file is CSV, where a row has a line. */
+  readonly csv: CsvFile | undefined;
+  /** Without it, open, high and low are the close. */
+  readonly hasRange: boolean;
+  /** Without it, volume is 0. */
+  readonly hasVolume: boolean;
+}
+
+/**
+ * Reads a CSV (also gzipped) or Parquet file, told apart by content and not by name.
+ * @throws ServiceError `file_not_found`, or `invalid_data` when there are no bars to be had.
+ */
+export async function readBars(path: string, options: ReadOptions = {}): Promise<BarFile> {
+  const window = parseWindow(options.from, options.to);
+  const file = resolve(path);
+  const format = await sniff(file);
+  const csv = format === 'parquet' ? undefined : await openCsv(file, format === 'gzip');
+  if (csv && !csv.hasHeader && options.columns === undefined) throw noHeader(csv);
+  return withDuckDB(async (connection) => {
+    try {
+      const table = csv ? textTable(csv) : await parquetTable(connection, file);
+      const layout = findColumns(table.names, options.columns ?? {}, file);
+      const bars = await readColumns(connection, table, layout);
+      if (bars.length === 0) throw new ServiceError('invalid_data', `${file} has no rows`);
+      const { time } = bars;
+      const inFile = { bars, rowOf: (index: number) => index + 1 };
+      const inWindow = keepBars(
+        inFile,
+        (index) => !(time[index]! < window.from || time[index]! >= window.to),
+      );
+      if (inWindow.bars.length === 0) throw nothingInWindow(file, time, options);
+      return {
+        ...inWindow,
+        path: file,
+        csv,
+        hasRange: layout.open !== undefined,
+        hasVolume: layout.volume !== undefined,
+      };
+    } catch (error) {
+      if (error instanceof ServiceError || !(error instanceof Error)) throw error;
+      throw csv ? csvError(file, error) : parquetError(file, error);
+    }
+  });
+}
+
+async function sniff(path: string): Promise<'parquet' | 'gzip' | 'text'> {
+  try {
+    const handle = await open(path);
+    try {
+      const { buffer } = await handle.read(Buffer.alloc(4), 0, 4, 0);
+      if (buffer.toString('latin1') === 'PAR1') return 'parquet';
+      return buffer[0] === 0x1f && buffer[1] === 0x8b ? 'gzip' : 'text';
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const isAbsent = code === 'ENOENT' || code === 'ENOTDIR';
+    throw new ServiceError(
+      'file_not_found',
+      isAbsent ? `there is no file ${path}` : `${path} cannot be read: ${message}`,
+      { remedy: 'Check the path and its permissions.', cause: error },
+    );
+  }
+}
+
+/** Something DuckDB can select from. */
+interface Table {
+  readonly from: string;
+  readonly names: readonly string[];
+  /** SQL of each column. */
+  readonly columns: readonly string[];
+  /** Whether the column holds dates or timestamps, as opposed to texts or numbers. */
+  readonly isInstant: (position: number) => boolean;
+}
+
+function textTable(csv: CsvFile): Table {
+  return {
+    from: csvTable(csv),
+    names: csv.names,
+    columns: csv.names.map((_, position) => `c${position}`),
+    isInstant: () => false,
+  };
+}
+
+async function parquetTable(connection: DuckDBConnection, path: string): Promise<Table> {
+  const from = `read_parquet(${quotePath(path)})`;
+  const description = await connection.runAndReadAll(`DESCRIBE SELECT * FROM ${from}`);
+  const [names, types] = description.getColumns() as [string[], string[]];
+  return {
+    from,
+    names,
+    columns: names.map(quoteName),
+    isInstant: (position) => /^(DATE|TIMESTAMP)/.test(types[position]!),
+  };
+}
+
+async function readColumns(
+  connection: DuckDBConnection,
+  table: Table,
+  layout: Layout,
+): Promise<Bars> {
+  const count = await connection.runAndReadAll(`SELECT count(*)::DOUBLE FROM ${table.from}`);
+  const bars = allocateBars(count.value(0, 0) as number);
+  const time = await timeExpression(connection, table, layout);
+  const number = (position: number | undefined): string =>
+    position === undefined ? '0::DOUBLE' : `TRY_CAST(${table.columns[position]} AS DOUBLE)`;
+  const { close } = layout;
+  const { open: first = close, high = close, low = close } = layout;
+  const expressions = [time.sql, ...[first, high, low, close, layout.volume].map(number)];
+  const result = await connection.stream(`SELECT ${expressions.join(', ')} FROM ${table.from}`);
+
+  let filled = 0;
+  for (let chunk = await result.fetchChunk(); chunk?.rowCount; chunk = await result.fetchChunk()) {
+    const { rowCount } = chunk;
+    for (const [position, name] of BAR_COLUMNS.entries()) {
+      const vector = chunk.getColumnVector(position) as DuckDBVector<number>;
+      const column = bars[name];
+      for (let row = 0; row < rowCount; row++) column[filled + row] = vector.getItem(row) ?? NaN;
+    }
+    filled += rowCount;
+  }
+  if (filled !== bars.length) {
+    throw new Error(`it held ${bars.length} rows and then ${filled}: it changed while being read`);
+  }
+  if (time.isNumber) numbersToTimes(bars.time);
+  rejectImplausible(bars.time);
+  return bars;
+}
+
+interface TimeExpression {
+  /** Milliseconds since the epoch, or a number whose unit is to be found out. NULL if unreadable. */
+  readonly sql: string;
+  readonly isNumber: boolean;
+}
+
+async function timeExpression(
+  connection: DuckDBConnection,
+  { from, columns, isInstant }: Table,
+  { time: [day, clock] }: Layout,
+): Promise<TimeExpression> {
+  const milliseconds = (instant: string): string =>
+    `CASE WHEN isfinite(${instant}) THEN epoch_ms(${instant})::DOUBLE END`;
+  if (clock === undefined && isInstant(day)) {
+    return { sql: milliseconds(`${columns[day]}::TIMESTAMP`), isNumber: false };
+  }
+  const text =
+    clock === undefined
+      ? `${columns[day]}::VARCHAR`
+      : `(${columns[day]}::VARCHAR || ' ' || ${columns[clock]}::VARCHAR)`;
+  const sample = await connection.runAndReadAll(
+    `SELECT 2 * count(TRY_CAST(t AS DOUBLE)) > count(t) FROM (SELECT ${text} AS t FROM ${from} LIMIT 1000)`,
+  );
+  if (sample.value(0, 0) === true) return { sql: `TRY_CAST(${text} AS DOUBLE)`, isNumber: true };
+  // ISO 8601 lets the seconds be left out; DuckDB does not when an offset follows.
+  const withSeconds = `regexp_replace(${text}, '([T ]\\d\\d:\\d\\d)(Z|[-+]\\d\\d:?\\d\\d)$', '\\1:00\\2')`;
+  // A cast to TIMESTAMP would ignore the offset.
+  const instant = `coalesce(TRY_CAST(${text} AS TIMESTAMPTZ), TRY_CAST(${withSeconds} AS TIMESTAMPTZ))`;
+  return { sql: milliseconds(instant), isNumber: false };
+}
+
+function noHeader({ path, names }: CsvFile): ServiceError {
+  const positions = BAR_COLUMNS.slice(0, names.length).map((name, i) => `${name}=${i + 1}`);
+  return new ServiceError('invalid_data', `${path} has no header line that names its columns`, {
+    remedy:
+      `Add one as the first line, such as ${BAR_COLUMNS.join(',')}; ` +
+      `or say where each column is: --columns ${positions.join(',')}.`,
+  });
+}
+
+function nothingInWindow(path: string, time: Float64Array, options: ReadOptions): ServiceError {
+  const [first, last] = [formatTime(time.at(0)!), formatTime(time.at(-1)!)];
+  const window = [options.from && `from ${options.from}`, options.to && `to ${options.to}`];
+  return new ServiceError(
+    'invalid_data',
+    `${path} has no rows ${window.filter(Boolean).join(' ')}: it begins at ${first} and ends at ${last}`,
+    { remedy: 'Choose a window inside the data.' },
+  );
+}
+
+function parquetError(path: string, error: Error): ServiceError {
+  return new ServiceError(
+    'invalid_data',
+    `${path} cannot be read as Parquet: ${error.message.split('\n', 1)[0]}`,
+    { remedy: 'Fetch or write the file again.', cause: error },
+  );
+}

@@ -1,0 +1,75 @@
+import { ServiceError } from '../errors.ts';
+import { allocateBars, type Bars } from './bars.ts';
+import { DAY } from './time.ts';
+import { barSpacing, formatSpacing, timeframeOfSpacing, type Timeframe } from './timeframe.ts';
+
+/** 1970-01-01 was a Thursday; weeks begin on the Monday before. */
+const FIRST_MONDAY = -3 * DAY;
+
+/** The UTC bucket that holds an instant; weeks begin on Monday, months on their first day. */
+function bucketOf(time: number, { name, ms }: Timeframe): { start: number; end: number } {
+  if (name === '1mo') {
+    const date = new Date(time);
+    const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+    return { start: Date.UTC(year, month, 1), end: Date.UTC(year, month + 1, 1) };
+  }
+  const origin = name === '1w' ? FIRST_MONDAY : 0;
+  const start = Math.floor((time - origin) / ms) * ms + origin;
+  return { start, end: start + ms };
+}
+
+/**
+ * Longer bars out of shorter ones, aligned to UTC: first open, highest high, lowest low, last
+ * close, sum of volumes, stamped with the start of their bucket. A bucket without bars gives none.
+ * One step gives the same as several, up to the rounding of sums of fractional volumes.
+ * @param bars in order of time.
+ * @throws ServiceError `invalid_data` when the bars are longer than `timeframe` or straddle its
+ * buckets, as weeks do with months.
+ */
+export function resample(bars: Bars, timeframe: Timeframe): Bars {
+  requireFit(bars, timeframe);
+  const result = allocateBars(countBuckets(bars, timeframe));
+  let bucket = -1;
+  let end = -Infinity;
+  for (let index = 0; index < bars.length; index++) {
+    const time = bars.time[index]!;
+    if (time >= end) {
+      bucket++;
+      const bounds = bucketOf(time, timeframe);
+      end = bounds.end;
+      result.time[bucket] = bounds.start;
+      result.open[bucket] = bars.open[index]!;
+      result.low[bucket] = Infinity;
+    }
+    result.high[bucket] = Math.max(result.high[bucket]!, bars.high[index]!);
+    result.low[bucket] = Math.min(result.low[bucket]!, bars.low[index]!);
+    result.close[bucket] = bars.close[index]!;
+    result.volume[bucket]! += bars.volume[index]!;
+  }
+  return result;
+}
+
+function countBuckets({ length, time }: Bars, timeframe: Timeframe): number {
+  let count = 0;
+  let end = -Infinity;
+  for (let index = 0; index < length; index++) {
+    if (time[index]! < end) continue;
+    count++;
+    end = bucketOf(time[index]!, timeframe).end;
+  }
+  return count;
+}
+
+function requireFit(bars: Bars, timeframe: Timeframe): void {
+  const spacing = barSpacing(bars);
+  if (spacing === undefined) return;
+  // A whole number of bars must fill a bucket. Weeks and months are made of days.
+  const unit = timeframe.ms > DAY ? DAY : timeframe.ms;
+  const isSame = timeframeOfSpacing(spacing)?.name === timeframe.name;
+  if (isSame || unit % spacing === 0) return;
+  throw new ServiceError(
+    'invalid_data',
+    `bars ${formatSpacing(spacing)} apart cannot be made into bars of ${timeframe.name}`,
+    { remedy: 'Choose a timeframe that the bars fill exactly, or data with shorter bars.' },
+  );
+}

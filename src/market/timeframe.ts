@@ -1,0 +1,82 @@
+import { ServiceError } from '../errors.ts';
+import type { Bars } from './bars.ts';
+import { DAY, HOUR, MINUTE } from './time.ts';
+
+/**
+ * The lengths a bar can have, shortest first. All below a week divide a UTC day, so that buckets
+ * never straddle midnight. A month counts with its mean Gregorian length.
+ */
+const LENGTHS = {
+  '1m': MINUTE,
+  '2m': 2 * MINUTE,
+  '3m': 3 * MINUTE,
+  '5m': 5 * MINUTE,
+  '10m': 10 * MINUTE,
+  '15m': 15 * MINUTE,
+  '20m': 20 * MINUTE,
+  '30m': 30 * MINUTE,
+  '1h': HOUR,
+  '2h': 2 * HOUR,
+  '3h': 3 * HOUR,
+  '4h': 4 * HOUR,
+  '6h': 6 * HOUR,
+  '8h': 8 * HOUR,
+  '12h': 12 * HOUR,
+  '1d': DAY,
+  '1w': 7 * DAY,
+  '1mo': 30.436875 * DAY,
+} as const;
+
+export type TimeframeName = keyof typeof LENGTHS;
+
+export const TIMEFRAME_NAMES = Object.keys(LENGTHS) as TimeframeName[];
+
+export interface Timeframe {
+  readonly name: TimeframeName;
+  /** Nominal length in milliseconds. */
+  readonly ms: number;
+}
+
+/** Throws `invalid_data` for anything but one of `TIMEFRAME_NAMES`. */
+export function parseTimeframe(text: string): Timeframe {
+  const name = TIMEFRAME_NAMES.find((known) => known === text);
+  if (name === undefined) {
+    throw new ServiceError('invalid_data', `unknown timeframe ${JSON.stringify(text)}`, {
+      remedy: `Use one of ${TIMEFRAME_NAMES.join(', ')}.`,
+    });
+  }
+  return { name, ms: LENGTHS[name] };
+}
+
+/** Enough to see the rule in any history; a full scan of a long one would cost as much as reading it. */
+const SPACING_SAMPLE = 10_000;
+/** Rarer distances are slips or changes of the clock, not the rule. */
+const SPACING_SHARE = 0.05;
+
+/**
+ * How far apart neighbouring bars lie in milliseconds: the shortest distance that is not rare,
+ * since nights, holidays and missing bars only lengthen it. `undefined` for fewer than two bars,
+ * or when every distance is rare.
+ */
+export function barSpacing(bars: Bars): number | undefined {
+  const counts = new Map<number, number>();
+  const end = Math.min(bars.length, SPACING_SAMPLE);
+  for (let index = 1; index < end; index++) {
+    const distance = bars.time[index]! - bars.time[index - 1]!;
+    counts.set(distance, (counts.get(distance) ?? 0) + 1);
+  }
+  const common = [...counts].filter(([, count]) => count >= SPACING_SHARE * (end - 1));
+  return common.length === 0 ? undefined : Math.min(...common.map(([distance]) => distance));
+}
+
+/** The timeframe whose bars lie `spacing` milliseconds apart; `undefined` when there is none. */
+export function timeframeOfSpacing(spacing: number): Timeframe | undefined {
+  const isMonth = spacing >= 28 * DAY && spacing <= 31 * DAY;
+  const name = isMonth ? '1mo' : TIMEFRAME_NAMES.find((known) => LENGTHS[known] === spacing);
+  return name === undefined ? undefined : { name, ms: LENGTHS[name] };
+}
+
+/** `5m`, or `90 s` for a distance that is no timeframe. */
+export function formatSpacing(spacing: number): string {
+  return timeframeOfSpacing(spacing)?.name ?? `${spacing / 1000} s`;
+}
