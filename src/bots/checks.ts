@@ -1,0 +1,238 @@
+import { gatesOfSpec, impossibleToFail, impossibleToPass, isMetric } from '../backtest/gates.ts';
+import { closest } from '../closest.ts';
+import { resolveParams } from '../engine/params.ts';
+import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
+import type { Strategy } from '../engine/strategy.ts';
+import { ServiceError, type Problem } from '../errors.ts';
+import { parseWindow } from '../market/time.ts';
+import { optional, type Path, type SourceDocument } from './document.ts';
+
+type Map = Readonly<Record<string, unknown>>;
+
+/**
+ * What no single field shows: fields that contradict each other, and names that must exist
+ * elsewhere. Works on the document as it is, right or wrong, and stays silent about a part that is
+ * of the wrong type, for the schema reports that.
+ */
+export function crossChecks(document: SourceDocument): Problem[] {
+  const { universe, data, strategy, engine, metrics } = mapOf(mapOf(document.value).spec);
+  const symbols = listOf(mapOf(universe).symbols);
+  return [
+    ...symbolProblems(symbols, document),
+    ...sourceProblems(data, symbols, document),
+    ...windowProblems(mapOf(data), document),
+    ...marginProblems(mapOf(mapOf(engine).account), document),
+    ...strategyChoiceProblems(strategy, document),
+    ...gateProblems(metrics, document),
+  ];
+}
+
+/** The parameters, the symbols and the account against what the strategy says it needs. */
+export function strategyProblems(strategy: Strategy, document: SourceDocument): Problem[] {
+  const spec = mapOf(mapOf(document.value).spec);
+  return [
+    ...paramProblems(strategy, spec, document),
+    ...symbolCountProblems(strategy, spec, document),
+    ...accountProblems(strategy, spec, document),
+  ];
+}
+
+function paramProblems(strategy: Strategy, spec: Map, document: SourceDocument): Problem[] {
+  const given = mapOf(mapOf(spec.strategy).params);
+  const at: Path = ['spec', 'strategy', 'params'];
+  const { values, problems } = resolveParams(strategy.params, given);
+
+  const found = problems.map(({ key, code, message }) => {
+    if (code === 'invalid_param') return document.problem(pathTo(at, key), { code, message });
+    const suggestion = closest(key ?? '', Object.keys(strategy.params));
+    return document.problem(pathTo(at, key), { code, message, ...optional(suggestion) }, 'key');
+  });
+  const fault = problems.length === 0 ? strategy.check?.(values) : undefined;
+  if (fault !== undefined) {
+    found.push(document.problem(at, { code: 'invalid_param', message: fault }));
+  }
+  return found;
+}
+
+function symbolCountProblems(strategy: Strategy, spec: Map, document: SourceDocument): Problem[] {
+  const { length } = listOf(mapOf(spec.universe).symbols);
+  const { min, max } = strategy.instruments ?? { min: 1, max: Infinity };
+  if (length === 0 || (length >= min && length <= max)) return [];
+  const needed = min === max ? `${min}` : max === Infinity ? `at least ${min}` : `${min} to ${max}`;
+  const message = `${strategy.name} needs ${needed} ${max === 1 ? 'symbol' : 'symbols'}, not ${length}`;
+  const at: Path = ['spec', 'universe', 'symbols'];
+  return [document.problem(at, { code: 'wrong_symbol_count', message })];
+}
+
+function accountProblems(strategy: Strategy, spec: Map, document: SourceDocument): Problem[] {
+  const { account = 'cash' } = mapOf(spec.engine);
+  const isCash = account === 'cash' || mapOf(account).model === 'cash';
+  if (strategy.shorts !== true || !isCash) return [];
+  const message = `${strategy.name} sells short, which needs a margin account`;
+  const what = { code: 'margin_needed', message, suggestion: ACCOUNT_FOR_SHORTS };
+  return [document.problem(['spec', 'engine', 'account'], what)];
+}
+
+function symbolProblems(symbols: readonly unknown[], document: SourceDocument): Problem[] {
+  const seen = new Set<unknown>();
+  return symbols.flatMap((symbol, index) => {
+    if (!seen.has(symbol)) {
+      seen.add(symbol);
+      return [];
+    }
+    const what = { code: 'duplicate_value', message: 'the symbol is already in the list' };
+    return [document.problem(['spec', 'universe', 'symbols', index], what)];
+  });
+}
+
+function sourceProblems(
+  data: unknown,
+  listed: readonly unknown[],
+  document: SourceDocument,
+): Problem[] {
+  const at: Path = ['spec', 'data'];
+  const choice = choiceProblems(data, ['source', 'sources'], DATA_FIELDS, at, document);
+  const symbols = listed.filter((symbol) => typeof symbol === 'string');
+  if (choice.length > 0 || symbols.length !== listed.length || symbols.length === 0) return choice;
+
+  const { source, sources } = mapOf(data);
+  if (source !== undefined) {
+    const message = `one file for ${symbols.length} symbols; give sources, a file for each symbol`;
+    const what = { code: 'conflicting_fields', message };
+    return symbols.length === 1 ? [] : [document.problem([...at, 'source'], what)];
+  }
+  if (!isMap(sources)) return [];
+  const without = symbols.filter((symbol) => !Object.hasOwn(sources, symbol));
+  const unknown = Object.keys(sources).filter((symbol) => !symbols.includes(symbol));
+  return [
+    ...without.map((symbol) =>
+      document.problem([...at, 'sources', symbol], {
+        code: 'missing_field',
+        message: `no file for symbol ${symbol}`,
+      }),
+    ),
+    ...unknown.map((symbol) =>
+      document.problem(
+        [...at, 'sources', symbol],
+        {
+          code: 'unknown_symbol',
+          message: 'is not in universe.symbols',
+          ...optional(closest(symbol, without)),
+        },
+        'key',
+      ),
+    ),
+  ];
+}
+
+function windowProblems({ from, to }: Map, document: SourceDocument): Problem[] {
+  if (typeof from !== 'string' || typeof to !== 'string') return [];
+  try {
+    parseWindow(from, undefined);
+    parseWindow(undefined, to);
+  } catch {
+    return []; // One of them is no date at all, which the schema reports.
+  }
+  try {
+    parseWindow(from, to);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const what = { code: 'invalid_value', message: error.message };
+    return [document.problem(['spec', 'data', 'to'], what)];
+  }
+}
+
+function marginProblems({ initial, maintenance }: Map, document: SourceDocument): Problem[] {
+  if (typeof initial !== 'number' || typeof maintenance !== 'number') return [];
+  if (maintenance <= initial) return [];
+  const message = `must be at most initial (${initial}), or every position is called at once`;
+  const at: Path = ['spec', 'engine', 'account', 'maintenance'];
+  return [document.problem(at, { code: 'invalid_value', message })];
+}
+
+function strategyChoiceProblems(strategy: unknown, document: SourceDocument): Problem[] {
+  const at: Path = ['spec', 'strategy'];
+  const choice = choiceProblems(strategy, ['name', 'module'], STRATEGY_FIELDS, at, document);
+  const { name } = mapOf(strategy);
+  if (choice.length > 0 || typeof name !== 'string') return choice;
+
+  const builtIn = BUILT_IN_STRATEGIES.get(name);
+  if (builtIn !== undefined) return strategyProblems(builtIn, document);
+  const known = [...BUILT_IN_STRATEGIES.keys()];
+  return [
+    document.problem([...at, 'name'], {
+      code: 'unknown_strategy',
+      message: `no built-in strategy ${JSON.stringify(name)}; there are ${known.join(', ')}`,
+      ...optional(closest(name, known)),
+    }),
+  ];
+}
+
+function gateProblems(metrics: unknown, document: SourceDocument): Problem[] {
+  return listOf(metrics).flatMap((gate, index) => {
+    const { name, min, max } = mapOf(gate);
+    if (typeof name !== 'string' || !isMetric(name)) return [];
+    const at: Path = ['spec', 'metrics', index];
+    if (min === undefined && max === undefined) {
+      const message = 'missing field min (or max): without it there is nothing to meet';
+      return [document.problem([...at, 'min'], { code: 'missing_field', message })];
+    }
+    if (typeof min === 'number' && typeof max === 'number' && min > max) {
+      const what = { code: 'gate_cannot_pass', message: `lies below min (${min})` };
+      return [document.problem([...at, 'max'], what)];
+    }
+    const bounds = { min: numberOf(min), max: numberOf(max) };
+    return gatesOfSpec([{ name, ...bounds }]).flatMap((assertion) => {
+      const bound = [...at, assertion.op === '>=' ? 'min' : 'max'];
+      const always = impossibleToFail(assertion);
+      if (always) return [document.problem(bound, { code: 'gate_cannot_fail', message: always })];
+      const never = impossibleToPass(assertion);
+      if (never) return [document.problem(bound, { code: 'gate_cannot_pass', message: never })];
+      return [];
+    });
+  });
+}
+
+const ACCOUNT_FOR_SHORTS = '{model: margin, initial: 0.5, maintenance: 0.25}';
+const DATA_FIELDS = ['source', 'sources', 'timeframe', 'from', 'to', 'columns', 'repair'];
+const STRATEGY_FIELDS = ['name', 'module', 'params'];
+
+/** Exactly one of two fields. A field that is not `known` may be one of them, mistyped. */
+function choiceProblems(
+  value: unknown,
+  [one, other]: readonly [string, string],
+  known: readonly string[],
+  at: Path,
+  document: SourceDocument,
+): Problem[] {
+  if (!isMap(value)) return [];
+  const count = [one, other].filter((field) => value[field] !== undefined).length;
+  if (count === 2) {
+    const what = { code: 'conflicting_fields', message: `give ${one} or ${other}, not both` };
+    return [document.problem([...at, other], what, 'key')];
+  }
+  if (count === 1 || Object.keys(value).some((field) => !known.includes(field))) return [];
+  const what = { code: 'missing_field', message: `missing field ${one} (or ${other})` };
+  return [document.problem([...at, one], what)];
+}
+
+function pathTo(parent: Path, key: string | undefined): Path {
+  return key === undefined ? parent : [...parent, key];
+}
+
+function isMap(value: unknown): value is Map {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function mapOf(value: unknown): Map {
+  return isMap(value) ? value : {};
+}
+
+function numberOf(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

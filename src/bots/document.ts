@@ -1,0 +1,191 @@
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  parseDocument as parseYaml,
+  type ErrorCode,
+  type Node,
+  type Pair,
+  type YAMLError,
+} from 'yaml';
+import type { Problem } from '../errors.ts';
+
+/** Keys and indexes from the root to a value. */
+export type Path = readonly PropertyKey[];
+
+/** A YAML or JSON text as plain data, and where each part of it stands. */
+export interface SourceDocument {
+  /** `undefined` where the text is no document. Parts behind aliases are shared, not copied. */
+  readonly value: unknown;
+  /** What is wrong with the text itself, whatever it is meant to say. */
+  readonly problems: readonly Problem[];
+  /**
+   * A problem with what is at `path`, located at its value or its key. What is not in the text
+   * itself (a missing field, the inside of an alias) is located at the nearest part around it.
+   */
+  problem(path: Path, what: Pick<Problem, 'code' | 'message' | 'suggestion'>, at?: Part): Problem;
+  /** The scalar at `path` as it is written; `undefined` for anything else. */
+  written(path: Path): string | undefined;
+}
+
+type Part = 'key' | 'value';
+
+/** Deeper than any document that means something, far from what overflows the stack. */
+const MAX_DEPTH = 64;
+
+/** RFC 6901. */
+export function jsonPointer(path: Path): string {
+  return path
+    .map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`)
+    .join('');
+}
+
+/** A suggestion where there is one. */
+export function optional(suggestion: string | undefined): Pick<Problem, 'suggestion'> {
+  return suggestion === undefined ? {} : { suggestion };
+}
+
+/**
+ * Reads a document of YAML 1.2 (core schema) or JSON. Timestamps stay strings, tags are refused,
+ * and an alias costs no more than its anchor, so that no text can grow in memory.
+ */
+export function parseDocument(text: string, file: string): SourceDocument {
+  const lineStarts = [0, ...Array.from(text.matchAll(/\n/g), ({ index }) => index + 1)];
+  // Keys are checked below: the parser's own check takes quadratic time.
+  const options = { stringKeys: true, resolveKnownTags: false, uniqueKeys: false } as const;
+  const yaml = parseYaml(text, { ...options, prettyErrors: false });
+
+  const places = new Map<string, Record<Part, number>>();
+  const scalars = new Map<string, string>();
+  const anchors = new Map<string, { value: unknown } | 'open'>();
+  const problems: Problem[] = [];
+
+  const locate = (offset: number): Pick<Problem, 'file' | 'line' | 'column'> => {
+    const within = Math.min(offset, text.length);
+    const line = lineAt(lineStarts, within);
+    return { file, line, column: within - lineStarts[line - 1]! + 1 };
+  };
+  const problem: SourceDocument['problem'] = (path, what, at = 'value') => {
+    let known = path;
+    while (known.length > 0 && !places.has(jsonPointer(known))) known = known.slice(0, -1);
+    const part = known === path ? at : 'value';
+    const offset = places.get(jsonPointer(known))?.[part] ?? 0;
+    return { ...locate(offset), pointer: jsonPointer(path), ...what };
+  };
+  const complain = (path: Path, code: string, message: string, at?: Part): void => {
+    problems.push(problem(path, { code, message }, at));
+  };
+
+  const read = (node: Node | null, path: Path): unknown => {
+    if (path.length > MAX_DEPTH) {
+      complain(path, 'yaml_syntax', `nested deeper than ${MAX_DEPTH} levels`);
+      return undefined;
+    }
+    if (isAlias(node)) {
+      const anchor = anchors.get(node.source);
+      if (anchor === undefined)
+        complain(path, 'yaml_syntax', `no anchor &${node.source} before it`);
+      else if (anchor === 'open') complain(path, 'yaml_syntax', `*${node.source} contains itself`);
+      else return anchor.value;
+      return undefined;
+    }
+    const name = node !== null && 'anchor' in node ? node.anchor : undefined;
+    if (name !== undefined) anchors.set(name, 'open');
+    const value = readContent(node, path);
+    if (name !== undefined) anchors.set(name, { value });
+    return value;
+  };
+
+  const readContent = (node: Node | null, path: Path): unknown => {
+    if (isMap(node)) {
+      const map: Record<string, unknown> = {};
+      for (const pair of node.items) readPair(pair as Pair<Node, Node | null>, map, path);
+      return map;
+    }
+    if (isSeq(node)) {
+      return node.items.map((item, index) => {
+        const start = (item as Node).range?.[0] ?? 0;
+        places.set(jsonPointer([...path, index]), { key: start, value: start });
+        return read(item as Node, [...path, index]);
+      });
+    }
+    if (!isScalar(node)) return null;
+    if (typeof node.value === 'string' && !node.value.isWellFormed()) {
+      complain(path, 'invalid_value', 'holds half of a surrogate pair, which is no character');
+    }
+    if (node.source !== undefined) scalars.set(jsonPointer(path), node.source);
+    return node.value;
+  };
+
+  const readPair = (
+    { key, value }: Pair<Node, Node | null>,
+    map: Record<string, unknown>,
+    parent: Path,
+  ): void => {
+    const name = isScalar(key) ? String(key.value) : '';
+    const path = [...parent, name];
+    const start = key.range?.[0] ?? 0;
+    const earlier = places.get(jsonPointer(path));
+    places.set(jsonPointer(path), { key: start, value: value?.range?.[0] ?? start });
+    if (earlier !== undefined) {
+      const line = locate(earlier.key).line;
+      complain(path, 'duplicate_field', `already given in line ${line}`, 'key');
+    }
+    if (!name.isWellFormed()) {
+      complain(
+        path,
+        'invalid_value',
+        'holds half of a surrogate pair, which is no character',
+        'key',
+      );
+    }
+    const content = read(value, path);
+    // Assigning it would change what the map inherits; nothing sensible has this name.
+    if (name === '__proto__') complain(path, 'unknown_field', 'no field can have this name', 'key');
+    else map[name] = content;
+  };
+
+  const syntax = syntaxProblems([...yaml.errors, ...yaml.warnings], locate);
+  if (syntax.length > 0)
+    return { value: undefined, problems: syntax, problem, written: () => undefined };
+
+  places.set('', { key: yaml.contents?.range[0] ?? 0, value: yaml.contents?.range[0] ?? 0 });
+  const value = yaml.contents === null ? undefined : read(yaml.contents, []);
+  return { value, problems, problem, written: (path) => scalars.get(jsonPointer(path)) };
+}
+
+/** The number of the last line that starts at or before `offset`. */
+function lineAt(starts: readonly number[], offset: number): number {
+  let low = 0;
+  let high = starts.length;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (starts[middle]! <= offset) low = middle;
+    else high = middle;
+  }
+  return low + 1;
+}
+
+const PLAINER: Partial<Record<ErrorCode, string>> = {
+  MULTIPLE_DOCS: 'a second document begins here; write one bot per file',
+  NON_STRING_KEY: 'a key must be a single word or a quoted text',
+  RESOURCE_EXHAUSTION: 'nested too deeply',
+};
+
+/**
+ * After one slip the parser stumbles again over the same spot, or says the same of every line that
+ * follows: what it says twice is told once.
+ */
+function syntaxProblems(
+  errors: readonly YAMLError[],
+  locate: (offset: number) => Pick<Problem, 'file' | 'line' | 'column'>,
+): Problem[] {
+  const exhausted = errors.find(({ code }) => code === 'RESOURCE_EXHAUSTION');
+  const told = new Set<number | string>();
+  return (exhausted === undefined ? errors : [exhausted]).flatMap(({ code, message, pos }) => {
+    if (told.has(pos[0]) || told.has(message)) return [];
+    told.add(pos[0]).add(message);
+    return { ...locate(pos[0]), code: 'yaml_syntax', message: PLAINER[code] ?? message };
+  });
+}

@@ -1,0 +1,216 @@
+import { z } from 'zod';
+import { closest } from '../closest.ts';
+import type { Problem } from '../errors.ts';
+import { optional, type Path, type SourceDocument } from './document.ts';
+import { SPECIAL_PROBLEMS } from './spec.ts';
+
+type Issue = z.core.$ZodIssue;
+
+/** What zod found wrong with a document, in the words and at the places its author needs. */
+export function problemsOfIssues(
+  issues: readonly Issue[],
+  schema: z.ZodType,
+  document: SourceDocument,
+): Problem[] {
+  return issues.flatMap((issue) => problemsOfIssue(issue, schema, document));
+}
+
+function problemsOfIssue(issue: Issue, schema: z.ZodType, document: SourceDocument): Problem[] {
+  const { path } = issue;
+  const value = valueAt(document.value, path);
+
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => unknownField(key, path, schema, document));
+  }
+  if (issue.code === 'invalid_key') {
+    const reason = issue.issues[0]?.message ?? 'is no valid name';
+    return [document.problem(path, { code: 'invalid_value', message: reason }, 'key')];
+  }
+  if (issue.code === 'invalid_union') {
+    const branch = issue.discriminator === undefined && likeliestBranch(issue.errors);
+    if (branch) {
+      return branch.flatMap((inner) =>
+        problemsOfIssue({ ...inner, path: [...path, ...inner.path] }, schema, document),
+      );
+    }
+  }
+  if (value === undefined) {
+    const name = String(path.at(-1) ?? '');
+    const message = `missing field ${name}: ${expectation(issue)}`;
+    return [document.problem(path, { code: 'missing_field', message })];
+  }
+
+  const written = document.written(path);
+  const special = schemasAt(schema, path, document.value)
+    .map((candidate) => SPECIAL_PROBLEMS.get(candidate)?.of(value))
+    .find((what) => what !== undefined);
+  const general = {
+    code: isWrongType(issue) ? 'invalid_type' : 'invalid_value',
+    message: value === '' ? expectation(issue) : `${expectation(issue)}, not ${describe(value)}`,
+  };
+  const suggestion = suggestionFor(issue, value, written);
+  return [document.problem(path, { ...(special ?? general), ...optional(suggestion) })];
+}
+
+function unknownField(
+  key: string,
+  parent: Path,
+  schema: z.ZodType,
+  document: SourceDocument,
+): Problem {
+  const known = schemasAt(schema, parent, document.value).flatMap((candidate) =>
+    candidate instanceof z.ZodObject ? Object.keys(candidate.shape) : [],
+  );
+  const what = {
+    code: 'unknown_field',
+    message: `unknown field; known here: ${known.join(', ')}`,
+    ...optional(closest(key, known)),
+  };
+  return document.problem([...parent, key], what, 'key');
+}
+
+/**
+ * Of a union's alternatives the one that was meant: it takes the kind of value that is there, and
+ * finds least wrong inside. None when the value is of no alternative's kind.
+ */
+function likeliestBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
+  return branches
+    .filter((issues) => issues.every((issue) => issue.path.length > 0 || !isWrongKind(issue)))
+    .toSorted((a, b) => a.length - b.length)[0];
+}
+
+function isWrongKind(issue: Issue): boolean {
+  return issue.code === 'invalid_type' || issue.code === 'invalid_value';
+}
+
+function isWrongType(issue: Issue): boolean {
+  if (issue.code === 'invalid_union') {
+    return issue.discriminator === undefined && issue.errors.flat().every(isWrongType);
+  }
+  return issue.code === 'invalid_type';
+}
+
+const NOUNS: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a map',
+  record: 'a map',
+};
+
+/** `must be …`: what the schema asks for. */
+function expectation(issue: Issue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return `must be ${NOUNS[issue.expected] ?? issue.expected}`;
+    case 'invalid_value':
+      return `must be ${anyOf(issue.values)}`;
+    case 'invalid_union': {
+      if (issue.discriminator !== undefined && 'options' in issue) {
+        return `must be ${anyOf(issue.options ?? [])}`;
+      }
+      const kinds = issue.errors.flat().map((inner) => expectation(inner).replace(/^must be /, ''));
+      return `must be ${[...new Set(kinds)].join(' or ')}`;
+    }
+    case 'too_small':
+      return bound(issue.origin, issue.inclusive ? 'at least' : 'above', issue.minimum);
+    case 'too_big':
+      return bound(issue.origin, issue.inclusive ? 'at most' : 'below', issue.maximum);
+    default:
+      return issue.message;
+  }
+}
+
+function bound(origin: string, relation: string, limit: number | bigint): string {
+  if (origin === 'string')
+    return limit === 1 ? 'must not be empty' : `must have ${relation} ${limit} characters`;
+  if (origin === 'array') return `must have ${relation} ${limit} ${limit === 1 ? 'item' : 'items'}`;
+  return `must be ${relation} ${limit}`;
+}
+
+function anyOf(values: readonly unknown[]): string {
+  if (values.length === 1) return String(values[0]);
+  const shown = values.length > 20 ? [...values.slice(0, 10), '…'] : values;
+  return `one of ${shown.join(', ')}`;
+}
+
+function describe(value: unknown): string {
+  if (value === null) return 'empty';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object') return 'a map';
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  const text = String(value as string);
+  return JSON.stringify(text.length > 60 ? `${text.slice(0, 59)}…` : text);
+}
+
+function suggestionFor(
+  issue: Issue,
+  value: unknown,
+  written: string | undefined,
+): string | undefined {
+  const expected = expectedTypes(issue);
+  if (typeof value !== 'string') {
+    return expected.includes('string') && typeof value !== 'object' ? `"${written}"` : undefined;
+  }
+  if (expected.includes('array')) return `[${value}]`;
+  const isNumber = expected.some((type) => type === 'number' || type === 'int');
+  if (isNumber && /^-?\d+(\.\d+)?$/.test(value)) return value;
+  return closest(value, choices(issue).map(String));
+}
+
+function expectedTypes(issue: Issue): readonly string[] {
+  if (issue.code === 'invalid_union') return issue.errors.flat().flatMap(expectedTypes);
+  return issue.code === 'invalid_type' ? [issue.expected] : [];
+}
+
+function choices(issue: Issue): readonly unknown[] {
+  if (issue.code === 'invalid_value') return issue.values;
+  if (issue.code !== 'invalid_union') return [];
+  return 'options' in issue && issue.options ? issue.options : issue.errors.flat().flatMap(choices);
+}
+
+function valueAt(value: unknown, path: Path): unknown {
+  return path.reduce<unknown>((inner, step) => {
+    const isContainer = typeof inner === 'object' && inner !== null && Object.hasOwn(inner, step);
+    return isContainer ? (inner as Record<PropertyKey, unknown>)[step] : undefined;
+  }, value);
+}
+
+/** The schemas for what is at `path` of `value`: several where a union leaves it open. */
+function schemasAt(schema: z.core.$ZodType, path: Path, value: unknown): z.core.$ZodType[] {
+  if (
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodPrefault
+  ) {
+    return schemasAt(schema.unwrap(), path, value);
+  }
+  if (schema instanceof z.ZodUnion) {
+    return alternatives(schema, value).flatMap((option) => schemasAt(option, path, value));
+  }
+  const [step, ...rest] = path;
+  if (step === undefined) return [schema];
+  const child = childSchema(schema, step);
+  return child === undefined ? [] : schemasAt(child, rest, valueAt(value, [step]));
+}
+
+function childSchema(schema: z.core.$ZodType, step: PropertyKey): z.core.$ZodType | undefined {
+  if (schema instanceof z.ZodObject) return schema.shape[String(step)];
+  if (schema instanceof z.ZodArray) return schema.element;
+  return schema instanceof z.ZodRecord ? schema.valueType : undefined;
+}
+
+/** The options that the discriminator of `value` allows, where there is one; else all. */
+function alternatives(union: z.ZodUnion, value: unknown): readonly z.core.$ZodType[] {
+  const { options } = union;
+  if (!(union instanceof z.ZodDiscriminatedUnion)) return options;
+  const { discriminator } = union.def;
+  const tag = valueAt(value, [discriminator]);
+  const meant = options.filter(
+    (option) =>
+      option instanceof z.ZodObject && option.shape[discriminator]?.safeParse(tag).success,
+  );
+  return meant.length > 0 ? meant : options;
+}

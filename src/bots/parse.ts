@@ -1,0 +1,107 @@
+import { isUtf8 } from 'node:buffer';
+import { readFileSync, statSync } from 'node:fs';
+import { ServiceError, type Problem } from '../errors.ts';
+import { crossChecks } from './checks.ts';
+import { parseDocument, type SourceDocument } from './document.ts';
+import { problemsOfIssues } from './issues.ts';
+import { botSpecSchema, type BotSpec } from './spec.ts';
+
+export interface ParsedSpec {
+  /** With its defaults filled in; `undefined` when there is any problem. */
+  readonly spec: BotSpec | undefined;
+  /** The text as data, without defaults, and where each part of it stands. */
+  readonly document: SourceDocument;
+  /** Everything that is wrong, in the order of the text. */
+  readonly problems: readonly Problem[];
+}
+
+/** A thousand times the usual; a larger file is something else by mistake. */
+const MAX_BYTES = 1_048_576;
+
+/** Reads a bot's spec from YAML or JSON. `file` is what its problems call it. Never throws. */
+export function parseSpec(text: string, file: string): ParsedSpec {
+  const document = parseDocument(text, file);
+  if (document.value === undefined) {
+    const empty = document.problem([], { code: 'empty_file', message: 'holds no bot' });
+    const problems = document.problems.length > 0 ? document.problems : [empty];
+    return { spec: undefined, document, problems: inOrder(problems) };
+  }
+  const parsed = botSpecSchema.safeParse(document.value);
+  const issues = parsed.error?.issues ?? [];
+  const problems = [
+    ...document.problems,
+    ...problemsOfIssues(issues, botSpecSchema, document),
+    ...crossChecks(document),
+  ];
+  return {
+    spec: problems.length === 0 ? parsed.data : undefined,
+    document,
+    problems: inOrder(withoutEchoes(problems)),
+  };
+}
+
+/**
+ * Reads the spec in a file.
+ *
+ * @throws ServiceError `file_not_found` when the file cannot be read at all; what is wrong inside of
+ *   it is told by the answer's problems.
+ */
+export function readSpec(file: string): ParsedSpec {
+  const bytes = readBytes(file);
+  if (typeof bytes === 'string') return unreadable(file, 'file_too_large', bytes);
+  if (!isUtf8(bytes)) {
+    return unreadable(file, 'not_utf8', 'is not UTF-8 text', new TextDecoder().decode(bytes));
+  }
+  return parseSpec(new TextDecoder().decode(bytes), file);
+}
+
+/** The file's bytes, or why they are too many. */
+function readBytes(file: string): Uint8Array | string {
+  try {
+    const { size } = statSync(file);
+    return size > MAX_BYTES
+      ? `has ${size} bytes; a bot has at most ${MAX_BYTES}`
+      : readFileSync(file);
+  } catch (cause) {
+    const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+    throw new ServiceError('file_not_found', `cannot read ${file} (${reason})`, {
+      remedy: 'Give the path of a bot file, such as examples/sma-crossover.yaml.',
+      cause,
+    });
+  }
+}
+
+/** A file with one problem; in a damaged text it is located at the first damaged character. */
+function unreadable(file: string, code: string, message: string, damaged = ''): ParsedSpec {
+  const before = damaged.slice(0, Math.max(damaged.indexOf('\uFFFD'), 0)).split('\n');
+  const place = { file, line: before.length, column: before.at(-1)!.length + 1 };
+  return {
+    spec: undefined,
+    document: parseDocument('', file),
+    problems: [{ ...place, code, message }],
+  };
+}
+
+/**
+ * One mistake, one line. A mistyped name is not reported as missing as well; a value that is of the
+ * wrong kind is not judged further.
+ */
+function withoutEchoes(problems: readonly Problem[]): Problem[] {
+  const meant = new Set(
+    problems
+      .filter(({ code }) => code === 'unknown_field' || code === 'unknown_symbol')
+      .map(({ pointer, suggestion }) => pointer?.replace(/[^/]*$/, suggestion ?? '')),
+  );
+  const told = new Set<string | undefined>();
+  return problems.filter(({ code, pointer }) => {
+    if (code === 'missing_field' && meant.has(pointer)) return false;
+    return !told.has(pointer) && told.add(pointer);
+  });
+}
+
+/** In the order of the text. */
+export function inOrder(problems: readonly Problem[]): Problem[] {
+  return problems.toSorted(
+    (a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0),
+  );
+}

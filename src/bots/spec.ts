@@ -1,0 +1,349 @@
+import { z } from 'zod';
+import { METRIC_NAMES } from '../backtest/gates.ts';
+import {
+  NO_RISK_LIMITS,
+  type EngineConfig,
+  type FeeModel,
+  type FillModel,
+  type RiskLimits,
+} from '../engine/config.ts';
+import type { Problem } from '../errors.ts';
+import { TIMEFRAME_NAMES } from '../market/timeframe.ts';
+import { parseWindow } from '../market/time.ts';
+
+/** What a wrong value is called where the schema's own words would not help. */
+export const SPECIAL_PROBLEMS = z.registry<{
+  readonly of: (value: unknown) => Pick<Problem, 'code' | 'message'> | undefined;
+}>();
+
+/** A YAML number passes through a float before anyone can look at its digits, so money is a text. */
+const decimal = (pattern: RegExp, expected: string) =>
+  z
+    .string()
+    .max(40)
+    .regex(pattern, expected)
+    .register(SPECIAL_PROBLEMS, {
+      of: (value) =>
+        typeof value === 'number'
+          ? { code: 'unquoted_money', message: 'must be a decimal number in quotes' }
+          : undefined,
+    });
+
+const amount = decimal(/^\d+(\.\d+)?$/, 'must be a decimal number such as "0.5"');
+const positiveAmount = decimal(
+  /^(?=.*[1-9])\d+(\.\d+)?$/,
+  'must be a decimal number above 0 such as "100000"',
+);
+const shareAmount = decimal(
+  /^(0(\.\d+)?|1(\.0+)?)$/,
+  'must be a decimal number from 0 to 1 such as "0.001" for 0.1 %',
+);
+
+const text = (most: number) => z.string().min(1).max(most);
+const path = text(1000);
+/** A share of something: above 0, at most 1. */
+const share = z.number().gt(0).max(1);
+
+const time = z
+  .string()
+  .refine(isTime, 'must be a real date such as 2000-01-03, or a time such as 2020-04-17T14:30:00Z');
+
+function isTime(value: string): boolean {
+  try {
+    return parseWindow(value, undefined).from > -Infinity;
+  } catch {
+    return false;
+  }
+}
+
+const symbol = z
+  .string()
+  .max(64)
+  .regex(/^[^\s\p{Cc}]+$/u, 'must be a symbol without spaces');
+
+const metadata = z.strictObject({
+  name: text(120).describe('What people call the bot.'),
+  slug: z
+    .string()
+    .max(64)
+    .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be lower-case words joined by hyphens')
+    .describe('What files and commands call the bot: lower-case words joined by hyphens.'),
+  labels: z
+    .record(text(64), text(256))
+    .optional()
+    .describe('Names and values of your own, for finding bots.'),
+  owner: text(120).optional().describe('Who answers for the bot.'),
+  description: text(4000).optional(),
+});
+
+const universe = z.strictObject({
+  symbols: z
+    .array(symbol)
+    .min(1)
+    .describe('The instruments, in the order in which the strategy sees them.'),
+  currency: z
+    .string()
+    .regex(/^[A-Z][A-Z0-9]{1,9}$/, 'must be a currency code such as USD')
+    .describe('The currency of the account and of every price.'),
+  calendar: z
+    .string()
+    .regex(/^[A-Z][A-Z0-9_]{1,31}$/, 'must be the code of an exchange calendar such as XNYS')
+    .optional()
+    .describe('The trading calendar, by exchange code (ISO 10383).'),
+});
+
+const columns = z
+  .strictObject({
+    time: text(200).optional(),
+    open: text(200).optional(),
+    high: text(200).optional(),
+    low: text(200).optional(),
+    close: text(200).optional(),
+    volume: text(200).optional(),
+  })
+  .describe('Header names in the file, where they are not among the usual spellings.');
+
+const data = z
+  .strictObject({
+    source: path
+      .optional()
+      .describe('CSV or Parquet file of the one symbol, relative to this file.'),
+    sources: z
+      .record(symbol, path)
+      .optional()
+      .describe('CSV or Parquet file of each symbol, relative to this file.'),
+    timeframe: z.enum(TIMEFRAME_NAMES).describe('Length of a bar. Finer data are resampled to it.'),
+    from: time.optional().describe('First UTC day or time used; by default the first there is.'),
+    to: time
+      .optional()
+      .describe('Last UTC day (all of it) or time used; by default the last there is.'),
+    columns: columns.optional(),
+    repair: z
+      .literal('drop')
+      .optional()
+      .describe('drop: leave out rows that cannot be right. By default such data are refused.'),
+  })
+  .meta({ oneOf: [{ required: ['source'] }, { required: ['sources'] }] });
+
+const strategy = z
+  .strictObject({
+    name: text(100).optional().describe('A built-in strategy.'),
+    module: path
+      .regex(/\.(ts|js|mjs)$/, 'must be a .ts, .js or .mjs file')
+      .optional()
+      .describe('File of your own strategy, relative to this file.'),
+    params: z
+      .record(z.string(), z.union([z.number(), z.string(), z.boolean()]))
+      .default({})
+      .describe("Values of the strategy's parameters; its defaults for the rest."),
+  })
+  .meta({ oneOf: [{ required: ['name'] }, { required: ['module'] }] });
+
+const DEFAULT_VOLUME_LIMIT = 0.025;
+
+const model = <const T extends string>(name: T) => z.literal(name);
+
+const fill = z.union([
+  z.enum(['next_open', 'ohlc_path', 'volume_share']),
+  z.discriminatedUnion('model', [
+    z.strictObject({ model: model('next_open') }),
+    z.strictObject({ model: model('ohlc_path') }),
+    z.strictObject({
+      model: model('volume_share'),
+      limit: share
+        .default(DEFAULT_VOLUME_LIMIT)
+        .describe("Share of a bar's volume that may be taken."),
+    }),
+  ]),
+]);
+
+const minimumFee = amount.default('0').describe('Least fee of one fill, account currency.');
+
+const fees = z.discriminatedUnion('model', [
+  z.strictObject({ model: model('none') }),
+  z.strictObject({
+    model: model('percent'),
+    rate: shareAmount.describe('Share of the value traded: "0.001" is 0.1 %.'),
+    min: minimumFee,
+  }),
+  z.strictObject({
+    model: model('per_share'),
+    rate: amount.describe('Account currency per unit.'),
+    min: minimumFee,
+  }),
+]);
+
+const slippage = z.discriminatedUnion('model', [
+  z.strictObject({ model: model('none') }),
+  z.strictObject({
+    model: model('basis_points'),
+    bps: z.number().min(0).lt(10_000).describe('Hundredths of a percent, against the order.'),
+  }),
+  z.strictObject({
+    model: model('volume_share'),
+    impact: z
+      .number()
+      .min(0)
+      .max(100)
+      .describe('Share of the price, times the square of the share of the volume taken.'),
+  }),
+]);
+
+const account = z.union([
+  model('cash'),
+  z.discriminatedUnion('model', [
+    z.strictObject({ model: model('cash') }),
+    z.strictObject({
+      model: model('margin'),
+      initial: share.describe('Equity needed per unit of exposure to open: 0.5 is 2:1.'),
+      maintenance: share.describe('Equity per unit of exposure below which all is closed.'),
+    }),
+  ]),
+]);
+
+const engine = z.strictObject({
+  cash: positiveAmount.default('100000').describe('Account currency at the start.'),
+  fill: fill
+    .default('next_open')
+    .describe(
+      "next_open: at the next bar's open. ohlc_path: along the path of the bar. volume_share: at " +
+        'the next open, up to a share of its volume.',
+    ),
+  units: z
+    .enum(['fractional', 'whole'])
+    .default('fractional')
+    .describe('whole: quantities are rounded down to whole units.'),
+  fees: fees.prefault({ model: 'none' }),
+  slippage: slippage.default({ model: 'none' }),
+  account: account
+    .default('cash')
+    .describe('cash: long only, paid in full. margin: long and short.'),
+  seed: z
+    .int()
+    .min(0)
+    .max(0xffff_ffff)
+    .default(0)
+    .describe("Seed of the strategy's random numbers."),
+});
+
+const metric = z.enum(METRIC_NAMES).register(SPECIAL_PROBLEMS, {
+  of: (value) =>
+    typeof value === 'string'
+      ? { code: 'unknown_metric', message: `no metric ${JSON.stringify(value)}` }
+      : undefined,
+});
+
+const gate = z
+  .strictObject({
+    name: metric.describe('A statistic of the result.'),
+    min: z.number().optional().describe('The result passes at this value and above.'),
+    max: z.number().optional().describe('The result passes at this value and below.'),
+  })
+  .meta({ anyOf: [{ required: ['min'] }, { required: ['max'] }] });
+
+const limit = <T extends z.ZodType>(value: T) =>
+  z
+    .union([
+      value,
+      z.strictObject({ unlimited: text(400).describe('Why there is no such limit.') }),
+    ])
+    .optional();
+
+const risk = z
+  .strictObject({
+    max_order_value: limit(positiveAmount).describe('Account currency per order.'),
+    max_order_qty: limit(positiveAmount).describe('Units per order.'),
+    price_collar_bps: limit(z.number().gt(0).max(10_000)).describe(
+      'Distance of a limit or stop price from the last close, basis points.',
+    ),
+    max_messages_per_second: limit(z.number().gt(0)).describe('Orders and cancels per second.'),
+    max_position_pct: limit(z.number().gt(0).max(10)).describe(
+      "One instrument's position as a share of equity: 0.25 is 25 %.",
+    ),
+    max_daily_loss_pct: limit(share).describe('Loss of a day as a share of equity: 0.02 is 2 %.'),
+    max_drawdown_pct: limit(share).describe('Loss from the highest equity: 0.15 is 15 %.'),
+    max_instruments: limit(z.int().min(1)).describe('Instruments held at once.'),
+  } satisfies Record<keyof RiskLimits, z.ZodType>)
+  .describe('Checked before every order. Each limit is a value, or {unlimited: why}.');
+
+const mlModel = z.strictObject({
+  deployment_id: text(200),
+  digest: z.string().regex(/^sha256:[0-9a-f]{64}$/, 'must be sha256: and 64 hexadecimal digits'),
+  role: text(100),
+  weight: z.number().min(0).max(1).default(1),
+});
+
+const agent = z.strictObject({
+  spec_name: text(200),
+  role: text(100),
+  tools: z.array(text(100)).default([]),
+  budget: z.strictObject({ turns: z.int().min(1).max(1000) }).optional(),
+});
+
+const deployment = z.strictObject({
+  target: z.enum(['backtest', 'paper', 'k8s']),
+  brokerage: text(100).optional(),
+  namespace: z
+    .string()
+    .max(63)
+    .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be lower-case words joined by hyphens')
+    .optional(),
+  on_stop: z.literal('cancel').optional().describe('cancel: cancel every working order.'),
+  heartbeat_seconds: z.number().gt(0).max(3600).optional(),
+});
+
+/** A bot as its author writes it, in YAML or JSON. Unknown fields are refused. */
+export const botSpecSchema = z.strictObject({
+  apiVersion: z.literal('bots/v1'),
+  kind: z.literal('Bot'),
+  metadata,
+  spec: z.strictObject({
+    kind: z.enum(['trading', 'research']),
+    universe,
+    data,
+    strategy,
+    engine: engine.prefault({}).describe('How orders are filled and what they cost.'),
+    metrics: z.array(gate).default([]).describe('Gates: a result outside of them fails the run.'),
+    risk: risk.optional(),
+    ml_models: z.array(mlModel).optional(),
+    agents: z.array(agent).optional(),
+    deployment: deployment.optional(),
+  }),
+});
+
+/** A valid spec with its defaults filled in. */
+export type BotSpec = z.output<typeof botSpecSchema>;
+
+/** The engine's settings that a valid spec asks for; amounts become float64 here and nowhere else. */
+export function engineConfig(spec: BotSpec): EngineConfig {
+  const { engine, risk } = spec.spec;
+  return {
+    cash: Number(engine.cash),
+    fill: fillModel(engine.fill),
+    units: engine.units,
+    fees: feeModel(engine.fees),
+    slippage: engine.slippage,
+    account: engine.account === 'cash' ? { model: 'cash' } : engine.account,
+    risk: riskLimits(risk),
+    seed: engine.seed,
+  };
+}
+
+function fillModel(fill: BotSpec['spec']['engine']['fill']): FillModel {
+  if (typeof fill === 'object') return fill;
+  return fill === 'volume_share' ? { model: fill, limit: DEFAULT_VOLUME_LIMIT } : { model: fill };
+}
+
+function feeModel(fees: BotSpec['spec']['engine']['fees']): FeeModel {
+  if (fees.model === 'none') return fees;
+  return { model: fees.model, rate: Number(fees.rate), min: Number(fees.min) };
+}
+
+function riskLimits(risk: BotSpec['spec']['risk'] = {}): RiskLimits {
+  const limits: { -readonly [K in keyof RiskLimits]: number } = { ...NO_RISK_LIMITS };
+  for (const name of Object.keys(limits) as (keyof RiskLimits)[]) {
+    const limit = risk[name];
+    if (limit !== undefined && typeof limit !== 'object') limits[name] = Number(limit);
+  }
+  return limits;
+}

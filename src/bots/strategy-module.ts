@@ -1,0 +1,205 @@
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync, realpathSync } from 'node:fs';
+import { createRequire, registerHooks, type LoadHookContext } from 'node:module';
+import { relative, resolve, sep } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { ServiceError } from '../errors.ts';
+import { resolveParams } from '../engine/params.ts';
+import type { Strategy } from '../engine/strategy.ts';
+
+export interface StrategyModule {
+  readonly strategy: Strategy;
+  /**
+   * sha256 of the file and of every file it imports, directly or not, by path relative to the
+   * spec's directory with `/`. Packages and this package's own code are not among them.
+   */
+  readonly files: Readonly<Record<string, string>>;
+}
+
+/** A file of a strategy as Node loaded it, by URL; it stays true when the file changes afterwards. */
+interface LoadedFile {
+  readonly sha256: string;
+  readonly imports: Set<string>;
+}
+
+const loaded = new Map<string, LoadedFile>();
+/** URLs that belong to a strategy, known from the moment something of the strategy asks for them. */
+const wanted = new Set<string>();
+
+/** `src/` while developing, `dist/src/` in the package: the engine that strategies run on. */
+const CODE = new URL('..', import.meta.url).href;
+const API = new URL(`./engine/api${import.meta.url.slice(-3)}`, CODE).href;
+const require = createRequire(import.meta.url);
+
+let hooked = false;
+
+/**
+ * Loads the strategy that a TypeScript or JavaScript file exports as its default. The import
+ * `service-local/strategy` means this very package wherever the file lives, installed or not.
+ * The file is run once in a process; asking again gives the same strategy.
+ *
+ * @param modulePath As in the spec: absolute, or relative to `specDirectory`.
+ * @throws ServiceError `invalid_strategy` when there is no such file, it does not compile, throws,
+ *   or does not export a strategy.
+ */
+export function loadStrategyModule(modulePath: string, specDirectory: string): StrategyModule {
+  const entry = realEntry(resolve(specDirectory, modulePath), modulePath);
+  hookOnce();
+  const url = pathToFileURL(entry).href;
+  wanted.add(url);
+
+  let exported: { readonly default?: unknown };
+  try {
+    // Not import(): a strategy has no business waiting for anything while it is being loaded.
+    exported = require(entry) as { readonly default?: unknown };
+  } catch (error) {
+    throw loadError(error, modulePath);
+  }
+
+  const strategy = exported.default;
+  const fault = faultOf(strategy);
+  if (fault !== undefined) {
+    throw new ServiceError('invalid_strategy', `${modulePath}: ${fault}`, {
+      remedy: 'Write `export default defineStrategy({ name, description, params, create })`.',
+    });
+  }
+  const base = realpathSync(specDirectory);
+  const files = [...reachable(url)].map((file): [string, string] => [
+    relative(base, fileURLToPath(file)).split(sep).join('/'),
+    loaded.get(file)!.sha256,
+  ]);
+  files.sort(([a], [b]) => (a < b ? -1 : 1));
+  return { strategy: strategy as Strategy, files: Object.fromEntries(files) };
+}
+
+function realEntry(path: string, modulePath: string): string {
+  try {
+    return realpathSync(path);
+  } catch (cause) {
+    throw new ServiceError('invalid_strategy', `${modulePath}: no such file (${path})`, {
+      remedy: 'Give the path of the strategy relative to the bot file.',
+      cause,
+    });
+  }
+}
+
+/** The hooks see every import of the process from now on, and touch only those of strategies. */
+function hookOnce(): void {
+  if (hooked) return;
+  hooked = true;
+  registerHooks({
+    resolve(specifier, context, nextResolve) {
+      if (specifier === 'service-local/strategy') return { url: API, shortCircuit: true };
+      const resolved = nextResolve(specifier, context);
+      const importer = loaded.get(context.parentURL ?? '');
+      if (importer !== undefined && isOwnFile(resolved.url)) {
+        importer.imports.add(resolved.url);
+        wanted.add(resolved.url);
+      }
+      return resolved;
+    },
+    load(url, context, nextLoad) {
+      if (!wanted.has(url)) return nextLoad(url, context);
+      const source = readFileSync(fileURLToPath(url));
+      const sha256 = createHash('sha256').update(source).digest('hex');
+      loaded.set(url, { sha256, imports: new Set() });
+      // What was hashed is what runs. TypeScript is always a module here, whatever package.json says.
+      const format = url.endsWith('.ts') ? 'module-typescript' : context.format;
+      return format === 'module-typescript'
+        ? { format, source, shortCircuit: true }
+        : nextLoad(url, context satisfies LoadHookContext);
+    },
+  });
+}
+
+function isOwnFile(url: string): boolean {
+  return url.startsWith('file:') && !url.startsWith(CODE) && !url.includes('/node_modules/');
+}
+
+function reachable(url: string, seen = new Set<string>()): Set<string> {
+  const file = loaded.get(url);
+  if (file === undefined || seen.has(url)) return seen;
+  seen.add(url);
+  for (const next of file.imports) reachable(next, seen);
+  return seen;
+}
+
+/** What keeps a module's default export from being a strategy. */
+function faultOf(exported: unknown): string | undefined {
+  if (typeof exported !== 'object' || exported === null) return 'has no strategy as default export';
+  const { name, description, params, create, instruments } = exported as Partial<Strategy>;
+  if (typeof name !== 'string' || !/^[a-z0-9]+(_[a-z0-9]+)*$/.test(name)) {
+    return 'the name of its strategy must be lower-case words joined by underscores';
+  }
+  if (typeof description !== 'string') return `strategy ${name} has no description`;
+  if (typeof create !== 'function') return `strategy ${name} has no function create`;
+  if (typeof params !== 'object' || params === null) return `strategy ${name} has no params`;
+  const kinds = ['integer', 'number', 'choice', 'flag'];
+  const odd = Object.entries(params).find(([, param]) => !kinds.includes(param?.kind));
+  if (odd) return `parameter ${odd[0]} is none of integer(), number(), choice(), flag()`;
+  const wrong = resolveParams(params, {}).problems[0];
+  if (wrong) return `the default of parameter ${wrong.key} ${wrong.message}`;
+  if (instruments !== undefined && !(instruments.min >= 1 && instruments.max >= instruments.min)) {
+    return `strategy ${name} needs instruments.min of at least 1 and at most instruments.max`;
+  }
+  return undefined;
+}
+
+function loadError(cause: unknown, modulePath: string): ServiceError {
+  const error = cause instanceof Error ? cause : new Error(String(cause));
+  const code = 'code' in error ? error.code : undefined;
+  if (code === 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING') {
+    return new ServiceError('invalid_strategy', `${modulePath}: TypeScript inside node_modules`, {
+      remedy: 'Copy the bot and its strategy out of node_modules: Node runs no TypeScript there.',
+      cause,
+    });
+  }
+  if (code === 'ERR_REQUIRE_ASYNC_MODULE') {
+    return new ServiceError('invalid_strategy', `${modulePath}: uses await outside a function`, {
+      remedy: 'Load what the strategy needs without await; nothing may be awaited while loading.',
+      cause,
+    });
+  }
+  const where = placeOf(error);
+  const place = where === undefined ? '' : ` (${where})`;
+  const what = error.message.split('\n')[0];
+  return error instanceof SyntaxError || isMissing(code)
+    ? new ServiceError('invalid_strategy', `${modulePath}: ${what}${place}`, {
+        remedy: isMissing(code)
+          ? 'Write imports with their file extension, and install the packages the strategy uses.'
+          : 'Correct the file. Only types that can be erased are allowed: no enum, no namespace.',
+        cause,
+      })
+    : new ServiceError(
+        'invalid_strategy',
+        `${modulePath}: threw while it was loaded: ${error.name}: ${what}${place}`,
+        { remedy: 'Do the work in create() or onBar(), and correct the line named.', cause },
+      );
+}
+
+function isMissing(code: unknown): boolean {
+  return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
+}
+
+/** `file:line` of a fault in one of the strategy's files. */
+function placeOf(error: Error): string | undefined {
+  for (const line of error.stack?.split('\n') ?? []) {
+    const [, url, at] = /(file:\/\/[^\s)]+?):(\d+)(?::\d+)?\)?$/.exec(line) ?? [];
+    if (url !== undefined && wanted.has(url)) return `${fileURLToPath(url)}:${at}`;
+  }
+  return error instanceof SyntaxError ? syntaxPlace() : undefined;
+}
+
+/**
+ * Node keeps the line of a syntax error to itself when someone catches the error, but
+ * tells it at `--check`. The file that does not compile is the last one that was loaded.
+ */
+function syntaxPlace(): string | undefined {
+  const url = [...loaded.keys()].at(-1);
+  if (url === undefined) return undefined;
+  const file = fileURLToPath(url);
+  const { stderr } = spawnSync(process.execPath, ['--check', file], { encoding: 'utf8' });
+  const line = /^[^\n]*:(\d+)\n/.exec(stderr)?.[1];
+  return line === undefined ? undefined : `${file}:${line}`;
+}

@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, extname, join } from 'node:path';
+import canonicalize from 'canonicalize';
+import { z } from 'zod';
+import type { Lock } from '../backtest/summary.ts';
+import { ServiceError } from '../errors.ts';
+
+/**
+ * What identifies a version: sha256 over the spec in canonical JSON (RFC 8785), as its author wrote
+ * it. Comments, layout and the order of fields do not count; nor do defaults, so that a field the
+ * toolkit learns later does not rename the versions that exist.
+ */
+export function specHash(document: unknown): string {
+  return digest(document);
+}
+
+/** A lock over the parts, with their digest. */
+export function lockOf(parts: Omit<Lock, 'digest'>): Lock {
+  const { spec, engine, seed, strategy, data } = parts;
+  const rest = { spec, engine, seed, strategy, data };
+  return { digest: digest(rest), ...rest };
+}
+
+function digest(value: unknown): string {
+  const canonical = canonicalize(value);
+  if (canonical === undefined) throw new TypeError('not a JSON value');
+  return createHash('sha256').update(canonical).digest('hex');
+}
+
+/** What differs between two locks, one line for each part; empty when they are equal. */
+export function driftOf(before: Lock, after: Lock): string[] {
+  const lines: string[] = [];
+  if (before.spec !== after.spec) lines.push('the spec changed');
+  if (typeof before.strategy === 'string' || typeof after.strategy === 'string') {
+    if (nameOf(before.strategy) !== nameOf(after.strategy)) {
+      lines.push(
+        `the strategy changed from ${nameOf(before.strategy)} to ${nameOf(after.strategy)}`,
+      );
+    }
+  } else {
+    lines.push(...changes('strategy file', before.strategy, after.strategy));
+  }
+  lines.push(...changes('data of', before.data, after.data));
+  if (before.engine !== after.engine) {
+    lines.push(`the engine changed from ${before.engine} to ${after.engine}`);
+  }
+  if (before.seed !== after.seed) {
+    lines.push(`the seed changed from ${before.seed} to ${after.seed}`);
+  }
+  return lines;
+}
+
+function nameOf(strategy: Lock['strategy']): string {
+  return typeof strategy === 'string' ? strategy : Object.keys(strategy).join(', ');
+}
+
+type Digests = Readonly<Record<string, string>>;
+
+function changes(what: string, before: Digests, after: Digests): string[] {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].toSorted();
+  return names.flatMap((name) => {
+    if (!Object.hasOwn(after, name)) return `${what} ${name}: gone`;
+    if (!Object.hasOwn(before, name)) return `${what} ${name}: new`;
+    return before[name] === after[name] ? [] : `${what} ${name}: changed`;
+  });
+}
+
+/** The lock of `bot.yaml` is `bot.lock.json` beside it. */
+export function lockPath(specFile: string): string {
+  return join(dirname(specFile), `${basename(specFile, extname(specFile))}.lock.json`);
+}
+
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+const lockSchema = z.strictObject({
+  digest: sha256,
+  spec: sha256,
+  engine: z.string(),
+  seed: z.number(),
+  strategy: z.union([z.string(), z.record(z.string(), sha256)]),
+  data: z.record(z.string(), sha256),
+});
+
+/**
+ * The lock kept for a spec; `undefined` when there is none yet.
+ *
+ * @throws ServiceError `invalid_data` when the file is no lock, or was edited.
+ */
+export function readLock(specFile: string): Lock | undefined {
+  const file = lockPath(specFile);
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (cause) {
+    if (isCode(cause, 'ENOENT')) return undefined;
+    throw unusable(file, 'it cannot be read', cause);
+  }
+  const lock = lockSchema.safeParse(jsonOf(text)).data;
+  if (lock === undefined) throw unusable(file, 'it is no lock file');
+  if (lockOf(lock).digest !== lock.digest)
+    throw unusable(file, 'its digest does not fit its content');
+  return lock;
+}
+
+/** Whole or not at all: a reader never meets half a lock. */
+export function writeLock(specFile: string, lock: Lock): string {
+  const file = lockPath(specFile);
+  const temporary = `${file}.${process.pid}.tmp`;
+  try {
+    writeFileSync(temporary, `${JSON.stringify(lock, null, 2)}\n`, { flag: 'wx' });
+    renameSync(temporary, file);
+  } catch (cause) {
+    rmSync(temporary, { force: true });
+    throw new ServiceError('output_not_writable', `cannot write ${file}`, {
+      remedy: 'Make the directory of the bot file writable.',
+      cause,
+    });
+  }
+  return file;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function unusable(file: string, reason: string, cause?: unknown): ServiceError {
+  return new ServiceError('invalid_data', `cannot use ${file}: ${reason}`, {
+    remedy: 'Restore the file, or delete it and write a new lock.',
+    cause,
+  });
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

@@ -1,0 +1,345 @@
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { parseSpec, readSpec } from '../../src/bots/parse.ts';
+import { formatProblem, ServiceError, type Problem } from '../../src/errors.ts';
+import { directoryWith, VALID } from './specs.ts';
+
+/** The valid spec with one piece of text replaced. */
+function changed(from: string, to: string): string {
+  expect(VALID).toContain(from);
+  return VALID.replace(from, to);
+}
+
+function problemsOf(text: string): readonly Problem[] {
+  return parseSpec(text, 'bot.yaml').problems;
+}
+
+/** `line:column pointer code` of each problem. */
+function placesOf(text: string): string[] {
+  return problemsOf(text).map(
+    ({ line, column, pointer, code }) => `${line}:${column} ${pointer} ${code}`,
+  );
+}
+
+describe('a valid spec', () => {
+  it('has no problems, and its defaults filled in', () => {
+    const { spec, problems } = parseSpec(VALID, 'bot.yaml');
+    expect(problems).toEqual([]);
+    expect(spec?.spec.engine.fees).toEqual({ model: 'percent', rate: '0.001', min: '0' });
+    expect(spec?.spec.strategy.params).toEqual({ fast: 10, slow: 30 });
+  });
+
+  it('can be JSON, with tabs too', () => {
+    const json = JSON.stringify(parse(VALID), null, '\t');
+    expect(parseSpec(json, 'bot.json').spec).toEqual(parseSpec(VALID, 'bot.yaml').spec);
+  });
+
+  it('needs no more than what cannot be guessed', () => {
+    const { spec, problems } = parseSpec(
+      `apiVersion: bots/v1
+kind: Bot
+metadata: {name: Minimal, slug: minimal}
+spec:
+  kind: trading
+  universe: {symbols: [SPX], currency: USD}
+  data: {source: a.csv, timeframe: 1d}
+  strategy: {name: buy_and_hold}`,
+      'bot.yaml',
+    );
+    expect(problems).toEqual([]);
+    expect(spec?.spec.engine).toEqual({
+      cash: '100000',
+      fill: 'next_open',
+      units: 'fractional',
+      fees: { model: 'none' },
+      slippage: { model: 'none' },
+      account: 'cash',
+      seed: 0,
+    });
+  });
+
+  it('keeps dates as text and follows anchors', () => {
+    const text = changed(
+      '{unlimited: one instrument only}',
+      '&w {unlimited: one instrument}',
+    ).concat('    max_drawdown_pct: *w\n');
+    const { spec } = parseSpec(text, 'bot.yaml');
+    expect(spec?.spec.data.from).toBe('2000-01-03');
+    expect(spec?.spec.risk?.max_drawdown_pct).toEqual({ unlimited: 'one instrument' });
+  });
+});
+
+describe('the problems of a spec', () => {
+  it('are located at the key, the value or the map around what is missing', () => {
+    expect(placesOf(changed('slug: sma', 'slgu: sma'))).toEqual([
+      '3:33 /metadata/slgu unknown_field',
+    ]);
+    expect(placesOf(changed('seed: 7', 'seed: -7'))).toEqual([
+      '16:11 /spec/engine/seed invalid_value',
+    ]);
+    expect(placesOf(changed(', currency: USD', ''))).toEqual([
+      '6:13 /spec/universe/currency missing_field',
+    ]);
+  });
+
+  it('read as file:line:column /pointer CODE message (did you mean …?)', () => {
+    const [problem] = problemsOf(changed('max_order_value', 'max_order_vale'));
+    expect(formatProblem(problem!)).toBe(
+      'bot.yaml:19:5 /spec/risk/max_order_vale unknown_field unknown field; known here: ' +
+        'max_order_value, max_order_qty, price_collar_bps, max_messages_per_second, ' +
+        'max_position_pct, max_daily_loss_pct, max_drawdown_pct, max_instruments ' +
+        '(did you mean max_order_value?)',
+    );
+  });
+
+  it('are told all at once, in the order of the text', () => {
+    const wrong = `
+apiVersion: bots/v2
+kind: Bott
+metadata: {name: "", slug: Foo Bar, labels: {a: 1}}
+extra: 1
+spec:
+  kind: tradng
+  universe: {symbols: [SPX, SPX, 700, "a b"], currency: usd}
+  data: {source: ./x.csv, sources: {SPX: 1}, timeframe: 7d, from: 2000-02-30, to: 20, repair: fix}
+  strategy: {name: sma_crosover, params: {fast: [1]}, parms: 1}
+  engine:
+    cash: 100000
+    fill: {model: volume_share, limit: 2, lmit: 1}
+    units: frac
+    fees: {model: percent, rate: 0.001, mn: "1"}
+    slippage: {model: basis_points, bps: "5"}
+    account: {model: margin, initial: 0.2, maintenance: 0.5}
+    seed: 1.5
+    sede: 1
+  metrics:
+    - {name: sharp, min: 0.2}
+    - {name: max_drawdown, min: 0.2}
+    - {name: max_drawdown, min: -1}
+    - {name: sharpe}
+    - 5
+  risk: {max_order_vale: "5", max_position_pct: 25, max_instruments: {unlimited: ""}}
+  ml_models: {}
+  deployment: {target: kubernetes}
+`;
+    const problems = problemsOf(wrong.trimStart());
+    expect(problems).toHaveLength(40);
+    const order = problems.map(({ line, column }) => line! * 1000 + column!);
+    expect(order).toEqual(order.toSorted((a, b) => a - b));
+    expect(new Set(problems.map(({ pointer }) => pointer)).size).toBe(40);
+  });
+
+  const cases: readonly (readonly [string, string, string, string | undefined])[] = [
+    ['cash: "100000"', 'cash: 1e5', 'unquoted_money', '"1e5"'],
+    ['rate: "0.001"', 'rate: 0.001', 'unquoted_money', '"0.001"'],
+    ['max_order_value: "50000"', 'max_order_value: 50000', 'unquoted_money', '"50000"'],
+    ['rate: "0.001"', 'rate: "1.5"', 'invalid_value', undefined],
+    ['cash: "100000"', 'cash: "0.00"', 'invalid_value', undefined],
+    ['cash: "100000"', 'cash: "-5"', 'invalid_value', undefined],
+    ['[SPX]', 'SPX', 'invalid_type', '[SPX]'],
+    ['seed: 7', 'seed: "7"', 'invalid_type', '7'],
+    ['seed: 7', 'seed: 4294967296', 'invalid_value', undefined],
+    ['seed: 7', 'seed:', 'invalid_type', undefined],
+    ['limit: 0.1', 'limit: .inf', 'invalid_type', undefined],
+    ['limit: 0.1', 'limit: .nan', 'invalid_type', undefined],
+    ['{model: none}', '{model: basis_point, bps: 1}', 'invalid_value', 'basis_points'],
+    ['{model: none}', 'none', 'invalid_type', undefined],
+    ['fill: {model: volume_share, limit: 0.1}', 'fill: nextopen', 'invalid_value', 'next_open'],
+    ['from: 2000-01-03', 'from: 2001-02-29', 'invalid_value', undefined],
+    ['from: 2000-01-03', 'from: 2021-01-03', 'invalid_value', undefined],
+    ['to: 2020-04-17', 'to: 2020-04-17T25:00', 'invalid_value', undefined],
+    ['timeframe: 1d', 'timeframe: 1D', 'invalid_value', '1d'],
+    ['sma_crossover, params', 'sma_cross, params', 'unknown_strategy', 'sma_crossover'],
+    ['name: sma_crossover', 'module: ./strategy.py', 'invalid_value', undefined],
+    ['fast: 10', 'fst: 10', 'unknown_param', 'fast'],
+    ['fast: 10', 'fast: 0', 'invalid_param', undefined],
+    ['fast: 10', 'fast: 40', 'invalid_param', undefined],
+    ['fast: 10', 'fast: {}', 'invalid_type', undefined],
+    ['{name: sharpe, min: 0.2}', '{name: sharp, min: 0.2}', 'unknown_metric', 'sharpe'],
+    ['{name: sharpe, min: 0.2}', '{name: sharpe}', 'missing_field', undefined],
+    ['{name: sharpe, min: 0.2}', '{name: sharpe, min: 2, max: 1}', 'gate_cannot_pass', undefined],
+    ['min: -0.5', 'min: 0.2', 'gate_cannot_pass', undefined],
+    ['min: -0.5', 'max: 0', 'gate_cannot_fail', undefined],
+    ['maintenance: 0.25', 'maintenance: 0.6', 'invalid_value', undefined],
+    ['one instrument only', '""', 'invalid_value', undefined],
+    ['source: ./spx.csv', 'sources: {SPX: a.csv, NDX: b.csv}', 'unknown_symbol', undefined],
+    ['source: ./spx.csv', 'sources: {SPXX: a.csv}', 'unknown_symbol', 'SPX'],
+    ['source: ./spx.csv', 'sources: {}', 'missing_field', undefined],
+    ['source: ./spx.csv, ', '', 'missing_field', undefined],
+    ['source: ./spx.csv', 'source: a.csv, sources: {SPX: a.csv}', 'conflicting_fields', undefined],
+    ['name: sma_crossover', 'name: sma_crossover, module: a.ts', 'conflicting_fields', undefined],
+    ['name: sma_crossover, ', '', 'missing_field', undefined],
+    ['seed: 7', 'seed: 7\n    seed: 7', 'duplicate_field', undefined],
+    ['seed: 7', 'seed: 7\n    __proto__: {}', 'unknown_field', undefined],
+    ['seed: 7', 'seed: 7\n    <<: {}', 'unknown_field', undefined],
+    ['SMA crossover', '"\\ud800"', 'invalid_value', undefined],
+    ['SMA crossover', '!!binary aGk=', 'yaml_syntax', undefined],
+    ['SMA crossover', '*nowhere', 'yaml_syntax', undefined],
+    ['"100000"', '"100000', 'yaml_syntax', undefined],
+    ['apiVersion', '---\n---\napiVersion', 'yaml_syntax', undefined],
+  ];
+  it.each(cases)('%j instead as %j is one %s', (from, to, code, suggestion) => {
+    const found = problemsOf(changed(from, to));
+    expect(found.map((problem) => [problem.code, problem.suggestion])).toEqual([
+      [code, suggestion],
+    ]);
+  });
+
+  it('tell an echo of a mistake once', () => {
+    expect(placesOf(changed('  kind: trading', '\tkind: trading'))).toEqual([
+      '5:1 undefined yaml_syntax',
+      '5:8 undefined yaml_syntax',
+      '7:1 undefined yaml_syntax',
+    ]);
+  });
+
+  it('name an alias inside of what it stands for, and a symbol given twice', () => {
+    expect(placesOf(changed('SMA crossover', '&me [*me]'))).toContain(
+      '3:23 /metadata/name/0 yaml_syntax',
+    );
+    expect(placesOf(changed('[SPX]', '[SPX, SPX]'))).toContain(
+      '6:29 /spec/universe/symbols/1 duplicate_value',
+    );
+  });
+
+  it('name the symbols that the strategy cannot take, and the account it needs', () => {
+    const many = changed('[SPX]', '[SPX, NDX]').replace(
+      'source: ./spx.csv',
+      'sources: {SPX: a, NDX: b}',
+    );
+    expect(placesOf(many)).toEqual(['6:23 /spec/universe/symbols wrong_symbol_count']);
+    const pair = many
+      .replace('{name: sma_crossover, params: {fast: 10, slow: 30}}', '{name: pairs_reversion}')
+      .replace('account: {model: margin, initial: 0.5, maintenance: 0.25}', 'account: cash');
+    expect(placesOf(pair)).toEqual(['15:14 /spec/engine/account margin_needed']);
+  });
+
+  it('escape what a JSON pointer must escape', () => {
+    expect(placesOf(changed('labels: {desk: index}', 'labels: {"a/b~c": []}'))).toEqual([
+      '3:72 /metadata/labels/a~1b~0c invalid_type',
+    ]);
+  });
+});
+
+describe('a text that is no spec', () => {
+  const DEEP_MAP = Array.from({ length: 200 }, (_, i) => `${' '.repeat(i)}a:`).join('\n');
+
+  it.each([
+    ['an empty text', '', 'empty_file'],
+    ['a comment', '# only a comment\n', 'empty_file'],
+    ['a sentence', 'just words', 'invalid_type'],
+    ['a list', '- a\n- list', 'invalid_type'],
+    ['a deep flow list', '['.repeat(100_000), 'yaml_syntax'],
+    ['a deep block list', '- '.repeat(20_000), 'yaml_syntax'],
+    ['a deep map', DEEP_MAP, 'yaml_syntax'],
+  ])('has one problem: %s', (_, text, code) => {
+    const found = problemsOf(text).filter((p) => p.code === code);
+    expect(found).toHaveLength(1);
+    expect(found[0]).toMatchObject({ file: 'bot.yaml', line: expect.any(Number) as number });
+  });
+
+  it('grows no larger in memory than it is, whatever its aliases', () => {
+    const levels = Array.from(
+      { length: 60 },
+      (_, i) => `l${i}: &l${i} [${`*l${i - 1}, `.repeat(9)}]`,
+    );
+    const problems = problemsOf(levels.join('\n').replaceAll('*l-1', '1'));
+    expect(problems.filter(({ code }) => code === 'unknown_field')).toHaveLength(60);
+  });
+
+  it('is told apart from a file that cannot be read', () => {
+    const directory = directoryWith({
+      'latin1.yaml': Buffer.from('kind: Bot\nname: caf\xe9\n', 'latin1'),
+      'large.yaml': `# ${'x'.repeat(1_100_000)}`,
+      'bom.yaml': `\uFEFF${VALID}`,
+    });
+    const read = (name: string): readonly Problem[] => readSpec(join(directory, name)).problems;
+    expect(read('latin1.yaml')).toMatchObject([{ code: 'not_utf8', line: 2, column: 10 }]);
+    expect(read('large.yaml')).toMatchObject([{ code: 'file_too_large', line: 1 }]);
+    expect(read('bom.yaml')).toEqual([]);
+    const missing = (): unknown => readSpec(join(directory, 'none.yaml'));
+    expect(missing).toThrow(ServiceError);
+    expect(missing).toThrow(expect.objectContaining({ code: 'file_not_found' }));
+  });
+});
+
+describe('any damage to a valid spec', () => {
+  const lines = (text: string): readonly string[] => text.split('\n');
+
+  function expectLocated(text: string): void {
+    const { spec, problems } = parseSpec(text, 'bot.yaml');
+    expect(spec === undefined).toBe(problems.length > 0);
+    for (const { line, column, file, code } of problems) {
+      expect(file).toBe('bot.yaml');
+      expect(code).toMatch(/^[a-z]+(_[a-z0-9]+)*$/);
+      expect(line).toBeGreaterThanOrEqual(1);
+      expect(line).toBeLessThanOrEqual(lines(text).length);
+      expect(column).toBeGreaterThanOrEqual(1);
+      expect(column).toBeLessThanOrEqual(lines(text)[line! - 1]!.length + 1);
+    }
+  }
+
+  it('to its text is told at a place inside of it', () => {
+    const piece = fc.oneof(
+      fc.constantFrom(
+        ...'{}[]:,-&*!|>"\'#%@`\n\t '.split(''),
+        '\r\n',
+        '- ',
+        ': ',
+        '? ',
+        '<<',
+        '&a ',
+        '*a',
+      ),
+      fc.string({ maxLength: 4, unit: 'binary' }),
+    );
+    const edit = fc.tuple(fc.nat(VALID.length), fc.nat(12), piece);
+    fc.assert(
+      fc.property(fc.array(edit, { minLength: 1, maxLength: 5 }), (edits) => {
+        const text = edits.reduce(
+          (before, [at, length, insert]) =>
+            before.slice(0, at) + insert + before.slice(at + length),
+          VALID,
+        );
+        expectLocated(text);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('to its content is told at a place inside of it', () => {
+    const valid = parse(VALID) as Record<string, unknown>;
+    const paths = containersOf(valid);
+    const key = fc.oneof(fc.string(), fc.constantFrom('name', 'model', 'constructor', '0', '~/'));
+    const value = fc.oneof(
+      fc.jsonValue({ maxDepth: 3 }),
+      fc.constantFrom(Infinity, NaN, '1e9', {}),
+    );
+    fc.assert(
+      fc.property(fc.nat(), key, value, fc.boolean(), (which, name, content, json) => {
+        const damaged = structuredClone(valid);
+        const path = paths[which % paths.length]!;
+        const target = path.reduce<Record<string, unknown>>(
+          (map, step) => map[step] as Record<string, unknown>,
+          damaged,
+        );
+        const names = Object.keys(target);
+        target[names[which % names.length] ?? name] = content;
+        target[name] = content;
+        expectLocated(json ? JSON.stringify(damaged, null, 1) : stringify(damaged));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+function containersOf(
+  value: unknown,
+  path: readonly string[] = [],
+): readonly (readonly string[])[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const inner = Object.entries(value).flatMap(([key, item]) => containersOf(item, [...path, key]));
+  return [path, ...inner];
+}
