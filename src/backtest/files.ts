@@ -7,6 +7,7 @@ import type { Outcome } from './backtest.ts';
 import type { BacktestJob } from './job.ts';
 import { renderReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
+import { csvCell } from './csv.ts';
 
 export interface RunFiles {
   readonly directory: string;
@@ -142,9 +143,4 @@ function* equityLines({ time, equity, initialCash }: RunResult): Generator<strin
     peak = Math.max(peak, value);
     yield `${new Date(time[step]!).toISOString()},${value},${value / peak - 1}\n`;
   }
-}
-
-function csvCell(value: string | number): string {
-  const text = String(value);
-  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

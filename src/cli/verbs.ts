@@ -12,6 +12,16 @@ export interface VerbEntry {
 /** Every verb, in the order in which help lists them. */
 export const VERBS: readonly VerbEntry[] = [
   {
+    path: ['backtest'],
+    summary: 'run a bot over its history and report what came of it',
+    load: () => import('./verbs/backtest.ts'),
+  },
+  {
+    path: ['backtest', 'sweep'],
+    summary: 'run a bot with every combination of parameters',
+    load: () => import('./verbs/backtest-sweep.ts'),
+  },
+  {
     path: ['config', 'list'],
     summary: 'list the settings in force and where each comes from',
     load: () => import('./verbs/config-list.ts'),

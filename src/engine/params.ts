@@ -28,13 +28,13 @@ export interface FlagParam {
 export type Params = Readonly<Record<string, Param>>;
 
 /** The values a strategy sees: numbers, strings of the choices, booleans. */
-export type ParamValues<P extends Params> = {
-  readonly [K in keyof P]: P[K] extends NumberParam
-    ? number
-    : P[K] extends ChoiceParam<infer T>
-      ? T
-      : boolean;
-};
+export type ParamValues<P extends Params> = { readonly [K in keyof P]: ValueOf<P[K]> };
+
+type ValueOf<T extends Param> = T extends NumberParam
+  ? number
+  : T extends ChoiceParam<infer Choice>
+    ? Choice
+    : boolean;
 
 type Bounds = Omit<NumberParam, 'kind'>;
 

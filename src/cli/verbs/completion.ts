@@ -100,19 +100,18 @@ function findVerb(verbs: readonly LoadedVerb[]): string {
     esac`;
 }
 
-/** Shell lines, the same for both, that set \`$offer\` and \`$files\` from \`$verb\` and \`$before\`. */
+/** Shell lines, the same for both, that set `$options`, `$offer` and `$files` at `$verb`. */
 function offers(verbs: readonly LoadedVerb[]): string {
   const cases = prefixes(verbs).map((path) => {
-    const loaded = verbs.find((candidate) => candidate.path.join(' ') === path);
-    const here = argumentOffer(loaded?.verb);
-    const words = [...nextWords(verbs, path), ...here.words];
-    const options = [...(loaded ? optionsOf(loaded.verb) : []), ...GLOBAL_FLAGS];
-    const names = options.flatMap(({ long, short }) => (short ? [short, long] : [long]));
+    const verb = verbs.find((candidate) => candidate.path.join(' ') === path)?.verb;
+    const options = [...(verb ? optionsOf(verb) : []), ...GLOBAL_FLAGS];
+    const names = options.flatMap(({ short, long }) => (short ? [short, long] : [long]));
+    if (path === '') names.push('--version');
+    const { words, files } = argumentOffer(verb);
     return `    '${path && ` ${path}`}')
       options='${[...names, '--help'].join(' ')}'
       case $before in
-${options.flatMap(optionCase).join('\n')}
-        *) ${assign({ words, files: here.files })} ;;
+${optionCases(options)}        *) ${assign({ words: [...nextWords(verbs, path), ...words], files })} ;;
       esac
       ;;`;
   });
@@ -125,11 +124,18 @@ ${cases.join('\n')}
   fi`;
 }
 
-/** After an option that takes a value only its values are offered, after a flag all else. */
-function optionCase({ long, short, value, choices, complete }: TypedOption): string[] {
-  if (value === undefined) return [];
-  const names = short === undefined ? long : `${short} | ${long}`;
-  return [`        ${names}) ${assign(offerOf(choices, complete))} ;;`];
+/** After an option that takes a value only its values are offered. */
+function optionCases(options: readonly TypedOption[]): string {
+  const byOffer = Map.groupBy(
+    options.filter(({ value }) => value !== undefined),
+    ({ choices, complete }) => assign(offerOf(choices, complete)),
+  );
+  return [...byOffer]
+    .map(([assignment, alike]) => {
+      const names = alike.flatMap(({ short, long }) => (short ? [short, long] : [long]));
+      return `        ${names.join(' | ')}) ${assignment} ;;\n`;
+    })
+    .join('');
 }
 
 function argumentOffer(verb: Verb | undefined): Offer {

@@ -1,0 +1,118 @@
+import { closest } from '../closest.ts';
+import { resolveParams } from '../engine/params.ts';
+import type { Params, ParamValues } from '../engine/params.ts';
+import type { Strategy } from '../engine/strategy.ts';
+import { ServiceError } from '../errors.ts';
+import type { Trial } from './trial.ts';
+
+/** One axis of a sweep: a parameter and the values it takes. */
+export interface Axis {
+  readonly name: string;
+  readonly values: readonly (number | string | boolean)[];
+}
+
+/** More than this is a mistake in a range, not a sweep that anybody waits for. */
+const MAX_TRIALS = 1_000_000;
+
+/**
+ * Reads `fast=5:50:5` (from, to, step; both ends included), `fast=5,10,20` or `fast=10`.
+ *
+ * @throws ServiceError `usage`
+ */
+export function parseAxis(text: string): Axis {
+  const refuse = (what: string): never => {
+    throw new ServiceError('usage', `parameter ${JSON.stringify(text)}: ${what}`, {
+      remedy: 'Write NAME=VALUE, NAME=A,B,C or NAME=FROM:TO:STEP.',
+    });
+  };
+  const [, name, given] = /^([A-Za-z_]\w*)=(.+)$/.exec(text) ?? [];
+  if (name === undefined || given === undefined) return refuse('not of the form NAME=VALUES');
+  if (!given.includes(':')) return { name, values: given.split(',').map(valueOf) };
+
+  const [from, to, step, ...more] = given.split(':').map(Number);
+  if (from === undefined || to === undefined || step === undefined || more.length > 0) {
+    return refuse('a range has three parts');
+  }
+  if (![from, to, step].every(Number.isFinite)) return refuse('a range is made of numbers');
+  if (step <= 0 || to < from) return refuse('a range goes upwards, in steps above 0');
+  // The last value is reached although the steps may add up to a hair beyond it.
+  const count = Math.floor((to - from) / step + 1e-9) + 1;
+  if (count > MAX_TRIALS) return refuse(`has ${count} values; at most ${MAX_TRIALS}`);
+  return {
+    name,
+    values: Array.from({ length: count }, (_, i) => Number((from + i * step).toPrecision(12))),
+  };
+}
+
+function valueOf(text: string): number | string | boolean {
+  if (text === 'true' || text === 'false') return text === 'true';
+  const number = Number(text);
+  return text.trim() === '' || Number.isNaN(number) ? text : number;
+}
+
+/**
+ * Every combination of the axes over `base`, in the order in which the last axis changes fastest.
+ * Combinations that the strategy's own `check` refuses (such as fast ≥ slow) are left out.
+ *
+ * @throws ServiceError `usage` for an unknown parameter, a value it cannot take, too many trials,
+ *   or when no combination is left.
+ */
+export function gridOf(
+  strategy: Strategy,
+  base: ParamValues<Params>,
+  axes: readonly Axis[],
+): { trials: Trial[]; skipped: number } {
+  for (const { name, values } of axes) {
+    if (axes.filter((axis) => axis.name === name).length > 1) {
+      throw new ServiceError('usage', `parameter ${name} is given twice`, {
+        remedy: `Write all its values in one place: ${name}=A,B,C.`,
+      });
+    }
+    checkAxis(strategy, name, values);
+  }
+  const total = axes.reduce((product, { values }) => product * values.length, 1);
+  if (total > MAX_TRIALS) {
+    throw new ServiceError('usage', `${total} combinations; at most ${MAX_TRIALS}`, {
+      remedy: 'Take larger steps, or sweep fewer parameters at once.',
+    });
+  }
+  let combinations: Record<string, number | string | boolean>[] = [{}];
+  for (const { name, values } of axes) {
+    combinations = combinations.flatMap((partial) =>
+      values.map((value) => ({ ...partial, [name]: value })),
+    );
+  }
+  const valid = combinations
+    .map((combination): ParamValues<Params> => ({ ...base, ...combination }))
+    .filter((params) => strategy.check?.(params) === undefined);
+  if (valid.length === 0) {
+    const reason = strategy.check?.({ ...base, ...combinations[0] });
+    throw new ServiceError('usage', `no combination is possible: ${reason}`, {
+      remedy: 'Choose ranges in which some combinations are valid.',
+    });
+  }
+  return {
+    trials: valid.map((params, index) => ({ index, params })),
+    skipped: combinations.length - valid.length,
+  };
+}
+
+function checkAxis({ name: strategy, params }: Strategy, name: string, values: Axis['values']) {
+  if (!Object.hasOwn(params, name)) {
+    const near = closest(name, Object.keys(params));
+    throw new ServiceError('usage', `strategy ${strategy} has no parameter ${name}`, {
+      remedy:
+        near === undefined
+          ? `Its parameters: ${Object.keys(params).join(', ') || 'none'}.`
+          : `Did you mean ${near}?`,
+    });
+  }
+  for (const value of values) {
+    const problem = resolveParams({ [name]: params[name]! }, { [name]: value }).problems[0];
+    if (problem !== undefined) {
+      throw new ServiceError('usage', `parameter ${name} ${problem.message}`, {
+        remedy: `Change the range of ${name}.`,
+      });
+    }
+  }
+}

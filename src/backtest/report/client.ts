@@ -1,0 +1,520 @@
+/// <reference lib="dom" />
+import type * as Charts from 'lightweight-charts';
+import type { HeatMapData } from './sweep-report.ts';
+import type { ChartData } from './report.ts';
+
+/*
+ * Runs in the reader's browser. A page carries the source text of the functions it uses, so each
+ * one is complete in itself: it refers to types, to browser globals, and to nothing else here.
+ */
+
+/** The library's own bundle, inlined before these functions, defines it. */
+declare const LightweightCharts: typeof Charts;
+
+/** The button `#theme` overrides the system's light or dark preference for this page. */
+export function switchTheme(): void {
+  const button = document.querySelector<HTMLButtonElement>('#theme')!;
+  const system = matchMedia('(prefers-color-scheme: dark)');
+  const isDark = (): boolean =>
+    (document.documentElement.dataset['theme'] ?? (system.matches ? 'dark' : 'light')) === 'dark';
+  const announce = (): void => {
+    button.setAttribute('aria-pressed', String(isDark()));
+    document.dispatchEvent(new Event('themechange'));
+  };
+  button.hidden = false;
+  button.addEventListener('click', () => {
+    document.documentElement.dataset['theme'] = isDark() ? 'light' : 'dark';
+    announce();
+  });
+  system.addEventListener('change', announce);
+  announce();
+}
+
+/**
+ * Buttons in the header cells of `table.sortable` sort its rows: first click ascending, second
+ * descending. Cells carry `data-value`; an empty one stays last in both directions.
+ */
+export function sortTables(): void {
+  for (const table of document.querySelectorAll<HTMLTableElement>('table.sortable')) {
+    const body = table.tBodies[0]!;
+    const headers = [...table.tHead!.rows[0]!.cells];
+    headers.forEach((header, column) => {
+      header.querySelector('button')!.addEventListener('click', () => {
+        const descending = header.getAttribute('aria-sort') === 'ascending';
+        const numeric = header.classList.contains('number');
+        const keyed = [...body.rows].map((row) => ({
+          row,
+          key: row.cells[column]!.dataset['value']!,
+        }));
+        keyed.sort((a, b) => {
+          if (a.key === '' || b.key === '') return Number(a.key === '') - Number(b.key === '');
+          const order = numeric
+            ? Number(a.key) - Number(b.key)
+            : a.key.localeCompare(b.key, 'en', { numeric: true });
+          return descending ? -order : order;
+        });
+        body.append(...keyed.map(({ row }) => row));
+        for (const other of headers) other.removeAttribute('aria-sort');
+        header.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
+      });
+    });
+  }
+}
+
+/** Draws `#equity` and `#prices` from the page's data, and keeps them in the page's colours. */
+export function drawCharts(): void {
+  const data = JSON.parse(document.querySelector('#data')!.textContent!) as ChartData;
+  const {
+    createChart,
+    createSeriesMarkers,
+    AreaSeries,
+    CandlestickSeries,
+    ColorType,
+    CrosshairMode,
+    LineSeries,
+    TickMarkType,
+  } = LightweightCharts;
+
+  const percent = (value: number): string => `${(value * 100).toFixed(1).replace('-', '−')}%`;
+  const amount = (value: number, digits = 2): string =>
+    value
+      .toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+      .replace('-', '−');
+  /** Six significant digits and at least two decimals, as in the table of trades. */
+  const price = (value: number): string =>
+    value.toLocaleString('en-US', {
+      minimumFractionDigits: 2,
+      maximumFractionDigits: Math.min(12, Math.max(2, 5 - Math.floor(Math.log10(Math.abs(value))))),
+    });
+  const instant = (time: Charts.Time): string => {
+    const text = new Date((time as number) * 1000).toISOString();
+    return data.dateOnly ? text.slice(0, 10) : text.slice(0, 19).replace('T', ' ');
+  };
+
+  const tick = (time: Charts.Time, kind: Charts.TickMarkType): string => {
+    const text = new Date((time as number) * 1000).toISOString();
+    if (kind === TickMarkType.Year) return text.slice(0, 4);
+    if (kind === TickMarkType.Month) return text.slice(0, 7);
+    if (kind === TickMarkType.DayOfMonth) return text.slice(5, 10);
+    return text.slice(11, kind === TickMarkType.Time ? 16 : 19);
+  };
+
+  const probe = document.body.appendChild(document.createElement('span'));
+  probe.hidden = true;
+  /** Charts draw on canvas, which knows nothing of CSS variables. */
+  const colour = (name: string): string => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
+  };
+
+  const chartOptions = (): Charts.DeepPartial<Charts.TimeChartOptions> => ({
+    layout: {
+      background: { type: ColorType.Solid, color: colour('paper') },
+      textColor: colour('muted'),
+      fontFamily: getComputedStyle(document.body).fontFamily,
+      panes: { enableResize: false, separatorColor: colour('rule') },
+      attributionLogo: false, // The page's footer names and links the library instead.
+    },
+    grid: { vertLines: { visible: false }, horzLines: { color: colour('rule') } },
+    crosshair: {
+      mode: CrosshairMode.Normal,
+      vertLine: { color: colour('muted'), labelBackgroundColor: colour('label') },
+      horzLine: { color: colour('muted'), labelBackgroundColor: colour('label') },
+    },
+  });
+  const newChart = (element: HTMLElement): Charts.IChartApi => {
+    const chart = createChart(element, {
+      ...chartOptions(),
+      autoSize: true,
+      localization: { locale: 'en-GB', timeFormatter: instant },
+      rightPriceScale: { borderVisible: false, scaleMargins: { top: 0.06, bottom: 0.06 } },
+      timeScale: {
+        borderVisible: false,
+        timeVisible: !data.dateOnly,
+        tickMarkFormatter: tick,
+        tickMarkMaxCharacterLength: 6,
+        minBarSpacing: 0.01,
+        fixLeftEdge: true,
+        fixRightEdge: true,
+      },
+      // The wheel and vertical swipes belong to the page; a chart is moved by drag and by buttons.
+      handleScroll: { mouseWheel: false, vertTouchDrag: false },
+      handleScale: { mouseWheel: false },
+    });
+    connectRangeButtons(element.closest('figure')!, chart);
+    printAsPicture(element, chart);
+    return chart;
+  };
+
+  function connectRangeButtons(figure: HTMLElement, chart: Charts.IChartApi): void {
+    const scale = chart.timeScale();
+    const move = (zoom: number, shift: number): void => {
+      const range = scale.getVisibleLogicalRange();
+      if (range === null) return;
+      const width = range.to - range.from;
+      const centre = (range.from + range.to) / 2 + shift * width;
+      const half = (width * zoom) / 2;
+      scale.setVisibleLogicalRange({ from: centre - half, to: centre + half });
+    };
+    const actions: Record<string, () => void> = {
+      earlier: () => move(1, -0.5),
+      later: () => move(1, 0.5),
+      closer: () => move(0.5, 0),
+      wider: () => move(2, 0),
+      all: () => scale.fitContent(),
+    };
+    const group = figure.querySelector<HTMLElement>('.range')!;
+    group.hidden = false;
+    for (const button of group.querySelectorAll('button')) {
+      button.addEventListener('click', actions[button.value]!);
+    }
+  }
+
+  /** A canvas keeps its screen width on paper and would be cut off; a picture of it scales. */
+  function printAsPicture(element: HTMLElement, chart: Charts.IChartApi): void {
+    let picture: HTMLCanvasElement | undefined;
+    window.addEventListener('beforeprint', () => {
+      picture = chart.takeScreenshot(true);
+      picture.className = 'picture';
+      picture.removeAttribute('style');
+      element.after(picture);
+    });
+    window.addEventListener('afterprint', () => picture?.remove());
+  }
+
+  const repaints: (() => void)[] = [];
+  /** Applies colours now, and again whenever the theme changes. */
+  function paint(apply: () => void): void {
+    apply();
+    repaints.push(apply);
+  }
+  function repaint(): void {
+    for (const apply of repaints) apply();
+  }
+  document.addEventListener('themechange', repaint);
+  window.addEventListener('beforeprint', () => {
+    document.documentElement.classList.add('printing');
+    repaint();
+  });
+  window.addEventListener('afterprint', () => {
+    document.documentElement.classList.remove('printing');
+    repaint();
+  });
+
+  /** Writes what lies under the pointer, or at the end, into the chart's line of figures. */
+  function showReadings(
+    element: HTMLElement,
+    chart: Charts.IChartApi,
+    length: () => number,
+    readings: (index: number) => readonly (readonly [name: string, value: string])[],
+  ): () => void {
+    const line = element.closest('figure')!.querySelector<HTMLElement>('.readings')!;
+    const show = (index: number): void => {
+      const pairs = readings(index).map(([name, value]) => {
+        const pair = document.createElement('span');
+        const strong = document.createElement('b');
+        strong.textContent = value;
+        pair.append(name, ' ', strong);
+        return pair;
+      });
+      line.replaceChildren(...pairs);
+    };
+    const last = (): void => {
+      if (length() > 0) show(length() - 1);
+    };
+    chart.subscribeCrosshairMove(({ logical, time }) => {
+      if (logical === undefined || time === undefined) last();
+      else show(logical);
+    });
+    return last;
+  }
+
+  function drawEquity(element: HTMLElement): void {
+    const { time, equity, drawdown, benchmark } = data.curve;
+    const chart = newChart(element);
+    const points = (column: readonly number[]): Charts.LineData[] =>
+      column.map((value, index) => ({ time: time[index] as Charts.UTCTimestamp, value }));
+    const money: Charts.PriceFormat = {
+      type: 'custom',
+      minMove: 0.01,
+      formatter: (value: number) => amount(value, Math.abs(value) >= 1000 ? 0 : 2),
+    };
+    const quiet = { lastValueVisible: false, priceLineVisible: false } as const;
+
+    if (benchmark !== undefined) {
+      const line = chart.addSeries(LineSeries, { ...quiet, lineWidth: 1, priceFormat: money });
+      line.setData(points(benchmark));
+      paint(() => line.applyOptions({ color: colour('benchmark') }));
+    }
+    const equityArea = chart.addSeries(AreaSeries, { ...quiet, lineWidth: 2, priceFormat: money });
+    equityArea.setData(points(equity));
+    const drawdownArea = chart.addSeries(
+      AreaSeries,
+      {
+        ...quiet,
+        lineWidth: 1,
+        invertFilledArea: true,
+        priceFormat: { type: 'custom', minMove: 0.0001, formatter: percent },
+      },
+      1,
+    );
+    drawdownArea.setData(points(drawdown));
+    const [equityPane, drawdownPane] = chart.panes();
+    drawdownPane!.priceScale('right').applyOptions({ scaleMargins: { top: 0.04, bottom: 0.1 } });
+    equityPane!.setStretchFactor(0.72);
+    drawdownPane!.setStretchFactor(0.28);
+    paint(() => {
+      chart.applyOptions(chartOptions());
+      equityArea.applyOptions({
+        lineColor: colour('equity'),
+        topColor: colour('equity-fill'),
+        bottomColor: colour('equity-fade'),
+      });
+      drawdownArea.applyOptions({
+        lineColor: colour('loss'),
+        topColor: colour('loss-fade'),
+        bottomColor: colour('loss-fill'),
+      });
+    });
+    chart.timeScale().fitContent();
+    showReadings(
+      element,
+      chart,
+      () => time.length,
+      (index) => [
+        ['', instant(time[index] as Charts.UTCTimestamp)],
+        ['Equity', amount(equity[index]!)],
+        ['Drawdown', percent(drawdown[index]!)],
+        ...(benchmark ? ([['Buy and hold', amount(benchmark[index]!)]] as const) : []),
+      ],
+    )();
+  }
+
+  function drawPrices(element: HTMLElement): void {
+    let shown = data.instruments[0]!;
+    const chart = newChart(element);
+    const series = chart.addSeries(CandlestickSeries, {
+      borderVisible: false,
+      priceLineVisible: false,
+      priceFormat: { type: 'custom', minMove: 1e-10, formatter: price },
+    });
+    const markers = createSeriesMarkers(series, []);
+    const appearance = {
+      long: { shape: 'arrowUp', position: 'belowBar', colour: 'equity' },
+      short: { shape: 'arrowDown', position: 'aboveBar', colour: 'equity' },
+      gain: { shape: 'circle', position: 'aboveBar', colour: 'gain' },
+      loss: { shape: 'circle', position: 'aboveBar', colour: 'loss' },
+    } as const;
+    const mark = (): void =>
+      markers.setMarkers(
+        shown.markers.map(({ candle, kind, count }) => ({
+          time: shown.candles.time[candle] as Charts.UTCTimestamp,
+          shape: appearance[kind].shape,
+          position: appearance[kind].position,
+          color: colour(appearance[kind].colour),
+          ...(count > 1 && { text: String(count) }),
+        })),
+      );
+    const showLast = showReadings(
+      element,
+      chart,
+      () => shown.candles.time.length,
+      (index) => {
+        const { time, open, high, low, close } = shown.candles;
+        return [
+          ['', instant(time[index] as Charts.UTCTimestamp)],
+          ['Open', price(open[index]!)],
+          ['High', price(high[index]!)],
+          ['Low', price(low[index]!)],
+          ['Close', price(close[index]!)],
+        ];
+      },
+    );
+    const show = (instrument: (typeof data.instruments)[number]): void => {
+      shown = instrument;
+      const { time, open, high, low, close } = shown.candles;
+      markers.setMarkers([]); // The old marks have no candles among the new ones.
+      series.setData(
+        time.map((at, index) => ({
+          time: at as Charts.UTCTimestamp,
+          open: open[index]!,
+          high: high[index]!,
+          low: low[index]!,
+          close: close[index]!,
+        })),
+      );
+      mark();
+      chart.timeScale().fitContent();
+      document.querySelector('#prices-summary')!.textContent = shown.summary;
+      showLast();
+    };
+    paint(() => {
+      chart.applyOptions(chartOptions());
+      const [up, down] = [colour('gain'), colour('loss')];
+      series.applyOptions({ upColor: up, wickUpColor: up, downColor: down, wickDownColor: down });
+      mark();
+    });
+    show(shown);
+
+    const selector = document.querySelector<HTMLSelectElement>('#instrument');
+    selector?.addEventListener('change', () => show(data.instruments[selector.selectedIndex]!));
+    showTrades((instrument, from, to) => {
+      if (selector) selector.selectedIndex = instrument;
+      if (shown !== data.instruments[instrument]) show(data.instruments[instrument]!);
+      const margin = Math.max(15, to - from);
+      chart.timeScale().setVisibleLogicalRange({ from: from - margin, to: to + margin });
+      element.scrollIntoView({ block: 'center' });
+    });
+  }
+
+  /** The trade table's buttons. Only one at a time is a tab stop; arrow keys move among them. */
+  function showTrades(show: (instrument: number, from: number, to: number) => void): void {
+    const buttons = (): HTMLButtonElement[] => [
+      ...document.querySelectorAll<HTMLButtonElement>('button.trade'),
+    ];
+    const body = document.querySelector('#trades tbody');
+    body?.addEventListener('click', ({ target }) => {
+      if (!(target instanceof HTMLButtonElement)) return;
+      const [instrument, from, to] = target.value.split(' ').map(Number);
+      show(instrument!, from!, to!);
+    });
+    body?.addEventListener('keydown', (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[(event as KeyboardEvent).key];
+      const all = buttons();
+      const next = all[all.indexOf(event.target as HTMLButtonElement) + (step ?? 0)];
+      if (step === undefined || next === undefined) return;
+      event.preventDefault();
+      for (const button of all) button.tabIndex = button === next ? 0 : -1;
+      next.focus();
+    });
+  }
+
+  const equityElement = document.querySelector<HTMLElement>('#equity');
+  if (equityElement) drawEquity(equityElement);
+  const pricesElement = document.querySelector<HTMLElement>('#prices');
+  if (pricesElement) drawPrices(pricesElement);
+}
+
+/** Fills `#map` from the page's data: two parameters span a table, colours show a metric. */
+export function drawHeatMap(): void {
+  const data = JSON.parse(document.querySelector('#data')!.textContent!) as HeatMapData;
+  const longestAxis = 60;
+  const metric = document.querySelector<HTMLSelectElement>('#metric')!;
+  const across = document.querySelector<HTMLSelectElement>('#across')!;
+  const down = document.querySelector<HTMLSelectElement>('#down');
+
+  const format = (value: number | null | undefined, unit: string): string => {
+    if (value === undefined) return '';
+    if (value === null) return '—';
+    const digits = { ratio: 2, percent: 1, count: 0, money: 0 }[unit]!;
+    const text = (unit === 'percent' ? value * 100 : value).toLocaleString('en-US', {
+      minimumFractionDigits: digits,
+      maximumFractionDigits: digits,
+      signDisplay: 'negative',
+    });
+    return text.replace('-', '−');
+  };
+  /** Gains and losses diverge from zero; what has no good direction goes from less to more. */
+  const shader = (values: readonly number[], unit: string): ((value: number) => string) => {
+    const high = Math.max(...values);
+    const low = Math.min(...values);
+    if (unit === 'count' || unit === 'money') {
+      return (value) => {
+        const level = high > low ? Math.round(((value - low) / (high - low)) * 5) : 0;
+        return level > 0 ? `more-${level}` : '';
+      };
+    }
+    const size = Math.max(high, -low);
+    return (value) => {
+      const level = Math.ceil((Math.abs(value) / size) * 5);
+      return level > 0 ? `${value > 0 ? 'up' : 'down'}-${level}` : '';
+    };
+  };
+
+  type Axis = { name: string; labels: string[]; of: (trial: number) => number };
+  /** A long axis is divided into ranges of neighbouring values. */
+  const axisOf = (param: HeatMapData['params'][number]): Axis => {
+    const { name, values, of } = param;
+    const places = Math.min(values.length, longestAxis);
+    const place = (index: number): number => Math.floor((index * places) / values.length);
+    const ranges: string[][] = Array.from({ length: places }, () => []);
+    values.forEach((value, index) => ranges[place(index)]!.push(value));
+    const labels = ranges.map((range) =>
+      range.length === 1 ? range[0]! : `${range[0]} to ${range.at(-1)}`,
+    );
+    return { name, labels, of: (trial) => place(of[trial]!) };
+  };
+
+  const element = <K extends keyof HTMLElementTagNameMap>(
+    tag: K,
+    text: string,
+    properties: Partial<HTMLElementTagNameMap[K]> = {},
+  ): HTMLElementTagNameMap[K] =>
+    Object.assign(document.createElement(tag), { textContent: text, ...properties });
+
+  let drawn = { across: -1, down: -1 };
+  /** The axes always show two parameters: choosing the one of the other axis swaps them. */
+  function keepApart(): void {
+    if (down === null) return;
+    if (across.selectedIndex === down.selectedIndex) {
+      if (across.selectedIndex === drawn.across) across.selectedIndex = drawn.down;
+      else down.selectedIndex = drawn.across;
+    }
+    drawn = { across: across.selectedIndex, down: down.selectedIndex };
+  }
+
+  function draw(): void {
+    keepApart();
+    const { unit, of: results } = data.metrics[metric.selectedIndex]!;
+    const x = axisOf(data.params[across.selectedIndex]!);
+    const y: Axis = down
+      ? axisOf(data.params[down.selectedIndex]!)
+      : { name: '', labels: [''], of: () => 0 };
+
+    const cells = y.labels.map(() => x.labels.map((): number | undefined => undefined));
+    results.forEach((_, trial) => {
+      cells[y.of(trial)]![x.of(trial)] ??= trial;
+    });
+    const shown = cells.flat().flatMap((trial) => (trial === undefined ? [] : [results[trial]!]));
+    const shade = shader(
+      shown.filter((value) => value !== null),
+      unit,
+    );
+
+    const table = element('table', '', { className: 'heat' });
+    const header = table.createTHead().insertRow();
+    header.append(
+      element('th', down ? `${y.name} ↓  ${x.name} →` : `${x.name} →`, { scope: 'col' }),
+    );
+    header.append(...x.labels.map((label) => element('th', label, { scope: 'col' })));
+    const body = table.createTBody();
+    cells.forEach((row, rowIndex) => {
+      const line = body.insertRow();
+      line.append(element('th', y.labels[rowIndex]!, { scope: 'row' }));
+      for (const trial of row) {
+        const value = trial === undefined ? undefined : results[trial];
+        const cell = line.appendChild(element('td', format(value, unit)));
+        if (typeof value === 'number') cell.className = shade(value);
+        if (trial === 0) cell.classList.add('best');
+      }
+    });
+    document.querySelector('#map')!.replaceChildren(table);
+  }
+
+  const option = (text: string): HTMLOptionElement => new Option(text);
+  metric.append(...data.metrics.map(({ label }) => option(label)));
+  for (const select of [across, down]) {
+    select?.append(...data.params.map(({ name }) => option(name)));
+  }
+  // The two parameters with the most values say the most.
+  const [first, second] = data.params
+    .map(({ values }, index) => ({ size: values.length, index }))
+    .toSorted((a, b) => b.size - a.size);
+  across.selectedIndex = first!.index;
+  if (down) down.selectedIndex = second!.index;
+
+  metric.addEventListener('change', draw);
+  across.addEventListener('change', draw);
+  down?.addEventListener('change', draw);
+  draw();
+}

@@ -1,0 +1,57 @@
+/** A true minus sign lines up with digits and is read aloud as "minus". */
+function typeset(text: string): string {
+  return text.replaceAll('-', '−');
+}
+
+function formatter(options: Intl.NumberFormatOptions): (value: number) => string {
+  // Without `negative`, a loss of 0.001 % would read "−0.00%".
+  const format = new Intl.NumberFormat('en-US', { signDisplay: 'negative', ...options });
+  return (value) => typeset(format.format(value));
+}
+
+const fixed = (digits: number): Intl.NumberFormatOptions => ({
+  minimumFractionDigits: digits,
+  maximumFractionDigits: digits,
+});
+const cents = formatter(fixed(2));
+const fraction = formatter({ minimumFractionDigits: 2, maximumFractionDigits: 8 });
+const significant = formatter({ maximumSignificantDigits: 6 });
+
+/** `0.1234` → `12.34%`. */
+export const formatPercent = formatter({ style: 'percent', ...fixed(2) });
+/** `0.1234` → `12.3`, for tables that say "%" once. */
+export const formatPercentPoints = (value: number): string => oneDecimal(value * 100);
+const oneDecimal = formatter(fixed(1));
+export const formatRatio = formatter(fixed(2));
+export const formatCount = formatter({ maximumFractionDigits: 0 });
+export const formatQuantity = formatter({
+  maximumFractionDigits: 2,
+  maximumSignificantDigits: 6,
+  roundingPriority: 'morePrecision',
+});
+
+/** Cents, or up to eight decimals below one: accounts may be kept in bitcoin. */
+export function formatMoney(value: number): string {
+  return Math.abs(value) >= 1 || value === 0 ? cents(value) : fraction(value);
+}
+
+/** Six significant digits and at least two decimals: 1,455.22, 1.08345, 0.0000123457. */
+export function formatPrice(price: number): string {
+  const decimals = 5 - Math.floor(Math.log10(price));
+  return priceWith[Math.min(12, Math.max(2, decimals))]!(price);
+}
+const priceWith = Array.from({ length: 13 }, (_, decimals) =>
+  formatter({ minimumFractionDigits: 2, maximumFractionDigits: Math.max(2, decimals) }),
+);
+
+/** Figures of unknown unit: whole numbers in full, others to six significant digits. */
+export function formatNumber(value: number): string {
+  return Number.isInteger(value) ? formatCount(value) : significant(value);
+}
+
+/** ISO 8601 in UTC: the date alone when `dateOnly`, else to the minute, or second if it has any. */
+export function formatInstant(ms: number, dateOnly: boolean): string {
+  const [date, time] = new Date(ms).toISOString().split('T') as [string, string];
+  if (dateOnly) return date;
+  return `${date} ${time.slice(0, ms % 60_000 === 0 ? 5 : 8)}`;
+}

@@ -1,0 +1,155 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { type Child, embeddedJson, html, Html, nothing } from './html.ts';
+import { STYLE } from './style.ts';
+
+export interface Page {
+  readonly title: string;
+  readonly body: Html;
+  /** What the scripts read from `#data`. */
+  readonly data: unknown;
+  /** Self-contained browser functions of `client.ts`, called in this order. */
+  readonly scripts: readonly (() => void)[];
+  /** Whether a script draws with lightweight-charts. */
+  readonly charts: boolean;
+}
+
+/**
+ * One self-contained HTML file. Its policy allows the scripts and the style written here, known by
+ * their hashes, and nothing else: no request, no inline handler, no markup smuggled in by a name.
+ */
+export function renderPage(page: Page): string {
+  const library = page.charts ? chartLibrary() : '';
+  const program = `'use strict';\n${page.scripts.map((script) => `(${script.toString()})();`).join('\n')}`;
+  const scripts = [library, program].filter((source) => source !== '');
+  const policy = [
+    "default-src 'none'",
+    `script-src ${scripts.map(hashSource).join(' ')}`,
+    `style-src ${hashSource(STYLE)}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join('; ');
+
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta http-equiv="Content-Security-Policy" content="${policy}" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <meta name="generator" content="service-local" />
+        <title>${page.title}</title>
+        ${STYLE_ELEMENT}
+      </head>
+      <body>
+        ${page.body}
+        <footer>
+          <p>
+            Made by service-local. This file is complete: it opens offline and contacts no server.
+          </p>
+          ${page.charts ? CHARTS_ATTRIBUTION : nothing}
+        </footer>
+        <script type="application/json" id="data">
+          ${embeddedJson(page.data)}
+        </script>
+        ${scripts.map(scriptElement)}
+      </body>
+    </html> `.source;
+}
+
+/** The licence of lightweight-charts asks for its notice and a link to its maker. */
+const CHARTS_ATTRIBUTION = html`<p>
+  Charts: TradingView Lightweight Charts™, copyright © 2026
+  <a href="https://www.tradingview.com/" rel="noreferrer">TradingView, Inc.</a>, Apache License 2.0.
+</p>`;
+
+function chartLibrary(): string {
+  const manifest = createRequire(import.meta.url).resolve('lightweight-charts/package.json');
+  const bundle = join(dirname(manifest), 'dist', 'lightweight-charts.standalone.production.js');
+  return readFileSync(bundle, 'utf8');
+}
+
+function hashSource(text: string): string {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+}
+
+// The hashes cover these elements' text to the byte, which a formatted template would change.
+const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
+
+function scriptElement(source: string): Html {
+  // Either would make the browser end the script elsewhere than we do (HTML, section 4.12.1.3).
+  if (/<\/script|<!--/i.test(source)) throw new Error('this script cannot stand in a page');
+  return new Html(`<script>${source}</script>
+`);
+}
+
+/** Shown by `switchTheme`, which gives it its meaning. */
+export const THEME_BUTTON = html`<button type="button" id="theme" aria-pressed="false" hidden>
+  Dark theme
+</button>`;
+
+/** Moves the chart of the surrounding figure; shown by `drawCharts`. */
+export const RANGE_BUTTONS = html`<div
+  class="range"
+  role="group"
+  aria-label="Range of the chart"
+  hidden
+>
+  <button type="button" value="earlier" aria-label="Earlier">‹</button>
+  <button type="button" value="later" aria-label="Later">›</button>
+  <button type="button" value="closer" aria-label="Zoom in">+</button>
+  <button type="button" value="wider" aria-label="Zoom out">−</button>
+  <button type="button" value="all">All</button>
+</div>`;
+
+/** A column of a `table.sortable`; numeric columns are aligned right and sorted as numbers. */
+export interface Column<Row> {
+  readonly label: string;
+  readonly numeric: boolean;
+  /** What the rows are sorted by; `null` stays last. */
+  readonly value: (row: Row) => string | number | null;
+  readonly text: (row: Row) => Child;
+}
+
+/** A table whose reader can sort it by any column; `rows` come in the order of `sorted`. */
+export function sortableTable<Row>(options: {
+  /** Names the table for assistive technology. */
+  readonly label: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly sorted: { readonly column: number; readonly direction: 'ascending' | 'descending' };
+}): Html {
+  const { label: name, columns, rows, sorted } = options;
+  const header = columns.map(({ label, numeric }, index) => {
+    const sort = index === sorted.column ? html` aria-sort="${sorted.direction}"` : nothing;
+    return html`<th scope="col" ${sort}${numeric ? html` class="number"` : nothing}>
+      <button type="button">${label}</button>
+    </th>`;
+  });
+  const cells = (row: Row): Html[] =>
+    columns.map(
+      ({ numeric, value, text }) =>
+        html`<td data-value="${value(row) ?? ''}" ${numeric ? html` class="number"` : nothing}>
+          ${text(row)}
+        </td>`,
+    );
+  return html`<div class="scroll tall" tabindex="0" role="region" aria-label="${name}">
+    <table class="sortable" aria-label="${name}">
+      <thead>
+        <tr>
+          ${header}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (row) =>
+            html`<tr>
+              ${cells(row)}
+            </tr> `,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}

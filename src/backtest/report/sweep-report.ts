@@ -1,0 +1,247 @@
+import type { DeflatedSharpe } from '../deflated-sharpe.ts';
+import type { Summary } from '../summary.ts';
+import { drawHeatMap, sortTables, switchTheme } from './client.ts';
+import { formatCount, formatInstant, formatMoney, formatPercent, formatRatio } from './format.ts';
+import { html, type Html, nothing } from './html.ts';
+import { type Column, renderPage, sortableTable, THEME_BUTTON } from './page.ts';
+import { PRINTED_ROWS } from './style.ts';
+
+export interface SweepReportInput {
+  readonly bot: Summary['bot'];
+  /** sha256 of the spec that was varied. */
+  readonly version: string;
+  readonly window: Summary['window'];
+  /** Of the account, e.g. `USD`. */
+  readonly currency: string;
+  /** One per trial, in any order; all have the same parameters, at least one. */
+  readonly rows: readonly SweepRow[];
+  /** Judgement of the row with the highest Sharpe; `undefined` where it cannot be judged. */
+  readonly deflated: DeflatedSharpe | undefined;
+}
+
+export interface SweepRow {
+  readonly params: Readonly<Record<string, number | string | boolean>>;
+  readonly metrics: {
+    readonly sharpe: number | null;
+    readonly total_return: number;
+    readonly max_drawdown: number;
+    readonly trades: number;
+    readonly end_equity: number;
+  };
+}
+
+type Metric = keyof SweepRow['metrics'];
+
+/** What `drawHeatMap` needs; embedded in the page as JSON. Every column has one entry per trial. */
+export interface HeatMapData {
+  /** `of` holds indices into `values`, whose order is that of the axis. */
+  readonly params: readonly {
+    readonly name: string;
+    readonly values: readonly string[];
+    readonly of: readonly number[];
+  }[];
+  /** Trials are listed best Sharpe first, so that the first of a cell is its best. */
+  readonly metrics: readonly {
+    readonly label: string;
+    readonly unit: 'ratio' | 'percent' | 'count' | 'money';
+    readonly of: readonly (number | null)[];
+  }[];
+}
+
+// However large the grid was, its page stays within a few megabytes.
+const MAX_HEAT_MAP_TRIALS = 50_000;
+const MAX_TABLE_ROWS = 2000;
+
+const METRICS: readonly {
+  readonly name: Metric;
+  readonly label: string;
+  readonly unit: HeatMapData['metrics'][number]['unit'];
+  readonly format: (value: number) => string;
+}[] = [
+  { name: 'sharpe', label: 'Sharpe', unit: 'ratio', format: formatRatio },
+  { name: 'total_return', label: 'Total return', unit: 'percent', format: formatPercent },
+  { name: 'max_drawdown', label: 'Max drawdown', unit: 'percent', format: formatPercent },
+  { name: 'trades', label: 'Trades', unit: 'count', format: formatCount },
+  { name: 'end_equity', label: 'End equity', unit: 'money', format: formatMoney },
+];
+
+/** The report of a parameter sweep as a self-contained HTML page of bounded size. */
+export function renderSweepReport(input: SweepReportInput): string {
+  const { bot, currency } = input;
+  const rows = input.rows.toSorted(
+    (a, b) => (b.metrics.sharpe ?? -Infinity) - (a.metrics.sharpe ?? -Infinity) || 0,
+  );
+  const mapped = rows.slice(0, MAX_HEAT_MAP_TRIALS);
+  const names = Object.keys(rows[0]!.params);
+  const data: HeatMapData = {
+    params: names.map((name) => axis(name, mapped)),
+    metrics: METRICS.map(({ name, label, unit }) => ({
+      label: name === 'end_equity' ? `${label}, ${currency}` : label,
+      unit,
+      of: mapped.map(({ metrics }) => metrics[name]),
+    })),
+  };
+  return renderPage({
+    title: `${bot.name} · sweep`,
+    body: html`<main>
+      ${heading(input)} ${bestSection(rows, input.deflated)} ${heatMapSection(names, rows.length)}
+      ${tableSection(names, rows)}
+    </main>`,
+    data,
+    scripts: [switchTheme, sortTables, drawHeatMap],
+    charts: false,
+  });
+}
+
+function axis(name: string, rows: readonly SweepRow[]): HeatMapData['params'][number] {
+  const given = rows.map(({ params }) => params[name]!);
+  const values = [...new Set(given)].toSorted((a, b) =>
+    typeof a === 'number' && typeof b === 'number'
+      ? a - b
+      : String(a).localeCompare(String(b), 'en'),
+  );
+  const index = new Map(values.map((value, position) => [value, position]));
+  return { name, values: values.map(String), of: given.map((value) => index.get(value)!) };
+}
+
+function heading({ bot, version, window, currency, rows }: SweepReportInput): Html {
+  const day = (text: string): string => formatInstant(Date.parse(text), true);
+  return html`<header>
+    <div class="topline">
+      <p>Sweep</p>
+      ${THEME_BUTTON}
+    </div>
+    <h1><bdi>${bot.name}</bdi></h1>
+    <p class="facts">
+      <span>${day(window.from)} to ${day(window.to)}</span>
+      <span>${formatCount(window.bars)} bars</span>
+      <span>${formatCount(rows.length)} trials</span>
+      <span>Version <code title="${version}">${version.slice(0, 12)}</code></span>
+      <span>Figures in <bdi>${currency}</bdi></span>
+    </p>
+  </header>`;
+}
+
+function bestSection(rows: readonly SweepRow[], deflated: DeflatedSharpe | undefined): Html {
+  const { params, metrics } = rows[0]!;
+  return html`<dl class="figures">
+      <div>
+        <dt>Best Sharpe</dt>
+        <dd>${metrics.sharpe === null ? '—' : formatRatio(metrics.sharpe)}</dd>
+        <dd>${paramsInWords(params)}</dd>
+      </div>
+      <div>
+        <dt>Deflated Sharpe</dt>
+        <dd>${deflated ? formatPercent(deflated.probability) : '—'}</dd>
+        <dd>probability of any skill</dd>
+      </div>
+      <div>
+        <dt>Trials</dt>
+        <dd>${formatCount(rows.length)}</dd>
+      </div>
+      <div>
+        <dt>Total return</dt>
+        <dd>${formatPercent(metrics.total_return)}</dd>
+      </div>
+      <div>
+        <dt>Max drawdown</dt>
+        <dd>${formatPercent(metrics.max_drawdown)}</dd>
+      </div>
+      <div>
+        <dt>Closed trades</dt>
+        <dd>${formatCount(metrics.trades)}</dd>
+      </div>
+    </dl>
+    ${judgement(deflated)}`;
+}
+
+/** 95 % is the usual level of proof; below it the best trial is what luck alone would show. */
+function judgement(deflated: DeflatedSharpe | undefined): Html {
+  if (deflated === undefined) {
+    return html`<p class="judgement">
+      Too few trials have a Sharpe ratio to tell whether the best one is more than luck.
+    </p>`;
+  }
+  const { trials, probability, expected_max_sharpe } = deflated;
+  const proven = probability >= 0.95;
+  return html`<p class="judgement ${proven ? 'pass' : 'warning'}">
+    The best of ${formatCount(trials)} trials without any skill would be expected to show a Sharpe
+    of ${formatRatio(expected_max_sharpe)}; the probability that this one is truly better is
+    ${formatPercent(probability)}${
+      proven ? '.' : ', below the usual 95%: treat it as found by luck until other data confirm it.'
+    }
+  </p>`;
+}
+
+function paramsInWords(params: SweepRow['params']): Html {
+  return html`<bdi
+    >${Object.entries(params)
+      .map(([name, value]) => `${name} ${value}`)
+      .join(', ')}</bdi
+  >`;
+}
+
+function heatMapSection(names: readonly string[], trials: number): Html {
+  const select = (id: string, label: string): Html =>
+    html`<label
+      >${label}
+      <select id="${id}" autocomplete="off"></select
+    ></label>`;
+  const others =
+    names.length > 2
+      ? ' Of the trials that share a cell, the one with the highest Sharpe is shown.'
+      : '';
+  const omitted =
+    trials > MAX_HEAT_MAP_TRIALS
+      ? ` Drawn from the ${formatCount(MAX_HEAT_MAP_TRIALS)} trials with the highest Sharpe.`
+      : '';
+  return html`<section aria-labelledby="map-title">
+    <div class="heading">
+      <h2 id="map-title">Map of the parameters</h2>
+      <div class="controls">
+        ${select('metric', 'Show')}
+        ${select('across', 'Across')}${names.length > 1 ? select('down', 'Down') : nothing}
+      </div>
+    </div>
+    <div class="scroll" id="map" tabindex="0" role="region" aria-labelledby="map-title"></div>
+    <p class="note">
+      The best trial is outlined.${others}${omitted} A broad plateau is worth more than a lone peak.
+    </p>
+  </section>`;
+}
+
+function tableSection(names: readonly string[], rows: readonly SweepRow[]): Html {
+  const shown = rows.slice(0, MAX_TABLE_ROWS);
+  const columns: Column<SweepRow>[] = [
+    ...names.map((name) => ({
+      label: name,
+      numeric: typeof rows[0]!.params[name] === 'number',
+      value: ({ params }: SweepRow) => String(params[name]),
+      text: ({ params }: SweepRow) => html`<bdi>${String(params[name])}</bdi>`,
+    })),
+    ...METRICS.map(({ name, label, format }) => ({
+      label,
+      numeric: true,
+      value: ({ metrics }: SweepRow) => metrics[name],
+      text: ({ metrics }: SweepRow) => (metrics[name] === null ? '—' : format(metrics[name])),
+    })),
+  ];
+  const note =
+    shown.length < rows.length
+      ? html`<p class="note">
+          The ${formatCount(shown.length)} trials with the highest Sharpe of
+          ${formatCount(rows.length)}; all of them are in sweep.csv.
+        </p>`
+      : nothing;
+  const onPaper =
+    shown.length > PRINTED_ROWS
+      ? html`<p class="note print-only">
+          The first ${PRINTED_ROWS} rows are printed; all trials are in sweep.csv.
+        </p>`
+      : nothing;
+  return html`<section aria-labelledby="trials-title">
+    <h2 id="trials-title">Trials</h2>
+    ${note}${onPaper}
+    ${sortableTable({ label: 'Trials', columns, rows: shown, sorted: { column: names.length, direction: 'descending' } })}
+  </section>`;
+}

@@ -1,0 +1,148 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import canonicalize from 'canonicalize';
+import { mergeTimes } from '../engine/steps.ts';
+import { deflatedSharpe } from './deflated-sharpe.ts';
+import type { DeflatedSharpe } from './deflated-sharpe.ts';
+import { execute } from './execute.ts';
+import { writeText } from './files.ts';
+import { gridOf } from './grid.ts';
+import type { Axis } from './grid.ts';
+import type { BacktestJob } from './job.ts';
+import { renderSweepReport } from './report/sweep-report.ts';
+import { conventionsFor, returnsOf, sampleEquity } from './statistics.ts';
+import type { Conventions, Lock, Summary } from './summary.ts';
+import { TrialLog, trialLines } from './sweep-files.ts';
+import type { Trial, TrialMetrics, TrialResult, TrialSetup } from './trial.ts';
+
+/** `sweep.json`, and the document that `backtest sweep --json` prints. */
+export interface SweepDocument {
+  readonly schema: 'service-local/sweep/v1';
+  readonly bot: Summary['bot'];
+  readonly version: string;
+  readonly lock: Lock;
+  readonly window: Summary['window'];
+  readonly conventions: Conventions;
+  readonly axes: readonly Axis[];
+  readonly trials: {
+    readonly total: number;
+    readonly done: number;
+    readonly failed: number;
+    /** Combinations that the strategy itself refuses. */
+    readonly skipped: number;
+  };
+  /** The trial with the highest Sharpe ratio. */
+  readonly best: Ranked | null;
+  /** How much of that Sharpe the number of trials explains; null where it cannot be judged. */
+  readonly deflated_sharpe: DeflatedSharpe | null;
+  /** Every finished trial, best Sharpe first. */
+  readonly results: readonly Ranked[];
+  /** sha256 of `trials.csv`, which lists the trials in the order of the grid. */
+  readonly hashes: { readonly trials: string };
+}
+
+interface Ranked {
+  readonly params: Trial['params'];
+  readonly metrics: TrialMetrics;
+}
+
+export interface SweepPlan {
+  readonly trials: readonly Trial[];
+  readonly skipped: number;
+  readonly axes: readonly Axis[];
+  readonly setup: TrialSetup;
+  /** Identifies the sweep: the same spec, data, strategy, engine and grid. */
+  readonly digest: string;
+  open(directory: string): TrialLog;
+}
+
+/** @throws ServiceError `usage` */
+export function planSweep(job: BacktestJob, axes: readonly Axis[], timeoutMs: number): SweepPlan {
+  const { trials, skipped } = gridOf(job.strategy, job.params, axes);
+  const { instruments, config, barMs } = job;
+  const conventions = conventionsFor(mergeTimes(instruments.map(({ bars }) => bars)), { barMs });
+  const identity = canonicalize({ lock: job.lock.digest, axes })!;
+  const digest = createHash('sha256').update(identity).digest('hex');
+  return {
+    trials,
+    skipped,
+    axes,
+    setup: {
+      instruments: instruments.map(({ symbol, bars }) => ({ symbol, bars })),
+      config,
+      conventions,
+      timeoutMs,
+    },
+    digest,
+    open: (directory) => TrialLog.open(directory, digest, trials),
+  };
+}
+
+/** Ranks what was done, judges the best by the number of trials, and writes the sweep's files. */
+export async function finishSweep(
+  plan: SweepPlan,
+  job: BacktestJob,
+  results: readonly TrialResult[],
+  directory: string,
+): Promise<SweepDocument> {
+  const inOrder = results.toSorted((a, b) => a.index - b.index);
+  const ranked = inOrder
+    .filter((result) => 'metrics' in result)
+    .map(({ params, metrics }): Ranked => ({ params, metrics }))
+    .sort((a, b) => (b.metrics.sharpe ?? -Infinity) - (a.metrics.sharpe ?? -Infinity) || 0);
+  const times = job.instruments.map(({ bars }) => bars.time);
+  const document: SweepDocument = {
+    schema: 'service-local/sweep/v1',
+    bot: job.bot,
+    version: job.lock.spec,
+    lock: job.lock,
+    window: {
+      from: new Date(Math.min(...times.map((time) => time[0]!))).toISOString(),
+      to: new Date(Math.max(...times.map((time) => time.at(-1)!))).toISOString(),
+      bars: times.reduce((sum, { length }) => sum + length, 0),
+    },
+    conventions: plan.setup.conventions,
+    axes: plan.axes,
+    trials: {
+      total: plan.trials.length,
+      done: results.length,
+      failed: results.length - ranked.length,
+      skipped: plan.skipped,
+    },
+    best: ranked[0] ?? null,
+    deflated_sharpe: (await judge(plan, job, ranked)) ?? null,
+    results: ranked,
+    hashes: { trials: await writeText(join(directory, 'trials.csv'), trialLines(inOrder)) },
+  };
+  if (ranked.length > 0) {
+    const report = renderSweepReport({
+      bot: document.bot,
+      version: document.version,
+      window: document.window,
+      currency: job.currency,
+      rows: ranked,
+      deflated: document.deflated_sharpe ?? undefined,
+    });
+    await writeText(join(directory, 'report.html'), [report]);
+  }
+  await writeText(join(directory, 'sweep.json'), [`${JSON.stringify(document, undefined, 2)}\n`]);
+  return document;
+}
+
+/** The best trial's returns are not kept by the sweep; they are made again here. */
+async function judge(
+  plan: SweepPlan,
+  job: BacktestJob,
+  ranked: readonly Ranked[],
+): Promise<DeflatedSharpe | undefined> {
+  const best = ranked[0];
+  if (best === undefined || best.metrics.sharpe === null) return undefined;
+  const { instruments, config, conventions, timeoutMs } = plan.setup;
+  const setup = { instruments, config, strategy: job.strategy, params: best.params };
+  const run = await execute(setup, { timeoutMs });
+  return deflatedSharpe(
+    returnsOf(sampleEquity(run, conventions.sampling)),
+    ranked.map(({ metrics }) => metrics.sharpe),
+    conventions.periods_per_year,
+  );
+}

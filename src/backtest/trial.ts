@@ -1,0 +1,76 @@
+import type { EngineConfig } from '../engine/config.ts';
+import type { Params, ParamValues } from '../engine/params.ts';
+import type { Strategy } from '../engine/strategy.ts';
+import type { Bars } from '../market/bars.ts';
+import { execute } from './execute.ts';
+import { quickStatistics } from './statistics.ts';
+import type { Conventions } from './summary.ts';
+
+/** One combination of parameters, by its place in the grid. */
+export interface Trial {
+  readonly index: number;
+  readonly params: ParamValues<Params>;
+}
+
+/** What a sweep keeps of one run; names and units as in `Summary`. */
+export interface TrialMetrics {
+  readonly sharpe: number | null;
+  readonly total_return: number;
+  readonly annual_return: number | null;
+  readonly volatility: number | null;
+  readonly sortino: number | null;
+  readonly calmar: number | null;
+  readonly max_drawdown: number;
+  readonly trades: number;
+  readonly win_rate: number | null;
+  readonly profit_factor: number | null;
+  readonly fees: number;
+  readonly exposure: number;
+  readonly end_equity: number;
+}
+
+/** A trial's figures, or why it has none. */
+export type TrialResult = Trial &
+  ({ readonly metrics: TrialMetrics } | { readonly error: string });
+
+/** What all trials of a sweep share; plain data and shared memory, so that it goes to a worker. */
+export interface TrialSetup {
+  readonly instruments: readonly { readonly symbol: string; readonly bars: Bars }[];
+  readonly config: EngineConfig;
+  readonly conventions: Conventions;
+  readonly timeoutMs: number;
+}
+
+/** Runs one trial. What goes wrong in it is its result: the others go on. */
+export async function runTrial(
+  setup: TrialSetup,
+  strategy: Strategy,
+  { index, params }: Trial,
+): Promise<TrialResult> {
+  const { instruments, config, conventions, timeoutMs } = setup;
+  try {
+    const run = await execute({ instruments, config, strategy, params }, { timeoutMs });
+    const { equity, returns, risk, trades, costs, exposure } = quickStatistics(run, conventions);
+    return {
+      index,
+      params,
+      metrics: {
+        sharpe: risk.sharpe,
+        total_return: returns.total,
+        annual_return: returns.annual,
+        volatility: risk.volatility,
+        sortino: risk.sortino,
+        calmar: risk.calmar,
+        max_drawdown: risk.max_drawdown,
+        trades: trades.count,
+        win_rate: trades.win_rate,
+        profit_factor: trades.profit_factor,
+        fees: costs.fees,
+        exposure: exposure.time,
+        end_equity: equity.end,
+      },
+    };
+  } catch (error) {
+    return { index, params, error: error instanceof Error ? error.message : String(error) };
+  }
+}

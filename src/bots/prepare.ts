@@ -1,0 +1,81 @@
+import { dirname, resolve } from 'node:path';
+import { gatesOfSpec } from '../backtest/gates.ts';
+import type { Assertion } from '../backtest/gates.ts';
+import type { BacktestJob, JobInstrument } from '../backtest/job.ts';
+import type { StrategySource } from '../backtest/strategy-source.ts';
+import { ENGINE_VERSION } from '../engine/version.ts';
+import { loadDataset } from '../market/load.ts';
+import type { Bot } from './load.ts';
+import { engineConfig } from './spec.ts';
+import { lockOf } from './version.ts';
+
+export interface PrepareOptions {
+  readonly catalogueDir: string;
+  /** Gates beside those of the spec. */
+  readonly assertions: readonly Assertion[];
+}
+
+export interface Prepared {
+  readonly job: BacktestJob;
+  /** What else a person should know of the data, one sentence each. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Reads a bot's data and puts together everything that its run needs.
+ *
+ * @throws ServiceError `invalid_data`, `file_not_found`
+ */
+export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepared> {
+  const { universe, data, metrics } = bot.spec.spec;
+  const config = engineConfig(bot.spec);
+  const instruments: JobInstrument[] = [];
+  let barMs = 0;
+  const digests: Record<string, string> = {};
+  const notes: string[] = [];
+  for (const symbol of universe.symbols) {
+    const { timeframe, from, to, columns, repair } = data;
+    const dataset = await loadDataset({
+      source: bot.data[symbol]!,
+      catalogueDir: options.catalogueDir,
+      timeframe,
+      from,
+      to,
+      columns,
+      repair,
+    });
+    instruments.push({ symbol, bars: dataset.bars, missing: dataset.gaps.missing });
+    barMs = dataset.timeframe.ms;
+    digests[symbol] = dataset.digest;
+    notes.push(...dataset.notes.map((note) => `${symbol}: ${note}`));
+  }
+  const lock = lockOf({
+    spec: bot.hash,
+    engine: ENGINE_VERSION,
+    seed: config.seed,
+    strategy: bot.strategyFiles ?? bot.strategy.name,
+    data: digests,
+  });
+  const { name, slug } = bot.spec.metadata;
+  return {
+    notes,
+    job: {
+      bot: { name, slug },
+      currency: universe.currency,
+      lock,
+      strategy: bot.strategy,
+      params: bot.params,
+      config,
+      barMs,
+      instruments,
+      assertions: [...gatesOfSpec(metrics), ...options.assertions],
+    },
+  };
+}
+
+/** How another thread finds the bot's strategy. */
+export function strategySource(bot: Bot): StrategySource {
+  const { name, module } = bot.spec.spec.strategy;
+  if (name !== undefined) return { name };
+  return { module: module!, directory: dirname(resolve(bot.file)) };
+}

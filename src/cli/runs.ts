@@ -1,0 +1,116 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { parseAxis } from '../backtest/grid.ts';
+import type { Overrides } from '../bots/load.ts';
+import { ServiceError } from '../errors.ts';
+import type { Context } from './verb.ts';
+
+interface OverrideOptions {
+  readonly param: readonly string[];
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+}
+
+/** `20261120T070512Z-3f9a2c`: sorts by time, and never meets another. */
+export function newRunId(): string {
+  const instant = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');
+  return `${instant}-${randomBytes(3).toString('hex')}`;
+}
+
+/** What the command line puts in place of the spec's own values. */
+export function overridesOf({ param, from, to }: OverrideOptions): Overrides {
+  const params = param.map((text): [string, number | string | boolean] => {
+    const { name, values } = parseAxis(text);
+    if (values.length !== 1) {
+      throw new ServiceError('usage', `--param ${text}: a backtest takes one value`, {
+        remedy: 'Use `service-local backtest sweep` for several.',
+      });
+    }
+    return [name, values[0]!];
+  });
+  return { params: Object.fromEntries(params), from, to };
+}
+
+/**
+ * Runs the same backtest in a process of its own and compares what it did with what was done here.
+ *
+ * @returns how many events agree.
+ * @throws ServiceError `not_deterministic` with the first event that differs.
+ */
+export async function compareRuns(
+  context: Context,
+  spec: string,
+  { param, from, to }: OverrideOptions,
+  directory: string,
+): Promise<number> {
+  const again = await mkdtemp(join(tmpdir(), 'service-local-again-'));
+  try {
+    const { catalogue_dir: catalogue, strategy_timeout_seconds: timeout } = context.settings;
+    const child = spawn(
+      process.execPath,
+      [
+        process.argv[1]!,
+        'backtest',
+        spec,
+        '--quiet',
+        `--out=${again}`,
+        `--catalogue-dir=${catalogue}`,
+        `--strategy-timeout-seconds=${timeout}`,
+        ...param.map((value) => `--param=${value}`),
+        ...(from === undefined ? [] : [`--from=${from}`]),
+        ...(to === undefined ? [] : [`--to=${to}`]),
+      ],
+      { cwd: context.cwd, stdio: ['ignore', 'ignore', 'inherit'], signal: context.signal },
+    );
+    const [code] = (await once(child, 'exit')) as [number | null];
+    // A gate that is not met is a result like any other; whatever else ends it left no events.
+    if (code !== 0 && code !== 5) {
+      throw new ServiceError('not_deterministic', `the second process failed (exit code ${code})`, {
+        remedy: 'Its message is above; the first process ran through with the same bot.',
+      });
+    }
+    const difference = await firstDifference(
+      join(directory, 'events.ndjson'),
+      join(again, 'events.ndjson'),
+    );
+    if (typeof difference === 'number') return difference;
+    throw new ServiceError(
+      'not_deterministic',
+      `a second process did something else at event ${difference.event}:\n` +
+        `  first:  ${difference.first ?? 'no such event'}\n` +
+        `  second: ${difference.second ?? 'no such event'}`,
+      {
+        remedy:
+          'A strategy may use only its bars, its parameters and context.random(): no clock, no ' +
+          'Math.random(), no files.',
+      },
+    );
+  } finally {
+    await rm(again, { recursive: true, force: true });
+  }
+}
+
+interface Difference {
+  readonly event: number;
+  readonly first: string | undefined;
+  readonly second: string | undefined;
+}
+
+/** The first line in which two files differ, or how many lines they have in common: all. */
+async function firstDifference(first: string, second: string): Promise<Difference | number> {
+  const lines = (file: string): AsyncIterator<string> =>
+    createInterface({ input: createReadStream(file) })[Symbol.asyncIterator]();
+  const left = lines(first);
+  const right = lines(second);
+  for (let event = 1; ; event += 1) {
+    const [a, b] = await Promise.all([left.next(), right.next()]);
+    if (a.done && b.done) return event - 1;
+    if (a.value !== b.value) return { event, first: a.value, second: b.value };
+  }
+}

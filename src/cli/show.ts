@@ -1,0 +1,146 @@
+import type { Conventions, Finding, Gate, Summary } from '../backtest/summary.ts';
+import type { SweepDocument } from '../backtest/sweep-plan.ts';
+import { formatMoney, formatPercent, formatRatio } from '../backtest/report/format.ts';
+import type { Cell, Output } from './output.ts';
+
+const UNDEFINED = '—';
+const orDash =
+  (format: (value: number) => string) =>
+  (value: number | null): string =>
+    value === null ? UNDEFINED : format(value);
+const percent = orDash(formatPercent);
+const ratio = orDash(formatRatio);
+const money = orDash(formatMoney);
+
+/** The result of one backtest as a person reads it in a terminal. */
+export function showSummary(out: Output, summary: Summary): void {
+  const { bot, window, equity, returns, risk, trades, costs, exposure, orders } = summary;
+  out.line(`${out.style.bold(bot.name)}  ${day(window.from)} to ${day(window.to)}, ${window.bars} bars`);
+  out.line();
+  const left: [string, string][] = [
+    ['total return', percent(returns.total)],
+    ['CAGR', percent(returns.cagr)],
+    ['end equity', money(equity.end)],
+    ['volatility', percent(risk.volatility)],
+    ['Sharpe', ratio(risk.sharpe)],
+    ['Sortino', ratio(risk.sortino)],
+    ['Calmar', ratio(risk.calmar)],
+    ['max drawdown', percent(risk.max_drawdown)],
+    ['longest drawdown', `${Math.round(risk.max_drawdown_days)} days`],
+  ];
+  const right: [string, string][] = [
+    ['closed trades', `${trades.count}${trades.open > 0 ? ` (+${trades.open} open)` : ''}`],
+    ['win rate', percent(trades.win_rate)],
+    ['profit factor', ratio(trades.profit_factor)],
+    ['expectancy', money(trades.expectancy)],
+    ['best trade', percent(trades.best)],
+    ['worst trade', percent(trades.worst)],
+    ['fees', money(costs.fees)],
+    ['slippage', money(costs.slippage)],
+    ['time in market', percent(exposure.time)],
+  ];
+  out.table(
+    [{ title: '' }, { title: '', align: 'right' }, { title: '' }, { title: '', align: 'right' }],
+    left.map(([name, value], row) => [name, value, ...right[row]!]),
+  );
+  out.line();
+  out.line(out.style.dim(conventionsLine(summary.conventions)));
+  const refused = orders.rejected + orders.denied;
+  if (refused > 0) {
+    const reasons = Object.entries(orders.reasons).map(([reason, count]) => `${reason} ${count}`);
+    out.line(`${refused} of ${orders.submitted + orders.denied} orders refused: ${reasons.join(', ')}`);
+  }
+  if (summary.profile !== undefined) showProfile(out, summary.profile);
+  showFindings(out, summary.findings);
+  showGates(out, summary.gates);
+}
+
+/** The best trials of a sweep, and what the best of so many trials is worth. */
+export function showSweep(out: Output, document: SweepDocument, top: number): void {
+  const { bot, window, axes, trials, results, deflated_sharpe: deflated } = document;
+  const { total, done, failed, skipped } = trials;
+  const counts = [
+    `${done} of ${total} trials`,
+    ...(skipped > 0 ? [`${skipped} impossible combinations left out`] : []),
+    ...(failed > 0 ? [`${failed} failed`] : []),
+  ];
+  out.line(`${out.style.bold(bot.name)}  ${day(window.from)} to ${day(window.to)}, ${window.bars} bars`);
+  out.line(counts.join(', '));
+  out.line();
+  out.table(
+    [
+      ...axes.map(({ name }) => ({ title: name, align: 'right' as const })),
+      ...['Sharpe', 'total return', 'max drawdown', 'trades', 'end equity'].map((title) => ({
+        title,
+        align: 'right' as const,
+      })),
+    ],
+    results
+      .slice(0, top)
+      .map(({ params, metrics }) => [
+        ...axes.map(({ name }) => String(params[name])),
+        ratio(metrics.sharpe),
+        percent(metrics.total_return),
+        percent(metrics.max_drawdown),
+        String(metrics.trades),
+        money(metrics.end_equity),
+      ]),
+  );
+  out.line();
+  if (deflated === null) {
+    out.line('The best trial cannot be judged by the number of trials: too few have a Sharpe ratio.');
+  } else {
+    out.line(
+      `Deflated Sharpe of the best: ${percent(deflated.probability)}, the probability of any skill ` +
+        `after ${deflated.trials} trials. The best of as many without skill would show a Sharpe of ` +
+        `about ${ratio(deflated.expected_max_sharpe)}.`,
+    );
+  }
+}
+
+function showGates(out: Output, gates: readonly Gate[]): void {
+  if (gates.length === 0) return;
+  out.line();
+  out.table(
+    [{ title: 'gate' }, { title: 'value', align: 'right' }, { title: '' }],
+    gates.map(({ name, op, threshold, value, pass }) => [
+      `${name} ${op} ${threshold}`,
+      value === null ? UNDEFINED : String(Number(value.toPrecision(6))),
+      pass ? paint('pass', out.style.green) : paint('FAIL', out.style.red),
+    ]),
+  );
+}
+
+function showFindings(out: Output, findings: readonly Finding[]): void {
+  for (const { severity, issue, remedy } of findings) {
+    const colour = { critical: out.style.red, warning: out.style.yellow, info: out.style.cyan };
+    out.line();
+    out.line(`${colour[severity](severity)}: ${issue}`);
+    out.line(`  → ${remedy}`);
+  }
+}
+
+function showProfile(out: Output, { name, statistics }: NonNullable<Summary['profile']>): void {
+  out.line();
+  out.table(
+    [{ title: `as ${name} would state it` }, { title: '', align: 'right' }],
+    Object.entries(statistics).map(([key, value]) => [
+      key,
+      value === null ? UNDEFINED : String(Number(value.toPrecision(9))),
+    ]),
+  );
+}
+
+function conventionsLine(conventions: Conventions): string {
+  const { periods_per_year, ddof, risk_free, year_days, sampling } = conventions;
+  const sampled = sampling === 'bar' ? 'returns per bar' : 'returns per UTC day';
+  return `${sampled}, ${periods_per_year} a year, ddof ${ddof}, risk-free ${risk_free}; CAGR by days/${year_days}`;
+}
+
+function paint(text: string, colour: (text: string) => string): Cell {
+  return { text, paint: colour };
+}
+
+function day(instant: string): string {
+  return instant.endsWith('T00:00:00.000Z') ? instant.slice(0, 10) : instant;
+}

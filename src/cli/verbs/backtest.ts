@@ -1,0 +1,126 @@
+import { resolve } from 'node:path';
+import { PROFILES } from '../../backtest/profiles.ts';
+import { parseAssertion } from '../../backtest/gates.ts';
+import type { Gate, Summary } from '../../backtest/summary.ts';
+import { ServiceError } from '../../errors.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Runs the bot over its history on this machine: no server, no login, no network. Writes ' +
+    'summary.json, events.ndjson, trades.csv, equity.csv and report.html.',
+  arguments: {
+    spec: { description: 'bot file, YAML or JSON', complete: 'file' },
+  },
+  options: {
+    param: {
+      short: 'p',
+      value: 'name=value',
+      description: "value of a strategy's parameter in place of the spec's",
+      repeat: true,
+    },
+    from: { value: 'date', description: "first day used, in place of the spec's" },
+    to: { value: 'date', description: "last day used, in place of the spec's" },
+    out: { value: 'dir', description: 'where the files go', complete: 'directory' },
+    profile: {
+      value: 'library',
+      description: 'state the result as another library would, too',
+      choices: PROFILES,
+    },
+    assert: {
+      value: 'gate',
+      description: "gate beside the spec's own, such as 'sharpe>=0.5'; exit 5 when not met",
+      repeat: true,
+      parse: parseAssertion,
+    },
+    junit: { value: 'file', description: 'write the gates as JUnit XML', complete: 'file' },
+    checkDeterminism: { description: 'run again in another process and compare the events' },
+    writeLock: { description: 'keep a lock of everything that decides the result' },
+    verifyLock: { description: 'refuse to run when anything differs from the lock' },
+  },
+  settings: ['runs_dir', 'catalogue_dir', 'strategy_timeout_seconds'],
+  examples: [
+    'backtest bot.yaml',
+    'backtest bot.yaml --json | jq .risk.sharpe',
+    "backtest bot.yaml --assert 'sharpe>=0.5' --junit gates.xml",
+    'backtest bot.yaml -p fast=20 --from 2010-01-01 --out ./result',
+  ],
+  async run(context, args, options) {
+    const { loadBot } = await import('../../bots/load.ts');
+    const { prepare } = await import('../../bots/prepare.ts');
+    const { backtest } = await import('../../backtest/backtest.ts');
+    const { prepareDirectory, writeRun, writeText } = await import('../../backtest/files.ts');
+    const { driftOf, lockPath, readLock, writeLock } = await import('../../bots/version.ts');
+    const { compareRuns, newRunId, overridesOf } = await import('../runs.ts');
+    const { showSummary } = await import('../show.ts');
+
+    const file = resolve(context.cwd, args.spec);
+    const bot = loadBot(file, overridesOf(options));
+    const runId = newRunId();
+    const directory = resolve(
+      context.cwd,
+      options.out ?? `${context.settings.runs_dir}/${bot.spec.metadata.slug}/${runId}`,
+    );
+    await prepareDirectory(directory);
+    const { job, notes } = await prepare(bot, {
+      catalogueDir: context.settings.catalogue_dir,
+      assertions: options.assert,
+    });
+    for (const note of notes) context.message(`note: ${note}`);
+
+    if (options.verifyLock) {
+      const lock = readLock(file);
+      if (lock === undefined) {
+        throw new ServiceError('lock_drift', `there is no lock ${lockPath(file)}`, {
+          remedy: 'Write one with --write-lock and keep it beside the bot.',
+        });
+      }
+      const drift = driftOf(lock, job.lock);
+      if (drift.length > 0) {
+        throw new ServiceError('lock_drift', `not what was locked: ${drift.join('; ')}`, {
+          remedy: 'Undo the change, or accept it with --write-lock.',
+        });
+      }
+    }
+
+    const total = Math.max(...job.instruments.map(({ bars }) => bars.length));
+    const progress = context.progress('backtest', total);
+    const outcome = await backtest(job, {
+      runId,
+      profile: options.profile,
+      timeoutMs: context.settings.strategy_timeout_seconds * 1000,
+      signal: context.signal,
+      onProgress: (done) => progress.update(done),
+    }).finally(() => progress.stop());
+    const { summary, report } = await writeRun(directory, job, outcome);
+    if (options.junit !== undefined) {
+      const { junit } = await import('../../backtest/junit.ts');
+      await writeText(resolve(context.cwd, options.junit), [junit(summary.gates, job.bot.slug)]);
+    }
+    if (options.writeLock) context.message(`lock: ${writeLock(file, job.lock)}`);
+    if (options.checkDeterminism) {
+      const events = await compareRuns(context, args.spec, options, directory);
+      context.message(`deterministic: two processes, the same ${events} events`);
+    }
+
+    return {
+      data: summary,
+      show(out) {
+        showSummary(out, summary);
+        out.line();
+        out.line(`report: ${report}`);
+      },
+      failure: gateFailure(summary),
+    };
+  },
+});
+
+function gateFailure({ gates }: Summary): ServiceError | undefined {
+  const missed = gates.filter(({ pass }) => !pass);
+  if (missed.length === 0) return undefined;
+  const text = ({ name, op, threshold, value }: Gate): string =>
+    `${name} ${op} ${threshold} (is ${value ?? 'undefined'})`;
+  return new ServiceError('gate_not_met', missed.map(text).join(', '), {
+    remedy: 'Look at the report before you loosen a gate.',
+  });
+}
