@@ -118,8 +118,15 @@ function expectation(issue: Issue): string {
       return bound(issue.origin, issue.inclusive ? 'at least' : 'above', issue.minimum);
     case 'too_big':
       return bound(issue.origin, issue.inclusive ? 'at most' : 'below', issue.maximum);
-    default:
+    case 'invalid_format':
+    case 'custom':
+    case 'not_multiple_of':
+    case 'invalid_key':
+    case 'invalid_element':
+    case 'unrecognized_keys':
       return issue.message;
+    default:
+      return issue satisfies never;
   }
 }
 
@@ -137,12 +144,12 @@ function anyOf(values: readonly unknown[]): string {
 }
 
 function describe(value: unknown): string {
-  if (value === null) return 'empty';
-  if (Array.isArray(value)) return 'a list';
-  if (typeof value === 'object') return 'a map';
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  const text = String(value as string);
-  return JSON.stringify(text.length > 60 ? `${text.slice(0, 59)}…` : text);
+  if (typeof value === 'string') {
+    return JSON.stringify(value.length > 60 ? `${value.slice(0, 59)}…` : value);
+  }
+  if (value === null) return 'empty';
+  return Array.isArray(value) ? 'a list' : 'a map';
 }
 
 function suggestionFor(

@@ -61,7 +61,7 @@ const symbol = z
   .max(64)
   .regex(/^[^\s\p{Cc}]+$/u, 'must be a symbol without spaces');
 
-const metadata = z.strictObject({
+const metadataSchema = z.strictObject({
   name: text(120).describe('What people call the bot.'),
   slug: z
     .string()
@@ -76,7 +76,7 @@ const metadata = z.strictObject({
   description: text(4000).optional(),
 });
 
-const universe = z.strictObject({
+const universeSchema = z.strictObject({
   symbols: z
     .array(symbol)
     .min(1)
@@ -92,7 +92,7 @@ const universe = z.strictObject({
     .describe('The trading calendar, by exchange code (ISO 10383).'),
 });
 
-const columns = z
+const columnsSchema = z
   .strictObject({
     time: text(200).optional(),
     open: text(200).optional(),
@@ -103,7 +103,7 @@ const columns = z
   })
   .describe('Header names in the file, where they are not among the usual spellings.');
 
-const data = z
+const dataSchema = z
   .strictObject({
     source: path
       .optional()
@@ -117,7 +117,7 @@ const data = z
     to: time
       .optional()
       .describe('Last UTC day (all of it) or time used; by default the last there is.'),
-    columns: columns.optional(),
+    columns: columnsSchema.optional(),
     repair: z
       .literal('drop')
       .optional()
@@ -125,7 +125,7 @@ const data = z
   })
   .meta({ oneOf: [{ required: ['source'] }, { required: ['sources'] }] });
 
-const strategy = z
+const strategySchema = z
   .strictObject({
     name: text(100).optional().describe('A built-in strategy.'),
     module: path
@@ -143,7 +143,7 @@ const DEFAULT_VOLUME_LIMIT = 0.025;
 
 const model = <const T extends string>(name: T) => z.literal(name);
 
-const fill = z.union([
+const fillSchema = z.union([
   z.enum(['next_open', 'ohlc_path', 'volume_share']),
   z.discriminatedUnion('model', [
     z.strictObject({ model: model('next_open') }),
@@ -159,7 +159,7 @@ const fill = z.union([
 
 const minimumFee = amount.default('0').describe('Least fee of one fill, account currency.');
 
-const fees = z.discriminatedUnion('model', [
+const feesSchema = z.discriminatedUnion('model', [
   z.strictObject({ model: model('none') }),
   z.strictObject({
     model: model('percent'),
@@ -173,7 +173,7 @@ const fees = z.discriminatedUnion('model', [
   }),
 ]);
 
-const slippage = z.discriminatedUnion('model', [
+const slippageSchema = z.discriminatedUnion('model', [
   z.strictObject({ model: model('none') }),
   z.strictObject({
     model: model('basis_points'),
@@ -189,7 +189,7 @@ const slippage = z.discriminatedUnion('model', [
   }),
 ]);
 
-const account = z.union([
+const accountSchema = z.union([
   model('cash'),
   z.discriminatedUnion('model', [
     z.strictObject({ model: model('cash') }),
@@ -201,9 +201,9 @@ const account = z.union([
   ]),
 ]);
 
-const engine = z.strictObject({
+const engineSchema = z.strictObject({
   cash: positiveAmount.default('100000').describe('Account currency at the start.'),
-  fill: fill
+  fill: fillSchema
     .default('next_open')
     .describe(
       "next_open: at the next bar's open. ohlc_path: along the path of the bar. volume_share: at " +
@@ -213,9 +213,9 @@ const engine = z.strictObject({
     .enum(['fractional', 'whole'])
     .default('fractional')
     .describe('whole: quantities are rounded down to whole units.'),
-  fees: fees.prefault({ model: 'none' }),
-  slippage: slippage.default({ model: 'none' }),
-  account: account
+  fees: feesSchema.prefault({ model: 'none' }),
+  slippage: slippageSchema.default({ model: 'none' }),
+  account: accountSchema
     .default('cash')
     .describe('cash: long only, paid in full. margin: long and short.'),
   seed: z
@@ -226,22 +226,22 @@ const engine = z.strictObject({
     .describe("Seed of the strategy's random numbers."),
 });
 
-const metric = z.enum(METRIC_NAMES).register(SPECIAL_PROBLEMS, {
+const metricSchema = z.enum(METRIC_NAMES).register(SPECIAL_PROBLEMS, {
   of: (value) =>
     typeof value === 'string'
       ? { code: 'unknown_metric', message: `no metric ${JSON.stringify(value)}` }
       : undefined,
 });
 
-const gate = z
+const gateSchema = z
   .strictObject({
-    name: metric.describe('A statistic of the result.'),
+    name: metricSchema.describe('A statistic of the result.'),
     min: z.number().optional().describe('The result passes at this value and above.'),
     max: z.number().optional().describe('The result passes at this value and below.'),
   })
   .meta({ anyOf: [{ required: ['min'] }, { required: ['max'] }] });
 
-const limit = <T extends z.ZodType>(value: T) =>
+const limited = <T extends z.ZodType>(value: T) =>
   z
     .union([
       value,
@@ -249,38 +249,38 @@ const limit = <T extends z.ZodType>(value: T) =>
     ])
     .optional();
 
-const risk = z
+const riskSchema = z
   .strictObject({
-    max_order_value: limit(positiveAmount).describe('Account currency per order.'),
-    max_order_qty: limit(positiveAmount).describe('Units per order.'),
-    price_collar_bps: limit(z.number().gt(0).max(10_000)).describe(
+    max_order_value: limited(positiveAmount).describe('Account currency per order.'),
+    max_order_qty: limited(positiveAmount).describe('Units per order.'),
+    price_collar_bps: limited(z.number().gt(0).max(10_000)).describe(
       'Distance of a limit or stop price from the last close, basis points.',
     ),
-    max_messages_per_second: limit(z.number().gt(0)).describe('Orders and cancels per second.'),
-    max_position_pct: limit(z.number().gt(0).max(10)).describe(
+    max_messages_per_second: limited(z.number().gt(0)).describe('Orders and cancels per second.'),
+    max_position_pct: limited(z.number().gt(0).max(10)).describe(
       "One instrument's position as a share of equity: 0.25 is 25 %.",
     ),
-    max_daily_loss_pct: limit(share).describe('Loss of a day as a share of equity: 0.02 is 2 %.'),
-    max_drawdown_pct: limit(share).describe('Loss from the highest equity: 0.15 is 15 %.'),
-    max_instruments: limit(z.int().min(1)).describe('Instruments held at once.'),
+    max_daily_loss_pct: limited(share).describe('Loss of a day as a share of equity: 0.02 is 2 %.'),
+    max_drawdown_pct: limited(share).describe('Loss from the highest equity: 0.15 is 15 %.'),
+    max_instruments: limited(z.int().min(1)).describe('Instruments held at once.'),
   } satisfies Record<keyof RiskLimits, z.ZodType>)
   .describe('Checked before every order. Each limit is a value, or {unlimited: why}.');
 
-const mlModel = z.strictObject({
+const mlModelSchema = z.strictObject({
   deployment_id: text(200),
   digest: z.string().regex(/^sha256:[0-9a-f]{64}$/, 'must be sha256: and 64 hexadecimal digits'),
   role: text(100),
   weight: z.number().min(0).max(1).default(1),
 });
 
-const agent = z.strictObject({
+const agentSchema = z.strictObject({
   spec_name: text(200),
   role: text(100),
   tools: z.array(text(100)).default([]),
   budget: z.strictObject({ turns: z.int().min(1).max(1000) }).optional(),
 });
 
-const deployment = z.strictObject({
+const deploymentSchema = z.strictObject({
   target: z.enum(['backtest', 'paper', 'k8s']),
   brokerage: text(100).optional(),
   namespace: z
@@ -296,18 +296,21 @@ const deployment = z.strictObject({
 export const botSpecSchema = z.strictObject({
   apiVersion: z.literal('bots/v1'),
   kind: z.literal('Bot'),
-  metadata,
+  metadata: metadataSchema,
   spec: z.strictObject({
     kind: z.enum(['trading', 'research']),
-    universe,
-    data,
-    strategy,
-    engine: engine.prefault({}).describe('How orders are filled and what they cost.'),
-    metrics: z.array(gate).default([]).describe('Gates: a result outside of them fails the run.'),
-    risk: risk.optional(),
-    ml_models: z.array(mlModel).optional(),
-    agents: z.array(agent).optional(),
-    deployment: deployment.optional(),
+    universe: universeSchema,
+    data: dataSchema,
+    strategy: strategySchema,
+    engine: engineSchema.prefault({}).describe('How orders are filled and what they cost.'),
+    metrics: z
+      .array(gateSchema)
+      .default([])
+      .describe('Gates: a result outside of them fails the run.'),
+    risk: riskSchema.optional(),
+    ml_models: z.array(mlModelSchema).optional(),
+    agents: z.array(agentSchema).optional(),
+    deployment: deploymentSchema.optional(),
   }),
 });
 

@@ -125,6 +125,8 @@ function reachable(url: string, seen = new Set<string>()): Set<string> {
   return seen;
 }
 
+const PARAM_KINDS: ReadonlySet<unknown> = new Set(['integer', 'number', 'choice', 'flag']);
+
 /** What keeps a module's default export from being a strategy. */
 function faultOf(exported: unknown): string | undefined {
   if (typeof exported !== 'object' || exported === null) return 'has no strategy as default export';
@@ -135,8 +137,7 @@ function faultOf(exported: unknown): string | undefined {
   if (typeof description !== 'string') return `strategy ${name} has no description`;
   if (typeof create !== 'function') return `strategy ${name} has no function create`;
   if (typeof params !== 'object' || params === null) return `strategy ${name} has no params`;
-  const kinds = ['integer', 'number', 'choice', 'flag'];
-  const odd = Object.entries(params).find(([, param]) => !kinds.includes(param?.kind));
+  const odd = Object.entries(params).find(([, param]) => !PARAM_KINDS.has(param?.kind));
   if (odd) return `parameter ${odd[0]} is none of integer(), number(), choice(), flag()`;
   const wrong = resolveParams(params, {}).problems[0];
   if (wrong) return `the default of parameter ${wrong.key} ${wrong.message}`;
