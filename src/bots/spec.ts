@@ -46,7 +46,8 @@ const share = z.number().gt(0).max(1);
 
 const time = z
   .string()
-  .refine(isTime, 'must be a real date such as 2000-01-03, or a time such as 2020-04-17T14:30:00Z');
+  .refine(isTime, 'must be a real date such as 2000-01-03, or a time such as 2020-04-17T14:30:00Z')
+  .meta({ pattern: String.raw`^\d{4}-\d{2}-\d{2}` });
 
 function isTime(value: string): boolean {
   try {
@@ -59,7 +60,7 @@ function isTime(value: string): boolean {
 const symbol = z
   .string()
   .max(64)
-  .regex(/^[^\s\p{Cc}]+$/u, 'must be a symbol without spaces');
+  .regex(/^[!-~]+$/, 'must be a symbol: ASCII without spaces');
 
 const metadataSchema = z.strictObject({
   name: text(120).describe('What people call the bot.'),
@@ -294,6 +295,7 @@ const deploymentSchema = z.strictObject({
 
 /** A bot as its author writes it, in YAML or JSON. Unknown fields are refused. */
 export const botSpecSchema = z.strictObject({
+  $schema: z.string().optional().describe('Where an editor finds the schema of this file.'),
   apiVersion: z.literal('bots/v1'),
   kind: z.literal('Bot'),
   metadata: metadataSchema,
