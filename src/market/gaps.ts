@@ -148,6 +148,8 @@ function usualSlots(
   };
   const sameWeekday = around(7);
   const references = sameWeekday.length < 3 ? around(1) : sameWeekday;
+  // Too little to tell a night from a hole: only what lies between two bars of one day counts.
+  if (references.length < 3) return from > 0 && to < slots ? to - from : 0;
   let usual = 0;
   for (let slot = from; slot < to; slot++) {
     let bars = 0;

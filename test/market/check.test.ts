@@ -1,0 +1,156 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { formatProblem } from '../../src/errors.ts';
+import { barsFromRows } from '../../src/market/bars.ts';
+import { badDataError, canDrop, checkBars, type CheckReport } from '../../src/market/check.ts';
+import { keepBars, type FileBars } from '../../src/market/rows.ts';
+import { DAY } from '../../src/market/time.ts';
+import { rowsOf, type Row } from './bars.ts';
+
+const START = Date.UTC(2020, 0, 1);
+
+function file(rows: readonly Row[]): FileBars {
+  return { bars: barsFromRows(rows), rowOf: (index) => index + 1 };
+}
+
+/** A good bar of the given day with some values replaced. */
+function bar(
+  day: number,
+  values: Partial<Record<'time' | 'o' | 'h' | 'l' | 'c' | 'v', number>> = {},
+): Row {
+  const { time = START + day * DAY, o = 10, h = 12, l = 9, c = 11, v = 5 } = values;
+  return [time, o, h, l, c, v];
+}
+
+const found = (report: CheckReport): [string, number][] =>
+  report.defects.map(({ code, row }) => [code, row]);
+
+describe('a row is refused', () => {
+  test.each<[string, Row, string]>([
+    ['unreadable_time', bar(1, { time: NaN }), 'the time is missing or cannot be read'],
+    ['duplicate_time', bar(0), '2020-01-01 is the time of row 1'],
+    ['backward_time', bar(-1), '2019-12-31 lies before 2020-01-01 of row 1'],
+    ['unreadable_price', bar(1, { h: NaN, c: Infinity }), 'high, close missing or not a number'],
+    ['price_not_positive', bar(1, { o: 0, l: -37.63 }), 'open, low zero or negative'],
+    ['high_below_low', bar(1, { h: 8 }), 'high 8 is below low 9'],
+    ['open_outside_range', bar(1, { o: 12.01 }), 'open 12.01 is outside low 9 to high 12'],
+    ['close_outside_range', bar(1, { c: 8.99 }), 'close 8.99 is outside low 9 to high 12'],
+    ['unreadable_volume', bar(1, { v: NaN }), 'the volume is missing or not a number'],
+    ['negative_volume', bar(1, { v: -1 }), 'volume -1 is negative'],
+  ])('for %s', (code, row, message) => {
+    const report = checkBars(file([bar(0), row, bar(2)]));
+    expect(report).toMatchObject({ rows: 3, badRows: 1, counts: { [code]: 1 } });
+    expect(report.defects).toEqual([{ code, row: 2, message }]);
+    expect([0, 1, 2].map(report.isBad)).toEqual([false, true, false]);
+  });
+});
+
+test('rounding noise of computed prices is no fault', () => {
+  const noisy = bar(0, { o: 12 * (1 + 1e-12), c: 9 * (1 - 1e-12) });
+  expect(checkBars(file([noisy])).badRows).toBe(0);
+});
+
+test('all kinds are found at once, a row with two faults counting once', () => {
+  const report = checkBars(
+    file([bar(0), bar(0, { l: 0 }), bar(1, { time: NaN }), bar(1), bar(0.5), bar(2, { h: 1 })]),
+  );
+  expect(found(report)).toEqual([
+    ['duplicate_time', 2],
+    ['price_not_positive', 2],
+    ['unreadable_time', 3],
+    ['backward_time', 5],
+    ['high_below_low', 6],
+  ]);
+  expect(report.badRows).toBe(4);
+});
+
+test('a time is judged against the latest before it, so one late row does not hide the rest', () => {
+  const report = checkBars(file([bar(0), bar(5), bar(1), bar(5), bar(6)]));
+  expect(found(report)).toEqual([
+    ['backward_time', 3],
+    ['duplicate_time', 4],
+  ]);
+});
+
+describe('the refusal', () => {
+  const refuse = (rows: readonly Row[], lines = new Map<number, number>()) =>
+    badDataError('/data/x.csv', checkBars(file(rows)), lines);
+
+  test('names file, line, row and reason of each, and the way out', () => {
+    const error = refuse(
+      [bar(0), bar(0), bar(1), bar(2, { v: -1 })],
+      new Map([
+        [2, 3],
+        [4, 5],
+      ]),
+    );
+    expect(error.code).toBe('invalid_data');
+    expect(error.message).toBe(
+      '/data/x.csv has 2 bad of 4 rows: 1 duplicate_time, 1 negative_volume',
+    );
+    expect(error.problems.map(formatProblem)).toEqual([
+      '/data/x.csv:3 duplicate_time row 2: 2020-01-01 is the time of row 1',
+      '/data/x.csv:5 negative_volume row 4: volume -1 is negative',
+    ]);
+    expect(error.remedy).toContain('--repair drop');
+  });
+
+  test('lists twenty of a kind and counts the rest', () => {
+    const rows = Array.from({ length: 100 }, (_, day) => bar(day, day % 2 ? { v: -1 } : {}));
+    const error = refuse([...rows, bar(100, { h: 1 })]);
+    expect(error.problems).toHaveLength(22);
+    expect(error.problems[20]).toMatchObject({
+      code: 'negative_volume',
+      message: 'and 30 more rows',
+    });
+    expect(error.problems[21]!.code).toBe('high_below_low');
+  });
+
+  test('of a file that is newest first says so, and does not offer to drop it all', () => {
+    const rows = [bar(3), bar(2), bar(1), bar(0)];
+    expect(canDrop(checkBars(file(rows)))).toBe(false);
+    expect(refuse(rows).remedy).toBe(
+      'Sort the file oldest first, or correct the row whose time is too late.',
+    );
+  });
+});
+
+const price = fc.oneof(
+  { weight: 20, arbitrary: fc.integer({ min: 1, max: 4 }) },
+  { weight: 1, arbitrary: fc.constantFrom(0, -1, NaN) },
+);
+const anyRow = fc.tuple(
+  fc.oneof(
+    { weight: 20, arbitrary: fc.integer({ min: 0, max: 30 }).map((day) => START + day * DAY) },
+    { weight: 1, arbitrary: fc.constant(NaN) },
+  ),
+  price,
+  price,
+  price,
+  price,
+  fc.oneof(
+    { weight: 20, arbitrary: fc.nat(9) },
+    { weight: 1, arbitrary: fc.constantFrom(-1, NaN) },
+  ),
+);
+
+test('what is left after dropping bad rows is sound, and is the good rows with their numbers', () => {
+  fc.assert(
+    fc.property(fc.array(anyRow), (rows) => {
+      const report = checkBars(file(rows));
+      const kept = keepBars(file(rows), (index) => !report.isBad(index));
+      expect(checkBars(kept).badRows).toBe(0);
+      expect(rowsOf(kept.bars)).toEqual(rows.filter((_, index) => !report.isBad(index)));
+      expect(kept.bars.length + report.badRows).toBe(rows.length);
+      const numbers = Array.from({ length: kept.bars.length }, (_, index) => kept.rowOf(index));
+      expect(numbers.map((row) => rows[row - 1])).toEqual(rowsOf(kept.bars));
+    }),
+  );
+});
+
+test('the first of several bars of one time stays', () => {
+  const rows = [bar(0, { c: 10 }), bar(0, { c: 11 }), bar(0, { c: 12 }), bar(1)];
+  const report = checkBars(file(rows));
+  const kept = keepBars(file(rows), (index) => !report.isBad(index));
+  expect(rowsOf(kept.bars)).toEqual([rows[0], rows[3]]);
+});

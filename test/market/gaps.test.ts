@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest';
+import { findGaps, type GapReport } from '../../src/market/gaps.ts';
+import { DAY, HOUR, MINUTE } from '../../src/market/time.ts';
+import { parseTimeframe, type TimeframeName } from '../../src/market/timeframe.ts';
+import { flatBars, instants } from './bars.ts';
+
+/** A Monday. */
+const START = Date.UTC(2024, 0, 1);
+const NONE: GapReport = { gaps: [], count: 0, missing: 0, shortHoles: 0 };
+
+const find = (times: readonly number[], name: TimeframeName): GapReport =>
+  findGaps(flatBars(times), parseTimeframe(name));
+
+const isWeekday = (time: number): boolean => ![0, 6].includes(new Date(time).getUTCDay());
+const weekdays = (count: number): number[] => instants(START, DAY, count).filter(isWeekday);
+
+describe('days', () => {
+  test('weekends are no gaps where they never trade', () => {
+    expect(find(weekdays(400), '1d')).toEqual(NONE);
+  });
+
+  test('up to four weekdays are a short hole, more are a gap', () => {
+    const days = weekdays(400);
+    const holed = [...days.slice(0, 50), ...days.slice(54, 100), ...days.slice(105)];
+    expect(find(holed, '1d')).toEqual({
+      gaps: [{ after: days[99], before: days[105], missing: 5 }],
+      count: 1,
+      missing: 5,
+      shortHoles: 1,
+    });
+  });
+
+  test('a single day is a gap where every day trades', () => {
+    const days = instants(START, DAY, 100);
+    expect(find(days.toSpliced(40, 1), '1d').gaps).toEqual([
+      { after: days[39], before: days[41], missing: 1 },
+    ]);
+  });
+
+  test('one Saturday session does not make Saturdays trade', () => {
+    const days = [...weekdays(400), START + 26 * DAY].toSorted((a, b) => a - b);
+    expect(find(days, '1d')).toEqual(NONE);
+  });
+
+  test('stamped at the midnight of a place east of Greenwich follow its weekdays', () => {
+    const days = weekdays(400).map((day) => day - 9 * HOUR);
+    expect(find(days, '1d')).toEqual(NONE);
+    expect(find(days.toSpliced(10, 5), '1d').missing).toBe(5);
+  });
+});
+
+describe('bars within the day', () => {
+  /** 13:30 to 20:00 in summer, an hour later in winter, as New York trades, without 12–13 local. */
+  const session = (day: number): number[] => {
+    const opening = day + 13.5 * HOUR + (day < START + 69 * DAY ? HOUR : 0);
+    return instants(opening, 5 * MINUTE, 78).filter((_, slot) => slot < 30 || slot >= 42);
+  };
+  const sessions = weekdays(140).flatMap(session);
+
+  test('nights, weekends, a lunch break and summer time are no gaps', () => {
+    expect(find(sessions, '5m')).toEqual(NONE);
+  });
+
+  test('bars missing from a session are counted; a day without any is a short hole', () => {
+    const day = START + 100 * DAY;
+    const hole = (time: number): boolean => time >= day + 15 * HOUR && time < day + 15.5 * HOUR;
+    const holiday = START + 57 * DAY;
+    const holed = sessions.filter(
+      (time) => !hole(time) && !(time >= holiday && time < holiday + DAY),
+    );
+    expect(find(holed, '5m')).toEqual({
+      gaps: [{ after: day + 15 * HOUR - 5 * MINUTE, before: day + 15.5 * HOUR, missing: 6 }],
+      count: 1,
+      missing: 6,
+      shortHoles: 1,
+    });
+  });
+
+  test('a session that ends early is told', () => {
+    const close = START + 100 * DAY + 18 * HOUR;
+    const holed = sessions.filter((time) => time < close || time >= START + 101 * DAY);
+    expect(find(holed, '5m').missing).toBe(24);
+  });
+
+  test('where trading never stops every missing bar counts, whole days too', () => {
+    const hours = instants(START, HOUR, 24 * 60);
+    const holed = hours.filter((_, index) => index !== 100 && !(index >= 500 && index < 560));
+    expect(find(holed, '1h')).toMatchObject({ count: 2, missing: 61, shortHoles: 0 });
+  });
+
+  test('in less than three days of data, only holes within a day can be told', () => {
+    const day = instants(START + 9 * HOUR, MINUTE, 60);
+    const two = [...day, ...day.map((time) => time + DAY)];
+    expect(find(two.toSpliced(20, 3), '1m').missing).toBe(3);
+    expect(find(two, '1m')).toEqual(NONE);
+  });
+});
+
+test('weeks and months are counted by the calendar', () => {
+  const weeks = instants(START, 7 * DAY, 60).toSpliced(7, 2);
+  expect(find(weeks, '1w').missing).toBe(2);
+  const months = instants(0, 1, 36).map((month) => Date.UTC(2020, month, 1));
+  expect(find(months, '1mo')).toEqual(NONE);
+  expect(find(months.toSpliced(5, 1), '1mo').missing).toBe(1);
+});
+
+test('a bar or two are no history to have gaps', () => {
+  expect(find([], '1d')).toEqual(NONE);
+  expect(find([START], '1m')).toEqual(NONE);
+});
+
+test('a flood of gaps is counted to the end and listed to a limit', () => {
+  const hours = instants(START, HOUR, 24 * 400).filter((_, index) => index % 5 !== 4);
+  const report = find(hours, '1h');
+  expect(report.count).toBe(report.missing);
+  expect(report.count).toBeGreaterThan(1500);
+  expect(report.gaps).toHaveLength(1000);
+});

@@ -1,0 +1,114 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { barsFromRows, type Bars } from '../../src/market/bars.ts';
+import { resample } from '../../src/market/resample.ts';
+import { DAY, formatTime, HOUR, MINUTE } from '../../src/market/time.ts';
+import { parseTimeframe, type TimeframeName } from '../../src/market/timeframe.ts';
+import { flatBars, instants, rowsOf, type Row } from './bars.ts';
+
+const to = (bars: Bars, name: TimeframeName): Bars => resample(bars, parseTimeframe(name));
+
+test('takes first open, highest high, lowest low, last close and all volume, and invents no bar', () => {
+  const start = Date.UTC(2020, 0, 1);
+  const bars = barsFromRows([
+    [start, 10, 12, 9, 11, 100],
+    [start + MINUTE, 11, 15, 10, 14, 50],
+    [start + 2 * MINUTE, 14, 14, 8, 9, 25],
+    [start + 3 * HOUR + 59 * MINUTE, 9, 9.5, 8.5, 9.25, 7],
+  ]);
+  expect(rowsOf(to(bars, '1h'))).toEqual([
+    [start, 10, 15, 8, 9, 175],
+    [start + 3 * HOUR, 9, 9.5, 8.5, 9.25, 7],
+  ]);
+});
+
+describe('buckets are aligned to UTC', () => {
+  const starts = (times: readonly string[], name: TimeframeName): string[] => {
+    const bars = to(flatBars(times.map((time) => Date.parse(time))), name);
+    return [...bars.time].map(formatTime);
+  };
+  const days = ['2023-12-31', '2024-01-01', '2024-01-07', '2024-01-08', '2024-02-29', '2024-03-01'];
+
+  test('weeks begin on Monday', () => {
+    expect(starts(days, '1w')).toEqual(['2023-12-25', '2024-01-01', '2024-01-08', '2024-02-26']);
+  });
+
+  test('months begin on their first day', () => {
+    const expected = ['2023-12-01', '2024-01-01', '2024-02-01', '2024-03-01'];
+    expect(starts(days, '1mo')).toEqual(expected);
+  });
+
+  test('also before 1970', () => {
+    const old = [
+      '1969-12-28T23:00Z',
+      '1969-12-29T00:00Z',
+      '1969-12-31T23:00Z',
+      '1970-01-01T00:00Z',
+    ];
+    expect(starts(old, '1w')).toEqual(['1969-12-22', '1969-12-29']);
+    expect(starts(old, '4h')).toEqual([
+      '1969-12-28T20:00:00Z',
+      '1969-12-29',
+      '1969-12-31T20:00:00Z',
+      '1970-01-01',
+    ]);
+  });
+});
+
+describe('bars that do not fill the target are refused', () => {
+  test.each<[number, TimeframeName]>([
+    [DAY, '1h'],
+    [HOUR, '30m'],
+    [2 * HOUR, '3h'],
+    [7 * DAY, '1mo'],
+    [7 * MINUTE, '1h'],
+    [31 * DAY, '1w'],
+  ])('%i ms apart into %s', (spacing, name) => {
+    const bars = flatBars(instants(0, spacing, 50));
+    expect(() => to(bars, name)).toThrow(expect.objectContaining({ code: 'invalid_data' }));
+  });
+});
+
+const minutes = fc
+  .array(fc.tuple(fc.integer({ min: 1, max: 3 }), fc.nat(20), fc.nat(5), fc.nat(5), fc.nat(99)), {
+    minLength: 30,
+    maxLength: 400,
+  })
+  .map((steps) => {
+    let time = Date.UTC(2024, 1, 28, 23);
+    return barsFromRows(
+      steps.map(([pause, base, up, down, volume], index): Row => {
+        // A hole of hours now and then, so that buckets of every size are left empty.
+        time += pause * MINUTE + (index % 50 === 49 ? 31 * HOUR : 0);
+        const low = 10 + base;
+        return [time, low + down, low + down + up, low, low + down, volume];
+      }),
+    );
+  });
+
+test('one step gives the same as several', () => {
+  fc.assert(
+    fc.property(minutes, (bars) => {
+      const quarters = to(bars, '15m');
+      const days = to(bars, '1d');
+      expect(rowsOf(to(quarters, '1d'))).toEqual(rowsOf(days));
+      expect(rowsOf(to(to(quarters, '1h'), '1d'))).toEqual(rowsOf(days));
+      expect(rowsOf(to(days, '1mo'))).toEqual(rowsOf(to(bars, '1mo')));
+    }),
+  );
+});
+
+test('volume, range, first open and last close survive', () => {
+  const sum = (column: Float64Array): number => column.reduce((total, value) => total + value, 0);
+  fc.assert(
+    fc.property(minutes, fc.constantFrom('5m', '1h', '1d', '1w'), (bars, name) => {
+      const longer = to(bars, name);
+      expect(sum(longer.volume)).toBe(sum(bars.volume));
+      expect(Math.max(...longer.high)).toBe(Math.max(...bars.high));
+      expect(Math.min(...longer.low)).toBe(Math.min(...bars.low));
+      expect(longer.open[0]).toBe(bars.open[0]);
+      expect(longer.close.at(-1)).toBe(bars.close.at(-1));
+      expect([...longer.time]).toEqual([...new Set(longer.time)].toSorted((a, b) => a - b));
+    }),
+  );
+});
