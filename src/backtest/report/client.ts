@@ -63,7 +63,7 @@ export function sortTables(): void {
 
 /** Draws `#equity` and `#prices` from the page's data, and keeps them in the page's colours. */
 export function drawCharts(): void {
-  const data = JSON.parse(document.querySelector('#data')!.textContent!) as ChartData;
+  const data = JSON.parse(document.querySelector('#data')!.textContent) as ChartData;
   const {
     createChart,
     createSeriesMarkers,
@@ -397,7 +397,7 @@ export function drawCharts(): void {
 
 /** Fills `#map` from the page's data: two parameters span a table, colours show a metric. */
 export function drawHeatMap(): void {
-  const data = JSON.parse(document.querySelector('#data')!.textContent!) as HeatMapData;
+  const data = JSON.parse(document.querySelector('#data')!.textContent) as HeatMapData;
   const longestAxis = 60;
   const metric = document.querySelector<HTMLSelectElement>('#metric')!;
   const across = document.querySelector<HTMLSelectElement>('#across')!;

@@ -351,12 +351,12 @@ function pricesSection(charts: readonly PriceChart[], instruments: number): Html
   const selector =
     charts.length === 1
       ? nothing
-      : html`<label
-          >Instrument
+      : html`<span>
+          <label for="instrument">Instrument</label>
           <select id="instrument" autocomplete="off">
             ${charts.map(({ symbol }) => html`<option>${symbol}</option>`)}
-          </select></label
-        >`;
+          </select>
+        </span>`;
   const omitted =
     charts.length < instruments
       ? html`<p class="note">

@@ -183,10 +183,10 @@ function paramsInWords(params: SweepRow['params']): Html {
 
 function heatMapSection(names: readonly string[], trials: number): Html {
   const select = (id: string, label: string): Html =>
-    html`<label
-      >${label}
-      <select id="${id}" autocomplete="off"></select
-    ></label>`;
+    html`<span>
+      <label for="${id}">${label}</label>
+      <select id="${id}" autocomplete="off"></select>
+    </span>`;
   const others =
     names.length > 2
       ? ' Of the trials that share a cell, the one with the highest Sharpe is shown.'

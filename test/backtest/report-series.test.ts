@@ -1,0 +1,135 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  monthlyReturns,
+  thinCurve,
+  toCandles,
+  toMarkers,
+} from '../../src/backtest/report/series.ts';
+import type { Trade } from '../../src/engine/result.ts';
+import { barsFromRows } from '../../src/market/bars.ts';
+import { randomWalk, syntheticRun } from './report-fixture.ts';
+
+const DAY_MS = 86_400_000;
+const days = (count: number): Float64Array =>
+  Float64Array.from({ length: count }, (_, day) => day * DAY_MS);
+
+describe('thinning an equity curve', () => {
+  const curve = fc.array(fc.double({ min: 1, max: 1000, noNaN: true }), {
+    minLength: 1,
+    maxLength: 400,
+  });
+
+  it('keeps its extremes, its ends and its deepest drawdown within the limit', () => {
+    fc.assert(
+      fc.property(
+        curve,
+        fc.integer({ min: 12, max: 60 }),
+        fc.boolean(),
+        (values, limit, withBenchmark) => {
+          const equity = Float64Array.from(values);
+          const benchmark = withBenchmark ? equity.toReversed() : undefined;
+          const time = days(equity.length);
+          const { curve: thin, deepest } = thinCurve(time, equity, 500, benchmark, limit);
+          const close = (a: number, b: number): void =>
+            expect(Math.abs(a - b)).toBeLessThanOrEqual(1e-7);
+
+          expect(thin.time.length).toBeLessThanOrEqual(Math.max(limit, 0));
+          expect(thin.time).toEqual(thin.time.toSorted((a, b) => a - b));
+          expect(thin.time[0]).toBe(0);
+          expect(thin.time.at(-1)).toBe(time.at(-1)! / 1000);
+          close(Math.max(...thin.equity), Math.max(...equity));
+          close(Math.min(...thin.equity), Math.min(...equity));
+          close(Math.min(...thin.drawdown, 0), deepest.depth);
+          if (benchmark) close(Math.max(...thin.benchmark!), Math.max(...benchmark));
+        },
+      ),
+    );
+  });
+
+  it('gives every stretch the same number of points, flat or not', () => {
+    const equity = Float64Array.from({ length: 1000 }, (_, i) =>
+      i < 500 ? 100 : 100 + Math.sin(i),
+    );
+    const { curve: thin } = thinCurve(days(1000), equity, 100, undefined, 302);
+    const flat = thin.time.filter((seconds) => seconds * 1000 < 500 * DAY_MS).length;
+    expect(flat).toBe(150);
+    expect(thin.time.length).toBe(301);
+  });
+
+  it('dates the deepest drawdown, and counts a loss before any profit', () => {
+    const equity = Float64Array.of(90, 120, 60, 130, 100);
+    expect(thinCurve(days(5), equity, 100, undefined, 100).deepest).toEqual({
+      depth: -0.5,
+      peakTime: DAY_MS,
+      troughTime: 2 * DAY_MS,
+    });
+    expect(thinCurve(days(1), equity.subarray(0, 1), 100, undefined, 100).curve.drawdown).toEqual([
+      -0.1,
+    ]);
+  });
+});
+
+it('candles aggregate bars: first open, extremes, last close', () => {
+  const bars = barsFromRows([
+    [0, 10, 12, 9, 11, 1],
+    [1000, 11, 15, 10, 14, 1],
+    [2000, 14, 14, 8, 9, 1],
+    [3000, 9, 10, 7, 8, 1],
+    [4000, 8, 9, 8, 9, 1],
+  ]);
+  expect(toCandles(bars, 3)).toEqual({
+    barsPerCandle: 2,
+    time: [0, 2, 4],
+    open: [10, 14, 8],
+    high: [15, 14, 9],
+    low: [9, 7, 8],
+    close: [14, 8, 9],
+  });
+});
+
+it('markers of one candle are counted, exits by the sign of their sum', () => {
+  const candles = toCandles(randomWalk(10, DAY_MS, 1), 5);
+  const start = candles.time[0]! * 1000;
+  const trade = (
+    entry: number,
+    exit: number,
+    pnl: number,
+    side: 'long' | 'short' = 'long',
+  ): Trade => ({
+    ...syntheticRun({ steps: 100 }).result.trades[0]!,
+    side,
+    entry_time: start + entry * DAY_MS,
+    exit_time: start + exit * DAY_MS,
+    pnl,
+  });
+  const closed = [trade(0, 4, 5), trade(1, 5, -2), trade(1, 9, -1, 'short'), trade(-3, 9, -1)];
+  expect(toMarkers(candles, closed, [trade(7, 9, 3)])).toEqual([
+    { candle: 0, kind: 'long', count: 2 },
+    { candle: 0, kind: 'short', count: 1 },
+    { candle: 2, kind: 'gain', count: 2 },
+    { candle: 3, kind: 'long', count: 1 },
+    { candle: 4, kind: 'loss', count: 2 },
+  ]);
+});
+
+describe('monthly returns', () => {
+  const at = (...dates: string[]): Float64Array =>
+    Float64Array.from(dates, (date) => Date.parse(date));
+
+  it('build on the equity at the end of the month and of the year before', () => {
+    const time = at('2023-11-30', '2023-12-15', '2023-12-31T23:59Z', '2024-01-01', '2024-03-05');
+    const years = monthlyReturns(time, Float64Array.of(110, 50, 121, 60.5, 121), 100);
+    expect(years.map(({ year, total }) => [year, total])).toEqual([
+      [2023, 121 / 100 - 1],
+      [2024, 0],
+    ]);
+    expect(years[0]!.months.slice(9)).toEqual([undefined, 110 / 100 - 1, 121 / 110 - 1]);
+    expect(years[1]!.months.slice(0, 4)).toEqual([-0.5, undefined, 1, undefined]);
+  });
+
+  it('have none after everything was lost', () => {
+    const [year] = monthlyReturns(at('2024-01-31', '2024-02-29'), Float64Array.of(0, 5), 100);
+    expect(year!.months.slice(0, 2)).toEqual([-1, null]);
+  });
+});

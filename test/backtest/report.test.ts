@@ -1,0 +1,509 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import chromium from '@sparticuz/chromium';
+import { type Browser, chromium as playwright, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import {
+  formatInstant,
+  formatMoney,
+  formatNumber,
+  formatPercent,
+  formatPrice,
+} from '../../src/backtest/report/format.ts';
+import { html } from '../../src/backtest/report/html.ts';
+import { renderReport, type ReportInput } from '../../src/backtest/report/report.ts';
+import { renderSweepReport } from '../../src/backtest/report/sweep-report.ts';
+import { syntheticRun, syntheticSweep } from './report-fixture.ts';
+
+it('figures read well and never say minus zero', () => {
+  expect(formatPercent(0.1234)).toBe('12.34%');
+  expect(formatPercent(-0.00001)).toBe('0.00%');
+  expect(formatMoney(-1234.5)).toBe('−1,234.50');
+  expect(formatMoney(0.00012345)).toBe('0.00012345');
+  expect([1455.2234, 1.083456, 0.000012345678, 0].map(formatPrice)).toEqual([
+    '1,455.22',
+    '1.08346',
+    '0.0000123457',
+    '0.00',
+  ]);
+  expect([1234567, 0.123456789].map(formatNumber)).toEqual(['1,234,567', '0.123457']);
+  expect(formatInstant(Date.UTC(2024, 0, 2, 14, 30), false)).toBe('2024-01-02 14:30');
+  expect(formatInstant(Date.UTC(2024, 0, 2, 14, 30, 5), false)).toBe('2024-01-02 14:30:05');
+});
+
+it('templates escape every value that is not HTML', () => {
+  expect(html`<p title="${`"'`}">${'<&>'}${[1, html`<b>${'<'}</b>`]}</p>`.source).toBe(
+    '<p title="&#34;&#39;">&#60;&#38;&#62;1<b>&#60;</b></p>',
+  );
+});
+
+it('a long run makes a page of bounded size that names the files with the rest', () => {
+  const page = renderReport(syntheticRun({ steps: 300_000, stepMs: 60_000, tradeEvery: 20 }));
+  expect(page.length).toBeLessThan(5_000_000);
+  expect(page.match(/class="trade"/g)).toHaveLength(2000);
+  expect(page).toContain('Each candle is 75 bars.');
+  expect(page).toContain(
+    '2,000 trades with the largest profits and losses of 15,000; all of them are in trades.csv',
+  );
+  expect(page).toContain('equity.csv has all');
+});
+
+it('many instruments share the page, and it says which are left out', () => {
+  const symbols = Array.from({ length: 60 }, (_, index) => `S${index}`);
+  const page = renderReport(syntheticRun({ steps: 2000, symbols }));
+  expect(page.match(/<option>/g)).toHaveLength(50);
+  expect(page).toContain('The 50 most traded of 60 instruments');
+  expect(page).toContain('Each candle is 3 bars.');
+});
+
+describe('in a browser', () => {
+  let browser: Browser;
+  let page: Page;
+  let directory: string;
+  /** What a page must never do: log anything, throw, or ask for more than its file. */
+  let complaints: string[] = [];
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'report-'));
+    browser = await playwright.launch({
+      executablePath: await chromium.executablePath(),
+      // Charts are read back pixel by pixel, which a graphics card only slows down.
+      args: [
+        ...chromium.args,
+        '--disable-background-networking',
+        '--disable-accelerated-2d-canvas',
+      ],
+      headless: true,
+    });
+    // One page for all tests: this build of the browser ends with its first page.
+    page = await browser.newPage();
+    page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    page.on('request', (request) => {
+      if (!request.url().startsWith('file:')) complaints.push(`request: ${request.url()}`);
+    });
+  }, 60_000);
+  afterAll(async () => {
+    await browser.close();
+    await rm(directory, { recursive: true });
+  });
+  afterEach(() => {
+    const found = complaints;
+    complaints = [];
+    if (found.length > 0) throw new Error(found.join('\n'));
+  });
+
+  async function open(
+    source: string,
+    { scheme = 'light', width = 1024 }: { scheme?: 'light' | 'dark'; width?: number } = {},
+  ): Promise<void> {
+    const file = join(directory, 'report.html');
+    await writeFile(file, source);
+    await page.emulateMedia({ media: 'screen', colorScheme: scheme });
+    await page.setViewportSize({ width, height: 600 });
+    await page.goto(pathToFileURL(file).href);
+  }
+
+  /** How many pixels of the canvases in `container` have the opaque colour `rgb`. */
+  const pixels = (container: string, rgb: readonly [number, number, number]): Promise<number> =>
+    page.evaluate(
+      async ([selector, red, green, blue]) => {
+        // A chart paints in the frame after the one in which it changed.
+        await new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted)));
+        let count = 0;
+        for (const canvas of document.querySelectorAll<HTMLCanvasElement>(`${selector} canvas`)) {
+          const { width, height } = canvas;
+          if (width === 0 || height === 0) continue;
+          const copy = new OffscreenCanvas(width, height);
+          const context = copy.getContext('2d', { willReadFrequently: true })!;
+          context.drawImage(canvas, 0, 0);
+          const { data } = context.getImageData(0, 0, width, height);
+          for (let i = 0; i < data.length; i += 4) {
+            const same = data[i] === red && data[i + 1] === green && data[i + 2] === blue;
+            if (same && data[i + 3] === 255) count++;
+          }
+        }
+        return count;
+      },
+      [container, ...rgb] as const,
+    );
+  const WHITE = [255, 255, 255] as const;
+  const LIGHT_EQUITY = [36, 88, 179] as const;
+  const LIGHT_GAIN = [11, 116, 87] as const;
+  const DARK_PAPER = [20, 23, 28] as const;
+  const DARK_EQUITY = [134, 176, 255] as const;
+
+  const column = async (table: string, index: number): Promise<string[]> => {
+    const cells = await page.locator(`${table} tbody td:nth-child(${index})`).allTextContents();
+    return cells.map((cell) => cell.trim());
+  };
+  const sorted = (table: string): Promise<string[]> =>
+    page
+      .locator(`${table} th[aria-sort]`)
+      .evaluateAll((headers) =>
+        headers.map((header) => `${header.textContent.trim()} ${header.ariaSort}`),
+      );
+
+  describe('the report of a backtest', () => {
+    it('draws its charts and says in words what they show', async () => {
+      await open(renderReport(syntheticRun()));
+      expect(await pixels('#equity', LIGHT_EQUITY)).toBeGreaterThan(500);
+      expect(await pixels('#prices', LIGHT_GAIN)).toBeGreaterThan(500);
+      expect(await page.getByRole('img', { name: 'Equity and drawdown' }).count()).toBe(1);
+      expect(await page.locator('#equity-summary').textContent()).toContain(
+        'Equity went from 100,000.00 to',
+      );
+      expect(await page.locator('#prices-summary').textContent()).toContain('1,500 bars');
+    });
+
+    it('states verdict, figures, findings and what decided them', async () => {
+      const run = syntheticRun();
+      await open(renderReport(run));
+      const text = (await page.locator('body').innerText()).replaceAll(/\s+/g, ' ');
+      for (const stated of [
+        '1 of 2 gates not met',
+        '1 warning',
+        `Sharpe ${run.summary.risk.sharpe!.toFixed(2)}`,
+        'mean return ÷ standard deviation (ddof 1) × √365',
+        'Too few trades to tell skill from luck',
+        'Test a longer window',
+        run.summary.hashes.events,
+        run.summary.lock.digest,
+        'TradingView',
+      ]) {
+        expect(text).toContain(stated);
+      }
+    });
+
+    it('sorts trades by keyboard, both ways, and tells assistive technology', async () => {
+      await open(renderReport(syntheticRun()));
+      expect(await sorted('#trades')).toEqual(['# ascending']);
+      await page.getByRole('button', { name: 'Profit', exact: true }).focus();
+      await page.keyboard.press('Enter');
+      const profits = (await column('#trades', 11)).map((cell) =>
+        Number(cell.replace('−', '-').replaceAll(',', '')),
+      );
+      expect(profits).toHaveLength(38);
+      expect(profits).toEqual(profits.toSorted((a, b) => a - b));
+      expect(await sorted('#trades')).toEqual(['Profit ascending']);
+      await page.keyboard.press('Enter');
+      expect((await column('#trades', 11))[0]).toBe(
+        Math.max(...profits).toLocaleString('en-US', { minimumFractionDigits: 2 }),
+      );
+      expect(await sorted('#trades')).toEqual(['Profit descending']);
+    });
+
+    it('shows a trade on the chart of its instrument; arrow keys move among trades', async () => {
+      await open(renderReport(syntheticRun({ symbols: ['SPX', 'NDX'] })));
+      expect(await page.locator('#prices-summary').textContent()).toMatch(/^SPX/);
+      await page.getByRole('button', { name: 'Show trade 1 on the chart' }).focus();
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('Enter');
+      expect(await page.locator('#prices-summary').textContent()).toMatch(/^NDX/);
+      expect(await page.locator('#instrument').inputValue()).toBe('NDX');
+      expect(await page.locator('button.trade[tabindex="0"]').innerText()).toBe('2');
+
+      await page.locator('#instrument').selectOption('SPX');
+      expect(await page.locator('#prices-summary').textContent()).toMatch(/^SPX/);
+    });
+
+    it('moves its charts by buttons, and reads out what lies under the pointer', async () => {
+      await open(renderReport(syntheticRun()));
+      const figure = page.locator('figure', { has: page.locator('#equity') });
+      const dateAtLeftEdge = async (): Promise<string> => {
+        await page.locator('#equity').hover({ position: { x: 2, y: 50 } });
+        return figure.locator('.readings b').first().innerText();
+      };
+      expect(await figure.locator('.readings b').first().innerText()).toBe('2008-02-12');
+      expect(await dateAtLeftEdge()).toBe('2004-01-08');
+      await figure.getByRole('button', { name: 'Zoom in' }).click();
+      expect(await dateAtLeftEdge()).toMatch(/^2005-01/);
+      await figure.getByRole('button', { name: 'Later', exact: true }).click();
+      expect(await dateAtLeftEdge()).toMatch(/^2006-01/);
+      await figure.getByRole('button', { name: 'All' }).click();
+      expect(await dateAtLeftEdge()).toBe('2004-01-08');
+    });
+
+    it('follows the system’s theme until its reader chooses another', async () => {
+      await open(renderReport(syntheticRun()), { scheme: 'dark' });
+      const button = page.getByRole('button', { name: 'Dark theme' });
+      expect(await button.getAttribute('aria-pressed')).toBe('true');
+      expect(await pixels('#equity', DARK_PAPER)).toBeGreaterThan(10_000);
+      expect(await pixels('#equity', DARK_EQUITY)).toBeGreaterThan(500);
+
+      await button.click();
+      expect(await button.getAttribute('aria-pressed')).toBe('false');
+      expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).toBe(
+        'rgb(255, 255, 255)',
+      );
+      expect(await pixels('#equity', DARK_PAPER)).toBe(0);
+      expect(await pixels('#equity', WHITE)).toBeGreaterThan(10_000);
+
+      await page.emulateMedia({ colorScheme: 'light' });
+      await button.click();
+      expect(await pixels('#equity', DARK_PAPER)).toBeGreaterThan(10_000);
+    });
+
+    it('says on focus why a statistic is undefined', async () => {
+      const { summary } = syntheticRun();
+      const undefinedSharpe: Partial<typeof summary> = {
+        risk: { ...summary.risk, sharpe: null },
+        undefined: { 'risk.sharpe': 'zero_variance' },
+      };
+      await open(renderReport(syntheticRun({ summary: undefinedSharpe })));
+      const dash = page.locator('.figures .undefined');
+      const reason = page.getByText('Undefined: the returns do not vary.').first();
+      expect(await dash.innerText()).toBe('—');
+      expect(await reason.isVisible()).toBe(false);
+      await dash.focus();
+      expect(await reason.isVisible()).toBe(true);
+    });
+
+    it('prints charts as pictures in light colours, whatever the theme', async () => {
+      await open(renderReport(syntheticRun()), { scheme: 'dark' });
+      await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+      await page.emulateMedia({ media: 'print' });
+      expect(await page.locator('canvas:visible').count()).toBe(2);
+      expect(await pixels('figure:has(#equity) >', WHITE)).toBeGreaterThan(10_000);
+      expect(await pixels('figure:has(#equity) >', DARK_PAPER)).toBe(0);
+      await page.emulateMedia({ media: 'screen' });
+      await page.evaluate(() => dispatchEvent(new Event('afterprint')));
+      expect(await page.locator('.picture').count()).toBe(0);
+      expect(await pixels('#equity', DARK_PAPER)).toBeGreaterThan(10_000);
+    });
+
+    it.each([
+      ['one bar', syntheticRun({ steps: 1 })],
+      ['no trade', syntheticRun({ steps: 4 })],
+      ['bars of a minute', syntheticRun({ steps: 5000, stepMs: 60_000 })],
+      ['bars of 20 milliseconds', syntheticRun({ steps: 500, stepMs: 20 })],
+      ['no benchmark', withoutBenchmark(syntheticRun())],
+      ['no instrument', { ...syntheticRun(), instruments: [] }],
+    ])('renders a run with %s', async (_, run) => {
+      await open(renderReport(run));
+      expect(await page.locator('h1').innerText()).toBe(run.summary.bot.name);
+      expect(await pixels('#equity', WHITE)).toBeGreaterThan(10_000);
+    });
+  });
+
+  describe('the report of a sweep', () => {
+    /** Of the map: the cell in the row of this heading, in the column of this index. */
+    const cell = (row: string, index: number): Promise<string> =>
+      page
+        .locator('#map tbody tr', { has: page.getByRole('rowheader', { name: row, exact: true }) })
+        .locator('td')
+        .nth(index)
+        .innerText();
+
+    it('maps two parameters, and outlines the best trial', async () => {
+      await open(renderSweepReport(syntheticSweep(['trailing', 'none'])));
+      expect(await page.locator('#map .best').innerText()).toBe('0.90');
+      expect(await cell('80', 3)).toBe('0.90');
+      expect(await cell('20', 9)).toBe('—');
+
+      await page.getByLabel('Show').selectOption('Trades');
+      expect(await cell('80', 3)).toBe('20');
+      await page.getByLabel('Show').selectOption('Sharpe');
+      await page.getByLabel('Down', { exact: true }).selectOption('stop');
+      expect(await cell('trailing', 3)).toBe('0.85');
+      await page.getByLabel('Across', { exact: true }).selectOption('stop');
+      expect(await page.getByLabel('Down', { exact: true }).inputValue()).toBe('fast');
+      expect(await cell('20', 0)).toBe('0.90');
+    });
+
+    it('says beside the best trial how many were tried and what that is worth', async () => {
+      await open(renderSweepReport(syntheticSweep()));
+      const text = (await page.locator('main').innerText()).replaceAll(/\s+/g, ' ');
+      expect(text).toContain('Best Sharpe 0.90 fast 20, slow 80, stop none');
+      expect(text).toContain('Deflated Sharpe 41.00%');
+      expect(text).toContain('The best of 100 trials without any skill would be expected');
+      expect(text).toContain('treat it as found by luck');
+    });
+
+    it('sorts trials; those without the statistic stay last', async () => {
+      await open(renderSweepReport(syntheticSweep()));
+      for (const direction of ['ascending', 'descending']) {
+        await page.getByRole('button', { name: 'Sharpe' }).click();
+        expect(await sorted('main')).toEqual([`Sharpe ${direction}`]);
+        expect((await column('.sortable', 4)).slice(-1)).toEqual(['—']);
+      }
+      expect((await column('.sortable', 4))[0]).toBe('0.90');
+    });
+
+    it('groups the values of a long axis, and manages with one parameter', async () => {
+      const sweep = syntheticSweep();
+      const rows = Array.from({ length: 500 }, (_, period) => ({
+        params: { period },
+        metrics: { ...sweep.rows[0]!.metrics, sharpe: period / 500 },
+      }));
+      await open(renderSweepReport({ ...sweep, rows, deflated: undefined }));
+      expect(await page.locator('#map thead th').count()).toBe(61);
+      expect(await page.locator('#map thead th').last().innerText()).toBe('492 to 499');
+      expect(await page.locator('#map .best').innerText()).toBe('1.00');
+    });
+  });
+
+  describe('both reports', () => {
+    const HOSTILE = [
+      `</script><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`,
+      `"><svg onload="window.hacked=1">`,
+      `'-->]]><!--<script>`,
+      '\u2028\u2029\u202e\\u003c&amp;${1}',
+    ].join('');
+
+    const hostileRun = (): string => {
+      const run = syntheticRun({ symbols: [HOSTILE, 'NDX'] });
+      const { summary } = run;
+      return renderReport({
+        ...run,
+        currency: HOSTILE,
+        summary: {
+          ...summary,
+          run_id: HOSTILE,
+          bot: { name: HOSTILE, slug: HOSTILE },
+          version: HOSTILE,
+          lock: { ...summary.lock, strategy: { [HOSTILE]: HOSTILE }, data: { [HOSTILE]: HOSTILE } },
+          gates: [{ name: HOSTILE, op: '>=', threshold: 1, value: null, pass: false }],
+          findings: [
+            {
+              code: HOSTILE,
+              severity: 'critical',
+              issue: HOSTILE,
+              evidence: { [HOSTILE]: HOSTILE },
+              remedy: HOSTILE,
+            },
+          ],
+          orders: { ...summary.orders, reasons: { [HOSTILE]: 1 } },
+          profile: { name: HOSTILE, statistics: { [HOSTILE]: null } },
+        },
+      });
+    };
+    const hostileSweep = (): string => {
+      const { rows, ...sweep } = syntheticSweep();
+      return renderSweepReport({
+        ...sweep,
+        bot: { name: HOSTILE, slug: HOSTILE },
+        currency: HOSTILE,
+        rows: rows.map(({ metrics, params }) => ({
+          metrics,
+          params: { [HOSTILE]: params['fast']!, other: HOSTILE },
+        })),
+      });
+    };
+
+    it.each([
+      ['backtest', hostileRun],
+      ['sweep', hostileSweep],
+    ])('treat every name as text: %s', async (_, render) => {
+      await open(render());
+      expect(await page.evaluate(() => (window as { hacked?: unknown }).hacked)).toBeUndefined();
+      expect(await page.locator('img, svg').count()).toBe(0);
+      expect(await page.locator('h1').textContent()).toBe(HOSTILE);
+      expect(await page.locator('option').allTextContents()).toContain(HOSTILE);
+    });
+
+    it('refuse whatever is not theirs', async () => {
+      await open(renderReport(syntheticRun()));
+      const ran = await page.evaluate(async () => {
+        const script = document.createElement('script');
+        script.textContent = 'window.hacked = 1';
+        document.body.append(script);
+        document.body.insertAdjacentHTML('beforeend', '<b onclick="window.hacked = 1">x</b>');
+        document.querySelector<HTMLElement>('b[onclick]')!.click();
+        const fetched = await fetch('https://example.com/').then(
+          () => 'fetched',
+          () => 'refused',
+        );
+        return [fetched, (window as { hacked?: unknown }).hacked];
+      });
+      expect(ran).toEqual(['refused', undefined]);
+      expect(complaints.every((text) => text.includes('Content Security Policy'))).toBe(true);
+      complaints = [];
+    });
+
+    const pages: [string, string][] = [
+      ['backtest', renderReport(syntheticRun({ symbols: ['SPX', 'NDX'] }))],
+      ['sweep', renderSweepReport(syntheticSweep(['none', 'trailing']))],
+    ];
+    describe.each(pages)('%s', (_, source) => {
+      it.each([360, 768, 2560])('fits a window of %i px', async (width) => {
+        await open(source, { width });
+        const overflow = await page.evaluate(
+          () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+        );
+        expect(overflow).toBe(0);
+      });
+
+      it.each(['light', 'dark'] as const)('has enough contrast in the %s theme', async (scheme) => {
+        await open(source, { scheme });
+        expect(await page.evaluate(faintTexts)).toEqual([]);
+      });
+
+      it('names its controls, and uses each id once', async () => {
+        await open(source);
+        const faults = await page.evaluate(() => {
+          const ids = [...document.querySelectorAll('[id]')].map(({ id }) => id);
+          const twice = ids.filter((id, index) => ids.indexOf(id) !== index);
+          const references = [...document.querySelectorAll('[aria-labelledby], [aria-describedby]')]
+            .flatMap((element) => [
+              element.getAttribute('aria-labelledby'),
+              element.getAttribute('aria-describedby'),
+            ])
+            .filter((id) => id !== null && !ids.includes(id));
+          const nameless = [...document.querySelectorAll('button, select, [role], table.sortable')]
+            .filter(
+              (element) =>
+                !element.hasAttribute('aria-label') &&
+                !element.hasAttribute('aria-labelledby') &&
+                document.querySelector(`label[for="${element.id}"]`) === null &&
+                element.textContent.trim() === '',
+            )
+            .map(({ outerHTML }) => outerHTML);
+          return [...twice, ...references, ...nameless];
+        });
+        expect(faults).toEqual([]);
+      });
+    });
+  });
+});
+
+function withoutBenchmark({ summary, result, instruments, currency }: ReportInput): ReportInput {
+  return { summary, result, instruments, currency };
+}
+
+/** Runs in the page: texts whose contrast is below 4.5 to 1 (WCAG 2.2, 1.4.3). */
+function faintTexts(): string[] {
+  const parse = (colour: string): number[] => {
+    const [r, g, b, alpha = 1] = colour.match(/[\d.]+/g)!.map(Number) as [number, number, number];
+    return colour.startsWith('color(') ? [r * 255, g * 255, b * 255, alpha] : [r, g, b, alpha];
+  };
+  const luminance = (rgb: number[]): number => {
+    const [r, g, b] = rgb.map((channel) => {
+      const share = channel / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    }) as [number, number, number];
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const background = (element: Element): number[] => {
+    for (let at: Element | null = element; at !== null; at = at.parentElement) {
+      const colour = parse(getComputedStyle(at).backgroundColor);
+      if (colour[3] === 1) return colour;
+    }
+    throw new Error('the page has no background');
+  };
+  const faint = new Set<string>();
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement!;
+    if (texts.currentNode.textContent!.trim() === '' || !element.checkVisibility()) continue;
+    const [light, dark] = [
+      luminance(parse(getComputedStyle(element).color)),
+      luminance(background(element)),
+    ].toSorted((a, b) => b - a) as [number, number];
+    const contrast = (light + 0.05) / (dark + 0.05);
+    if (contrast < 4.5) faint.add(`${element.tagName}.${element.className} ${contrast.toFixed(2)}`);
+  }
+  return [...faint];
+}
