@@ -16,6 +16,7 @@ import type { ExitPrice, Order, OrderReason, OrderRequest } from './orders.ts';
 import { ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
 import type { Params, ParamValues } from './params.ts';
 import { Portfolio } from './portfolio.ts';
+import type { Execution } from './portfolio.ts';
 import { seededRandom } from './random.ts';
 import type { RunResult } from './result.ts';
 import { MessageRate, riskDenial } from './risk.ts';
@@ -77,6 +78,17 @@ export class Engine {
   readonly #portfolio: Portfolio;
   readonly #journal: Journal;
   readonly #rate: MessageRate;
+  /** Written anew for every fill: a run makes too many of them to leave each to the collector. */
+  readonly #execution: Execution = {
+    instrument: 0,
+    quantity: -0,
+    price: -0,
+    reference: -0,
+    fee: -0,
+    slippage: -0,
+    time: -0,
+    step: 0,
+  };
   readonly #tracksLoss: boolean;
   readonly #isMargin: boolean;
   readonly #usesVolume: boolean;
@@ -171,7 +183,7 @@ export class Engine {
       positions: Object.fromEntries(
         held.map(({ symbol, index }) => [symbol, portfolio.positions[index]!]),
       ),
-      trades: portfolio.closed,
+      trades: portfolio.closedTrades(),
       openTrades: portfolio.openTrades(lastTime, steps - 1),
       orders: {
         submitted: this.#submitted,
@@ -457,14 +469,17 @@ export class Engine {
   }
 
   #instrumentsWith(index: number): number {
-    const active = new Set([index]);
-    this.#portfolio.positions.forEach((position, held) => {
-      if (position !== 0) active.add(held);
-    });
-    for (const order of this.#working) {
-      if (!order.reduceOnly && order.weight !== 0) active.add(order.instrument.index);
+    let count = 0;
+    for (const { index: other } of this.#instruments) {
+      const isActive =
+        other === index ||
+        this.#portfolio.positions[other] !== 0 ||
+        this.#working.some(
+          (order) => order.instrument.index === other && !order.reduceOnly && order.weight !== 0,
+        );
+      if (isActive) count += 1;
     }
-    return active.size;
+    return count;
   }
 
   // ---- Filling ------------------------------------------------------------------------------
@@ -734,24 +749,22 @@ export class Engine {
       }
     }
 
+    const execution = this.#execution;
     const price = this.#slip(order, reference, quantity, volume);
     const fee = feeOf(this.#config.fees, quantity, price);
-    const slippage = Math.abs(price - reference) * quantity;
-    portfolio.fill(index, sign * quantity, price, fee, slippage, this.#now, this.#step);
+    execution.instrument = index;
+    execution.quantity = sign * quantity;
+    execution.price = price;
+    execution.reference = reference;
+    execution.fee = fee;
+    execution.slippage = Math.abs(price - reference) * quantity;
+    execution.time = this.#now;
+    execution.step = this.#step;
+    portfolio.book(execution);
     const after = portfolio.positions[index]!;
     if (this.#usesVolume) this.#volumeUsed[index]! += quantity;
     this.#fillCount += 1;
-    this.#journal.filled(
-      this.#now,
-      order,
-      quantity,
-      price,
-      reference,
-      fee,
-      slippage,
-      after,
-      portfolio.cash,
-    );
+    this.#journal.filled(order, execution, after, portfolio.cash);
     order.filled += quantity;
     if (order.filled >= order.quantity * (1 - 1e-12)) {
       order.status = 'filled';
@@ -899,7 +912,8 @@ function checkRequest(request: OrderRequest): void {
       refuse(`${type} needs ${name}, a price above 0, not ${value}`);
     }
   };
-  if (side !== 'buy' && side !== 'sell') refuse(`side must be 'buy' or 'sell', not ${String(side)}`);
+  if (side !== 'buy' && side !== 'sell')
+    refuse(`side must be 'buy' or 'sell', not ${String(side)}`);
   if (!(quantity > 0 && quantity < Infinity)) refuse(`quantity must be above 0, not ${quantity}`);
   if (!ORDER_TYPES.includes(type)) refuse(`type must be one of ${ORDER_TYPES.join(', ')}`);
   if (!TIMES_IN_FORCE.includes(timeInForce)) {

@@ -35,9 +35,7 @@ export function isStop(order: Readonly<Order>): boolean {
 
 /** Whether the price between `from` and `to` (a straight move) reaches a stop, `from` included. */
 export function stopReached(order: Readonly<Order>, from: number, to: number): boolean {
-  return order.side === 'buy'
-    ? Math.max(from, to) >= order.stop
-    : Math.min(from, to) <= order.stop;
+  return order.side === 'buy' ? Math.max(from, to) >= order.stop : Math.min(from, to) <= order.stop;
 }
 
 /**

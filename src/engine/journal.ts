@@ -1,4 +1,6 @@
 import { ORDER_REASONS, ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
+import type { Execution } from './portfolio.ts';
+import { Rows } from './rows.ts';
 import type { ExitPrice, Order, OrderReason, OrderType, TimeInForce } from './orders.ts';
 
 /** What happened to an order, as `events.ndjson` writes it: one object a line, in order of `seq`. */
@@ -63,7 +65,6 @@ const KINDS = [
 type Kind = (typeof KINDS)[number];
 
 const WIDTH = 16;
-const ROWS_PER_CHUNK = 1024;
 const POST_ONLY = 1;
 const REDUCE_ONLY = 2;
 
@@ -79,39 +80,30 @@ export interface JournalRows {
  */
 export class Journal implements JournalRows {
   readonly #symbols: readonly string[];
-  readonly #chunks: Float64Array[] = [];
-  #chunk = new Float64Array(0);
-  #offset = 0;
-  #count = 0;
+  readonly #rows = new Rows(WIDTH);
 
   constructor(symbols: readonly string[]) {
     this.#symbols = symbols;
   }
 
   get count(): number {
-    return this.#count;
+    return this.#rows.count;
   }
 
-  #row(kind: Kind, time: number, order: number, instrument: number): void {
-    this.#offset += WIDTH;
-    if (this.#offset >= this.#chunk.length) {
-      this.#chunk = new Float64Array(WIDTH * ROWS_PER_CHUNK);
-      this.#chunks.push(this.#chunk);
-      this.#offset = 0;
-    }
-    this.#count += 1;
-    const chunk = this.#chunk;
-    const at = this.#offset;
+  /** A new row with its head filled in; its offset in the rows' chunk. */
+  #row(kind: Kind, time: number, order: number, instrument: number): number {
+    const at = this.#rows.append();
+    const { chunk } = this.#rows;
     chunk[at] = KINDS.indexOf(kind);
     chunk[at + 1] = time;
     chunk[at + 2] = order;
     chunk[at + 3] = instrument;
+    return at;
   }
 
   submitted(time: number, order: Readonly<Order>): void {
-    this.#row('order.submitted', time, order.id, order.instrument.index);
-    const chunk = this.#chunk;
-    const at = this.#offset;
+    const at = this.#row('order.submitted', time, order.id, order.instrument.index);
+    const { chunk } = this.#rows;
     chunk[at + 4] = order.side === 'buy' ? 1 : -1;
     chunk[at + 5] = ORDER_TYPES.indexOf(order.type);
     chunk[at + 6] = TIMES_IN_FORCE.indexOf(order.timeInForce);
@@ -126,28 +118,17 @@ export class Journal implements JournalRows {
     chunk[at + 15] = order.parent;
   }
 
-  filled(
-    time: number,
-    order: Readonly<Order>,
-    quantity: number,
-    price: number,
-    reference: number,
-    fee: number,
-    slippage: number,
-    position: number,
-    cash: number,
-  ): void {
-    this.#row('order.filled', time, order.id, order.instrument.index);
-    const chunk = this.#chunk;
-    const at = this.#offset;
-    chunk[at + 4] = order.side === 'buy' ? 1 : -1;
-    chunk[at + 5] = quantity;
-    chunk[at + 6] = price;
-    chunk[at + 7] = reference;
-    chunk[at + 8] = fee;
-    chunk[at + 9] = slippage;
-    chunk[at + 10] = position;
-    chunk[at + 11] = cash;
+  /** `position` and `cash` are those after the fill. */
+  filled(order: Readonly<Order>, execution: Execution, position: number, cash: number): void {
+    const at = this.#row('order.filled', execution.time, order.id, execution.instrument);
+    const { chunk } = this.#rows;
+    chunk[at + 4] = execution.quantity;
+    chunk[at + 5] = execution.price;
+    chunk[at + 6] = execution.reference;
+    chunk[at + 7] = execution.fee;
+    chunk[at + 8] = execution.slippage;
+    chunk[at + 9] = position;
+    chunk[at + 10] = cash;
   }
 
   triggered(time: number, order: Readonly<Order>): void {
@@ -160,21 +141,21 @@ export class Journal implements JournalRows {
     order: Readonly<Order>,
     reason: OrderReason,
   ): void {
-    this.#row(kind, time, order.id, order.instrument.index);
-    this.#chunk[this.#offset + 4] = ORDER_REASONS.indexOf(reason);
+    const at = this.#row(kind, time, order.id, order.instrument.index);
+    this.#rows.chunk[at + 4] = ORDER_REASONS.indexOf(reason);
   }
 
   marginCall(time: number, equity: number, required: number): void {
-    this.#row('account.margin_call', time, 0, -1);
-    this.#chunk[this.#offset + 4] = equity;
-    this.#chunk[this.#offset + 5] = required;
+    const at = this.#row('account.margin_call', time, 0, -1);
+    this.#rows.chunk[at + 4] = equity;
+    this.#rows.chunk[at + 5] = required;
   }
 
   *events(): Generator<OrderEvent> {
-    for (let row = 0; row < this.#count; row += 1) {
-      const chunk = this.#chunks[Math.floor(row / ROWS_PER_CHUNK)]!;
-      const at = (row % ROWS_PER_CHUNK) * WIDTH;
-      yield this.#decode(row + 1, chunk.subarray(at, at + WIDTH));
+    let seq = 0;
+    for (const row of this.#rows) {
+      seq += 1;
+      yield this.#decode(seq, row);
     }
   }
 
@@ -188,13 +169,12 @@ export class Journal implements JournalRows {
       order,
       symbol: this.#symbols[instrument] ?? '',
     };
-    const side = row[4] === 1 ? 'buy' : 'sell';
     switch (kind) {
       case 'order.submitted':
         return {
           ...head,
           kind,
-          side,
+          side: row[4] === 1 ? 'buy' : 'sell',
           type: ORDER_TYPES[row[5]!]!,
           time_in_force: TIMES_IN_FORCE[row[6]!]!,
           ...numberField('quantity', row[8]!),
@@ -214,14 +194,14 @@ export class Journal implements JournalRows {
         return {
           ...head,
           kind,
-          side,
-          quantity: row[5]!,
-          price: row[6]!,
-          reference: row[7]!,
-          fee: row[8]!,
-          slippage: row[9]!,
-          position: row[10]!,
-          cash: row[11]!,
+          side: row[4]! > 0 ? 'buy' : 'sell',
+          quantity: Math.abs(row[4]!),
+          price: row[5]!,
+          reference: row[6]!,
+          fee: row[7]!,
+          slippage: row[8]!,
+          position: row[9]!,
+          cash: row[10]!,
         };
       case 'order.triggered':
         return { ...head, kind };

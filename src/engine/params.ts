@@ -61,7 +61,11 @@ export function resolveParams<P extends Params>(
   for (const key of Object.keys(given)) {
     if (!Object.hasOwn(declared, key)) {
       const known = Object.keys(declared).join(', ') || 'none';
-      problems.push({ key, code: 'unknown_param', message: `unknown parameter; the strategy has: ${known}` });
+      problems.push({
+        key,
+        code: 'unknown_param',
+        message: `unknown parameter; the strategy has: ${known}`,
+      });
     }
   }
   const values: Record<string, unknown> = {};
@@ -78,10 +82,14 @@ function faultOf(param: Param, value: unknown): string | undefined {
   switch (param.kind) {
     case 'integer':
     case 'number': {
-      if (typeof value !== 'number' || !Number.isFinite(value)) return `must be a number, not ${JSON.stringify(value)}`;
-      if (param.kind === 'integer' && !Number.isInteger(value)) return `must be a whole number, not ${value}`;
-      if (param.min !== undefined && value < param.min) return `must be at least ${param.min}, not ${value}`;
-      if (param.max !== undefined && value > param.max) return `must be at most ${param.max}, not ${value}`;
+      if (typeof value !== 'number' || !Number.isFinite(value))
+        return `must be a number, not ${JSON.stringify(value)}`;
+      if (param.kind === 'integer' && !Number.isInteger(value))
+        return `must be a whole number, not ${value}`;
+      if (param.min !== undefined && value < param.min)
+        return `must be at least ${param.min}, not ${value}`;
+      if (param.max !== undefined && value > param.max)
+        return `must be at most ${param.max}, not ${value}`;
       return undefined;
     }
     case 'choice':
@@ -89,7 +97,9 @@ function faultOf(param: Param, value: unknown): string | undefined {
         ? undefined
         : `must be one of ${param.choices.join(', ')}, not ${JSON.stringify(value)}`;
     case 'flag':
-      return typeof value === 'boolean' ? undefined : `must be true or false, not ${JSON.stringify(value)}`;
+      return typeof value === 'boolean'
+        ? undefined
+        : `must be true or false, not ${JSON.stringify(value)}`;
     default:
       return param satisfies never;
   }

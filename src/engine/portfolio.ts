@@ -1,33 +1,60 @@
+import { Rows } from './rows.ts';
 import type { Trade } from './result.ts';
 
-interface OpenTrade {
-  readonly id: number;
-  readonly side: 1 | -1;
-  readonly entryTime: number;
-  readonly entryStep: number;
-  entryQuantity: number;
-  entryNotional: number;
-  exitNotional: number;
-  fees: number;
+/** One fill as the books need it. The engine keeps one and writes each fill into it. */
+export interface Execution {
+  /** The instrument's place in the universe. */
+  instrument: number;
+  /** Units, signed: positive bought, negative sold. */
+  quantity: number;
+  /** Per unit, slippage included. */
+  price: number;
+  /** The fill model's price, before slippage. */
+  reference: number;
+  /** Account currency, both as costs. */
+  fee: number;
+  slippage: number;
+  /** Milliseconds since the epoch, and the step: when it happened. */
+  time: number;
+  step: number;
 }
 
-/** Cash, positions and the round trips that led there. Quantities are signed: negative is short. */
+/** Columns of one trade, open or closed; quantities and notionals are unsigned. */
+const ID = 0;
+const INSTRUMENT = 1;
+const SIDE = 2;
+const ENTRY_TIME = 3;
+const ENTRY_STEP = 4;
+const QUANTITY = 5;
+const ENTRY_NOTIONAL = 6;
+const EXIT_NOTIONAL = 7;
+const FEES = 8;
+const EXIT_TIME = 9;
+const EXIT_STEP = 10;
+const WIDTH = 11;
+
+/**
+ * Cash, positions and the round trips that led there. Quantities are signed: negative is short.
+ * Trades are rows of numbers until someone asks for them: a run makes hundreds of thousands.
+ */
 export class Portfolio {
   readonly positions: Float64Array;
   /** Last known price of each instrument: its open while a bar's fills are worked out, then its close. */
   readonly marks: Float64Array;
   cash: number;
-  fees = 0;
-  slippage = 0;
-  tradedNotional = 0;
-  readonly closed: Trade[] = [];
+  // -0 adds like 0 and is stored as a double from the start.
+  fees = -0;
+  slippage = -0;
+  tradedNotional = -0;
   readonly #symbols: readonly string[];
-  readonly #open: (OpenTrade | undefined)[];
+  /** The trade that each open position belongs to; stale where the position is flat. */
+  readonly #open: readonly Float64Array[];
+  readonly #closed = new Rows(WIDTH);
   #tradeCount = 0;
 
   constructor(symbols: readonly string[], cash: number) {
     this.#symbols = symbols;
-    this.#open = symbols.map(() => undefined);
+    this.#open = symbols.map(() => new Float64Array(WIDTH));
     this.positions = new Float64Array(symbols.length);
     this.marks = new Float64Array(symbols.length);
     this.cash = cash;
@@ -60,109 +87,99 @@ export class Portfolio {
     return false;
   }
 
+  /** Mean price of the open position's entries; NaN when flat. */
   entryPrice(index: number): number {
-    const trade = this.#open[index];
-    return trade === undefined ? Number.NaN : trade.entryNotional / trade.entryQuantity;
+    if (this.positions[index] === 0) return Number.NaN;
+    const trade = this.#open[index]!;
+    return trade[ENTRY_NOTIONAL]! / trade[QUANTITY]!;
   }
 
-  /** Books `quantity` (signed) at `price`; a fill through flat closes one trade and opens another. */
-  fill(
-    index: number,
-    quantity: number,
-    price: number,
-    fee: number,
-    slippage: number,
-    time: number,
-    step: number,
-  ): void {
-    const before = this.positions[index]!;
+  /** Books a fill; one that goes through flat closes one trade and opens another. */
+  book(execution: Execution): void {
+    const { instrument, quantity, price, fee } = execution;
+    const size = Math.abs(quantity);
+    const before = this.positions[instrument]!;
     const sum = before + quantity;
     // Fractions such as 0.1 + 0.2 − 0.3 leave dust that would keep a closed trade open.
-    const after = Math.abs(sum) < 1e-12 * Math.abs(quantity) ? 0 : sum;
+    const after = Math.abs(sum) < 1e-12 * size ? 0 : sum;
     this.cash -= quantity * price + fee;
     this.fees += fee;
-    this.slippage += slippage;
-    this.tradedNotional += Math.abs(quantity) * price;
-    this.positions[index] = after;
+    this.slippage += execution.slippage;
+    this.tradedNotional += size * price;
+    this.positions[instrument] = after;
 
+    const trade = this.#open[instrument]!;
     if (before === 0) {
-      this.#enter(index, quantity, price, fee, time, step);
+      this.#enter(trade, execution, quantity, fee);
     } else if (before > 0 === quantity > 0) {
-      const trade = this.#open[index]!;
-      trade.entryQuantity += Math.abs(quantity);
-      trade.entryNotional += Math.abs(quantity) * price;
-      trade.fees += fee;
+      trade[QUANTITY]! += size;
+      trade[ENTRY_NOTIONAL]! += size * price;
+      trade[FEES]! += fee;
     } else {
-      const closing = Math.min(Math.abs(before), Math.abs(quantity));
-      const closingFee = (fee * closing) / Math.abs(quantity);
-      const trade = this.#open[index]!;
-      trade.exitNotional += closing * price;
-      trade.fees += closingFee;
-      if (after === 0 || after > 0 !== before > 0) this.#close(index, time, step);
-      if (after !== 0 && after > 0 !== before > 0) {
-        this.#enter(index, after, price, fee - closingFee, time, step);
+      const closing = Math.min(Math.abs(before), size);
+      const closingFee = (fee * closing) / size;
+      const flips = after !== 0 && after > 0 !== before > 0;
+      trade[EXIT_NOTIONAL]! += closing * price;
+      trade[FEES]! += closingFee;
+      if (after === 0 || flips) {
+        trade[EXIT_TIME] = execution.time;
+        trade[EXIT_STEP] = execution.step;
+        const at = this.#closed.append();
+        this.#closed.chunk.set(trade, at);
       }
+      if (flips) this.#enter(trade, execution, after, fee - closingFee);
     }
+  }
+
+  /** Closed trades in order of exit. */
+  closedTrades(): Trade[] {
+    return Array.from(this.#closed, (row) => this.#tradeOf(row));
   }
 
   /** The open positions as trades that end at `time` and the current marks, without an exit fee. */
   openTrades(time: number, step: number): Trade[] {
-    return this.#open.flatMap((trade, index) => {
-      if (trade === undefined) return [];
-      const remaining = Math.abs(this.positions[index]!);
-      const exitNotional = trade.exitNotional + remaining * this.marks[index]!;
-      return [this.#trade(index, trade, exitNotional, time, step)];
+    return this.#open.flatMap((open, index) => {
+      const position = this.positions[index]!;
+      if (position === 0) return [];
+      const row = Float64Array.from(open);
+      row[EXIT_NOTIONAL]! += Math.abs(position) * this.marks[index]!;
+      row[EXIT_TIME] = time;
+      row[EXIT_STEP] = step;
+      return [this.#tradeOf(row)];
     });
   }
 
-  #enter(
-    index: number,
-    quantity: number,
-    price: number,
-    fee: number,
-    time: number,
-    step: number,
-  ): void {
+  #enter(trade: Float64Array, execution: Execution, quantity: number, fee: number): void {
     this.#tradeCount += 1;
-    this.#open[index] = {
-      id: this.#tradeCount,
-      side: quantity > 0 ? 1 : -1,
-      entryTime: time,
-      entryStep: step,
-      entryQuantity: Math.abs(quantity),
-      entryNotional: Math.abs(quantity) * price,
-      exitNotional: 0,
-      fees: fee,
-    };
+    trade[ID] = this.#tradeCount;
+    trade[INSTRUMENT] = execution.instrument;
+    trade[SIDE] = quantity > 0 ? 1 : -1;
+    trade[ENTRY_TIME] = execution.time;
+    trade[ENTRY_STEP] = execution.step;
+    trade[QUANTITY] = Math.abs(quantity);
+    trade[ENTRY_NOTIONAL] = Math.abs(quantity) * execution.price;
+    trade[EXIT_NOTIONAL] = 0;
+    trade[FEES] = fee;
   }
 
-  #close(index: number, time: number, step: number): void {
-    const trade = this.#open[index]!;
-    this.#open[index] = undefined;
-    this.closed.push(this.#trade(index, trade, trade.exitNotional, time, step));
-  }
-
-  #trade(
-    index: number,
-    trade: OpenTrade,
-    exitNotional: number,
-    time: number,
-    step: number,
-  ): Trade {
-    const pnl = trade.side * (exitNotional - trade.entryNotional) - trade.fees;
+  #tradeOf(row: Float64Array): Trade {
+    const quantity = row[QUANTITY]!;
+    const entryNotional = row[ENTRY_NOTIONAL]!;
+    const exitNotional = row[EXIT_NOTIONAL]!;
+    const pnl = row[SIDE]! * (exitNotional - entryNotional) - row[FEES]!;
     return {
-      id: trade.id,
-      symbol: this.#symbols[index]!,
-      side: trade.side === 1 ? 'long' : 'short',
-      entry_time: trade.entryTime,
-      exit_time: time,
-      bars: step - trade.entryStep,
-      quantity: trade.entryQuantity,
-      entry_price: trade.entryNotional / trade.entryQuantity,
-      exit_price: exitNotional / trade.entryQuantity,
+      id: row[ID]!,
+      symbol: this.#symbols[row[INSTRUMENT]!]!,
+      side: row[SIDE] === 1 ? 'long' : 'short',
+      entry_time: row[ENTRY_TIME]!,
+      exit_time: row[EXIT_TIME]!,
+      bars: row[EXIT_STEP]! - row[ENTRY_STEP]!,
+      quantity,
+      entry_price: entryNotional / quantity,
+      exit_price: exitNotional / quantity,
       pnl,
-      return: pnl / trade.entryNotional,
-      fees: trade.fees,
+      return: pnl / entryNotional,
+      fees: row[FEES]!,
     };
   }
 }

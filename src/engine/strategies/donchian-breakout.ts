@@ -8,7 +8,8 @@ import { defineStrategy } from '../strategy.ts';
  */
 export const donchianBreakout = defineStrategy({
   name: 'donchian_breakout',
-  description: 'Buys a close above the channel of recent highs, sells one below that of recent lows.',
+  description:
+    'Buys a close above the channel of recent highs, sells one below that of recent lows.',
   params: {
     entry: integer({ default: 20, min: 1, description: 'Bars of the channel of highs.' }),
     exit: integer({ default: 10, min: 1, description: 'Bars of the channel of lows.' }),

@@ -11,7 +11,11 @@ export const momentumRotation = defineStrategy({
   name: 'momentum_rotation',
   description: 'Holds the instruments that rose most, chosen anew at intervals.',
   params: {
-    lookback: integer({ default: 60, min: 1, description: 'Bars over which the rise is measured.' }),
+    lookback: integer({
+      default: 60,
+      min: 1,
+      description: 'Bars over which the rise is measured.',
+    }),
     hold: integer({ default: 20, min: 1, description: 'Steps between two choices.' }),
     top: integer({ default: 2, min: 1, description: 'Instruments held at once.' }),
   },

@@ -8,7 +8,8 @@ import { defineStrategy } from '../strategy.ts';
  */
 export const pairsReversion = defineStrategy({
   name: 'pairs_reversion',
-  description: 'Sells the dear and buys the cheap one of two instruments until their ratio is normal.',
+  description:
+    'Sells the dear and buys the cheap one of two instruments until their ratio is normal.',
   params: {
     lookback: integer({ default: 60, min: 2, description: 'Bars of the z-score.' }),
     entry: number({ default: 2, min: 0, description: 'Opens beyond this many deviations.' }),
