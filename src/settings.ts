@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { availableParallelism, homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { closest } from './closest.ts';
-import { ServiceError, type ErrorCode, type Problem } from './errors.ts';
+import { ServiceError, type Problem } from './errors.ts';
 
 /** What the settings are called and mean in the code, parsed and checked. Paths are absolute. */
 export interface Settings {
@@ -143,16 +143,22 @@ export interface ResolvedSettings {
   readonly sources: SettingSources;
 }
 
-/** A value as it was written, before it is checked. `base` is what a relative path is relative to. */
+/** The values that one place gives, checked. */
+type Layer = ReadonlyMap<SettingKey, SettingSource>;
+
+/** A value as it was written. */
 interface Written {
-  readonly text: string;
+  readonly key: string;
+  /** `undefined` where something stands that is no text and no number. */
+  readonly text: string | undefined;
   readonly origin: string;
+  /** What a relative path is relative to. */
   readonly base: string;
-  /** Where to point when the value is wrong. */
-  readonly place: Pick<Problem, 'file' | 'line' | 'column' | 'pointer'>;
+  /** Where it is in a file, to point at when it is wrong. */
+  readonly place?: { readonly key: Place; readonly value: Place };
 }
 
-type Layer = ReadonlyMap<SettingKey, Written>;
+type Place = Pick<Problem, 'file' | 'line' | 'column' | 'pointer'>;
 
 /**
  * Settles every setting: flag, else environment, else project file (`service-local.yaml` in `cwd`
@@ -160,7 +166,7 @@ type Layer = ReadonlyMap<SettingKey, Written>;
  * wrong is an error even where a stronger one hides it.
  *
  * @param flags what was typed, by setting; the origin is how it was typed.
- * @throws ServiceError `unknown_setting` or `invalid_setting`, with all problems of all sources.
+ * @throws ServiceError `unknown_setting` or `invalid_setting`, with the problems of all sources.
  */
 export function resolveSettings(
   cwd: string,
@@ -168,69 +174,73 @@ export function resolveSettings(
   flags: ReadonlyMap<SettingKey, { readonly text: string; readonly origin: string }> = new Map(),
 ): ResolvedSettings {
   const problems: Problem[] = [];
-  const check = (key: SettingKey, written: Written): SettingSource[] => {
-    const { type } = SETTINGS[key];
-    const value = type.parse(written.text, written.base);
-    if (value !== undefined) return [{ value, origin: written.origin }];
-    problems.push(invalidValue(key, written));
-    return [];
-  };
-
-  const flagLayer = new Map([...flags].map(([key, flag]) => [key, typed(flag, cwd)] as const));
-  const environment = readEnvironment(env, cwd);
-  const written = environment.get('home');
-  const home =
-    (written && SETTINGS.home.type.parse(written.text, cwd)) ?? SETTINGS.home.default(cwd, '');
+  const typed = [...flags].map(([key, flag]) => ({ key, ...flag, base: cwd }));
+  const environment = readEnvironment(env, cwd, problems);
+  const home = environment.get('home')?.value ?? SETTINGS.home.default(cwd, '');
   const layers: readonly Layer[] = [
-    flagLayer,
+    check(typed, problems),
     environment,
-    readNearest(cwd, 'service-local.yaml', problems),
-    readFile(join(home, 'config.yaml'), problems) ?? new Map<SettingKey, Written>(),
+    readNearestFile(cwd, problems),
+    readFile(join(String(home), 'config.yaml'), problems) ?? NOTHING,
   ];
+  if (problems.length > 0) throw settingsError(problems);
 
   const values: Partial<Record<SettingKey, string | number>> = {};
   const sources: Partial<Record<SettingKey, readonly SettingSource[]>> = {};
   for (const key of SETTING_KEYS) {
-    const all = layers.flatMap((layer) => {
-      const found = layer.get(key);
-      return found ? check(key, found) : [];
-    });
-    all.push({ value: SETTINGS[key].default(cwd, home), origin: 'default' });
+    const preset = { value: SETTINGS[key].default(cwd, String(home)), origin: 'default' };
+    const all = [...layers.flatMap((layer) => layer.get(key) ?? []), preset];
     values[key] = all[0]!.value;
     sources[key] = Object.freeze(all);
   }
-  if (problems.length > 0) throw settingsError(problems);
-  return Object.freeze({
+  return {
     values: Object.freeze(values) as unknown as Settings,
     sources: Object.freeze(sources) as unknown as SettingSources,
-  });
+  };
 }
 
-function typed(flag: { readonly text: string; readonly origin: string }, cwd: string): Written {
-  return { ...flag, base: cwd, place: {} };
+const NOTHING: Layer = new Map();
+
+function check(written: readonly Written[], problems: Problem[]): Layer {
+  const layer = new Map<SettingKey, SettingSource>();
+  for (const { key, text, origin, base, place } of written) {
+    if (!isSettingKey(key)) {
+      problems.push({ ...place?.key, ...unknownSetting(key) });
+      continue;
+    }
+    const { type, environmentOnly } = SETTINGS[key];
+    const value = text === undefined ? undefined : type.parse(text, base);
+    if (environmentOnly && place) {
+      const message = `${key} can be set only by ${environmentName(key)}`;
+      problems.push({ ...place.key, code: 'invalid_setting', message });
+    } else if (value === undefined) {
+      problems.push(invalidValue(key, text, origin, place?.value));
+    } else {
+      layer.set(key, { value, origin });
+    }
+  }
+  return layer;
 }
 
 /**
  * Variables that name no setting are left alone: Kubernetes sets `SERVICE_LOCAL_PORT` and
  * `SERVICE_LOCAL_SERVICE_HOST` in every pod beside a Service called `service-local`.
  */
-function readEnvironment(env: NodeJS.ProcessEnv, cwd: string): Layer {
-  const layer = new Map<SettingKey, Written>();
-  for (const key of SETTING_KEYS) {
+function readEnvironment(env: NodeJS.ProcessEnv, cwd: string, problems: Problem[]): Layer {
+  const written = SETTING_KEYS.flatMap((key) => {
     const origin = environmentName(key);
     const text = env[origin];
-    if (text) layer.set(key, { text, origin, base: cwd, place: {} });
-  }
-  return layer;
+    return text ? [{ key, text, origin, base: cwd }] : [];
+  });
+  return check(written, problems);
 }
 
-function readNearest(directory: string, name: string, problems: Problem[]): Layer {
-  const layer = readFile(join(directory, name), problems);
-  if (layer) return layer;
+function readNearestFile(directory: string, problems: Problem[]): Layer {
   const parent = dirname(directory);
-  return parent === directory
-    ? new Map<SettingKey, Written>()
-    : readNearest(parent, name, problems);
+  return (
+    readFile(join(directory, 'service-local.yaml'), problems) ??
+    (parent === directory ? NOTHING : readNearestFile(parent, problems))
+  );
 }
 
 /** `undefined` when there is no such file. */
@@ -239,56 +249,50 @@ function readFile(file: string, problems: Problem[]): Layer | undefined {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? ''))
-      return undefined;
-    problems.push({ code: 'invalid_setting', file, message: (error as Error).message });
-    return new Map<SettingKey, Written>();
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    problems.push({ code: 'invalid_setting', file, message });
+    return NOTHING;
   }
   return parseFile(file, text, problems);
 }
 
 function parseFile(file: string, text: string, problems: Problem[]): Layer {
-  // Loaded here and not above: most runs have no such file, and `yaml` costs more than they do.
+  // Loaded here and not above: most runs have no such file, and need no YAML.
   const yaml = createRequire(import.meta.url)('yaml') as typeof import('yaml');
-  const layer = new Map<SettingKey, Written>();
   const lines = new yaml.LineCounter();
   const at = (offset: number): { file: string; line: number; column: number } => {
     const { line, col } = lines.linePos(offset);
     return { file, line, column: col };
   };
   const document = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  for (const error of document.errors) {
-    problems.push({ code: 'invalid_setting', ...at(error.pos[0]), message: error.message });
+  for (const { pos, message } of document.errors) {
+    problems.push({ code: 'invalid_setting', ...at(pos[0]), message });
   }
   const { contents } = document;
-  if (document.errors.length > 0 || contents === null) return layer;
+  if (document.errors.length > 0 || contents === null) return NOTHING;
   if (!yaml.isMap(contents)) {
     const message = 'needs lines of `setting: value`';
     problems.push({ code: 'invalid_setting', ...at(contents.range[0]), message });
-    return layer;
+    return NOTHING;
   }
-  for (const { key: keyNode, value: valueNode } of contents.items) {
-    const key = yaml.isScalar(keyNode) ? String(keyNode.value) : String(keyNode);
-    const place = { ...at(yaml.isNode(keyNode) ? keyNode.range![0] : 0), pointer: `/${key}` };
-    if (!isSettingKey(key)) {
-      problems.push(unknownSetting(key, place));
-    } else if (SETTINGS[key].environmentOnly) {
-      const message = `can be set only by ${environmentName(key)}`;
-      problems.push({ code: 'invalid_setting', ...place, message });
-    } else {
-      const value = yaml.isScalar(valueNode) ? valueNode.value : undefined;
-      const isText = typeof value === 'string' || typeof value === 'number';
-      const written = {
-        text: isText ? String(value) : '',
-        origin: `${file}:${place.line}`,
-        base: dirname(file),
-        place: yaml.isNode(valueNode) ? { ...place, ...at(valueNode.range![0]) } : place,
-      };
-      if (isText) layer.set(key, written);
-      else problems.push(invalidValue(key, written));
-    }
-  }
-  return layer;
+
+  const written = contents.items.map(({ key: keyNode, value: valueNode }) => {
+    const key = String(keyNode);
+    const place = { ...at(yaml.isNode(keyNode) ? keyNode.range[0] : 0), pointer: `/${key}` };
+    const value = yaml.isScalar(valueNode) ? valueNode.value : undefined;
+    return {
+      key,
+      text: typeof value === 'string' || typeof value === 'number' ? String(value) : undefined,
+      origin: `${file}:${place.line}`,
+      base: dirname(file),
+      place: {
+        key: place,
+        value: yaml.isNode(valueNode) ? { ...place, ...at(valueNode.range[0]) } : place,
+      },
+    };
+  });
+  return check(written, problems);
 }
 
 function isSettingKey(text: string): text is SettingKey {
@@ -298,7 +302,7 @@ function isSettingKey(text: string): text is SettingKey {
 /** The setting of that name. @throws ServiceError `unknown_setting`, with what was probably meant. */
 export function settingKey(text: string): SettingKey {
   if (isSettingKey(text)) return text;
-  const { message, suggestion } = unknownSetting(text, {});
+  const { message, suggestion } = unknownSetting(text);
   throw new ServiceError('unknown_setting', message, {
     remedy: suggestion
       ? `Did you mean ${suggestion}?`
@@ -306,26 +310,31 @@ export function settingKey(text: string): SettingKey {
   });
 }
 
-function unknownSetting(key: string, place: Written['place']): Problem {
+function unknownSetting(key: string): Problem {
   const suggestion = closest(key, SETTING_KEYS);
   const message = `there is no setting '${key}'`;
-  return { code: 'unknown_setting', ...place, message, ...(suggestion && { suggestion }) };
+  return { code: 'unknown_setting', message, ...(suggestion && { suggestion }) };
 }
 
-function invalidValue(key: SettingKey, { text, origin, place }: Written): Problem {
-  const { type } = SETTINGS[key];
-  const suggestion = type.choices && closest(text, type.choices);
-  const subject = place.file === undefined ? `${origin}: ` : '';
-  const message = `${subject}${key} needs ${type.name}, not ${JSON.stringify(text)}`;
-  return { code: 'invalid_setting', ...place, message, ...(suggestion && { suggestion }) };
+/** Without a place in a file the message begins with the origin. */
+function invalidValue(
+  key: SettingKey,
+  text: string | undefined,
+  origin: string,
+  place: Place | undefined,
+): Problem {
+  const { name, choices } = SETTINGS[key].type;
+  const subject = place ? key : `${origin}: ${key}`;
+  const message = `${subject} needs ${name}${text === undefined ? '' : `, not '${text}'`}`;
+  const suggestion = text && choices && closest(text, choices);
+  return { ...place, code: 'invalid_setting', message, ...(suggestion && { suggestion }) };
 }
 
 function settingsError(problems: readonly Problem[]): ServiceError {
-  const [first] = problems;
-  const message =
+  const code = problems.every((problem) => problem.code === 'unknown_setting')
+    ? 'unknown_setting'
+    : 'invalid_setting';
+  const what =
     problems.length === 1 ? 'a setting is wrong' : `${problems.length} settings are wrong`;
-  return new ServiceError((first?.code ?? 'invalid_setting') as ErrorCode, message, {
-    problems,
-    remedy: 'Correct or remove them; `service-local config list --help` names every setting.',
-  });
+  return new ServiceError(code, what, { problems, remedy: 'Correct or remove what is wrong.' });
 }

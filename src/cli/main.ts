@@ -41,7 +41,7 @@ export async function run(
       io,
       settings,
       settingSources: sources,
-      interactive: !invocation.noInput && !json && io.stdin.isTTY === true,
+      interactive: !(invocation.noInput || json || !io.stdin.isTTY),
       get signal() {
         return (signal ??= abortOnInterrupt(message));
       },

@@ -61,8 +61,8 @@ export interface Output {
   /** Width of the terminal in characters; `undefined` when the output is not one. */
   readonly columns: number | undefined;
   /** Writes the text and a line feed. */
-  line(text?: string): void;
-  table(columns: readonly Column[], rows: readonly (readonly Cell[])[]): void;
+  readonly line: (text?: string) => void;
+  readonly table: (columns: readonly Column[], rows: readonly (readonly Cell[])[]) => void;
 }
 
 export function makeOutput(
@@ -133,9 +133,9 @@ function shrink(widths: number[], columns: readonly Column[], width: number): vo
 /** A bar for one piece of work of known size. */
 export interface Progress {
   /** Says how much is done so far, in the unit of the total. Cheap: draws at most ten times a second. */
-  update(done: number): void;
+  readonly update: (done: number) => void;
   /** Clears the line; call it in `finally`. */
-  stop(): void;
+  readonly stop: () => void;
 }
 
 const SILENT: Progress = { update: () => {}, stop: () => {} };
@@ -182,7 +182,7 @@ export function formatProgress(
 
 /** Milliseconds as `340 ms`, `9 s`, `2 min 05 s`, `1 h 12 min`. */
 export function formatDuration(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (Math.round(ms) < 1000) return `${Math.round(ms)} ms`;
   const seconds = Math.round(ms / 1000);
   if (seconds < 60) return `${seconds} s`;
   const two = (n: number): string => String(n).padStart(2, '0');

@@ -123,26 +123,31 @@ export interface Context {
    */
   readonly signal: AbortSignal;
   /** A line on stderr, silenced by `--quiet`. */
-  message(text: string): void;
+  readonly message: (text: string) => void;
   /** A bar on stderr, drawn only on a terminal and without `--quiet`. */
-  progress(label: string, total: number): Progress;
+  readonly progress: (label: string, total: number) => Progress;
 }
 
 /** The parts of `process` that the CLI touches. */
 export type Io = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'cwd'>;
 
-type NoSpecs = Readonly<Record<never, never>>;
+type NoSpecs = { readonly [name in never]: never };
 export type Arguments = Readonly<Record<string, ArgumentSpec>>;
 export type Options = Readonly<Record<string, OptionSpec>>;
 
-export type ArgumentValues<A> = { readonly [K in keyof A]: ArgumentValue<A[K]> };
+/** Of arguments not known one by one, only what all can be is known. */
+export type ArgumentValues<A> = string extends keyof A
+  ? Readonly<Record<string, string | readonly string[] | undefined>>
+  : { readonly [K in keyof A]: ArgumentValue<A[K]> };
 type ArgumentValue<S> = S extends { variadic: true }
   ? readonly Choice<S>[]
   : S extends { optional: true }
     ? Choice<S> | undefined
     : Choice<S>;
 
-export type OptionValues<O> = { readonly [K in keyof O]: OptionValue<O[K]> };
+export type OptionValues<O> = string extends keyof O
+  ? Readonly<Record<string, unknown>>
+  : { readonly [K in keyof O]: OptionValue<O[K]> };
 type OptionValue<S> = S extends { value: string }
   ? S extends { repeat: true }
     ? readonly Parsed<S>[]

@@ -2,18 +2,18 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 
-/** The CLI's source; Node runs it as it is. */
+/** The CLI as it is in the repository; Node runs it without a build. */
 export const BIN = join(import.meta.dirname, '../../bin/service-local.ts');
 
 export interface RunOptions {
+  /** An empty directory by default. */
   readonly cwd?: string;
-  /** Added to an environment that holds only PATH, HOME and SERVICE_LOCAL_HOME, both empty directories. */
+  /** Added to an environment of only PATH, HOME and SERVICE_LOCAL_HOME. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Standard input; closed at once without it. */
+  /** Standard input; empty by default. */
   readonly input?: string;
-  /** Options for Node itself, such as `--import`. */
-  readonly nodeOptions?: readonly string[];
 }
 
 export interface Result {
@@ -23,14 +23,22 @@ export interface Result {
   readonly stderr: string;
 }
 
-/** Runs the CLI as a child process, away from the files and variables of whoever runs the tests. */
-export async function serviceLocal(
+/**
+ * Runs the CLI as a child process, out of reach of the files and variables of whoever runs the
+ * tests: its home is a new directory, gone when it ends.
+ */
+export function serviceLocal(args: readonly string[], options: RunOptions = {}): Promise<Result> {
+  return runNode([BIN, ...args], options);
+}
+
+/** The same for any arguments of Node. */
+export async function runNode(
   args: readonly string[],
-  { cwd, env, input = '', nodeOptions = [] }: RunOptions = {},
+  { cwd, env, input = '' }: RunOptions = {},
 ): Promise<Result> {
   const home = await mkdtemp(join(tmpdir(), 'service-local-home-'));
   try {
-    const child = spawn(process.execPath, [...nodeOptions, BIN, ...args], {
+    const child = spawn(process.execPath, args, {
       cwd: cwd ?? home,
       env: {
         PATH: process.env['PATH'],
@@ -39,22 +47,18 @@ export async function serviceLocal(
         ...env,
       },
     });
-    // A CLI that ends before it has read its input closes the pipe; the result tells what it did.
+    // A child that ends without reading its input breaks the pipe; its exit code says why it ended.
     child.stdin.on('error', () => {});
     child.stdin.end(input);
-    const stdout: Buffer[] = [];
-    const stderr: Buffer[] = [];
-    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
-    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
-    const code = await new Promise<number | null>((resolve, reject) => {
-      child.on('error', reject);
-      child.on('close', resolve);
-    });
-    return {
-      code,
-      stdout: Buffer.concat(stdout).toString(),
-      stderr: Buffer.concat(stderr).toString(),
-    };
+    const [code, stdout, stderr] = await Promise.all([
+      new Promise<number | null>((resolve, reject) => {
+        child.on('error', reject);
+        child.on('close', resolve);
+      }),
+      text(child.stdout),
+      text(child.stderr),
+    ]);
+    return { code, stdout, stderr };
   } finally {
     await rm(home, { recursive: true, force: true });
   }

@@ -1,5 +1,5 @@
 import { GLOBAL_FLAGS, optionsOf, startsWith, type TypedOption } from '../command.ts';
-import { defineVerb, type Completion, type Verb } from '../verb.ts';
+import { defineVerb, type Arguments, type Completion, type Verb } from '../verb.ts';
 import { VERBS } from '../verbs.ts';
 
 export const verb = defineVerb({
@@ -103,11 +103,11 @@ function findVerb(verbs: readonly LoadedVerb[]): string {
 /** Shell lines, the same for both, that set `$options`, `$offer` and `$files` at `$verb`. */
 function offers(verbs: readonly LoadedVerb[]): string {
   const cases = prefixes(verbs).map((path) => {
-    const verb = verbs.find((candidate) => candidate.path.join(' ') === path)?.verb;
-    const options = [...(verb ? optionsOf(verb) : []), ...GLOBAL_FLAGS];
+    const named = verbs.find((candidate) => candidate.path.join(' ') === path)?.verb;
+    const options = [...(named ? optionsOf(named) : []), ...GLOBAL_FLAGS];
     const names = options.flatMap(({ short, long }) => (short ? [short, long] : [long]));
     if (path === '') names.push('--version');
-    const { words, files } = argumentOffer(verb);
+    const { words, files } = argumentOffer(named?.arguments);
     return `    '${path && ` ${path}`}')
       options='${[...names, '--help'].join(' ')}'
       case $before in
@@ -138,10 +138,8 @@ function optionCases(options: readonly TypedOption[]): string {
     .join('');
 }
 
-function argumentOffer(verb: Verb | undefined): Offer {
-  const all = Object.values(verb?.arguments ?? {}).map(({ choices, complete }) =>
-    offerOf(choices, complete),
-  );
+function argumentOffer(specs: Arguments = {}): Offer {
+  const all = Object.values(specs).map(({ choices, complete }) => offerOf(choices, complete));
   return {
     words: all.flatMap(({ words }) => words),
     files: all.find(({ files }) => files !== undefined)?.files,

@@ -1,0 +1,266 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it } from 'vitest';
+import { VERBS } from '../../src/cli/verbs.ts';
+import { runNode, serviceLocal, type Result, type RunOptions } from './service-local.ts';
+
+const MADE_UP = join(import.meta.dirname, 'made-up-cli.ts');
+
+function madeUp(args: readonly string[], options?: RunOptions): Promise<Result> {
+  return runNode([MADE_UP, ...args], options);
+}
+
+describe('help', () => {
+  it('lists every verb', async () => {
+    const { code, stdout, stderr } = await serviceLocal(['--help']);
+    expect(code).toBe(0);
+    expect(stderr).toBe('');
+    for (const { path, summary } of VERBS) {
+      expect(stdout).toMatch(new RegExp(`^  ${path.join(' ')} +${summary.slice(0, 20)}`, 'm'));
+    }
+  });
+
+  it('lists the verbs of a group, and shows one verb with its examples', async () => {
+    const group = await serviceLocal(['config', '--help']);
+    expect(group.stdout).toMatch(/^ {2}explain +say/m);
+    expect(group.stdout).not.toContain('completion');
+    const one = await serviceLocal(['config', 'explain', '--help']);
+    expect(one.stdout).toContain('Usage: service-local config explain [options] <setting>');
+    expect(one.stdout).toContain('$ service-local config explain workers');
+    expect(await serviceLocal(['help', 'config', 'explain'])).toEqual(one);
+  });
+
+  it.each(VERBS.map(({ path, load }) => [path.join(' '), load] as const))(
+    '%s has examples of itself',
+    async (name, load) => {
+      const { verb } = await load();
+      expect(verb.examples.length).toBeGreaterThan(0);
+      for (const example of verb.examples) expect(`${example} `).toMatch(new RegExp(`^${name} `));
+    },
+  );
+
+  it('is one document with --json', async () => {
+    const { stdout } = await serviceLocal(['config', 'list', '--help', '--json']);
+    expect(JSON.parse(stdout)).toEqual({ help: expect.stringContaining('Usage:') });
+  });
+});
+
+describe('a command line that makes no sense', () => {
+  it.each([
+    [['conifg'], "there is no verb 'conifg'", 'Did you mean service-local config?'],
+    [['config', 'lst'], "there is no verb 'lst'", 'Did you mean service-local config list?'],
+    [['explain'], "there is no verb 'explain'", 'Did you mean service-local config explain?'],
+    [['zebra', 'list'], "there is no verb 'zebra'", 'See `service-local --help`.'],
+    [['config', 'list', '--jsn'], "unknown option '--jsn'", 'Did you mean --json?'],
+    [['--jsn', 'config', 'list'], "unknown option '--jsn'", 'Did you mean --json?'],
+    [['config', 'explain'], "missing required argument 'setting'", 'config explain --help'],
+    [['config', 'list', 'x'], 'too many arguments', 'config list --help'],
+    [['completion', 'fish'], 'Allowed choices are bash, zsh', 'completion --help'],
+    [['config'], 'a verb is missing', 'service-local config --help'],
+    [[], 'a verb is missing', 'service-local --help'],
+  ])('%j is refused with a way on', async (args, what, remedy) => {
+    const { code, stdout, stderr } = await serviceLocal(args);
+    expect(code).toBe(2);
+    expect(stdout).toBe('');
+    expect(stderr).toMatch(/^error usage: /m);
+    expect(stderr).toContain(what);
+    expect(stderr.trimEnd().split('\n').at(-1)).toMatch(/^→ /);
+    expect(stderr).toContain(remedy);
+  });
+
+  it('is one document with --json', async () => {
+    const { code, stdout, stderr } = await serviceLocal(['--json', 'conifg']);
+    expect(code).toBe(2);
+    expect(stderr).toBe('');
+    expect(JSON.parse(stdout)).toEqual({
+      error: {
+        code: 'usage',
+        message: "service-local: there is no verb 'conifg'",
+        remedy: 'Did you mean service-local config?',
+        problems: [],
+      },
+    });
+  });
+});
+
+describe('arguments and options', () => {
+  it('reach the verb parsed, the last of two winning', async () => {
+    const { stdout } = await madeUp(
+      (
+        '--json echo a b c -p fast=5:50:5 --param=slow=-1 --out x --out y --cash 100 ' +
+        '--verify-lock --no-html --workers 3'
+      ).split(' '),
+    );
+    expect(JSON.parse(stdout)).toEqual({
+      args: { spec: 'a', more: ['b', 'c'] },
+      options: {
+        out: 'y',
+        param: ['fast=5:50:5', 'slow=-1'],
+        profile: 'own',
+        cash: 100,
+        verifyLock: true,
+        noHtml: true,
+      },
+      workers: 3,
+      interactive: false,
+    });
+  });
+
+  it('are empty, absent or the default when not given', async () => {
+    const { stdout } = await madeUp(['echo', 'a', '--json'], {
+      env: { SERVICE_LOCAL_WORKERS: '5' },
+    });
+    expect(JSON.parse(stdout)).toEqual({
+      args: { spec: 'a', more: [] },
+      options: { param: [], profile: 'own', verifyLock: false, noHtml: false },
+      workers: 5,
+      interactive: false,
+    });
+  });
+
+  it('are not verbs: only a word in front is', async () => {
+    expect((await madeUp(['echo', 'twice'])).code).toBe(5);
+    expect((await madeUp(['echo', '--out', 'twice', 'a'])).code).toBe(0);
+    expect((await madeUp(['echo', '--', 'twice'])).code).toBe(0);
+  });
+
+  it('are named when their value is wrong', async () => {
+    const { code, stderr } = await madeUp(['echo', 'a', '--cash', '1e3']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^error usage: --cash: '1e3' is no amount$/m);
+  });
+});
+
+describe('the outcome of a verb', () => {
+  it('is its data on stdout and its failure on stderr, with the exit code of the failure', async () => {
+    const human = await madeUp(['gate']);
+    expect(human).toEqual({
+      code: 5,
+      stdout: 'sharpe 0.4\n',
+      stderr: 'error gate_not_met: sharpe is 0.4, below 0.5\n',
+    });
+    const machine = await madeUp(['gate', '--json']);
+    expect(machine.code).toBe(5);
+    expect(JSON.parse(machine.stdout)).toEqual({ sharpe: 0.4 });
+  });
+
+  it('is told with every problem and a remedy when it is refused', async () => {
+    const human = await madeUp(['refuse']);
+    expect(human).toEqual({
+      code: 3,
+      stdout: '',
+      stderr: [
+        'error invalid_spec: bot.yaml has 2 problems',
+        '  bot.yaml:3:5 BOT1 no name',
+        '  /spec/rsk BOT2 unknown (did you mean risk?)',
+        '→ Correct them.',
+        '',
+      ].join('\n'),
+    });
+    const machine = await madeUp(['refuse', '--json']);
+    expect(machine.code).toBe(3);
+    expect(machine.stderr).toBe('');
+    expect(JSON.parse(machine.stdout).error).toMatchObject({
+      code: 'invalid_spec',
+      remedy: 'Correct them.',
+      problems: [{ line: 3 }, { pointer: '/spec/rsk' }],
+    });
+  });
+
+  it('is a stack and exit code 1 when the program is wrong', async () => {
+    const human = await madeUp(['crash']);
+    expect(human.code).toBe(1);
+    expect(human.stdout).toBe('');
+    expect(human.stderr).toMatch(/^error failure: x is not a function$/m);
+    expect(human.stderr).toMatch(/^→ This is a bug in service-local \d/m);
+    expect(human.stderr).toMatch(/^ {4}at .*made-up-cli\.ts/m);
+    const machine = await madeUp(['crash', '--json']);
+    expect(machine.code).toBe(1);
+    expect(JSON.parse(machine.stdout).error.message).toBe('x is not a function');
+    expect(machine.stderr).toMatch(/^ {4}at .*made-up-cli\.ts/m);
+  });
+});
+
+describe('colour', () => {
+  const ESCAPE = '\u001B[';
+
+  it.each<[string, readonly string[], Record<string, string>, boolean]>([
+    ['is off in a pipe', [], {}, false],
+    ['is on with FORCE_COLOR', [], { FORCE_COLOR: '1' }, true],
+    ['is off with FORCE_COLOR=0', [], { FORCE_COLOR: '0' }, false],
+    ['is on by the setting', [], { SERVICE_LOCAL_COLOR: 'always' }, true],
+    [
+      'is on by the setting despite NO_COLOR',
+      [],
+      { SERVICE_LOCAL_COLOR: 'always', NO_COLOR: '1' },
+      true,
+    ],
+    ['is off by the option despite FORCE_COLOR', ['--no-color'], { FORCE_COLOR: '1' }, false],
+    ['is off with NO_COLOR', [], { NO_COLOR: '1' }, false],
+  ])('%s', async (_name, flags, env, on) => {
+    const { stdout, stderr } = await madeUp(['gate', ...flags], { env });
+    expect([stdout.includes(ESCAPE), stderr.includes(ESCAPE)]).toEqual([on, on]);
+  });
+});
+
+describe('a reader that leaves', () => {
+  it('ends the command quietly', async () => {
+    const script = '"$0" "$1" many-lines | head -n 1; echo "code ${PIPESTATUS[0]}"';
+    const bash = spawn('bash', ['-c', script, process.execPath, MADE_UP]);
+    const [stdout, stderr] = await Promise.all([text(bash.stdout), text(bash.stderr)]);
+    expect(stdout).toBe('line 0\ncode 0\n');
+    expect(stderr).toBe('');
+  });
+});
+
+describe('an interrupt', () => {
+  async function waiting(...args: string[]): Promise<{
+    child: ReturnType<typeof spawn>;
+    ended: Promise<[number | null, NodeJS.Signals | null]>;
+    said: (pattern: RegExp) => Promise<void>;
+  }> {
+    const child = spawn(process.execPath, [MADE_UP, 'wait', ...args], { stdio: 'pipe' });
+    let stderr = '';
+    const listeners = new Set<() => void>();
+    child.stderr.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString();
+      for (const listener of listeners) listener();
+    });
+    const said = (pattern: RegExp): Promise<void> =>
+      new Promise((resolve) => {
+        const check = (): void => {
+          if (pattern.test(stderr)) resolve();
+        };
+        listeners.add(check);
+        check();
+      });
+    const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
+    await said(/ready/);
+    return { child, ended, said };
+  }
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('by %s ends in good order with 130', async (name) => {
+    const { child, ended, said } = await waiting();
+    child.kill(name);
+    expect(await ended).toEqual([130, null]);
+    await said(new RegExp(`error interrupted: interrupted by ${name}`));
+  });
+
+  it('that npm delivers twice is one', async () => {
+    const { child, ended } = await waiting();
+    child.kill('SIGINT');
+    child.kill('SIGINT');
+    expect(await ended).toEqual([130, null]);
+  });
+
+  it('repeated kills what will not end', async () => {
+    const { child, ended, said } = await waiting('--stubborn');
+    child.kill('SIGINT');
+    await said(/stopping/);
+    const again = setInterval(() => child.kill('SIGINT'), 20);
+    expect(await ended).toEqual([null, 'SIGINT']);
+    clearInterval(again);
+  });
+});

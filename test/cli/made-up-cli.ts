@@ -1,0 +1,105 @@
+/** The CLI's frame around verbs that do what the real ones seldom do. Run it like the real bin. */
+import { ServiceError } from '../../src/errors.ts';
+import { run } from '../../src/cli/main.ts';
+import { defineVerb, type Verb } from '../../src/cli/verb.ts';
+import type { VerbEntry } from '../../src/cli/verbs.ts';
+
+const gate = defineVerb({
+  examples: ['gate'],
+  run: () => ({
+    data: { sharpe: 0.4 },
+    show: (out) => out.line(`sharpe ${out.style.red('0.4')}`),
+    failure: new ServiceError('gate_not_met', 'sharpe is 0.4, below 0.5'),
+  }),
+});
+
+const refuse = defineVerb({
+  examples: ['refuse'],
+  run() {
+    throw new ServiceError('invalid_spec', 'bot.yaml has 2 problems', {
+      remedy: 'Correct them.',
+      problems: [
+        { code: 'BOT1', message: 'no name', file: 'bot.yaml', line: 3, column: 5 },
+        { code: 'BOT2', message: 'unknown', pointer: '/spec/rsk', suggestion: 'risk' },
+      ],
+    });
+  },
+});
+
+const crash = defineVerb({
+  examples: ['crash'],
+  run() {
+    throw new TypeError('x is not a function');
+  },
+});
+
+const echo = defineVerb({
+  arguments: {
+    spec: { description: 'a file', complete: 'file' },
+    more: { description: 'others', optional: true, variadic: true },
+  },
+  options: {
+    out: { value: 'dir', description: 'where to', complete: 'directory' },
+    param: { value: 'key=value', description: 'a parameter', short: 'p', repeat: true },
+    profile: { value: 'name', description: 'whose way', choices: ['lean', 'own'], default: 'own' },
+    cash: { value: 'amount', description: 'money', parse: parseAmount },
+    verifyLock: { description: 'compare' },
+    noHtml: { description: 'less' },
+  },
+  settings: ['workers'],
+  examples: ['echo a'],
+  run: ({ settings, interactive }, args, options) => ({
+    data: { args, options, workers: settings.workers, interactive },
+    show: (out) => out.line('echo'),
+  }),
+});
+
+function parseAmount(text: string): number {
+  if (/^[0-9]+$/.test(text)) return Number(text);
+  throw new ServiceError('usage', `'${text}' is no amount`);
+}
+
+/** The first character fills more than a pipe holds, so that a reader that leaves is noticed. */
+const manyLines = defineVerb({
+  examples: ['many-lines'],
+  run: () => ({
+    data: {},
+    show(out) {
+      for (let i = 0; i < 20_000; i++) out.line(`line ${i}`);
+    },
+  }),
+});
+
+const wait = defineVerb({
+  options: { stubborn: { description: 'do not end when asked to' } },
+  examples: ['wait'],
+  async run({ signal, message }, _args, { stubborn }) {
+    const alive = setInterval(() => {}, 1000);
+    const interrupted = new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => {
+        if (!stubborn) reject(new Error('work was cut short'));
+      });
+    });
+    message('ready');
+    try {
+      await interrupted;
+    } finally {
+      clearInterval(alive);
+    }
+    return { data: {}, show: () => {} };
+  },
+});
+
+function entry(path: string, verb: Verb): VerbEntry {
+  return { path: path.split(' '), summary: `do ${path}`, load: async () => ({ verb }) };
+}
+
+process.exitCode = await run(process.argv.slice(2), process, [
+  entry('gate', gate),
+  entry('refuse', refuse),
+  entry('crash', crash),
+  entry('echo', echo),
+  entry('echo twice', gate),
+  entry('many-lines', manyLines),
+  entry('wait', wait),
+]);

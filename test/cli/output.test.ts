@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest';
+import {
+  formatDuration,
+  formatNumber,
+  formatPercent,
+  formatProgress,
+  formatTable,
+  makeProgress,
+  makeStyle,
+  wantsColour,
+} from '../../src/cli/output.ts';
+
+const plain = await makeStyle(false);
+const coloured = await makeStyle(true);
+
+describe('a table', () => {
+  const columns = [
+    { title: 'symbol' },
+    { title: 'return', align: 'right' },
+    { title: 'note' },
+  ] as const;
+
+  it('aligns text left and numbers right, with no spaces at the end', () => {
+    const rows = [
+      ['SPX', '1.50 %', 'fine'],
+      ['A', '-12.25 %', 'poor'],
+    ];
+    expect(formatTable(columns, rows, plain)).toBe(
+      ['symbol    return  note', 'SPX       1.50 %  fine', 'A       -12.25 %  poor', ''].join('\n'),
+    );
+  });
+
+  it('cuts text to fit the terminal, and never a number', () => {
+    const rows = [['SPX', '1234567.89', 'a long remark that does not fit']];
+    expect(formatTable(columns, rows, plain, 30)).toBe(
+      ['symbol      return  note', 'SPX     1234567.89  a long re…', ''].join('\n'),
+    );
+    expect(formatTable(columns, rows, plain, 5)).toContain('1234567.89');
+    expect(formatTable(columns, rows, plain)).toContain('does not fit');
+  });
+
+  it('aligns by what is seen, not by the colour codes', () => {
+    const rows = [['A', { text: '-1', paint: coloured.red }, 'x']];
+    expect(formatTable(columns, rows, plain)).toContain(`A           ${coloured.red('-1')}  x`);
+  });
+
+  it('lets neither line feeds nor escape sequences of the data act', () => {
+    const rows = [['A\nB', '1', '\u001B[2Jgone\u0007']];
+    expect(formatTable(columns, rows, plain).split('\n')[1]).toBe('A B          1  gone ');
+  });
+});
+
+describe('a figure', () => {
+  it.each([
+    [1234.5, 2, '1,234.50'],
+    [-1234.567, 1, '-1,234.6'],
+    [-0.001, 2, '0.00'],
+    [0.005, 2, '0.01'],
+    [12, 0, '12'],
+    [Infinity, 2, '∞'],
+    [null, 2, '–'],
+    [Number.NaN, 2, '–'],
+  ])('%d with %d digits is %s', (value, digits, text) => {
+    expect(formatNumber(value, digits)).toBe(text);
+  });
+
+  it.each([
+    [0.1234, '12.34 %'],
+    [-0.5, '-50.00 %'],
+    [null, '–'],
+  ])('%d as a share is %s', (ratio, text) => {
+    expect(formatPercent(ratio)).toBe(text);
+  });
+
+  it.each([
+    [0.4, '0 ms'],
+    [340, '340 ms'],
+    [999.6, '1 s'],
+    [9_499, '9 s'],
+    [59_600, '1 min 00 s'],
+    [125_000, '2 min 05 s'],
+    [3_599_700, '1 h 00 min'],
+    [4_320_000, '1 h 12 min'],
+  ])('%d milliseconds are %s', (ms, text) => {
+    expect(formatDuration(ms)).toBe(text);
+  });
+});
+
+describe('progress', () => {
+  const WIPE = '\r\u001B[K';
+
+  it('tells the share done and the time left', () => {
+    expect(formatProgress('sweep', 43, 172, 3000)).toBe(
+      'sweep ██████░░░░░░░░░░░░░░░░░░ 25 % 43/172 9 s left',
+    );
+    expect(formatProgress('sweep', 0, 172, 3000)).toBe(`sweep ${'░'.repeat(24)} 0 % 0/172`);
+  });
+
+  it('is drawn on a terminal, ten times a second at most, and wiped at the end', () => {
+    const written: string[] = [];
+    const terminal = { isTTY: true, columns: 20, write: (text: string) => written.push(text) };
+    let now = 0;
+    const progress = makeProgress(terminal, 'sweep', 100, () => now);
+    for (now = 0; now < 1000; now += 10) progress.update(now / 10);
+    expect(written).toHaveLength(10);
+    for (const text of written) expect(text.replace(WIPE, '')).toMatch(/^sweep [█░]{13}$/);
+    progress.stop();
+    expect(written.at(-1)).toBe(WIPE);
+  });
+
+  it('is silent elsewhere', () => {
+    const written: string[] = [];
+    const progress = makeProgress({ write: (text) => written.push(text) }, 'sweep', 100);
+    progress.update(50);
+    progress.stop();
+    expect(written).toEqual([]);
+  });
+});
+
+describe('colour', () => {
+  const terminal = { isTTY: true };
+
+  it.each([
+    ['auto', {}, terminal, true],
+    ['auto', {}, {}, false],
+    ['auto', { NO_COLOR: '1' }, terminal, false],
+    ['auto', { NO_COLOR: '' }, terminal, true],
+    ['auto', { TERM: 'dumb' }, terminal, false],
+    ['auto', { FORCE_COLOR: '1', NO_COLOR: '1' }, {}, true],
+    ['auto', { FORCE_COLOR: '0' }, terminal, false],
+    ['always', { NO_COLOR: '1' }, {}, true],
+    ['never', { FORCE_COLOR: '1' }, terminal, false],
+  ] as const)('%s with %j on %j: %s', (setting, env, stream, wanted) => {
+    expect(wantsColour(setting, env, stream)).toBe(wanted);
+  });
+});

@@ -1,0 +1,63 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { BIN, runNode, serviceLocal } from './service-local.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** Writes the URL of each module as Node finds it, built-in ones left out. */
+const RECORDER = `data:text/javascript,${encodeURIComponent(`
+  import { registerHooks } from 'node:module';
+  import { writeSync } from 'node:fs';
+  registerHooks({
+    resolve(specifier, context, next) {
+      const found = next(specifier, context);
+      if (!found.url.startsWith('node:')) writeSync(2, 'loaded ' + found.url + '\\n');
+      return found;
+    },
+  });
+`)}`;
+
+async function loadedBy(...args: string[]): Promise<string[]> {
+  const { code, stderr } = await runNode(['--import', RECORDER, BIN, ...args]);
+  expect(code).toBe(0);
+  return [...stderr.matchAll(/^loaded file:\/\/(.*)$/gm)].map(([, path]) => path!);
+}
+
+describe('--version', () => {
+  it('prints the version of package.json', async () => {
+    const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
+      version: string;
+    };
+    expect(await serviceLocal(['--version'])).toEqual({
+      code: 0,
+      stdout: `${version}\n`,
+      stderr: '',
+    });
+    expect((await serviceLocal(['-V'])).stdout).toBe(`${version}\n`);
+    expect(JSON.parse((await serviceLocal(['--json', '--version'])).stdout)).toEqual({ version });
+  });
+
+  it('loads nothing but itself', async () => {
+    expect(await loadedBy('--version')).toEqual([
+      BIN,
+      join(ROOT, 'src/version.ts'),
+      join(ROOT, 'package.json'),
+    ]);
+  });
+});
+
+describe('a verb', () => {
+  it('loads no other verb, and neither yaml nor chalk without need', async () => {
+    const loaded = await loadedBy('config', 'list');
+    expect(loaded.filter((path) => path.includes('/src/cli/verbs/'))).toEqual([
+      join(ROOT, 'src/cli/verbs/config-list.ts'),
+    ]);
+    expect(loaded.filter((path) => /node_modules\/(?!commander\/)/.test(path))).toEqual([]);
+  });
+
+  it('is not loaded by the list of all', async () => {
+    const loaded = await loadedBy('--help');
+    expect(loaded.filter((path) => path.includes('/src/cli/verbs/'))).toEqual([]);
+  });
+});
