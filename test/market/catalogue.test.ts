@@ -1,0 +1,178 @@
+import { readFileSync } from 'node:fs';
+import { appendFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { barsFromRows, type Bars } from '../../src/market/bars.ts';
+import {
+  datasetNames,
+  importBars,
+  readManifest,
+  resolveDataset,
+  verifyDataset,
+  type ImportOptions,
+} from '../../src/market/catalogue.ts';
+import { barsDigest } from '../../src/market/digest.ts';
+import { readBars } from '../../src/market/read.ts';
+import { DAY } from '../../src/market/time.ts';
+import { writeParquet } from '../../src/market/write.ts';
+import { rowsOf } from './bars.ts';
+import { useFiles } from './files.ts';
+
+const files = useFiles();
+let dir: string;
+let round = 0;
+beforeEach(() => {
+  dir = files.path(`catalogue-${round++}`);
+});
+
+const START = Date.UTC(2020, 0, 1);
+const BARS = barsFromRows([
+  [START, 10, 12, 9, 11, 500],
+  [START + DAY, 11, 13.1, 10.000000001, 12, 0.1 + 0.2],
+]);
+const OPTIONS: ImportOptions = {
+  symbol: 'SPX',
+  timeframe: '1d',
+  hasVolume: true,
+  origin: '/data/spx.csv',
+  importedAt: '2024-05-06T07:08:09Z',
+};
+
+const add = (options: Partial<ImportOptions> = {}, bars: Bars = BARS) =>
+  importBars(dir, bars, { ...OPTIONS, ...options });
+
+test('a dataset is a folder of Parquet and manifest, and gives back the very bars', async () => {
+  const manifest = await add();
+  expect(manifest).toEqual({
+    schema: 'service-local/dataset/v1',
+    symbol: 'SPX',
+    timeframe: '1d',
+    rows: 2,
+    from: '2020-01-01',
+    to: '2020-01-02',
+    sha256: barsDigest(BARS),
+    origin: '/data/spx.csv',
+    imported_at: '2024-05-06T07:08:09Z',
+    columns: ['time', 'open', 'high', 'low', 'close', 'volume'],
+  });
+  expect(await readdir(dir)).toEqual(['SPX']);
+  expect((await readdir(join(dir, 'SPX'))).toSorted()).toEqual(['1d.parquet', 'manifest.json']);
+  expect(await readManifest(dir, 'SPX')).toEqual(manifest);
+  const found = await resolveDataset(dir, 'catalog://SPX');
+  expect(found?.manifest).toEqual(manifest);
+  expect(rowsOf((await readBars(found!.path)).bars)).toEqual(rowsOf(BARS));
+  expect(await verifyDataset(dir, 'SPX')).toEqual([]);
+});
+
+test('a source of another kind is none of the catalogue', async () => {
+  expect(await resolveDataset(dir, './SPX.csv')).toBeUndefined();
+});
+
+test('names come in order; a catalogue that does not exist yet is empty', async () => {
+  expect(await datasetNames(dir)).toEqual([]);
+  for (const symbol of ['MSFT', 'BTC-USD', '^GSPC']) await add({ symbol });
+  await mkdir(join(dir, '.import-interrupted'));
+  await writeFile(join(dir, 'notes.txt'), 'mine');
+  expect(await datasetNames(dir)).toEqual(['BTC-USD', 'MSFT', '^GSPC']);
+});
+
+test('many rows keep their order', async () => {
+  const rows = Array.from(
+    { length: 300_000 },
+    (_, i) => [START + i * 60_000, 1, 1, 1, 1, i] as const,
+  );
+  const bars = barsFromRows(rows);
+  await writeParquet(files.path('many.parquet'), bars);
+  expect(barsDigest((await readBars(files.path('many.parquet'))).bars)).toBe(barsDigest(bars));
+});
+
+describe('a name', () => {
+  test.each(['', '.', '..', '../SPX', 'a/b', 'a\\b', '.hidden', '-rf', 'a b', 'x'.repeat(65)])(
+    '%j is refused',
+    async (symbol) => {
+      const expected = expect.objectContaining({ code: 'invalid_data' });
+      await expect(add({ symbol })).rejects.toEqual(expected);
+      await expect(readManifest(dir, symbol)).rejects.toEqual(expected);
+      await expect(resolveDataset(dir, `catalog://${symbol}`)).rejects.toEqual(expected);
+      await expect(readdir(dir)).rejects.toMatchObject({ code: 'ENOENT' });
+    },
+  );
+
+  test('in use is a conflict and changes nothing, unless it is to be replaced', async () => {
+    await add();
+    const other = barsFromRows([[START, 1, 1, 1, 1, 1]]);
+    await expect(add({ timeframe: '1w' }, other)).rejects.toMatchObject({ code: 'conflict' });
+    expect(await verifyDataset(dir, 'SPX')).toEqual([]);
+    expect((await readManifest(dir, 'SPX')).rows).toBe(2);
+
+    await add({ timeframe: '1w', replace: true }, other);
+    expect(await verifyDataset(dir, 'SPX')).toEqual([]);
+    expect((await readManifest(dir, 'SPX')).timeframe).toBe('1w');
+    expect((await readdir(join(dir, 'SPX'))).toSorted()).toEqual(['1w.parquet', 'manifest.json']);
+    expect(await readdir(dir)).toEqual(['SPX']);
+  });
+
+  test('claimed by several at once goes to one of them, whole', async () => {
+    const attempts = [1, 2, 3, 4].map((price) =>
+      add({ origin: String(price) }, barsFromRows([[START, price, price, price, price, 0]])),
+    );
+    const outcomes = await Promise.allSettled(attempts);
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    const lost = outcomes.flatMap((o) => (o.status === 'rejected' ? [o.reason.code] : []));
+    expect(lost).toEqual(['conflict', 'conflict', 'conflict']);
+    expect(await verifyDataset(dir, 'SPX')).toEqual([]);
+    expect(await readdir(dir)).toEqual(['SPX']);
+  });
+
+  test('that is not there is told with those that are', async () => {
+    await expect(readManifest(dir, 'SPX')).rejects.toMatchObject({
+      code: 'file_not_found',
+      remedy: expect.stringContaining('data import'),
+    });
+    await add({ symbol: 'MSFT' });
+    await expect(readManifest(dir, 'SPX')).rejects.toMatchObject({ remedy: 'It has: MSFT.' });
+  });
+});
+
+test('volume that the origin lacked is no column', async () => {
+  const { columns } = await add({ hasVolume: false });
+  expect(columns).toEqual(['time', 'open', 'high', 'low', 'close']);
+});
+
+describe('verify finds', () => {
+  const codes = async (): Promise<string[]> =>
+    (await verifyDataset(dir, 'SPX')).map(({ code }) => code);
+
+  test('other bars than were imported', async () => {
+    await add();
+    const changed = rowsOf(BARS);
+    changed[1]![4] += 0.01;
+    await writeParquet(join(dir, 'SPX/1d.parquet'), barsFromRows(changed));
+    expect(await codes()).toEqual(['digest_differs']);
+  });
+
+  test('bars that cannot be right', async () => {
+    await add({}, barsFromRows([...rowsOf(BARS), [START, 10, 9, 12, 11, -1]]));
+    expect(await codes()).toEqual(['backward_time', 'high_below_low', 'negative_volume']);
+  });
+
+  test('a file that is damaged or gone', async () => {
+    await add();
+    const path = join(dir, 'SPX/1d.parquet');
+    await writeFile(path, (await readFile(path)).subarray(0, 100));
+    expect(await codes()).toEqual(['invalid_data']);
+    await rm(path);
+    expect(await codes()).toEqual(['file_not_found']);
+  });
+
+  test('a manifest that is damaged or of another dataset', async () => {
+    await add();
+    const path = join(dir, 'SPX/manifest.json');
+    const manifest = readFileSync(path, 'utf8');
+    await writeFile(path, manifest.replace('"SPX"', '"MSFT"'));
+    expect(await codes()).toEqual(['invalid_data']);
+    await writeFile(path, manifest);
+    await appendFile(path, '}');
+    expect(await codes()).toEqual(['invalid_data']);
+  });
+});

@@ -1,0 +1,151 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { formatProblem, type ServiceError } from '../../src/errors.ts';
+import { importBars } from '../../src/market/catalogue.ts';
+import { loadDataset, type Dataset, type LoadOptions } from '../../src/market/load.ts';
+import { DAY } from '../../src/market/time.ts';
+import { rowsOf } from './bars.ts';
+import { csv, useFiles } from './files.ts';
+
+const files = useFiles();
+const SP500 = join(import.meta.dirname, '../../examples/data/sp500-daily.csv');
+
+const load = (source: string, options: Partial<LoadOptions> = {}): Promise<Dataset> =>
+  loadDataset({ source, catalogueDir: files.path('catalogue'), ...options });
+
+const HEADER = 'date,open,high,low,close,volume';
+
+test('twenty years of the S&P 500 come in as they are', async () => {
+  const { bars, timeframe, gaps, dropped, hasVolume, notes } = await load(SP500);
+  expect(bars.length).toBe(5105);
+  expect(timeframe.name).toBe('1d');
+  const rows = rowsOf(bars);
+  const first = [Date.UTC(2000, 0, 3), 1469.25, 1478, 1438.359985, 1455.219971, 931800000];
+  const last = [
+    Date.UTC(2020, 3, 17),
+    2842.429932,
+    2879.219971,
+    2830.879883,
+    2874.560059,
+    5792140000,
+  ];
+  expect([rows[0], rows.at(-1)]).toEqual([first, last]);
+  expect(gaps).toMatchObject({ count: 0, missing: 0 });
+  expect([dropped, hasVolume, notes]).toEqual([{}, true, []]);
+});
+
+test('finer bars are made into those wanted, which is told', async () => {
+  const { bars, timeframe, notes } = await load(SP500, { timeframe: '1mo' });
+  expect(timeframe.name).toBe('1mo');
+  expect(bars.length).toBe(244);
+  expect(rowsOf(bars)[1]![0]).toBe(Date.UTC(2000, 1, 1));
+  expect(notes).toEqual(['5105 bars of 1d became 244 of 1mo.']);
+});
+
+test('bars longer than those wanted are refused', async () => {
+  await expect(load(SP500, { timeframe: '1h' })).rejects.toMatchObject({ code: 'invalid_data' });
+});
+
+test('the digest depends on the bars and on nothing else', async () => {
+  const window = { from: '2001-01-01', to: '2001-12-31' };
+  const whole = await load(SP500);
+  const year = await load(SP500, window);
+  expect(year.bars.length).toBe(248);
+  expect(year.digest).not.toBe(whole.digest);
+  const rows = rowsOf(year.bars).map((row) => row.join(';'));
+  const copy = await files.write('copy.csv', csv(HEADER.replaceAll(',', ';'), ...rows));
+  expect((await load(copy)).digest).toBe(year.digest);
+  expect((await load(copy, window)).digest).toBe(year.digest);
+});
+
+test('bad data are refused with the line and row of each fault, windows and blank lines aside', async () => {
+  const path = await files.write(
+    'bad.csv',
+    csv(
+      '',
+      HEADER,
+      '2019-12-31,0,0,0,0,0',
+      '2020-01-01,10,12,9,11,5',
+      '',
+      '2020-01-02,10,8,9,11,5',
+      'soon,10,12,9,11,5',
+      '2020-01-01,10,12,9,11',
+    ),
+  );
+  const error = (await load(path, { from: '2020-01-01' }).catch((e: unknown) => e)) as ServiceError;
+  expect(error.code).toBe('invalid_data');
+  expect(error.problems.map((problem) => formatProblem(problem).replace(path, 'bad.csv'))).toEqual([
+    'bad.csv:6 high_below_low row 3: high 8 is below low 9',
+    'bad.csv:7 unreadable_time row 4: the time is missing or cannot be read',
+    'bad.csv:8 backward_time row 5: 2020-01-01 lies before 2020-01-02 of row 3',
+    'bad.csv:8 unreadable_volume row 5: the volume is missing or not a number',
+  ]);
+});
+
+test('repair leaves the bad rows out and counts them', async () => {
+  const path = await files.write(
+    'repair.csv',
+    csv(
+      HEADER,
+      '2020-01-01,10,12,9,11,5',
+      '2020-01-02,10,12,9,11,5',
+      '2020-01-02,10,12,9,9,5',
+      '2020-01-03,-1,12,9,9,-5',
+      '2020-01-04,10,12,9,11,5',
+    ),
+  );
+  const { bars, dropped, notes } = await load(path, { repair: 'drop' });
+  const start = Date.UTC(2020, 0, 1);
+  expect([...bars.time]).toEqual([start, start + DAY, start + 3 * DAY]);
+  expect(dropped).toEqual({ duplicate_time: 1, price_not_positive: 1, negative_volume: 1 });
+  expect(notes).toEqual(['2 bad of 5 rows were left out.']);
+});
+
+test('repair does not throw most of a file away', async () => {
+  const days = ['2020-01-04', '2020-01-03', '2020-01-02', '2020-01-01'];
+  const path = await files.write('newest.csv', csv('date,close', ...days.map((day) => `${day},1`)));
+  await expect(load(path, { repair: 'drop' })).rejects.toMatchObject({
+    message: expect.stringContaining('3 bad of 4 rows'),
+    remedy: expect.stringContaining('oldest first'),
+  });
+});
+
+test('what the file lacks is told', async () => {
+  const path = await files.write('nav.csv', csv('date,nav', '2020-01-01,1', '2020-01-02,2'));
+  expect((await load(path)).notes).toEqual([
+    'There are closing prices only: open, high and low are the close.',
+    'There is no volume: it is 0 in every bar.',
+  ]);
+});
+
+test('gaps are those of the bars read, not of the longer ones made of them', async () => {
+  const minutes = Array.from({ length: 4 * 1440 }, (_, i) => `${1_600_000_020 + i * 60},1`);
+  const path = await files.write('minutes.csv', csv('ts,close', ...minutes.toSpliced(2000, 30)));
+  const { gaps, bars } = await load(path, { timeframe: '1d' });
+  expect(gaps.missing).toBe(30);
+  expect(bars.length).toBe(5);
+});
+
+test('one bar has the timeframe it is said to have', async () => {
+  const path = await files.write('one.csv', csv('date,close', '2020-01-01,1'));
+  await expect(load(path)).rejects.toMatchObject({ code: 'invalid_data' });
+  expect((await load(path, { timeframe: '4h' })).timeframe.name).toBe('4h');
+});
+
+test('a dataset of the catalogue is a source like any other', async () => {
+  const { bars, digest } = await load(SP500);
+  await importBars(files.path('catalogue'), bars, {
+    symbol: 'SPX',
+    timeframe: '1d',
+    hasVolume: false,
+    origin: SP500,
+    importedAt: '2024-05-06T07:08:09Z',
+  });
+  const dataset = await load('catalog://SPX');
+  expect(dataset).toMatchObject({ digest, hasVolume: false });
+  expect((await load('catalog://SPX', { timeframe: '1w' })).bars.length).toBe(1059);
+  await expect(load('catalog://GSPC')).rejects.toMatchObject({
+    code: 'file_not_found',
+    remedy: 'It has: SPX.',
+  });
+});
