@@ -26,7 +26,7 @@ export class CompensatedSum {
     this.low += productError(a, b, product);
   }
 
-  /** Rounded once; the divisor is a whole number below 2^27. */
+  /** Rounded once if the divisor is a whole number below 2^27. */
   dividedBy(divisor: number): number {
     return quotient(this.high, this.low, divisor);
   }

@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest';
+
+import type { Indicator } from '../../src/engine/indicators/indicator.ts';
+
+export interface Bar {
+  /** Opening instant, milliseconds since the epoch. */
+  readonly time: number;
+  readonly open: number;
+  readonly high: number;
+  readonly low: number;
+  readonly close: number;
+  readonly volume: number;
+}
+
+/** One way to set an indicator up, and what its documentation promises about it. */
+export interface IndicatorCase {
+  readonly name: string;
+  /** The bar, counted from 1, at which it becomes ready. */
+  readonly readyAt: number;
+  readonly start: () => RunningIndicator;
+  /** Constructor calls that must be refused, under the name of the parameter at fault. */
+  readonly refused: readonly (readonly [parameter: string, construct: () => Indicator])[];
+}
+
+export interface RunningIndicator {
+  readonly indicator: Indicator;
+  step(bar: Bar): number;
+  /** All lines but `value`. */
+  lines(): number[];
+}
+
+/** What every indicator keeps to, whatever it computes. */
+export function indicatorContract(subject: IndicatorCase): void {
+  const { name, readyAt, start, refused } = subject;
+
+  describe(`${name} keeps the contract of indicators`, () => {
+    test.each([
+      ['a random market', randomMarket(1, 400)],
+      ['a market in cents with gaps and halts', centMarket(2, 400)],
+      ['a flat market', flatMarket(400)],
+    ])(
+      'in %s every output is NaN before bar ' + readyAt + ' and a number from it on',
+      (_, bars) => {
+        const running = start();
+        expect(running.indicator.ready).toBe(false);
+        expect(outputs(running)).toSatisfy(allNaN);
+        bars.forEach((bar, index) => {
+          const answer = running.step(bar);
+          expect(answer).toBe(running.indicator.value);
+          expect(running.indicator.ready).toBe(index + 1 >= readyAt);
+          expect(outputs(running)).toSatisfy(running.indicator.ready ? allFinite : allNaN);
+        });
+      },
+    );
+
+    test('bars give the same outputs in chunks of any size, beside another instance at work', () => {
+      const bars = centMarket(3, 300);
+      const whole = record(start(), bars);
+
+      const chunked = start();
+      const other = start();
+      const parts: number[][] = [];
+      for (let from = 0, size = 1; from < bars.length; from += size, size = (size * 3) % 17) {
+        parts.push(...record(chunked, bars.slice(from, from + size)));
+        record(other, randomMarket(from, 7));
+      }
+      expect(parts).toEqual(whole);
+    });
+
+    test('a bar that is not a number changes nothing', () => {
+      const bars = randomMarket(4, 120);
+      const running = start();
+      const seen: number[][] = [];
+      for (const bar of bars) {
+        for (const hole of [NaN, Infinity, -Infinity]) {
+          const before = outputs(running);
+          expect(running.step(barAt(bar.time, hole, hole))).toBe(running.indicator.value);
+          expect(outputs(running)).toEqual(before);
+        }
+        seen.push(...record(running, [bar]));
+      }
+      expect(seen).toEqual(record(start(), bars));
+    });
+
+    test.each(refused)('an impossible %s is refused by name', (parameter, construct) => {
+      expect(construct).toThrow(RangeError);
+      expect(construct).toThrow(new RegExp(`^${parameter} must be `));
+    });
+  });
+}
+
+/** All outputs after each bar. */
+export function record(running: RunningIndicator, bars: readonly Bar[]): number[][] {
+  return bars.map((bar) => {
+    running.step(bar);
+    return outputs(running);
+  });
+}
+
+/** Hourly bars of a random walk in full precision, so that no two prices are equal. */
+export function randomMarket(seed: number, length: number): Bar[] {
+  const random = seededRandom(seed);
+  let price = 100;
+  return Array.from({ length }, (_, index) => {
+    const open = price * (1 + 0.002 * (random() - 0.5));
+    const close = open * (1 + 0.03 * (random() - 0.5));
+    const high = Math.max(open, close) * (1 + 0.01 * random());
+    const low = Math.min(open, close) * (1 - 0.01 * random());
+    price = close;
+    return { time: index * 3_600_000, open, high, low, close, volume: 1 + 1e6 * random() };
+  });
+}
+
+/**
+ * Daily bars as an exchange prints them: prices in cents, whole volumes that now and then are 30
+ * times the usual, an opening gap of 8 % each 60 bars, and halts of 8 bars without trade.
+ */
+export function centMarket(seed: number, length: number): Bar[] {
+  const random = seededRandom(seed);
+  const cents = (price: number): number => Math.round(price * 100) / 100;
+  let price = 40;
+  return Array.from({ length }, (_, index) => {
+    const time = index * 86_400_000;
+    if (index % 50 >= 40 && index % 50 < 48) return barAt(time, price, 0);
+    const gap = index % 60 === 59 ? (index % 120 === 59 ? 1.08 : 0.92) : 1;
+    const open = cents(price * gap * (1 + 0.01 * (random() - 0.5)));
+    const close = cents(open * (1 + 0.04 * (random() - 0.5)));
+    const high = cents(Math.max(open, close) * (1 + 0.01 * random()));
+    const low = cents(Math.min(open, close) * (1 - 0.01 * random()));
+    price = close;
+    const volume = Math.round(1e5 * (0.5 + random()) * (random() < 0.03 ? 30 : 1));
+    return { time, open, high, low, close, volume };
+  });
+}
+
+export function flatMarket(length: number): Bar[] {
+  return Array.from({ length }, (_, index) => barAt(index * 3_600_000, 100.1, 0));
+}
+
+export function barAt(time: number, price: number, volume: number): Bar {
+  return { time, open: price, high: price, low: price, close: price, volume };
+}
+
+/** Mulberry32. */
+export function seededRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+function outputs(running: RunningIndicator): number[] {
+  return [running.indicator.value, ...running.lines()];
+}
+
+const allNaN = (values: readonly number[]): boolean => values.every(Number.isNaN);
+const allFinite = (values: readonly number[]): boolean => values.every(Number.isFinite);
