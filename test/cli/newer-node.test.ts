@@ -1,0 +1,146 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { chmod, copyFile, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** A Node on this machine that is too old for the CLI, if there is one. */
+const oldNode = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/bin', '/usr/local/bin']
+  .map((directory) => join(directory, 'node'))
+  .find(isTooOld);
+
+function isTooOld(node: string): boolean {
+  try {
+    const version = execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' });
+    const [major = 0, minor = 0] = version.split('.').map(Number);
+    return major >= 18 && (major < 24 || (major === 24 && minor < 15));
+  } catch {
+    return false;
+  }
+}
+
+let directory: string;
+let script: string;
+
+/** The compiled package, and programs called `npm` that stand in for the real one. */
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'service-local-old-node-'));
+  execFileSync(process.execPath, [
+    join(ROOT, 'node_modules/.bin/tsc'),
+    '--noCheck',
+    '--project',
+    ROOT,
+    '--outDir',
+    join(directory, 'dist'),
+  ]);
+  await copyFile(join(ROOT, 'package.json'), join(directory, 'package.json'));
+  await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'));
+  script = join(directory, 'dist/bin/service-local.js');
+});
+
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** A directory for PATH with only this `npm` in it. */
+async function npmThat(...lines: string[]): Promise<string> {
+  const bin = await mkdtemp(join(directory, 'npm-'));
+  await program(join(bin, 'npm'), ...lines);
+  return bin;
+}
+
+async function program(file: string, ...lines: string[]): Promise<void> {
+  await writeFile(file, ['#!/bin/sh', ...lines, ''].join('\n'));
+  await chmod(file, 0o755);
+}
+
+interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the CLI on the old Node; `path` is all there is to find programs in. */
+async function onOldNode(
+  args: readonly string[],
+  path: string,
+  whenReady?: (kill: (signal: NodeJS.Signals) => void) => void,
+): Promise<Ended> {
+  const child = spawn(oldNode!, [script, ...args], {
+    cwd: directory,
+    env: { PATH: path, HOME: directory },
+  });
+  if (whenReady) child.stdout.once('data', () => whenReady((signal) => child.kill(signal)));
+  const [[code, signal], stdout, stderr] = await Promise.all([
+    once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>,
+    text(child.stdout),
+    text(child.stderr),
+  ]);
+  return { code, signal, stdout, stderr };
+}
+
+// Skipped where every Node at hand is new enough: then there is nothing to start it on.
+describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
+  it('runs the same command line on the Node that npm provides, and says so', async () => {
+    const path = await npmThat('echo "$@" > "$0.args"', `echo ${process.execPath}`);
+    const awkward = 'a  b "$HOME" \'*\' \\';
+    const { code, stdout, stderr } = await onOldNode(['config', 'explain', awkward], path);
+    expect(code).toBe(2);
+    expect(stdout).toBe('');
+    const { engines } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
+      engines: { node: string };
+    };
+    const oldest = engines.node.replace('>=', '');
+    const [first, second] = stderr.split('\n');
+    expect(first).toMatch(
+      new RegExp(
+        `^service-local needs Node ${oldest} or newer, not \\d+\\.\\d+\\.\\d+: running on `,
+      ),
+    );
+    expect(second).toBe(`error unknown_setting: there is no setting '${awkward}'`);
+    expect(await readFile(join(path, 'npm.args'), 'utf8')).toMatch(
+      /^exec --yes --loglevel=error --package=node-\S+@\d+\.\d+\.\d+ -- node -p process\.execPath\n$/,
+    );
+  });
+
+  it('passes on a signal, and then the exit code', async () => {
+    const node = join(directory, 'exits-9-on-sigterm');
+    const code = `process.on("SIGTERM", () => process.exit(9)); setInterval(() => {}, 1000); console.log("ready")`;
+    await program(node, `exec ${process.execPath} -e '${code}'`);
+    const ended = await onOldNode(['config', 'list'], await npmThat(`echo ${node}`), (kill) =>
+      kill('SIGTERM'),
+    );
+    expect(ended).toMatchObject({ code: 9, signal: null, stdout: 'ready\n' });
+  });
+
+  it('dies of the signal that its child dies of', async () => {
+    const node = join(directory, 'kills-itself');
+    await program(node, 'kill -KILL $$');
+    const ended = await onOldNode(['config', 'list'], await npmThat(`echo ${node}`));
+    expect(ended).toMatchObject({ code: null, signal: 'SIGKILL' });
+  });
+
+  it.each([
+    ['npm fails', () => npmThat('exit 1'), 'npm could not provide it'],
+    ['npm finds only the old one', () => npmThat(`echo ${oldNode}`), 'npm could not provide it'],
+    ['there is no npm', () => mkdtemp(join(directory, 'empty-')), 'npm did not start'],
+  ])('says what to install when %s', async (_when, makePath, why) => {
+    const path = await makePath();
+    const human = await onOldNode(['config', 'list'], path);
+    expect(human.code).toBe(1);
+    expect(human.stderr).toContain(`error failure: ${why}`);
+    expect(human.stderr).toMatch(/^→ Install Node 24\.15 or newer/m);
+    const machine = await onOldNode(['config', 'list', '--json'], path);
+    expect(machine.code).toBe(1);
+    expect(JSON.parse(machine.stdout)).toMatchObject({ error: { code: 'failure' } });
+  });
+
+  it('prints its version without any other', async () => {
+    const ended = await onOldNode(['--version'], await mkdtemp(join(directory, 'empty-')));
+    expect(ended).toMatchObject({ code: 0, stderr: '' });
+    expect(ended.stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+});
