@@ -28,7 +28,7 @@ export function runOnNewerNode(oldest: string): void {
       '-p',
       'process.execPath',
     ],
-    { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] },
+    { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], env: environmentForNpm() },
   );
   const node = npm.status === 0 ? npm.stdout.trim() : process.execPath;
   // When the package brings no program of that name, npm finds the old one.
@@ -61,6 +61,13 @@ function fail(message: string, oldest: string): void {
     console.error(`error failure: ${message}\n→ ${remedy}`);
   }
   process.exitCode = 1;
+}
+
+/** Under `npx -c` or `npx -w` a second npm would take the first one's options for its own. */
+function environmentForNpm(): NodeJS.ProcessEnv {
+  const env = { ...process.env };
+  for (const option of ['call', 'workspace', 'workspaces']) delete env[`npm_config_${option}`];
+  return env;
 }
 
 /**

@@ -71,7 +71,7 @@ async function onOldNode(
 ): Promise<Ended> {
   const child = spawn(oldNode!, [script, ...args], {
     cwd: directory,
-    env: { PATH: path, HOME: directory },
+    env: { PATH: path, HOME: directory, npm_config_call: 'service-local' },
   });
   if (whenReady) child.stdout.once('data', () => whenReady((signal) => child.kill(signal)));
   const [[code, signal], stdout, stderr] = await Promise.all([
@@ -85,7 +85,7 @@ async function onOldNode(
 // Skipped where every Node at hand is new enough: then there is nothing to start it on.
 describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
   it('runs the same command line on the Node that npm provides, and says so', async () => {
-    const path = await npmThat('echo "$@" > "$0.args"', `echo ${process.execPath}`);
+    const path = await npmThat('echo "$npm_config_call$@" > "$0.args"', `echo ${process.execPath}`);
     const awkward = 'a  b "$HOME" \'*\' \\';
     const { code, stdout, stderr } = await onOldNode(['config', 'explain', awkward], path);
     expect(code).toBe(2);
