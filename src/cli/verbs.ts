@@ -12,6 +12,16 @@ export interface VerbEntry {
 /** Every verb, in the order in which help lists them. */
 export const VERBS: readonly VerbEntry[] = [
   {
+    path: ['init'],
+    summary: 'write a bot that runs at once',
+    load: () => import('./verbs/init.ts'),
+  },
+  {
+    path: ['validate'],
+    summary: 'check bot files and tell every problem',
+    load: () => import('./verbs/validate.ts'),
+  },
+  {
     path: ['backtest'],
     summary: 'run a bot over its history and report what came of it',
     load: () => import('./verbs/backtest.ts'),
@@ -20,6 +30,31 @@ export const VERBS: readonly VerbEntry[] = [
     path: ['backtest', 'sweep'],
     summary: 'run a bot with every combination of parameters',
     load: () => import('./verbs/backtest-sweep.ts'),
+  },
+  {
+    path: ['data', 'import'],
+    summary: 'check the bars of a file and keep them in the catalogue',
+    load: () => import('./verbs/data-import.ts'),
+  },
+  {
+    path: ['data', 'list'],
+    summary: 'list the datasets of the catalogue',
+    load: () => import('./verbs/data-list.ts'),
+  },
+  {
+    path: ['data', 'show'],
+    summary: 'say what a dataset holds and where it came from',
+    load: () => import('./verbs/data-show.ts'),
+  },
+  {
+    path: ['data', 'verify'],
+    summary: 'check that datasets still are what was imported',
+    load: () => import('./verbs/data-verify.ts'),
+  },
+  {
+    path: ['schema'],
+    summary: 'print the JSON Schema of bot files',
+    load: () => import('./verbs/schema.ts'),
   },
   {
     path: ['config', 'list'],

@@ -115,15 +115,7 @@ export async function datasetNames(dir: string): Promise<string[]> {
 export async function readManifest(dir: string, name: string): Promise<Manifest> {
   const path = join(folderOf(dir, name), MANIFEST);
   const text = await readFile(path, 'utf8').catch(ignoreAbsence);
-  if (text === undefined) {
-    const names = await datasetNames(dir);
-    throw new ServiceError('file_not_found', `the catalogue ${dir} has no dataset ${name}`, {
-      remedy:
-        names.length === 0
-          ? 'It is empty: fill it with `service-local data import FILE`.'
-          : `It has: ${names.join(', ')}.`,
-    });
-  }
+  if (text === undefined) throw await notThere(dir, name);
   const parsed = manifestSchema.safeParse(parseJson(text));
   if (parsed.success && parsed.data.symbol === name) return parsed.data;
   throw new ServiceError('invalid_data', `${path} is damaged`, {
@@ -143,8 +135,12 @@ export async function resolveDataset(
   return { path: dataFile(folderOf(dir, name), manifest), manifest };
 }
 
-/** Reads a dataset again and compares it with its manifest; no problem means that it is sound. */
+/**
+ * Reads a dataset again and compares it with its manifest; no problem means that it is sound.
+ * @throws ServiceError `file_not_found` when there is no such dataset.
+ */
 export async function verifyDataset(dir: string, name: string): Promise<readonly Problem[]> {
+  if (!(await exists(folderOf(dir, name)))) throw await notThere(dir, name);
   try {
     const manifest = await readManifest(dir, name);
     const path = dataFile(folderOf(dir, name), manifest);
@@ -170,6 +166,16 @@ function folderOf(dir: string, name: string): string {
 
 function dataFile(folder: string, { timeframe }: Manifest): string {
   return join(folder, `${timeframe}.parquet`);
+}
+
+async function notThere(dir: string, name: string): Promise<ServiceError> {
+  const names = await datasetNames(dir);
+  return new ServiceError('file_not_found', `the catalogue ${dir} has no dataset ${name}`, {
+    remedy:
+      names.length === 0
+        ? 'It is empty: fill it with `service-local data import FILE`.'
+        : `It has: ${names.join(', ')}.`,
+  });
 }
 
 function nameInUse(name: string): ServiceError {

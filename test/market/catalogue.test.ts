@@ -165,6 +165,10 @@ describe('verify finds', () => {
     expect(await codes()).toEqual(['file_not_found']);
   });
 
+  test('nothing where there is no dataset', async () => {
+    await expect(verifyDataset(dir, 'SPX')).rejects.toMatchObject({ code: 'file_not_found' });
+  });
+
   test('a manifest that is damaged or of another dataset', async () => {
     await add();
     const path = join(dir, 'SPX/manifest.json');
