@@ -70,7 +70,7 @@ function longName(key: string): string {
 
 /** What was typed after a verb: its help is wanted, or it is to be run. */
 export type Invocation =
-  | { readonly help: string }
+  | 'help'
   | {
       readonly args: ArgumentValues<Arguments>;
       readonly options: OptionValues<Options>;
@@ -87,21 +87,15 @@ export function parseInvocation(
   entry: VerbEntry,
   verb: Verb,
   words: readonly string[],
-  columns: number | undefined,
 ): Invocation {
-  let help = '';
   const command = verbCommand(entry, verb)
     .exitOverride()
-    .configureOutput({
-      writeOut: (text) => (help += text),
-      writeErr: () => {},
-      getOutHelpWidth: () => columns ?? 80,
-    });
+    .configureOutput({ writeOut: () => {}, writeErr: () => {} });
   try {
     command.parse(words, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    if (error.code === 'commander.helpDisplayed') return { help };
+    if (error.code === 'commander.helpDisplayed') return 'help';
     throw usageError(error, command.name());
   }
 
@@ -162,9 +156,9 @@ function optionValue(
 }
 
 function verbCommand(entry: VerbEntry, verb: Verb): Command {
-  const command = new Command(`service-local ${entry.path.join(' ')}`)
-    .description([sentence(entry.summary), verb.description].filter(Boolean).join('\n\n'))
-    .addHelpText('after', examplesText(verb.examples));
+  const command = new Command(fullName(entry.path)).description(
+    [sentence(entry.summary), verb.description].filter(Boolean).join('\n\n'),
+  );
   for (const [name, spec] of Object.entries(verb.arguments ?? {})) {
     const dots = spec.variadic ? '...' : '';
     const form = spec.optional ? `[${name}${dots}]` : `<${name}${dots}>`;
@@ -192,8 +186,31 @@ function addGlobalFlags(command: Command, helpDescription: string): Command {
   return command;
 }
 
-function examplesText(examples: readonly string[]): string {
-  return `\nExamples:\n${examples.map((line) => `  $ service-local ${line}`).join('\n')}`;
+/** What can be typed after a verb, examples, and the verbs whose names begin with its name. */
+export function verbHelp(
+  verbs: readonly VerbEntry[],
+  entry: VerbEntry,
+  verb: Verb,
+  columns: number | undefined,
+): string {
+  const longer = verbs.filter(({ path }) => path !== entry.path && startsWith(path, entry.path));
+  return [
+    withWidth(verbCommand(entry, verb), columns).helpInformation(),
+    'Examples:',
+    ...verb.examples.map((example) => `  $ service-local ${example}`),
+    ...(longer.length > 0 ? ['', 'See also:'] : []),
+    ...longer.map(({ path, summary }) => `  ${fullName(path)}: ${summary}`),
+    '',
+  ].join('\n');
+}
+
+function withWidth(command: Command, columns = 80): Command {
+  return command.configureOutput({ getOutHelpWidth: () => columns });
+}
+
+/** `service-local config list` for `config list`. */
+export function fullName(path: readonly string[]): string {
+  return ['service-local', ...path].join(' ');
 }
 
 function sentence(summary: string): string {
@@ -214,12 +231,11 @@ export function listHelp(
   path: readonly string[],
   columns: number | undefined,
 ): string {
-  const command = new Command(['service-local', ...path].join(' '))
+  const command = withWidth(new Command(fullName(path)), columns)
     .usage('<verb> [options]')
     .helpCommand(false)
     .commandsGroup('Verbs:')
-    .configureHelp({ subcommandTerm: (verb) => verb.name() })
-    .configureOutput({ getOutHelpWidth: () => columns ?? 80 });
+    .configureHelp({ subcommandTerm: (verb) => verb.name() });
   if (path.length === 0) {
     command
       .description('Describe a trading bot in a file, backtest it, and believe the numbers.')

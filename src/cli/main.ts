@@ -2,11 +2,22 @@ import { closest } from '../closest.ts';
 import { ServiceError, formatProblem } from '../errors.ts';
 import { resolveSettings, type Settings } from '../settings.ts';
 import { packageVersion } from '../version.ts';
-import { GLOBAL_FLAGS, isGlobalFlag, listHelp, parseInvocation, startsWith } from './command.ts';
+import {
+  GLOBAL_FLAGS,
+  fullName,
+  isGlobalFlag,
+  listHelp,
+  parseInvocation,
+  startsWith,
+  verbHelp,
+} from './command.ts';
 import { abortOnInterrupt } from './interrupt.ts';
-import { makeOutput, makeProgress, makeStyle, wantsColour } from './output.ts';
+import { makeOutput, makeProgress, makeStyle, wantsColour, writeLines } from './output.ts';
 import type { Context, Io } from './verb.ts';
 import { VERBS, type VerbEntry } from './verbs.ts';
+
+/** A stream that is no terminal and goes nowhere. */
+const SILENT = { write: () => {} };
 
 /**
  * Runs one command line.
@@ -27,13 +38,16 @@ export async function run(
     const { entry, path, rest } = findVerb(verbs, argv);
     if (!entry) return listVerbs(verbs, path, rest, json, io);
     const { verb } = await entry.load();
-    const invocation = parseInvocation(entry, verb, rest, io.stdout.columns);
-    if ('help' in invocation) return print(io, json, { help: invocation.help }, invocation.help);
+    const invocation = parseInvocation(entry, verb, rest);
+    if (invocation === 'help') {
+      const help = verbHelp(verbs, entry, verb, io.stdout.columns);
+      return print(io, json, { help }, help);
+    }
 
     const { values: settings, sources } = resolveSettings(io.cwd(), io.env, invocation.flags);
     color = settings.color;
     const message = (text: string): void => {
-      if (!invocation.quiet) io.stderr.write(`${text}\n`);
+      if (!invocation.quiet) writeLines(io.stderr, text);
     };
     const context: Context = {
       version: packageVersion(),
@@ -46,12 +60,12 @@ export async function run(
         return (signal ??= abortOnInterrupt(message));
       },
       message,
-      progress: (label, total) =>
-        makeProgress(invocation.quiet ? { write: () => {} } : io.stderr, label, total),
+      progress: (label, total, before) =>
+        makeProgress(invocation.quiet ? SILENT : io.stderr, label, total, before),
     };
     const { data, failure, show } = await verb.run(context, invocation.args, invocation.options);
 
-    if (json) io.stdout.write(`${JSON.stringify(data, null, 2)}\n`);
+    if (json) writeDocument(io, data);
     else show(makeOutput(io.stdout, await makeStyle(wantsColour(color, io.env, io.stdout))));
     if (!failure) return 0;
     await tell(failure, color, io);
@@ -100,9 +114,9 @@ function listVerbs(
     const version = packageVersion();
     return print(io, json, { version }, `${version}\n`);
   }
-  const name = ['service-local', ...path].join(' ');
+  const name = fullName(path);
   if (word === undefined) {
-    if (!json) io.stderr.write(`${help}\n`);
+    if (!json) writeLines(io.stderr, help);
     throw new ServiceError('usage', `${name}: a verb is missing`, {
       remedy: `See \`${name} --help\`.`,
     });
@@ -124,9 +138,9 @@ function suggestVerb(
 ): string | undefined {
   const here = verbs.filter((entry) => startsWith(entry.path, path));
   const nearest = closest(word, new Set(here.map((entry) => entry.path[path.length]!)));
-  if (nearest) return ['service-local', ...path, nearest].join(' ');
+  if (nearest) return fullName([...path, nearest]);
   const elsewhere = verbs.find((entry) => entry.path.at(-1) === word);
-  return elsewhere && ['service-local', ...elsewhere.path].join(' ');
+  return elsewhere && fullName(elsewhere.path);
 }
 
 function isGiven(argv: readonly string[], flag: string): boolean {
@@ -135,8 +149,14 @@ function isGiven(argv: readonly string[], flag: string): boolean {
 }
 
 function print(io: Io, json: boolean, data: object, text: string): number {
-  io.stdout.write(json ? `${JSON.stringify(data, null, 2)}\n` : text);
+  if (json) writeDocument(io, data);
+  else io.stdout.write(text);
   return 0;
+}
+
+/** The one document of `--json`. */
+function writeDocument(io: Io, data: unknown): void {
+  io.stdout.write(`${JSON.stringify(data, null, 2)}\n`);
 }
 
 async function fail(
@@ -148,12 +168,12 @@ async function fail(
   const error = expected(thrown);
   if (json) {
     const { code, message, remedy = null, problems } = error;
-    io.stdout.write(`${JSON.stringify({ error: { code, message, remedy, problems } }, null, 2)}\n`);
+    writeDocument(io, { error: { code, message, remedy, problems } });
   } else {
     await tell(error, color, io);
   }
   if (error !== thrown && error.code === 'failure') {
-    io.stderr.write(`${thrown instanceof Error ? thrown.stack : String(thrown)}\n`);
+    writeLines(io.stderr, String(thrown instanceof Error ? thrown.stack : thrown));
   }
   return error.exitCode;
 }
@@ -180,7 +200,7 @@ async function tell(error: ServiceError, color: Settings['color'], io: Io): Prom
     ...error.problems.map((problem) => `  ${formatProblem(problem)}`),
     ...(error.remedy === undefined ? [] : [`${dim('→')} ${error.remedy}`]),
   ];
-  io.stderr.write(`${lines.join('\n')}\n`);
+  writeLines(io.stderr, lines.join('\n'));
 }
 
 /** A reader that has seen enough (`| head`) closes the pipe; that is no failure of ours. */

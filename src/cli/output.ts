@@ -46,6 +46,14 @@ export function wantsColour(
   return stream.isTTY === true && TERM !== 'dumb';
 }
 
+/** What is needed of standard output and standard error. */
+export interface Stream {
+  readonly write: (text: string) => unknown;
+  readonly isTTY?: boolean;
+  /** Width of a terminal in characters. */
+  readonly columns?: number;
+}
+
 /** A table cell: text, or text with a colour. */
 export type Cell = string | { readonly text: string; readonly paint: Paint };
 
@@ -65,10 +73,7 @@ export interface Output {
   readonly table: (columns: readonly Column[], rows: readonly (readonly Cell[])[]) => void;
 }
 
-export function makeOutput(
-  stream: { write(text: string): unknown; readonly isTTY?: boolean; readonly columns?: number },
-  style: Style,
-): Output {
+export function makeOutput(stream: Stream, style: Style): Output {
   const columns = stream.isTTY ? (stream.columns ?? 80) : undefined;
   return {
     style,
@@ -139,44 +144,52 @@ export interface Progress {
 }
 
 const SILENT: Progress = { update: () => {}, stop: () => {} };
+const WIPE = '\r\u001B[K';
 const REDRAW_MS = 100;
 const BAR_WIDTH = 24;
 
-/** Draws on a terminal, and is silent elsewhere. `now` is in milliseconds from anywhere. */
+/**
+ * Draws on a terminal, at once and then as it is updated, and is silent elsewhere.
+ * @param before how much of the total was done in an earlier run; it does not count for the speed.
+ * @param now a clock in milliseconds.
+ */
 export function makeProgress(
-  stream: { write(text: string): unknown; readonly isTTY?: boolean; readonly columns?: number },
+  stream: Stream,
   label: string,
   total: number,
+  before = 0,
   now: () => number = () => performance.now(),
 ): Progress {
   if (!stream.isTTY) return SILENT;
   const start = now();
   let drawn = -Infinity;
-  return {
-    update(done) {
-      const time = now();
-      if (time - drawn < REDRAW_MS) return;
-      drawn = time;
-      const text = formatProgress(label, done, total, time - start);
-      stream.write(`\r\u001B[K${text.slice(0, (stream.columns ?? 80) - 1)}`);
-    },
-    stop() {
-      if (drawn !== -Infinity) stream.write('\r\u001B[K');
-    },
+  const update = (done: number): void => {
+    const time = now();
+    if (time - drawn < REDRAW_MS) return;
+    drawn = time;
+    const text = formatProgress(label, { before, done, total }, time - start);
+    stream.write(`${WIPE}${text.slice(0, (stream.columns ?? 80) - 1)}`);
   };
+  update(before);
+  return { update, stop: () => void stream.write(WIPE) };
+}
+
+/** Writes lines; on a terminal they take the place of a bar that is being drawn there. */
+export function writeLines(stream: Stream, text: string): void {
+  stream.write(`${stream.isTTY ? WIPE : ''}${text}\n`);
 }
 
 /** `sweep ███████░░░ 70 % 122/174 9 s left`. */
 export function formatProgress(
   label: string,
-  done: number,
-  total: number,
+  { before, done, total }: { before: number; done: number; total: number },
   elapsedMs: number,
 ): string {
   const share = total > 0 ? Math.min(1, done / total) : 1;
   const filled = Math.round(share * BAR_WIDTH);
   const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled);
-  const left = share > 0 ? `${formatDuration((elapsedMs * (1 - share)) / share)} left` : '';
+  const leftMs = (elapsedMs / (done - before)) * (total - done);
+  const left = done > before ? `${formatDuration(leftMs)} left` : '';
   return `${label} ${bar} ${Math.floor(share * 100)} % ${done}/${total} ${left}`.trimEnd();
 }
 
@@ -191,7 +204,7 @@ export function formatDuration(ms: number): string {
 }
 
 /** What stands for a figure that does not exist. */
-export const NO_VALUE = '–';
+export const NO_VALUE = '—';
 
 /** `1,234.50`; `null` is a dash, and no zero is negative. */
 export function formatNumber(value: number | null, digits = 2): string {
@@ -201,9 +214,4 @@ export function formatNumber(value: number | null, digits = 2): string {
     maximumFractionDigits: digits,
     signDisplay: 'negative',
   });
-}
-
-/** A ratio as `12.34 %`. */
-export function formatPercent(ratio: number | null, digits = 2): string {
-  return ratio === null ? NO_VALUE : `${formatNumber(ratio * 100, digits)} %`;
 }

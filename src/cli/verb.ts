@@ -124,8 +124,11 @@ export interface Context {
   readonly signal: AbortSignal;
   /** A line on stderr, silenced by `--quiet`. */
   readonly message: (text: string) => void;
-  /** A bar on stderr, drawn only on a terminal and without `--quiet`. */
-  readonly progress: (label: string, total: number) => Progress;
+  /**
+   * A bar on stderr, drawn only on a terminal and without `--quiet`. `before` is how much of the
+   * total an earlier run has done.
+   */
+  readonly progress: (label: string, total: number, before?: number) => Progress;
 }
 
 /** The parts of `process` that the CLI touches. */

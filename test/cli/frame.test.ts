@@ -32,6 +32,11 @@ describe('help', () => {
     expect(await serviceLocal(['help', 'config', 'explain'])).toEqual(one);
   });
 
+  it('of a verb whose name begins another shows that one too', async () => {
+    const { stdout } = await madeUp(['echo', '--help']);
+    expect(stdout).toMatch(/^See also:\n {2}service-local echo twice: do echo twice$/m);
+  });
+
   it.each(VERBS.map(({ path, load }) => [path.join(' '), load] as const))(
     '%s has examples of itself',
     async (name, load) => {

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import {
   formatDuration,
   formatNumber,
-  formatPercent,
   formatProgress,
   formatTable,
   makeProgress,
@@ -58,18 +57,10 @@ describe('a figure', () => {
     [0.005, 2, '0.01'],
     [12, 0, '12'],
     [Infinity, 2, '∞'],
-    [null, 2, '–'],
-    [Number.NaN, 2, '–'],
+    [null, 2, '—'],
+    [Number.NaN, 2, '—'],
   ])('%d with %d digits is %s', (value, digits, text) => {
     expect(formatNumber(value, digits)).toBe(text);
-  });
-
-  it.each([
-    [0.1234, '12.34 %'],
-    [-0.5, '-50.00 %'],
-    [null, '–'],
-  ])('%d as a share is %s', (ratio, text) => {
-    expect(formatPercent(ratio)).toBe(text);
   });
 
   it.each([
@@ -90,17 +81,25 @@ describe('progress', () => {
   const WIPE = '\r\u001B[K';
 
   it('tells the share done and the time left', () => {
-    expect(formatProgress('sweep', 43, 172, 3000)).toBe(
+    const halfway = { before: 0, done: 43, total: 172 };
+    expect(formatProgress('sweep', halfway, 3000)).toBe(
       'sweep ██████░░░░░░░░░░░░░░░░░░ 25 % 43/172 9 s left',
     );
-    expect(formatProgress('sweep', 0, 172, 3000)).toBe(`sweep ${'░'.repeat(24)} 0 % 0/172`);
+    const atStart = { before: 0, done: 0, total: 172 };
+    expect(formatProgress('sweep', atStart, 3000)).toBe(`sweep ${'░'.repeat(24)} 0 % 0/172`);
+  });
+
+  it('judges the speed by what this run has done', () => {
+    const resumed = { before: 150, done: 160, total: 170 };
+    expect(formatProgress('sweep', resumed, 5000)).toMatch(/ 94 % 160\/170 5 s left$/);
   });
 
   it('is drawn on a terminal, ten times a second at most, and wiped at the end', () => {
     const written: string[] = [];
     const terminal = { isTTY: true, columns: 20, write: (text: string) => written.push(text) };
     let now = 0;
-    const progress = makeProgress(terminal, 'sweep', 100, () => now);
+    const progress = makeProgress(terminal, 'sweep', 100, 0, () => now);
+    expect(written).toHaveLength(1);
     for (now = 0; now < 1000; now += 10) progress.update(now / 10);
     expect(written).toHaveLength(10);
     for (const text of written) expect(text.replace(WIPE, '')).toMatch(/^sweep [█░]{13}$/);
