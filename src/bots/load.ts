@@ -35,6 +35,8 @@ export interface Bot {
 /** `bot` is there exactly when there are no problems. */
 export interface BotCheck {
   readonly bot: Bot | undefined;
+  /** The text of the spec, for locating problems found elsewhere. */
+  readonly document: SourceDocument;
   readonly problems: readonly Problem[];
 }
 
@@ -46,14 +48,14 @@ export interface BotCheck {
  */
 export function checkBot(file: string): BotCheck {
   const { spec, document, problems } = readSpec(file);
-  if (spec === undefined) return { bot: undefined, problems };
+  if (spec === undefined) return { bot: undefined, document, problems };
 
   const directory = dirname(resolve(file));
   const { loaded, problems: strategyFaults } = loadStrategy(spec, directory, document);
   const data = dataFiles(spec, directory);
   const faults = [...strategyFaults, ...missingData(spec, data, document)];
   if (loaded === undefined || faults.length > 0)
-    return { bot: undefined, problems: inOrder(faults) };
+    return { bot: undefined, document, problems: inOrder(faults) };
 
   const { strategy, files } = loaded;
   const bot: Bot = {
@@ -66,7 +68,7 @@ export function checkBot(file: string): BotCheck {
     params: resolveParams(strategy.params, spec.spec.strategy.params).values,
     data,
   };
-  return { bot, problems: [] };
+  return { bot, document, problems: [] };
 }
 
 /** Values in place of the spec's own, for one run. */

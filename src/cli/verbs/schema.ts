@@ -1,0 +1,14 @@
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Prints the JSON Schema (draft 2020-12) of bot files, with the parameters of every built-in ' +
+    'strategy. Editors complete and check by it: begin a YAML file with ' +
+    '`# yaml-language-server: $schema=bot.schema.json`.',
+  examples: ['schema > bot.schema.json'],
+  async run() {
+    const { botJsonSchema } = await import('../../bots/json-schema.ts');
+    const schema = botJsonSchema();
+    return { data: schema, show: (out) => out.line(JSON.stringify(schema, null, 2)) };
+  },
+});

@@ -1,0 +1,78 @@
+import type { BotCheck } from '../../bots/load.ts';
+import { ServiceError, formatProblem, type Problem } from '../../errors.ts';
+import { defineVerb } from '../verb.ts';
+
+interface FileReport {
+  readonly file: string;
+  readonly valid: boolean;
+  /** Of the spec as authored; `null` when there are problems. */
+  readonly hash: string | null;
+  readonly problems: readonly Problem[];
+}
+
+export const verb = defineVerb({
+  description:
+    'Checks bot files and prints every problem, one line each: file:line:column /pointer CODE ' +
+    'message. Also loads the strategy of each bot and looks whether its data are there.',
+  arguments: {
+    files: { description: 'bot files, YAML or JSON', variadic: true, complete: 'file' },
+  },
+  settings: ['catalogue_dir'],
+  examples: ['validate bot.yaml', 'validate bots/*.yaml --json | jq .files[].problems'],
+  async run(context, args) {
+    const files: FileReport[] = [];
+    for (const file of args.files) files.push(await report(file, context.settings.catalogue_dir));
+    const invalid = files.filter(({ valid }) => !valid);
+    const count = invalid.reduce((sum, { problems }) => sum + problems.length, 0);
+    return {
+      data: { files },
+      show(out) {
+        for (const { file, valid, problems } of files) {
+          if (valid) out.line(`${file}: ${out.style.green('valid')}`);
+          for (const problem of problems) out.line(formatProblem(problem));
+        }
+      },
+      failure:
+        count === 0
+          ? undefined
+          : new ServiceError(
+              'invalid_spec',
+              `${plural(count, 'problem')} in ${invalid.length} of ${plural(files.length, 'file')}`,
+            ),
+    };
+  },
+});
+
+async function report(file: string, catalogueDir: string): Promise<FileReport> {
+  const { checkBot } = await import('../../bots/load.ts');
+  try {
+    const check = checkBot(file);
+    const problems = [...check.problems, ...(await missingDatasets(check, catalogueDir))];
+    const valid = problems.length === 0;
+    return { file, valid, hash: valid ? check.bot!.hash : null, problems };
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const problem = { file, code: error.code, message: error.message };
+    return { file, valid: false, hash: null, problems: [problem] };
+  }
+}
+
+async function missingDatasets({ bot, document }: BotCheck, catalogueDir: string) {
+  const { resolveDataset } = await import('../../market/catalogue.ts');
+  const problems: Problem[] = [];
+  for (const [symbol, source] of Object.entries(bot?.data ?? {})) {
+    try {
+      await resolveDataset(catalogueDir, source);
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      const field = bot?.spec.spec.data.source === undefined ? ['sources', symbol] : ['source'];
+      const what = { code: 'data_not_found', message: error.message };
+      problems.push(document.problem(['spec', 'data', ...field], what));
+    }
+  }
+  return problems;
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

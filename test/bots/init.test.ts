@@ -1,0 +1,105 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import {
+  INITIAL_STRATEGIES,
+  botFiles,
+  namesFor,
+  planProblems,
+  slugOf,
+  writeBot,
+  type BotPlan,
+} from '../../src/bots/init.ts';
+import { loadBot } from '../../src/bots/load.ts';
+import { directoryWith } from './specs.ts';
+
+const PLAN: BotPlan = {
+  name: 'My bot',
+  slug: 'my-bot',
+  strategy: 'module',
+  symbol: 'SPX',
+  cash: '5',
+};
+
+describe('a new bot', () => {
+  it.each(INITIAL_STRATEGIES)('has no problems with the strategy %s', (strategy) => {
+    const directory = directoryWith({});
+    writeBot(directory, botFiles({ ...PLAN, strategy }), false);
+    const bot = loadBot(join(directory, 'bot.yaml'));
+    expect(bot.strategy.name).toBe(strategy === 'module' ? 'my_strategy' : strategy);
+    expect(bot.spec.metadata).toEqual({ name: 'My bot', slug: 'my-bot' });
+    expect(bot.data).toEqual({ SPX: join(directory, 'data/sp500-daily.csv') });
+  });
+
+  it('spells out every parameter, so that there is something to change', () => {
+    const bot = botFiles({ ...PLAN, strategy: 'rsi_reversion' }).get('bot.yaml');
+    expect(bot).toContain('params: { period: 14, lower: 30, upper: 70 }');
+  });
+
+  it('brings the strategy only when it is a file, and the data only when they are the bundled', () => {
+    const withData = { ...PLAN, strategy: 'buy_and_hold', source: '../x.csv', timeframe: '1h' };
+    expect([...botFiles(withData).keys()]).toEqual(['bot.yaml', 'README.md', '.gitignore']);
+    expect(botFiles(withData).get('bot.yaml')).toContain('source: "../x.csv", timeframe: 1h');
+    expect([...botFiles(PLAN).keys()]).toContain('strategy.ts');
+  });
+
+  it('may have any name that a spec may have', () => {
+    const names = ['yes', 'a: b # c', '"quoted" {flow}', 'né', '- [x]'];
+    expect(names.flatMap((name) => planProblems({ ...PLAN, name }))).toEqual([]);
+    const wrong = { ...PLAN, name: '', slug: 'My Bot', symbol: 'a b', cash: '0' };
+    expect(planProblems(wrong).map(({ pointer }) => pointer)).toEqual([
+      '/metadata/name',
+      '/metadata/slug',
+      '/spec/universe/symbols/0',
+      '/spec/engine/cash',
+    ]);
+  });
+
+  it('names three commands, the last of which sweeps its first parameter', () => {
+    const readme = (strategy: string) => botFiles({ ...PLAN, strategy }).get('README.md');
+    expect(readme('module')).toContain('npx service-local validate bot.yaml\n');
+    expect(readme('module')).toContain('npx service-local backtest bot.yaml\n');
+    expect(readme('module')).toContain('backtest sweep bot.yaml -p fast=5:20:5\n');
+    expect(readme('buy_and_hold')).toContain('backtest bot.yaml --json\n');
+  });
+
+  it('overwrites nothing unless told to', () => {
+    const directory = directoryWith({ 'strategy.ts': 'mine' });
+    expect(() => writeBot(directory, botFiles(PLAN), false)).toThrow(
+      expect.objectContaining({
+        code: 'conflict',
+        message: `already there: ${directory}/strategy.ts`,
+      }),
+    );
+    expect(readFileSync(join(directory, 'strategy.ts'), 'utf8')).toBe('mine');
+    expect(writeBot(directory, botFiles(PLAN), true)).toContain(join(directory, 'strategy.ts'));
+    expect(readFileSync(join(directory, 'strategy.ts'), 'utf8')).not.toBe('mine');
+  });
+
+  it('says so when it cannot be written', () => {
+    const directory = directoryWith({ file: '' });
+    expect(() => writeBot(join(directory, 'file/inside'), botFiles(PLAN), false)).toThrow(
+      expect.objectContaining({ code: 'output_not_writable' }),
+    );
+  });
+});
+
+describe('names', () => {
+  it.each([
+    ['My bot', 'my-bot'],
+    ['  Über-Häuser: 100 %  ', 'uber-hauser-100'],
+    ['数据', 'bot'],
+    ['x'.repeat(80), 'x'.repeat(64)],
+    [`${'x'.repeat(63)} y`, 'x'.repeat(63)],
+  ])('%j is %j in files and commands', (name, slug) => {
+    expect(slugOf(name)).toBe(slug);
+  });
+
+  it('follow from the directory', () => {
+    expect(namesFor('/home/a/my_first-bot')).toEqual({
+      name: 'My first bot',
+      slug: 'my-first-bot',
+    });
+    expect(namesFor('/')).toEqual({ name: 'Bot', slug: 'bot' });
+  });
+});

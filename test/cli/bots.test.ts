@@ -1,0 +1,137 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { directoryWith, VALID } from '../bots/specs.ts';
+import { serviceLocal } from './service-local.ts';
+
+const EXAMPLES = join(import.meta.dirname, '../../examples');
+
+describe('validate', () => {
+  it('prints every problem of every file on stdout, one line each, and exits 3', async () => {
+    const cwd = directoryWith({
+      'good.yaml': VALID,
+      'bad.yaml': VALID.replace('seed: 7', 'sede: 7').replace('"0.001"', '0.001'),
+      'broken.yaml': 'a: [',
+      'spx.csv': '',
+    });
+    const files = ['good.yaml', 'bad.yaml', 'broken.yaml', 'none.yaml'];
+    const { code, stdout, stderr } = await serviceLocal(['validate', ...files], { cwd });
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines.map((line) => line.split(' ').slice(0, 3).join(' '))).toEqual([
+      'good.yaml: valid',
+      'bad.yaml:13:34 /spec/engine/fees/rate unquoted_money',
+      'bad.yaml:16:5 /spec/engine/sede unknown_field',
+      'broken.yaml:1:5 yaml_syntax Flow',
+      'none.yaml file_not_found cannot',
+    ]);
+    expect(stderr).toBe('error invalid_spec: 4 problems in 3 of 4 files\n');
+    expect(code).toBe(3);
+  });
+
+  it('prints one document with --json', async () => {
+    const cwd = directoryWith({ 'bot.yaml': VALID.replace('SPX]', 'SPX, SPX]') });
+    const { code, stdout } = await serviceLocal(['validate', '--json', 'bot.yaml'], { cwd });
+    const { files } = JSON.parse(stdout) as { files: { problems: { code: string }[] }[] };
+    expect(files).toMatchObject([{ file: 'bot.yaml', valid: false, hash: null }]);
+    expect(files[0]!.problems).toContainEqual({
+      file: 'bot.yaml',
+      line: 6,
+      column: 29,
+      pointer: '/spec/universe/symbols/1',
+      code: 'duplicate_value',
+      message: 'the symbol is already in the list',
+    });
+    expect(code).toBe(3);
+  });
+
+  it('looks for the data and loads the strategy', async () => {
+    const strategy = '{name: sma_crossover, params: {fast: 10, slow: 30}}';
+    const cwd = directoryWith({
+      'bot.yaml': VALID.replace('./spx.csv', 'catalog://SPX'),
+      'own.yaml': VALID.replace(strategy, '{module: ./own.ts}'),
+      'own.ts': 'export const forgotten = 1;\n',
+    });
+    const { stdout } = await serviceLocal(['validate', 'bot.yaml', 'own.yaml'], { cwd });
+    expect(stdout).toMatch(/^bot\.yaml:7:18 \/spec\/data\/source data_not_found the catalogue/m);
+    expect(stdout).toMatch(/^own\.yaml:7:18 \/spec\/data\/source data_not_found no such file/m);
+    expect(stdout).toMatch(/^own\.yaml:8:22 \/spec\/strategy\/module invalid_strategy .*own\.ts/m);
+  });
+
+  it('knows the version that a valid file is', async () => {
+    const file = join(EXAMPLES, 'custom-strategy.yaml');
+    const { code, stdout } = await serviceLocal(['validate', '--json', file]);
+    const { files } = JSON.parse(stdout) as { files: { hash: string }[] };
+    expect(files).toMatchObject([{ file, valid: true, problems: [] }]);
+    expect(files[0]!.hash).toMatch(/^[0-9a-f]{64}$/);
+    expect(code).toBe(0);
+  });
+});
+
+describe('schema', () => {
+  it('prints the same JSON Schema with and without --json', async () => {
+    const [plain, json] = await Promise.all([
+      serviceLocal(['schema']),
+      serviceLocal(['schema', '--json']),
+    ]);
+    expect(plain.stdout).toBe(json.stdout);
+    expect(JSON.parse(plain.stdout)).toMatchObject({ $id: 'urn:service-local:bot:v1' });
+  });
+});
+
+describe('init', () => {
+  it('writes a bot that is valid and runs at once', async () => {
+    const cwd = directoryWith({});
+    const { code, stdout } = await serviceLocal(['init', 'first-bot', '--no-input'], { cwd });
+    expect(code).toBe(0);
+    expect(stdout.split('\n')).toContain('first-bot/bot.yaml');
+    expect(stdout).toContain('  cd first-bot\n  service-local backtest bot.yaml\n');
+
+    const bot = join(cwd, 'first-bot');
+    const validated = await serviceLocal(['validate', 'bot.yaml'], { cwd: bot });
+    expect(validated).toEqual({ code: 0, stdout: 'bot.yaml: valid\n', stderr: '' });
+    const run = await serviceLocal(['backtest', 'bot.yaml', '--json'], { cwd: bot });
+    expect(JSON.parse(run.stdout)).toMatchObject({
+      bot: { name: 'First bot', slug: 'first-bot' },
+      window: { bars: 5105 },
+      lock: { strategy: { 'strategy.ts': expect.stringMatching(/^[0-9a-f]{64}$/) as string } },
+    });
+    expect(run.code).toBe(0);
+  });
+
+  it('takes prices of your own, finds out their timeframe, and refuses to overwrite', async () => {
+    const csv = readFileSync(join(EXAMPLES, 'data/sp500-daily.csv'), 'utf8').split('\n');
+    const cwd = directoryWith({ 'prices/btc usd.csv': csv.slice(0, 500).join('\n') });
+    const args = ['init', 'bots/b', '--data', 'prices/btc usd.csv', '--strategy', 'rsi_reversion'];
+    const more = ['--name', 'Mean reversion', '--cash', '2500.50'];
+    const { code, stdout } = await serviceLocal([...args, ...more, '--json'], { cwd });
+    const { directory, files } = JSON.parse(stdout) as { directory: string; files: string[] };
+    expect({ code, directory, files: files.length }).toEqual({
+      code: 0,
+      directory: join(cwd, 'bots/b'),
+      files: 3,
+    });
+    const spec = readFileSync(join(directory, 'bot.yaml'), 'utf8');
+    expect(spec).toContain('symbols: ["BTC_USD"]');
+    expect(spec).toContain('source: "../../prices/btc usd.csv", timeframe: 1d');
+    expect(spec).toContain('cash: "2500.50"');
+    expect(spec).toContain('slug: "mean-reversion"');
+
+    const again = await serviceLocal(args, { cwd });
+    expect(again.code).toBe(6);
+    expect(again.stderr).toMatch(/^error conflict: already there: .*bot\.yaml/);
+    writeFileSync(join(directory, 'bot.yaml'), '');
+    expect((await serviceLocal([...args, '--force'], { cwd })).code).toBe(0);
+  });
+
+  it.each([
+    [['--slug', 'My Bot'], 2, /--slug must be lower-case words joined by hyphens, not "My Bot"/],
+    [['--cash', 'much', '--symbol', 'a b'], 2, /--symbol must be .*; --cash must be a decimal/],
+    [['--strategy', 'pairs_reversion'], 2, /pairs_reversion/],
+    [['--data', 'none.csv'], 3, /none\.csv/],
+  ])('refuses %j with exit code %i', async (options, exitCode, message) => {
+    const cwd = directoryWith({});
+    const { code, stderr } = await serviceLocal(['init', 'b', ...options], { cwd });
+    expect(stderr).toMatch(message);
+    expect(code).toBe(exitCode);
+  });
+});
