@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Trade } from '../../src/engine/result.ts';
 import { allocateBars, type Bars } from '../../src/market/bars.ts';
-import type { ReportInput } from '../../src/backtest/report/report.ts';
+import type { ReportInput } from '../../src/backtest/report/input.ts';
 import type { SweepReportInput, SweepRow } from '../../src/backtest/report/sweep-report.ts';
 import { conventionsFor, statistics } from '../../src/backtest/statistics.ts';
 import type { Summary } from '../../src/backtest/summary.ts';

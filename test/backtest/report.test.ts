@@ -13,7 +13,8 @@ import {
   formatPrice,
 } from '../../src/backtest/report/format.ts';
 import { html } from '../../src/backtest/report/html.ts';
-import { renderReport, type ReportInput } from '../../src/backtest/report/report.ts';
+import type { ReportInput } from '../../src/backtest/report/input.ts';
+import { renderReport } from '../../src/backtest/report/report.ts';
 import { renderSweepReport } from '../../src/backtest/report/sweep-report.ts';
 import { syntheticRun, syntheticSweep } from './report-fixture.ts';
 

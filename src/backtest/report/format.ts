@@ -55,3 +55,8 @@ export function formatInstant(ms: number, dateOnly: boolean): string {
   if (dateOnly) return date;
   return `${date} ${time.slice(0, ms % 60_000 === 0 ? 5 : 8)}`;
 }
+
+/** `1 bar`, `2,000 bars`. */
+export function formatCountOf(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -10,7 +10,10 @@ export interface Page {
   readonly body: Html;
   /** What the scripts read from `#data`. */
   readonly data: unknown;
-  /** Self-contained browser functions of `client.ts`, called in this order. */
+  /**
+   * Functions from `client/`, called in this order. The page carries their source text, so each
+   * one refers to nothing outside itself but types and what a browser defines.
+   */
   readonly scripts: readonly (() => void)[];
   /** Whether a script draws with lightweight-charts. */
   readonly charts: boolean;
@@ -61,7 +64,7 @@ export function renderPage(page: Page): string {
 
 /** The licence of lightweight-charts asks for its notice and a link to its maker. */
 const CHARTS_ATTRIBUTION = html`<p>
-  Charts: TradingView Lightweight Charts™, copyright © 2026
+  Charts: TradingView Lightweight Charts™, copyright ©
   <a href="https://www.tradingview.com/" rel="noreferrer">TradingView, Inc.</a>, Apache License 2.0.
 </p>`;
 
@@ -81,28 +84,13 @@ const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
 function scriptElement(source: string): Html {
   // Either would make the browser end the script elsewhere than we do (HTML, section 4.12.1.3).
   if (/<\/script|<!--/i.test(source)) throw new Error('this script cannot stand in a page');
-  return new Html(`<script>${source}</script>
-`);
+  return new Html(`<script>${source}</script>\n`);
 }
 
 /** Shown by `switchTheme`, which gives it its meaning. */
 export const THEME_BUTTON = html`<button type="button" id="theme" aria-pressed="false" hidden>
   Dark theme
 </button>`;
-
-/** Moves the chart of the surrounding figure; shown by `drawCharts`. */
-export const RANGE_BUTTONS = html`<div
-  class="range"
-  role="group"
-  aria-label="Range of the chart"
-  hidden
->
-  <button type="button" value="earlier" aria-label="Earlier">‹</button>
-  <button type="button" value="later" aria-label="Later">›</button>
-  <button type="button" value="closer" aria-label="Zoom in">+</button>
-  <button type="button" value="wider" aria-label="Zoom out">−</button>
-  <button type="button" value="all">All</button>
-</div>`;
 
 /** A column of a `table.sortable`; numeric columns are aligned right and sorted as numbers. */
 export interface Column<Row> {

@@ -44,7 +44,7 @@ h3 { font-size: 0.9375rem; font-weight: 650; }
 a { color: inherit; }
 code { font: 0.8125rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; overflow-wrap: anywhere; }
 :focus-visible { outline: 2px solid var(--equity); outline-offset: 2px; border-radius: 2px; }
-.muted, figcaption, .note { color: var(--muted); }
+figcaption, .note { color: var(--muted); }
 .note, figcaption { font-size: 0.875rem; max-width: 46rem; text-wrap: pretty; }
 .gain { color: var(--gain); }
 .loss { color: var(--loss); }
@@ -147,7 +147,7 @@ ${[1, 2, 3, 4, 5]
 .brief { max-width: 46rem; }
 .heat th:first-child { width: 1%; }
 
-.findings { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 0.75rem; list-style: none; }
+.findings { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); gap: 0.75rem; list-style: none; }
 .findings li, .judgement { padding: 0.875rem 1rem; border-left: 3px solid var(--muted); border-radius: 0 6px 6px 0; background: var(--panel); }
 .findings .warning, .judgement.warning { border-color: var(--warning); }
 .findings .critical { border-color: var(--loss); }
@@ -183,7 +183,7 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--rule
   .columns { display: grid; grid-template-columns: minmax(0, 1fr) 38rem; gap: 0 4rem; }
 }
 @media (max-width: 40rem) {
-  .plain th, .plain td { padding-inline: 0.375rem; }
+  .plain th, .plain td { padding-inline: 0.25rem; }
   .stack tr { display: grid; grid-template-columns: 1fr auto; border-bottom: 1px solid var(--rule); padding: 0.375rem 0; }
   .plain.stack :is(th, td) { border: 0; padding: 0; width: auto; }
   .plain.stack .group th { padding-top: 1rem; }
@@ -192,7 +192,10 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--rule
   .figures { grid-template-columns: 1fr 1fr; }
   .figures dd { font-size: 1.1875rem; }
 }
+
+.print-only { display: none; }
 @media print {
+  .print-only { display: block; }
   @page { margin: 14mm; }
   :root { color-scheme: light; font-size: 80%; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   body { max-width: none; padding: 0; }
@@ -203,13 +206,13 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--rule
   figure, .findings li, .figures, tr, .heat { break-inside: avoid; }
   h2, .heading { break-after: avoid; }
   .scroll, .scroll.tall { overflow: visible; max-height: none; border: 0; }
-  .sortable { font-size: 0.6875rem; }
+  .sortable, .heat { font-size: 0.6875rem; }
+  .heat { border-spacing: 1px; }
+  .heat :is(th, td) { padding: 0.125rem; }
   .sortable th, .sortable td, .sortable thead button { padding: 0.125rem 0.25rem; }
   .sortable thead th { position: static; }
   .sortable thead button::after { content: none; }
   .sortable tbody tr:nth-child(n + ${PRINTED_ROWS + 1}) { display: none; }
   .undefined span { display: inline; position: static; padding: 0; background: none; color: inherit; }
 }
-.print-only { display: none; }
-@media print { .print-only { display: block; } }
 `;

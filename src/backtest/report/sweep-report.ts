@@ -1,6 +1,8 @@
 import type { DeflatedSharpe } from '../deflated-sharpe.ts';
 import type { Summary } from '../summary.ts';
-import { drawHeatMap, sortTables, switchTheme } from './client.ts';
+import { drawHeatMap, type HeatMapData } from './client/heat-map.ts';
+import { sortTables } from './client/tables.ts';
+import { switchTheme } from './client/theme.ts';
 import { formatCount, formatInstant, formatMoney, formatPercent, formatRatio } from './format.ts';
 import { html, type Html, nothing } from './html.ts';
 import { type Column, renderPage, sortableTable, THEME_BUTTON } from './page.ts';
@@ -30,30 +32,12 @@ export interface SweepRow {
   };
 }
 
-type Metric = keyof SweepRow['metrics'];
-
-/** What `drawHeatMap` needs; embedded in the page as JSON. Every column has one entry per trial. */
-export interface HeatMapData {
-  /** `of` holds indices into `values`, whose order is that of the axis. */
-  readonly params: readonly {
-    readonly name: string;
-    readonly values: readonly string[];
-    readonly of: readonly number[];
-  }[];
-  /** Trials are listed best Sharpe first, so that the first of a cell is its best. */
-  readonly metrics: readonly {
-    readonly label: string;
-    readonly unit: 'ratio' | 'percent' | 'count' | 'money';
-    readonly of: readonly (number | null)[];
-  }[];
-}
-
 // However large the grid was, its page stays within a few megabytes.
 const MAX_HEAT_MAP_TRIALS = 50_000;
 const MAX_TABLE_ROWS = 2000;
 
 const METRICS: readonly {
-  readonly name: Metric;
+  readonly name: keyof SweepRow['metrics'];
   readonly label: string;
   readonly unit: HeatMapData['metrics'][number]['unit'];
   readonly format: (value: number) => string;
@@ -230,13 +214,13 @@ function tableSection(names: readonly string[], rows: readonly SweepRow[]): Html
     shown.length < rows.length
       ? html`<p class="note">
           The ${formatCount(shown.length)} trials with the highest Sharpe of
-          ${formatCount(rows.length)}; all of them are in sweep.csv.
+          ${formatCount(rows.length)}; all of them are in trials.csv.
         </p>`
       : nothing;
   const onPaper =
     shown.length > PRINTED_ROWS
       ? html`<p class="note print-only">
-          The first ${PRINTED_ROWS} rows are printed; all trials are in sweep.csv.
+          The first ${PRINTED_ROWS} rows are printed; all trials are in trials.csv.
         </p>`
       : nothing;
   return html`<section aria-labelledby="trials-title">

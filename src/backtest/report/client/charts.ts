@@ -1,65 +1,26 @@
 /// <reference lib="dom" />
 import type * as Charts from 'lightweight-charts';
-import type { HeatMapData } from './sweep-report.ts';
-import type { ChartData } from './report.ts';
+import type { Candles, Curve, Marker } from '../series.ts';
 
-/*
- * Runs in the reader's browser. A page carries the source text of the functions it uses, so each
- * one is complete in itself: it refers to types, to browser globals, and to nothing else here.
- */
+/** What the page's charts show; embedded in it as JSON. */
+export interface ChartData {
+  /** Every step falls on midnight UTC, so that clock times would say nothing. */
+  readonly dateOnly: boolean;
+  readonly curve: Curve;
+  /** In the order of the options of `#instrument`. */
+  readonly instruments: readonly PriceChart[];
+}
 
-/** The library's own bundle, inlined before these functions, defines it. */
+export interface PriceChart {
+  readonly symbol: string;
+  readonly candles: Candles;
+  readonly markers: readonly Marker[];
+  /** The chart in words. */
+  readonly summary: string;
+}
+
+/** The library's own bundle, which the page carries before this function, defines it. */
 declare const LightweightCharts: typeof Charts;
-
-/** The button `#theme` overrides the system's light or dark preference for this page. */
-export function switchTheme(): void {
-  const button = document.querySelector<HTMLButtonElement>('#theme')!;
-  const system = matchMedia('(prefers-color-scheme: dark)');
-  const isDark = (): boolean =>
-    (document.documentElement.dataset['theme'] ?? (system.matches ? 'dark' : 'light')) === 'dark';
-  const announce = (): void => {
-    button.setAttribute('aria-pressed', String(isDark()));
-    document.dispatchEvent(new Event('themechange'));
-  };
-  button.hidden = false;
-  button.addEventListener('click', () => {
-    document.documentElement.dataset['theme'] = isDark() ? 'light' : 'dark';
-    announce();
-  });
-  system.addEventListener('change', announce);
-  announce();
-}
-
-/**
- * Buttons in the header cells of `table.sortable` sort its rows: first click ascending, second
- * descending. Cells carry `data-value`; an empty one stays last in both directions.
- */
-export function sortTables(): void {
-  for (const table of document.querySelectorAll<HTMLTableElement>('table.sortable')) {
-    const body = table.tBodies[0]!;
-    const headers = [...table.tHead!.rows[0]!.cells];
-    headers.forEach((header, column) => {
-      header.querySelector('button')!.addEventListener('click', () => {
-        const descending = header.getAttribute('aria-sort') === 'ascending';
-        const numeric = header.classList.contains('number');
-        const keyed = [...body.rows].map((row) => ({
-          row,
-          key: row.cells[column]!.dataset['value']!,
-        }));
-        keyed.sort((a, b) => {
-          if (a.key === '' || b.key === '') return Number(a.key === '') - Number(b.key === '');
-          const order = numeric
-            ? Number(a.key) - Number(b.key)
-            : a.key.localeCompare(b.key, 'en', { numeric: true });
-          return descending ? -order : order;
-        });
-        body.append(...keyed.map(({ row }) => row));
-        for (const other of headers) other.removeAttribute('aria-sort');
-        header.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
-      });
-    });
-  }
-}
 
 /** Draws `#equity` and `#prices` from the page's data, and keeps them in the page's colours. */
 export function drawCharts(): void {
@@ -127,7 +88,11 @@ export function drawCharts(): void {
       ...chartOptions(),
       autoSize: true,
       localization: { locale: 'en-GB', timeFormatter: instant },
-      rightPriceScale: { borderVisible: false, scaleMargins: { top: 0.06, bottom: 0.06 } },
+      rightPriceScale: {
+        borderVisible: false,
+        entireTextOnly: true,
+        scaleMargins: { top: 0.06, bottom: 0.06 },
+      },
       timeScale: {
         borderVisible: false,
         timeVisible: !data.dateOnly,
@@ -393,128 +358,4 @@ export function drawCharts(): void {
   if (equityElement) drawEquity(equityElement);
   const pricesElement = document.querySelector<HTMLElement>('#prices');
   if (pricesElement) drawPrices(pricesElement);
-}
-
-/** Fills `#map` from the page's data: two parameters span a table, colours show a metric. */
-export function drawHeatMap(): void {
-  const data = JSON.parse(document.querySelector('#data')!.textContent) as HeatMapData;
-  const longestAxis = 60;
-  const metric = document.querySelector<HTMLSelectElement>('#metric')!;
-  const across = document.querySelector<HTMLSelectElement>('#across')!;
-  const down = document.querySelector<HTMLSelectElement>('#down');
-
-  const format = (value: number | null | undefined, unit: string): string => {
-    if (value === undefined) return '';
-    if (value === null) return '—';
-    const digits = { ratio: 2, percent: 1, count: 0, money: 0 }[unit]!;
-    const text = (unit === 'percent' ? value * 100 : value).toLocaleString('en-US', {
-      minimumFractionDigits: digits,
-      maximumFractionDigits: digits,
-      signDisplay: 'negative',
-    });
-    return text.replace('-', '−');
-  };
-  /** Gains and losses diverge from zero; what has no good direction goes from less to more. */
-  const shader = (values: readonly number[], unit: string): ((value: number) => string) => {
-    const high = Math.max(...values);
-    const low = Math.min(...values);
-    if (unit === 'count' || unit === 'money') {
-      return (value) => {
-        const level = high > low ? Math.round(((value - low) / (high - low)) * 5) : 0;
-        return level > 0 ? `more-${level}` : '';
-      };
-    }
-    const size = Math.max(high, -low);
-    return (value) => {
-      const level = Math.ceil((Math.abs(value) / size) * 5);
-      return level > 0 ? `${value > 0 ? 'up' : 'down'}-${level}` : '';
-    };
-  };
-
-  type Axis = { name: string; labels: string[]; of: (trial: number) => number };
-  /** A long axis is divided into ranges of neighbouring values. */
-  const axisOf = (param: HeatMapData['params'][number]): Axis => {
-    const { name, values, of } = param;
-    const places = Math.min(values.length, longestAxis);
-    const place = (index: number): number => Math.floor((index * places) / values.length);
-    const ranges: string[][] = Array.from({ length: places }, () => []);
-    values.forEach((value, index) => ranges[place(index)]!.push(value));
-    const labels = ranges.map((range) =>
-      range.length === 1 ? range[0]! : `${range[0]} to ${range.at(-1)}`,
-    );
-    return { name, labels, of: (trial) => place(of[trial]!) };
-  };
-
-  const element = <K extends keyof HTMLElementTagNameMap>(
-    tag: K,
-    text: string,
-    properties: Partial<HTMLElementTagNameMap[K]> = {},
-  ): HTMLElementTagNameMap[K] =>
-    Object.assign(document.createElement(tag), { textContent: text, ...properties });
-
-  let drawn = { across: -1, down: -1 };
-  /** The axes always show two parameters: choosing the one of the other axis swaps them. */
-  function keepApart(): void {
-    if (down === null) return;
-    if (across.selectedIndex === down.selectedIndex) {
-      if (across.selectedIndex === drawn.across) across.selectedIndex = drawn.down;
-      else down.selectedIndex = drawn.across;
-    }
-    drawn = { across: across.selectedIndex, down: down.selectedIndex };
-  }
-
-  function draw(): void {
-    keepApart();
-    const { unit, of: results } = data.metrics[metric.selectedIndex]!;
-    const x = axisOf(data.params[across.selectedIndex]!);
-    const y: Axis = down
-      ? axisOf(data.params[down.selectedIndex]!)
-      : { name: '', labels: [''], of: () => 0 };
-
-    const cells = y.labels.map(() => x.labels.map((): number | undefined => undefined));
-    results.forEach((_, trial) => {
-      cells[y.of(trial)]![x.of(trial)] ??= trial;
-    });
-    const shown = cells.flat().flatMap((trial) => (trial === undefined ? [] : [results[trial]!]));
-    const shade = shader(
-      shown.filter((value) => value !== null),
-      unit,
-    );
-
-    const table = element('table', '', { className: 'heat' });
-    const header = table.createTHead().insertRow();
-    header.append(
-      element('th', down ? `${y.name} ↓  ${x.name} →` : `${x.name} →`, { scope: 'col' }),
-    );
-    header.append(...x.labels.map((label) => element('th', label, { scope: 'col' })));
-    const body = table.createTBody();
-    cells.forEach((row, rowIndex) => {
-      const line = body.insertRow();
-      line.append(element('th', y.labels[rowIndex]!, { scope: 'row' }));
-      for (const trial of row) {
-        const value = trial === undefined ? undefined : results[trial];
-        const cell = line.appendChild(element('td', format(value, unit)));
-        if (typeof value === 'number') cell.className = shade(value);
-        if (trial === 0) cell.classList.add('best');
-      }
-    });
-    document.querySelector('#map')!.replaceChildren(table);
-  }
-
-  const option = (text: string): HTMLOptionElement => new Option(text);
-  metric.append(...data.metrics.map(({ label }) => option(label)));
-  for (const select of [across, down]) {
-    select?.append(...data.params.map(({ name }) => option(name)));
-  }
-  // The two parameters with the most values say the most.
-  const [first, second] = data.params
-    .map(({ values }, index) => ({ size: values.length, index }))
-    .toSorted((a, b) => b.size - a.size);
-  across.selectedIndex = first!.index;
-  if (down) down.selectedIndex = second!.index;
-
-  metric.addEventListener('change', draw);
-  across.addEventListener('change', draw);
-  down?.addEventListener('change', draw);
-  draw();
 }

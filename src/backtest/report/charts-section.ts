@@ -1,0 +1,199 @@
+import type { PriceChart } from './client/charts.ts';
+import {
+  formatCount,
+  formatCountOf,
+  formatInstant,
+  formatMoney,
+  formatPercent,
+  formatPercentPoints,
+  formatPrice,
+} from './format.ts';
+import { html, type Html, nothing } from './html.ts';
+import type { ReportInput } from './input.ts';
+import { type Curve, type Drawdown, monthlyReturns, toCandles, toMarkers } from './series.ts';
+
+// However long the run was, its page stays within a few megabytes.
+const MAX_CANDLES = 4000;
+const MAX_CANDLES_IN_ALL = 40_000;
+const MAX_INSTRUMENTS = 50;
+
+/** Moves the chart of the surrounding figure; shown by `drawCharts`. */
+const RANGE_BUTTONS = html`<div class="range" role="group" aria-label="Range of the chart" hidden>
+  <button type="button" value="earlier" aria-label="Earlier">‹</button>
+  <button type="button" value="later" aria-label="Later">›</button>
+  <button type="button" value="closer" aria-label="Zoom in">+</button>
+  <button type="button" value="wider" aria-label="Zoom out">−</button>
+  <button type="button" value="all">All</button>
+</div>`;
+
+export function equitySection(
+  { result, currency, benchmark }: ReportInput,
+  curve: Curve,
+  deepest: Drawdown,
+  dateOnly: boolean,
+): Html {
+  const { time, equity, initialCash } = result;
+  const instant = (ms: number): string => formatInstant(ms, dateOnly);
+  const end = equity.at(-1) ?? initialCash;
+  const sentences = [
+    `Equity went from ${formatMoney(initialCash)} to ${formatMoney(end)} ${currency} (${formatPercent(end / initialCash - 1)}).`,
+    deepest.depth < 0
+      ? `The deepest drawdown was ${formatPercent(Math.max(-1, deepest.depth))}, from the peak of ${instant(deepest.peakTime)} to the low of ${instant(deepest.troughTime)}.`
+      : 'It never fell below a former peak.',
+  ];
+  if (benchmark !== undefined && benchmark.length > 0) {
+    const held = benchmark.at(-1)!;
+    sentences.push(
+      `Buying and holding would have ended at ${formatMoney(held)} (${formatPercent(held / initialCash - 1)}).`,
+    );
+  }
+  if (curve.time.length < time.length) {
+    sentences.push(
+      `Drawn from ${formatCount(curve.time.length)} of ${formatCount(time.length)} points, the lows and highs among them; equity.csv has all.`,
+    );
+  }
+  const key = (name: string, text: string): Html =>
+    html`<span><span class="key ${name}"></span> ${text}</span>`;
+  return html`<section aria-labelledby="equity-title">
+    <figure>
+      <div class="heading">
+        <h2 id="equity-title">Equity and drawdown</h2>
+        <div class="controls">${RANGE_BUTTONS}</div>
+      </div>
+      <p class="readings"></p>
+      <div
+        class="chart"
+        id="equity"
+        role="img"
+        aria-labelledby="equity-title"
+        aria-describedby="equity-summary"
+      ></div>
+      <p class="legend">
+        ${key('equity', 'Equity')}${benchmark ? key('benchmark', 'Buy and hold') : nothing}${key('loss', 'Drawdown')}
+      </p>
+      <figcaption id="equity-summary">${sentences.join(' ')}</figcaption>
+    </figure>
+  </section>`;
+}
+
+const MONTHS = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ');
+
+export function monthsSection({ time, equity, initialCash }: ReportInput['result']): Html {
+  const years = monthlyReturns(time, equity, initialCash);
+  const sizes = years
+    .flatMap(({ months }) => months)
+    .filter((month) => typeof month === 'number')
+    .map(Math.abs)
+    .toSorted((a, b) => a - b);
+  // The largest tenth shares the strongest colour, so that one crash does not pale all the rest.
+  const strong = sizes[Math.floor(sizes.length * 0.9)] ?? 0;
+  const shade = (month: number): string => {
+    const level = Math.min(5, Math.ceil((Math.abs(month) / strong) * 5));
+    return level > 0 ? `${month > 0 ? 'up' : 'down'}-${level}` : '';
+  };
+  const cell = (month: number | null | undefined): Html => {
+    if (month === undefined) return html`<td></td>`;
+    if (month === null) return html`<td>—</td>`;
+    return html`<td class="${shade(month)}">${formatPercentPoints(month)}</td>`;
+  };
+  return html`<section aria-labelledby="months">
+    <h2 id="months">Monthly returns</h2>
+    <div class="scroll" tabindex="0" role="region" aria-labelledby="months">
+      <table class="heat">
+        <thead>
+          <tr>
+            <th scope="col">Year</th>
+            ${MONTHS.map((name) => html`<th scope="col">${name}</th>`)}
+            <th scope="col" class="total">Year</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${years.map(
+            ({ year, months, total }) =>
+              html`<tr>
+                <th scope="row">${year}</th>
+                ${months.map(cell)}
+                <td class="total">${total === null ? '—' : formatPercentPoints(total)}</td>
+              </tr> `,
+          )}
+        </tbody>
+      </table>
+    </div>
+    <p class="note">
+      Per cent, by calendar month in UTC. The first and the last month count only the days of the
+      run.
+    </p>
+  </section>`;
+}
+
+/** The most traded instruments, each with at most its share of the page's candles. */
+export function priceCharts({ instruments, result }: ReportInput, dateOnly: boolean): PriceChart[] {
+  const closed = Map.groupBy(result.trades, ({ symbol }) => symbol);
+  const open = Map.groupBy(result.openTrades, ({ symbol }) => symbol);
+  const traded = ({ symbol }: { readonly symbol: string }): number =>
+    (closed.get(symbol)?.length ?? 0) + (open.get(symbol)?.length ?? 0);
+  const drawn = instruments
+    .filter(({ bars }) => bars.length > 0)
+    .toSorted((a, b) => traded(b) - traded(a))
+    .slice(0, MAX_INSTRUMENTS);
+  const limit = Math.min(MAX_CANDLES, Math.floor(MAX_CANDLES_IN_ALL / drawn.length));
+
+  return drawn.map((instrument) => {
+    const { symbol, bars } = instrument;
+    const candles = toCandles(bars, limit);
+    const markers = toMarkers(candles, closed.get(symbol) ?? [], open.get(symbol) ?? []);
+    const [first, last] = [bars.close[0]!, bars.close.at(-1)!];
+    const sentences = [
+      `${symbol}: ${formatCountOf(bars.length, 'bar')} from ${formatInstant(bars.time[0]!, dateOnly)} to ${formatInstant(bars.time.at(-1)!, dateOnly)}, the close from ${formatPrice(first)} to ${formatPrice(last)}; ${formatCountOf(traded(instrument), 'trade')}.`,
+    ];
+    if (candles.barsPerCandle > 1) {
+      sentences.push(`Each candle is ${formatCount(candles.barsPerCandle)} bars.`);
+    }
+    return { symbol, candles, markers, summary: sentences.join(' ') };
+  });
+}
+
+export function pricesSection(charts: readonly PriceChart[], instruments: number): Html {
+  const [first] = charts;
+  if (first === undefined) return nothing;
+  const selector =
+    charts.length === 1
+      ? nothing
+      : html`<span>
+          <label for="instrument">Instrument</label>
+          <select id="instrument" autocomplete="off">
+            ${charts.map(({ symbol }) => html`<option>${symbol}</option>`)}
+          </select>
+        </span>`;
+  const omitted =
+    charts.length < instruments
+      ? html`<p class="note">
+          The ${charts.length} most traded of ${formatCount(instruments)} instruments can be drawn
+          here.
+        </p>`
+      : nothing;
+  return html`<section aria-labelledby="prices-title">
+    <figure>
+      <div class="heading">
+        <h2 id="prices-title">Prices and trades</h2>
+        <div class="controls">${selector}${RANGE_BUTTONS}</div>
+      </div>
+      <p class="readings"></p>
+      <div
+        class="chart"
+        id="prices"
+        role="img"
+        aria-labelledby="prices-title"
+        aria-describedby="prices-summary"
+      ></div>
+      <p class="legend">
+        <span><span class="equity">▲</span> Long entry</span
+        ><span><span class="equity">▼</span> Short entry</span
+        ><span><span class="gain">●</span> Exit with a profit</span
+        ><span><span class="loss">●</span> Exit with a loss</span>
+      </p>
+      <figcaption id="prices-summary">${first.summary}</figcaption>
+      ${omitted}
+    </figure>
+  </section>`;
+}

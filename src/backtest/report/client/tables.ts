@@ -1,0 +1,32 @@
+/// <reference lib="dom" />
+
+/**
+ * Buttons in the header cells of `table.sortable` sort its rows: first click ascending, second
+ * descending. Cells carry `data-value`; an empty one stays last in both directions.
+ */
+export function sortTables(): void {
+  for (const table of document.querySelectorAll<HTMLTableElement>('table.sortable')) {
+    const body = table.tBodies[0]!;
+    const headers = [...table.tHead!.rows[0]!.cells];
+    headers.forEach((header, column) => {
+      header.querySelector('button')!.addEventListener('click', () => {
+        const descending = header.getAttribute('aria-sort') === 'ascending';
+        const numeric = header.classList.contains('number');
+        const keyed = [...body.rows].map((row) => ({
+          row,
+          key: row.cells[column]!.dataset['value']!,
+        }));
+        keyed.sort((a, b) => {
+          if (a.key === '' || b.key === '') return Number(a.key === '') - Number(b.key === '');
+          const order = numeric
+            ? Number(a.key) - Number(b.key)
+            : a.key.localeCompare(b.key, 'en', { numeric: true });
+          return descending ? -order : order;
+        });
+        body.append(...keyed.map(({ row }) => row));
+        for (const other of headers) other.removeAttribute('aria-sort');
+        header.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
+      });
+    });
+  }
+}
