@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism, homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import type { Scalar } from 'yaml';
 import { closest } from './closest.ts';
 import { ServiceError, type Problem } from './errors.ts';
 
@@ -127,7 +128,7 @@ export function flagName(key: SettingKey): string {
 }
 
 /** One place that gives a setting a value. */
-export interface SettingSource {
+interface SettingSource {
   readonly value: string | number;
   /** As a person finds it: `--workers`, `SERVICE_LOCAL_WORKERS`, `/a/service-local.yaml:3`, `default`. */
   readonly origin: string;
@@ -201,6 +202,7 @@ export function resolveSettings(
 
 const NOTHING: Layer = new Map();
 
+/** Keeps what is right, and adds what is wrong to the problems. */
 function check(written: readonly Written[], problems: Problem[]): Layer {
   const layer = new Map<SettingKey, SettingSource>();
   for (const { key, text, origin, base, place } of written) {
@@ -280,10 +282,9 @@ function parseFile(file: string, text: string, problems: Problem[]): Layer {
   const written = contents.items.map(({ key: keyNode, value: valueNode }) => {
     const key = String(keyNode);
     const place = { ...at(yaml.isNode(keyNode) ? keyNode.range[0] : 0), pointer: `/${key}` };
-    const value = yaml.isScalar(valueNode) ? valueNode.value : undefined;
     return {
       key,
-      text: typeof value === 'string' || typeof value === 'number' ? String(value) : undefined,
+      text: yaml.isScalar(valueNode) ? scalarText(valueNode) : undefined,
       origin: `${file}:${place.line}`,
       base: dirname(file),
       place: {
@@ -293,6 +294,12 @@ function parseFile(file: string, text: string, problems: Problem[]): Layer {
     };
   });
   return check(written, problems);
+}
+
+/** A number counts as it was typed: a directory may be called 007. */
+function scalarText({ value, source }: Scalar): string | undefined {
+  if (typeof value === 'number') return source;
+  return typeof value === 'string' ? value : undefined;
 }
 
 function isSettingKey(text: string): text is SettingKey {

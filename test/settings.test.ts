@@ -86,13 +86,13 @@ describe('the source of a setting', () => {
 
 describe('a directory', () => {
   it('in a file is relative to the file, elsewhere to the working directory', async () => {
-    await writeFile(join(project, 'service-local.yaml'), 'runs_dir: ./out\n');
+    await writeFile(join(project, 'service-local.yaml'), 'runs_dir: 007\n');
     expect(
       await explain(['runs_dir', '--runs-dir', '../a'], { SERVICE_LOCAL_RUNS_DIR: 'b' }),
     ).toMatchObject([
       { value: join(project, 'bots', 'a') },
       { value: join(below, 'b') },
-      { value: join(project, 'out') },
+      { value: join(project, '007') },
       { value: join(below, 'runs') },
     ]);
   });

@@ -1,6 +1,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import { ServiceError } from '../errors.ts';
 import { SETTINGS, environmentName, flagName, type SettingKey } from '../settings.ts';
+import { USUAL_COLUMNS } from './output.ts';
 import type {
   ArgumentValues,
   Arguments,
@@ -204,8 +205,8 @@ export function verbHelp(
   ].join('\n');
 }
 
-function withWidth(command: Command, columns = 80): Command {
-  return command.configureOutput({ getOutHelpWidth: () => columns });
+function withWidth(command: Command, columns: number | undefined): Command {
+  return command.configureOutput({ getOutHelpWidth: () => columns || USUAL_COLUMNS });
 }
 
 /** `service-local config list` for `config list`. */

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 
 /** Puts terminal colour around a text, or leaves it as it is. */
-export type Paint = (text: string) => string;
+type Paint = (text: string) => string;
 
 /** The few colours in use; all of them are plain when colour is off. */
 export interface Style {
@@ -50,9 +50,12 @@ export function wantsColour(
 export interface Stream {
   readonly write: (text: string) => unknown;
   readonly isTTY?: boolean;
-  /** Width of a terminal in characters. */
+  /** Width of a terminal in characters; 0 where it does not tell. */
   readonly columns?: number;
 }
+
+/** The usual width, for a terminal that does not tell its own. */
+export const USUAL_COLUMNS = 80;
 
 /** A table cell: text, or text with a colour. */
 export type Cell = string | { readonly text: string; readonly paint: Paint };
@@ -74,7 +77,7 @@ export interface Output {
 }
 
 export function makeOutput(stream: Stream, style: Style): Output {
-  const columns = stream.isTTY ? (stream.columns ?? 80) : undefined;
+  const columns = stream.isTTY ? stream.columns || USUAL_COLUMNS : undefined;
   return {
     style,
     columns,
@@ -168,7 +171,7 @@ export function makeProgress(
     if (time - drawn < REDRAW_MS) return;
     drawn = time;
     const text = formatProgress(label, { before, done, total }, time - start);
-    stream.write(`${WIPE}${text.slice(0, (stream.columns ?? 80) - 1)}`);
+    stream.write(`${WIPE}${text.slice(0, (stream.columns || USUAL_COLUMNS) - 1)}`);
   };
   update(before);
   return { update, stop: () => void stream.write(WIPE) };
