@@ -74,25 +74,24 @@ export function botFiles(plan: BotPlan): ReadonlyMap<string, string> {
   return files;
 }
 
+/** @throws ServiceError `conflict` naming every one of the files that is there already. */
+export function refuseToOverwrite(directory: string, names: Iterable<string>): void {
+  const present = [...names]
+    .map((name) => join(directory, name))
+    .filter((path) => existsSync(path));
+  if (present.length === 0) return;
+  throw new ServiceError('conflict', `already there: ${present.join(', ')}`, {
+    remedy: 'Choose another directory, or overwrite these files with --force.',
+  });
+}
+
 /**
- * Writes the files, all or none.
+ * Writes the files, over any that are there.
  *
  * @returns their paths.
- * @throws ServiceError `conflict` naming every file that is there already, unless `force`;
- *   `output_not_writable`.
+ * @throws ServiceError `output_not_writable`.
  */
-export function writeBot(
-  directory: string,
-  files: ReadonlyMap<string, string>,
-  force: boolean,
-): readonly string[] {
-  const paths = [...files.keys()].map((name) => join(directory, name));
-  const present = paths.filter((path) => existsSync(path));
-  if (present.length > 0 && !force) {
-    throw new ServiceError('conflict', `already there: ${present.join(', ')}`, {
-      remedy: 'Choose another directory, or overwrite these files with --force.',
-    });
-  }
+export function writeBot(directory: string, files: ReadonlyMap<string, string>): readonly string[] {
   try {
     for (const [name, content] of files) {
       const path = join(directory, name);
@@ -105,7 +104,7 @@ export function writeBot(
       cause,
     });
   }
-  return paths;
+  return [...files.keys()].map((name) => join(directory, name));
 }
 
 function examples(): string {

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
@@ -6,6 +5,7 @@ import {
   botFiles,
   namesFor,
   planProblems,
+  refuseToOverwrite,
   slugOf,
   writeBot,
   type BotPlan,
@@ -24,7 +24,7 @@ const PLAN: BotPlan = {
 describe('a new bot', () => {
   it.each(INITIAL_STRATEGIES)('has no problems with the strategy %s', (strategy) => {
     const directory = directoryWith({});
-    writeBot(directory, botFiles({ ...PLAN, strategy }), false);
+    writeBot(directory, botFiles({ ...PLAN, strategy }));
     const bot = loadBot(join(directory, 'bot.yaml'));
     expect(bot.strategy.name).toBe(strategy === 'module' ? 'my_strategy' : strategy);
     expect(bot.spec.metadata).toEqual({ name: 'My bot', slug: 'my-bot' });
@@ -63,22 +63,21 @@ describe('a new bot', () => {
     expect(readme('buy_and_hold')).toContain('backtest bot.yaml --json\n');
   });
 
-  it('overwrites nothing unless told to', () => {
-    const directory = directoryWith({ 'strategy.ts': 'mine' });
-    expect(() => writeBot(directory, botFiles(PLAN), false)).toThrow(
+  it('is not written over files that are there', () => {
+    const directory = directoryWith({ 'strategy.ts': 'mine', 'other.ts': '' });
+    const names = botFiles(PLAN).keys();
+    expect(() => refuseToOverwrite(directory, names)).toThrow(
       expect.objectContaining({
         code: 'conflict',
         message: `already there: ${directory}/strategy.ts`,
       }),
     );
-    expect(readFileSync(join(directory, 'strategy.ts'), 'utf8')).toBe('mine');
-    expect(writeBot(directory, botFiles(PLAN), true)).toContain(join(directory, 'strategy.ts'));
-    expect(readFileSync(join(directory, 'strategy.ts'), 'utf8')).not.toBe('mine');
+    expect(() => refuseToOverwrite(directory, ['new.ts'])).not.toThrow();
   });
 
   it('says so when it cannot be written', () => {
     const directory = directoryWith({ file: '' });
-    expect(() => writeBot(join(directory, 'file/inside'), botFiles(PLAN), false)).toThrow(
+    expect(() => writeBot(join(directory, 'file/inside'), botFiles(PLAN))).toThrow(
       expect.objectContaining({ code: 'output_not_writable' }),
     );
   });

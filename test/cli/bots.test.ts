@@ -1,8 +1,36 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import type { Context, Io } from '../../src/cli/verb.ts';
+import { verb as init } from '../../src/cli/verbs/init.ts';
 import { directoryWith, VALID } from '../bots/specs.ts';
 import { serviceLocal } from './service-local.ts';
+
+const NO_OPTIONS = {
+  name: undefined,
+  slug: undefined,
+  strategy: undefined,
+  data: undefined,
+  symbol: undefined,
+  cash: undefined,
+  force: false,
+};
+
+/** A terminal whose user types each answer when its question appears, one after the other. */
+function personWho(answers: readonly (readonly [question: string, answer: string])[]) {
+  const stdin = new PassThrough();
+  // A prompt ends the stream it wrote to, which does nothing to the real one.
+  const stderr = Object.assign(new PassThrough(), { end: () => stderr });
+  let next = 0;
+  stderr.on('data', (chunk: Buffer) => {
+    const [question, answer] = answers[next] ?? [];
+    if (question === undefined || !chunk.includes(question)) return;
+    next += 1;
+    setImmediate(() => stdin.write(answer)); // The prompt listens once it has drawn itself.
+  });
+  return { stdin, stderr, asked: () => next };
+}
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 
@@ -121,6 +149,29 @@ describe('init', () => {
     expect(again.stderr).toMatch(/^error conflict: already there: .*bot\.yaml/);
     writeFileSync(join(directory, 'bot.yaml'), '');
     expect((await serviceLocal([...args, '--force'], { cwd })).code).toBe(0);
+  });
+
+  it('asks a person for what no option gives, on stderr, until the answer is right', async () => {
+    const cwd = directoryWith({});
+    const answers: readonly (readonly [string, string])[] = [
+      ['What is the bot called?', 'Nice bot\r'],
+      ['And in files and commands?', 'Not So\r'],
+      ['must be lower-case words', '\x7F\x7F\x7F\x7F\x7F\x7Fso\r'],
+      ['CSV or Parquet file', 'none.csv\r'],
+      ['there is no file', `${'\x7F'.repeat(8)}\r`],
+      ['What are these the prices of?', '\r'],
+      ['Money at the start?', '\r'],
+    ];
+    const { stdin, stderr, asked } = personWho(answers);
+    const io = { ...process, stdin, stderr, env: process.env, cwd: () => cwd } as unknown as Io;
+    const context = { cwd, io, interactive: true, settings: { catalogue_dir: cwd } };
+    const options = { ...NO_OPTIONS, strategy: 'buy_and_hold' };
+    const { data } = await init.run(context as unknown as Context, { dir: 'bot' }, options);
+    expect(asked()).toBe(answers.length);
+    expect(data).toMatchObject({ directory: join(cwd, 'bot') });
+    const spec = readFileSync(join(cwd, 'bot/bot.yaml'), 'utf8');
+    expect(spec).toContain('name: "Nice bot"\n  slug: "so"');
+    expect(spec).toContain('strategy: { name: "buy_and_hold" }');
   });
 
   it.each([

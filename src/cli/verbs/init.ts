@@ -4,6 +4,7 @@ import {
   botFiles,
   namesFor,
   planProblems,
+  refuseToOverwrite,
   slugOf,
   writeBot,
   type BotPlan,
@@ -47,10 +48,14 @@ export const verb = defineVerb({
   examples: ['init my-bot', 'init my-bot --no-input --strategy rsi_reversion --data ./btc.parquet'],
   async run(context, args, options) {
     const directory = resolve(context.cwd, args.dir ?? '.');
-    const given = context.interactive ? await ask(directory, options) : options;
+    // Before anything is asked: answers that lead nowhere are a waste.
+    if (!options.force) refuseToOverwrite(directory, ['bot.yaml']);
+    const given = context.interactive ? await ask(directory, options, context) : options;
     const plan = await planFor(directory, given, context);
     refuse(plan);
-    const files = writeBot(directory, botFiles(plan), options.force);
+    const draft = botFiles(plan);
+    if (!options.force) refuseToOverwrite(directory, draft.keys());
+    const files = writeBot(directory, draft);
     const place = relative(context.cwd, directory);
     return {
       data: { directory, files },
@@ -115,8 +120,10 @@ function refuse(plan: BotPlan): void {
 }
 
 /** Asks a person for all that the options leave open. */
-async function ask(directory: string, given: Given): Promise<Given> {
+async function ask(directory: string, given: Given, context: Context): Promise<Given> {
   const { input, select } = await import('@inquirer/prompts');
+  const { stdin, stderr } = context.io;
+  const terminal = { input: stdin, output: stderr };
   const preset = namesFor(directory);
   const sample: BotPlan = { ...preset, strategy: 'module', symbol: 'SPX', cash: '100000' };
   const question = (
@@ -125,28 +132,33 @@ async function ask(directory: string, given: Given): Promise<Given> {
     standard: string,
   ) =>
     given[field] ??
-    input({
-      message,
-      default: standard,
-      validate: (value) => planProblems({ ...sample, [field]: value })[0]?.message ?? true,
-    });
+    input(
+      {
+        message,
+        default: standard,
+        validate: (value) => planProblems({ ...sample, [field]: value })[0]?.message ?? true,
+      },
+      terminal,
+    );
+  const isReadable = (file: string) =>
+    file === '' ||
+    sourceOf(file, directory, context).then(
+      () => true,
+      (error: unknown) => (error instanceof ServiceError ? error.message : Promise.reject(error)),
+    );
 
   const name = await question('What is the bot called?', 'name', preset.name);
   const slug = await question('And in files and commands?', 'slug', slugOf(name));
+  const choices = INITIAL_STRATEGIES.map((value) => ({
+    value,
+    name: value === 'module' ? 'a file of my own, in TypeScript' : value,
+  }));
   const strategy =
-    given.strategy ??
-    (await select({
-      message: 'Which strategy?',
-      choices: INITIAL_STRATEGIES.map((value) => ({
-        value,
-        name: value === 'module' ? 'a file of my own, in TypeScript' : value,
-      })),
-    }));
-  const data =
-    given.data ??
-    (await input({ message: 'CSV or Parquet file of prices? (empty: the bundled S&P 500)' }));
-  const prices = data.trim() === '' ? undefined : data.trim();
-  const symbol = await question('What are these the prices of?', 'symbol', symbolOf(prices));
+    given.strategy ?? (await select({ message: 'Which strategy?', choices }, terminal));
+  const message = 'CSV or Parquet file of prices? (empty: the bundled S&P 500)';
+  const prices = given.data ?? (await input({ message, validate: isReadable }, terminal));
+  const data = prices === '' ? undefined : prices;
+  const symbol = await question('What are these the prices of?', 'symbol', symbolOf(data));
   const cash = await question('Money at the start?', 'cash', sample.cash);
-  return { name, slug, strategy, data: prices, symbol, cash };
+  return { name, slug, strategy, data, symbol, cash };
 }
