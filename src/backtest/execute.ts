@@ -1,4 +1,5 @@
 import { Script } from 'node:vm';
+import { isMainThread } from 'node:worker_threads';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Engine, StrategyError } from '../engine/engine.ts';
 import type { EngineSetup } from '../engine/engine.ts';
@@ -58,7 +59,8 @@ function guard<T>(
   const scope = globalThis as unknown as Record<symbol, unknown>;
   scope[CALL] = work;
   try {
-    return script.runInThisContext({ timeout: timeoutMs, breakOnSigint: true }) as T;
+    // Signals belong to the main thread; a worker that listened would take them away from it.
+    return script.runInThisContext({ timeout: timeoutMs, breakOnSigint: isMainThread }) as T;
   } catch (error) {
     throw explain(error, setup, engine?.done ?? from, timeoutMs);
   } finally {

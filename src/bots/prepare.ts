@@ -32,7 +32,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
   const instruments: JobInstrument[] = [];
   let barMs = 0;
   const digests: Record<string, string> = {};
-  const notes: string[] = [];
+  const symbolsOf = new Map<string, string[]>();
   for (const symbol of universe.symbols) {
     const { timeframe, from, to, columns, repair } = data;
     const dataset = await loadDataset({
@@ -47,7 +47,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     instruments.push({ symbol, bars: dataset.bars, missing: dataset.gaps.missing });
     barMs = dataset.timeframe.ms;
     digests[symbol] = dataset.digest;
-    notes.push(...dataset.notes.map((note) => `${symbol}: ${note}`));
+    for (const note of dataset.notes) symbolsOf.set(note, [...(symbolsOf.get(note) ?? []), symbol]);
   }
   const lock = lockOf({
     spec: bot.hash,
@@ -58,7 +58,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
   });
   const { name, slug } = bot.spec.metadata;
   return {
-    notes,
+    notes: [...symbolsOf].map(([note, symbols]) => `${symbols.join(', ')}: ${note}`),
     job: {
       bot: { name, slug },
       currency: universe.currency,

@@ -1,0 +1,316 @@
+import { createHash } from 'node:crypto';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Summary } from '../../src/backtest/summary.ts';
+import { serviceLocal } from '../cli/service-local.ts';
+
+const EXAMPLES = join(import.meta.dirname, '../../examples');
+const SMA = join(EXAMPLES, 'sma-crossover.yaml');
+const SP500 = join(EXAMPLES, 'data/sp500-daily.csv');
+
+let directory: string;
+let count = 0;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'service-local-backtest-'));
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const fresh = (): string => join(directory, `out-${(count += 1)}`);
+
+interface BotParts {
+  readonly data?: string;
+  readonly strategy?: string;
+  readonly engine?: string;
+  readonly more?: string;
+}
+
+/** A bot file in the test's directory. */
+function bot(name: string, { data = SP500, strategy, engine, more }: BotParts): string {
+  const file = join(directory, `${name}.yaml`);
+  writeFileSync(
+    file,
+    `apiVersion: bots/v1
+kind: Bot
+metadata: { name: ${name}, slug: ${name} }
+spec:
+  kind: trading
+  universe: { symbols: [X], currency: USD }
+  data: { source: ${data}, timeframe: 1d }
+  strategy: ${strategy ?? '{ name: sma_crossover, params: { fast: 10, slow: 30 } }'}
+  engine: ${engine ?? '{ cash: "100000", fees: { model: percent, rate: "0.001" } }'}
+${more ?? ''}`,
+  );
+  return file;
+}
+
+/** A strategy module whose `onBar` is `body`. */
+function strategyFile(name: string, body: string): string {
+  const file = join(directory, `${name}.ts`);
+  writeFileSync(
+    file,
+    `import { defineStrategy, integer } from 'service-local/strategy';
+export default defineStrategy({
+  name: '${name}',
+  description: 'made by a test',
+  params: { size: integer({ default: 1, min: 0 }) },
+  create({ instruments, broker, params }) {
+    const instrument = instruments[0]!;
+    return {
+      onBar() {
+        ${body}
+      },
+    };
+  },
+});
+`,
+  );
+  return `{ module: ${file} }`;
+}
+
+async function backtest(file: string, ...args: string[]) {
+  const out = fresh();
+  const result = await serviceLocal(['backtest', file, '--json', '--out', out, ...args]);
+  return { ...result, out, document: JSON.parse(result.stdout) as Summary };
+}
+
+async function failing(file: string, ...args: string[]) {
+  const { code, stdout } = await serviceLocal(['backtest', file, '--json', ...args]);
+  const { error } = JSON.parse(stdout) as { error: { code: string; message: string } };
+  return { exit: code, ...error };
+}
+
+describe('a result', () => {
+  test('equals that of independent engines on the same bars, and is one document', async () => {
+    const { code, stdout, stderr, document } = await backtest(SMA);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.trimEnd().endsWith('}')).toBe(true);
+    // backtrader, bt and vectorbt, set to the same conventions, agree on these figures.
+    expect(document.equity.end).toBeCloseTo(137_695.03785699606, 5);
+    expect(document.risk.max_drawdown).toBeCloseTo(-0.3140668317462224, 12);
+    expect(document.risk.sharpe).toBeCloseTo(0.20061010383509756, 12);
+    expect(document.costs.fees).toBeCloseTo(18_600.62865739678, 6);
+    expect(document.trades).toMatchObject({ count: 87, open: 1 });
+    expect(document.trades.win_rate).toBeCloseTo(0.41379310344827586, 12);
+    expect(document.trades.profit_factor).toBeCloseTo(1.2647435202582167, 10);
+    expect(document.exposure.time).toBeCloseTo(0.6137120470127326, 12);
+    expect(document.orders.fills).toBe(175);
+    expect(document.window).toEqual({
+      from: '2000-01-03T00:00:00.000Z',
+      to: '2020-04-17T00:00:00.000Z',
+      bars: 5105,
+    });
+  });
+
+  test('in whole units equals that of independent engines, too', async () => {
+    const engine = '{ units: whole, fees: { model: percent, rate: "0.001" } }';
+    const { document } = await backtest(bot('whole', { engine }));
+    expect(document.equity.end).toBeCloseTo(137_507.00819687988, 5);
+    expect(document.risk.max_drawdown).toBeCloseTo(-0.31208142811636574, 12);
+    expect(document.risk.sharpe).toBeCloseTo(0.2006696914070808, 12);
+    expect(document.costs.fees).toBeCloseTo(18_448.420251121, 6);
+    expect(document.trades.count).toBe(87);
+  });
+
+  test('has every field of its schema, and hashes that are those of its files', async () => {
+    const { document, out } = await backtest(SMA, '--profile', 'quantstats');
+    expect(Object.keys(document).toSorted()).toEqual(
+      [
+        'schema run_id bot version lock window engine conventions equity returns risk trades costs',
+        'exposure orders ambiguity margin_calls gates findings hashes undefined profile',
+      ]
+        .join(' ')
+        .split(' ')
+        .toSorted(),
+    );
+    expect(document.profile?.name).toBe('quantstats');
+    const sha256 = (name: string): string =>
+      createHash('sha256')
+        .update(readFileSync(join(out, name)))
+        .digest('hex');
+    expect(document.hashes).toEqual({
+      events: sha256('events.ndjson'),
+      trades: sha256('trades.csv'),
+      equity: sha256('equity.csv'),
+    });
+    expect(JSON.parse(readFileSync(join(out, 'summary.json'), 'utf8'))).toEqual(document);
+    expect(readFileSync(join(out, 'equity.csv'), 'utf8').split('\n')).toHaveLength(5107);
+    expect(readFileSync(join(out, 'report.html'), 'utf8')).toContain('SMA crossover');
+  });
+
+  test('is shown as a table with its conventions, and its files lie in ./runs', async () => {
+    const { code, stdout } = await serviceLocal(['backtest', SMA], { cwd: directory });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/max drawdown\s+−31\.41%/);
+    expect(stdout).toContain('252 a year, ddof 1, risk-free 0');
+    const report = /report: (.+)\n/.exec(stdout)?.[1];
+    expect(report).toMatch(new RegExp(`^${directory}/runs/sma-crossover/[^/]+/report\\.html$`));
+    expect(readFileSync(report!, 'utf8')).toContain('<!doctype html>');
+  });
+
+  test('takes the parameters and the window of the command line', async () => {
+    const { document } = await backtest(SMA, '-p', 'fast=20', '--from', '2010-01-01');
+    const { version } = (await backtest(SMA)).document;
+    expect(document.window.from).toBe('2010-01-04T00:00:00.000Z');
+    expect(document.version).not.toBe(version);
+  });
+});
+
+describe('gates', () => {
+  test('that are not met end with 5 and say by how much; JUnit has one case for each', async () => {
+    const junit = join(directory, 'gates.xml');
+    const { code, document } = await backtest(SMA, '--assert', 'sharpe>=0.5', '--junit', junit);
+    expect(code).toBe(5);
+    expect(document.gates.map(({ name, pass }) => [name, pass])).toEqual([
+      ['sharpe', true],
+      ['max_drawdown', true],
+      ['sharpe', false],
+    ]);
+    const xml = readFileSync(junit, 'utf8');
+    expect(xml.match(/<testcase/g)).toHaveLength(3);
+    expect(xml.match(/<failure/g)).toHaveLength(1);
+    const shown = await serviceLocal([
+      'backtest',
+      SMA,
+      '--assert',
+      'sharpe>=0.5',
+      '--out',
+      fresh(),
+    ]);
+    expect(shown.stdout).toMatch(/sharpe >= 0\.5\s+0\.20061\s+FAIL/);
+    expect(shown.stderr).toContain('gate_not_met');
+  });
+
+  test('that cannot fail are refused before anything runs', async () => {
+    expect(await failing(SMA, '--assert', 'max_drawdown<=0.2')).toMatchObject({ exit: 2 });
+  });
+});
+
+describe('a lock', () => {
+  test('holds until spec, strategy, data or parameters change', async () => {
+    const data = join(directory, 'locked.csv');
+    writeFileSync(data, readFileSync(SP500));
+    const strategy = strategyFile(
+      'locked',
+      `if (instrument.count === 3) broker.target(instrument, 1);`,
+    );
+    const file = bot('locked', { data, strategy });
+    expect(await failing(file, '--verify-lock')).toMatchObject({ exit: 6, code: 'lock_drift' });
+    expect((await backtest(file, '--write-lock')).code).toBe(0);
+    expect((await backtest(file, '--verify-lock')).code).toBe(0);
+
+    appendFileSync(join(directory, 'locked.ts'), '// looked at\n');
+    const strategyDrift = await failing(file, '--verify-lock');
+    expect(strategyDrift).toMatchObject({ exit: 6, code: 'lock_drift' });
+    expect(strategyDrift.message).toContain('strategy file locked.ts: changed');
+
+    writeFileSync(
+      data,
+      readFileSync(data, 'utf8').replace('1455.219971,1455.219971', '1455.5,1455.5'),
+    );
+    expect((await failing(file, '--verify-lock')).message).toContain('data of X: changed');
+    expect((await failing(file, '--verify-lock', '-p', 'size=2')).message).toContain(
+      'the spec changed',
+    );
+  });
+});
+
+describe('determinism', () => {
+  test('two processes give the same events', async () => {
+    const { code, stderr } = await serviceLocal([
+      'backtest',
+      SMA,
+      '--check-determinism',
+      '--out',
+      fresh(),
+    ]);
+    expect(code).toBe(0);
+    expect(stderr).toContain('deterministic: two processes, the same 350 events');
+  });
+
+  test('a strategy that rolls dice is caught at its first different event', async () => {
+    const strategy = strategyFile(
+      'dice',
+      `broker.order({ instrument, side: 'buy', quantity: 0.001 + Math.random() / 1000 });`,
+    );
+    const error = await failing(bot('dice', { strategy }), '--check-determinism');
+    expect(error).toMatchObject({ exit: 1, code: 'not_deterministic' });
+    expect(error.message).toContain('event 1:');
+  });
+});
+
+describe('bad input', () => {
+  const csv = (name: string, text: string): string => {
+    const file = join(directory, name);
+    writeFileSync(file, text);
+    return file;
+  };
+
+  test('an empty data file, and a file without the columns', async () => {
+    const empty = bot('empty', { data: csv('empty.csv', '') });
+    expect(await failing(empty)).toMatchObject({ exit: 3, code: 'invalid_data' });
+    const odd = bot('odd', { data: csv('odd.csv', 'a,b\n1,2\n') });
+    expect(await failing(odd)).toMatchObject({ exit: 3, code: 'invalid_data' });
+  });
+
+  test('one bar is a result without ratios, each with its reason', async () => {
+    const data = csv('one.csv', 'date,open,high,low,close,volume\n2024-01-02,1,2,1,2,10\n');
+    const { code, document } = await backtest(bot('one', { data }));
+    expect(code).toBe(0);
+    expect(document.risk.sharpe).toBeNull();
+    expect(document.undefined['risk.sharpe']).toBe('too_few_returns');
+    expect(document.equity.end).toBe(100_000);
+  });
+
+  test('a million bars of one price make no trade and no ratio', async () => {
+    const rows = ['time,open,high,low,close,volume'];
+    for (let i = 0; i < 1_000_000; i += 1) rows.push(`${1_600_000_000 + i * 60},0.1,0.1,0.1,0.1,1`);
+    const file = bot('flat', { data: csv('flat.csv', rows.join('\n')) });
+    writeFileSync(file, readFileSync(file, 'utf8').replace('timeframe: 1d', 'timeframe: 1m'));
+    const { code, document } = await backtest(file);
+    expect(code).toBe(0);
+    expect(document.orders.submitted).toBe(0);
+    expect(document.risk.sharpe).toBeNull();
+    expect(document.findings.map((finding) => finding.code)).toContain('stale_bars');
+  });
+
+  test('an unknown strategy names the one that was meant', async () => {
+    const file = bot('unknown', { strategy: '{ name: sma_crosover }' });
+    const { code, stderr } = await serviceLocal(['backtest', file]);
+    expect(code).toBe(3);
+    expect(stderr).toMatch(
+      /unknown\.yaml:8:\d+ \/spec\/strategy\/name unknown_strategy .*sma_crossover/,
+    );
+  });
+
+  test('a strategy that throws is told with its bar and its own stack', async () => {
+    const strategy = strategyFile(
+      'throws',
+      `if (instrument.count === 42) throw new Error('no more');`,
+    );
+    const error = await failing(bot('throws', { strategy }), '--out', fresh());
+    expect(error).toMatchObject({ exit: 1, code: 'strategy_failed' });
+    expect(error.message).toContain('bar 42 (2000-03-02T00:00:00.000Z): Error: no more');
+    expect(error.message).toContain('throws.ts:');
+    expect(error.message).not.toContain('engine.ts');
+  });
+
+  test('a strategy that never comes back is stopped and its bar named', async () => {
+    const strategy = strategyFile('hangs', `if (instrument.count === 300) for (;;);`);
+    const args = ['--strategy-timeout-seconds', '1', '--out', fresh()];
+    const error = await failing(bot('hangs', { strategy }), ...args);
+    expect(error).toMatchObject({ exit: 1, code: 'strategy_timeout' });
+    expect(error.message).toContain('bar 300');
+  });
+
+  test('an output directory that cannot be written is refused before the run', async () => {
+    const blocked = csv('a-file', 'not a directory');
+    const error = await failing(SMA, '--out', join(blocked, 'below'));
+    expect(error).toMatchObject({ exit: 1, code: 'output_not_writable' });
+  });
+
+  test('a parameter that the strategy does not have', async () => {
+    expect(await failing(SMA, '-p', 'fats=3')).toMatchObject({ exit: 2, code: 'usage' });
+  });
+});
