@@ -192,7 +192,7 @@ ${
 const TSCONFIG = {
   compilerOptions: {
     target: 'es2024',
-    module: 'nodenext',
+    module: 'preserve',
     strict: true,
     noEmit: true,
     types: [],

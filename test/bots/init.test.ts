@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
@@ -13,6 +14,7 @@ import {
 import { loadBot } from '../../src/bots/load.ts';
 import { directoryWith } from './specs.ts';
 
+const ROOT = join(import.meta.dirname, '../..');
 const PLAN: BotPlan = {
   name: 'My bot',
   slug: 'my-bot',
@@ -29,6 +31,22 @@ describe('a new bot', () => {
     expect(bot.strategy.name).toBe(strategy === 'module' ? 'my_strategy' : strategy);
     expect(bot.spec.metadata).toEqual({ name: 'My bot', slug: 'my-bot' });
     expect(bot.data).toEqual({ SPX: join(directory, 'data/sp500-daily.csv') });
+  });
+
+  it('has a strategy without type errors', () => {
+    const directory = directoryWith({
+      'check.json': JSON.stringify({
+        extends: './tsconfig.json',
+        compilerOptions: { paths: { 'service-local/strategy': [join(ROOT, 'src/engine/api.ts')] } },
+      }),
+    });
+    writeBot(directory, botFiles(PLAN));
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+    const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', 'check.json'], {
+      cwd: directory,
+      encoding: 'utf8',
+    });
+    expect({ status, stdout }).toEqual({ status: 0, stdout: '' });
   });
 
   it('spells out every parameter, so that there is something to change', () => {
