@@ -10,8 +10,8 @@ import type {
   OptionValues,
   Options,
   Verb,
+  VerbEntry,
 } from './verb.ts';
-import type { VerbEntry } from './verbs.ts';
 
 /** One option as it is typed. */
 export interface TypedOption {

@@ -13,8 +13,8 @@ import {
 } from './command.ts';
 import { abortOnInterrupt } from './interrupt.ts';
 import { makeOutput, makeProgress, makeStyle, wantsColour, writeLines } from './output.ts';
-import type { Context, Io } from './verb.ts';
-import { VERBS, type VerbEntry } from './verbs.ts';
+import type { Context, Io, VerbEntry } from './verb.ts';
+import { VERBS } from './verbs.ts';
 
 /** A stream that is no terminal and goes nowhere. */
 const SILENT = { write: () => {} };
@@ -51,6 +51,7 @@ export async function run(
     };
     const context: Context = {
       version: packageVersion(),
+      verbs,
       cwd: io.cwd(),
       io,
       settings,

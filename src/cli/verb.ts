@@ -68,6 +68,15 @@ export interface Verb<A = Arguments, O = Options> {
   ): Answer | Promise<Answer>;
 }
 
+/** A verb's line in the table. Its file is loaded only when it is run or its own help is shown. */
+export interface VerbEntry {
+  /** The words that call it. A longer path wins: `backtest sweep` over `backtest`. */
+  readonly path: readonly string[];
+  /** One line for the list of verbs, without a full stop. */
+  readonly summary: string;
+  readonly load: () => Promise<{ readonly verb: Verb }>;
+}
+
 export interface ArgumentSpec {
   readonly description: string;
   readonly optional?: true;
@@ -109,6 +118,8 @@ interface Answer {
 export interface Context {
   /** Version of this package. */
   readonly version: string;
+  /** The table of all verbs. */
+  readonly verbs: readonly VerbEntry[];
   /** Absolute. */
   readonly cwd: string;
   readonly io: Io;

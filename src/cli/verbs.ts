@@ -1,13 +1,4 @@
-import type { Verb } from './verb.ts';
-
-/** One verb of the CLI. Its file is loaded only when the verb is run or its own help is shown. */
-export interface VerbEntry {
-  /** The words that call it. A longer path wins: `backtest sweep` over `backtest`. */
-  readonly path: readonly string[];
-  /** One line for the list of verbs, without a full stop. */
-  readonly summary: string;
-  readonly load: () => Promise<{ readonly verb: Verb }>;
-}
+import type { VerbEntry } from './verb.ts';
 
 /** Every verb, in the order in which help lists them. */
 export const VERBS: readonly VerbEntry[] = [

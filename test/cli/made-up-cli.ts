@@ -1,8 +1,7 @@
 /** The CLI's frame around verbs that do what the real ones seldom do. Run it like the real bin. */
 import { ServiceError } from '../../src/errors.ts';
 import { run } from '../../src/cli/main.ts';
-import { defineVerb, type Verb } from '../../src/cli/verb.ts';
-import type { VerbEntry } from '../../src/cli/verbs.ts';
+import { defineVerb, type Verb, type VerbEntry } from '../../src/cli/verb.ts';
 
 const gate = defineVerb({
   examples: ['gate'],

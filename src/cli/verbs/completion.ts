@@ -1,6 +1,5 @@
 import { GLOBAL_FLAGS, optionsOf, startsWith, type TypedOption } from '../command.ts';
 import { defineVerb, type Arguments, type Completion, type Verb } from '../verb.ts';
-import { VERBS } from '../verbs.ts';
 
 export const verb = defineVerb({
   description: [
@@ -15,9 +14,9 @@ export const verb = defineVerb({
     'completion bash > ~/.local/share/bash-completion/completions/service-local',
     'completion zsh > "${fpath[1]}/_service-local"',
   ],
-  async run(_context, { shell }) {
+  async run(context, { shell }) {
     const verbs = await Promise.all(
-      VERBS.map(async ({ path, load }) => ({ path, verb: (await load()).verb })),
+      context.verbs.map(async ({ path, load }) => ({ path, verb: (await load()).verb })),
     );
     const script = shell === 'bash' ? bashScript(verbs) : zshScript(verbs);
     return { data: { shell, script }, show: (out) => out.line(script) };
