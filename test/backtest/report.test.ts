@@ -59,7 +59,7 @@ it('many instruments share the page, and it says which are left out', () => {
   expect(page).toContain('Each candle is 3 bars.');
 });
 
-describe('in a browser', () => {
+describe('in a browser', { timeout: 30_000 }, () => {
   let browser: Browser;
   let page: Page;
   let directory: string;

@@ -225,7 +225,7 @@ export function drawCharts(): void {
     );
     drawdownArea.setData(points(drawdown));
     const [equityPane, drawdownPane] = chart.panes();
-    drawdownPane!.priceScale('right').applyOptions({ scaleMargins: { top: 0.04, bottom: 0.1 } });
+    drawdownPane!.priceScale('right').applyOptions({ scaleMargins: { top: 0.1, bottom: 0.1 } });
     equityPane!.setStretchFactor(0.72);
     drawdownPane!.setStretchFactor(0.28);
     paint(() => {
