@@ -89,7 +89,7 @@ else
 fi`;
 }
 
-/** Shell lines, the same for both, that move \`$verb\` on by \`$word\` or leave the loop. */
+/** Shell lines, the same for both, that move `$verb` on by `$word` or leave the loop. */
 function findVerb(verbs: readonly LoadedVerb[]): string {
   const known = prefixes(verbs).filter((path) => path !== '');
   return `    case "$verb $word" in
