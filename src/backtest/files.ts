@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { RunResult, Trade } from '../engine/result.ts';
 import { ServiceError } from '../errors.ts';
 import type { Outcome } from './backtest.ts';
+import { holdEquity } from './hold.ts';
 import type { BacktestJob } from './job.ts';
 import { renderReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
@@ -34,7 +35,8 @@ export async function writeRun(
   };
   const summary: Summary = { ...unhashed, hashes };
   const { instruments, currency } = job;
-  const report = renderReport({ summary, result, instruments, currency });
+  const benchmark = holdEquity(instruments, result.time, result.initialCash);
+  const report = renderReport({ summary, result, instruments, currency, benchmark });
   await writeText(path('report.html'), [report]);
   await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);
   return { directory, report: path('report.html'), summary };

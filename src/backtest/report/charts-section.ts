@@ -13,7 +13,7 @@ import type { ReportInput } from './input.ts';
 import { type Curve, type Drawdown, monthlyReturns, toCandles, toMarkers } from './series.ts';
 
 // However long the run was, its page stays within a few megabytes.
-const MAX_CANDLES = 4000;
+const MAX_CANDLES = 6000;
 const MAX_CANDLES_IN_ALL = 40_000;
 const MAX_INSTRUMENTS = 50;
 
