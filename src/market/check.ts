@@ -4,7 +4,7 @@ import type { FileBars } from './rows.ts';
 import { formatTime } from './time.ts';
 
 /** Everything for which a row of prices is refused. */
-export type DefectCode =
+type DefectCode =
   | 'unreadable_time'
   | 'duplicate_time'
   | 'backward_time'
@@ -19,7 +19,7 @@ export type DefectCode =
 /** How many rows have each defect; a row may have several. */
 export type DefectCounts = { readonly [K in DefectCode]?: number };
 
-export interface Defect {
+interface Defect {
   readonly code: DefectCode;
   /** Data row of the file, 1-based. */
   readonly row: number;

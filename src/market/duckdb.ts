@@ -14,7 +14,7 @@ export async function withDuckDB<T>(
   const { DuckDBInstance } = await import('@duckdb/node-api');
   const instance = await DuckDBInstance.create(':memory:', {
     threads: String(Math.min(MAX_THREADS, availableParallelism())),
-    memory_limit: '256MB',
+    memory_limit: '1GB',
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
   });

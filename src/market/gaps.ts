@@ -3,7 +3,7 @@ import { DAY } from './time.ts';
 import type { Timeframe } from './timeframe.ts';
 
 /** Bars that should be there and are not; nothing is ever put in their place. */
-export interface Gap {
+interface Gap {
   /** The bars on either side, milliseconds since the epoch. */
   readonly after: number;
   readonly before: number;

@@ -60,13 +60,11 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
   const spacing = barSpacing(read);
   const own = imported
     ? parseTimeframe(imported.manifest.timeframe)
-    : spacing === undefined
-      ? undefined
-      : timeframeOfSpacing(spacing);
+    : timeframeOfSpacing(spacing ?? NaN);
   const timeframe = wanted ?? own;
   if (timeframe === undefined) throw unknownTimeframe(file.path, spacing);
-  const isFiner = spacing !== undefined && own?.name !== timeframe.name;
-  const bars = isFiner ? resample(read, timeframe) : read;
+  const isTheirs = own?.name === timeframe.name || read.length === 1;
+  const bars = isTheirs ? read : resample(read, timeframe);
   const hasVolume = imported?.manifest.columns.includes('volume') ?? file.hasVolume;
   return {
     bars,
@@ -83,10 +81,8 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
       ...(report.badRows > 0
         ? [`${report.badRows} bad of ${report.rows} rows were left out.`]
         : []),
-      ...(isFiner
-        ? [
-            `${read.length} bars of ${formatSpacing(spacing)} became ${bars.length} of ${timeframe.name}.`,
-          ]
+      ...(bars.length < read.length
+        ? [`${read.length} bars became ${bars.length} of ${timeframe.name}.`]
         : []),
     ],
   };

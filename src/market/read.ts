@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { DuckDBConnection, DuckDBVector } from '@duckdb/node-api';
 import { ServiceError } from '../errors.ts';
 import { allocateBars, BAR_COLUMNS, type Bars } from './bars.ts';
-import { csvError, csvTable, openCsv, type CsvFile } from './csv.ts';
+import { csvTable, malformedCsv, openCsv, type CsvFile } from './csv.ts';
 import { quoteName, quotePath, withDuckDB } from './duckdb.ts';
 import { findColumns, type ColumnNames, type Layout } from './header.ts';
 import { keepBars, type FileBars } from './rows.ts';
@@ -63,7 +63,7 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
       };
     } catch (error) {
       if (error instanceof ServiceError || !(error instanceof Error)) throw error;
-      throw csv ? csvError(file, error) : parquetError(file, error);
+      throw (csv && malformedCsv(file, error)) ?? unreadable(file, error);
     }
   });
 }
@@ -109,7 +109,8 @@ function textTable(csv: CsvFile): Table {
 }
 
 async function parquetTable(connection: DuckDBConnection, path: string): Promise<Table> {
-  const from = `read_parquet(${quotePath(path)})`;
+  // A folder called `date=2020` would otherwise be a column.
+  const from = `read_parquet(${quotePath(path)}, hive_partitioning = false)`;
   const description = await connection.runAndReadAll(`DESCRIBE SELECT * FROM ${from}`);
   const [names, types] = description.getColumns() as [string[], string[]];
   return {
@@ -203,10 +204,12 @@ function nothingInWindow(path: string, time: Float64Array, options: ReadOptions)
   );
 }
 
-function parquetError(path: string, error: Error): ServiceError {
-  return new ServiceError(
-    'invalid_data',
-    `${path} cannot be read as Parquet: ${error.message.split('\n', 1)[0]}`,
-    { remedy: 'Fetch or write the file again.', cause: error },
-  );
+function unreadable(path: string, error: Error): ServiceError {
+  const [reason] = error.message.split('\n', 1);
+  return new ServiceError('invalid_data', `${path} cannot be read: ${reason}`, {
+    remedy: /Out of Memory/.test(error.message)
+      ? 'Write the file again with smaller row groups.'
+      : 'Fetch or write the file again.',
+    cause: error,
+  });
 }

@@ -60,13 +60,16 @@ function countBuckets({ length, time }: Bars, timeframe: Timeframe): number {
   return count;
 }
 
+/** A whole number of bars must fill a bucket, or every bar have one of its own. */
 function requireFit(bars: Bars, timeframe: Timeframe): void {
   const spacing = barSpacing(bars);
   if (spacing === undefined) return;
-  // A whole number of bars must fill a bucket. Weeks and months are made of days.
-  const unit = timeframe.ms > DAY ? DAY : timeframe.ms;
-  const isSame = timeframeOfSpacing(spacing)?.name === timeframe.name;
-  if (isSame || unit % spacing === 0) return;
+  const own = timeframeOfSpacing(spacing);
+  // Weeks and months are made of days.
+  const unit = Math.min(timeframe.ms, DAY);
+  // Few bars, as of a Friday and a Monday, tell only that theirs is no longer timeframe.
+  const isSparse = own === undefined && spacing % timeframe.ms === 0;
+  if (own?.name === timeframe.name || unit % spacing === 0 || isSparse) return;
   throw new ServiceError(
     'invalid_data',
     `bars ${formatSpacing(spacing)} apart cannot be made into bars of ${timeframe.name}`,

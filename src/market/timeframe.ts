@@ -56,7 +56,7 @@ const SPACING_SHARE = 0.05;
 /**
  * How far apart neighbouring bars lie in milliseconds: the shortest distance that is not rare,
  * since nights, holidays and missing bars only lengthen it. `undefined` for fewer than two bars,
- * or when every distance is rare.
+ * and for irregular ones, where every distance is rare.
  */
 export function barSpacing(bars: Bars): number | undefined {
   const counts = new Map<number, number>();

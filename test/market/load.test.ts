@@ -39,7 +39,7 @@ test('finer bars are made into those wanted, which is told', async () => {
   expect(timeframe.name).toBe('1mo');
   expect(bars.length).toBe(244);
   expect(rowsOf(bars)[1]![0]).toBe(Date.UTC(2000, 1, 1));
-  expect(notes).toEqual(['5105 bars of 1d became 244 of 1mo.']);
+  expect(notes).toEqual(['5105 bars became 244 of 1mo.']);
 });
 
 test('bars longer than those wanted are refused', async () => {
@@ -124,6 +124,22 @@ test('gaps are those of the bars read, not of the longer ones made of them', asy
   const { gaps, bars } = await load(path, { timeframe: '1d' });
   expect(gaps.missing).toBe(30);
   expect(bars.length).toBe(5);
+});
+
+test('prices at irregular times are made into bars', async () => {
+  const times = Array.from({ length: 100 }, (_, i) => 1_600_000_000 + i * 97 + i * i);
+  const path = await files.write('ticks.csv', csv('ts,price', ...times.map((time) => `${time},1`)));
+  const { bars } = await load(path, { timeframe: '1h' });
+  const hours = new Set(times.map((time) => Math.floor(time / 3600) * 3_600_000));
+  expect([...bars.time]).toEqual([...hours]);
+  await expect(load(path)).rejects.toMatchObject({ code: 'invalid_data' });
+});
+
+test('a Friday and a Monday may be two daily bars', async () => {
+  const path = await files.write('two.csv', csv('date,close', '2024-01-05,1', '2024-01-08,2'));
+  const { bars, timeframe } = await load(path, { timeframe: '1d' });
+  expect(timeframe.name).toBe('1d');
+  expect([...bars.time]).toEqual([Date.UTC(2024, 0, 5), Date.UTC(2024, 0, 8)]);
 });
 
 test('one bar has the timeframe it is said to have', async () => {

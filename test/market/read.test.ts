@@ -67,6 +67,12 @@ describe('columns', () => {
     expect(await readText(text, { columns })).toEqual([[DAY_1, 10, 12, 9, 11, 0]]);
   });
 
+  test('without a name go by their position', async () => {
+    const text = csv(',close', '2020-01-01,11');
+    expect((await refusal(readText(text))).remedy).toContain('"1", "close"');
+    expect(await readText(text, { columns: { time: '1' } })).toEqual([[DAY_1, 11, 11, 11, 11, 0]]);
+  });
+
   test('that are missing are all told, with those present and what to write', async () => {
     const path = await files.write('lacking.csv', csv('when,open,close,notional', '1,2,3,4'));
     const error = await refusal(readBars(path, { columns: { volume: 'size' } }));
@@ -283,6 +289,16 @@ describe('forms of file', () => {
     expect(rowsOf(bars)).toEqual([[DAY_1, 11, 11, 11, 11, 0]]);
   });
 
+  test('a folder named like a column is none', async () => {
+    await mkdir(files.path('close=7'));
+    await files.parquet('close=7/bars.parquet', `SELECT DATE '2020-01-01' AS time, 11 AS px`);
+    await files.write('close=7/bars.csv', csv('time,px', '2020-01-01,11'));
+    for (const name of ['bars.parquet', 'bars.csv']) {
+      const { bars } = await readBars(files.path(`close=7/${name}`), { columns: { close: 'px' } });
+      expect(rowsOf(bars)).toEqual([[DAY_1, 11, 11, 11, 11, 0]]);
+    }
+  });
+
   test('a pattern never reads the files it matches', async () => {
     await files.write('ax.csv', csv('date,close', '1999-01-01,1'));
     const path = await files.write('a[x].csv', csv('date,close', '2020-01-01,11'));
@@ -297,7 +313,7 @@ describe('files that hold no bars', () => {
     ['only blank lines', '\n \n', /is empty/],
     ['only a header', 'date,close\n', /has no rows/],
     ['a picture', Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0, 0, 0, 13), /neither CSV nor Parquet/],
-    ['Parquet cut off', Buffer.from('PAR1 and then nothing'), /cannot be read as Parquet/],
+    ['Parquet cut off', Buffer.from('PAR1 and then nothing'), /cannot be read: .*magic bytes/],
     [
       'gzip cut off',
       gzipSync(csv('date,close', '2020-01-01,1234.5')).subarray(0, 40),
