@@ -28,21 +28,27 @@ const gone = Object.keys(MAY_IMPORT).filter((name) => !existsSync(`src/${name}`)
 
 const forbidden: IForbiddenRuleType[] = [
   { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
-  { name: 'nobody-imports-tests', severity: 'error', from: { pathNot: '^test/' }, to: { path: '^test/' } },
+  {
+    name: 'nobody-imports-tests',
+    severity: 'error',
+    from: { pathNot: '^test/' },
+    to: { path: '^test/' },
+  },
   {
     name: 'engine-is-pure',
     severity: 'error',
     from: { path: `^src/${PURE}/` },
     to: { dependencyTypes: ['core', 'npm', 'npm-dev', 'npm-optional'] },
   },
-  ...Object.entries(MAY_IMPORT).map(
-    ([folder, allowed]): IForbiddenRuleType => ({
-      name: `${folder}-imports-only-${allowed.join('-') || 'itself'}`,
-      severity: 'error',
-      from: { path: `^src/${folder}/` },
-      to: { path: '^(src|bin|daemon)/', pathNot: `^src/(${SHARED}|(${[folder, ...allowed].join('|')})/)` },
-    }),
-  ),
+  ...Object.entries(MAY_IMPORT).map(([folder, allowed]): IForbiddenRuleType => ({
+    name: `${folder}-imports-only-${allowed.join('-') || 'itself'}`,
+    severity: 'error',
+    from: { path: `^src/${folder}/` },
+    to: {
+      path: '^(src|bin|daemon)/',
+      pathNot: `^src/(${SHARED}|(${[folder, ...allowed].join('|')})/)`,
+    },
+  })),
   {
     name: 'shared-files-stay-at-the-bottom',
     severity: 'error',
@@ -59,15 +65,21 @@ const { output } = await cruise(['bin', 'src', 'test'], {
   doNotFollow: { path: 'node_modules' },
 });
 const { modules, summary } = output as ICruiseResult;
-const read = modules.filter(({ source, dependencies }) => source.startsWith('src/') && dependencies.length > 0);
+const read = modules.filter(
+  ({ source, dependencies }) => source.startsWith('src/') && dependencies.length > 0,
+);
 
 const faults = [
   ...summary.violations.map(({ rule, from, to }) => `${rule.name}: ${from} → ${to}`),
   ...unlisted.map((name) => `src/${name} is not listed in test/imports.ts`),
   ...gone.map((name) => `test/imports.ts lists src/${name}, which does not exist`),
   // Without its parser the tool reads no file, finds no fault and says that all is well.
-  ...(read.length < 40 ? [`only ${read.length} modules with imports were read: parser missing?`] : []),
+  ...(read.length < 40
+    ? [`only ${read.length} modules with imports were read: parser missing?`]
+    : []),
 ];
 for (const fault of faults) console.error(fault);
-console.log(`${modules.length} modules, ${summary.totalDependenciesCruised ?? 0} imports, ${faults.length} faults`);
+console.log(
+  `${modules.length} modules, ${summary.totalDependenciesCruised ?? 0} imports, ${faults.length} faults`,
+);
 process.exitCode = faults.length === 0 ? 0 : 1;

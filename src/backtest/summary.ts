@@ -22,7 +22,11 @@ export interface Summary {
   readonly returns: ReturnStatistics;
   readonly risk: RiskStatistics;
   readonly trades: TradeStatistics;
-  readonly costs: { readonly fees: number; readonly slippage: number; readonly turnover: number | null };
+  readonly costs: {
+    readonly fees: number;
+    readonly slippage: number;
+    readonly turnover: number | null;
+  };
   readonly exposure: { readonly time: number };
   readonly orders: {
     readonly submitted: number;
@@ -42,7 +46,10 @@ export interface Summary {
   /** Why a statistic above is `null`, keyed by its path, e.g. `risk.sharpe`. */
   readonly undefined: Readonly<Record<string, UndefinedReason>>;
   /** The same run in another library's conventions; present with `--profile`. */
-  readonly profile?: { readonly name: string; readonly statistics: Readonly<Record<string, number | null>> };
+  readonly profile?: {
+    readonly name: string;
+    readonly statistics: Readonly<Record<string, number | null>>;
+  };
 }
 
 export type UndefinedReason =

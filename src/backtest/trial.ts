@@ -30,8 +30,7 @@ export interface TrialMetrics {
 }
 
 /** A trial's figures, or why it has none. */
-export type TrialResult = Trial &
-  ({ readonly metrics: TrialMetrics } | { readonly error: string });
+export type TrialResult = Trial & ({ readonly metrics: TrialMetrics } | { readonly error: string });
 
 /** What all trials of a sweep share; plain data and shared memory, so that it goes to a worker. */
 export interface TrialSetup {

@@ -15,7 +15,9 @@ const money = orDash(formatMoney);
 /** The result of one backtest as a person reads it in a terminal. */
 export function showSummary(out: Output, summary: Summary): void {
   const { bot, window, equity, returns, risk, trades, costs, exposure, orders } = summary;
-  out.line(`${out.style.bold(bot.name)}  ${day(window.from)} to ${day(window.to)}, ${window.bars} bars`);
+  out.line(
+    `${out.style.bold(bot.name)}  ${day(window.from)} to ${day(window.to)}, ${window.bars} bars`,
+  );
   out.line();
   const left: [string, string][] = [
     ['total return', percent(returns.total)],
@@ -48,7 +50,9 @@ export function showSummary(out: Output, summary: Summary): void {
   const refused = orders.rejected + orders.denied;
   if (refused > 0) {
     const reasons = Object.entries(orders.reasons).map(([reason, count]) => `${reason} ${count}`);
-    out.line(`${refused} of ${orders.submitted + orders.denied} orders refused: ${reasons.join(', ')}`);
+    out.line(
+      `${refused} of ${orders.submitted + orders.denied} orders refused: ${reasons.join(', ')}`,
+    );
   }
   if (summary.profile !== undefined) showProfile(out, summary.profile);
   showFindings(out, summary.findings);
@@ -64,7 +68,9 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
     ...(skipped > 0 ? [`${skipped} impossible combinations left out`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
   ];
-  out.line(`${out.style.bold(bot.name)}  ${day(window.from)} to ${day(window.to)}, ${window.bars} bars`);
+  out.line(
+    `${out.style.bold(bot.name)}  ${day(window.from)} to ${day(window.to)}, ${window.bars} bars`,
+  );
   out.line(counts.join(', '));
   out.line();
   out.table(
@@ -88,7 +94,9 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
   );
   out.line();
   if (deflated === null) {
-    out.line('The best trial cannot be judged by the number of trials: too few have a Sharpe ratio.');
+    out.line(
+      'The best trial cannot be judged by the number of trials: too few have a Sharpe ratio.',
+    );
   } else {
     out.line(
       `Deflated Sharpe of the best: ${percent(deflated.probability)}, the probability of any skill ` +

@@ -16,7 +16,7 @@ import type { ExitPrice, Order, OrderReason, OrderRequest } from './orders.ts';
 import { ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
 import type { Params, ParamValues } from './params.ts';
 import { Portfolio } from './portfolio.ts';
-import type { Execution } from './portfolio.ts';
+import type { Execution } from './execution.ts';
 import { seededRandom } from './random.ts';
 import type { RunResult } from './result.ts';
 import { MessageRate, riskDenial } from './risk.ts';

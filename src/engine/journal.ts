@@ -1,5 +1,5 @@
 import { ORDER_REASONS, ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
-import type { Execution } from './portfolio.ts';
+import type { Execution } from './execution.ts';
 import { Rows } from './rows.ts';
 import type { ExitPrice, Order, OrderReason, OrderType, TimeInForce } from './orders.ts';
 

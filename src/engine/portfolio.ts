@@ -1,23 +1,6 @@
+import type { Execution } from './execution.ts';
 import { Rows } from './rows.ts';
 import type { Trade } from './result.ts';
-
-/** One fill as the books need it. The engine keeps one and writes each fill into it. */
-export interface Execution {
-  /** The instrument's place in the universe. */
-  instrument: number;
-  /** Units, signed: positive bought, negative sold. */
-  quantity: number;
-  /** Per unit, slippage included. */
-  price: number;
-  /** The fill model's price, before slippage. */
-  reference: number;
-  /** Account currency, both as costs. */
-  fee: number;
-  slippage: number;
-  /** Milliseconds since the epoch, and the step: when it happened. */
-  time: number;
-  step: number;
-}
 
 /** Columns of one trade, open or closed; quantities and notionals are unsigned. */
 const ID = 0;

@@ -44,7 +44,7 @@ it('a long run makes a page of bounded size that names the files with the rest',
   const page = renderReport(syntheticRun({ steps: 300_000, stepMs: 60_000, tradeEvery: 20 }));
   expect(page.length).toBeLessThan(5_000_000);
   expect(page.match(/class="trade"/g)).toHaveLength(2000);
-  expect(page).toContain('Each candle is 75 bars.');
+  expect(page).toContain('Each candle is 50 bars.');
   expect(page).toContain(
     '2,000 trades with the largest profits and losses of 15,000; all of them are in trades.csv',
   );
