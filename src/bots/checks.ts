@@ -1,13 +1,13 @@
 import { gatesOfSpec, impossibleToFail, impossibleToPass, isMetric } from '../backtest/gates.ts';
 import { closest } from '../closest.ts';
-import { resolveParams } from '../engine/params.ts';
+import { resolveParams, type Params, type ParamValues } from '../engine/params.ts';
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { parseWindow } from '../market/time.ts';
 import { optional, type Path, type SourceDocument } from './document.ts';
 
-type Map = Readonly<Record<string, unknown>>;
+type Fields = Readonly<Record<string, unknown>>;
 
 /**
  * What no single field shows: fields that contradict each other, and names that must exist
@@ -15,13 +15,13 @@ type Map = Readonly<Record<string, unknown>>;
  * of the wrong type, for the schema reports that.
  */
 export function crossChecks(document: SourceDocument): Problem[] {
-  const { universe, data, strategy, engine, metrics } = mapOf(mapOf(document.value).spec);
-  const symbols = listOf(mapOf(universe).symbols);
+  const { universe, data, strategy, engine, metrics } = fieldsOf(fieldsOf(document.value).spec);
+  const symbols = listOf(fieldsOf(universe).symbols);
   return [
     ...symbolProblems(symbols, document),
     ...sourceProblems(data, symbols, document),
-    ...windowProblems(mapOf(data), document),
-    ...marginProblems(mapOf(mapOf(engine).account), document),
+    ...windowProblems(fieldsOf(data), document),
+    ...marginProblems(fieldsOf(fieldsOf(engine).account), document),
     ...strategyChoiceProblems(strategy, document),
     ...gateProblems(metrics, document),
   ];
@@ -29,7 +29,7 @@ export function crossChecks(document: SourceDocument): Problem[] {
 
 /** The parameters, the symbols and the account against what the strategy says it needs. */
 export function strategyProblems(strategy: Strategy, document: SourceDocument): Problem[] {
-  const spec = mapOf(mapOf(document.value).spec);
+  const spec = fieldsOf(fieldsOf(document.value).spec);
   return [
     ...paramProblems(strategy, spec, document),
     ...symbolCountProblems(strategy, spec, document),
@@ -37,8 +37,8 @@ export function strategyProblems(strategy: Strategy, document: SourceDocument): 
   ];
 }
 
-function paramProblems(strategy: Strategy, spec: Map, document: SourceDocument): Problem[] {
-  const given = mapOf(mapOf(spec.strategy).params);
+function paramProblems(strategy: Strategy, spec: Fields, document: SourceDocument): Problem[] {
+  const given = fieldsOf(fieldsOf(spec.strategy).params);
   const at: Path = ['spec', 'strategy', 'params'];
   const { values, problems } = resolveParams(strategy.params, given);
 
@@ -47,15 +47,31 @@ function paramProblems(strategy: Strategy, spec: Map, document: SourceDocument):
     const suggestion = closest(key ?? '', Object.keys(strategy.params));
     return document.problem(pathTo(at, key), { code, message, ...optional(suggestion) }, 'key');
   });
-  const fault = problems.length === 0 ? strategy.check?.(values) : undefined;
+  const fault = problems.length === 0 ? combinationFault(strategy, values) : undefined;
   if (fault !== undefined) {
     found.push(document.problem(at, { code: 'invalid_param', message: fault }));
   }
   return found;
 }
 
-function symbolCountProblems(strategy: Strategy, spec: Map, document: SourceDocument): Problem[] {
-  const { length } = listOf(mapOf(spec.universe).symbols);
+/** What the strategy itself holds against parameters that are each valid alone. */
+export function combinationFault(
+  strategy: Strategy,
+  values: ParamValues<Params>,
+): string | undefined {
+  try {
+    return strategy.check?.(values);
+  } catch (error) {
+    return `the strategy's check() threw: ${String(error)}`;
+  }
+}
+
+function symbolCountProblems(
+  strategy: Strategy,
+  spec: Fields,
+  document: SourceDocument,
+): Problem[] {
+  const { length } = listOf(fieldsOf(spec.universe).symbols);
   const { min, max } = strategy.instruments ?? { min: 1, max: Infinity };
   if (length === 0 || (length >= min && length <= max)) return [];
   const needed = min === max ? `${min}` : max === Infinity ? `at least ${min}` : `${min} to ${max}`;
@@ -64,9 +80,9 @@ function symbolCountProblems(strategy: Strategy, spec: Map, document: SourceDocu
   return [document.problem(at, { code: 'wrong_symbol_count', message })];
 }
 
-function accountProblems(strategy: Strategy, spec: Map, document: SourceDocument): Problem[] {
-  const { account = 'cash' } = mapOf(spec.engine);
-  const isCash = account === 'cash' || mapOf(account).model === 'cash';
+function accountProblems(strategy: Strategy, spec: Fields, document: SourceDocument): Problem[] {
+  const { account = 'cash' } = fieldsOf(spec.engine);
+  const isCash = account === 'cash' || fieldsOf(account).model === 'cash';
   if (strategy.shorts !== true || !isCash) return [];
   const message = `${strategy.name} sells short, which needs a margin account`;
   const what = { code: 'margin_needed', message, suggestion: ACCOUNT_FOR_SHORTS };
@@ -95,13 +111,13 @@ function sourceProblems(
   const symbols = listed.filter((symbol) => typeof symbol === 'string');
   if (choice.length > 0 || symbols.length !== listed.length || symbols.length === 0) return choice;
 
-  const { source, sources } = mapOf(data);
+  const { source, sources } = fieldsOf(data);
   if (source !== undefined) {
     const message = `one file for ${symbols.length} symbols; give sources, a file for each symbol`;
     const what = { code: 'conflicting_fields', message };
     return symbols.length === 1 ? [] : [document.problem([...at, 'source'], what)];
   }
-  if (!isMap(sources)) return [];
+  if (!isFields(sources)) return [];
   const without = symbols.filter((symbol) => !Object.hasOwn(sources, symbol));
   const unknown = Object.keys(sources).filter((symbol) => !symbols.includes(symbol));
   return [
@@ -125,7 +141,7 @@ function sourceProblems(
   ];
 }
 
-function windowProblems({ from, to }: Map, document: SourceDocument): Problem[] {
+function windowProblems({ from, to }: Fields, document: SourceDocument): Problem[] {
   if (typeof from !== 'string' || typeof to !== 'string') return [];
   try {
     parseWindow(from, undefined);
@@ -143,7 +159,7 @@ function windowProblems({ from, to }: Map, document: SourceDocument): Problem[] 
   }
 }
 
-function marginProblems({ initial, maintenance }: Map, document: SourceDocument): Problem[] {
+function marginProblems({ initial, maintenance }: Fields, document: SourceDocument): Problem[] {
   if (typeof initial !== 'number' || typeof maintenance !== 'number') return [];
   if (maintenance <= initial) return [];
   const message = `must be at most initial (${initial}), or every position is called at once`;
@@ -154,7 +170,7 @@ function marginProblems({ initial, maintenance }: Map, document: SourceDocument)
 function strategyChoiceProblems(strategy: unknown, document: SourceDocument): Problem[] {
   const at: Path = ['spec', 'strategy'];
   const choice = choiceProblems(strategy, ['name', 'module'], STRATEGY_FIELDS, at, document);
-  const { name } = mapOf(strategy);
+  const { name } = fieldsOf(strategy);
   if (choice.length > 0 || typeof name !== 'string') return choice;
 
   const builtIn = BUILT_IN_STRATEGIES.get(name);
@@ -171,7 +187,7 @@ function strategyChoiceProblems(strategy: unknown, document: SourceDocument): Pr
 
 function gateProblems(metrics: unknown, document: SourceDocument): Problem[] {
   return listOf(metrics).flatMap((gate, index) => {
-    const { name, min, max } = mapOf(gate);
+    const { name, min, max } = fieldsOf(gate);
     if (typeof name !== 'string' || !isMetric(name)) return [];
     const at: Path = ['spec', 'metrics', index];
     if (min === undefined && max === undefined) {
@@ -206,7 +222,7 @@ function choiceProblems(
   at: Path,
   document: SourceDocument,
 ): Problem[] {
-  if (!isMap(value)) return [];
+  if (!isFields(value)) return [];
   const count = [one, other].filter((field) => value[field] !== undefined).length;
   if (count === 2) {
     const what = { code: 'conflicting_fields', message: `give ${one} or ${other}, not both` };
@@ -221,12 +237,12 @@ function pathTo(parent: Path, key: string | undefined): Path {
   return key === undefined ? parent : [...parent, key];
 }
 
-function isMap(value: unknown): value is Map {
+function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function mapOf(value: unknown): Map {
-  return isMap(value) ? value : {};
+function fieldsOf(value: unknown): Fields {
+  return isFields(value) ? value : {};
 }
 
 function numberOf(value: unknown): number | undefined {

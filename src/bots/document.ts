@@ -34,6 +34,9 @@ type Part = 'key' | 'value';
 /** Deeper than any document that means something, far from what overflows the stack. */
 const MAX_DEPTH = 64;
 
+/** Canonical JSON, which identifies a document, has no form for it. */
+const HALF_CHARACTER = 'holds half of a surrogate pair, which is no character';
+
 /** RFC 6901. */
 export function jsonPointer(path: Path): string {
   return path
@@ -84,10 +87,9 @@ export function parseDocument(text: string, file: string): SourceDocument {
     }
     if (isAlias(node)) {
       const anchor = anchors.get(node.source);
-      if (anchor === undefined)
-        complain(path, 'yaml_syntax', `no anchor &${node.source} before it`);
-      else if (anchor === 'open') complain(path, 'yaml_syntax', `*${node.source} contains itself`);
-      else return anchor.value;
+      if (typeof anchor === 'object') return anchor.value;
+      const fault = anchor === 'open' ? 'stands inside of itself' : 'has no anchor before it';
+      complain(path, 'yaml_syntax', `*${node.source} ${fault}`);
       return undefined;
     }
     const name = node !== null && 'anchor' in node ? node.anchor : undefined;
@@ -112,7 +114,7 @@ export function parseDocument(text: string, file: string): SourceDocument {
     }
     if (!isScalar(node)) return null;
     if (typeof node.value === 'string' && !node.value.isWellFormed()) {
-      complain(path, 'invalid_value', 'holds half of a surrogate pair, which is no character');
+      complain(path, 'invalid_value', HALF_CHARACTER);
     }
     if (node.source !== undefined) scalars.set(jsonPointer(path), node.source);
     return node.value;
@@ -132,14 +134,7 @@ export function parseDocument(text: string, file: string): SourceDocument {
       const line = locate(earlier.key).line;
       complain(path, 'duplicate_field', `already given in line ${line}`, 'key');
     }
-    if (!name.isWellFormed()) {
-      complain(
-        path,
-        'invalid_value',
-        'holds half of a surrogate pair, which is no character',
-        'key',
-      );
-    }
+    if (!name.isWellFormed()) complain(path, 'invalid_value', HALF_CHARACTER, 'key');
     const content = read(value, path);
     // Assigning it would change what the map inherits; nothing sensible has this name.
     if (name === '__proto__') complain(path, 'unknown_field', 'no field can have this name', 'key');
@@ -147,11 +142,12 @@ export function parseDocument(text: string, file: string): SourceDocument {
   };
 
   const syntax = syntaxProblems([...yaml.errors, ...yaml.warnings], locate);
-  if (syntax.length > 0)
+  if (syntax.length > 0) {
     return { value: undefined, problems: syntax, problem, written: () => undefined };
-
-  places.set('', { key: yaml.contents?.range[0] ?? 0, value: yaml.contents?.range[0] ?? 0 });
-  const value = yaml.contents === null ? undefined : read(yaml.contents, []);
+  }
+  const root = yaml.contents;
+  places.set('', { key: root?.range[0] ?? 0, value: root?.range[0] ?? 0 });
+  const value = root === null ? undefined : read(root, []);
   return { value, problems, problem, written: (path) => scalars.get(jsonPointer(path)) };
 }
 

@@ -23,8 +23,8 @@ function problemsOfIssue(issue: Issue, schema: z.ZodType, document: SourceDocume
     return issue.keys.map((key) => unknownField(key, path, schema, document));
   }
   if (issue.code === 'invalid_key') {
-    const reason = issue.issues[0]?.message ?? 'is no valid name';
-    return [document.problem(path, { code: 'invalid_value', message: reason }, 'key')];
+    const message = `the name ${issue.issues.map(expectation).join(' and ')}`;
+    return [document.problem(path, { code: 'invalid_value', message }, 'key')];
   }
   if (issue.code === 'invalid_union') {
     const branch = issue.discriminator === undefined && likeliestBranch(issue.errors);
@@ -131,8 +131,8 @@ function expectation(issue: Issue): string {
 }
 
 function bound(origin: string, relation: string, limit: number | bigint): string {
-  if (origin === 'string')
-    return limit === 1 ? 'must not be empty' : `must have ${relation} ${limit} characters`;
+  if (origin === 'string' && limit === 1) return 'must not be empty';
+  if (origin === 'string') return `must have ${relation} ${limit} characters`;
   if (origin === 'array') return `must have ${relation} ${limit} ${limit === 1 ? 'item' : 'items'}`;
   return `must be ${relation} ${limit}`;
 }

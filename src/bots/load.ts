@@ -6,7 +6,7 @@ import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { parseWindow } from '../market/time.ts';
-import { strategyProblems } from './checks.ts';
+import { combinationFault, strategyProblems } from './checks.ts';
 import { optional, type SourceDocument } from './document.ts';
 import { inOrder, readSpec } from './parse.ts';
 import { botSpecSchema, type BotSpec } from './spec.ts';
@@ -54,8 +54,9 @@ export function checkBot(file: string): BotCheck {
   const { loaded, problems: strategyFaults } = loadStrategy(spec, directory, document);
   const data = dataFiles(spec, directory);
   const faults = [...strategyFaults, ...missingData(spec, data, document)];
-  if (loaded === undefined || faults.length > 0)
+  if (loaded === undefined || faults.length > 0) {
     return { bot: undefined, document, problems: inOrder(faults) };
+  }
 
   const { strategy, files } = loaded;
   const bot: Bot = {
@@ -110,9 +111,10 @@ function override(bot: Bot, { params, from, to }: Overrides): Bot {
   const given = { ...strategy.params, ...params };
   const resolved = resolveParams(bot.strategy.params, given);
   const fault = resolved.problems[0];
-  if (fault !== undefined)
+  if (fault !== undefined) {
     throw new ServiceError('usage', `--param ${fault.key}: ${fault.message}`);
-  const combination = bot.strategy.check?.(resolved.values);
+  }
+  const combination = combinationFault(bot.strategy, resolved.values);
   if (combination !== undefined) throw new ServiceError('usage', `--param: ${combination}`);
 
   const document = structuredClone(bot.document) as { spec: { data: object; strategy: object } };

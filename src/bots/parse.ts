@@ -94,8 +94,9 @@ function withoutEchoes(problems: readonly Problem[]): Problem[] {
   );
   const told = new Set<string | undefined>();
   return problems.filter(({ code, pointer }) => {
-    if (code === 'missing_field' && meant.has(pointer)) return false;
-    return !told.has(pointer) && told.add(pointer);
+    if (told.has(pointer) || (code === 'missing_field' && meant.has(pointer))) return false;
+    told.add(pointer);
+    return true;
   });
 }
 

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync, realpathSync } from 'node:fs';
-import { createRequire, registerHooks, type LoadHookContext } from 'node:module';
+import { createRequire, registerHooks } from 'node:module';
 import { relative, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { ServiceError } from '../errors.ts';
@@ -103,12 +103,12 @@ function hookOnce(): void {
       if (!wanted.has(url)) return nextLoad(url, context);
       const source = readFileSync(fileURLToPath(url));
       const sha256 = createHash('sha256').update(source).digest('hex');
+      loaded.delete(url); // So that the file loaded last is always the last one.
       loaded.set(url, { sha256, imports: new Set() });
-      // What was hashed is what runs. TypeScript is always a module here, whatever package.json says.
-      const format = url.endsWith('.ts') ? 'module-typescript' : context.format;
-      return format === 'module-typescript'
-        ? { format, source, shortCircuit: true }
-        : nextLoad(url, context satisfies LoadHookContext);
+      // TypeScript is a module here, whatever package.json says.
+      return url.endsWith('.ts')
+        ? { format: 'module-typescript', source, shortCircuit: true }
+        : nextLoad(url, context);
     },
   });
 }
@@ -125,8 +125,6 @@ function reachable(url: string, seen = new Set<string>()): Set<string> {
   return seen;
 }
 
-const PARAM_KINDS: ReadonlySet<unknown> = new Set(['integer', 'number', 'choice', 'flag']);
-
 /** What keeps a module's default export from being a strategy. */
 function faultOf(exported: unknown): string | undefined {
   if (typeof exported !== 'object' || exported === null) return 'has no strategy as default export';
@@ -137,7 +135,7 @@ function faultOf(exported: unknown): string | undefined {
   if (typeof description !== 'string') return `strategy ${name} has no description`;
   if (typeof create !== 'function') return `strategy ${name} has no function create`;
   if (typeof params !== 'object' || params === null) return `strategy ${name} has no params`;
-  const odd = Object.entries(params).find(([, param]) => !PARAM_KINDS.has(param?.kind));
+  const odd = Object.entries(params).find(([, param]) => !isParam(param));
   if (odd) return `parameter ${odd[0]} is none of integer(), number(), choice(), flag()`;
   const wrong = resolveParams(params, {}).problems[0];
   if (wrong) return `the default of parameter ${wrong.key} ${wrong.message}`;
@@ -147,40 +145,49 @@ function faultOf(exported: unknown): string | undefined {
   return undefined;
 }
 
-function loadError(cause: unknown, modulePath: string): ServiceError {
-  const error = cause instanceof Error ? cause : new Error(String(cause));
-  const code = 'code' in error ? error.code : undefined;
-  if (code === 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING') {
-    return new ServiceError('invalid_strategy', `${modulePath}: TypeScript inside node_modules`, {
-      remedy: 'Copy the bot and its strategy out of node_modules: Node runs no TypeScript there.',
-      cause,
-    });
-  }
-  if (code === 'ERR_REQUIRE_ASYNC_MODULE') {
-    return new ServiceError('invalid_strategy', `${modulePath}: uses await outside a function`, {
-      remedy: 'Load what the strategy needs without await; nothing may be awaited while loading.',
-      cause,
-    });
-  }
-  const where = placeOf(error);
-  const place = where === undefined ? '' : ` (${where})`;
-  const what = error.message.split('\n')[0];
-  return error instanceof SyntaxError || isMissing(code)
-    ? new ServiceError('invalid_strategy', `${modulePath}: ${what}${place}`, {
-        remedy: isMissing(code)
-          ? 'Write imports with their file extension, and install the packages the strategy uses.'
-          : 'Correct the file. Only types that can be erased are allowed: no enum, no namespace.',
-        cause,
-      })
-    : new ServiceError(
-        'invalid_strategy',
-        `${modulePath}: threw while it was loaded: ${error.name}: ${what}${place}`,
-        { remedy: 'Do the work in create() or onBar(), and correct the line named.', cause },
-      );
+function isParam(param: unknown): boolean {
+  const { kind, choices } = (param ?? {}) as { kind?: unknown; choices?: unknown };
+  if (kind === 'choice') return Array.isArray(choices);
+  return kind === 'integer' || kind === 'number' || kind === 'flag';
 }
 
-function isMissing(code: unknown): boolean {
-  return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
+function loadError(cause: unknown, modulePath: string): ServiceError {
+  const error = cause instanceof Error ? cause : new Error(String(cause));
+  const place = placeOf(error);
+  const { what, remedy } = explain(error);
+  const where = place === undefined ? '' : ` (${place})`;
+  return new ServiceError('invalid_strategy', `${modulePath}: ${what}${where}`, { remedy, cause });
+}
+
+function explain(error: Error): { readonly what: string; readonly remedy: string } {
+  const message = error.message.split('\n')[0]!;
+  switch ('code' in error ? error.code : undefined) {
+    case 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING':
+      return {
+        what: 'TypeScript inside node_modules, where Node runs none',
+        remedy: 'Copy the bot and its strategy out of node_modules.',
+      };
+    case 'ERR_REQUIRE_ASYNC_MODULE':
+      return {
+        what: 'uses await outside of a function',
+        remedy: 'Load what the strategy needs without await.',
+      };
+    case 'ERR_MODULE_NOT_FOUND':
+    case 'MODULE_NOT_FOUND':
+      return {
+        what: message,
+        remedy: 'Write imports with their file extension, and install the packages they name.',
+      };
+    default:
+  }
+  if (error instanceof SyntaxError) {
+    const remedy = 'Correct the file. Types must be erasable: no enum, no namespace.';
+    return { what: message, remedy };
+  }
+  return {
+    what: `threw while it was loaded: ${error.name}: ${message}`,
+    remedy: 'Do the work in create() or onBar(), and correct the line named.',
+  };
 }
 
 /** `file:line` of a fault in one of the strategy's files. */

@@ -68,6 +68,16 @@ describe('a bot', () => {
     expect(Object.keys(bot.data)).toEqual(['SPX', 'NDX']);
   });
 
+  it('is not at the mercy of a check that throws', () => {
+    const own = VALID.replace(BUILT_IN, 'module: ./mine.ts');
+    const throwing = STRATEGY.replace(
+      '  instruments: { min: 2, max: 2 },',
+      '  check() { throw new Error("oops"); },',
+    );
+    const files = { 'bot.yaml': own, 'mine.ts': throwing, 'spx.csv': '' };
+    expect(problemsOf(files)).toEqual(['/spec/strategy/params invalid_param']);
+  });
+
   it('can take its data from the catalogue', () => {
     const spec = VALID.replace('./spx.csv', 'catalog://SPX');
     const bot = loadBot(join(directoryWith({ 'bot.yaml': spec }), 'bot.yaml'));

@@ -30,7 +30,7 @@ function errorOf(files: Readonly<Record<string, string>>, entry: string): Servic
 
 describe('a strategy module', () => {
   it.each(['s.ts', 's.mjs'])('%s is loaded without any node_modules', (name) => {
-    const directory = directoryWith({ [name]: STRATEGY });
+    const directory = join(directoryWith({ [`a b#1%/${name}`]: STRATEGY }), 'a b#1%');
     const { strategy, files } = loadStrategyModule(`./${name}`, directory);
     expect(strategy).toMatchObject({ name: 'mine', params: { bars: { kind: 'integer' } } });
     expect(files).toEqual({ [name]: sha256(STRATEGY) });
@@ -42,11 +42,13 @@ describe('a strategy module', () => {
       'bots/strategies/a.ts':
         "import { b } from '../../shared/b.js';\nexport const a: number = b;\n",
       'shared/b.js': "import './c.ts';\nimport '../bots/strategies/a.ts';\nexport const b = 1;\n",
-      'shared/c.ts': "import * as p from 'packaged';\nexport { p };\n",
+      'shared/c.ts':
+        "import levels from './levels.json' with { type: 'json' };\nexport { levels };\nimport * as p from 'packaged';\nexport { p };\n",
       'shared/package.json': '{"type": "module"}',
       'node_modules/packaged/index.js': "import './inner.js';\n",
       'node_modules/packaged/inner.js': '',
       'node_modules/packaged/package.json': '{"type": "module", "main": "index.js"}',
+      'shared/levels.json': '[1, 2]',
       'bots/strategies/types.ts': 'export type T = string;\n',
       'bots/strategies/unused.ts': '',
     };
@@ -54,6 +56,7 @@ describe('a strategy module', () => {
     const expected = {
       '../shared/b.js': sha256(files['shared/b.js']),
       '../shared/c.ts': sha256(files['shared/c.ts']),
+      '../shared/levels.json': sha256(files['shared/levels.json']),
       'strategies/a.ts': sha256(files['bots/strategies/a.ts']),
       'strategies/s.ts': sha256(files['bots/strategies/s.ts']),
     };
@@ -116,7 +119,7 @@ describe('a module that is no strategy', () => {
     [
       'waits while loading',
       'await Promise.resolve();\nexport default {};',
-      /await outside a function/,
+      /await outside of a function/,
     ],
     ['exports nothing', 'export const strategy = 1;\n', /no strategy as default export/],
     ['exports something else', "export default { name: 'a b' };\n", /lower-case words/],
@@ -124,6 +127,12 @@ describe('a module that is no strategy', () => {
     [
       'has a parameter of its own kind',
       "export default { name: 'a', description: '', params: { p: 1 }, create() {} };\n",
+      /parameter p is none of/,
+    ],
+    [
+      'has a choice of nothing',
+      "const p = { kind: 'choice', default: 'a' };\n" +
+        "export default { name: 'a', description: '', params: { p }, create() {} };\n",
       /parameter p is none of/,
     ],
     [
@@ -156,6 +165,6 @@ describe('a module that is no strategy', () => {
   it('is told apart from a file that is not there, and from one Node refuses to strip', () => {
     expect(errorOf({}, './none.ts').message).toMatch(/^\.\/none\.ts: no such file/);
     const installed = errorOf({ 'node_modules/p/s.ts': STRATEGY }, './node_modules/p/s.ts');
-    expect(installed.remedy).toMatch(/^Copy the bot and its strategy out of node_modules/);
+    expect(installed.remedy).toBe('Copy the bot and its strategy out of node_modules.');
   });
 });

@@ -41,6 +41,14 @@ describe('the hash of a spec', () => {
     expect(hashOf(JSON.stringify(parseSpec(VALID, '').document.value))).toBe(hashOf(VALID));
   });
 
+  it('does not see whether a value was written out or named by an alias', () => {
+    const anchored = VALID.replace('name: SMA crossover', 'name: &n SMA crossover').replace(
+      'desk: index',
+      'desk: *n',
+    );
+    expect(hashOf(anchored)).toBe(hashOf(VALID.replace('desk: index', 'desk: SMA crossover')));
+  });
+
   it('sees every value, and a default that is written out', () => {
     expect(hashOf(VALID.replace('fast: 10', 'fast: 11'))).not.toBe(hashOf(VALID));
     expect(hashOf(VALID.replace('"0.001"', '"0.0010"'))).not.toBe(hashOf(VALID));
