@@ -2,41 +2,20 @@
  * One measurement in a fresh process: `node sample.ts engine|loop BARS REPEATS`. Prints the
  * milliseconds of each repetition and the final equity as JSON.
  */
-import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
-import type { EngineConfig } from '../../src/engine/config.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
 import { execute } from '../../src/backtest/execute.ts';
+import { BENCH_CONFIG } from './config.ts';
 import { handWrittenLoop } from './loop.ts';
 import { randomWalk } from './series.ts';
 
 const [what, length, repeats] = process.argv.slice(2);
 const bars = randomWalk(Number(length));
-const config: EngineConfig = {
-  cash: 100_000,
-  fill: { model: 'next_open' },
-  units: 'fractional',
-  fees: { model: 'percent', rate: 0.001, min: 0 },
-  slippage: { model: 'none' },
-  account: { model: 'cash' },
-  // Every kind of limit is in force, and none so low that it changes the result.
-  risk: {
-    ...NO_RISK_LIMITS,
-    max_order_value: 1e12,
-    max_order_qty: 1e12,
-    max_messages_per_second: 100,
-    max_position_pct: 2,
-    max_daily_loss_pct: 2,
-    max_drawdown_pct: 2,
-    max_instruments: 1,
-  },
-  seed: 0,
-};
 const strategy = BUILT_IN_STRATEGIES.get('sma_crossover')!;
 const setup = {
   instruments: [{ symbol: 'X', bars }],
   strategy,
   params: { fast: 10, slow: 30 },
-  config,
+  config: BENCH_CONFIG,
 };
 
 const milliseconds: number[] = [];

@@ -1,0 +1,205 @@
+/**
+ * `npm run bench [-- --json]`: each figure as a ratio to a floor measured in the same run, because
+ * machines differ and are shared. Medians; fresh processes wherever compiling and warming up count.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gridOf, parseAxis } from '../../src/backtest/grid.ts';
+import { conventionsFor } from '../../src/backtest/statistics.ts';
+import { sweep } from '../../src/backtest/sweep.ts';
+import type { TrialResult, TrialSetup } from '../../src/backtest/trial.ts';
+import { formatTable, makeStyle } from '../../src/cli/output.ts';
+import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
+import { writeParquet } from '../../src/market/write.ts';
+import { BENCH_CONFIG } from './config.ts';
+import { handWrittenLoop } from './loop.ts';
+import { randomWalk } from './series.ts';
+
+interface Figure {
+  readonly what: string;
+  readonly floor: string;
+  readonly ours: string;
+  readonly ratio: number;
+  readonly goal: string;
+  readonly met: boolean;
+}
+
+const root = join(import.meta.dirname, '../..');
+const directory = mkdtempSync(join(tmpdir(), 'service-local-bench-'));
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[values.length >> 1]!;
+const round = (value: number, digits = 3): number => Number(value.toPrecision(digits));
+const perSecond = (bars: number, ms: number): string => `${round(bars / ms / 1000)} M bars/s`;
+
+function figure(
+  what: string,
+  [floor, ours]: readonly [string, string],
+  ratio: number,
+  goal: { readonly atLeast?: number; readonly atMost?: number },
+): Figure {
+  const { atLeast = -Infinity, atMost = Infinity } = goal;
+  return {
+    what,
+    floor,
+    ours,
+    ratio: round(ratio),
+    goal: goal.atLeast === undefined ? `≤ ${atMost}` : `≥ ${atLeast}`,
+    met: ratio >= atLeast && ratio <= atMost,
+  };
+}
+
+/** The engine and the loop in turn, each in a process of its own: first runs, and settled ones. */
+function backtests(): Figure[] {
+  const bars = 1_000_000;
+  const repeats = 7;
+  const samples = { loop: [], engine: [] } as Record<'loop' | 'engine', number[][]>;
+  for (let i = 0; i < 7; i += 1) {
+    for (const what of ['loop', 'engine'] as const) {
+      const args = [join(import.meta.dirname, 'sample.ts'), what, String(bars), String(repeats)];
+      const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+      if (stdout === '') throw new Error(stderr);
+      samples[what].push((JSON.parse(stdout) as { milliseconds: number[] }).milliseconds);
+    }
+  }
+  const compare = (name: string, of: (runs: number[]) => number): Figure => {
+    const loop = median(samples.loop.map(of));
+    const engine = median(samples.engine.map(of));
+    return figure(
+      `backtest, SMA crossover, 1 M bars, ${name}`,
+      [perSecond(bars, loop), perSecond(bars, engine)],
+      loop / engine,
+      { atLeast: 0.5 },
+    );
+  };
+  return [
+    compare('first run of a process', (runs) => runs[0]!),
+    compare('settled', (runs) => median(runs.slice(3))),
+  ];
+}
+
+/** 174 pairs over 100 k bars: the loop, one worker, two workers, in turn. */
+async function sweeps(): Promise<Figure[]> {
+  const bars = randomWalk(100_000);
+  const strategy = BUILT_IN_STRATEGIES.get('sma_crossover')!;
+  const axes = ['fast=5:50:5', 'slow=20:200:10'].map(parseAxis);
+  const { trials } = gridOf(strategy, { fast: 10, slow: 30 }, axes);
+  const setup: TrialSetup = {
+    instruments: [{ symbol: 'X', bars }],
+    config: BENCH_CONFIG,
+    conventions: conventionsFor(bars.time),
+    timeoutMs: 60_000,
+  };
+  const timed = async (work: () => unknown): Promise<number> => {
+    const start = performance.now();
+    await work();
+    return performance.now() - start;
+  };
+  const onWorkers = (workers: number) => async (): Promise<void> => {
+    const results: TrialResult[] = [];
+    await sweep(setup, { name: 'sma_crossover' }, trials, {
+      workers,
+      onResults: (chunk) => results.push(...chunk),
+    });
+    if (results.length !== trials.length) throw new Error('trials were lost');
+  };
+  const byHand = (): void => {
+    for (const { params } of trials) {
+      handWrittenLoop(bars, params['fast'] as number, params['slow'] as number);
+    }
+  };
+  const times: [number[], number[], number[]] = [[], [], []];
+  for (let i = 0; i < 5; i += 1) {
+    times[0].push(await timed(byHand));
+    times[1].push(await timed(onWorkers(1)));
+    times[2].push(await timed(onWorkers(2)));
+  }
+  const [hand, one, two] = times.map(median) as [number, number, number];
+  const rate = (ms: number): string => `${round((trials.length / ms) * 1000)} pairs/s`;
+  return [
+    figure('sweep, 174 pairs × 100 k bars, 1 worker', [rate(hand), rate(one)], hand / one, {
+      atLeast: 0.5,
+    }),
+    figure('the same sweep, 2 workers', [rate(one), rate(two)], one / two, { atLeast: 1.8 }),
+  ];
+}
+
+/** The compiled CLI, as users start it. */
+function start(): Figure {
+  const run = (...args: string[]): number => {
+    const begin = performance.now();
+    spawnSync(process.execPath, args);
+    return performance.now() - begin;
+  };
+  const bare: number[] = [];
+  const version: number[] = [];
+  for (let i = 0; i < 21; i += 1) {
+    bare.push(run('-e', '0'));
+    version.push(run(join(root, 'dist/bin/service-local.js'), '--version'));
+  }
+  const [floor, ours] = [median(bare), median(version)];
+  const text = (ms: number): string => `${round(ms)} ms`;
+  return figure('service-local --version', [text(floor), text(ours)], ours / floor, {
+    atMost: 1.5,
+  });
+}
+
+/** 10 M bars through the CLI, from a Parquet file to every file of the result. */
+async function memory(): Promise<Figure> {
+  const data = join(directory, 'bars.parquet');
+  await writeParquet(data, randomWalk(10_000_000));
+  const bot = join(directory, 'bot.json');
+  writeFileSync(
+    bot,
+    JSON.stringify({
+      apiVersion: 'bots/v1',
+      kind: 'Bot',
+      metadata: { name: 'Ten million bars', slug: 'ten-million-bars' },
+      spec: {
+        kind: 'trading',
+        universe: { symbols: ['X'], currency: 'USD' },
+        data: { source: data, timeframe: '1m' },
+        strategy: { name: 'sma_crossover', params: { fast: 10, slow: 30 } },
+      },
+    }),
+  );
+  const measured = join(import.meta.dirname, 'peak-memory.ts');
+  const cli = join(root, 'dist/bin/service-local.js');
+  const args = ['--import', measured, cli, 'backtest', bot, '--quiet', '--out', directory];
+  const { stderr, status } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(stderr);
+  const peak = Number(/peak memory (\d+) KiB/.exec(stderr)![1]) / 1024 / 1024;
+  return figure(
+    'peak memory of a backtest of 10 M bars',
+    ['1.2 GiB', `${round(peak)} GiB`],
+    peak / 1.2,
+    {
+      atMost: 1,
+    },
+  );
+}
+
+try {
+  const figures = [...backtests(), ...(await sweeps()), start(), await memory()];
+  if (process.argv.includes('--json')) {
+    console.log(JSON.stringify({ schema: 'service-local/bench/v1', figures }, undefined, 2));
+  } else {
+    const columns = ['what', 'floor', 'ours', 'ratio', 'goal', ''].map((title, i) => ({
+      title,
+      align: i > 0 && i < 5 ? ('right' as const) : ('left' as const),
+    }));
+    const rows = figures.map(({ what, floor, ours, ratio, goal, met }) => [
+      what,
+      floor,
+      ours,
+      String(ratio),
+      goal,
+      met ? 'met' : 'not met',
+    ]);
+    process.stdout.write(formatTable(columns, rows, await makeStyle(false)));
+  }
+} finally {
+  rmSync(directory, { recursive: true });
+}
