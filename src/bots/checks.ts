@@ -119,7 +119,10 @@ function sourceProblems(
   }
   if (!isFields(sources)) return [];
   const without = symbols.filter((symbol) => !Object.hasOwn(sources, symbol));
-  const unknown = Object.keys(sources).filter((symbol) => !symbols.includes(symbol));
+  const known = new Set(symbols);
+  const unknown = Object.keys(sources).filter((symbol) => !known.has(symbol));
+  // A few without a file are typos; a thousand are another list, and comparing takes too long.
+  const meant = without.length > 20 ? [] : without;
   return [
     ...without.map((symbol) =>
       document.problem([...at, 'sources', symbol], {
@@ -133,7 +136,7 @@ function sourceProblems(
         {
           code: 'unknown_symbol',
           message: 'is not in universe.symbols',
-          ...optional(closest(symbol, without)),
+          ...optional(closest(symbol, meant)),
         },
         'key',
       ),

@@ -38,7 +38,7 @@ const MAX_DEPTH = 64;
 const HALF_CHARACTER = 'holds half of a surrogate pair, which is no character';
 
 /** RFC 6901. */
-export function jsonPointer(path: Path): string {
+function jsonPointer(path: Path): string {
   return path
     .map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`)
     .join('');
