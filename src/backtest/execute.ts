@@ -36,7 +36,7 @@ export async function execute(setup: EngineSetup, options: ExecuteOptions): Prom
     const elapsed = performance.now() - started;
     options.onProgress?.(engine.done, engine.steps);
     if (!more) return engine.result();
-    if (elapsed < SLICE_MS) size *= elapsed < SLICE_MS / 4 ? 4 : 2;
+    if (elapsed < SLICE_MS) size *= elapsed < SLICE_MS / 8 ? 8 : 2;
     else if (elapsed > 4 * SLICE_MS) size = Math.max(1, size >> 1);
     await nextTurn();
   }

@@ -20,6 +20,7 @@ import type { Execution } from './execution.ts';
 import { seededRandom } from './random.ts';
 import type { RunResult } from './result.ts';
 import { MessageRate, riskDenial } from './risk.ts';
+import type { OrderIntent } from './risk.ts';
 import { mergeTimes } from './steps.ts';
 import type { Broker, Fill, Strategy, StrategyRun } from './strategy.ts';
 
@@ -89,6 +90,18 @@ export class Engine {
     time: -0,
     step: 0,
   };
+  readonly #intent: OrderIntent = {
+    quantity: -0,
+    value: -0,
+    reduces: false,
+    positionValue: -0,
+    collarBps: -0,
+    instruments: 0,
+    equity: -0,
+    peakEquity: -0,
+    dayStartEquity: -0,
+  };
+  readonly #hasRisk: boolean;
   readonly #tracksLoss: boolean;
   readonly #isMargin: boolean;
   readonly #usesVolume: boolean;
@@ -130,6 +143,7 @@ export class Engine {
     this.#portfolio = new Portfolio(symbols, config.cash);
     this.#journal = new Journal(symbols);
     this.#rate = new MessageRate(config.risk.max_messages_per_second);
+    this.#hasRisk = Object.values(config.risk).some((limit) => limit < Infinity);
     this.#tracksLoss =
       config.risk.max_daily_loss_pct < Infinity || config.risk.max_drawdown_pct < Infinity;
     this.#isMargin = config.account.model === 'margin';
@@ -141,7 +155,7 @@ export class Engine {
       this.#run = setup.strategy.create({
         params: setup.params,
         instruments: this.#instruments,
-        broker: this.#broker(),
+        broker: new Engine.#Broker(this),
         random: seededRandom(config.seed),
       });
     } catch (error) {
@@ -183,7 +197,9 @@ export class Engine {
       positions: Object.fromEntries(
         held.map(({ symbol, index }) => [symbol, portfolio.positions[index]!]),
       ),
-      trades: portfolio.closedTrades(),
+      get trades() {
+        return portfolio.closedTrades();
+      },
       openTrades: portfolio.openTrades(lastTime, steps - 1),
       orders: {
         submitted: this.#submitted,
@@ -317,41 +333,62 @@ export class Engine {
 
   // ---- Orders from the strategy -------------------------------------------------------------
 
-  #broker(): Broker {
-    const engine = this;
-    return {
-      get cash() {
-        return engine.#portfolio.cash;
-      },
-      get equity() {
-        return engine.#portfolio.equity();
-      },
-      position: (instrument) => this.#portfolio.positions[this.#indexOf(instrument)]!,
-      entryPrice: (instrument) => this.#portfolio.entryPrice(this.#indexOf(instrument)),
-      order: (request) => {
-        this.#indexOf(request.instrument);
-        checkRequest(request);
-        return this.#submit(this.#newOrder(request));
-      },
-      target: (instrument, weight) => {
-        this.#indexOf(instrument);
-        if (!Number.isFinite(weight)) {
-          throw new RangeError(`target: weight must be a finite number, not ${weight}`);
-        }
-        return this.#submit(this.#newTarget(instrument, weight));
-      },
-      cancel: (order) => {
-        const found = this.#working.find(({ id }) => id === order.id);
-        if (found === undefined) return;
-        this.#rate.count(this.#now);
-        this.#end(found, 'canceled', 'canceled_by_strategy');
-        this.#dropEnded();
-      },
-      working: (instrument) =>
-        instrument === undefined
-          ? [...this.#working]
-          : this.#working.filter((order) => order.instrument === instrument),
-    };
+  /** A class inside the class, so that it reaches the engine's private parts and strategies do not. */
+  static readonly #Broker = class implements Broker {
+    readonly #engine: Engine;
+
+    constructor(engine: Engine) {
+      this.#engine = engine;
+    }
+
+    get cash(): number {
+      return this.#engine.#portfolio.cash;
+    }
+
+    get equity(): number {
+      return this.#engine.#portfolio.equity();
+    }
+
+    position(instrument: Instrument): number {
+      return this.#engine.#portfolio.positions[this.#engine.#indexOf(instrument)]!;
+    }
+
+    entryPrice(instrument: Instrument): number {
+      return this.#engine.#portfolio.entryPrice(this.#engine.#indexOf(instrument));
+    }
+
+    order(request: OrderRequest): Readonly<Order> {
+      this.#engine.#indexOf(request.instrument);
+      checkRequest(request);
+      return this.#engine.#submit(this.#engine.#newOrder(request));
+    }
+
+    target(instrument: Instrument, weight: number): Readonly<Order> {
+      this.#engine.#indexOf(instrument);
+      if (!Number.isFinite(weight)) {
+        throw new RangeError(`target: weight must be a finite number, not ${weight}`);
+      }
+      return this.#engine.#submit(this.#engine.#newTarget(instrument, weight));
+    }
+
+    cancel(order: Readonly<Order>): void {
+      this.#engine.#cancel(order);
+    }
+
+    working(instrument?: Instrument): readonly Readonly<Order>[] {
+      const working = this.#engine.#working;
+      return instrument === undefined
+        ? [...working]
+        : working.filter((order) => order.instrument === instrument);
+    }
+  };
+
+  #cancel(order: Readonly<Order>): void {
+    const found = this.#working.find(({ id }) => id === order.id);
+    if (found === undefined) return;
+    this.#rate.count(this.#now);
+    this.#end(found, 'canceled', 'canceled_by_strategy');
+    this.#dropEnded();
   }
 
   #indexOf(instrument: Instrument): number {
@@ -389,7 +426,8 @@ export class Engine {
       parent,
       status: 'working',
       reason: undefined,
-      filled: 0,
+      // -0 counts like 0 and is stored as a double from the start, as every quantity will be.
+      filled: -0,
       triggered: false,
       session: -1,
       triedAt: -1,
@@ -447,6 +485,7 @@ export class Engine {
 
   /** `delta` is signed, at `price`; before the first bar of an instrument there is nothing to check. */
   #riskDenial(order: WorkingOrder, delta: number, price: number): OrderReason | undefined {
+    if (!this.#hasRisk) return undefined;
     const portfolio = this.#portfolio;
     const index = order.instrument.index;
     const position = portfolio.positions[index]!;
@@ -455,17 +494,17 @@ export class Engine {
     const hasPrice = !Number.isNaN(asked);
     const reduces =
       order.reduceOnly || (Math.abs(after) < Math.abs(position) && after * position >= 0);
-    return riskDenial(this.#config.risk, {
-      quantity: Math.abs(delta),
-      value: Math.abs(delta) * price,
-      reduces,
-      positionValue: Math.abs(after) * price,
-      collarBps: hasPrice ? (Math.abs(asked - price) / price) * 10_000 : 0,
-      instruments: this.#config.risk.max_instruments < Infinity ? this.#instrumentsWith(index) : 0,
-      equity: portfolio.equity(),
-      peakEquity: this.#peakEquity,
-      dayStartEquity: this.#dayStartEquity,
-    });
+    const intent = this.#intent;
+    intent.quantity = Math.abs(delta);
+    intent.value = Math.abs(delta) * price;
+    intent.reduces = reduces;
+    intent.positionValue = Math.abs(after) * price;
+    intent.collarBps = hasPrice ? (Math.abs(asked - price) / price) * 10_000 : 0;
+    intent.instruments = this.#instrumentsWith(index);
+    intent.equity = portfolio.equity();
+    intent.peakEquity = this.#peakEquity;
+    intent.dayStartEquity = this.#dayStartEquity;
+    return riskDenial(this.#config.risk, intent);
   }
 
   #instrumentsWith(index: number): number {

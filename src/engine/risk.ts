@@ -1,30 +1,36 @@
 import type { RiskLimits } from './config.ts';
 import type { OrderReason } from './orders.ts';
 
-/** What a risk check looks at: the account as the order would find and leave it. */
+/**
+ * What a risk check looks at: the account as the order would find and leave it. The engine keeps one
+ * and writes each order into it.
+ */
 export interface OrderIntent {
   /** Units, and account currency at the last close (or the fill's price, where it is known). */
-  readonly quantity: number;
-  readonly value: number;
+  quantity: number;
+  value: number;
   /** The order brings the position nearer to flat. */
-  readonly reduces: boolean;
+  reduces: boolean;
   /** |position × price| after the order, account currency. */
-  readonly positionValue: number;
+  positionValue: number;
   /** Distance of its limit or stop price from the last close, basis points; 0 without one. */
-  readonly collarBps: number;
+  collarBps: number;
   /** Instruments held or being bought, this one included. */
-  readonly instruments: number;
-  readonly equity: number;
+  instruments: number;
+  equity: number;
   /** Highest close of equity so far, and equity at the last close of the day before. */
-  readonly peakEquity: number;
-  readonly dayStartEquity: number;
+  peakEquity: number;
+  dayStartEquity: number;
 }
 
 /**
  * The first limit that the order breaks, or `undefined`. An order that only reduces a position
  * passes all limits but those on its own price and size: leaving must stay possible.
  */
-export function riskDenial(limits: RiskLimits, intent: OrderIntent): OrderReason | undefined {
+export function riskDenial(
+  limits: RiskLimits,
+  intent: Readonly<OrderIntent>,
+): OrderReason | undefined {
   const { equity } = intent;
   if (intent.collarBps > limits.price_collar_bps) return 'price_collar_bps';
   if (intent.quantity > limits.max_order_qty) return 'max_order_qty';

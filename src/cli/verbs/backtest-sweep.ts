@@ -91,7 +91,10 @@ export const verb = defineVerb({
     const failed = document.trials.failed;
     if (failed > 0) {
       const first = results.find((result) => 'error' in result);
-      failure ??= new ServiceError('strategy_failed', `${failed} trials failed, such as: ${first?.error}`);
+      failure ??= new ServiceError(
+        'strategy_failed',
+        `${failed} trials failed, such as: ${first?.error}`,
+      );
     }
     return {
       data: document,
