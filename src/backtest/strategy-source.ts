@@ -1,4 +1,4 @@
-import { loadStrategyModule } from '../bots/strategy-module.ts';
+import { loadStrategyModule } from './strategy-module.ts';
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import type { Strategy } from '../engine/strategy.ts';
 

@@ -10,7 +10,7 @@ import { combinationFault, strategyProblems } from './checks.ts';
 import { optional, type SourceDocument } from './document.ts';
 import { inOrder, readSpec } from './parse.ts';
 import { botSpecSchema, type BotSpec } from './spec.ts';
-import { loadStrategyModule } from './strategy-module.ts';
+import { loadStrategyModule } from '../backtest/strategy-module.ts';
 import { specHash } from './version.ts';
 
 /** A bot ready to run: a valid spec with its strategy loaded and its files found. */

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { loadStrategyModule } from '../../src/bots/strategy-module.ts';
+import { loadStrategyModule } from '../../src/backtest/strategy-module.ts';
 import { ServiceError } from '../../src/errors.ts';
-import { directoryWith } from './specs.ts';
+import { directoryWith } from '../bots/specs.ts';
 
 const STRATEGY = `
 import { defineStrategy, integer, Sma } from 'service-local/strategy';
