@@ -30,7 +30,7 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
   const conventions = conventionsFor(result.time, { barMs: job.barMs });
   const figures = statistics(result, conventions);
   const { rejected, denied, ...counts } = result.orders;
-  const bars = instruments.reduce((sum, instrument) => sum + instrument.bars.length, 0);
+  const bars = sum(instruments.map((instrument) => instrument.bars.length));
   const summary = {
     schema: 'service-local/backtest/v1' as const,
     run_id: options.runId,
@@ -52,8 +52,8 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
     ...figures,
     orders: {
       ...counts,
-      rejected: sum(rejected),
-      denied: sum(denied),
+      rejected: sum(Object.values(rejected)),
+      denied: sum(Object.values(denied)),
       reasons: { ...rejected, ...denied },
     },
     ambiguity: { bars: result.ambiguousBars },
@@ -80,6 +80,6 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
   };
 }
 
-function sum(counts: Readonly<Record<string, number>>): number {
-  return Object.values(counts).reduce((total, count) => total + count, 0);
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
 }

@@ -52,7 +52,7 @@ export class TrialLog {
   }
 
   append(results: readonly TrialResult[]): void {
-    const lines = results.map(({ params: _, ...kept }) => `${JSON.stringify(kept)}\n`);
+    const lines = results.map((result) => `${JSON.stringify({ ...result, params: undefined })}\n`);
     appendFileSync(this.#file, lines.join(''));
   }
 }

@@ -205,16 +205,3 @@ export function formatDuration(ms: number): string {
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
   return `${Math.floor(seconds / 3600)} h ${two(Math.floor((seconds % 3600) / 60))} min`;
 }
-
-/** What stands for a figure that does not exist. */
-export const NO_VALUE = '—';
-
-/** `1,234.50`; `null` is a dash, and no zero is negative. */
-export function formatNumber(value: number | null, digits = 2): string {
-  if (value === null || Number.isNaN(value)) return NO_VALUE;
-  return value.toLocaleString('en-US', {
-    minimumFractionDigits: digits,
-    maximumFractionDigits: digits,
-    signDisplay: 'negative',
-  });
-}

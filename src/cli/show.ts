@@ -1,13 +1,12 @@
 import type { Conventions, Finding, Gate, Summary } from '../backtest/summary.ts';
 import type { SweepDocument } from '../backtest/sweep-plan.ts';
-import { formatMoney, formatPercent, formatRatio } from '../backtest/report/format.ts';
+import { formatCount, formatMoney, formatPercent, formatRatio, NO_VALUE } from '../format.ts';
 import type { Cell, Output } from './output.ts';
 
-const UNDEFINED = '—';
 const orDash =
   (format: (value: number) => string) =>
   (value: number | null): string =>
-    value === null ? UNDEFINED : format(value);
+    value === null ? NO_VALUE : format(value);
 const percent = orDash(formatPercent);
 const ratio = orDash(formatRatio);
 const money = orDash(formatMoney);
@@ -16,7 +15,7 @@ const money = orDash(formatMoney);
 export function showSummary(out: Output, summary: Summary): void {
   const { bot, window, equity, returns, risk, trades, costs, exposure, orders } = summary;
   out.line(
-    `${out.style.bold(bot.name)}  ${day(window.from)} to ${day(window.to)}, ${window.bars} bars`,
+    `${out.style.bold(bot.name)}  ${day(window.from)} to ${day(window.to)}, ${formatCount(window.bars)} bars`,
   );
   out.line();
   const left: [string, string][] = [
@@ -69,7 +68,7 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
     ...(failed > 0 ? [`${failed} failed`] : []),
   ];
   out.line(
-    `${out.style.bold(bot.name)}  ${day(window.from)} to ${day(window.to)}, ${window.bars} bars`,
+    `${out.style.bold(bot.name)}  ${day(window.from)} to ${day(window.to)}, ${formatCount(window.bars)} bars`,
   );
   out.line(counts.join(', '));
   out.line();
@@ -113,7 +112,7 @@ function showGates(out: Output, gates: readonly Gate[]): void {
     [{ title: 'gate' }, { title: 'value', align: 'right' }, { title: '' }],
     gates.map(({ name, op, threshold, value, pass }) => [
       `${name} ${op} ${threshold}`,
-      value === null ? UNDEFINED : String(Number(value.toPrecision(6))),
+      value === null ? NO_VALUE : String(Number(value.toPrecision(6))),
       pass ? paint('pass', out.style.green) : paint('FAIL', out.style.red),
     ]),
   );
@@ -134,7 +133,7 @@ function showProfile(out: Output, { name, statistics }: NonNullable<Summary['pro
     [{ title: `as ${name} would state it` }, { title: '', align: 'right' }],
     Object.entries(statistics).map(([key, value]) => [
       key,
-      value === null ? UNDEFINED : String(Number(value.toPrecision(9))),
+      value === null ? NO_VALUE : String(Number(value.toPrecision(9))),
     ]),
   );
 }

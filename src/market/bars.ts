@@ -44,7 +44,9 @@ export function sliceBars(bars: Bars, from: number, to: number): Bars {
 }
 
 /** Bars from a list of rows `[time, open, high, low, close, volume]`. */
-export function barsFromRows(rows: readonly (readonly [number, number, number, number, number, number])[]): Bars {
+export function barsFromRows(
+  rows: readonly (readonly [number, number, number, number, number, number])[],
+): Bars {
   const bars = allocateBars(rows.length);
   rows.forEach((row, index) => {
     BAR_COLUMNS.forEach((name, column) => {

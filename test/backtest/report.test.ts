@@ -11,7 +11,7 @@ import {
   formatNumber,
   formatPercent,
   formatPrice,
-} from '../../src/backtest/report/format.ts';
+} from '../../src/format.ts';
 import { html } from '../../src/backtest/report/html.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
 import { renderReport } from '../../src/backtest/report/report.ts';

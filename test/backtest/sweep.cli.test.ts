@@ -122,7 +122,7 @@ test.each(['SIGINT', 'SIGKILL'] as const)(
     const rest = await sweep(...args, '--json');
     expect(rest.code).toBe(0);
     expect(rest.stderr).toContain(`${kept} trials were done before`);
-    const whole = await sweep(...args.with(-1, `${out}-whole`), '--json');
+    const whole = await sweep(...args.slice(0, -1), `${out}-whole`, '--json');
     expect(JSON.parse(rest.stdout)).toEqual(JSON.parse(whole.stdout));
   },
 );

@@ -93,9 +93,9 @@ async function sweeps(): Promise<Figure[]> {
     timeoutMs: 60_000,
   };
   const timed = async (work: () => unknown): Promise<number> => {
-    const start = performance.now();
+    const begin = performance.now();
     await work();
-    return performance.now() - start;
+    return performance.now() - begin;
   };
   const onWorkers = (workers: number) => async (): Promise<void> => {
     const results: TrialResult[] = [];

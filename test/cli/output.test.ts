@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
   formatDuration,
-  formatNumber,
   formatProgress,
   formatTable,
   makeProgress,
@@ -49,20 +48,7 @@ describe('a table', () => {
   });
 });
 
-describe('a figure', () => {
-  it.each([
-    [1234.5, 2, '1,234.50'],
-    [-1234.567, 1, '-1,234.6'],
-    [-0.001, 2, '0.00'],
-    [0.005, 2, '0.01'],
-    [12, 0, '12'],
-    [Infinity, 2, '∞'],
-    [null, 2, '—'],
-    [Number.NaN, 2, '—'],
-  ])('%d with %d digits is %s', (value, digits, text) => {
-    expect(formatNumber(value, digits)).toBe(text);
-  });
-
+describe('a duration', () => {
   it.each([
     [0.4, '0 ms'],
     [340, '340 ms'],

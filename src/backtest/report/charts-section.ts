@@ -7,7 +7,8 @@ import {
   formatPercent,
   formatPercentPoints,
   formatPrice,
-} from './format.ts';
+  NO_VALUE,
+} from '../../format.ts';
 import { html, type Html, nothing } from './html.ts';
 import type { ReportInput } from './input.ts';
 import { type Curve, type Drawdown, monthlyReturns, toCandles, toMarkers } from './series.ts';
@@ -113,7 +114,7 @@ export function monthsSection({ time, equity, initialCash }: ReportInput['result
               html`<tr>
                 <th scope="row">${year}</th>
                 ${months.map(cell)}
-                <td class="total">${total === null ? '—' : formatPercentPoints(total)}</td>
+                <td class="total">${total === null ? NO_VALUE : formatPercentPoints(total)}</td>
               </tr> `,
           )}
         </tbody>

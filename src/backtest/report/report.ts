@@ -11,7 +11,8 @@ import {
   formatNumber,
   formatPercent,
   formatRatio,
-} from './format.ts';
+  NO_VALUE,
+} from '../../format.ts';
 import { type Child, html, type Html, nothing } from './html.ts';
 import type { ReportInput } from './input.ts';
 import { renderPage, THEME_BUTTON } from './page.ts';
@@ -141,7 +142,7 @@ function gatesSection(gates: readonly Gate[]): Html {
             ({ name, op, threshold, value: result, pass }) =>
               html`<tr>
                 <th scope="row"><bdi>${name}</bdi> ${signs[op]} ${formatNumber(threshold)}</th>
-                <td class="number">${result === null ? '—' : formatNumber(result)}</td>
+                <td class="number">${result === null ? NO_VALUE : formatNumber(result)}</td>
                 <td class="${pass ? 'gain' : 'loss'}">${pass ? '✓ met' : '✗ not met'}</td>
               </tr>`,
           )}
@@ -180,7 +181,7 @@ function profileSection({ profile }: Summary): Html {
           ([name, figure]) =>
             html`<tr>
               <th scope="row">${name}</th>
-              <td class="number">${figure === null ? '—' : formatNumber(figure)}</td>
+              <td class="number">${figure === null ? NO_VALUE : formatNumber(figure)}</td>
             </tr> `,
         )}
       </tbody>

@@ -1,5 +1,5 @@
 import type { Summary, UndefinedReason } from '../summary.ts';
-import { formatMoney, formatNumber, formatPercent, formatRatio } from './format.ts';
+import { formatMoney, formatNumber, formatPercent, formatRatio, NO_VALUE } from '../../format.ts';
 import { type Child, html, type Html } from './html.ts';
 
 /** Where a summary has a statistic that may be undefined; the same name is in `undefined`. */
@@ -29,7 +29,7 @@ export function showStatistic(
   const figure = (summary[block] as Readonly<Record<string, number | null>>)[name]!;
   if (figure !== null) return format(figure);
   const reason = summary.undefined[path];
-  if (reason === undefined) return '—';
+  if (reason === undefined) return NO_VALUE;
   return html`<span class="undefined" tabindex="0"
     >—<span role="note"> Undefined: ${REASONS[reason]}.</span></span
   >`;

@@ -3,7 +3,14 @@ import type { Summary } from '../summary.ts';
 import { drawHeatMap, type HeatMapData } from './client/heat-map.ts';
 import { sortTables } from './client/tables.ts';
 import { switchTheme } from './client/theme.ts';
-import { formatCount, formatInstant, formatMoney, formatPercent, formatRatio } from './format.ts';
+import {
+  formatCount,
+  formatInstant,
+  formatMoney,
+  formatPercent,
+  formatRatio,
+  NO_VALUE,
+} from '../../format.ts';
 import { html, type Html, nothing } from './html.ts';
 import { type Column, renderPage, sortableTable, THEME_BUTTON } from './page.ts';
 import { PRINTED_ROWS } from './style.ts';
@@ -111,12 +118,12 @@ function bestSection(rows: readonly SweepRow[], deflated: DeflatedSharpe | undef
   return html`<dl class="figures">
       <div>
         <dt>Best Sharpe</dt>
-        <dd>${metrics.sharpe === null ? '—' : formatRatio(metrics.sharpe)}</dd>
+        <dd>${metrics.sharpe === null ? NO_VALUE : formatRatio(metrics.sharpe)}</dd>
         <dd>${paramsInWords(params)}</dd>
       </div>
       <div>
         <dt>Deflated Sharpe</dt>
-        <dd>${deflated ? formatPercent(deflated.probability) : '—'}</dd>
+        <dd>${deflated ? formatPercent(deflated.probability) : NO_VALUE}</dd>
         <dd>probability of any skill</dd>
       </div>
       <div>
@@ -207,7 +214,7 @@ function tableSection(names: readonly string[], rows: readonly SweepRow[]): Html
       label,
       numeric: true,
       value: ({ metrics }: SweepRow) => metrics[name],
-      text: ({ metrics }: SweepRow) => (metrics[name] === null ? '—' : format(metrics[name])),
+      text: ({ metrics }: SweepRow) => (metrics[name] === null ? NO_VALUE : format(metrics[name])),
     })),
   ];
   const note =

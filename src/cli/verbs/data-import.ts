@@ -4,7 +4,7 @@ import { BAR_COLUMNS } from '../../market/bars.ts';
 import type { ColumnNames } from '../../market/header.ts';
 import { formatTime } from '../../market/time.ts';
 import { TIMEFRAME_NAMES } from '../../market/timeframe.ts';
-import { formatNumber } from '../output.ts';
+import { formatCount } from '../../format.ts';
 import { defineVerb } from '../verb.ts';
 
 const GAPS_SHOWN = 10;
@@ -71,21 +71,21 @@ export const verb = defineVerb({
       data: { ...manifest, dropped, gaps: { count, missing, short_holes: shortHoles, listed } },
       show(out) {
         const { from, to } = manifest;
-        const size = `${formatNumber(bars.length, 0)} bars of ${timeframe.name}`;
+        const size = `${formatCount(bars.length)} bars of ${timeframe.name}`;
         out.line(`catalog://${symbol}: ${size}, ${from} to ${to}`);
         for (const [code, rows] of Object.entries(dropped)) {
-          out.line(`rows left out for ${code}: ${formatNumber(rows, 0)}`);
+          out.line(`rows left out for ${code}: ${formatCount(rows)}`);
         }
-        if (shortHoles > 0) out.line(`holes as short as holidays: ${formatNumber(shortHoles, 0)}`);
+        if (shortHoles > 0) out.line(`holes as short as holidays: ${formatCount(shortHoles)}`);
         if (count === 0) return;
-        out.line(`missing bars: ${formatNumber(missing, 0)}, in gaps: ${formatNumber(count, 0)}`);
+        out.line(`missing bars: ${formatCount(missing)}, in gaps: ${formatCount(count)}`);
         out.table(
           [{ title: 'after' }, { title: 'before' }, { title: 'missing', align: 'right' }],
           listed
             .slice(0, GAPS_SHOWN)
-            .map((gap) => [gap.after, gap.before, formatNumber(gap.missing, 0)]),
+            .map((gap) => [gap.after, gap.before, formatCount(gap.missing)]),
         );
-        if (count > GAPS_SHOWN) out.line(`… and ${formatNumber(count - GAPS_SHOWN, 0)} more`);
+        if (count > GAPS_SHOWN) out.line(`… and ${formatCount(count - GAPS_SHOWN)} more`);
       },
     };
   },

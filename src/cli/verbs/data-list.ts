@@ -1,5 +1,5 @@
 import { ServiceError } from '../../errors.ts';
-import { formatNumber, NO_VALUE } from '../output.ts';
+import { formatCount, NO_VALUE } from '../../format.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -40,7 +40,7 @@ export const verb = defineVerb({
               return [dataset.symbol, NO_VALUE, NO_VALUE, NO_VALUE, NO_VALUE, problem];
             }
             const { symbol, timeframe, rows, from, to, origin } = dataset;
-            return [symbol, timeframe, formatNumber(rows, 0), from, to, origin];
+            return [symbol, timeframe, formatCount(rows), from, to, origin];
           }),
         );
       },

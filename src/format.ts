@@ -1,3 +1,8 @@
+/** Numbers and times as people read them: the terminal and the reports write them alike. */
+
+/** What stands for a figure that does not exist. */
+export const NO_VALUE = '—';
+
 /** A true minus sign lines up with digits and is read aloud as "minus". */
 function typeset(text: string): string {
   return text.replaceAll('-', '−');
