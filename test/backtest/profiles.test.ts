@@ -76,8 +76,8 @@ describe.each(PROFILES)('%s', (profile) => {
     const flat = Array.from({ length: 60 }, () => 1000);
     const figuresOf = (equity: number[]) =>
       Object.entries(profileStatistics(profile, run({ equity })));
-    const figures = [[], [1000], [1000, 1010], flat].flatMap(figuresOf);
-    expect(figures.filter(([, value]) => value !== null && !Number.isFinite(value))).toEqual([]);
+    const all = [[], [1000], [1000, 1010], flat].flatMap(figuresOf);
+    expect(all.filter(([, value]) => value !== null && !Number.isFinite(value))).toEqual([]);
     const ratios = figuresOf(flat).filter(([name]) => /sharpe|sortino|calmar/.test(name));
     expect(ratios.filter(([, value]) => value !== null)).toEqual([]);
   });
