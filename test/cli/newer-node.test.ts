@@ -33,7 +33,7 @@ beforeAll(async () => {
     join(ROOT, 'node_modules/.bin/tsc'),
     '--noCheck',
     '--project',
-    ROOT,
+    join(ROOT, 'src'),
     '--outDir',
     join(directory, 'dist'),
   ]);
