@@ -63,6 +63,15 @@ export class ServiceError extends Error {
   }
 }
 
+/** Whether the operating system refused something; with codes such as `ENOENT`, for one of these reasons. */
+export function isSystemError(
+  error: unknown,
+  ...codes: readonly string[]
+): error is NodeJS.ErrnoException {
+  if (!(error instanceof Error && 'syscall' in error && 'code' in error)) return false;
+  return codes.length === 0 || codes.includes(String(error.code));
+}
+
 /** `file:line:column /pointer CODE message (did you mean …)`; absent parts are left out. */
 export function formatProblem(problem: Problem): string {
   const { file, line, column, pointer, code, message, suggestion } = problem;

@@ -4,7 +4,7 @@ import { availableParallelism, homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { Scalar } from 'yaml';
 import { closest } from './closest.ts';
-import { ServiceError, type Problem } from './errors.ts';
+import { ServiceError, isSystemError, type Problem } from './errors.ts';
 
 /** What the settings are called and mean in the code, parsed and checked. Paths are absolute. */
 export interface Settings {
@@ -57,10 +57,12 @@ const count: SettingType<number> = {
 };
 
 const seconds: SettingType<number> = {
-  name: 'a number of seconds above 0',
+  name: 'a number of seconds from 0.001 to 86400',
   placeholder: 'seconds',
-  parse: (text) =>
-    /^[0-9]{1,9}(\.[0-9]{1,9})?$/.test(text) && Number(text) > 0 ? Number(text) : undefined,
+  parse(text) {
+    const value = /^[0-9]{1,5}(\.[0-9]{1,9})?$/.test(text) ? Number(text) : 0;
+    return value >= 0.001 && value <= 86_400 ? value : undefined;
+  },
 };
 
 function oneOf<const T extends string>(...choices: readonly T[]): SettingType<T> {
@@ -101,7 +103,7 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
   },
   strategy_timeout_seconds: {
     type: seconds,
-    description: 'how long a strategy may take over one bar before the run is stopped',
+    description: 'how long a strategy may keep the run from going on',
     defaultText: '30',
     default: () => 30,
   },
@@ -251,9 +253,8 @@ function readFile(file: string, problems: Problem[]): Layer | undefined {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-    problems.push({ code: 'invalid_setting', file, message });
+    if (isSystemError(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    problems.push({ code: 'invalid_setting', file, message: (error as Error).message });
     return NOTHING;
   }
   return parseFile(file, text, problems);

@@ -119,7 +119,7 @@ describe('a wrong setting', () => {
     expect(stderr.trimEnd().split('\n')).toEqual([
       'error invalid_setting: 7 settings are wrong',
       "  invalid_setting SERVICE_LOCAL_WORKERS: workers needs a whole number from 1, not '1.5'",
-      "  invalid_setting --strategy-timeout-seconds: strategy_timeout_seconds needs a number of seconds above 0, not '0'",
+      "  invalid_setting --strategy-timeout-seconds: strategy_timeout_seconds needs a number of seconds from 0.001 to 86400, not '0'",
       `  ${file}:1:1 /workrs unknown_setting there is no setting 'workrs' (did you mean workers?)`,
       `  ${file}:2:8 /color invalid_setting color needs auto or always or never, not 'nevr' (did you mean never?)`,
       `  ${file}:4:3 /workers invalid_setting workers needs a whole number from 1`,
@@ -152,6 +152,17 @@ describe('a wrong setting', () => {
   it.each(['', '# only a comment\n'])('is none in an empty file (%j)', async (text) => {
     await writeFile(join(project, 'service-local.yaml'), text);
     expect((await config(['list'])).code).toBe(0);
+  });
+
+  it.each([
+    ['0.001', 0],
+    ['86400', 0],
+    ['0.0009', 2],
+    ['86400.5', 2],
+    ['999999', 2],
+  ])('can be a timeout out of bounds: %s ends with %i', async (timeout, exitCode) => {
+    const { code } = await config(['list', '--strategy-timeout-seconds', timeout]);
+    expect(code).toBe(exitCode);
   });
 
   it('asked about is corrected', async () => {

@@ -1,8 +1,9 @@
-import { createHash } from 'node:crypto';
-import { mkdir, open, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { createHash, type Hash } from 'node:crypto';
+import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { writeAtomically } from '../atomic-file.ts';
 import type { RunResult, Trade } from '../engine/result.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, isSystemError } from '../errors.ts';
 import type { Outcome } from './backtest.ts';
 import { holdEquity } from './hold.ts';
 import type { BacktestJob } from './job.ts';
@@ -43,63 +44,82 @@ export async function writeRun(
 }
 
 /**
- * Makes the directory and tries a file in it, so that a run that could not be kept is refused before
- * it is made.
+ * Makes the directory and tries to write into it, so that a run that could not be kept is refused
+ * before it is made.
  *
  * @throws ServiceError `output_not_writable`
  */
 export async function prepareDirectory(directory: string): Promise<void> {
-  const probe = join(directory, `.probe-${process.pid}`);
   try {
     await mkdir(directory, { recursive: true });
-    await (await open(probe, 'w')).close();
-    await rm(probe);
+    await tryToWriteInto(directory);
   } catch (error) {
-    throw notWritable(directory, error);
+    const remedy = 'Choose another directory with --out, or make this one writable.';
+    throw notWritable(directory, error, remedy);
   }
 }
 
-const BUFFER_CHARACTERS = 1 << 18;
+/**
+ * Removes the result of an earlier run, which must not stand for this one should it fail. A place
+ * that could not be written to is refused now.
+ *
+ * @throws ServiceError `output_not_writable`
+ */
+export async function removeOld(path: string): Promise<void> {
+  try {
+    await tryToWriteInto(dirname(path));
+    await rm(path, { force: true });
+  } catch (error) {
+    throw notWritable(path, error);
+  }
+}
 
-/** Writes the parts one after the other to a new file that then takes its place; its sha256. */
+async function tryToWriteInto(directory: string): Promise<void> {
+  await rmdir(await mkdtemp(join(directory, '.probe-')));
+}
+
+/**
+ * Writes a file that appears whole or not at all.
+ *
+ * @returns its sha256.
+ * @throws ServiceError `output_not_writable`
+ */
 export async function writeText(path: string, parts: Iterable<string>): Promise<string> {
-  const temporary = `${path}.${process.pid}.tmp`;
   const hash = createHash('sha256');
   try {
-    const file = await open(temporary, 'w');
-    try {
-      let buffer = '';
-      const flush = async (): Promise<void> => {
-        const bytes = Buffer.from(buffer);
-        buffer = '';
-        hash.update(bytes);
-        await file.writeFile(bytes);
-      };
-      for (const part of parts) {
-        buffer += part;
-        if (buffer.length >= BUFFER_CHARACTERS) await flush();
-      }
-      await flush();
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, path);
+    writeAtomically(path, blocksOf(parts, hash));
   } catch (error) {
-    await rm(temporary, { force: true }).catch(() => {});
     throw isSystemError(error) ? notWritable(path, error) : error;
   }
   return hash.digest('hex');
 }
 
-function isSystemError(error: unknown): boolean {
-  return error instanceof Error && 'syscall' in error;
+const BLOCK_CHARACTERS = 1 << 18;
+
+/** The parts put together until they are worth a system call, each block added to the hash. */
+function* blocksOf(parts: Iterable<string>, hash: Hash): Generator<Uint8Array> {
+  let text = '';
+  const block = (): Uint8Array => {
+    const bytes = Buffer.from(text);
+    text = '';
+    hash.update(bytes);
+    return bytes;
+  };
+  for (const part of parts) {
+    text += part;
+    if (text.length >= BLOCK_CHARACTERS) yield block();
+  }
+  yield block();
 }
 
-function notWritable(path: string, cause: unknown): ServiceError {
-  const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+export function notWritable(
+  path: string,
+  cause: unknown,
+  remedy = 'Make its directory writable, or choose another.',
+): ServiceError {
+  const reason = isSystemError(cause) ? cause.code : String(cause);
   return new ServiceError('output_not_writable', `cannot write ${path} (${reason})`, {
-    remedy: 'Choose another directory with --out, or make this one writable.',
+    remedy,
     cause,
   });
 }

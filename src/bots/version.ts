@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
 import canonicalize from 'canonicalize';
 import { z } from 'zod';
+import { writeAtomically } from '../atomic-file.ts';
 import type { Lock } from '../backtest/summary.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, isSystemError } from '../errors.ts';
 
 /**
  * What identifies a version: sha256 over the spec in canonical JSON (RFC 8785), as its author wrote
@@ -92,7 +93,7 @@ export function readLock(specFile: string): Lock | undefined {
   try {
     text = readFileSync(file, 'utf8');
   } catch (cause) {
-    if (isCode(cause, 'ENOENT')) return undefined;
+    if (isSystemError(cause, 'ENOENT')) return undefined;
     throw unusable(file, 'it cannot be read', cause);
   }
   const lock = lockSchema.safeParse(jsonOf(text)).data;
@@ -105,12 +106,9 @@ export function readLock(specFile: string): Lock | undefined {
 /** Whole or not at all: a reader never meets half a lock. */
 export function writeLock(specFile: string, lock: Lock): string {
   const file = lockPath(specFile);
-  const temporary = `${file}.${process.pid}.tmp`;
   try {
-    writeFileSync(temporary, `${JSON.stringify(lock, null, 2)}\n`, { flag: 'wx' });
-    renameSync(temporary, file);
+    writeAtomically(file, [`${JSON.stringify(lock, null, 2)}\n`]);
   } catch (cause) {
-    rmSync(temporary, { force: true });
     throw new ServiceError('output_not_writable', `cannot write ${file}`, {
       remedy: 'Make the directory of the bot file writable.',
       cause,
@@ -132,8 +130,4 @@ function unusable(file: string, reason: string, cause?: unknown): ServiceError {
     remedy: 'Restore the file, or delete it and write a new lock.',
     cause,
   });
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }

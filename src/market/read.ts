@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { DuckDBConnection, DuckDBVector } from '@duckdb/node-api';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, isSystemError } from '../errors.ts';
 import { allocateBars, BAR_COLUMNS, type Bars } from './bars.ts';
 import { csvTable, malformedCsv, openCsv, type CsvFile } from './csv.ts';
 import { quoteName, quotePath, withDuckDB } from './duckdb.ts';
@@ -79,11 +79,10 @@ async function sniff(path: string): Promise<'parquet' | 'gzip' | 'text'> {
       await handle.close();
     }
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const isAbsent = code === 'ENOENT' || code === 'ENOTDIR';
+    const isAbsent = isSystemError(error, 'ENOENT', 'ENOTDIR');
     throw new ServiceError(
       'file_not_found',
-      isAbsent ? `there is no file ${path}` : `${path} cannot be read: ${message}`,
+      isAbsent ? `there is no file ${path}` : `${path} cannot be read: ${(error as Error).message}`,
       { remedy: 'Check the path and its permissions.', cause: error },
     );
   }

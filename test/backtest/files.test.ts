@@ -1,0 +1,105 @@
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createHash } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { csvCell } from '../../src/backtest/csv.ts';
+import { prepareDirectory, removeOld, writeText } from '../../src/backtest/files.ts';
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'service-local-files-'));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+describe('a text', () => {
+  it('is written whole, with its sha256, however many parts it has', async () => {
+    const parts = Array.from({ length: 60_000 }, (_, i) => `line ${i}\n`);
+    const file = join(directory, 'file');
+    const sha256 = await writeText(file, parts);
+    expect(readFileSync(file, 'utf8')).toBe(parts.join(''));
+    expect(sha256).toBe(createHash('sha256').update(parts.join('')).digest('hex'));
+  });
+
+  it('goes through no link that someone left in the way', async () => {
+    const victim = join(directory, 'victim');
+    writeFileSync(victim, 'precious');
+    symlinkSync(victim, join(directory, `file.${process.pid}.tmp`));
+    symlinkSync(victim, join(directory, `.probe-${process.pid}`));
+    await prepareDirectory(directory);
+    await writeText(join(directory, 'file'), ['new']);
+    expect(readFileSync(victim, 'utf8')).toBe('precious');
+    expect(readdirSync(directory)).toContain(`.probe-${process.pid}`);
+  });
+
+  it('that cannot be written says so, and not of an option that it has nothing to do with', async () => {
+    const refused = writeText(join(directory, 'none/file'), ['']);
+    await expect(refused).rejects.toMatchObject({
+      code: 'output_not_writable',
+      message: expect.stringMatching(/^cannot write .*none\/file \(ENOENT\)$/) as string,
+      remedy: expect.not.stringContaining('--out') as string,
+    });
+  });
+});
+
+describe('the result of an earlier run', () => {
+  it('is removed, if there is one', async () => {
+    const file = join(directory, 'gates.xml');
+    await removeOld(file);
+    writeFileSync(file, '<testsuite/>');
+    await removeOld(file);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('cannot be removed where nothing can be written', async () => {
+    const refused = removeOld(join(directory, 'none/gates.xml'));
+    await expect(refused).rejects.toMatchObject({
+      code: 'output_not_writable',
+      remedy: expect.not.stringContaining('--out') as string,
+    });
+  });
+});
+
+describe('a directory for results', () => {
+  it('is made, and left as it was', async () => {
+    await prepareDirectory(join(directory, 'a/b'));
+    expect(existsSync(join(directory, 'a/b'))).toBe(true);
+    writeFileSync(join(directory, 'a/b/summary.json'), '{}');
+    await prepareDirectory(join(directory, 'a/b'));
+    expect(readdirSync(join(directory, 'a/b'))).toEqual(['summary.json']);
+  });
+
+  it('is refused when it is a file', async () => {
+    writeFileSync(join(directory, 'file'), '');
+    await expect(prepareDirectory(join(directory, 'file'))).rejects.toMatchObject({
+      code: 'output_not_writable',
+      remedy: expect.stringContaining('--out') as string,
+    });
+  });
+});
+
+describe('a cell of CSV', () => {
+  it.each([
+    ['SPX', 'SPX'],
+    ['a,"b"', '"a,""b"""'],
+    [-1.5, '-1.5'],
+    [true, 'true'],
+    ['=HYPERLINK("x")', '"\'=HYPERLINK(""x"")"'],
+    ['+1', "'+1"],
+    ['-1', "'-1"],
+    ['@SUM(1)', "'@SUM(1)"],
+    ['\t=1', "'\t=1"],
+    ['\r=1', '"\'\r=1"'],
+    ['a=1', 'a=1'],
+  ])('%j is %j', (value, cell) => {
+    expect(csvCell(value)).toBe(cell);
+  });
+});
