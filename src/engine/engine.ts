@@ -52,9 +52,9 @@ interface WorkingOrder extends Order {
   side: 'buy' | 'sell';
   /** Last step in which it was tried at a price, so that a partial fill waits for the next bar. */
   triedAt: number;
-  /** The step within whose bar its entry filled, −1 when it existed before the bar. */
-  bornWithin: number;
-  /** The bracket exits of this entry, once its first fill has placed them. */
+  /** Its size, or the price of its instrument, shows only at its first fill, and so do broken limits. */
+  readonly isCheckedAtFill: boolean;
+  /** The bracket exits that guard what this entry last filled. */
   exits: readonly WorkingOrder[];
 }
 
@@ -108,6 +108,8 @@ export class Engine {
   readonly #run: StrategyRun;
   readonly #working: WorkingOrder[] = [];
   #fills: Fill[] = [];
+  /** Outside of it only a strategy that waited for something can speak, and bars too late. */
+  #isStrategysTurn = true;
   #step = 0;
   #orderCount = 0;
   #ocoCount = 0;
@@ -160,6 +162,8 @@ export class Engine {
       });
     } catch (error) {
       throw new StrategyError(0, this.#times[0] ?? Number.NaN, error);
+    } finally {
+      this.#isStrategysTurn = false;
     }
   }
 
@@ -176,9 +180,14 @@ export class Engine {
   /** Takes up to `maxSteps` steps; whether any remain. Throws `StrategyError`. */
   advance(maxSteps: number): boolean {
     const end = Math.min(this.#step + maxSteps, this.#times.length);
-    while (this.#step < end && this.#ruinedAt === undefined) {
-      if (this.#working.length === 0 && this.#histories.length === 1) this.#coast(end);
-      else this.#takeStep();
+    this.#isStrategysTurn = true;
+    try {
+      while (this.#step < end && this.#ruinedAt === undefined) {
+        if (this.#working.length === 0 && this.#histories.length === 1) this.#coast(end);
+        else this.#takeStep();
+      }
+    } finally {
+      this.#isStrategysTurn = false;
     }
     return this.#step < this.#times.length && this.#ruinedAt === undefined;
   }
@@ -304,11 +313,13 @@ export class Engine {
 
   #trackLoss(): void {
     const step = this.#step;
-    if (this.#times[step]! >= this.#dayEnd) {
-      this.#dayStartEquity = step === 0 ? this.#config.cash : this.#equity[step - 1]!;
-      this.#dayEnd = (Math.floor(this.#now / MS_PER_DAY) + 1) * MS_PER_DAY;
-    }
+    if (this.#times[step]! >= this.#dayEnd) this.#startDay();
     if (this.#equity[step]! > this.#peakEquity) this.#peakEquity = this.#equity[step]!;
+  }
+
+  #startDay(): void {
+    this.#dayStartEquity = this.#step === 0 ? this.#config.cash : this.#equity[this.#step - 1]!;
+    this.#dayEnd = (Math.floor(this.#now / MS_PER_DAY) + 1) * MS_PER_DAY;
   }
 
   #checkMargin(): void {
@@ -358,20 +369,26 @@ export class Engine {
     }
 
     order(request: OrderRequest): Readonly<Order> {
+      this.#engine.#checkTurn();
       this.#engine.#indexOf(request.instrument);
       checkRequest(request);
       return this.#engine.#submit(this.#engine.#newOrder(request));
     }
 
     target(instrument: Instrument, weight: number): Readonly<Order> {
+      this.#engine.#checkTurn();
       this.#engine.#indexOf(instrument);
       if (!Number.isFinite(weight)) {
         throw new RangeError(`target: weight must be a finite number, not ${weight}`);
       }
-      return this.#engine.#submit(this.#engine.#newTarget(instrument, weight));
+      const order = this.#engine.#newTarget(instrument, weight);
+      this.#engine.#submit(order);
+      if (order.status === 'working') this.#engine.#replaceTargets(order);
+      return order;
     }
 
     cancel(order: Readonly<Order>): void {
+      this.#engine.#checkTurn();
       this.#engine.#cancel(order);
     }
 
@@ -385,10 +402,16 @@ export class Engine {
 
   #cancel(order: Readonly<Order>): void {
     const found = this.#working.find(({ id }) => id === order.id);
-    if (found === undefined) return;
+    // Whatever works during a margin call closes a position, and is not the strategy's.
+    if (found === undefined || this.#inMarginCall) return;
     this.#rate.count(this.#now);
     this.#end(found, 'canceled', 'canceled_by_strategy');
     this.#dropEnded();
+  }
+
+  #checkTurn(): void {
+    if (this.#isStrategysTurn) return;
+    throw new Error('orders are placed within create, onBar and onFill, not after an await');
   }
 
   #indexOf(instrument: Instrument): number {
@@ -402,10 +425,10 @@ export class Engine {
     const { instrument, side, quantity, trail } = request;
     const type = request.type ?? 'market';
     const units = this.#config.units === 'whole' ? Math.floor(quantity) : quantity;
-    let stop = request.stop ?? Number.NaN;
-    if (type === 'trailing_stop') {
-      stop = trailedStop(side, trail!, parent === 0 ? instrument.close : stop);
-    }
+    const stop =
+      type === 'trailing_stop'
+        ? trailedStop(side, trail!, instrument.close)
+        : (request.stop ?? Number.NaN);
     this.#orderCount += 1;
     return {
       id: this.#orderCount,
@@ -431,7 +454,7 @@ export class Engine {
       triggered: false,
       session: -1,
       triedAt: -1,
-      bornWithin: -1,
+      isCheckedAtFill: !Number.isNaN(weight) || Number.isNaN(instrument.close),
       exits: [],
     };
   }
@@ -447,7 +470,20 @@ export class Engine {
   #targetDelta(index: number, weight: number, price: number): number {
     const position = this.#portfolio.positions[index]!;
     if (weight === 0) return -position;
-    return (weight * this.#portfolio.equity()) / price - position;
+    // A share of debts would be a position on the other side.
+    return (weight * Math.max(0, this.#portfolio.equity())) / price - position;
+  }
+
+  /** Of several targets for one instrument only the newest is still wanted. */
+  #replaceTargets(newest: WorkingOrder): void {
+    if (this.#working.length === 1) return;
+    for (const order of this.#working) {
+      const isTarget = !Number.isNaN(order.weight) && order.instrument === newest.instrument;
+      if (!isTarget || order === newest) continue;
+      this.#rate.count(this.#now);
+      this.#end(order, 'canceled', 'canceled_by_strategy');
+    }
+    this.#dropEnded();
   }
 
   #submit(order: WorkingOrder): Order {
@@ -483,28 +519,45 @@ export class Engine {
     return this.#riskDenial(order, delta, price);
   }
 
-  /** `delta` is signed, at `price`; before the first bar of an instrument there is nothing to check. */
+  /** `delta` is signed, at `price`; before an instrument's first bar that is NaN and breaks no limit. */
   #riskDenial(order: WorkingOrder, delta: number, price: number): OrderReason | undefined {
     if (!this.#hasRisk) return undefined;
     const portfolio = this.#portfolio;
     const index = order.instrument.index;
     const position = portfolio.positions[index]!;
     const after = position + delta;
-    const asked = Number.isNaN(order.limit) ? order.stop : order.limit;
-    const hasPrice = !Number.isNaN(asked);
+    // What a target may replace is still held when it is placed: that limit waits for its fill.
+    const isNewTarget = !Number.isNaN(order.weight) && order.session === -1;
     const reduces =
       order.reduceOnly || (Math.abs(after) < Math.abs(position) && after * position >= 0);
     const intent = this.#intent;
     intent.quantity = Math.abs(delta);
     intent.value = Math.abs(delta) * price;
     intent.reduces = reduces;
-    intent.positionValue = Math.abs(after) * price;
-    intent.collarBps = hasPrice ? (Math.abs(asked - price) / price) * 10_000 : 0;
-    intent.instruments = this.#instrumentsWith(index);
+    intent.positionValue = Math.abs(after + this.#workingBeside(order)) * price;
+    intent.collarBps = Math.max(distanceBps(order.limit, price), distanceBps(order.stop, price));
+    intent.instruments = isNewTarget ? 0 : this.#instrumentsWith(index);
     intent.equity = portfolio.equity();
     intent.peakEquity = this.#peakEquity;
     intent.dayStartEquity = this.#dayStartEquity;
     return riskDenial(this.#config.risk, intent);
+  }
+
+  /** Signed units by which other working orders may yet add to what `order` does. */
+  #workingBeside(order: WorkingOrder): number {
+    let units = 0;
+    for (const other of this.#working) {
+      const adds =
+        other !== order &&
+        other.status === 'working' &&
+        other.instrument === order.instrument &&
+        other.side === order.side &&
+        !other.reduceOnly &&
+        Number.isNaN(other.weight) &&
+        (other.ocoGroup === 0 || other.ocoGroup !== order.ocoGroup);
+      if (adds) units += other.quantity - other.filled;
+    }
+    return order.side === 'buy' ? units : -units;
   }
 
   #instrumentsWith(index: number): number {
@@ -514,7 +567,11 @@ export class Engine {
         other === index ||
         this.#portfolio.positions[other] !== 0 ||
         this.#working.some(
-          (order) => order.instrument.index === other && !order.reduceOnly && order.weight !== 0,
+          (order) =>
+            order.status === 'working' &&
+            order.instrument.index === other &&
+            !order.reduceOnly &&
+            order.weight !== 0,
         );
       if (isActive) count += 1;
     }
@@ -525,6 +582,7 @@ export class Engine {
 
   #match(): void {
     const { marks } = this.#portfolio;
+    if (this.#tracksLoss && this.#now >= this.#dayEnd) this.#startDay();
     if (this.#usesVolume) this.#volumeUsed.fill(0);
     for (let index = 0; index < this.#histories.length; index += 1) {
       // Targets that fill at this open are sized on what everything is worth at this open.
@@ -565,6 +623,7 @@ export class Engine {
         if (order.postOnly && firstBar) this.#end(order, 'rejected', 'post_only_would_cross');
         else this.#fill(order, price);
       }
+      if (order.type === 'trailing_stop') order.stop = ratchet(order, open);
       const atOnce = order.timeInForce === 'ioc' || order.timeInForce === 'fok';
       if (atOnce && order.status === 'working') {
         this.#end(order, 'canceled', 'not_filled_at_once');
@@ -582,18 +641,19 @@ export class Engine {
     const open = bars.open[at]!;
     const high = bars.high[at]!;
     const low = bars.low[at]!;
+    // Exits whose entry filled inside this bar, and the price at which it did.
+    const born = new Map<WorkingOrder, number>();
     let ambiguous = false;
     for (;;) {
       let chosen: WorkingOrder | undefined;
       let chosenPrice = Number.NaN;
       let candidates = 0;
       for (const order of this.#candidates(index)) {
-        const bornHere = order.bornWithin === this.#step;
-        if (bornHere && !isStop(order)) continue;
-        const price = priceWithinBar(order, open, high, low);
+        const price = priceWithinBar(order, born.get(order) ?? open, high, low);
         if (Number.isNaN(price)) continue;
+        if (born.has(order)) ambiguous = true;
+        if (born.has(order) && !isStop(order)) continue;
         candidates += 1;
-        if (bornHere) ambiguous = true;
         if (chosen === undefined || (isStop(order) && !isStop(chosen))) {
           chosen = order;
           chosenPrice = price;
@@ -601,13 +661,7 @@ export class Engine {
       }
       if (chosen === undefined) break;
       if (candidates > 1) ambiguous = true;
-      if (chosen.type === 'stop_limit' && !chosen.triggered) {
-        this.#trigger(chosen);
-        // Not good enough at the trigger: what the bar did after it is unknown, so it waits.
-        chosen.triedAt = this.#step;
-        if (!beyondLimit(chosen, chosenPrice)) continue;
-      }
-      for (const exit of this.#fill(chosen, chosenPrice)) exit.bornWithin = this.#step;
+      for (const exit of this.#meet(chosen, chosenPrice)) born.set(exit, chosenPrice);
     }
     for (const order of this.#candidates(index)) {
       if (order.type === 'trailing_stop') {
@@ -640,7 +694,7 @@ export class Engine {
         }
         from = met.price;
         if (stop !== undefined) {
-          this.#fill(stop, stop.stop);
+          this.#meet(stop, stop.stop);
         } else if (met.order.type === 'stop_limit' && !met.order.triggered) {
           this.#trigger(met.order);
         } else {
@@ -720,6 +774,17 @@ export class Engine {
     );
   }
 
+  /** Fills `order` at `price`, where a stop-limit is triggered first; returns the exits this placed. */
+  #meet(order: WorkingOrder, price: number): readonly WorkingOrder[] {
+    if (order.type === 'stop_limit' && !order.triggered) {
+      this.#trigger(order);
+      // Not good enough at the trigger: what the bar did after it is unknown, so it waits.
+      order.triedAt = this.#step;
+      if (!beyondLimit(order, price)) return [];
+    }
+    return this.#fill(order, price);
+  }
+
   #trigger(order: WorkingOrder): void {
     order.triggered = true;
     this.#journal.triggered(this.#now, order);
@@ -728,6 +793,7 @@ export class Engine {
   /** Fills `order` as far as it can be at `reference`; returns the exits its fill placed. */
   #fill(order: WorkingOrder, reference: number): readonly WorkingOrder[] {
     order.triedAt = this.#step;
+    if (isStop(order)) order.triggered = true;
     const index = order.instrument.index;
     const portfolio = this.#portfolio;
     const position = portfolio.positions[index]!;
@@ -737,11 +803,12 @@ export class Engine {
     const isSizing = isTarget && order.filled === 0;
 
     let wanted = order.quantity - order.filled;
+    let dust = 0;
     if (isSizing) {
       const delta = this.#targetDelta(index, order.weight, reference);
-      // A rounding error of the division is not a wish to trade.
-      const dust = 1e-9 * Math.max(Math.abs(position), Math.abs(position + delta));
-      wanted = Math.abs(delta) <= dust ? 0 : Math.abs(delta);
+      // A rounding error of a division or of the cash that is left is not a wish to trade.
+      dust = 1e-9 * Math.max(Math.abs(position), Math.abs(position + delta));
+      wanted = Math.abs(delta);
       order.side = delta < 0 ? 'sell' : 'buy';
     }
     const sign = order.side === 'buy' ? 1 : -1;
@@ -767,11 +834,10 @@ export class Engine {
       wanted = affordable;
     }
     if (this.#config.units === 'whole') wanted = Math.floor(wanted);
-    if (wanted === 0) {
+    if (wanted <= dust) {
       this.#end(order, 'canceled', 'quantity_rounds_to_zero');
       return [];
     }
-    if (isTarget || order.reduceOnly) order.quantity = order.filled + wanted;
 
     let quantity = Math.min(wanted, available);
     if (this.#config.units === 'whole') quantity = Math.floor(quantity);
@@ -780,13 +846,14 @@ export class Engine {
       return [];
     }
     if (quantity === 0) return [];
-    if (isSizing) {
+    if (order.isCheckedAtFill && order.filled === 0) {
       const reason = this.#riskDenial(order, sign * wanted, reference);
       if (reason !== undefined) {
         this.#end(order, 'denied', reason);
         return [];
       }
     }
+    if (isTarget || order.reduceOnly) order.quantity = order.filled + wanted;
 
     const execution = this.#execution;
     const price = this.#slip(order, reference, quantity, volume);
@@ -825,7 +892,7 @@ export class Engine {
   #slip(order: WorkingOrder, reference: number, quantity: number, volume: number): number {
     if (order.type === 'limit' || order.type === 'stop_limit') return reference;
     const slippage = slippageOf(this.#config.slippage, quantity, volume);
-    return order.side === 'buy' ? reference * (1 + slippage) : reference * (1 - slippage);
+    return reference * (order.side === 'buy' ? 1 + slippage : Math.max(0, 1 - slippage));
   }
 
   /** Units that may be traded in direction `sign`: what closes the position plus what can be paid for. */
@@ -848,8 +915,9 @@ export class Engine {
 
   #placeExits(entry: WorkingOrder, quantity: number, price: number): readonly WorkingOrder[] {
     if (entry.takeProfit === undefined && entry.stopLoss === undefined) return [];
-    if (entry.exits.length > 0) {
-      for (const exit of entry.exits) exit.quantity += quantity;
+    const guards = entry.exits.filter(({ status }) => status === 'working');
+    if (guards.length > 0) {
+      for (const exit of guards) exit.quantity += quantity;
       return [];
     }
     this.#ocoCount -= 1;
@@ -885,7 +953,8 @@ export class Engine {
         continue;
       }
       if (order.status !== 'filled') other.quantity -= quantity;
-      if (order.status === 'filled' || other.quantity - other.filled <= 0) {
+      const isUsedUp = other.quantity - other.filled <= 1e-12 * quantity;
+      if (order.status === 'filled' || isUsedUp) {
         this.#end(other, 'canceled', 'other_side_of_oco_filled');
       }
     }
@@ -928,15 +997,21 @@ function exitPrice(exit: ExitPrice, entryPrice: number, direction: 1 | -1): numb
   return typeof exit === 'number' ? exit : entryPrice * (1 + direction * exit.percent);
 }
 
+/** How far a price that was asked for lies from `price`, basis points; 0 when none was. */
+function distanceBps(asked: number, price: number): number {
+  return Number.isNaN(asked) ? 0 : (Math.abs(asked - price) / price) * 10_000;
+}
+
 function trailedStop(side: 'buy' | 'sell', trail: ExitPrice, best: number): number {
   const distance = typeof trail === 'number' ? trail : best * trail.percent;
   return side === 'sell' ? best - distance : best + distance;
 }
 
-/** A trailing stop follows a better price and never gives way. */
+/** A trailing stop follows a better price and never gives way; before its first price it is NaN. */
 function ratchet(order: Order, price: number): number {
   const stop = trailedStop(order.side, order.trail!, price);
-  return order.side === 'sell' ? Math.max(order.stop, stop) : Math.min(order.stop, stop);
+  const isBehind = order.side === 'sell' ? order.stop > stop : order.stop < stop;
+  return isBehind ? order.stop : stop;
 }
 
 function checkRequest(request: OrderRequest): void {
@@ -946,8 +1021,10 @@ function checkRequest(request: OrderRequest): void {
   const refuse = (what: string): never => {
     throw new RangeError(`order: ${what}`);
   };
-  const price = (name: string, value: number | undefined): void => {
-    if (!(value !== undefined && value > 0 && value < Infinity)) {
+  const price = (name: 'limit' | 'stop', isNeeded: boolean): void => {
+    const value = request[name];
+    if (!isNeeded && value !== undefined) refuse(`a ${type} order has no ${name}; set its type`);
+    if (isNeeded && !(value !== undefined && value > 0 && value < Infinity)) {
       refuse(`${type} needs ${name}, a price above 0, not ${value}`);
     }
   };
@@ -958,8 +1035,8 @@ function checkRequest(request: OrderRequest): void {
   if (!TIMES_IN_FORCE.includes(timeInForce)) {
     refuse(`timeInForce must be one of ${TIMES_IN_FORCE.join(', ')}`);
   }
-  if (type === 'limit' || type === 'stop_limit') price('limit', request.limit);
-  if (type === 'stop' || type === 'stop_limit') price('stop', request.stop);
+  price('limit', type === 'limit' || type === 'stop_limit');
+  price('stop', type === 'stop' || type === 'stop_limit');
   if (request.postOnly === true && type !== 'limit') refuse('postOnly is for limit orders');
   for (const name of ['trail', 'takeProfit', 'stopLoss'] as const) {
     const exit = request[name];

@@ -3,7 +3,7 @@ import type { Order } from './orders.ts';
 /**
  * Where an order fills at a bar's open, or NaN. Market orders take the open. A limit fills there
  * when the open is at its price or better; a stop when the open is at its price or worse, so a gap
- * fills at the open on both.
+ * fills at the open on both. What is left of a stop once it was reached is a market order.
  */
 export function priceAtOpen(order: Readonly<Order>, open: number): number {
   const buys = order.side === 'buy';
@@ -14,7 +14,7 @@ export function priceAtOpen(order: Readonly<Order>, open: number): number {
       return (buys ? open <= order.limit : open >= order.limit) ? open : Number.NaN;
     case 'stop':
     case 'trailing_stop':
-      return (buys ? open >= order.stop : open <= order.stop) ? open : Number.NaN;
+      return order.triggered || stopReached(order, open, open) ? open : Number.NaN;
     case 'stop_limit':
       return order.triggered && (buys ? open <= order.limit : open >= order.limit)
         ? open
@@ -59,17 +59,17 @@ export function beyondLimit(order: Readonly<Order>, price: number): boolean {
 }
 
 /**
- * Where a working order fills somewhere within a bar of which only the range is known, or NaN.
- * Prices at the open were tried before, so a limit beyond the open or a stop before it cannot occur.
+ * Where an order fills somewhere within a bar of which only the range is known, or NaN. `from` is the
+ * price at which it began to work in the bar: the open, or where its entry was filled.
  */
 export function priceWithinBar(
   order: Readonly<Order>,
-  open: number,
+  from: number,
   high: number,
   low: number,
 ): number {
   const waitsForRise = isStop(order) === (order.side === 'buy');
-  return priceOnMove(order, open, waitsForRise ? high : low);
+  return priceOnMove(order, from, waitsForRise ? high : low);
 }
 
 /** The order of prices that `ohlc_path` assumes: open, the extreme nearer to it, the other, close. */

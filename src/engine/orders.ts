@@ -5,7 +5,8 @@ export type OrderType = (typeof ORDER_TYPES)[number];
 
 /**
  * `gtc` works until cancelled; `day` ends with the UTC day of the first bar it could trade in;
- * `ioc` fills what it can in that first bar and cancels the rest; `fok` fills there whole or not at all.
+ * `ioc` fills what it can at the open of that bar and cancels the rest; `fok` fills there whole or
+ * not at all.
  */
 export const TIMES_IN_FORCE = ['gtc', 'day', 'ioc', 'fok'] as const;
 export type TimeInForce = (typeof TIMES_IN_FORCE)[number];
@@ -92,7 +93,7 @@ export interface Order {
   reason: OrderReason | undefined;
   /** Units filled so far. */
   filled: number;
-  /** A stop-limit whose stop was reached; it now works as a limit. */
+  /** Its stop was reached: what is left of it works as a market order, a stop-limit as a limit. */
   triggered: boolean;
   /** UTC day (days since the epoch) of the first bar it could trade in; −1 before that. */
   session: number;

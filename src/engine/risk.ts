@@ -11,7 +11,7 @@ export interface OrderIntent {
   value: number;
   /** The order brings the position nearer to flat. */
   reduces: boolean;
-  /** |position × price| after the order, account currency. */
+  /** |position × price| once the order and those already working beside it are filled. */
   positionValue: number;
   /** Distance of its limit or stop price from the last close, basis points; 0 without one. */
   collarBps: number;
@@ -31,20 +31,25 @@ export function riskDenial(
   limits: RiskLimits,
   intent: Readonly<OrderIntent>,
 ): OrderReason | undefined {
-  const { equity } = intent;
-  if (intent.collarBps > limits.price_collar_bps) return 'price_collar_bps';
-  if (intent.quantity > limits.max_order_qty) return 'max_order_qty';
-  if (intent.value > limits.max_order_value) return 'max_order_value';
+  const { equity, dayStartEquity, peakEquity } = intent;
+  if (exceeds(intent.collarBps, limits.price_collar_bps)) return 'price_collar_bps';
+  if (exceeds(intent.quantity, limits.max_order_qty)) return 'max_order_qty';
+  if (exceeds(intent.value, limits.max_order_value)) return 'max_order_value';
   if (intent.reduces) return undefined;
-  if (intent.positionValue > limits.max_position_pct * equity) return 'max_position_pct';
+  if (exceeds(intent.positionValue, limits.max_position_pct * equity)) return 'max_position_pct';
   if (intent.instruments > limits.max_instruments) return 'max_instruments';
-  if (intent.dayStartEquity - equity > limits.max_daily_loss_pct * intent.dayStartEquity) {
+  if (exceeds(dayStartEquity - equity, limits.max_daily_loss_pct * dayStartEquity)) {
     return 'max_daily_loss_pct';
   }
-  if (intent.peakEquity - equity > limits.max_drawdown_pct * intent.peakEquity) {
+  if (exceeds(peakEquity - equity, limits.max_drawdown_pct * peakEquity)) {
     return 'max_drawdown_pct';
   }
   return undefined;
+}
+
+/** An order cut to fit a limit exactly may come out above it by a rounding error. */
+function exceeds(value: number, limit: number): boolean {
+  return value > limit * (1 + 1e-9);
 }
 
 /** Counts order messages per second of bar time against `max_messages_per_second`. */
