@@ -37,7 +37,9 @@ export const momentumRotation = defineStrategy({
         nextChoice = step - 1 + params.hold;
         const chosen = ranked.slice(0, params.top).map(({ instrument }) => instrument);
         const dropped = instruments.filter(
-          (instrument) => broker.position(instrument) !== 0 && !chosen.includes(instrument),
+          (instrument) =>
+            !chosen.includes(instrument) &&
+            (broker.position(instrument) !== 0 || broker.working(instrument).length > 0),
         );
         for (const instrument of dropped) broker.target(instrument, 0);
         // What must shrink goes first: its money pays for what must grow.

@@ -30,7 +30,8 @@ export const pairsReversion = defineStrategy({
       onBar() {
         if (!first.fresh || !second.fresh) return;
         const z = zScore.next(Math.log(first.close / second.close));
-        const side = Math.sign(broker.position(first));
+        // One leg may stand alone for a while, when the other waits for its market or was refused.
+        const side = Math.sign(broker.position(first) || -broker.position(second));
         if (z > params.entry && side >= 0) hold(-0.5);
         else if (z < -params.entry && side <= 0) hold(0.5);
         else if (side !== 0 && Math.abs(z) < params.exit) hold(0);

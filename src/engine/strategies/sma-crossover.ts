@@ -18,12 +18,15 @@ export const smaCrossover = defineStrategy({
     const fast = new Sma(params.fast);
     const slow = new Sma(params.slow);
     const crossover = new Crossover();
+    let isLong = false;
     return {
       onBar() {
         const { close } = instrument;
         const crossed = crossover.next(fast.next(close), slow.next(close));
-        if (crossed > 0) broker.target(instrument, 1);
-        else if (crossed < 0) broker.target(instrument, 0);
+        // Averages that meet and part again on the same side cross twice in one direction.
+        if (crossed === 0 || crossed > 0 === isLong) return;
+        isLong = crossed > 0;
+        broker.target(instrument, isLong ? 1 : 0);
       },
     };
   },
