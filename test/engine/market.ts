@@ -1,0 +1,197 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
+import type { EngineConfig } from '../../src/engine/config.ts';
+import { Engine } from '../../src/engine/engine.ts';
+import type { Instrument } from '../../src/engine/instrument.ts';
+import type { OrderEvent } from '../../src/engine/journal.ts';
+import type { Order, OrderRequest } from '../../src/engine/orders.ts';
+import type { RunResult } from '../../src/engine/result.ts';
+import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
+import { defineStrategy } from '../../src/engine/strategy.ts';
+import type { Broker, Fill, Strategy } from '../../src/engine/strategy.ts';
+import { barsFromRows } from '../../src/market/bars.ts';
+import type { Bars } from '../../src/market/bars.ts';
+
+export const DAY = 86_400_000;
+export const START = Date.UTC(2024, 0, 1);
+
+export const ENGINE_DEFAULTS: EngineConfig = {
+  cash: 100_000,
+  fill: { model: 'next_open' },
+  units: 'fractional',
+  fees: { model: 'none' },
+  slippage: { model: 'none' },
+  account: { model: 'cash' },
+  risk: NO_RISK_LIMITS,
+  seed: 1,
+};
+
+/** Lends 2:1 and calls for margin only when there is next to nothing left. */
+export const MARGIN = { model: 'margin', initial: 0.5, maintenance: 0.05 } as const;
+
+export type Candle = readonly [
+  open: number,
+  high: number,
+  low: number,
+  close: number,
+  volume?: number,
+];
+
+/** One bar every `step` ms from `start`; a volume of 1,000 where a candle names none. */
+export function bars(candles: readonly Candle[], start = START, step = DAY): Bars {
+  return barsFromRows(
+    candles.map(([open, high, low, close, volume = 1000], index) => [
+      start + index * step,
+      open,
+      high,
+      low,
+      close,
+      volume,
+    ]),
+  );
+}
+
+/** `count` bars that stand still at `price`. */
+export function flat(count: number, price = 100): Candle[] {
+  return Array.from({ length: count }, () => [price, price, price, price] as const);
+}
+
+/** The daily S&P 500 that comes with the examples. */
+export function sp500(): Bars {
+  const path = join(import.meta.dirname, '../../examples/data/sp500-daily.csv');
+  const [header, ...lines] = readFileSync(path, 'utf8').trim().split('\n');
+  const names = header!.trim().split(',');
+  const wanted = ['date', 'open', 'high', 'low', 'close', 'volume'];
+  const places = wanted.map((name) => names.indexOf(name));
+  return barsFromRows(
+    lines.map((line) => {
+      const cells = line.split(',');
+      const [date, ...numbers] = places.map((place) => cells[place]!);
+      const [open, high, low, close, volume] = numbers.map(Number);
+      return [Date.parse(date!), open!, high!, low!, close!, volume!];
+    }),
+  );
+}
+
+/** A scripted strategy's surroundings at one step. */
+export interface Scene {
+  readonly step: number;
+  readonly broker: Broker;
+  readonly instruments: readonly Instrument[];
+  /** An order for the first instrument unless the request names another. */
+  readonly order: (
+    request: Omit<OrderRequest, 'instrument'> & Partial<OrderRequest>,
+  ) => Readonly<Order>;
+  readonly buy: (quantity: number, more?: Partial<OrderRequest>) => Readonly<Order>;
+  readonly sell: (quantity: number, more?: Partial<OrderRequest>) => Readonly<Order>;
+}
+
+/** What to do in `onBar`, by step; bars are counted from 0. */
+export type Script = Readonly<Record<number, (scene: Scene) => void>>;
+
+export interface Play {
+  /** One market of symbol X, or several by symbol. */
+  readonly bars: Bars | Readonly<Record<string, Bars>>;
+  readonly config?: Partial<EngineConfig>;
+  readonly script?: Script;
+  readonly everyBar?: (scene: Scene) => void;
+  readonly onCreate?: (scene: Scene) => void;
+  readonly onFill?: (scene: Scene, fill: Fill) => void;
+  /** Steps per `advance`. */
+  readonly slice?: number;
+}
+
+export interface Played {
+  readonly result: RunResult;
+  readonly events: readonly OrderEvent[];
+  /** Fills as the journal has them. */
+  readonly fills: readonly FillRow[];
+  /** Every other end of an order: `[step, order, status, reason]`. */
+  readonly ends: readonly (readonly [number, number, string, string])[];
+}
+
+/** Signed: bought is positive. */
+export type FillRow = readonly [step: number, order: number, quantity: number, price: number];
+
+export function play({ slice = Infinity, config, ...setup }: Play): Played {
+  const instruments =
+    'time' in setup.bars
+      ? [{ symbol: 'X', bars: setup.bars as Bars }]
+      : Object.entries(setup.bars).map(([symbol, history]) => ({ symbol, bars: history }));
+  const engine = new Engine({
+    instruments,
+    strategy: scripted(setup),
+    params: {},
+    config: { ...ENGINE_DEFAULTS, ...config },
+  });
+  while (engine.advance(slice));
+  return played(engine.result());
+}
+
+export function played(result: RunResult): Played {
+  const events = [...result.journal.events()];
+  const steps = new Map(Array.from(result.time, (time, step) => [time, step]));
+  const stepOf = (event: OrderEvent): number => steps.get(Date.parse(event.time))!;
+  const fills: FillRow[] = [];
+  const ends: [number, number, string, string][] = [];
+  for (const event of events) {
+    if (event.kind === 'order.filled') {
+      const sign = event.side === 'buy' ? 1 : -1;
+      fills.push([stepOf(event), event.order, sign * event.quantity, event.price]);
+    } else if ('reason' in event) {
+      ends.push([stepOf(event), event.order, event.kind.slice('order.'.length), event.reason]);
+    }
+  }
+  return { result, events, fills, ends };
+}
+
+/** A run of a built-in strategy. */
+export function backtest(
+  strategy: string,
+  params: Readonly<Record<string, number>>,
+  markets: Readonly<Record<string, Bars>>,
+  config: Partial<EngineConfig> = {},
+): Played {
+  const engine = new Engine({
+    instruments: Object.entries(markets).map(([symbol, history]) => ({ symbol, bars: history })),
+    strategy: BUILT_IN_STRATEGIES.get(strategy)!,
+    params,
+    config: { ...ENGINE_DEFAULTS, ...config },
+  });
+  while (engine.advance(1000));
+  return played(engine.result());
+}
+
+function scripted({ script = {}, everyBar, onCreate, onFill }: Omit<Play, 'bars'>): Strategy {
+  return defineStrategy({
+    name: 'scripted',
+    description: 'Does what a test tells it to.',
+    params: {},
+    create({ broker, instruments }) {
+      let step = -1;
+      const scene: Scene = {
+        get step() {
+          return step;
+        },
+        broker,
+        instruments,
+        order: (request) => broker.order({ instrument: instruments[0]!, ...request }),
+        buy: (quantity, more) => scene.order({ side: 'buy', quantity, ...more }),
+        sell: (quantity, more) => scene.order({ side: 'sell', quantity, ...more }),
+      };
+      onCreate?.(scene);
+      return {
+        onBar() {
+          step += 1;
+          script[step]?.(scene);
+          everyBar?.(scene);
+        },
+        // Fills of a step come before its `onBar`, which counts it.
+        ...(onFill !== undefined && {
+          onFill: (fill: Fill) => onFill({ ...scene, step: step + 1 }, fill),
+        }),
+      };
+    },
+  });
+}
