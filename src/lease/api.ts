@@ -1,0 +1,17 @@
+/**
+ * Offline license leases: verify one, and know what it is worth now. Plain ECMAScript, for Node,
+ * browsers and workers alike.
+ */
+export { type LeaseClaims, MAX_ENTITLEMENTS, MAX_LIFETIME_SECONDS } from './claims.ts';
+export { encodeEnvelope, leaseToSign, PAYLOAD_TYPE, type Signature } from './envelope.ts';
+export {
+  importKeyset,
+  type PublicKey,
+  publicKeyId,
+  type PublicKeyset,
+  type TrustedKeys,
+} from './keys.ts';
+export { LEASE_REASONS, type LeaseReason } from './reasons.ts';
+export { LeaseError, type Refused } from './refusal.ts';
+export { CLOCK_TOLERANCE_SECONDS, leaseStatus, type LeaseStatus } from './status.ts';
+export { verifyLease, type VerifiedLease } from './verify.ts';

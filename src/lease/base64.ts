@@ -1,0 +1,57 @@
+/** Base64 (RFC 4648) in plain ECMAScript, which has none in every engine that runs this folder. */
+
+const LETTERS_AND_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+const STANDARD = `${LETTERS_AND_DIGITS}+/`;
+const URL_SAFE = `${LETTERS_AND_DIGITS}-_`;
+
+/** RFC 4648 §4, with padding. */
+export function encodeBase64(bytes: Uint8Array): string {
+  return encode(bytes, STANDARD).padEnd(Math.ceil(bytes.length / 3) * 4, '=');
+}
+
+/** RFC 4648 §5, without padding. */
+export function encodeBase64Url(bytes: Uint8Array): string {
+  return encode(bytes, URL_SAFE);
+}
+
+/** `undefined` for all but what `encodeBase64` writes. */
+export function decodeBase64(text: string): Uint8Array | undefined {
+  const bytes = decode(text, STANDARD);
+  return encodeBase64(bytes) === text ? bytes : undefined;
+}
+
+/** `undefined` for all but what `encodeBase64Url` writes. */
+export function decodeBase64Url(text: string): Uint8Array | undefined {
+  const bytes = decode(text, URL_SAFE);
+  return encodeBase64Url(bytes) === text ? bytes : undefined;
+}
+
+function encode(bytes: Uint8Array, alphabet: string): string {
+  let text = '';
+  let buffer = 0;
+  let bits = 0;
+  for (const byte of bytes) {
+    buffer = ((buffer & 0x3f) << 8) | byte;
+    for (bits += 8; bits >= 6; bits -= 6) text += alphabet[(buffer >> (bits - 6)) & 0x3f]!;
+  }
+  return bits === 0 ? text : text + alphabet[(buffer << (6 - bits)) & 0x3f]!;
+}
+
+/** The bytes up to the first character that is none of the alphabet; encoding again tells of it. */
+function decode(text: string, alphabet: string): Uint8Array {
+  const bytes = new Uint8Array(Math.floor((text.length * 3) / 4));
+  let length = 0;
+  let buffer = 0;
+  let bits = 0;
+  for (const character of text) {
+    const value = alphabet.indexOf(character);
+    if (value === -1) break;
+    buffer = ((buffer & 0xff) << 6) | value;
+    bits += 6;
+    if (bits >= 8) {
+      bits -= 8;
+      bytes[length++] = buffer >> bits;
+    }
+  }
+  return bytes.subarray(0, length);
+}

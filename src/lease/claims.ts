@@ -1,0 +1,149 @@
+import { isJsonObject, parseStrictJson } from './json.ts';
+import type { LeaseReason } from './reasons.ts';
+import { LeaseError } from './refusal.ts';
+import { parseTime } from './time.ts';
+import { decodeUtf8 } from './utf8.ts';
+
+/**
+ * What a lease says, as it is signed. Ids are up to 128 visible ASCII characters; times are RFC 3339
+ * in UTC and whole seconds.
+ */
+export interface LeaseClaims {
+  readonly lease_id: string;
+  readonly deployment_id: string;
+  readonly customer_id?: string;
+  /** Names of features, each at most once: lower-case letters, digits and `_ . : -`. */
+  readonly entitlements: readonly string[];
+  readonly issued_at: string;
+  /** `issued_at` + `ttl_seconds`: from here on the lease should have been renewed. */
+  readonly expires_at: string;
+  /** `expires_at` + `grace_period_seconds`: from here on the lease is worth nothing. */
+  readonly grace_ends_at: string;
+  readonly ttl_seconds: number;
+  readonly grace_period_seconds: number;
+  /** RFC 7638 thumbprint of the key that signs, see `publicKeyId`. */
+  readonly public_key_id: string;
+  readonly issuer: string;
+  /** The request of the device which this lease answers. */
+  readonly renewal_id?: string;
+  readonly previous_lease_id?: string;
+  /** RFC 7638 thumbprint of the device's own key. */
+  readonly device_thumbprint?: string;
+}
+
+/** TTL and grace together: an issuer's slip of the pen must not license anybody for a century. */
+export const MAX_LIFETIME_SECONDS = 5 * 366 * 86_400;
+export const MAX_ENTITLEMENTS = 64;
+
+interface Rule {
+  readonly accepts: (value: unknown) => boolean;
+  readonly form: string;
+  readonly reason?: LeaseReason;
+  readonly optional?: true;
+}
+
+const matching =
+  (pattern: RegExp) =>
+  (value: unknown): boolean =>
+    typeof value === 'string' && pattern.test(value);
+const seconds =
+  (least: number) =>
+  (value: unknown): boolean =>
+    Number.isSafeInteger(value) && (value as number) >= least;
+
+const ID: Rule = {
+  accepts: matching(/^[!-~]{1,128}$/),
+  form: '1 to 128 visible ASCII characters',
+};
+const THUMBPRINT: Rule = {
+  accepts: matching(/^[\w-]{43}$/),
+  form: 'a thumbprint of 43 base64url characters',
+};
+const TIME: Rule = {
+  accepts: (value) => typeof value === 'string' && parseTime(value) !== undefined,
+  form: 'a UTC time in whole seconds, such as 2026-01-02T03:04:05Z',
+  reason: 'invalid_time',
+};
+const isEntitlement = matching(/^[a-z][a-z0-9_.:-]{0,63}$/);
+
+const RULES: { readonly [Name in keyof Required<LeaseClaims>]: Rule } = {
+  lease_id: ID,
+  deployment_id: ID,
+  customer_id: { ...ID, optional: true },
+  entitlements: {
+    accepts: (value) =>
+      Array.isArray(value) &&
+      value.length <= MAX_ENTITLEMENTS &&
+      value.every(isEntitlement) &&
+      new Set(value).size === value.length,
+    form: `a list of at most ${MAX_ENTITLEMENTS} different names such as live_trading`,
+  },
+  issued_at: TIME,
+  expires_at: TIME,
+  grace_ends_at: TIME,
+  ttl_seconds: { accepts: seconds(1), form: 'a whole number from 1' },
+  grace_period_seconds: { accepts: seconds(0), form: 'a whole number from 0' },
+  public_key_id: THUMBPRINT,
+  issuer: ID,
+  renewal_id: { ...ID, optional: true },
+  previous_lease_id: { ...ID, optional: true },
+  device_thumbprint: { ...THUMBPRINT, optional: true },
+};
+
+/**
+ * The claims in the payload of a lease.
+ *
+ * @throws LeaseError `not_utf8`, and as `parseStrictJson` and `checkClaims`.
+ */
+export function readClaims(payload: Uint8Array): LeaseClaims {
+  const text = decodeUtf8(payload);
+  if (text === undefined) throw new LeaseError('not_utf8', 'the payload is not UTF-8');
+  return checkClaims(parseStrictJson(text, 'the payload'));
+}
+
+/**
+ * The claims in a parsed payload. Members it does not know are left out, so that an issuer may add
+ * some within this version; what an old reader must not ignore needs a new payload type.
+ *
+ * @throws LeaseError `invalid_claims`, `invalid_time`, `inconsistent_claims`.
+ */
+export function checkClaims(payload: unknown): LeaseClaims {
+  if (!isJsonObject(payload)) {
+    throw new LeaseError('invalid_claims', 'the payload is no JSON object');
+  }
+  const known: Record<string, unknown> = {};
+  for (const [name, { accepts, form, reason, optional }] of Object.entries<Rule>(RULES)) {
+    const value = payload[name];
+    if (value === undefined && optional) continue;
+    if (value === undefined) throw new LeaseError('invalid_claims', `${name} is missing`);
+    if (!accepts(value)) {
+      throw new LeaseError(reason ?? 'invalid_claims', `${name} is not ${form}`);
+    }
+    known[name] = value;
+  }
+  const claims = known as unknown as LeaseClaims;
+  checkTimes(claims);
+  return claims;
+}
+
+function checkTimes(claims: LeaseClaims): void {
+  const { ttl_seconds: ttl, grace_period_seconds: grace } = claims;
+  const issued = parseTime(claims.issued_at)!;
+  const expires = parseTime(claims.expires_at)!;
+  const graceEnds = parseTime(claims.grace_ends_at)!;
+  if (expires - issued !== ttl * 1000) {
+    throw new LeaseError('inconsistent_claims', 'expires_at is not issued_at + ttl_seconds');
+  }
+  if (graceEnds - expires !== grace * 1000) {
+    throw new LeaseError(
+      'inconsistent_claims',
+      'grace_ends_at is not expires_at + grace_period_seconds',
+    );
+  }
+  if (ttl + grace > MAX_LIFETIME_SECONDS) {
+    throw new LeaseError(
+      'invalid_claims',
+      `ttl_seconds + grace_period_seconds is over ${MAX_LIFETIME_SECONDS}`,
+    );
+  }
+}

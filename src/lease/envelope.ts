@@ -1,0 +1,124 @@
+import canonicalize from 'canonicalize';
+import { decodeBase64, encodeBase64 } from './base64.ts';
+import { checkClaims, type LeaseClaims } from './claims.ts';
+import { isJsonObject, parseStrictJson, quote } from './json.ts';
+import { LeaseError } from './refusal.ts';
+import { encodeUtf8 } from './utf8.ts';
+
+/** The type of what is signed; it is signed too, so that no other signature passes for a lease's. */
+export const PAYLOAD_TYPE = 'application/vnd.service-local.license-lease.v1+json';
+
+/** One for the key in use and one for its successor are enough; each costs the reader time. */
+const MAX_SIGNATURES = 4;
+
+export interface Signature {
+  /** `publicKeyId` of the key that made it. */
+  readonly keyid: string;
+  /** The 64 bytes of Ed25519. */
+  readonly bytes: Uint8Array;
+}
+
+export interface Envelope {
+  /** The very bytes that are signed. */
+  readonly payload: Uint8Array;
+  readonly signatures: readonly Signature[];
+}
+
+/**
+ * The bytes to sign for a payload: PAE of DSSE 1.0.2
+ * (https://github.com/secure-systems-lab/dsse/blob/v1.0.2/protocol.md).
+ */
+export function preAuthEncoding(type: string, payload: Uint8Array): Uint8Array {
+  const name = encodeUtf8(type);
+  const header = [
+    ...encodeUtf8(`DSSEv1 ${name.length} `),
+    ...name,
+    ...encodeUtf8(` ${payload.length} `),
+  ];
+  const bytes = new Uint8Array(header.length + payload.length);
+  bytes.set(header);
+  bytes.set(payload, header.length);
+  return bytes;
+}
+
+/**
+ * What an issuer signs with Ed25519: `toSign`; and what it then hands to `encodeEnvelope`: `payload`,
+ * the claims in canonical JSON (RFC 8785).
+ *
+ * @throws LeaseError for claims that `verifyLease` would refuse.
+ */
+export function leaseToSign(claims: LeaseClaims): {
+  readonly payload: Uint8Array;
+  readonly toSign: Uint8Array;
+} {
+  const payload = encodeUtf8(canonicalize(checkClaims(claims))!);
+  return { payload, toSign: preAuthEncoding(PAYLOAD_TYPE, payload) };
+}
+
+/** The text of a lease file: the JSON envelope of DSSE 1.0.2. */
+export function encodeEnvelope(payload: Uint8Array, signatures: readonly Signature[]): string {
+  return JSON.stringify({
+    payloadType: PAYLOAD_TYPE,
+    payload: encodeBase64(payload),
+    signatures: signatures.map(({ keyid, bytes }) => ({ keyid, sig: encodeBase64(bytes) })),
+  });
+}
+
+/**
+ * Reads a lease file without judging its signatures. Stricter than DSSE: no other members, every
+ * signature names its key, base64 is of the standard alphabet with padding.
+ *
+ * @throws LeaseError as `parseStrictJson`, and `not_an_envelope`, `wrong_payload_type`,
+ * `bad_base64`.
+ */
+export function parseEnvelope(text: string): Envelope {
+  const { payloadType, payload, signatures } = membersOf(
+    parseStrictJson(text, 'the lease'),
+    ['payloadType', 'payload', 'signatures'],
+    'the lease',
+  );
+  if (typeof payloadType !== 'string') throw notAnEnvelope('payloadType is not a text');
+  if (payloadType !== PAYLOAD_TYPE) {
+    throw new LeaseError('wrong_payload_type', `payloadType is ${quote(payloadType)}`);
+  }
+  if (!Array.isArray(signatures) || signatures.length < 1 || signatures.length > MAX_SIGNATURES) {
+    throw notAnEnvelope(`signatures is not a list of 1 to ${MAX_SIGNATURES}`);
+  }
+  const read = signatures.map((signature: unknown, index): Signature => {
+    const place = `signatures[${index}]`;
+    const { keyid, sig } = membersOf(signature, ['keyid', 'sig'], place);
+    if (typeof keyid !== 'string') throw notAnEnvelope(`${place}.keyid is not a text`);
+    return { keyid, bytes: bytesOf(sig, `${place}.sig`) };
+  });
+  if (new Set(read.map(({ keyid }) => keyid)).size < read.length) {
+    throw notAnEnvelope('two signatures name the same key');
+  }
+  return { payload: bytesOf(payload, 'payload'), signatures: read };
+}
+
+function membersOf<Name extends string>(
+  value: unknown,
+  names: readonly Name[],
+  what: string,
+): Readonly<Record<Name, unknown>> {
+  if (!isJsonObject(value)) throw notAnEnvelope(`${what} is no JSON object`);
+  const missing = names.find((name) => !Object.hasOwn(value, name));
+  if (missing !== undefined) throw notAnEnvelope(`${what} has no member ${missing}`);
+  if (Object.keys(value).length > names.length) {
+    throw notAnEnvelope(`${what} has members other than ${names.join(', ')}`);
+  }
+  return value;
+}
+
+function bytesOf(value: unknown, what: string): Uint8Array {
+  if (typeof value !== 'string') throw notAnEnvelope(`${what} is not a text`);
+  const bytes = decodeBase64(value);
+  if (bytes === undefined) {
+    throw new LeaseError('bad_base64', `${what} is not base64 with padding`);
+  }
+  return bytes;
+}
+
+function notAnEnvelope(detail: string): LeaseError {
+  return new LeaseError('not_an_envelope', detail);
+}

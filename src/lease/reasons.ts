@@ -1,0 +1,42 @@
+/**
+ * Everything for which a lease is not taken at full value, with a sentence for the person who meets
+ * it. The codes are stable: answers of the API, the CLI, logs and metrics carry them.
+ */
+export const LEASE_REASONS = {
+  too_large: 'The file is longer than 64 KiB.',
+  not_json: 'The text is not JSON.',
+  nested_too_deep: 'The JSON has more than 16 levels.',
+  duplicate_member: 'A JSON object names the same member twice.',
+  forbidden_member: 'A JSON object has a member named __proto__.',
+  not_utf8: 'The payload is not UTF-8.',
+
+  not_an_envelope: 'The JSON is not a signed envelope of the expected form.',
+  wrong_payload_type: 'The envelope holds something other than a license lease of this version.',
+  bad_base64: 'A value is not base64 in its one canonical form.',
+
+  unknown_key: 'No key of the keyset made any of the signatures.',
+  signature_length: 'A signature is not 64 bytes long.',
+  signature_scalar:
+    'The number in a signature is out of range, so that the signature is not unique.',
+  signature_point: 'The point in a signature is not written in its one canonical form.',
+  bad_signature: 'The lease was changed after it was signed, or another key signed it.',
+
+  invalid_claims: 'A claim of the lease is missing or has a wrong form.',
+  invalid_time: 'A time of the lease is not in UTC and whole seconds.',
+  inconsistent_claims: 'The times of the lease do not add up.',
+  key_mismatch: 'The lease names another key than the one that signed it.',
+
+  invalid_keyset: 'The keyset does not have the expected form, or no key that may verify.',
+  private_key: 'The keyset contains a private key, which must be replaced at once.',
+  key_id_mismatch: 'The id of a key is not the thumbprint of that key.',
+  key_not_canonical: 'A public key is not written in its one canonical form.',
+  key_not_on_curve: 'A public key is not a point of the curve.',
+  key_small_order: 'A public key is one under which almost anything verifies.',
+
+  in_grace: 'The lease was not renewed in time and is in its grace period.',
+  not_yet_valid: 'The clock of this machine is more than 5 minutes behind the issue of the lease.',
+  clock_rollback: 'The clock of this machine is more than 5 minutes behind an earlier signed time.',
+  expired: 'The lease was not renewed, and its grace period is over.',
+} as const;
+
+export type LeaseReason = keyof typeof LEASE_REASONS;

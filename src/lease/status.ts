@@ -1,0 +1,96 @@
+import type { LeaseClaims } from './claims.ts';
+import type { LeaseReason } from './reasons.ts';
+import { formatTime, parseTime } from './time.ts';
+
+export interface LeaseStatus {
+  readonly state: 'valid' | 'grace' | 'expired';
+  /** Those of the lease while `valid` and in `grace`, none once `expired`. */
+  readonly entitlements: readonly string[];
+  /** Why the state is not `valid`, and `null` when it is. */
+  readonly reason: Extract<
+    LeaseReason,
+    'in_grace' | 'not_yet_valid' | 'clock_rollback' | 'expired'
+  > | null;
+  /**
+   * The next time on the clock of this machine at which state or reason will be another, as RFC
+   * 3339; `null` when there is none.
+   */
+  readonly next_change_at: string | null;
+}
+
+/** How far the clock of a machine may be behind that of the issuer without any effect. */
+export const CLOCK_TOLERANCE_SECONDS = 300;
+
+/**
+ * What a verified lease is worth now. Time is never taken to be earlier than the latest time known
+ * to be signed: the `issued_at` of this lease, or `latestSignedTime`. With T = the later of that and
+ * `now`:
+ *
+ * | state   | when                                              | reason                           |
+ * |---------|---------------------------------------------------|----------------------------------|
+ * | expired | T ≥ `grace_ends_at`                               | `expired`                        |
+ * | grace   | `now` is over 300 s before the signed time        | `not_yet_valid` (before this     |
+ * |         |                                                   | issue) or else `clock_rollback`  |
+ * | grace   | T ≥ `expires_at`                                  | `in_grace`                       |
+ * | valid   | otherwise                                         | `null`                           |
+ *
+ * A clock that is behind shows as a warning and never stops anything; it is noticed as far back as
+ * the latest signed time reaches. A clock that is ahead ends the lease early, until it is set right.
+ * The two ends have no tolerance: `expires_at` has the grace period behind it, and `grace_ends_at` is
+ * the moment promised to whoever revokes.
+ *
+ * @param now the clock of this machine, in milliseconds since the Unix epoch.
+ * @param latestSignedTime the latest time that this machine has seen signed by the issuer, in any
+ * lease or answer, in the form of the claims. Times that nobody signed do not belong here: one
+ * moment with the clock far ahead would end the lease for good.
+ * @throws RangeError when `now` or a time is none: it must not pass for a time before the end.
+ */
+export function leaseStatus(
+  claims: LeaseClaims,
+  now: number,
+  latestSignedTime: string = claims.issued_at,
+): LeaseStatus {
+  if (!Number.isFinite(now)) throw new RangeError(`now is ${now}, which is no time`);
+  const issued = timeOf(claims.issued_at);
+  const expires = timeOf(claims.expires_at);
+  const graceEnds = timeOf(claims.grace_ends_at);
+  const signed = Math.max(issued, timeOf(latestSignedTime));
+  const time = Math.max(now, signed);
+  const tolerance = CLOCK_TOLERANCE_SECONDS * 1000;
+  const { entitlements } = claims;
+
+  if (time >= graceEnds) {
+    return { state: 'expired', entitlements: [], reason: 'expired', next_change_at: null };
+  }
+  if (now < issued - tolerance) {
+    return {
+      state: 'grace',
+      entitlements,
+      reason: 'not_yet_valid',
+      next_change_at: formatTime(issued - tolerance),
+    };
+  }
+  if (now < signed - tolerance) {
+    return {
+      state: 'grace',
+      entitlements,
+      reason: 'clock_rollback',
+      next_change_at: formatTime(signed - tolerance),
+    };
+  }
+  if (time >= expires) {
+    return {
+      state: 'grace',
+      entitlements,
+      reason: 'in_grace',
+      next_change_at: claims.grace_ends_at,
+    };
+  }
+  return { state: 'valid', entitlements, reason: null, next_change_at: claims.expires_at };
+}
+
+function timeOf(text: string): number {
+  const ms = parseTime(text);
+  if (ms === undefined) throw new RangeError(`${text} is not a UTC time in whole seconds`);
+  return ms;
+}

@@ -1,0 +1,346 @@
+/**
+ * Leases and keysets, good and faulty, with what a verifier must say of them: `vectors.json`, for
+ * verifiers in any language. `node test/lease/make-vectors.ts && oxfmt` writes the file anew; it
+ * comes out the same each time, since Ed25519 has no randomness and the keys are fixed.
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { LeaseClaims } from '../../src/lease/claims.ts';
+import { PAYLOAD_TYPE, preAuthEncoding } from '../../src/lease/envelope.ts';
+import { publicKeyId } from '../../src/lease/keys.ts';
+import type { LeaseReason } from '../../src/lease/reasons.ts';
+import {
+  claimsOf,
+  issue,
+  type LeaseFile,
+  seal,
+  signingKey,
+  type SigningKey,
+  testKey,
+} from './issuer.ts';
+import { fromHex, L, littleEndian, NOT_CANONICAL, SMALL_ORDER } from './points.ts';
+
+export const VECTORS = join(import.meta.dirname, 'vectors.json');
+
+export interface LeaseVector {
+  readonly name: string;
+  /** The content of the lease file. */
+  readonly lease: string;
+  /** Why it is refused under `keyset`; `null` when it is good. */
+  readonly reason: LeaseReason | null;
+  /** What a good lease says. */
+  readonly claims?: LeaseClaims;
+}
+
+export interface KeysetVector {
+  readonly name: string;
+  readonly keyset: unknown;
+  readonly reason: LeaseReason | null;
+}
+
+export interface Vectors {
+  readonly about: string;
+  readonly keyset: unknown;
+  readonly leases: readonly LeaseVector[];
+  readonly keysets: readonly KeysetVector[];
+}
+
+const active = testKey(1);
+const retiring = testKey(2);
+const stranger = testKey(3);
+const revoked = testKey(4);
+
+const claims = claimsOf(active);
+const lease = issue(claims, active);
+const file = JSON.parse(lease) as LeaseFile;
+const payload = Buffer.from(file.payload, 'base64');
+const signature = active.sign(preAuthEncoding(PAYLOAD_TYPE, payload));
+
+/** The good lease with parts of its envelope replaced. */
+function envelope(change: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify({ ...file, ...change });
+}
+
+/** The good lease under another signature. */
+function signedBy(bytes: Iterable<number>, keyid = active.jwk.kid): string {
+  const sig = Buffer.from(Uint8Array.from(bytes)).toString('base64');
+  return envelope({ signatures: [{ keyid, sig }] });
+}
+
+/** A lease that its issuer signed although it should not have. */
+function issuedWith(change: Readonly<Record<string, unknown>>): string {
+  return seal(JSON.stringify({ ...claims, ...change }), active);
+}
+
+const one = (key: SigningKey): unknown =>
+  (JSON.parse(issue(claims, key)) as LeaseFile).signatures[0];
+const replaced = (text: string, from: string, to: string): string => {
+  if (!text.includes(from)) throw new Error(`${from} is not in ${text}`);
+  return text.replace(from, to);
+};
+
+function good(name: string, says: LeaseClaims, text: string): LeaseVector {
+  return { name, lease: text, reason: null, claims: says };
+}
+
+function leases(): LeaseVector[] {
+  const minimal: LeaseClaims = {
+    lease_id: 'lease-2',
+    deployment_id: 'deployment-1',
+    entitlements: [],
+    issued_at: '2026-01-05T09:30:00Z',
+    expires_at: '2026-01-05T09:30:01Z',
+    grace_ends_at: '2026-01-05T09:30:01Z',
+    ttl_seconds: 1,
+    grace_period_seconds: 0,
+    public_key_id: active.jwk.kid,
+    issuer: 'test',
+  };
+  const full = claimsOf(active, {
+    renewal_id: '01890a5d-ac96-774b-bcce-b302099a8057',
+    previous_lease_id: 'lease-0',
+    device_thumbprint: stranger.jwk.kid,
+  });
+  const byRetiring = claimsOf(retiring);
+  const extended = JSON.stringify({ ...claims, note: 'für später', more: [{ a: 1 }] }, null, 1);
+  const invalid = (change: Readonly<Record<string, unknown>>, what: string): LeaseVector => ({
+    name: `claims: ${what}`,
+    lease: issuedWith(change),
+    reason: 'invalid_claims',
+  });
+  const refused: readonly (readonly [reason: LeaseReason, name: string, lease: string])[] = [
+    ['not_json', 'empty file', ''],
+    ['not_json', 'cut short', lease.slice(0, -1)],
+    ['not_json', 'something after the end', `${lease}x`],
+    ['not_json', 'byte order mark', `\uFEFF${lease}`],
+    ['not_json', 'signed payload that is not JSON', seal('lease', active)],
+    ['nested_too_deep', 'envelope', envelope({ payload: nested(16) })],
+    ['nested_too_deep', 'signed payload', issuedWith({ note: nested(16) })],
+    ['duplicate_member', 'envelope', replaced(lease, '{', '{"payload":"",')],
+    ['duplicate_member', 'signature', replaced(lease, '"sig":', '"sig":"","sig":')],
+    ['duplicate_member', 'spelt with an escape', replaced(lease, '{', '{"p\\u0061yload":"",')],
+    [
+      'duplicate_member',
+      'signed payload',
+      seal(replaced(JSON.stringify(claims), '{', '{"lease_id":"lease-9",'), active),
+    ],
+    ['forbidden_member', 'envelope', replaced(lease, '{', '{"__proto__":{},')],
+    [
+      'forbidden_member',
+      'signed payload',
+      seal(replaced(JSON.stringify(claims), '{', '{"__proto__":{"customer_id":"x"},'), active),
+    ],
+    ['not_utf8', 'signed payload', seal(Uint8Array.of(0x22, 0xc0, 0xaf, 0x22), active)],
+
+    ['not_an_envelope', 'a list', `[${lease}]`],
+    ['not_an_envelope', 'null', 'null'],
+    ['not_an_envelope', 'no payload', envelope({ payload: undefined })],
+    ['not_an_envelope', 'payload that is not a text', envelope({ payload: claims })],
+    ['not_an_envelope', 'one member more', envelope({ comment: '' })],
+    ['not_an_envelope', 'no signature', envelope({ signatures: [] })],
+    ['not_an_envelope', 'signature that is a text', envelope({ signatures: ['x'] })],
+    ['not_an_envelope', 'signature without key', envelope({ signatures: [{ sig: '' }] })],
+    ['not_an_envelope', 'the same key twice', envelope({ signatures: [one(active), one(active)] })],
+    [
+      'not_an_envelope',
+      'five signatures',
+      envelope({ signatures: [1, 3, 5, 6, 7].map((byte) => one(testKey(byte))) }),
+    ],
+    ['wrong_payload_type', 'of a later version', envelope({ payloadType: `${PAYLOAD_TYPE};v=2` })],
+    ['wrong_payload_type', 'any JSON', envelope({ payloadType: 'application/json' })],
+    ['bad_base64', 'payload in base64url', envelope({ payload: '-_8=' })],
+    ['bad_base64', 'payload without padding', envelope({ payload: 'e30' })],
+    ['bad_base64', 'payload with stray bits', envelope({ payload: 'e31=' })],
+    ['bad_base64', 'payload in lines', envelope({ payload: 'e3\n0=' })],
+    ['bad_base64', 'signature without padding', replaced(lease, '=="}', '"}')],
+
+    ['unknown_key', 'signed by a stranger', issue(claimsOf(stranger), stranger)],
+    ['unknown_key', 'signed by a key that was revoked', issue(claimsOf(revoked), revoked)],
+    ['unknown_key', 'key named by another name', signedBy(signature, 'active')],
+    ['signature_length', 'cut short', signedBy(signature.slice(0, 63))],
+    ['signature_length', 'padded', signedBy([...signature, 0])],
+    ['signature_length', 'empty', signedBy([])],
+    ['signature_scalar', 'the group order added', signedBy(malleated())],
+    [
+      'signature_scalar',
+      'the group order itself',
+      signedBy([...signature.slice(0, 32), ...littleEndian(L)]),
+    ],
+    [
+      'signature_point',
+      'y not reduced',
+      signedBy([...NOT_CANONICAL.at(-1)!, ...signature.slice(32)]),
+    ],
+    ['signature_point', 'negative zero', signedBy([...NOT_CANONICAL[0]!, ...signature.slice(32)])],
+    ['bad_signature', 'of nothing but zeros', signedBy(new Uint8Array(64))],
+    [
+      'bad_signature',
+      'one claim changed',
+      envelope({
+        payload: Buffer.from(replaced(payload.toString(), 'live_trading', 'live_tradinG')).toString(
+          'base64',
+        ),
+      }),
+    ],
+    [
+      'bad_signature',
+      'by a stranger in the name of the key',
+      signedBy(stranger.sign(preAuthEncoding(PAYLOAD_TYPE, payload))),
+    ],
+    ['bad_signature', 'over the payload alone', signedBy(active.sign(payload))],
+    [
+      'bad_signature',
+      'over the same payload of another type',
+      signedBy(active.sign(preAuthEncoding('application/json', payload))),
+    ],
+    [
+      'bad_signature',
+      'one good, one by a known key not',
+      envelope({
+        signatures: [
+          one(active),
+          { keyid: retiring.jwk.kid, sig: Buffer.from(signature).toString('base64') },
+        ],
+      }),
+    ],
+
+    [
+      'invalid_time',
+      'fractions of a second',
+      issuedWith({ issued_at: '2026-01-05T09:30:00.000Z' }),
+    ],
+    ['invalid_time', 'an offset', issuedWith({ expires_at: '2026-01-12T10:30:00+01:00' })],
+    [
+      'invalid_time',
+      'a day that does not exist',
+      issuedWith({ expires_at: '2026-02-30T09:30:00Z' }),
+    ],
+    ['invalid_time', 'a number', issuedWith({ grace_ends_at: 1768469400 })],
+    ['inconsistent_claims', 'a later end', issuedWith({ expires_at: '2026-01-12T09:30:01Z' })],
+    ['inconsistent_claims', 'a longer TTL', issuedWith({ ttl_seconds: 604_801 })],
+    [
+      'inconsistent_claims',
+      'a longer grace',
+      issuedWith({ grace_ends_at: '2027-01-15T09:30:00Z' }),
+    ],
+    ['key_mismatch', 'names another key of the set', issue(byRetiring, active)],
+    ['key_mismatch', 'names a stranger', issue(claimsOf(stranger), active, retiring)],
+  ];
+  return [
+    good('as issued', claims, lease),
+    good('with all claims', full, issue(full, active)),
+    good('with as few claims as possible', minimal, issue(minimal, active)),
+    good('by the retiring key', byRetiring, issue(byRetiring, retiring)),
+    good('also signed by a key yet unknown', claims, issue(claims, stranger, active)),
+    good('signed by both keys', claims, issue(claims, retiring, active)),
+    good('in lines, members in another order', claims, reordered()),
+    good('with claims of a later issuer, not canonical', claims, seal(extended, active)),
+    ...refused.map(([reason, name, text]) => ({ name, lease: text, reason })),
+    { name: 'claims: a list', lease: seal('[]', active), reason: 'invalid_claims' },
+    invalid({ lease_id: undefined }, 'no lease_id'),
+    invalid({ lease_id: '' }, 'empty lease_id'),
+    invalid({ deployment_id: 'a b' }, 'space in an id'),
+    invalid({ deployment_id: 7 }, 'id that is a number'),
+    invalid({ customer_id: null }, 'null for an absent claim'),
+    invalid({ customer_id: 'x'.repeat(129) }, 'id too long'),
+    invalid({ issuer: 'für mich' }, 'id not in ASCII'),
+    invalid({ entitlements: 'live_trading' }, 'entitlements that are a text'),
+    invalid({ entitlements: ['live_trading', 'live_trading'] }, 'the same entitlement twice'),
+    invalid({ entitlements: ['Live Trading'] }, 'entitlement of a wrong form'),
+    invalid({ entitlements: Array.from({ length: 65 }, (_, i) => `e${i}`) }, '65 entitlements'),
+    invalid({ ttl_seconds: '604800' }, 'TTL that is a text'),
+    invalid({ ttl_seconds: 604_800.5 }, 'TTL with a fraction'),
+    invalid({ ttl_seconds: 0 }, 'TTL of zero'),
+    invalid({ grace_period_seconds: -1 }, 'negative grace'),
+    invalid({ device_thumbprint: 'x' }, 'thumbprint too short'),
+    invalid(
+      { ...claimsOf(active, { ttl_seconds: 158_112_000, grace_period_seconds: 1 }) },
+      'more than five years',
+    ),
+  ];
+}
+
+function nested(levels: number): unknown {
+  return levels === 0 ? 0 : [nested(levels - 1)];
+}
+
+function malleated(): Uint8Array {
+  const scalar = BigInt(`0x${Buffer.from(signature.slice(32).toReversed()).toString('hex')}`);
+  return new Uint8Array([...signature.slice(0, 32), ...littleEndian(scalar + L)]);
+}
+
+function reordered(): string {
+  const entries = Object.entries(file).toReversed();
+  return `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`;
+}
+
+/** A JWK of any 32 bytes, with the id that they would have. */
+function jwkOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
+  const x = Buffer.from(bytes).toString('base64url');
+  return { kty: 'OKP', crv: 'Ed25519', x, kid: publicKeyId(x) };
+}
+
+function keysets(): KeysetVector[] {
+  const { jwk } = active;
+  const rfc8037 = signingKey(
+    fromHex('9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60'),
+  ).jwk;
+  const of = (
+    name: string,
+    reason: LeaseReason | null,
+    ...keys: readonly unknown[]
+  ): KeysetVector => ({ name, keyset: { keys }, reason });
+  return [
+    of('one key', null, jwk),
+    of('the key and thumbprint of RFC 8037 A.3', null, {
+      ...rfc8037,
+      kid: 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k',
+    }),
+    of(
+      'keys of other types, and unknown members',
+      null,
+      { ...jwk, use: 'sig', alg: 'EdDSA', note: '' },
+      { kty: 'RSA', n: 'AQAB', e: 'AQAB' },
+      { kty: 'OKP', crv: 'X25519', x: jwk.x },
+    ),
+    { name: 'no object', keyset: [jwk], reason: 'invalid_keyset' },
+    { name: 'no list', keyset: { keys: jwk }, reason: 'invalid_keyset' },
+    of('no key', 'invalid_keyset'),
+    of('a key that is a text', 'invalid_keyset', jwk.x),
+    of('no key that may verify', 'invalid_keyset', { ...jwk, status: 'revoked' }),
+    of('the same key twice', 'invalid_keyset', jwk, jwk),
+    of('no x', 'invalid_keyset', { ...jwk, x: undefined }),
+    of('31 bytes', 'invalid_keyset', jwkOf(active.bytes.slice(1))),
+    of('x with padding', 'bad_base64', { ...jwk, x: `${jwk.x}=` }),
+    of('x with stray bits', 'bad_base64', { ...jwk, x: jwk.x.replace(/.$/, '9') }),
+    of('a private key', 'private_key', { ...jwk, d: Buffer.alloc(32, 1).toString('base64url') }),
+    of('the id of another key', 'key_id_mismatch', { ...jwk, kid: retiring.jwk.kid }),
+    of('no id', 'key_id_mismatch', { ...jwk, kid: undefined }),
+    of('y not reduced', 'key_not_canonical', jwkOf(NOT_CANONICAL.at(-1)!)),
+    of('negative zero', 'key_not_canonical', jwkOf(NOT_CANONICAL[0]!)),
+    of('not on the curve', 'key_not_on_curve', jwkOf(littleEndian(2n))),
+    ...SMALL_ORDER.map(([order, encoding], index) =>
+      of(`small order ${order}, ${index}`, 'key_small_order', jwkOf(encoding)),
+    ),
+  ];
+}
+
+export function makeVectors(): Vectors {
+  return {
+    about:
+      'For verifiers of license leases. Each lease is judged under `keyset`: `reason` is null for a ' +
+      'good one, which says `claims`, and else why it is refused. `keysets` are judged when they ' +
+      'are imported. The keys are for tests: secret 32 × 0x01, 32 × 0x02 and so on.',
+    keyset: {
+      keys: [
+        { ...active.jwk, status: 'active' },
+        { ...retiring.jwk, status: 'retiring' },
+        { ...revoked.jwk, status: 'revoked' },
+      ],
+    },
+    leases: leases(),
+    keysets: keysets(),
+  };
+}
+
+if (import.meta.main) writeFileSync(VECTORS, `${JSON.stringify(makeVectors(), null, 2)}\n`);

@@ -1,0 +1,193 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  decodeBase64,
+  decodeBase64Url,
+  encodeBase64,
+  encodeBase64Url,
+} from '../../src/lease/base64.ts';
+import { preAuthEncoding } from '../../src/lease/envelope.ts';
+import { parseStrictJson } from '../../src/lease/json.ts';
+import { type LeaseError, orRefused } from '../../src/lease/refusal.ts';
+import { formatTime, parseTime } from '../../src/lease/time.ts';
+import { decodeUtf8, encodeUtf8 } from '../../src/lease/utf8.ts';
+
+const bytes = fc.uint8Array({ maxLength: 100 });
+/** Text of any characters, but no half of a pair. */
+const text = fc
+  .array(
+    fc.oneof(fc.nat({ max: 0x7f }), fc.nat({ max: 0x10ffff })).filter((c) => c >> 11 !== 0x1b),
+    { maxLength: 10 },
+  )
+  .map((characters) => String.fromCodePoint(...characters));
+const plain = (buffer: Buffer): Uint8Array => new Uint8Array(buffer);
+
+describe('base64', () => {
+  test('is that of Node, both ways', () => {
+    fc.assert(
+      fc.property(bytes, (input) => {
+        const buffer = Buffer.from(input);
+        expect(encodeBase64(input)).toBe(buffer.toString('base64'));
+        expect(encodeBase64Url(input)).toBe(buffer.toString('base64url'));
+        expect(decodeBase64(buffer.toString('base64'))).toEqual(input);
+        expect(decodeBase64Url(buffer.toString('base64url'))).toEqual(input);
+      }),
+    );
+  });
+
+  test('of any text is refused unless it is the canonical form of its bytes', () => {
+    const nearly = fc.stringMatching(/^[AQZagz019+/=_ -]{0,12}$/);
+    fc.assert(
+      fc.property(nearly, (input) => {
+        const decoded = decodeBase64(input);
+        const isCanonical = Buffer.from(input, 'base64').toString('base64') === input;
+        expect(decoded).toEqual(isCanonical ? plain(Buffer.from(input, 'base64')) : undefined);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test.each(['AA', 'AA=', 'AB==', 'AAA', 'AAB=', 'AA==\n', ' AA==', 'AA==AA==', '=', '-_==', 'é'])(
+    'has no other form: %j',
+    (input) => {
+      expect(decodeBase64(input)).toBeUndefined();
+    },
+  );
+});
+
+describe('UTF-8', () => {
+  test('is that of the platform for every text', () => {
+    fc.assert(
+      fc.property(text, (input) => {
+        expect(encodeUtf8(input)).toEqual(plain(Buffer.from(input)));
+        expect(decodeUtf8(encodeUtf8(input))).toBe(input);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('of any bytes is refused where the platform refuses it', () => {
+    const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+    // Lead bytes and continuations, so that most inputs are nearly right.
+    const byte = fc.constantFrom(0x41, 0x80, 0xbf, 0xc0, 0xc3, 0xe0, 0xed, 0xa0, 0xf0, 0x90, 0xf4);
+    fc.assert(
+      fc.property(fc.array(byte, { maxLength: 6 }), (input) => {
+        const encoded = Uint8Array.from(input);
+        let expected: string | undefined;
+        try {
+          expected = decoder.decode(encoded);
+        } catch {
+          expected = undefined;
+        }
+        expect(decodeUtf8(encoded)).toBe(expected);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe('times', () => {
+  test('are read as they are written', () => {
+    const second = fc.integer({ min: -62_167_219_200, max: 253_402_300_799 });
+    fc.assert(
+      fc.property(second, (value) => {
+        expect(parseTime(formatTime(value * 1000))).toBe(value * 1000);
+      }),
+    );
+    expect(formatTime(Date.UTC(2026, 0, 2, 3, 4, 5, 678))).toBe('2026-01-02T03:04:05Z');
+  });
+
+  test.each([
+    '2026-01-02T03:04:05.000Z',
+    '2026-01-02T03:04:05+00:00',
+    '2026-01-02T03:04:05',
+    '2026-01-02T03:04Z',
+    '2026-01-02',
+    '2026-01-02 03:04:05Z',
+    '2026-02-30T00:00:00Z',
+    '2025-02-29T00:00:00Z',
+    '2026-01-01T24:00:00Z',
+    '2026-06-30T23:59:60Z',
+    '+002026-01-02T03:04:05Z',
+    '2026-01-02T03:04:05Z\n',
+  ])('have no other form: %j', (input) => {
+    expect(parseTime(input)).toBeUndefined();
+  });
+});
+
+describe('strict JSON', () => {
+  const read = (input: string): unknown => orRefused(() => parseStrictJson(input, 'it'));
+
+  test('reads what JSON.parse reads', () => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 8 }), fc.constantFrom(0, 1), (json, indent) => {
+        fc.pre(!json.includes('__proto__'));
+        const input = JSON.stringify(JSON.parse(json), null, indent);
+        expect(parseStrictJson(input, 'it')).toEqual(JSON.parse(input));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('finds a name given twice wherever it is and however it is spelt', () => {
+    const escaped = (name: string): string =>
+      Array.from(
+        { length: name.length },
+        (_, index) => `\\u${name.charCodeAt(index).toString(16).padStart(4, '0')}`,
+      ).join('');
+    const around = fc.constantFrom('#', '[#]', '{"a":#}', '[{"b":[1,#,"]"]}]', '{"{\\"":[[#]]}');
+    const between = fc.constantFrom('', '"x":1,', '"y":{"z":[]},', '"\\\\":"\\"}",');
+    fc.assert(
+      fc.property(text, around, between, fc.boolean(), (name, place, others, isEscaped) => {
+        fc.pre(!['x', 'y', '\\'].includes(name));
+        const again = isEscaped ? `"${escaped(name)}"` : JSON.stringify(name);
+        const make = (second: string): string =>
+          place.replace('#', () => `{${JSON.stringify(name)}:1,${others}${second} :2}`);
+        expect(read(make(again))).toMatchObject({ reason: 'duplicate_member' });
+        expect(read(make('"another name"'))).not.toHaveProperty('reason');
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test.each([
+    ['nothing', 'not_json', ''],
+    ['half an object', 'not_json', '{'],
+    ['two documents', 'not_json', '{} {}'],
+    ['a last comma', 'not_json', '{"a":1,}'],
+    ['single quotes', 'not_json', "{'a':1}"],
+    ['a byte order mark', 'not_json', '\uFEFF{}'],
+    ['NaN', 'not_json', '[NaN]'],
+    ['a line break in a text', 'not_json', '["\n"]'],
+    ['brackets without end', 'not_json', '['.repeat(65_536)],
+    ['17 levels', 'nested_too_deep', `${'['.repeat(17)}${']'.repeat(17)}`],
+    ['__proto__', 'forbidden_member', '{"__proto__":null}'],
+    ['__proto__ in disguise', 'forbidden_member', '[{"\\u005f_proto__":{}}]'],
+    ['more than 64 KiB', 'too_large', `${' '.repeat(65_535)}{}`],
+  ])('refuses %s: %s', (_, reason, input) => {
+    expect(read(input)).toMatchObject({ ok: false, reason });
+  });
+
+  test('allows the same name in different objects, 16 levels and 64 KiB', () => {
+    expect(parseStrictJson('[{"a":{"a":1}},{"a":"a\\":"}]', 'it')).toEqual([
+      { a: { a: 1 } },
+      { a: 'a":' },
+    ]);
+    expect(read(`${'['.repeat(16)}${']'.repeat(16)}`)).not.toHaveProperty('reason');
+    expect(read(' '.repeat(65_534) + '{}')).toEqual({});
+  });
+
+  test('keeps a refusal on one short line', () => {
+    const refusal = read(`{"${'\\n'.repeat(500)}":1,"${'\\n'.repeat(500)}":2}`) as LeaseError;
+    expect(JSON.stringify(refusal).length).toBeLessThan(250);
+  });
+});
+
+test('what is signed is the encoding of DSSE, with lengths in bytes', () => {
+  const hello = plain(Buffer.from('hello world'));
+  // The example of DSSE's protocol.md.
+  expect(Buffer.from(preAuthEncoding('http://example.com/HelloWorld', hello)).toString()).toBe(
+    'DSSEv1 29 http://example.com/HelloWorld 11 hello world',
+  );
+  expect(Buffer.from(preAuthEncoding('é', new Uint8Array())).toString()).toBe('DSSEv1 2 é 0 ');
+});

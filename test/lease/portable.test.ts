@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createContext, runInContext } from 'node:vm';
+import chromium from '@sparticuz/chromium';
+import { chromium as playwright } from 'playwright-core';
+import { rolldown } from 'rolldown';
+import { beforeAll, expect, test } from 'vitest';
+import { VECTORS, type Vectors } from './make-vectors.ts';
+
+/** Judges the vectors with the bundle, as text, since that passes any border. */
+const JUDGE = `(input) => {
+  const { keyset, leases, keysets } = JSON.parse(input);
+  const { keys } = lease.importKeyset(keyset);
+  const reasonOf = (result) => result.reason ?? null;
+  const [good] = leases.map((vector) => lease.verifyLease(vector.lease, keys));
+  return JSON.stringify({
+    leases: leases.map((vector) => reasonOf(lease.verifyLease(vector.lease, keys))),
+    keysets: keysets.map((vector) => reasonOf(lease.importKeyset(vector.keyset))),
+    state: lease.leaseStatus(good.claims, Date.UTC(2026, 0, 13)).state,
+  });
+}`;
+
+const vectors = readFileSync(VECTORS, 'utf8');
+const { leases, keysets } = JSON.parse(vectors) as Vectors;
+const expected = {
+  leases: leases.map(({ reason }) => reason),
+  keysets: keysets.map(({ reason }) => reason),
+  state: 'grace',
+};
+
+/** The published part as one script, which makes the global `lease`. */
+let script = '';
+
+beforeAll(async () => {
+  const bundle = await rolldown({
+    input: join(import.meta.dirname, '../../src/lease/api.ts'),
+    platform: 'browser',
+  });
+  const { output } = await bundle.generate({ format: 'iife', name: 'lease', minify: true });
+  await bundle.close();
+  script = output[0].code;
+});
+
+test('it runs where there is ECMAScript and nothing else', () => {
+  const context = createContext(Object.create(null) as object);
+  expect(runInContext('typeof TextEncoder + typeof atob + typeof crypto', context)).toBe(
+    'undefined'.repeat(3),
+  );
+  runInContext(script, context);
+  const judge = runInContext(JUDGE, context) as (input: string) => string;
+  expect(JSON.parse(judge(vectors))).toEqual(expected);
+});
+
+test('it runs in a browser', async () => {
+  const browser = await playwright.launch({
+    executablePath: await chromium.executablePath(),
+    args: [...chromium.args, '--disable-background-networking'],
+    headless: true,
+  });
+  try {
+    const page = await browser.newPage();
+    const errors: unknown[] = [];
+    page.on('pageerror', (error) => errors.push(error));
+    await page.setContent(`<script>${script.replaceAll('</script', '<\\/script')}</script>`);
+    const answer = await page.evaluate(`(${JUDGE})(${JSON.stringify(vectors)})`);
+    expect(JSON.parse(answer as string)).toEqual(expected);
+    expect(errors).toEqual([]);
+  } finally {
+    await browser.close();
+  }
+});
+
+test('it is small enough for a page', () => {
+  expect(script.length).toBeLessThan(60_000);
+});
