@@ -1,21 +1,13 @@
-import {
-  mkdir,
-  mkdtemp,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ServiceError, type Problem } from '../errors.ts';
+import { writeAtomically } from '../atomic-file.ts';
+import { ServiceError, isSystemError, type Problem } from '../errors.ts';
 import { BAR_COLUMNS, type Bars } from './bars.ts';
 import { badDataError, checkBars } from './check.ts';
 import { barsDigest } from './digest.ts';
 import { readBars } from './read.ts';
+import { SYMBOL } from './symbol.ts';
 import { formatTime } from './time.ts';
 import { TIMEFRAME_NAMES, type TimeframeName } from './timeframe.ts';
 import { writeParquet } from './write.ts';
@@ -44,8 +36,17 @@ export type Manifest = z.infer<typeof manifestSchema>;
 const SCHEME = 'catalog://';
 const MANIFEST = 'manifest.json';
 
-/** Symbols as they are usual, without what a path or a shell would take for its own. */
-const NAME = /^[A-Za-z0-9^][A-Za-z0-9^._=-]{0,63}$/;
+/** Of all symbols only those without what a path or a shell would take for its own. */
+const FOLDER = /^[A-Za-z0-9^][A-Za-z0-9^._=-]*$/;
+
+/**
+ * An import works in a folder `.import-…` of its own: `new` becomes the dataset, `old/NAME` was the
+ * dataset until then. Killed, it leaves the folder behind.
+ */
+const STAGING = '.import-';
+
+/** An import that began longer ago than this is taken for dead. */
+const ABANDONED_MS = 3_600_000;
 
 export interface ImportOptions {
   /** Also the name of the dataset. */
@@ -60,9 +61,23 @@ export interface ImportOptions {
 }
 
 /**
- * Puts bars, which the caller has checked, into the catalogue. The dataset appears whole or not at
- * all; one that is replaced stays until then.
+ * Makes sure that `importBars` would take the name, before anyone reads bars for it.
  * @throws ServiceError `invalid_data` for a name that cannot be one, `conflict` for one in use.
+ */
+export async function checkName(
+  dir: string,
+  { symbol, replace = false }: Pick<ImportOptions, 'symbol' | 'replace'>,
+): Promise<void> {
+  const target = folderOf(dir, symbol);
+  await recover(dir);
+  if (!replace && (await exists(target))) throw nameInUse(symbol);
+}
+
+/**
+ * Puts bars, which the caller has checked, into the catalogue. The dataset appears whole or not at
+ * all. One that is replaced stays until then and comes back when that fails: at once, or when the
+ * import was killed, with the next look at the catalogue.
+ * @throws ServiceError as `checkName` does.
  */
 export async function importBars(
   dir: string,
@@ -70,6 +85,7 @@ export async function importBars(
   options: ImportOptions,
 ): Promise<Manifest> {
   const { symbol, timeframe, hasVolume, origin, importedAt, replace = false } = options;
+  await checkName(dir, options);
   const target = folderOf(dir, symbol);
   const manifest: Manifest = {
     schema: 'service-local/dataset/v1',
@@ -83,37 +99,69 @@ export async function importBars(
     imported_at: importedAt,
     columns: BAR_COLUMNS.filter((name) => name !== 'volume' || hasVolume),
   };
-  if (!replace && (await exists(target))) throw nameInUse(symbol);
   await mkdir(dir, { recursive: true });
-  const staging = await mkdtemp(join(dir, '.import-'));
+  const staging = await mkdtemp(join(dir, STAGING));
+  const draft = join(staging, 'new');
+  const old = join(staging, 'old');
   try {
-    const draft = join(staging, 'new');
     await mkdir(draft);
-    const data = dataFile(draft, manifest);
-    await writeParquet(data, bars);
-    await writeFile(join(draft, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
-    for (const path of [data, join(draft, MANIFEST), draft]) await flush(path);
-    if (replace) await moveAway(target, join(staging, 'old'));
-    await rename(draft, target).catch((error: NodeJS.ErrnoException) => {
-      throw ['ENOTEMPTY', 'EEXIST'].includes(error.code ?? '') ? nameInUse(symbol) : error;
+    await mkdir(old);
+    await writeParquet(dataFile(draft, manifest), bars);
+    await flushFile(dataFile(draft, manifest));
+    writeAtomically(join(draft, MANIFEST), [`${JSON.stringify(manifest, null, 2)}\n`]);
+    await flushDirectory(draft);
+    if (replace) await rename(target, join(old, symbol)).catch(ignoreAbsence);
+    await rename(draft, target).catch((error: unknown) => {
+      throw isSystemError(error, 'ENOTEMPTY', 'EEXIST') ? nameInUse(symbol) : error;
     });
-    await flush(dir);
+    await flushDirectory(dir);
   } finally {
+    await putBack(dir, staging);
     await rm(staging, { recursive: true, force: true });
   }
   return manifest;
 }
 
+/** Gives a dataset that was to be replaced its name back, unless another has it by now. */
+async function putBack(dir: string, staging: string): Promise<void> {
+  const old = join(staging, 'old');
+  for (const symbol of (await readdir(old).catch(ignoreAbsence)) ?? []) {
+    const target = join(dir, symbol);
+    if (!(await exists(target))) await rename(join(old, symbol), target);
+  }
+}
+
+/**
+ * Looks after what killed imports left: what they were replacing comes back, and the rest goes once
+ * no import that is still running can need it.
+ */
+async function recover(dir: string): Promise<void> {
+  const names = (await readdir(dir).catch(ignoreAbsence)) ?? [];
+  for (const name of names.filter((entry) => entry.startsWith(STAGING))) {
+    const staging = join(dir, name);
+    try {
+      await putBack(dir, staging);
+      const { mtimeMs } = await stat(staging);
+      if (Date.now() - mtimeMs > ABANDONED_MS) await rm(staging, { recursive: true, force: true });
+    } catch (error) {
+      // Another process was faster, or the catalogue is one that can only be read.
+      if (!isSystemError(error)) throw error;
+    }
+  }
+}
+
 /** Names of all datasets in the catalogue, in order. */
 export async function datasetNames(dir: string): Promise<string[]> {
+  await recover(dir);
   const entries = await readdir(dir, { withFileTypes: true }).catch(ignoreAbsence);
-  const folders = (entries ?? []).filter((entry) => entry.isDirectory() && NAME.test(entry.name));
+  const folders = (entries ?? []).filter((entry) => entry.isDirectory() && isName(entry.name));
   return folders.map(({ name }) => name).toSorted();
 }
 
 /** @throws ServiceError `file_not_found`, or `invalid_data` when its manifest is damaged. */
 export async function readManifest(dir: string, name: string): Promise<Manifest> {
   const path = join(folderOf(dir, name), MANIFEST);
+  await recover(dir);
   const text = await readFile(path, 'utf8').catch(ignoreAbsence);
   if (text === undefined) throw await notThere(dir, name);
   const parsed = manifestSchema.safeParse(parseJson(text));
@@ -140,10 +188,12 @@ export async function resolveDataset(
  * @throws ServiceError `file_not_found` when there is no such dataset.
  */
 export async function verifyDataset(dir: string, name: string): Promise<readonly Problem[]> {
-  if (!(await exists(folderOf(dir, name)))) throw await notThere(dir, name);
+  const folder = folderOf(dir, name);
+  await recover(dir);
+  if (!(await exists(folder))) throw await notThere(dir, name);
   try {
     const manifest = await readManifest(dir, name);
-    const path = dataFile(folderOf(dir, name), manifest);
+    const path = dataFile(folder, manifest);
     const file = await readBars(path);
     const report = checkBars(file);
     if (report.badRows > 0) throw badDataError(path, report, new Map());
@@ -157,8 +207,12 @@ export async function verifyDataset(dir: string, name: string): Promise<readonly
   }
 }
 
+function isName(text: string): boolean {
+  return SYMBOL.test(text) && FOLDER.test(text);
+}
+
 function folderOf(dir: string, name: string): string {
-  if (NAME.test(name)) return join(dir, name);
+  if (isName(name)) return join(dir, name);
   throw new ServiceError('invalid_data', `${JSON.stringify(name)} cannot name a dataset`, {
     remedy: 'Use up to 64 letters, digits and ^ . _ = -, beginning with a letter, a digit or ^.',
   });
@@ -188,13 +242,9 @@ async function exists(path: string): Promise<boolean> {
   return (await stat(path).catch(ignoreAbsence)) !== undefined;
 }
 
-async function moveAway(from: string, to: string): Promise<void> {
-  await rename(from, to).catch(ignoreAbsence);
-}
-
 /** So that what a rename makes visible is on the disk. */
-async function flush(path: string): Promise<void> {
-  const handle = await open(path);
+async function flushFile(path: string, flags = 'r+'): Promise<void> {
+  const handle = await open(path, flags);
   try {
     await handle.sync();
   } finally {
@@ -202,8 +252,13 @@ async function flush(path: string): Promise<void> {
   }
 }
 
-function ignoreAbsence(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error;
+/** Windows cannot, and has no need to. */
+async function flushDirectory(path: string): Promise<void> {
+  if (process.platform !== 'win32') await flushFile(path, 'r');
+}
+
+function ignoreAbsence(error: unknown): undefined {
+  if (!isSystemError(error, 'ENOENT')) throw error;
 }
 
 function parseJson(text: string): unknown {

@@ -94,6 +94,14 @@ describe('exit codes', () => {
     expect(await data('taken', ...args, '--replace')).toMatchObject({ code: 0 });
   });
 
+  test('6 and 3 for a name in use or none at all, before the file is read', async () => {
+    await data('early', 'import', SP500, '--symbol', 'X');
+    expect(await data('early', 'import', 'absent.csv', '--symbol', 'X')).toMatchObject({ code: 6 });
+    const { code, stderr } = await data('early', 'import', 'absent.csv', '--symbol', 'a b');
+    expect(code).toBe(3);
+    expect(stderr).toContain('"a b" cannot name a dataset');
+  });
+
   test.each([
     ['--columns', 'foo=bar'],
     ['--columns', 'time'],

@@ -1,7 +1,16 @@
 import { readFileSync } from 'node:fs';
-import { appendFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { barsFromRows, type Bars } from '../../src/market/bars.ts';
 import {
   datasetNames,
@@ -17,6 +26,11 @@ import { DAY } from '../../src/market/time.ts';
 import { writeParquet } from '../../src/market/write.ts';
 import { rowsOf } from './bars.ts';
 import { useFiles } from './files.ts';
+
+vi.mock('node:fs/promises', async (load) => {
+  const actual = await load<typeof import('node:fs/promises')>();
+  return { ...actual, rename: vi.fn(actual.rename) };
+});
 
 const files = useFiles();
 let dir: string;
@@ -87,16 +101,16 @@ test('many rows keep their order', async () => {
 });
 
 describe('a name', () => {
-  test.each(['', '.', '..', '../SPX', 'a/b', 'a\\b', '.hidden', '-rf', 'a b', 'x'.repeat(65)])(
-    '%j is refused',
-    async (symbol) => {
-      const expected = expect.objectContaining({ code: 'invalid_data' });
-      await expect(add({ symbol })).rejects.toEqual(expected);
-      await expect(readManifest(dir, symbol)).rejects.toEqual(expected);
-      await expect(resolveDataset(dir, `catalog://${symbol}`)).rejects.toEqual(expected);
-      await expect(readdir(dir)).rejects.toMatchObject({ code: 'ENOENT' });
-    },
-  );
+  test.each([
+    ...['', '.', '..', '../SPX', 'a/b', 'a\\b', '.hidden', '-rf', 'a b', 'x'.repeat(65)],
+    ...['=A', '__proto__', 'constructor', 'prototype'],
+  ])('%j is refused', async (symbol) => {
+    const expected = expect.objectContaining({ code: 'invalid_data' });
+    await expect(add({ symbol })).rejects.toEqual(expected);
+    await expect(readManifest(dir, symbol)).rejects.toEqual(expected);
+    await expect(resolveDataset(dir, `catalog://${symbol}`)).rejects.toEqual(expected);
+    await expect(readdir(dir)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
 
   test('in use is a conflict and changes nothing, unless it is to be replaced', async () => {
     await add();
@@ -131,6 +145,68 @@ describe('a name', () => {
     });
     await add({ symbol: 'MSFT' });
     await expect(readManifest(dir, 'SPX')).rejects.toMatchObject({ remedy: 'It has: MSFT.' });
+  });
+});
+
+describe('a dataset that is being replaced', () => {
+  const other = barsFromRows([[START, 1, 1, 1, 1, 1]]);
+
+  /** What an import leaves that is killed when it has just moved the old dataset away. */
+  async function killed(age: number): Promise<string> {
+    const staging = join(dir, '.import-killed');
+    await mkdir(join(staging, 'old'), { recursive: true });
+    await mkdir(join(staging, 'new'));
+    await rename(join(dir, 'SPX'), join(staging, 'old/SPX'));
+    const then = Date.now() / 1000 - age;
+    await utimes(staging, then, then);
+    return staging;
+  }
+
+  test('stays when the new one cannot take its place', async () => {
+    await add();
+    const broken = Object.assign(new Error('EIO: rename'), { code: 'EIO', syscall: 'rename' });
+    const { rename: really } =
+      await vi.importActual<typeof import('node:fs/promises')>('node:fs/promises');
+    vi.mocked(rename).mockImplementation((from, to) =>
+      String(from).endsWith('new') ? Promise.reject(broken) : really(from, to),
+    );
+    await expect(add({ replace: true }, other)).rejects.toBe(broken);
+    vi.mocked(rename).mockImplementation(really);
+    expect((await readManifest(dir, 'SPX')).rows).toBe(2);
+    expect(await verifyDataset(dir, 'SPX')).toEqual([]);
+    expect(await readdir(dir)).toEqual(['SPX']);
+  });
+
+  test.each([
+    ['listed', async () => expect(await datasetNames(dir)).toEqual(['SPX'])],
+    ['read', async () => expect((await readManifest(dir, 'SPX')).rows).toBe(2)],
+    ['verified', async () => expect(await verifyDataset(dir, 'SPX')).toEqual([])],
+    ['imported', () => expect(add()).rejects.toMatchObject({ code: 'conflict' })],
+  ])('by an import that was killed comes back when datasets are %s', async (_, look) => {
+    await add();
+    await killed(1);
+    await look();
+    expect(await verifyDataset(dir, 'SPX')).toEqual([]);
+  });
+
+  test('does not come back over its successor', async () => {
+    await add();
+    const staging = await killed(1);
+    await writeParquet(join(staging, 'new/1d.parquet'), other);
+    await rename(join(staging, 'new'), join(dir, 'SPX'));
+    expect(await datasetNames(dir)).toEqual(['SPX']);
+    expect(await readdir(join(dir, 'SPX'))).toEqual(['1d.parquet']);
+  });
+
+  test('leaves nothing else behind, once no import can be at work there any more', async () => {
+    await add();
+    await killed(3500);
+    await datasetNames(dir);
+    expect((await readdir(dir)).toSorted()).toEqual(['.import-killed', 'SPX']);
+    await rm(join(dir, '.import-killed'), { recursive: true });
+    await killed(3700);
+    await datasetNames(dir);
+    expect(await readdir(dir)).toEqual(['SPX']);
   });
 });
 

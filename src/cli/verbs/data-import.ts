@@ -39,12 +39,13 @@ export const verb = defineVerb({
     'data import dirty.csv.gz --repair drop --replace',
   ],
   async run(context, args, options) {
-    const { importBars } = await import('../../market/catalogue.ts');
+    const { checkName, importBars } = await import('../../market/catalogue.ts');
     const { loadDataset } = await import('../../market/load.ts');
     const source = resolve(context.cwd, args.file);
     const dir = context.settings.catalogue_dir;
     const { symbol = basename(source).replace(/(\.csv|\.parquet)?(\.gz)?$/i, ''), replace } =
       options;
+    await checkName(dir, { symbol, replace });
     const { bars, timeframe, hasVolume, gaps, dropped, notes } = await loadDataset({
       source,
       catalogueDir: dir,
