@@ -15,29 +15,38 @@ export interface ExecuteOptions {
 
 /** Short enough to answer Ctrl-C and draw progress at once, long enough to cost nothing. */
 const SLICE_MS = 50;
-const FIRST_SLICE = 256;
+/** Bars between two looks at the clock: one to begin with, more while they are quick. */
+const MOST_BARS_AT_ONCE = 1024;
 
 /**
  * Runs an engine from its first bar to its last, in slices. Between slices the event loop turns, so
  * that progress and interrupts come through; and V8, which compiles a loop worse when its first call
- * is one long run, has settled by the time slices grow long.
+ * is one long run, has settled by the time it gets many bars at once.
  *
  * @throws ServiceError `strategy_failed` with the bar and the strategy's own stack,
- *   `strategy_timeout` when a slice does not come back, and whatever `signal` was aborted with.
+ *   `strategy_timeout` when it does not come back, and whatever `signal` was aborted with.
  */
 export async function execute(setup: EngineSetup, options: ExecuteOptions): Promise<RunResult> {
-  const engine = guard(setup, 0, () => new Engine(setup), options.timeoutMs);
-  let size = FIRST_SLICE;
+  const timeoutMs = Math.ceil(options.timeoutMs);
+  const engine = guard(setup, undefined, timeoutMs, () => new Engine(setup));
+  let atOnce = 1;
+  const slice = (): boolean => {
+    let now = performance.now();
+    const end = now + SLICE_MS;
+    for (;;) {
+      const more = engine.advance(atOnce);
+      const took = performance.now() - now;
+      now += took;
+      if (!more || now >= end) return more;
+      if (took < 1) atOnce = Math.min(atOnce * 2, MOST_BARS_AT_ONCE);
+      else if (took > SLICE_MS / 10) atOnce = Math.max(1, atOnce >> 1);
+    }
+  };
   for (;;) {
     options.signal?.throwIfAborted();
-    const from = engine.done;
-    const started = performance.now();
-    const more = guard(setup, from, () => engine.advance(size), options.timeoutMs, engine);
-    const elapsed = performance.now() - started;
+    const more = guard(setup, engine, timeoutMs, slice);
     options.onProgress?.(engine.done, engine.steps);
     if (!more) return engine.result();
-    if (elapsed < SLICE_MS) size *= elapsed < SLICE_MS / 8 ? 8 : 2;
-    else if (elapsed > 4 * SLICE_MS) size = Math.max(1, size >> 1);
     await nextTurn();
   }
 }
@@ -51,10 +60,9 @@ const script = new Script(`globalThis[Symbol.for('service-local.guarded-call')](
  */
 function guard<T>(
   setup: EngineSetup,
-  from: number,
-  work: () => T,
+  engine: Engine | undefined,
   timeoutMs: number,
-  engine?: Engine,
+  work: () => T,
 ): T {
   const scope = globalThis as unknown as Record<symbol, unknown>;
   scope[CALL] = work;
@@ -62,7 +70,7 @@ function guard<T>(
     // Signals belong to the main thread; a worker that listened would take them away from it.
     return script.runInThisContext({ timeout: timeoutMs, breakOnSigint: isMainThread }) as T;
   } catch (error) {
-    throw explain(error, setup, engine?.done ?? from, timeoutMs);
+    throw explain(error, setup, engine?.done ?? 0, timeoutMs);
   } finally {
     delete scope[CALL];
   }
@@ -96,10 +104,15 @@ function explain(error: unknown, setup: EngineSetup, step: number, timeoutMs: nu
   return error;
 }
 
-/** The stack down to where the engine called the strategy; what lies below is not the user's. */
+/** The user's own frames: those of the engine, above and below them, say nothing about the fault. */
 function strategyStack(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const lines = (cause.stack ?? cause.message).split('\n');
-  const end = lines.findIndex((line) => /[/\\]engine[/\\]engine\.[jt]s/.test(line));
-  return lines.slice(0, end === -1 ? lines.length : end).join('\n');
+  return lines.filter((line) => !/^\s+at /.test(line) || !isOwnFrame(line)).join('\n');
+}
+
+const CODE = new URL('..', import.meta.url).href;
+
+function isOwnFrame(line: string): boolean {
+  return line.includes(CODE) || line.includes('node:');
 }

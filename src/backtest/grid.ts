@@ -1,9 +1,15 @@
 import { closest } from '../closest.ts';
-import { resolveParams } from '../engine/params.ts';
+import { paramFromText, resolveParams } from '../engine/params.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { ServiceError } from '../errors.ts';
 import type { Trial } from './trial.ts';
+
+/** One axis of a sweep as it was typed: a parameter and the texts of its values. */
+export interface AxisText {
+  readonly name: string;
+  readonly texts: readonly string[];
+}
 
 /** One axis of a sweep: a parameter and the values it takes. */
 export interface Axis {
@@ -12,14 +18,15 @@ export interface Axis {
 }
 
 /** More than this is a mistake in a range, not a sweep that anybody waits for. */
-const MAX_TRIALS = 1_000_000;
+const MAX_TRIALS = 250_000;
 
 /**
- * Reads `fast=5:50:5` (from, to, step; both ends included), `fast=5,10,20` or `fast=10`.
+ * Reads `fast=5:50:5` (from, to, step; both ends included), `fast=5,10,20` or `fast=10`. A value
+ * that is named twice is tried once.
  *
  * @throws ServiceError `usage`
  */
-export function parseAxis(text: string): Axis {
+export function parseAxis(text: string): AxisText {
   const refuse = (what: string): never => {
     throw new ServiceError('usage', `parameter ${JSON.stringify(text)}: ${what}`, {
       remedy: 'Write NAME=VALUE, NAME=A,B,C or NAME=FROM:TO:STEP.',
@@ -27,7 +34,7 @@ export function parseAxis(text: string): Axis {
   };
   const [, name, given] = /^([A-Za-z_]\w*)=(.+)$/.exec(text) ?? [];
   if (name === undefined || given === undefined) return refuse('not of the form NAME=VALUES');
-  if (!given.includes(':')) return { name, values: given.split(',').map(valueOf) };
+  if (!given.includes(':')) return { name, texts: [...new Set(given.split(','))] };
 
   const [from, to, step, ...more] = given.split(':').map(Number);
   if (from === undefined || to === undefined || step === undefined || more.length > 0) {
@@ -38,38 +45,40 @@ export function parseAxis(text: string): Axis {
   // The last value is reached although the steps may add up to a hair beyond it.
   const count = Math.floor((to - from) / step + 1e-9) + 1;
   if (count > MAX_TRIALS) return refuse(`has ${count} values; at most ${MAX_TRIALS}`);
-  return {
-    name,
-    values: Array.from({ length: count }, (_, i) => Number((from + i * step).toPrecision(12))),
-  };
+  const valueAt = (i: number): string => String(Number((from + i * step).toPrecision(12)));
+  return { name, texts: Array.from({ length: count }, (_, i) => valueAt(i)) };
 }
 
-function valueOf(text: string): number | string | boolean {
-  if (text === 'true' || text === 'false') return text === 'true';
-  const number = Number(text);
-  return text.trim() === '' || Number.isNaN(number) ? text : number;
+/**
+ * The axes with their values read as the strategy declares them.
+ *
+ * @throws ServiceError `usage` for an unknown parameter, one that is given twice, and a value that
+ *   it cannot take.
+ */
+export function axesOf(strategy: Strategy, given: readonly AxisText[]): Axis[] {
+  return given.map(({ name, texts }) => {
+    if (given.filter((axis) => axis.name === name).length > 1) {
+      throw new ServiceError('usage', `parameter ${name} is given twice`, {
+        remedy: `Write all its values in one place: ${name}=A,B,C.`,
+      });
+    }
+    const values = texts.map((text) => paramFromText(strategy.params[name], text));
+    checkAxis(strategy, name, values);
+    return { name, values };
+  });
 }
 
 /**
  * Every combination of the axes over `base`, in the order in which the last axis changes fastest.
  * Combinations that the strategy's own `check` refuses (such as fast ≥ slow) are left out.
  *
- * @throws ServiceError `usage` for an unknown parameter, a value it cannot take, too many trials,
- *   or when no combination is left.
+ * @throws ServiceError `usage` for too many trials, or when no combination is left.
  */
 export function gridOf(
   strategy: Strategy,
   base: ParamValues<Params>,
   axes: readonly Axis[],
 ): { trials: Trial[]; skipped: number } {
-  for (const { name, values } of axes) {
-    if (axes.filter((axis) => axis.name === name).length > 1) {
-      throw new ServiceError('usage', `parameter ${name} is given twice`, {
-        remedy: `Write all its values in one place: ${name}=A,B,C.`,
-      });
-    }
-    checkAxis(strategy, name, values);
-  }
   const total = axes.reduce((product, { values }) => product * values.length, 1);
   if (total > MAX_TRIALS) {
     throw new ServiceError('usage', `${total} combinations; at most ${MAX_TRIALS}`, {

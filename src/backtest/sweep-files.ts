@@ -1,7 +1,8 @@
 import { appendFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ServiceError } from '../errors.ts';
+import { isSystemError, ServiceError } from '../errors.ts';
 import { csvCell } from './csv.ts';
+import { notWritable } from './files.ts';
 import type { Trial, TrialMetrics, TrialResult } from './trial.ts';
 
 /**
@@ -26,7 +27,8 @@ export class TrialLog {
     const file = join(directory, 'trials.ndjson');
     const header = `${JSON.stringify({ schema: 'service-local/trials/v1', sweep: digest })}\n`;
     const text = readIfThere(file);
-    if (text === undefined || text === '') {
+    // A process that was killed may have left half a line. Half of the first one is no sweep at all.
+    if (text === undefined || !text.includes('\n')) {
       writeFileSync(file, header);
       return new TrialLog(file, new Map());
     }
@@ -35,25 +37,39 @@ export class TrialLog {
         remedy: 'Choose another directory with --out, or delete this one.',
       });
     }
-    // A process that was killed may have left half a line; that trial is run again.
     const whole = text.slice(0, text.lastIndexOf('\n') + 1);
     if (whole.length < text.length) truncateSync(file, Buffer.byteLength(whole));
     const done = new Map<number, TrialResult>();
     for (const line of whole.slice(header.length).split('\n')) {
-      if (line === '') continue;
-      const { index, ...rest } = JSON.parse(line) as {
-        index: number;
-        metrics: TrialMetrics;
-      };
-      const trial = trials[index];
-      if (trial !== undefined) done.set(index, { ...trial, ...rest });
+      const finished = readLine(line);
+      const trial = finished && trials[finished.index];
+      if (trial) done.set(trial.index, { ...trial, metrics: finished.metrics });
     }
     return new TrialLog(file, done);
   }
 
-  append(results: readonly TrialResult[]): void {
-    const lines = results.map((result) => `${JSON.stringify({ ...result, params: undefined })}\n`);
-    appendFileSync(this.#file, lines.join(''));
+  /** @throws ServiceError `output_not_writable` */
+  append(result: TrialResult): void {
+    try {
+      appendFileSync(this.#file, `${JSON.stringify({ ...result, params: undefined })}\n`);
+    } catch (error) {
+      throw notWritable(this.#file, error);
+    }
+  }
+}
+
+interface FinishedTrial {
+  readonly index: number;
+  readonly metrics: TrialMetrics;
+}
+
+/** A trial that failed is tried again, and so is one whose line was damaged. */
+function readLine(line: string): FinishedTrial | undefined {
+  try {
+    const { index, metrics } = JSON.parse(line) as Partial<FinishedTrial>;
+    return index !== undefined && metrics !== undefined ? { index, metrics } : undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -61,7 +77,7 @@ function readIfThere(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (isSystemError(error, 'ENOENT')) return undefined;
     throw error;
   }
 }

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import canonicalize from 'canonicalize';
+import { packageVersion } from '../version.ts';
 import { mergeTimes } from '../engine/steps.ts';
 import { deflatedSharpe } from './deflated-sharpe.ts';
 import type { DeflatedSharpe } from './deflated-sharpe.ts';
 import { execute } from './execute.ts';
 import { writeText } from './files.ts';
-import { gridOf } from './grid.ts';
-import type { Axis } from './grid.ts';
+import { axesOf, gridOf } from './grid.ts';
+import type { Axis, AxisText } from './grid.ts';
 import type { BacktestJob } from './job.ts';
 import { renderSweepReport } from './report/sweep-report.ts';
 import { conventionsFor, returnsOf, sampleEquity } from './statistics.ts';
@@ -33,7 +34,10 @@ export interface SweepDocument {
   };
   /** The trial with the highest Sharpe ratio. */
   readonly best: Ranked | null;
-  /** How much of that Sharpe the number of trials explains; null where it cannot be judged. */
+  /**
+   * How much of that Sharpe the number of trials explains; null where it cannot be judged, and
+   * until all trials are done.
+   */
   readonly deflated_sharpe: DeflatedSharpe | null;
   /** Every finished trial, best Sharpe first. */
   readonly results: readonly Ranked[];
@@ -51,17 +55,22 @@ export interface SweepPlan {
   readonly skipped: number;
   readonly axes: readonly Axis[];
   readonly setup: TrialSetup;
-  /** Identifies the sweep: the same spec, data, strategy, engine and grid. */
+  /** Identifies the sweep: the same spec, data, strategy, engine, grid and statistics. */
   readonly digest: string;
   open(directory: string): TrialLog;
 }
 
 /** @throws ServiceError `usage` */
-export function planSweep(job: BacktestJob, axes: readonly Axis[], timeoutMs: number): SweepPlan {
+export function planSweep(
+  job: BacktestJob,
+  given: readonly AxisText[],
+  timeoutMs: number,
+): SweepPlan {
+  const axes = axesOf(job.strategy, given);
   const { trials, skipped } = gridOf(job.strategy, job.params, axes);
   const { instruments, config, barMs } = job;
   const conventions = conventionsFor(mergeTimes(instruments.map(({ bars }) => bars)), { barMs });
-  const identity = canonicalize({ lock: job.lock.digest, axes })!;
+  const identity = canonicalize({ lock: job.lock.digest, axes, package: packageVersion() })!;
   const digest = createHash('sha256').update(identity).digest('hex');
   return {
     trials,
@@ -90,6 +99,8 @@ export async function finishSweep(
     .filter((result) => 'metrics' in result)
     .map(({ params, metrics }): Ranked => ({ params, metrics }))
     .sort((a, b) => (b.metrics.sharpe ?? -Infinity) - (a.metrics.sharpe ?? -Infinity) || 0);
+  const isComplete = results.length === plan.trials.length;
+  const trials = await writeText(join(directory, 'trials.csv'), trialLines(inOrder));
   const times = job.instruments.map(({ bars }) => bars.time);
   const document: SweepDocument = {
     schema: 'service-local/sweep/v1',
@@ -110,9 +121,9 @@ export async function finishSweep(
       skipped: plan.skipped,
     },
     best: ranked[0] ?? null,
-    deflated_sharpe: (await judge(plan, job, ranked)) ?? null,
+    deflated_sharpe: isComplete ? ((await judge(plan, job, ranked, results)) ?? null) : null,
     results: ranked,
-    hashes: { trials: await writeText(join(directory, 'trials.csv'), trialLines(inOrder)) },
+    hashes: { trials },
   };
   if (ranked.length > 0) {
     const report = renderSweepReport({
@@ -120,7 +131,10 @@ export async function finishSweep(
       version: document.version,
       window: document.window,
       currency: job.currency,
-      rows: ranked,
+      rows: ranked.map(({ params, metrics }) => ({
+        params: Object.fromEntries(plan.axes.map(({ name }) => [name, params[name]!])),
+        metrics,
+      })),
       deflated: document.deflated_sharpe ?? undefined,
     });
     await writeText(join(directory, 'report.html'), [report]);
@@ -134,6 +148,7 @@ async function judge(
   plan: SweepPlan,
   job: BacktestJob,
   ranked: readonly Ranked[],
+  results: readonly TrialResult[],
 ): Promise<DeflatedSharpe | undefined> {
   const best = ranked[0];
   if (best === undefined || best.metrics.sharpe === null) return undefined;
@@ -142,7 +157,8 @@ async function judge(
   const run = await execute(setup, { timeoutMs });
   return deflatedSharpe(
     returnsOf(sampleEquity(run, conventions.sampling)),
-    ranked.map(({ metrics }) => metrics.sharpe),
+    // A trial that failed was a try like any other.
+    results.map((result) => ('metrics' in result ? result.metrics.sharpe : null)),
     conventions.periods_per_year,
   );
 }

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { ServiceError } from '../errors.ts';
 import type { StrategySource } from './strategy-source.ts';
 import type { Trial, TrialResult, TrialSetup } from './trial.ts';
 
@@ -6,8 +7,8 @@ export interface SweepOptions {
   /** Worker threads, at least 1. */
   readonly workers: number;
   readonly signal?: AbortSignal | undefined;
-  /** Called with every chunk of results as it arrives, in no particular order. */
-  readonly onResults: (results: readonly TrialResult[]) => void;
+  /** Called with every result as it arrives, in no particular order. What it throws ends the sweep. */
+  readonly onResult: (result: TrialResult) => void;
 }
 
 /** Chunks per worker over the whole sweep: few messages, and no worker idle for long at the end. */
@@ -17,16 +18,16 @@ const CHUNKS_PER_WORKER = 12;
  * Runs the trials on worker threads that share the bars' memory. Which worker runs a trial, and
  * when, changes nothing in its result.
  *
- * @throws whatever `signal` was aborted with, after the workers were stopped; an error of a worker
- *   itself (a trial's own failure is its result).
+ * @throws whatever `signal` was aborted with, after the workers were stopped, and ServiceError when
+ *   a worker itself fails (a trial's own failure is its result).
  */
 export async function sweep(
   setup: TrialSetup,
   source: StrategySource,
   trials: readonly Trial[],
-  { workers, signal, onResults }: SweepOptions,
+  { workers, signal, onResult }: SweepOptions,
 ): Promise<void> {
-  if (trials.length === 0) return;
+  signal?.throwIfAborted();
   const count = Math.min(workers, trials.length);
   const size = Math.max(1, Math.ceil(trials.length / (count * CHUNKS_PER_WORKER)));
   let next = 0;
@@ -37,28 +38,39 @@ export async function sweep(
   };
 
   const file = new URL(`./sweep-worker${import.meta.url.slice(-3)}`, import.meta.url);
-  const threads = Array.from(
-    { length: count },
-    () => new Worker(file, { workerData: { source, setup } }),
-  );
-  const finished = threads.map(
-    (thread) =>
-      new Promise<void>((resolve, reject) => {
-        thread.on('message', (results: readonly TrialResult[]) => {
-          if (results.length > 0) onResults(results);
-          const chunk = takeChunk();
-          if (chunk.length > 0) thread.postMessage(chunk);
-          else resolve();
-        });
-        thread.on('error', reject);
-        thread.on('exit', (code) => reject(new Error(`a sweep worker ended with code ${code}`)));
-        signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-      }),
-  );
+  const threads: Worker[] = [];
+  const work = async (): Promise<void> => {
+    const thread = new Worker(file, { workerData: { source, setup }, stdout: true });
+    threads.push(thread);
+    // A strategy's own prints are for whoever watches, not part of the answer.
+    thread.stdout.pipe(process.stderr, { end: false });
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    thread.on('message', (message: TrialResult | 'next') => {
+      try {
+        if (message !== 'next') return onResult(message);
+        const chunk = takeChunk();
+        if (chunk.length > 0) thread.postMessage(chunk);
+        else resolve();
+      } catch (error) {
+        reject(error as Error);
+      }
+    });
+    thread.on('error', (error: Error) => reject(workerError(error.message, error)));
+    thread.on('exit', (code) => reject(workerError(`it ended with code ${code}`)));
+    const abort = (): void => reject(signal!.reason as Error);
+    signal?.addEventListener('abort', abort);
+    await promise.finally(() => signal?.removeEventListener('abort', abort));
+  };
   try {
-    signal?.throwIfAborted();
-    await Promise.all(finished);
+    await Promise.all(Array.from({ length: count }, work));
   } finally {
     await Promise.all(threads.map((thread) => thread.terminate()));
   }
+}
+
+function workerError(message: string, cause?: unknown): ServiceError {
+  return new ServiceError('strategy_failed', `a worker of the sweep failed: ${message}`, {
+    remedy: 'A strategy must not end the process, and its file must not change during the sweep.',
+    cause,
+  });
 }

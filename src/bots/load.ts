@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { closest } from '../closest.ts';
-import { resolveParams, type Params, type ParamValues } from '../engine/params.ts';
+import { paramFromText, resolveParams, type Params, type ParamValues } from '../engine/params.ts';
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { ServiceError, type Problem } from '../errors.ts';
@@ -74,7 +74,8 @@ export function checkBot(file: string): BotCheck {
 
 /** Values in place of the spec's own, for one run. */
 export interface Overrides {
-  readonly params: Readonly<Record<string, number | string | boolean>>;
+  /** As typed; each is read as its parameter is declared. */
+  readonly params: Readonly<Record<string, string>>;
   readonly from: string | undefined;
   readonly to: string | undefined;
 }
@@ -108,7 +109,10 @@ function override(bot: Bot, { params, from, to }: Overrides): Bot {
       cause: error,
     });
   }
-  const given = { ...strategy.params, ...params };
+  const typed = Object.entries(params).map(([name, text]) => {
+    return [name, paramFromText(bot.strategy.params[name], text)] as const;
+  });
+  const given = { ...strategy.params, ...Object.fromEntries(typed) };
   const resolved = resolveParams(bot.strategy.params, given);
   const fault = resolved.problems[0];
   if (fault !== undefined) {

@@ -77,5 +77,5 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
 export function strategySource(bot: Bot): StrategySource {
   const { name, module } = bot.spec.spec.strategy;
   if (name !== undefined) return { name };
-  return { module: module!, directory: dirname(resolve(bot.file)) };
+  return { module: module!, directory: dirname(resolve(bot.file)), files: bot.strategyFiles! };
 }

@@ -25,14 +25,14 @@ export function newRunId(): string {
 
 /** What the command line puts in place of the spec's own values. */
 export function overridesOf({ param, from, to }: OverrideOptions): Overrides {
-  const params = param.map((text): [string, number | string | boolean] => {
-    const { name, values } = parseAxis(text);
-    if (values.length !== 1) {
+  const params = param.map((text): [string, string] => {
+    const { name, texts } = parseAxis(text);
+    if (texts.length !== 1) {
       throw new ServiceError('usage', `--param ${text}: a backtest takes one value`, {
         remedy: 'Use `service-local backtest sweep` for several.',
       });
     }
-    return [name, values[0]!];
+    return [name, texts[0]!];
   });
   return { params: Object.fromEntries(params), from, to };
 }

@@ -45,6 +45,22 @@ export const choice = <const T extends string>(
   value: Omit<ChoiceParam<T>, 'kind'>,
 ): ChoiceParam<T> => ({ kind: 'choice', ...value });
 
+/** A value as typed on a command line; what it cannot be read as stays text, to be refused as that. */
+export function paramFromText(param: Param | undefined, text: string): number | string | boolean {
+  switch (param?.kind) {
+    case 'integer':
+    case 'number':
+      return text.trim() === '' || Number.isNaN(Number(text)) ? text : Number(text);
+    case 'flag':
+      return text === 'true' || (text === 'false' ? false : text);
+    case 'choice':
+    case undefined:
+      return text;
+    default:
+      return param satisfies never;
+  }
+}
+
 /** One fault in a strategy's parameters; `key` is absent when the fault lies in their combination. */
 export interface ParamProblem {
   readonly key?: string;

@@ -28,11 +28,12 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 const sweep = (...args: string[]) => serviceLocal(['backtest', 'sweep', ...args]);
 
-/** A bot whose strategy spends a few milliseconds on every bar once `slow` is set. */
-function slowBot(name: string): string {
+/** A bot with a strategy of one parameter, `day`, whose first bar runs `onFirstBar`. */
+function dayBot(name: string, onFirstBar = ''): string {
   writeFileSync(
     join(directory, `${name}.ts`),
-    `import { defineStrategy, integer } from 'service-local/strategy';
+    `import { existsSync } from 'node:fs';
+import { defineStrategy, integer } from 'service-local/strategy';
 export default defineStrategy({
   name: '${name}',
   description: 'made by a test',
@@ -41,14 +42,13 @@ export default defineStrategy({
     const instrument = instruments[0]!;
     return {
       onBar() {
+        if (instrument.count === 1) { ${onFirstBar} }
         if (instrument.count === params.day) broker.target(instrument, 1);
-        let work = 0;
-        for (let i = 0; i < 8_000; i += 1) work += Math.sqrt(i);
-        if (work < 0) broker.target(instrument, 0);
       },
     };
   },
 });
+void existsSync;
 `,
   );
   const file = join(directory, `${name}.yaml`);
@@ -100,32 +100,53 @@ async function linesAppear(file: string, count: number): Promise<void> {
 
 test.each(['SIGINT', 'SIGKILL'] as const)(
   'interrupted by %s it keeps what is done and goes on from there',
-  { timeout: 60_000 },
   async (signal) => {
-    const file = slowBot(`slow_${signal.toLowerCase()}`);
-    const out = join(directory, `interrupted-${signal}`);
+    const name = `held_${signal.toLowerCase()}`;
+    const gate = join(directory, `${name}.go`);
+    // The fourth trial does not end before the test says so.
+    const file = dayBot(
+      name,
+      `if (params.day === 4) while (!existsSync(${JSON.stringify(gate)}));`,
+    );
+    const out = join(directory, name);
     const log = join(out, 'trials.ndjson');
-    const args = [file, '-p', 'day=1:12:1', '--workers', '1', '--out', out];
+    const args = [file, '-p', 'day=1:30:1', '--workers', '1', '--out', out];
     // The first line names the sweep; the others are trials. Watched before anything can write.
-    const appeared = linesAppear(log, 3);
+    const appeared = linesAppear(log, 4);
     const child = spawn(process.execPath, [BIN, 'backtest', 'sweep', ...args]);
     const exit = once(child, 'exit') as Promise<[number | null]>;
     await Promise.race([appeared, exit.then(() => Promise.reject(new Error('ended')))]);
     child.kill(signal);
     const [code] = await exit;
-    if (signal === 'SIGINT') expect(code).toBe(130);
-    const kept = linesIn(readFileSync(log, 'utf8')) - 1;
-    expect(kept).toBeGreaterThanOrEqual(2);
-    expect(kept).toBeLessThan(12);
+    expect(code).toBe(signal === 'SIGINT' ? 130 : null);
+    expect(linesIn(readFileSync(log, 'utf8'))).toBe(4);
+    expect(existsSync(join(out, 'trials.csv'))).toBe(signal === 'SIGINT');
 
-    appendFileSync(log, '{"index":11,"metr');
+    appendFileSync(log, '{"index":29,"metr');
+    writeFileSync(gate, '');
     const rest = await sweep(...args, '--json');
     expect(rest.code).toBe(0);
-    expect(rest.stderr).toContain(`${kept} trials were done before`);
+    expect(rest.stderr).toContain('3 trials were done before');
     const whole = await sweep(...args.slice(0, -1), `${out}-whole`, '--json');
     expect(JSON.parse(rest.stdout)).toEqual(JSON.parse(whole.stdout));
   },
 );
+
+test('interrupted while it is still loading, it ends at once and leaves no litter', async () => {
+  const gate = join(directory, 'loading.go');
+  const file = dayBot('loading');
+  const module = join(directory, 'loading.ts');
+  writeFileSync(
+    module,
+    `import { writeFileSync } from 'node:fs';\nwriteFileSync(${JSON.stringify(gate)}, '');\nfor (;;);\n${readFileSync(module, 'utf8')}`,
+  );
+  const appeared = linesAppear(gate, 0);
+  const child = spawn(process.execPath, [BIN, 'backtest', 'sweep', file, '-p', 'day=1,2']);
+  const exit = once(child, 'exit') as Promise<[number | null, string | null]>;
+  await appeared;
+  child.kill('SIGINT');
+  expect(await exit).toEqual([null, 'SIGINT']);
+});
 
 test('another sweep never continues in the same directory', async () => {
   const out = join(directory, 'mine');
@@ -137,22 +158,42 @@ test('another sweep never continues in the same directory', async () => {
   });
 });
 
-test('a trial that fails is counted and named, and the others are kept', async () => {
-  const file = slowBot('fragile');
-  const module = join(directory, 'fragile.ts');
-  const source = readFileSync(module, 'utf8');
-  writeFileSync(
-    module,
-    source.replace(
-      'let work = 0;',
-      `if (params.day === 2) throw new Error('not today');\nlet work = 0;`,
-    ),
-  );
-  const args = [file, '-p', 'day=1:3:1', '--to', '2000-02-01', '--out', join(directory, 'fragile')];
-  const { code, stdout, stderr } = await sweep(...args, '--json');
+test('a trial that fails is counted and named, and is tried again by the next run', async () => {
+  const gate = join(directory, 'mended');
+  const fault = `if (params.day === 2 && !existsSync(${JSON.stringify(gate)})) throw new Error('not today');`;
+  const file = dayBot('fragile', fault);
+  const args = [file, '-p', 'day=1:3:1', '--out', join(directory, 'fragile'), '--json'];
+  const { code, stdout, stderr } = await sweep(...args);
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ trials: { total: 3, done: 3, failed: 1 } });
   expect(stderr).toContain('not today');
+  writeFileSync(gate, '');
+  const again = await sweep(...args);
+  expect(again.stderr).toContain('2 trials were done before');
+  expect(JSON.parse(again.stdout)).toMatchObject({ trials: { done: 3, failed: 0 } });
+});
+
+test('what a strategy prints does not get into the document', async () => {
+  const file = dayBot('chatty', "console.log('here I am');");
+  const { code, stdout, stderr } = await sweep(file, '-p', 'day=1,2', '--json', '--workers', '1');
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ trials: { done: 2 } });
+  expect(stderr.match(/here I am/g)?.length).toBeGreaterThanOrEqual(2);
+});
+
+test('a value that is named twice is one trial', async () => {
+  const { stdout } = await sweep(
+    SMA,
+    '-p',
+    'fast=4,4,6,6',
+    '--json',
+    '--out',
+    join(directory, 'twice'),
+  );
+  expect(JSON.parse(stdout)).toMatchObject({
+    trials: { total: 2 },
+    deflated_sharpe: { trials: 2 },
+  });
 });
 
 test.each([

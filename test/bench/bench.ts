@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gridOf, parseAxis } from '../../src/backtest/grid.ts';
+import { axesOf, gridOf, parseAxis } from '../../src/backtest/grid.ts';
 import { conventionsFor } from '../../src/backtest/statistics.ts';
 import { sweep } from '../../src/backtest/sweep.ts';
 import type { TrialResult, TrialSetup } from '../../src/backtest/trial.ts';
@@ -84,7 +84,7 @@ function backtests(): Figure[] {
 async function sweeps(): Promise<Figure[]> {
   const bars = randomWalk(100_000);
   const strategy = BUILT_IN_STRATEGIES.get('sma_crossover')!;
-  const axes = ['fast=5:50:5', 'slow=20:200:10'].map(parseAxis);
+  const axes = axesOf(strategy, ['fast=5:50:5', 'slow=20:200:10'].map(parseAxis));
   const { trials } = gridOf(strategy, { fast: 10, slow: 30 }, axes);
   const setup: TrialSetup = {
     instruments: [{ symbol: 'X', bars }],
@@ -101,7 +101,7 @@ async function sweeps(): Promise<Figure[]> {
     const results: TrialResult[] = [];
     await sweep(setup, { name: 'sma_crossover' }, trials, {
       workers,
-      onResults: (chunk) => results.push(...chunk),
+      onResult: (result) => results.push(result),
     });
     if (results.length !== trials.length) throw new Error('trials were lost');
   };

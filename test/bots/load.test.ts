@@ -108,7 +108,7 @@ describe('overrides', () => {
     const file = join(directoryWith(files), 'bot.yaml');
     const authored = VALID.replace('fast: 10', 'fast: 20').replace('2000-01-03', '2010-01-01');
     const same = join(directoryWith({ ...files, 'bot.yaml': authored }), 'bot.yaml');
-    const bot = loadBot(file, { ...none, params: { fast: 20 }, from: '2010-01-01' });
+    const bot = loadBot(file, { ...none, params: { fast: '20' }, from: '2010-01-01' });
     const { hash, params, spec, document } = loadBot(same);
     expect({ hash: bot.hash, params: bot.params, spec: bot.spec, document: bot.document }).toEqual({
       hash,
@@ -121,9 +121,9 @@ describe('overrides', () => {
   });
 
   it.each([
-    [{ params: { fst: 1 } }, /--param fst: unknown parameter/],
-    [{ params: { fast: 0 } }, /--param fast: must be at least 1/],
-    [{ params: { fast: 90 } }, /fast must be below slow/],
+    [{ params: { fst: '1' } }, /--param fst: unknown parameter/],
+    [{ params: { fast: '0' } }, /--param fast: must be at least 1/],
+    [{ params: { fast: '90' } }, /fast must be below slow/],
     [{ from: '2001-02-30' }, /from "2001-02-30" is not a date/],
     [{ from: '2030-01-01' }, /from 2030-01-01 lies after to 2020-04-17/],
   ])('%j is refused', (overrides, message) => {

@@ -38,7 +38,7 @@ export const verb = defineVerb({
     const { planSweep, finishSweep } = await import('../../backtest/sweep-plan.ts');
     const { sweep } = await import('../../backtest/sweep.ts');
     const { showSweep } = await import('../show.ts');
-    const { settings, signal } = context;
+    const { settings } = context;
 
     const bot = loadBot(resolve(context.cwd, args.spec), {
       params: {},
@@ -60,7 +60,9 @@ export const verb = defineVerb({
     if (log.done.size > 0) context.message(`${log.done.size} trials were done before`);
 
     const results: TrialResult[] = [...log.done.values()];
-    const progress = context.progress('sweep', plan.trials.length);
+    const progress = context.progress('sweep', plan.trials.length, log.done.size);
+    // Asked for only now: from here on Ctrl-C stops in good order, and before it just stops.
+    const { signal } = context;
     let failure: ServiceError | undefined;
     try {
       await sweep(
@@ -70,9 +72,9 @@ export const verb = defineVerb({
         {
           workers: settings.workers,
           signal,
-          onResults: (chunk) => {
-            log.append(chunk);
-            results.push(...chunk);
+          onResult: (result) => {
+            log.append(result);
+            results.push(result);
             progress.update(results.length);
           },
         },

@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { PROFILES } from '../../backtest/profiles.ts';
 import { parseAssertion } from '../../backtest/gates.ts';
 import type { Gate, Summary } from '../../backtest/summary.ts';
@@ -49,24 +49,35 @@ export const verb = defineVerb({
     const { loadBot } = await import('../../bots/load.ts');
     const { prepare } = await import('../../bots/prepare.ts');
     const { backtest } = await import('../../backtest/backtest.ts');
-    const { prepareDirectory, writeRun, writeText } = await import('../../backtest/files.ts');
+    const { prepareDirectory, removeOld, writeRun, writeText } =
+      await import('../../backtest/files.ts');
     const { driftOf, lockPath, readLock, writeLock } = await import('../../bots/version.ts');
     const { compareRuns, newRunId, overridesOf } = await import('../runs.ts');
     const { showSummary } = await import('../show.ts');
 
     const file = resolve(context.cwd, args.spec);
     const bot = loadBot(file, overridesOf(options));
+    const isOverridden = [...options.param, options.from, options.to].some(Boolean);
+    if (options.writeLock && isOverridden) {
+      throw new ServiceError('usage', '--write-lock goes with the bot as its file states it', {
+        remedy: 'Write the parameters and the window into the file, or leave out --write-lock.',
+      });
+    }
+    const junitFile = options.junit === undefined ? undefined : resolve(context.cwd, options.junit);
+    // What an earlier run left must not stand for this one, should it fail.
+    if (junitFile !== undefined) await removeOld(junitFile);
+    const { job, notes } = await prepare(bot, {
+      catalogueDir: context.settings.catalogue_dir,
+      assertions: options.assert,
+    });
+    for (const note of notes) context.message(`note: ${note}`);
     const runId = newRunId();
     const directory = resolve(
       context.cwd,
       options.out ?? `${context.settings.runs_dir}/${bot.spec.metadata.slug}/${runId}`,
     );
     await prepareDirectory(directory);
-    const { job, notes } = await prepare(bot, {
-      catalogueDir: context.settings.catalogue_dir,
-      assertions: options.assert,
-    });
-    for (const note of notes) context.message(`note: ${note}`);
+    await removeOld(join(directory, 'summary.json'));
 
     if (options.verifyLock) {
       const lock = readLock(file);
@@ -93,15 +104,17 @@ export const verb = defineVerb({
       onProgress: (done) => progress.update(done),
     }).finally(() => progress.stop());
     const { summary, report } = await writeRun(directory, job, outcome);
-    if (options.junit !== undefined) {
+    // Asked to stop meanwhile: what was written is whole, but whoever asked waits for no more.
+    context.signal.throwIfAborted();
+    if (junitFile !== undefined) {
       const { junit } = await import('../../backtest/junit.ts');
-      await writeText(resolve(context.cwd, options.junit), [junit(summary.gates, job.bot.slug)]);
+      await writeText(junitFile, [junit(summary.gates, job.bot.slug)]);
     }
-    if (options.writeLock) context.message(`lock: ${writeLock(file, job.lock)}`);
     if (options.checkDeterminism) {
       const events = await compareRuns(context, args.spec, options, directory);
       context.message(`deterministic: two processes, the same ${events} events`);
     }
+    if (options.writeLock) context.message(`lock: ${writeLock(file, job.lock)}`);
 
     return {
       data: summary,
