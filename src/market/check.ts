@@ -8,6 +8,7 @@ type DefectCode =
   | 'unreadable_time'
   | 'duplicate_time'
   | 'backward_time'
+  | 'forward_time'
   | 'unreadable_price'
   | 'price_not_positive'
   | 'high_below_low'
@@ -44,9 +45,9 @@ const PRICES = ['open', 'high', 'low', 'close'] as const;
 const TOLERANCE = 1e-9;
 
 /**
- * Looks for every kind of bad data at once. A time is judged against the latest one before it.
- * Prices of zero and below are refused although a few markets had them: neither a return nor a
- * size in units means anything there.
+ * Looks for every kind of bad data at once. Of times that are out of order as few as possible are
+ * to blame: one row from the future is, and not all that follow it. Prices of zero and below are
+ * refused although a few markets had them: neither a return nor a size in units means anything there.
  */
 export function checkBars({ bars, rowOf }: FileBars): CheckReport {
   const { length, time, open, high, low, close, volume } = bars;
@@ -86,20 +87,33 @@ export function checkBars({ bars, rowOf }: FileBars): CheckReport {
     }
   };
 
+  const isInOrder = timesInOrder(time);
+  const rowAt = (index: number): string => `${formatTime(time[index]!)} of row ${rowOf(index)}`;
+  const nextInOrder = (index: number): number => {
+    let next = index + 1;
+    while (!isInOrder(next)) next++;
+    return next;
+  };
   let latest = -1;
-  for (let index = 0; index < length; index++) {
+  const checkTime = (index: number): void => {
     const t = time[index]!;
     const before = latest === -1 ? -Infinity : time[latest]!;
-    if (t > before) {
+    if (isInOrder(index)) {
       latest = index;
     } else if (Number.isNaN(t)) {
       report(index, 'unreadable_time', () => 'the time is missing or cannot be read');
+    } else if (t > before) {
+      const describe = (): string => `${formatTime(t)} lies after ${rowAt(nextInOrder(index))}`;
+      report(index, 'forward_time', describe);
+    } else if (t < before) {
+      report(index, 'backward_time', () => `${formatTime(t)} lies before ${rowAt(latest)}`);
     } else {
-      const code = t === before ? 'duplicate_time' : 'backward_time';
-      const relation = t === before ? 'is the time' : `lies before ${formatTime(before)}`;
-      report(index, code, () => `${formatTime(t)} ${relation} of row ${rowOf(latest)}`);
+      report(index, 'duplicate_time', () => `${formatTime(t)} is the time of row ${rowOf(latest)}`);
     }
+  };
 
+  for (let index = 0; index < length; index++) {
+    checkTime(index);
     checkPrices(index);
     const units = volume[index]!;
     if (!Number.isFinite(units)) {
@@ -110,6 +124,44 @@ export function checkBars({ bars, rowOf }: FileBars): CheckReport {
   }
   const badRows = bad.reduce((sum, flag) => sum + flag, 0);
   return { rows: length, badRows, counts, defects, isBad: (index) => bad[index] === 1 };
+}
+
+/**
+ * Which times make up the longest series that only rises, without NaN; the earliest rows where
+ * several are as long.
+ */
+function timesInOrder(time: Float64Array): (index: number) => boolean {
+  if (time.every((t, index) => t > (index === 0 ? -Infinity : time[index - 1]!))) return () => true;
+  // From the end: how many times a rising series that begins at a row can have, and for each such
+  // number the latest time to begin one at. Those fall as the number grows.
+  const counts = new Uint32Array(time.length);
+  const starts: number[] = [];
+  for (let index = time.length - 1; index >= 0; index--) {
+    const t = time[index]!;
+    if (Number.isNaN(t)) continue;
+    let longest = starts.length;
+    if (starts.at(-1)! <= t) {
+      let [from, to] = [0, starts.length - 1];
+      while (from < to) {
+        const middle = (from + to) >> 1;
+        if (starts[middle]! > t) from = middle + 1;
+        else to = middle;
+      }
+      longest = from;
+    }
+    starts[longest] = t;
+    counts[index] = longest + 1;
+  }
+  const kept = new Uint8Array(time.length);
+  let wanted = starts.length;
+  let before = -Infinity;
+  for (const [index, t] of time.entries()) {
+    if (counts[index] !== wanted || !(t > before)) continue;
+    kept[index] = 1;
+    before = t;
+    wanted--;
+  }
+  return (index) => kept[index] === 1;
 }
 
 /** The columns whose price satisfies `isBad`, by name. */
@@ -154,6 +206,6 @@ function remedyFor(report: CheckReport): string {
     return 'Correct these rows, or leave them out with --repair drop (data.repair: drop).';
   }
   return 2 * (report.counts.backward_time ?? 0) > report.rows
-    ? 'Sort the file oldest first, or correct the row whose time is too late.'
+    ? 'Sort the file oldest first.'
     : 'Correct the file, or say which column is which; too much of it is bad to be left out.';
 }

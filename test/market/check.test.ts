@@ -64,12 +64,47 @@ test('all kinds are found at once, a row with two faults counting once', () => {
   expect(report.badRows).toBe(4);
 });
 
-test('a time is judged against the latest before it, so one late row does not hide the rest', () => {
-  const report = checkBars(file([bar(0), bar(5), bar(1), bar(5), bar(6)]));
-  expect(found(report)).toEqual([
-    ['backward_time', 3],
-    ['duplicate_time', 4],
-  ]);
+describe('of times out of order as few as possible are to blame', () => {
+  const times = (...days: readonly number[]): CheckReport =>
+    checkBars(file(days.map((day) => bar(day))));
+
+  test('one row from the future, and not all that follow it', () => {
+    const days = Array.from({ length: 100 }, (_, day) => (day === 60 ? 3650 : day));
+    const report = times(...days);
+    expect(report).toMatchObject({ badRows: 1, counts: { forward_time: 1 } });
+    expect(report.defects).toEqual([
+      {
+        code: 'forward_time',
+        row: 61,
+        message: '2029-12-29 lies after 2020-03-02 of row 62',
+      },
+    ]);
+  });
+
+  test('a late row hides none that follow it', () => {
+    expect(found(times(0, 5, 1, 5, 5, 4, 6))).toEqual([
+      ['forward_time', 2],
+      ['duplicate_time', 5],
+      ['backward_time', 6],
+    ]);
+  });
+
+  test('the later of two rows that could each be wrong', () => {
+    expect(found(times(0, 5, 1, 6))).toEqual([['backward_time', 3]]);
+  });
+
+  test('for any times, what is left could not be longer', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 12 }), { maxLength: 12 }), (days) => {
+        const longest: number[] = [];
+        for (const [index, day] of days.entries()) {
+          const before = longest.filter((_, other) => days[other]! < day);
+          longest[index] = Math.max(0, ...before) + 1;
+        }
+        expect(days.length - times(...days).badRows).toBe(Math.max(0, ...longest));
+      }),
+    );
+  });
 });
 
 describe('the refusal', () => {
@@ -109,9 +144,7 @@ describe('the refusal', () => {
   test('of a file that is newest first says so, and does not offer to drop it all', () => {
     const rows = [bar(3), bar(2), bar(1), bar(0)];
     expect(canDrop(checkBars(file(rows)))).toBe(false);
-    expect(refuse(rows).remedy).toBe(
-      'Sort the file oldest first, or correct the row whose time is too late.',
-    );
+    expect(refuse(rows).remedy).toBe('Sort the file oldest first.');
   });
 });
 
