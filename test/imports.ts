@@ -10,6 +10,7 @@ import type { ICruiseResult, IForbiddenRuleType } from 'dependency-cruiser';
 const SHARED = '[^/]+\\.ts$';
 
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  lease: [],
   market: [],
   engine: ['market'],
   backtest: ['engine', 'market'],
@@ -19,6 +20,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Why: strategies must give the same events in a backtest, in another process and in a session. */
 const PURE = 'engine';
+/** Why: leases are verified in browsers and workers, too. */
+const PORTABLE = 'lease';
 
 const folders = readdirSync('src', { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
@@ -39,6 +42,12 @@ const forbidden: IForbiddenRuleType[] = [
     severity: 'error',
     from: { path: `^src/${PURE}/` },
     to: { dependencyTypes: ['core', 'npm', 'npm-dev', 'npm-optional'] },
+  },
+  {
+    name: 'lease-is-portable',
+    severity: 'error',
+    from: { path: `^src/${PORTABLE}/` },
+    to: { dependencyTypes: ['core'] },
   },
   ...Object.entries(MAY_IMPORT).map(([folder, allowed]): IForbiddenRuleType => ({
     name: `${folder}-imports-only-${allowed.join('-') || 'itself'}`,
