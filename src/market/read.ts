@@ -7,7 +7,13 @@ import { csvTable, malformedCsv, openCsv, type CsvFile } from './csv.ts';
 import { quoteName, quotePath, withDuckDB } from './duckdb.ts';
 import { findColumns, type ColumnNames, type Layout } from './header.ts';
 import { keepBars, type FileBars } from './rows.ts';
-import { formatTime, numbersToTimes, parseWindow, rejectImplausible } from './time.ts';
+import {
+  areNearEpoch,
+  formatTime,
+  numbersToTimes,
+  parseWindow,
+  rejectImplausible,
+} from './time.ts';
 
 export interface ReadOptions {
   readonly columns?: ColumnNames | undefined;
@@ -45,7 +51,7 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
     try {
       const table = csv ? textTable(csv) : await parquetTable(connection, file);
       const layout = findColumns(table.names, options.columns ?? {}, file);
-      const bars = await readColumns(connection, table, layout);
+      const bars = await readColumns(connection, table, layout, file);
       if (bars.length === 0) throw new ServiceError('invalid_data', `${file} has no rows`);
       const { time } = bars;
       const inFile = { bars, rowOf: (index: number) => index + 1 };
@@ -124,6 +130,7 @@ async function readColumns(
   connection: DuckDBConnection,
   table: Table,
   layout: Layout,
+  path: string,
 ): Promise<Bars> {
   const count = await connection.runAndReadAll(`SELECT count(*)::DOUBLE FROM ${table.from}`);
   const bars = allocateBars(count.value(0, 0) as number);
@@ -148,7 +155,10 @@ async function readColumns(
   if (filled !== bars.length) {
     throw new Error(`it held ${bars.length} rows and then ${filled}: it changed while being read`);
   }
-  if (time.isNumber) numbersToTimes(bars.time);
+  if (time.isNumber) {
+    if (areNearEpoch(bars.time)) throw noTimes(path, bars.time);
+    numbersToTimes(bars.time);
+  }
   rejectImplausible(bars.time);
   return bars;
 }
@@ -200,6 +210,19 @@ function nothingInWindow(path: string, time: Float64Array, options: ReadOptions)
     'invalid_data',
     `${path} has no rows ${window.filter(Boolean).join(' ')}: it begins at ${first} and ends at ${last}`,
     { remedy: 'Choose a window inside the data.' },
+  );
+}
+
+function noTimes(path: string, numbers: Float64Array): ServiceError {
+  const number = numbers.find((value) => !Number.isNaN(value))!;
+  return new ServiceError(
+    'invalid_data',
+    `the times of ${path} are numbers such as ${number}: counted from 1970, all lie before 1973`,
+    {
+      remedy:
+        'Write dates such as 2020-04-17 (a spreadsheet that counts days can format them so), or ' +
+        'seconds or milliseconds since 1970; or name another column: --columns time=NAME.',
+    },
   );
 }
 

@@ -63,7 +63,7 @@ function parseInstant(name: 'from' | 'to', text: string): Instant {
 /** Milliseconds in one unit of a number that counts the time since 1970, coarsest unit first. */
 const UNITS = [1e3, 1, 1e-3, 1e-6] as const;
 
-/** Which unit a number must be in to fall between 1973 and 2200; -1 for NaN. */
+/** The finest unit in which a number reaches 1973 (below zero: 1966), else seconds; -1 for NaN. */
 function unitOf(value: number): number {
   const size = Math.abs(value);
   return size >= 1e17 ? 3 : size >= 1e14 ? 2 : size >= 1e11 ? 1 : size >= 0 ? 0 : -1;
@@ -88,6 +88,16 @@ export function numbersToTimes(column: Float64Array): void {
     const value = column[index]!;
     column[index] = unitOf(value) === unit ? (basicDate(value) ?? Math.round(value * toMs)) : NaN;
   }
+}
+
+/**
+ * Whether every number lies so near to 1970 in any unit, 1966 to 1973 even in seconds, that it
+ * hardly counts time from there: the days of a spreadsheet (43831), years, months as 202001, rows.
+ */
+export function areNearEpoch(column: Float64Array): boolean {
+  const isNear = (value: number): boolean =>
+    !(Math.abs(value) >= 1e8) && basicDate(value) === undefined;
+  return column.every(isNear) && column.some((value) => !Number.isNaN(value));
 }
 
 /** 20200417 → that day, 20200431 → NaN; `undefined` for a number that cannot be meant as a date. */

@@ -168,6 +168,18 @@ describe('time', () => {
     expect(await times(good, good, bad)).toEqual([DAY_1, DAY_1, NaN]);
   });
 
+  test.each([
+    ['the days of a spreadsheet', ['43831', '43832.5']],
+    ['years', ['2019', '2020']],
+    ['months', ['202001', '202002']],
+    ['rows', ['1', '2', '']],
+  ])('is not read from %s', async (_, written) => {
+    const error = await refusal(times(...written));
+    expect(error.code).toBe('invalid_data');
+    expect(error.message).toContain(`numbers such as ${written[0]}`);
+    expect(error.remedy).toContain('2020-04-17');
+  });
+
   test('in milliseconds that turn into microseconds half-way is not read as 1970', async () => {
     const [before, after] = ['1577836800000', '1577923200000000'];
     expect(await times(before, after, after)).toEqual([NaN, DAY_2, DAY_2]);
