@@ -6,8 +6,9 @@ import { linesOfRows } from './csv.ts';
 import { barsDigest } from './digest.ts';
 import { findGaps, type GapReport } from './gaps.ts';
 import { readBars, type ReadOptions } from './read.ts';
-import { resample } from './resample.ts';
+import { bucketOf, resample } from './resample.ts';
 import { keepBars } from './rows.ts';
+import { parseWindow } from './time.ts';
 import {
   barSpacing,
   formatSpacing,
@@ -34,6 +35,8 @@ export interface Dataset {
   readonly digest: string;
   /** Found in the bars as they were read, before they were made longer. */
   readonly gaps: GapReport;
+  /** How many those were. */
+  readonly sourceBars: number;
   /** Rows left out by `repair`. */
   readonly dropped: DefectCounts;
   readonly hasVolume: boolean;
@@ -65,12 +68,15 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
   if (timeframe === undefined) throw unknownTimeframe(file.path, spacing);
   const isTheirs = own?.name === timeframe.name || read.length === 1;
   const bars = isTheirs ? read : resample(read, timeframe);
+  // What has no timeframe of its own has gaps only as bars of the one wanted.
+  const source = own === undefined ? bars : read;
   const hasVolume = imported?.manifest.columns.includes('volume') ?? file.hasVolume;
   return {
     bars,
     timeframe,
     digest: barsDigest(bars),
-    gaps: findGaps(read, own ?? timeframe),
+    gaps: findGaps(source, own ?? timeframe),
+    sourceBars: source.length,
     dropped: report.counts,
     hasVolume,
     notes: [
@@ -84,8 +90,23 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
       ...(bars.length < read.length
         ? [`${read.length} bars became ${bars.length} of ${timeframe.name}.`]
         : []),
+      ...(isTheirs ? [] : partialBars(bars, timeframe, options)),
     ],
   };
+}
+
+/** A window that begins or ends inside a bar leaves a part of it, which looks like any other bar. */
+function partialBars({ time }: Bars, timeframe: Timeframe, { from, to }: ReadOptions): string[] {
+  const window = parseWindow(from, to);
+  const { name } = timeframe;
+  return [
+    ...(bucketOf(time.at(0)!, timeframe).start < window.from
+      ? [`The first bar of ${name} is only a part of one: from ${from} lies inside it.`]
+      : []),
+    ...(bucketOf(time.at(-1)!, timeframe).end > window.to
+      ? [`The last bar of ${name} is only a part of one: to ${to} lies inside it.`]
+      : []),
+  ];
 }
 
 function unknownTimeframe(path: string, spacing: number | undefined): ServiceError {

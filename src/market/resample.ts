@@ -1,13 +1,13 @@
 import { ServiceError } from '../errors.ts';
 import { allocateBars, type Bars } from './bars.ts';
-import { DAY } from './time.ts';
+import { DAY, formatTime } from './time.ts';
 import { barSpacing, formatSpacing, timeframeOfSpacing, type Timeframe } from './timeframe.ts';
 
 /** 1970-01-01 was a Thursday; weeks begin on the Monday before. */
 const FIRST_MONDAY = -3 * DAY;
 
 /** The UTC bucket that holds an instant; weeks begin on Monday, months on their first day. */
-function bucketOf(time: number, { name, ms }: Timeframe): { start: number; end: number } {
+export function bucketOf(time: number, { name, ms }: Timeframe): { start: number; end: number } {
   if (name === '1mo') {
     const date = new Date(time);
     const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
@@ -23,11 +23,11 @@ function bucketOf(time: number, { name, ms }: Timeframe): { start: number; end: 
  * close, sum of volumes, stamped with the start of their bucket. A bucket without bars gives none.
  * One step gives the same as several, up to the rounding of sums of fractional volumes.
  * @param bars in order of time.
- * @throws ServiceError `invalid_data` when the bars are longer than `timeframe` or straddle its
- * buckets, as weeks do with months.
+ * @throws ServiceError `invalid_data` when the bars are longer than `timeframe` or any of them
+ * straddles its buckets: as weeks do with months, and days that begin at 15:00Z with weeks.
  */
 export function resample(bars: Bars, timeframe: Timeframe): Bars {
-  requireFit(bars, timeframe);
+  const length = lengthWithin(bars, timeframe);
   const result = allocateBars(countBuckets(bars, timeframe));
   let bucket = -1;
   let end = -Infinity;
@@ -41,6 +41,7 @@ export function resample(bars: Bars, timeframe: Timeframe): Bars {
       result.open[bucket] = bars.open[index]!;
       result.low[bucket] = Infinity;
     }
+    if (time + length > end) throw straddles(time, length, timeframe);
     result.high[bucket] = Math.max(result.high[bucket]!, bars.high[index]!);
     result.low[bucket] = Math.min(result.low[bucket]!, bars.low[index]!);
     result.close[bucket] = bars.close[index]!;
@@ -60,19 +61,34 @@ function countBuckets({ length, time }: Bars, timeframe: Timeframe): number {
   return count;
 }
 
-/** A whole number of bars must fill a bucket, or every bar have one of its own. */
-function requireFit(bars: Bars, timeframe: Timeframe): void {
+/**
+ * How much of a bucket each bar takes; 0 where that cannot be told, or each has one of its own.
+ * A whole number of bars must fill a bucket.
+ */
+function lengthWithin(bars: Bars, timeframe: Timeframe): number {
   const spacing = barSpacing(bars);
-  if (spacing === undefined) return;
+  if (spacing === undefined) return 0;
   const own = timeframeOfSpacing(spacing);
-  // Weeks and months are made of days.
-  const unit = Math.min(timeframe.ms, DAY);
   // Few bars, as of a Friday and a Monday, tell only that theirs is no longer timeframe.
   const isSparse = own === undefined && spacing % timeframe.ms === 0;
-  if (own?.name === timeframe.name || unit % spacing === 0 || isSparse) return;
+  if (own?.name === timeframe.name || isSparse) return 0;
+  // Weeks and months are made of days.
+  if (Math.min(timeframe.ms, DAY) % spacing === 0) return spacing;
   throw new ServiceError(
     'invalid_data',
     `bars ${formatSpacing(spacing)} apart cannot be made into bars of ${timeframe.name}`,
     { remedy: 'Choose a timeframe that the bars fill exactly, or data with shorter bars.' },
+  );
+}
+
+function straddles(time: number, length: number, { name }: Timeframe): ServiceError {
+  return new ServiceError(
+    'invalid_data',
+    `the bar of ${formatTime(time)}, ${formatSpacing(length)} long, does not end within a bar of ${name}`,
+    {
+      remedy:
+        'Choose a timeframe that the bars fill exactly (in UTC), or give daily bars their date alone ' +
+        'as time.',
+    },
   );
 }

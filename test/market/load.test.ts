@@ -42,6 +42,17 @@ test('finer bars are made into those wanted, which is told', async () => {
   expect(notes).toEqual(['5105 bars became 244 of 1mo.']);
 });
 
+test('a window that cuts through longer bars is told, one between them is not', async () => {
+  const notes = async (from: string, to: string): Promise<readonly string[]> =>
+    (await load(SP500, { timeframe: '1w', from, to })).notes.slice(1);
+  expect(await notes('2001-01-08', '2001-12-30')).toEqual([]);
+  expect(await notes('2001-01-10', '2001-12-27')).toEqual([
+    'The first bar of 1w is only a part of one: from 2001-01-10 lies inside it.',
+    'The last bar of 1w is only a part of one: to 2001-12-27 lies inside it.',
+  ]);
+  expect((await load(SP500, { from: '2001-01-10T09:00Z' })).notes).toEqual([]);
+});
+
 test('bars longer than those wanted are refused', async () => {
   await expect(load(SP500, { timeframe: '1h' })).rejects.toMatchObject({ code: 'invalid_data' });
 });
@@ -101,6 +112,16 @@ test('repair leaves the bad rows out and counts them', async () => {
   expect(notes).toEqual(['2 bad of 5 rows were left out.']);
 });
 
+test('repair drops one row from the future, and not all after it', async () => {
+  const day = (index: number): string =>
+    new Date(index === 60 ? Date.UTC(2030, 0, 1) : Date.UTC(2020, 0, 1 + index)).toISOString();
+  const rows = Array.from({ length: 100 }, (_, index) => `${day(index)},1`);
+  const path = await files.write('future.csv', csv('time,close', ...rows));
+  const { bars, dropped } = await load(path, { repair: 'drop' });
+  expect(dropped).toEqual({ forward_time: 1 });
+  expect(bars.length).toBe(99);
+});
+
 test('repair does not throw most of a file away', async () => {
   const days = ['2020-01-04', '2020-01-03', '2020-01-02', '2020-01-01'];
   const path = await files.write('newest.csv', csv('date,close', ...days.map((day) => `${day},1`)));
@@ -121,15 +142,16 @@ test('what the file lacks is told', async () => {
 test('gaps are those of the bars read, not of the longer ones made of them', async () => {
   const minutes = Array.from({ length: 4 * 1440 }, (_, i) => `${1_600_000_020 + i * 60},1`);
   const path = await files.write('minutes.csv', csv('ts,close', ...minutes.toSpliced(2000, 30)));
-  const { gaps, bars } = await load(path, { timeframe: '1d' });
-  expect(gaps.missing).toBe(30);
+  const { gaps, sourceBars, bars } = await load(path, { timeframe: '1d' });
+  expect([gaps.missing, sourceBars]).toEqual([30, 4 * 1440 - 30]);
   expect(bars.length).toBe(5);
 });
 
 test('prices at irregular times are made into bars', async () => {
   const times = Array.from({ length: 100 }, (_, i) => 1_600_000_000 + i * 97 + i * i);
   const path = await files.write('ticks.csv', csv('ts,price', ...times.map((time) => `${time},1`)));
-  const { bars } = await load(path, { timeframe: '1h' });
+  const { bars, sourceBars } = await load(path, { timeframe: '1h' });
+  expect(sourceBars).toBe(bars.length);
   const hours = new Set(times.map((time) => Math.floor(time / 3600) * 3_600_000));
   expect([...bars.time]).toEqual([...hours]);
   await expect(load(path)).rejects.toMatchObject({ code: 'invalid_data' });

@@ -69,6 +69,24 @@ describe('bars that do not fill the target are refused', () => {
   });
 });
 
+describe('a bar that does not end within its bucket is refused, with its time', () => {
+  test.each<[string, number, number, TimeframeName]>([
+    ['hours from half past', Date.UTC(2024, 0, 2, 13, 30), HOUR, '4h'],
+    ['days from midnight in Tokyo', Date.UTC(2024, 0, 2, 15), DAY, '1w'],
+    ['days from the afternoon', Date.UTC(2024, 0, 2, 14, 30), DAY, '1mo'],
+  ])('%s into %s', (_, start, spacing, name) => {
+    const bars = flatBars(instants(start, spacing, 50));
+    expect(() => to(bars, name)).toThrow(/the bar of 2024-01-\d\d.* does not end within a bar of/);
+  });
+
+  test('others are not, wherever they begin', () => {
+    const noons = instants(Date.UTC(2024, 0, 1, 14, 30), DAY, 5);
+    expect([...to(flatBars(noons), '1w').time]).toEqual([Date.UTC(2024, 0, 1)]);
+    const halves = instants(Date.UTC(2024, 0, 2, 13, 30), HOUR, 7);
+    expect([...to(flatBars(halves), '1d').time]).toEqual([Date.UTC(2024, 0, 2)]);
+  });
+});
+
 const minutes = fc
   .array(fc.tuple(fc.integer({ min: 1, max: 3 }), fc.nat(20), fc.nat(5), fc.nat(5), fc.nat(99)), {
     minLength: 30,
