@@ -34,6 +34,12 @@ type Part = 'key' | 'value';
 /** Deeper than any document that means something, far from what overflows the stack. */
 const MAX_DEPTH = 64;
 
+/**
+ * Values and characters, those behind an alias counted wherever the alias stands: many times the
+ * usual, and still checked in a second. Without it a few pages could stand for a gigabyte.
+ */
+const MAX_SIZE = 250_000;
+
 /** Canonical JSON, which identifies a document, has no form for it. */
 const HALF_CHARACTER = 'holds half of a surrogate pair, which is no character';
 
@@ -50,8 +56,7 @@ export function optional(suggestion: string | undefined): Pick<Problem, 'suggest
 }
 
 /**
- * Reads a document of YAML 1.2 (core schema) or JSON. Timestamps stay strings, tags are refused,
- * and an alias costs no more than its anchor, so that no text can grow in memory.
+ * Reads a document of YAML 1.2 (core schema) or JSON. Timestamps stay strings and tags are refused.
  */
 export function parseDocument(text: string, file: string): SourceDocument {
   const lineStarts = [0, ...Array.from(text.matchAll(/\n/g), ({ index }) => index + 1)];
@@ -61,8 +66,10 @@ export function parseDocument(text: string, file: string): SourceDocument {
 
   const places = new Map<string, Record<Part, number>>();
   const scalars = new Map<string, string>();
-  const anchors = new Map<string, { value: unknown } | 'open'>();
+  const anchors = new Map<string, { value: unknown; size: number } | 'open'>();
   const problems: Problem[] = [];
+  let size = 0;
+  let oversized: Problem | undefined;
 
   const locate = (offset: number): Pick<Problem, 'file' | 'line' | 'column'> => {
     const within = Math.min(offset, text.length);
@@ -80,6 +87,15 @@ export function parseDocument(text: string, file: string): SourceDocument {
     problems.push(problem(path, { code, message }, at));
   };
 
+  const grow = (by: number, path: Path): void => {
+    if (size + by <= MAX_SIZE) {
+      size += by;
+      return;
+    }
+    const message = `more than ${MAX_SIZE} values and characters, aliases followed, are too many`;
+    oversized ??= problem(path, { code: 'file_too_large', message });
+  };
+
   const read = (node: Node | null, path: Path): unknown => {
     if (path.length > MAX_DEPTH) {
       complain(path, 'yaml_syntax', `nested deeper than ${MAX_DEPTH} levels`);
@@ -87,19 +103,24 @@ export function parseDocument(text: string, file: string): SourceDocument {
     }
     if (isAlias(node)) {
       const anchor = anchors.get(node.source);
-      if (typeof anchor === 'object') return anchor.value;
+      if (typeof anchor === 'object') {
+        grow(anchor.size, path);
+        return anchor.value;
+      }
       const fault = anchor === 'open' ? 'stands inside of itself' : 'has no anchor before it';
       complain(path, 'yaml_syntax', `*${node.source} ${fault}`);
       return undefined;
     }
     const name = node !== null && 'anchor' in node ? node.anchor : undefined;
+    const before = size;
     if (name !== undefined) anchors.set(name, 'open');
     const value = readContent(node, path);
-    if (name !== undefined) anchors.set(name, { value });
+    if (name !== undefined) anchors.set(name, { value, size: size - before });
     return value;
   };
 
   const readContent = (node: Node | null, path: Path): unknown => {
+    grow(1 + (isScalar(node) ? (node.source?.length ?? 0) : 0), path);
     if (isMap(node)) {
       const map: Record<string, unknown> = {};
       for (const pair of node.items) readPair(pair as Pair<Node, Node | null>, map, path);
@@ -128,6 +149,7 @@ export function parseDocument(text: string, file: string): SourceDocument {
     const name = isScalar(key) ? String(key.value) : '';
     const path = [...parent, name];
     const start = key.range?.[0] ?? 0;
+    grow(name.length, path);
     const earlier = places.get(jsonPointer(path));
     places.set(jsonPointer(path), { key: start, value: value?.range?.[0] ?? start });
     if (earlier !== undefined) {
@@ -141,13 +163,15 @@ export function parseDocument(text: string, file: string): SourceDocument {
     else map[name] = content;
   };
 
+  const unusable = (faults: readonly Problem[]): SourceDocument => {
+    return { value: undefined, problems: faults, problem, written: () => undefined };
+  };
   const syntax = syntaxProblems([...yaml.errors, ...yaml.warnings], locate);
-  if (syntax.length > 0) {
-    return { value: undefined, problems: syntax, problem, written: () => undefined };
-  }
+  if (syntax.length > 0) return unusable(syntax);
   const root = yaml.contents;
   places.set('', { key: root?.range[0] ?? 0, value: root?.range[0] ?? 0 });
   const value = root === null ? undefined : read(root, []);
+  if (oversized !== undefined) return unusable([oversized]);
   return { value, problems, problem, written: (path) => scalars.get(jsonPointer(path)) };
 }
 

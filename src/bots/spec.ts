@@ -8,6 +8,7 @@ import {
   type RiskLimits,
 } from '../engine/config.ts';
 import type { Problem } from '../errors.ts';
+import { SYMBOL } from '../market/symbol.ts';
 import { TIMEFRAME_NAMES } from '../market/timeframe.ts';
 import { parseWindow } from '../market/time.ts';
 
@@ -39,8 +40,24 @@ const shareAmount = decimal(
   'must be a decimal number from 0 to 1 such as "0.001" for 0.1 %',
 );
 
-const text = (most: number) => z.string().min(1).max(most);
+const CONTROL_CHARACTER = /\p{Cc}/u;
+const CONTROL_CHARACTER_IN_PARAGRAPHS = /[^\P{Cc}\n\t]/u;
+
+/** Text that does nothing to the terminal or the file that it is shown in. */
+const text = (most: number, forbidden = CONTROL_CHARACTER) =>
+  z
+    .string()
+    .min(1)
+    .max(most)
+    .refine((value) => !forbidden.test(value), 'must hold no control characters');
 const path = text(1000);
+
+const map = <V extends z.ZodType>(name: z.ZodString, value: V, most: number) =>
+  z
+    .record(name, value)
+    .refine((entries) => Object.keys(entries).length <= most, `must have at most ${most} entries`)
+    .meta({ maxProperties: most });
+
 /** A share of something: above 0, at most 1. */
 const share = z.number().gt(0).max(1);
 
@@ -59,8 +76,7 @@ function isTime(value: string): boolean {
 
 const symbol = z
   .string()
-  .max(64)
-  .regex(/^[!-~]+$/, 'must be a symbol: ASCII without spaces');
+  .regex(SYMBOL, 'must be a symbol: up to 64 ASCII characters, no space, no = + - @ at the start');
 
 const metadataSchema = z.strictObject({
   name: text(120).describe('What people call the bot.'),
@@ -69,28 +85,23 @@ const metadataSchema = z.strictObject({
     .max(64)
     .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be lower-case words joined by hyphens')
     .describe('What files and commands call the bot: lower-case words joined by hyphens.'),
-  labels: z
-    .record(text(64), text(256))
+  labels: map(text(64), text(256), 100)
     .optional()
     .describe('Names and values of your own, for finding bots.'),
   owner: text(120).optional().describe('Who answers for the bot.'),
-  description: text(4000).optional(),
+  description: text(4000, CONTROL_CHARACTER_IN_PARAGRAPHS).optional(),
 });
 
 const universeSchema = z.strictObject({
   symbols: z
     .array(symbol)
     .min(1)
+    .max(500)
     .describe('The instruments, in the order in which the strategy sees them.'),
   currency: z
     .string()
     .regex(/^[A-Z][A-Z0-9]{1,9}$/, 'must be a currency code such as USD')
     .describe('The currency of the account and of every price.'),
-  calendar: z
-    .string()
-    .regex(/^[A-Z][A-Z0-9_]{1,31}$/, 'must be the code of an exchange calendar such as XNYS')
-    .optional()
-    .describe('The trading calendar, by exchange code (ISO 10383).'),
 });
 
 const columnsSchema = z
@@ -109,8 +120,7 @@ const dataSchema = z
     source: path
       .optional()
       .describe('CSV or Parquet file of the one symbol, relative to this file.'),
-    sources: z
-      .record(symbol, path)
+    sources: map(symbol, path, 500)
       .optional()
       .describe('CSV or Parquet file of each symbol, relative to this file.'),
     timeframe: z.enum(TIMEFRAME_NAMES).describe('Length of a bar. Finer data are resampled to it.'),
@@ -133,8 +143,7 @@ const strategySchema = z
       .regex(/\.(ts|js|mjs)$/, 'must be a .ts, .js or .mjs file')
       .optional()
       .describe('File of your own strategy, relative to this file.'),
-    params: z
-      .record(z.string(), z.union([z.number(), z.string(), z.boolean()]))
+    params: map(text(100), z.union([z.number(), z.string().max(1000), z.boolean()]), 100)
       .default({})
       .describe("Values of the strategy's parameters; its defaults for the rest."),
   })
@@ -277,7 +286,7 @@ const mlModelSchema = z.strictObject({
 const agentSchema = z.strictObject({
   spec_name: text(200),
   role: text(100),
-  tools: z.array(text(100)).default([]),
+  tools: z.array(text(100)).max(100).default([]),
   budget: z.strictObject({ turns: z.int().min(1).max(1000) }).optional(),
 });
 
@@ -295,7 +304,7 @@ const deploymentSchema = z.strictObject({
 
 /** A bot as its author writes it, in YAML or JSON. Unknown fields are refused. */
 export const botSpecSchema = z.strictObject({
-  $schema: z.string().optional().describe('Where an editor finds the schema of this file.'),
+  $schema: text(1000).optional().describe('Where an editor finds the schema of this file.'),
   apiVersion: z.literal('bots/v1'),
   kind: z.literal('Bot'),
   metadata: metadataSchema,
@@ -307,11 +316,12 @@ export const botSpecSchema = z.strictObject({
     engine: engineSchema.prefault({}).describe('How orders are filled and what they cost.'),
     metrics: z
       .array(gateSchema)
+      .max(100)
       .default([])
       .describe('Gates: a result outside of them fails the run.'),
     risk: riskSchema.optional(),
-    ml_models: z.array(mlModelSchema).optional(),
-    agents: z.array(agentSchema).optional(),
+    ml_models: z.array(mlModelSchema).max(50).optional(),
+    agents: z.array(agentSchema).max(50).optional(),
     deployment: deploymentSchema.optional(),
   }),
 });

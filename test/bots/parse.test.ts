@@ -12,6 +12,11 @@ function changed(from: string, to: string): string {
   return VALID.replace(from, to);
 }
 
+/** `e0: a, e1: a, …`: so many entries of a map. */
+function entries(count: number): string {
+  return Array.from({ length: count }, (_, i) => `e${i}: a`).join(', ');
+}
+
 function problemsOf(text: string): readonly Problem[] {
   return parseSpec(text, 'bot.yaml').problems;
 }
@@ -59,6 +64,18 @@ spec:
       seed: 0,
     });
   });
+
+  it('may describe itself in lines and columns', () => {
+    const text = changed('labels: {desk: index}', 'description: "one\\n\\ttwo"');
+    expect(parseSpec(text, '').spec?.metadata.description).toBe('one\n\ttwo');
+  });
+
+  it.each(['BTC/USDT', '^GSPC', 'ES=F', 'BRK.B', '$SPX', 'BINANCE:BTCUSDT'])(
+    'can be about %s',
+    (symbol) => {
+      expect(problemsOf(changed('[SPX]', `["${symbol}"]`))).toEqual([]);
+    },
+  );
 
   it('keeps dates as text and follows anchors', () => {
     const text = changed(
@@ -175,6 +192,17 @@ spec:
     ['seed: 7', 'seed: 7\n    __proto__: {}', 'unknown_field', undefined],
     ['seed: 7', 'seed: 7\n    <<: {}', 'unknown_field', undefined],
     ['SMA crossover', '"\\ud800"', 'invalid_value', undefined],
+    ['SMA crossover', '"\\e[2J"', 'invalid_value', undefined],
+    ['SMA crossover', '"two\\nlines"', 'invalid_value', undefined],
+    ['desk: index', 'desk: "\\x9b1m"', 'invalid_value', undefined],
+    ['labels: {desk: index}', 'description: "\\a"', 'invalid_value', undefined],
+    ['labels: {desk: index}', `labels: {${entries(101)}}`, 'invalid_value', undefined],
+    ['[SPX]', `[${entries(501)}]`, 'invalid_value', undefined],
+    ['[SPX]', '[__proto__]', 'invalid_value', undefined],
+    ['[SPX]', '[constructor]', 'invalid_value', undefined],
+    ['[SPX]', '["=SUM(1)"]', 'invalid_value', undefined],
+    ['[SPX]', '["@SPX"]', 'invalid_value', undefined],
+    [', currency', ', calendar: XNYS, currency', 'unknown_field', undefined],
     ['SMA crossover', '!!binary aGk=', 'yaml_syntax', undefined],
     ['SMA crossover', '*nowhere', 'yaml_syntax', undefined],
     ['"100000"', '"100000', 'yaml_syntax', undefined],
@@ -240,13 +268,19 @@ describe('a text that is no spec', () => {
     expect(found[0]).toMatchObject({ file: 'bot.yaml', line: expect.any(Number) as number });
   });
 
-  it('grows no larger in memory than it is, whatever its aliases', () => {
-    const levels = Array.from(
-      { length: 60 },
-      (_, i) => `l${i}: &l${i} [${`*l${i - 1}, `.repeat(9)}]`,
-    );
-    const problems = problemsOf(levels.join('\n').replaceAll('*l-1', '1'));
-    expect(problems.filter(({ code }) => code === 'unknown_field')).toHaveLength(60);
+  const LEVELS = Array.from(
+    { length: 60 },
+    (_, i) => `l${i}: &l${i} [${`*l${i - 1}, `.repeat(9)}]`,
+  );
+  it.each([
+    ['exponentially', LEVELS.join('\n').replaceAll('*l-1', '1'), 6],
+    ['by lists', changed('[SPX]', `[&a [${'1, '.repeat(3000)}], ${'*a, '.repeat(3000)}]`), 6],
+    ['by texts', changed('[SPX]', `[&a ${'x'.repeat(9000)}, ${'*a, '.repeat(3000)}]`), 6],
+    ['by itself', `[${'1, '.repeat(130_000)}]`, 1],
+  ])('has one problem, where it grows too large: %s', (_, text, line) => {
+    const { spec, document, problems } = parseSpec(text, 'bot.yaml');
+    expect(problems).toMatchObject([{ code: 'file_too_large', line }]);
+    expect([spec, document.value]).toEqual([undefined, undefined]);
   });
 
   it('is told apart from a file that cannot be read', () => {
