@@ -21,14 +21,6 @@ export interface BotPlan {
   readonly timeframe?: string;
 }
 
-/** What `init` can start from: strategies that run on the one symbol of a new bot. */
-export const INITIAL_STRATEGIES: readonly string[] = [
-  'module',
-  ...[...BUILT_IN_STRATEGIES.values()]
-    .filter(({ instruments, shorts }) => (instruments?.min ?? 1) === 1 && shorts !== true)
-    .map(({ name }) => name),
-];
-
 /** `My bot` and `my-bot` for the directory `~/bots/my_bot`. */
 export function namesFor(directory: string): Pick<BotPlan, 'name' | 'slug'> {
   const words =

@@ -30,6 +30,8 @@ export interface Bot {
   readonly params: ParamValues<Params>;
   /** Where each symbol's data are, in the order of the universe: absolute path or `catalog://`. */
   readonly data: Readonly<Record<string, string>>;
+  /** What a person should know of the spec, as sentences. */
+  readonly notes: readonly string[];
 }
 
 /** `bot` is there exactly when there are no problems. */
@@ -51,7 +53,7 @@ export function checkBot(file: string): BotCheck {
   if (spec === undefined) return { bot: undefined, document, problems };
 
   const directory = dirname(resolve(file));
-  const { loaded, problems: strategyFaults } = loadStrategy(spec, directory, document);
+  const { loaded, problems: strategyFaults } = checkStrategy(spec, directory, document);
   const data = dataFiles(spec, directory);
   const faults = [...strategyFaults, ...missingData(spec, data, document)];
   if (loaded === undefined || faults.length > 0) {
@@ -68,8 +70,17 @@ export function checkBot(file: string): BotCheck {
     strategyFiles: files,
     params: resolveParams(strategy.params, spec.spec.strategy.params).values,
     data,
+    notes: notesOn(spec),
   };
   return { bot, document, problems: [] };
+}
+
+function notesOn({ spec }: BotSpec): string[] {
+  const fields = (['ml_models', 'agents', 'deployment'] as const).filter(
+    (field) => spec[field] !== undefined,
+  );
+  const unused = [...(spec.kind === 'research' ? ['kind: research'] : []), ...fields];
+  return unused.length === 0 ? [] : [`${unused.join(', ')}: kept, not used by a backtest`];
 }
 
 /** Values in place of the spec's own, for one run. */
@@ -139,7 +150,7 @@ interface LoadedStrategy {
   readonly files: Readonly<Record<string, string>> | undefined;
 }
 
-function loadStrategy(
+function checkStrategy(
   spec: BotSpec,
   directory: string,
   document: SourceDocument,

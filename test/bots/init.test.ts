@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
-  INITIAL_STRATEGIES,
   botFiles,
   namesFor,
   planProblems,
@@ -12,6 +11,7 @@ import {
   type BotPlan,
 } from '../../src/bots/init.ts';
 import { loadBot } from '../../src/bots/load.ts';
+import { verb } from '../../src/cli/verbs/init.ts';
 import { directoryWith } from './specs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -24,7 +24,7 @@ const PLAN: BotPlan = {
 };
 
 describe('a new bot', () => {
-  it.each(INITIAL_STRATEGIES)('has no problems with the strategy %s', (strategy) => {
+  it.each(verb.options!.strategy.choices)('has no problems with the strategy %s', (strategy) => {
     const directory = directoryWith({});
     writeBot(directory, botFiles({ ...PLAN, strategy }));
     const bot = loadBot(join(directory, 'bot.yaml'));

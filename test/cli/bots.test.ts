@@ -85,6 +85,21 @@ describe('validate', () => {
     expect(stdout).toMatch(/^own\.yaml:8:22 \/spec\/strategy\/module invalid_strategy .*own\.ts/m);
   });
 
+  it('says which fields have no use yet', async () => {
+    const spec = VALID.replace('kind: trading', 'kind: research').replace(
+      '  metrics:',
+      '  deployment: {target: k8s}\n  agents: [{spec_name: a, role: b}]\n  metrics:',
+    );
+    const cwd = directoryWith({ 'bot.yaml': spec, 'plain.yaml': VALID, 'spx.csv': '' });
+    const { code, stdout, stderr } = await serviceLocal(
+      ['validate', '--json', 'bot.yaml', 'plain.yaml'],
+      { cwd },
+    );
+    const note = 'kind: research, agents, deployment: kept, not used by a backtest';
+    expect({ code, stderr }).toEqual({ code: 0, stderr: `note: bot.yaml: ${note}\n` });
+    expect(JSON.parse(stdout)).toMatchObject({ files: [{ notes: [note] }, { notes: [] }] });
+  });
+
   it('knows the version that a valid file is', async () => {
     const file = join(EXAMPLES, 'custom-strategy.yaml');
     const { code, stdout } = await serviceLocal(['validate', '--json', file]);

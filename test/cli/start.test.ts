@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { VERBS } from '../../src/cli/verbs.ts';
 import { BIN, runNode, serviceLocal } from './service-local.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -53,6 +54,13 @@ describe('a verb', () => {
     expect(loaded.filter((path) => path.includes('/src/cli/verbs/'))).toEqual([
       join(ROOT, 'src/cli/verbs/config-list.ts'),
     ]);
+    expect(loaded.filter((path) => /node_modules\/(?!commander\/)/.test(path))).toEqual([]);
+  });
+
+  it('loads no package for its help, or for completion, which asks all of them', async () => {
+    const loaded = await loadedBy('completion', 'bash');
+    const verbs = loaded.filter((path) => path.includes('/src/cli/verbs/'));
+    expect(new Set(verbs).size).toBe(VERBS.length);
     expect(loaded.filter((path) => /node_modules\/(?!commander\/)/.test(path))).toEqual([]);
   });
 

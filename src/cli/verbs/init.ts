@@ -1,20 +1,14 @@
-import { relative, resolve, sep } from 'node:path';
-import {
-  INITIAL_STRATEGIES,
-  botFiles,
-  namesFor,
-  planProblems,
-  refuseToOverwrite,
-  slugOf,
-  writeBot,
-  type BotPlan,
-} from '../../bots/init.ts';
-import { ServiceError } from '../../errors.ts';
-import { defineVerb, type Context } from '../verb.ts';
+import { relative, resolve } from 'node:path';
+import { BUILT_IN_STRATEGIES } from '../../engine/strategies/built-in.ts';
+import { defineVerb } from '../verb.ts';
 
-type Given = {
-  readonly [K in 'name' | 'slug' | 'strategy' | 'symbol' | 'data' | 'cash']: string | undefined;
-};
+/** A file of one's own, and the built-in strategies that run on the one symbol of a new bot. */
+const STRATEGIES: readonly string[] = [
+  'module',
+  ...[...BUILT_IN_STRATEGIES.values()]
+    .filter(({ instruments, shorts }) => (instruments?.min ?? 1) === 1 && shorts !== true)
+    .map(({ name }) => name),
+];
 
 export const verb = defineVerb({
   description:
@@ -33,7 +27,7 @@ export const verb = defineVerb({
     strategy: {
       value: 'name',
       description: 'a file of your own (module), or a built-in strategy',
-      choices: INITIAL_STRATEGIES,
+      choices: STRATEGIES,
     },
     data: {
       value: 'file',
@@ -47,10 +41,14 @@ export const verb = defineVerb({
   settings: ['catalogue_dir'],
   examples: ['init my-bot', 'init my-bot --no-input --strategy rsi_reversion --data ./btc.parquet'],
   async run(context, args, options) {
+    const { botFiles, refuseToOverwrite, writeBot } = await import('../../bots/init.ts');
+    const { ask, planFor, refuse } = await import('../new-bot.ts');
     const directory = resolve(context.cwd, args.dir ?? '.');
     // Before anything is asked: answers that lead nowhere are a waste.
     if (!options.force) refuseToOverwrite(directory, ['bot.yaml']);
-    const given = context.interactive ? await ask(directory, options, context) : options;
+    const given = context.interactive
+      ? await ask(directory, options, STRATEGIES, context)
+      : options;
     const plan = await planFor(directory, given, context);
     refuse(plan);
     const draft = botFiles(plan);
@@ -69,96 +67,3 @@ export const verb = defineVerb({
     };
   },
 });
-
-async function planFor(directory: string, given: Given, context: Context): Promise<BotPlan> {
-  const preset = namesFor(directory);
-  const { name = preset.name, data, strategy = 'module', cash = '100000' } = given;
-  const slug = given.slug ?? (given.name === undefined ? preset.slug : slugOf(name));
-  const plan = { name, slug, strategy, cash, symbol: given.symbol ?? symbolOf(data) };
-  return data === undefined ? plan : { ...plan, ...(await sourceOf(data, directory, context)) };
-}
-
-/** Reads the data, so that what is written runs at once, and finds out how long a bar is. */
-async function sourceOf(
-  data: string,
-  directory: string,
-  { cwd, settings }: Context,
-): Promise<Pick<BotPlan, 'source' | 'timeframe'>> {
-  const { loadDataset } = await import('../../market/load.ts');
-  const isCatalogue = data.startsWith('catalog://');
-  const source = isCatalogue ? data : resolve(cwd, data);
-  const { timeframe } = await loadDataset({ source, catalogueDir: settings.catalogue_dir });
-  const path = relative(directory, source).split(sep).join('/');
-  const written = path.startsWith('.') || path.startsWith('/') ? path : `./${path}`;
-  return { source: isCatalogue ? data : written, timeframe: timeframe.name };
-}
-
-/** `BTC-USD` for `./prices/btc-usd.csv`. */
-function symbolOf(data: string | undefined): string {
-  if (data === undefined) return 'SPX';
-  const name = data
-    .split(/[/\\]/)
-    .at(-1)!
-    .replace(/\.(csv|parquet)(\.gz)?$/i, '');
-  return name.toUpperCase().replaceAll(/[^!-~]+/g, '_') || 'SYMBOL';
-}
-
-const FLAGS: Readonly<Record<string, string>> = {
-  '/metadata/name': '--name',
-  '/metadata/slug': '--slug',
-  '/spec/universe/symbols/0': '--symbol',
-  '/spec/engine/cash': '--cash',
-};
-
-function refuse(plan: BotPlan): void {
-  const problems = planProblems(plan);
-  if (problems.length === 0) return;
-  const faults = problems.map(
-    ({ pointer, message }) => `${FLAGS[pointer ?? ''] ?? pointer} ${message}`,
-  );
-  throw new ServiceError('usage', faults.join('; '));
-}
-
-/** Asks a person for all that the options leave open. */
-async function ask(directory: string, given: Given, context: Context): Promise<Given> {
-  const { input, select } = await import('@inquirer/prompts');
-  const { stdin, stderr } = context.io;
-  const terminal = { input: stdin, output: stderr };
-  const preset = namesFor(directory);
-  const sample: BotPlan = { ...preset, strategy: 'module', symbol: 'SPX', cash: '100000' };
-  const question = (
-    message: string,
-    field: 'name' | 'slug' | 'symbol' | 'cash',
-    standard: string,
-  ) =>
-    given[field] ??
-    input(
-      {
-        message,
-        default: standard,
-        validate: (value) => planProblems({ ...sample, [field]: value })[0]?.message ?? true,
-      },
-      terminal,
-    );
-  const isReadable = (file: string) =>
-    file === '' ||
-    sourceOf(file, directory, context).then(
-      () => true,
-      (error: unknown) => (error instanceof ServiceError ? error.message : Promise.reject(error)),
-    );
-
-  const name = await question('What is the bot called?', 'name', preset.name);
-  const slug = await question('And in files and commands?', 'slug', slugOf(name));
-  const choices = INITIAL_STRATEGIES.map((value) => ({
-    value,
-    name: value === 'module' ? 'a file of my own, in TypeScript' : value,
-  }));
-  const strategy =
-    given.strategy ?? (await select({ message: 'Which strategy?', choices }, terminal));
-  const message = 'CSV or Parquet file of prices? (empty: the bundled S&P 500)';
-  const prices = given.data ?? (await input({ message, validate: isReadable }, terminal));
-  const data = prices === '' ? undefined : prices;
-  const symbol = await question('What are these the prices of?', 'symbol', symbolOf(data));
-  const cash = await question('Money at the start?', 'cash', sample.cash);
-  return { name, slug, strategy, data, symbol, cash };
-}

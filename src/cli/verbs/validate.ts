@@ -8,6 +8,7 @@ interface FileReport {
   /** Of the spec as authored; `null` when there are problems. */
   readonly hash: string | null;
   readonly problems: readonly Problem[];
+  readonly notes: readonly string[];
 }
 
 export const verb = defineVerb({
@@ -22,6 +23,9 @@ export const verb = defineVerb({
   async run(context, args) {
     const files: FileReport[] = [];
     for (const file of args.files) files.push(await report(file, context.settings.catalogue_dir));
+    for (const { file, notes } of files) {
+      for (const note of notes) context.message(`note: ${file}: ${note}`);
+    }
     const invalid = files.filter(({ valid }) => !valid);
     const count = invalid.reduce((sum, { problems }) => sum + problems.length, 0);
     return {
@@ -49,11 +53,12 @@ async function report(file: string, catalogueDir: string): Promise<FileReport> {
     const check = checkBot(file);
     const problems = [...check.problems, ...(await missingDatasets(check, catalogueDir))];
     const valid = problems.length === 0;
-    return { file, valid, hash: valid ? check.bot!.hash : null, problems };
+    const notes = check.bot?.notes ?? [];
+    return { file, valid, hash: valid ? check.bot!.hash : null, problems, notes };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const problem = { file, code: error.code, message: error.message };
-    return { file, valid: false, hash: null, problems: [problem] };
+    return { file, valid: false, hash: null, problems: [problem], notes: [] };
   }
 }
 

@@ -1,0 +1,109 @@
+import { relative, resolve, sep } from 'node:path';
+import { namesFor, planProblems, slugOf, type BotPlan } from '../bots/init.ts';
+import { ServiceError } from '../errors.ts';
+import type { Context } from './verb.ts';
+
+/** What `init` has been told so far. */
+type Given = {
+  readonly [K in 'name' | 'slug' | 'strategy' | 'symbol' | 'data' | 'cash']: string | undefined;
+};
+
+/** The bot as given, with defaults for the rest. */
+export async function planFor(directory: string, given: Given, context: Context): Promise<BotPlan> {
+  const preset = namesFor(directory);
+  const { name = preset.name, data, strategy = 'module', cash = '100000' } = given;
+  const slug = given.slug ?? (given.name === undefined ? preset.slug : slugOf(name));
+  const plan = { name, slug, strategy, cash, symbol: given.symbol ?? symbolOf(data) };
+  return data === undefined ? plan : { ...plan, ...(await sourceOf(data, directory, context)) };
+}
+
+/** Reads the data, so that what is written runs at once, and finds out how long a bar is. */
+async function sourceOf(
+  data: string,
+  directory: string,
+  { cwd, settings }: Context,
+): Promise<Pick<BotPlan, 'source' | 'timeframe'>> {
+  const { loadDataset } = await import('../market/load.ts');
+  const isCatalogue = data.startsWith('catalog://');
+  const source = isCatalogue ? data : resolve(cwd, data);
+  const { timeframe } = await loadDataset({ source, catalogueDir: settings.catalogue_dir });
+  const path = relative(directory, source).split(sep).join('/');
+  const written = path.startsWith('.') || path.startsWith('/') ? path : `./${path}`;
+  return { source: isCatalogue ? data : written, timeframe: timeframe.name };
+}
+
+/** `BTC-USD` for `./prices/btc-usd.csv`. */
+function symbolOf(data: string | undefined): string {
+  if (data === undefined) return 'SPX';
+  const name = data
+    .split(/[/\\]/)
+    .at(-1)!
+    .replace(/\.(csv|parquet)(\.gz)?$/i, '');
+  return name.toUpperCase().replaceAll(/[^!-~]+/g, '_') || 'SYMBOL';
+}
+
+const FLAGS: Readonly<Record<string, string>> = {
+  '/metadata/name': '--name',
+  '/metadata/slug': '--slug',
+  '/spec/universe/symbols/0': '--symbol',
+  '/spec/engine/cash': '--cash',
+};
+
+/** @throws ServiceError `usage` when the plan is no valid bot, naming the options to blame. */
+export function refuse(plan: BotPlan): void {
+  const problems = planProblems(plan);
+  if (problems.length === 0) return;
+  const faults = problems.map(
+    ({ pointer, message }) => `${FLAGS[pointer ?? ''] ?? pointer} ${message}`,
+  );
+  throw new ServiceError('usage', faults.join('; '));
+}
+
+/** Asks a person for all that the options leave open. */
+export async function ask(
+  directory: string,
+  given: Given,
+  strategies: readonly string[],
+  context: Context,
+): Promise<Given> {
+  const { input, select } = await import('@inquirer/prompts');
+  const { stdin, stderr } = context.io;
+  const terminal = { input: stdin, output: stderr };
+  const preset = namesFor(directory);
+  const sample: BotPlan = { ...preset, strategy: 'module', symbol: 'SPX', cash: '100000' };
+  const question = (
+    message: string,
+    field: 'name' | 'slug' | 'symbol' | 'cash',
+    standard: string,
+  ) =>
+    given[field] ??
+    input(
+      {
+        message,
+        default: standard,
+        validate: (value) => planProblems({ ...sample, [field]: value })[0]?.message ?? true,
+      },
+      terminal,
+    );
+  const isReadable = (file: string) =>
+    file === '' ||
+    sourceOf(file, directory, context).then(
+      () => true,
+      (error: unknown) => (error instanceof ServiceError ? error.message : Promise.reject(error)),
+    );
+
+  const name = await question('What is the bot called?', 'name', preset.name);
+  const slug = await question('And in files and commands?', 'slug', slugOf(name));
+  const choices = strategies.map((value) => ({
+    value,
+    name: value === 'module' ? 'a file of my own, in TypeScript' : value,
+  }));
+  const strategy =
+    given.strategy ?? (await select({ message: 'Which strategy?', choices }, terminal));
+  const message = 'CSV or Parquet file of prices? (empty: the bundled S&P 500)';
+  const prices = given.data ?? (await input({ message, validate: isReadable }, terminal));
+  const data = prices === '' ? undefined : prices;
+  const symbol = await question('What are these the prices of?', 'symbol', symbolOf(data));
+  const cash = await question('Money at the start?', 'cash', sample.cash);
+  return { name, slug, strategy, data, symbol, cash };
+}
