@@ -1,4 +1,5 @@
 import type { Bars } from '../market/bars.ts';
+import { DAY } from '../market/time.ts';
 import type { EngineConfig } from './config.ts';
 import { affordableQuantity, feeOf, slippageOf } from './costs.ts';
 import {
@@ -19,12 +20,10 @@ import { Portfolio } from './portfolio.ts';
 import type { Execution } from './execution.ts';
 import { seededRandom } from './random.ts';
 import type { RunResult } from './result.ts';
-import { MessageRate, riskDenial } from './risk.ts';
+import { Losses, MessageRate, riskDenial } from './risk.ts';
 import type { OrderIntent } from './risk.ts';
 import { mergeTimes } from './steps.ts';
 import type { Broker, Fill, Strategy, StrategyRun } from './strategy.ts';
-
-const MS_PER_DAY = 86_400_000;
 
 export interface EngineSetup<P extends Params = Params> {
   /** In the order of the universe, which is also the order of simultaneous events. */
@@ -103,6 +102,7 @@ export class Engine {
   };
   readonly #hasRisk: boolean;
   readonly #tracksLoss: boolean;
+  readonly #losses: Losses;
   readonly #isMargin: boolean;
   readonly #usesVolume: boolean;
   readonly #run: StrategyRun;
@@ -113,9 +113,8 @@ export class Engine {
   #step = 0;
   #orderCount = 0;
   #ocoCount = 0;
-  #peakEquity: number;
-  #dayStartEquity: number;
-  #dayEnd = -Infinity;
+  /** Steps whose equity is known. */
+  #recorded = 0;
   #inMarginCall = false;
   #stepsInMarket = 0;
   #ambiguousBars = 0;
@@ -151,8 +150,7 @@ export class Engine {
     this.#isMargin = config.account.model === 'margin';
     this.#usesVolume =
       config.fill.model === 'volume_share' || config.slippage.model === 'volume_share';
-    this.#peakEquity = config.cash;
-    this.#dayStartEquity = config.cash;
+    this.#losses = new Losses(config.cash);
     try {
       this.#run = setup.strategy.create({
         params: setup.params,
@@ -278,8 +276,8 @@ export class Engine {
    */
   #closeStep(inMarket: boolean): void {
     const step = this.#step;
+    this.#recorded = step + 1;
     if (inMarket) this.#stepsInMarket += 1;
-    if (this.#tracksLoss) this.#trackLoss();
     if (this.#equity[step]! <= 0) this.#ruinedAt = step;
     else if (this.#isMargin && inMarket) this.#checkMargin();
     try {
@@ -309,17 +307,6 @@ export class Engine {
     const fills = this.#fills;
     this.#fills = [];
     for (const fill of fills) this.#run.onFill!(fill);
-  }
-
-  #trackLoss(): void {
-    const step = this.#step;
-    if (this.#times[step]! >= this.#dayEnd) this.#startDay();
-    if (this.#equity[step]! > this.#peakEquity) this.#peakEquity = this.#equity[step]!;
-  }
-
-  #startDay(): void {
-    this.#dayStartEquity = this.#step === 0 ? this.#config.cash : this.#equity[this.#step - 1]!;
-    this.#dayEnd = (Math.floor(this.#now / MS_PER_DAY) + 1) * MS_PER_DAY;
   }
 
   #checkMargin(): void {
@@ -538,8 +525,10 @@ export class Engine {
     intent.collarBps = Math.max(distanceBps(order.limit, price), distanceBps(order.stop, price));
     intent.instruments = isNewTarget ? 0 : this.#instrumentsWith(index);
     intent.equity = portfolio.equity();
-    intent.peakEquity = this.#peakEquity;
-    intent.dayStartEquity = this.#dayStartEquity;
+    if (this.#tracksLoss)
+      this.#losses.follow(this.#times, this.#equity, this.#recorded, this.#step);
+    intent.peakEquity = this.#losses.peak;
+    intent.dayStartEquity = this.#losses.dayStart;
     return riskDenial(this.#config.risk, intent);
   }
 
@@ -582,7 +571,6 @@ export class Engine {
 
   #match(): void {
     const { marks } = this.#portfolio;
-    if (this.#tracksLoss && this.#now >= this.#dayEnd) this.#startDay();
     if (this.#usesVolume) this.#volumeUsed.fill(0);
     for (let index = 0; index < this.#histories.length; index += 1) {
       // Targets that fill at this open are sized on what everything is worth at this open.
@@ -602,7 +590,7 @@ export class Engine {
   }
 
   #matchOpens(): void {
-    const day = Math.floor(this.#now / MS_PER_DAY);
+    const day = Math.floor(this.#now / DAY);
     // Exits born here join the end of the list and are tried in the same pass: their whole bar is ahead.
     for (let at = 0; at < this.#working.length; at += 1) {
       const order = this.#working[at]!;
@@ -941,7 +929,7 @@ export class Engine {
     }
     entry.exits = exits;
     for (const exit of exits) {
-      exit.session = Math.floor(this.#now / MS_PER_DAY);
+      exit.session = Math.floor(this.#now / DAY);
       this.#accept(exit);
     }
     return exits;

@@ -1,3 +1,4 @@
+import { DAY } from '../market/time.ts';
 import type { RiskLimits } from './config.ts';
 import type { OrderReason } from './orders.ts';
 
@@ -50,6 +51,38 @@ export function riskDenial(
 /** An order cut to fit a limit exactly may come out above it by a rounding error. */
 function exceeds(value: number, limit: number): boolean {
   return value > limit * (1 + 1e-9);
+}
+
+/**
+ * The equity that losses are measured from. It follows the curve only when an order asks: between
+ * two orders nobody looks.
+ */
+export class Losses {
+  /** Highest close of equity, and the last one of the UTC day before. */
+  peak: number;
+  dayStart: number;
+  #dayEnd = -Infinity;
+  #followed = 0;
+
+  constructor(cash: number) {
+    this.peak = cash;
+    this.dayStart = cash;
+  }
+
+  /** `recorded` steps of equity are known; the order is placed or filled in `step`. */
+  follow(times: Float64Array, equity: Float64Array, recorded: number, step: number): void {
+    for (; this.#followed < recorded; this.#followed += 1) {
+      const at = this.#followed;
+      if (times[at]! >= this.#dayEnd) this.#startDay(times, equity, at);
+      if (equity[at]! > this.peak) this.peak = equity[at]!;
+    }
+    if (times[step]! >= this.#dayEnd) this.#startDay(times, equity, step);
+  }
+
+  #startDay(times: Float64Array, equity: Float64Array, step: number): void {
+    if (step > 0) this.dayStart = equity[step - 1]!;
+    this.#dayEnd = (Math.floor(times[step]! / DAY) + 1) * DAY;
+  }
 }
 
 /** Counts order messages per second of bar time against `max_messages_per_second`. */

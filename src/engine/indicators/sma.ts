@@ -24,7 +24,6 @@ export class Sma implements Indicator {
   }
 
   next(x: number): number {
-    if (Number.isFinite(x)) this.window.push(x);
-    return this.value;
+    return Number.isFinite(x) ? this.window.roll(x) : this.value;
   }
 }
