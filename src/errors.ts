@@ -1,3 +1,5 @@
+import { printableLine } from './printable.ts';
+
 /**
  * Every failure a user can meet has one stable code. The CLI's exit code follows from it,
  * and the same code appears in `--json` output, logs and documentation.
@@ -72,10 +74,11 @@ export function isSystemError(
   return codes.length === 0 || codes.includes(String(error.code));
 }
 
-/** `file:line:column /pointer CODE message (did you mean …)`; absent parts are left out. */
+/** `file:line:column /pointer CODE message (did you mean …)` in one line; absent parts are left out. */
 export function formatProblem(problem: Problem): string {
   const { file, line, column, pointer, code, message, suggestion } = problem;
   const place = [file, line, column].filter((part) => part !== undefined).join(':');
   const hint = suggestion === undefined ? '' : ` (did you mean ${suggestion}?)`;
-  return `${[place, pointer, code, message].filter((part) => part !== undefined && part !== '').join(' ')}${hint}`;
+  const parts = [place, pointer, code, message].filter((part) => part !== undefined && part !== '');
+  return printableLine(`${parts.join(' ')}${hint}`);
 }

@@ -1,5 +1,7 @@
+import { Console } from 'node:console';
 import { closest } from '../closest.ts';
 import { ServiceError, formatProblem } from '../errors.ts';
+import { printable } from '../printable.ts';
 import { resolveSettings, type Settings } from '../settings.ts';
 import { packageVersion } from '../version.ts';
 import {
@@ -47,10 +49,9 @@ export async function run(
     const { values: settings, sources } = resolveSettings(io.cwd(), io.env, invocation.flags);
     color = settings.color;
     const message = (text: string): void => {
-      if (!invocation.quiet) writeLines(io.stderr, text);
+      if (!invocation.quiet) writeLines(io.stderr, printable(text));
     };
     const context: Context = {
-      version: packageVersion(),
       verbs,
       cwd: io.cwd(),
       io,
@@ -64,6 +65,8 @@ export async function run(
       progress: (label, total, before) =>
         makeProgress(invocation.quiet ? SILENT : io.stderr, label, total, before),
     };
+    // Stdout is for the answer alone; what a strategy logs, whenever it does, goes to stderr.
+    Object.assign(console, new Console(io.stderr));
     const { data, failure, show } = await verb.run(context, invocation.args, invocation.options);
 
     if (json) writeDocument(io, data);
@@ -174,7 +177,7 @@ async function fail(
     await tell(error, color, io);
   }
   if (error !== thrown && error.code === 'failure') {
-    writeLines(io.stderr, String(thrown instanceof Error ? thrown.stack : thrown));
+    writeLines(io.stderr, printable(String(thrown instanceof Error ? thrown.stack : thrown)));
   }
   return error.exitCode;
 }
@@ -197,9 +200,9 @@ function expected(thrown: unknown): ServiceError {
 async function tell(error: ServiceError, color: Settings['color'], io: Io): Promise<void> {
   const { red, dim } = await makeStyle(wantsColour(color, io.env, io.stderr));
   const lines = [
-    `${red(`error ${error.code}:`)} ${error.message}`,
+    `${red(`error ${error.code}:`)} ${printable(error.message)}`,
     ...error.problems.map((problem) => `  ${formatProblem(problem)}`),
-    ...(error.remedy === undefined ? [] : [`${dim('→')} ${error.remedy}`]),
+    ...(error.remedy === undefined ? [] : [`${dim('→')} ${printable(error.remedy)}`]),
   ];
   writeLines(io.stderr, lines.join('\n'));
 }

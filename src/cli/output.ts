@@ -1,4 +1,4 @@
-import { stripVTControlCharacters } from 'node:util';
+import { printable, printableLine } from '../printable.ts';
 
 /** Puts terminal colour around a text, or leaves it as it is. */
 type Paint = (text: string) => string;
@@ -69,9 +69,7 @@ export interface Column {
 /** Where a verb shows its answer. */
 export interface Output {
   readonly style: Style;
-  /** Width of the terminal in characters; `undefined` when the output is not one. */
-  readonly columns: number | undefined;
-  /** Writes the text and a line feed. */
+  /** Writes the text and a line feed. Of what the text may hold only the colours of `style` act. */
   readonly line: (text?: string) => void;
   readonly table: (columns: readonly Column[], rows: readonly (readonly Cell[])[]) => void;
 }
@@ -80,19 +78,28 @@ export function makeOutput(stream: Stream, style: Style): Output {
   const columns = stream.isTTY ? stream.columns || USUAL_COLUMNS : undefined;
   return {
     style,
-    columns,
-    line: (text = '') => void stream.write(`${text}\n`),
+    line: (text = '') =>
+      void stream.write(`${style === PLAIN ? printable(text) : painted(text)}\n`),
     table: (head, rows) => void stream.write(formatTable(head, rows, style, columns)),
   };
+}
+
+// oxlint-disable-next-line no-control-regex -- Chalk's own codes begin with one.
+const COLOUR = /(\u001B\[\d{1,2}m)/;
+
+/** The same as `printable`, but for colours. */
+function painted(text: string): string {
+  const parts = text.split(COLOUR); // Colours and what is between them take turns.
+  return parts.map((part, i) => (i % 2 === 1 ? part : printable(part))).join('');
 }
 
 const GAP = '  ';
 const NARROWEST = 4;
 
 /**
- * Lines of aligned columns below their titles. Given a width, the widest left-aligned columns are
- * cut (with `…`) until the lines fit; numbers are never cut, for a figure without its last digits
- * is a wrong one.
+ * Lines of aligned columns below their titles, if there are any. Given a width, the widest
+ * left-aligned columns are cut (with `…`) until the lines fit; numbers are never cut, for a figure
+ * without its last digits is a wrong one.
  */
 export function formatTable(
   columns: readonly Column[],
@@ -117,13 +124,14 @@ export function formatTable(
       })
       .join(GAP);
   const titles = line(columns.map(({ title }) => ({ text: title, paint: style.dim })));
-  return [titles, ...cells.map(line)].map((text) => `${text}\n`).join('');
+  const lines = cells.map(line);
+  if (columns.some(({ title }) => title !== '')) lines.unshift(titles);
+  return lines.map((text) => `${text}\n`).join('');
 }
 
-/** Text from a user's file may hold line feeds or escape sequences; in a table neither may act. */
 function cleanCell(cell: Cell): { text: string; paint: Paint } {
   const { text, paint } = typeof cell === 'string' ? { text: cell, paint: plain } : cell;
-  return { text: stripVTControlCharacters(text).replaceAll(/\p{Cc}/gu, ' '), paint };
+  return { text: printableLine(text), paint };
 }
 
 function shrink(widths: number[], columns: readonly Column[], width: number): void {

@@ -25,12 +25,12 @@ import type { Output, Progress } from './output.ts';
  *   settings: ['workers'],                 // adds --workers; read as context.settings.workers
  *   examples: ['backtest bot.yaml --out ./result', 'backtest bot.yaml --json | jq .risk.sharpe'],
  *   async run(context, args, options) {
- *     const { backtest } = await import('../../backtest/run.ts');
- *     const summary = await backtest(args.spec, { signal: context.signal });
+ *     const { checkBot } = await import('../../bots/load.ts');
+ *     const { bot, problems } = checkBot(args.spec);
  *     return {
- *       data: summary,                                  // the document of --json
- *       show: (out) => out.table([{ title: 'trades', align: 'right' }], [['12']]),
- *       failure: summary.passed ? undefined : new ServiceError('gate_not_met', '…'),
+ *       data: { hash: bot?.hash ?? null, problems },    // the document of --json
+ *       show: (out) => out.table([{ title: 'problems', align: 'right' }], [['2']]),
+ *       failure: bot ? undefined : new ServiceError('invalid_spec', '…', { problems }),
  *     };
  *   },
  * });
@@ -116,8 +116,6 @@ interface Answer {
 
 /** What a verb is given besides its arguments. */
 export interface Context {
-  /** Version of this package. */
-  readonly version: string;
   /** The table of all verbs. */
   readonly verbs: readonly VerbEntry[];
   /** Absolute. */

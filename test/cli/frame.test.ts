@@ -174,6 +174,27 @@ describe('the outcome of a verb', () => {
     });
   });
 
+  it('tells without a thing that acts on the terminal', async () => {
+    const { code, stderr } = await madeUp(['hostile']);
+    expect(code).toBe(3);
+    expect(stderr.split('\n').map((line) => line.trimEnd())).toEqual([
+      'note: gone',
+      'error invalid_spec: no way',
+      '  b .yaml BOT1 ab error c: d',
+      '→ Go .',
+      '',
+    ]);
+  });
+
+  it.each([
+    [['chatty'], '42\n'],
+    [['chatty', '--json'], '{\n  "answer": 42\n}\n'],
+  ])('is all there is on stdout, whatever logs meanwhile: %j', async (args, expected) => {
+    const { code, stdout, stderr } = await madeUp(args);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expected });
+    expect(stderr).toMatch(/^log\ninfo\n[^]*late\n$/);
+  });
+
   it('is a stack and exit code 1 when the program is wrong', async () => {
     const human = await madeUp(['crash']);
     expect(human.code).toBe(1);

@@ -25,6 +25,29 @@ const refuse = defineVerb({
   },
 });
 
+const hostile = defineVerb({
+  examples: ['hostile'],
+  run({ message }) {
+    message('note: \u001B[2Jgone');
+    throw new ServiceError('invalid_spec', 'no\u001B]0;title\u0007 way\u009B1m', {
+      remedy: 'Go\u0007.',
+      problems: [{ code: 'BOT1', message: 'a\u001B[31mb\nerror c: d', file: 'b\u0007.yaml' }],
+    });
+  },
+});
+
+/** Says things as a strategy under test might. */
+const chatty = defineVerb({
+  examples: ['chatty'],
+  run() {
+    console.log('log');
+    console.info('info');
+    console.table([1]);
+    setImmediate(() => console.log('late'));
+    return { data: { answer: 42 }, show: (out) => out.line('42') };
+  },
+});
+
 const crash = defineVerb({
   examples: ['crash'],
   run() {
@@ -96,6 +119,8 @@ function entry(path: string, verb: Verb): VerbEntry {
 process.exitCode = await run(process.argv.slice(2), process, [
   entry('gate', gate),
   entry('refuse', refuse),
+  entry('hostile', hostile),
+  entry('chatty', chatty),
   entry('crash', crash),
   entry('echo', echo),
   entry('echo twice', gate),

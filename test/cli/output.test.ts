@@ -3,6 +3,7 @@ import {
   formatDuration,
   formatProgress,
   formatTable,
+  makeOutput,
   makeProgress,
   makeStyle,
   wantsColour,
@@ -45,6 +46,28 @@ describe('a table', () => {
   it('lets neither line feeds nor escape sequences of the data act', () => {
     const rows = [['A\nB', '1', '\u001B[2Jgone\u0007']];
     expect(formatTable(columns, rows, plain).split('\n')[1]).toBe('A B          1  gone ');
+  });
+});
+
+describe('a table without titles', () => {
+  it('has no line for them', () => {
+    const columns = [{ title: '' }, { title: '', align: 'right' }] as const;
+    expect(formatTable(columns, [['trades', '12']], plain)).toBe('trades  12\n');
+  });
+});
+
+describe('a line', () => {
+  const HOSTILE = '\u001B[2J\u001B]0;title\u0007\u009B1mbot\u0008\r';
+
+  it.each([
+    ['with', coloured, `${coloured.red('red')} ${coloured.bold('bot')}`],
+    ['without', plain, 'red bot'],
+  ])('lets nothing of the data act %s colour', (_, style, expected) => {
+    let written = '';
+    const out = makeOutput({ write: (text) => (written += text) }, style);
+    out.line(`${style.red('red')} ${style.bold(HOSTILE)}`);
+    out.line('one\n\ttwo');
+    expect(written.replaceAll(' ', '')).toBe(`${expected}\none\n\ttwo\n`.replaceAll(' ', ''));
   });
 });
 
