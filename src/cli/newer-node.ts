@@ -6,18 +6,20 @@ import { constants } from 'node:os';
 const NEWER_NODE = '26.10.0';
 
 /**
- * Runs this same command line on a Node from npm, which keeps it in its cache, and ends as it ends.
+ * Runs this same command line on a Node from npm, which downloads it once and keeps it in its cache,
+ * and ends as it ends.
  * @param oldest the oldest Node that would have done, such as `24.15`.
  */
 export function runOnNewerNode(oldest: string): void {
-  const atHand = process.versions.node;
-  console.error(
-    `service-local needs Node ${oldest} or newer, not ${atHand}: running on ${NEWER_NODE} from npm`,
-  );
+  if (!process.argv.includes('--quiet')) {
+    const needed = `service-local needs Node ${oldest} or newer, not ${process.versions.node}`;
+    console.error(`${needed}: getting Node ${NEWER_NODE} through npm, once`);
+  }
+  const isWindows = process.platform === 'win32';
   // npm only says where it put the Node: run through it, the command would get its arguments by way
   // of a shell, and its signals by way of two more processes.
   const npm = spawnSync(
-    'npm',
+    isWindows ? 'npm.cmd' : 'npm',
     [
       'exec',
       '--yes',
@@ -28,13 +30,20 @@ export function runOnNewerNode(oldest: string): void {
       '-p',
       'process.execPath',
     ],
-    { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], env: environmentForNpm() },
+    {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: environmentForNpm(),
+      shell: isWindows, // Node starts no .cmd without one.
+    },
   );
   const node = npm.status === 0 ? npm.stdout.trim() : process.execPath;
   // When the package brings no program of that name, npm finds the old one.
   if (node === process.execPath) {
     fail(
-      npm.error ? `npm did not start: ${npm.error.message}` : 'npm could not provide it',
+      npm.error
+        ? `npm did not start: ${npm.error.message}`
+        : `npm could not provide Node ${NEWER_NODE}`,
       oldest,
     );
     return;
@@ -44,6 +53,7 @@ export function runOnNewerNode(oldest: string): void {
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
   const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
   for (const signal of signals) process.on(signal, pass);
+  child.on('error', (error) => fail(`Node ${NEWER_NODE} did not start: ${error.message}`, oldest));
   child.on('exit', (code, signal) => {
     for (const name of signals) process.off(name, pass);
     process.exitCode = code ?? 128 + constants.signals[signal!];

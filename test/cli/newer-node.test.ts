@@ -97,13 +97,19 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
     const [first, second] = stderr.split('\n');
     expect(first).toMatch(
       new RegExp(
-        `^service-local needs Node ${oldest} or newer, not \\d+\\.\\d+\\.\\d+: running on `,
+        `^service-local needs Node ${oldest} or newer, not \\d+\\.\\d+\\.\\d+: getting Node \\d+\\.\\d+\\.\\d+ through npm, once$`,
       ),
     );
     expect(second).toBe(`error unknown_setting: there is no setting '${awkward}'`);
     expect(await readFile(join(path, 'npm.args'), 'utf8')).toMatch(
       /^exec --yes --loglevel=error --package=node-\S+@\d+\.\d+\.\d+ -- node -p process\.execPath\n$/,
     );
+  });
+
+  it('does so without a word with --quiet', async () => {
+    const path = await npmThat(`echo ${process.execPath}`);
+    const ended = await onOldNode(['config', 'list', '--quiet', '--json'], path);
+    expect(ended).toMatchObject({ code: 0, stderr: '' });
   });
 
   it('passes on a signal, and then the exit code', async () => {
@@ -124,8 +130,17 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
   });
 
   it.each([
-    ['npm fails', () => npmThat('exit 1'), 'npm could not provide it'],
-    ['npm finds only the old one', () => npmThat(`echo ${oldNode}`), 'npm could not provide it'],
+    ['npm fails', () => npmThat('exit 1'), 'npm could not provide Node 26'],
+    [
+      'npm finds only the old one',
+      () => npmThat(`echo ${oldNode}`),
+      'npm could not provide Node 26',
+    ],
+    [
+      'what npm provides does not start',
+      () => npmThat('echo /none'),
+      'Node 26.10.0 did not start: spawn /none',
+    ],
     ['there is no npm', () => mkdtemp(join(directory, 'empty-')), 'npm did not start'],
   ])('says what to install when %s', async (_when, makePath, why) => {
     const path = await makePath();
