@@ -49,10 +49,11 @@ export function runOnNewerNode(oldest: string): void {
     return;
   }
 
-  const child = spawn(node, process.argv.slice(1), { stdio: 'inherit' });
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
   const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
+  // Before there is a child: a signal that came between the two would leave it behind.
   for (const signal of signals) process.on(signal, pass);
+  const child = spawn(node, process.argv.slice(1), { stdio: 'inherit' });
   child.on('error', (error) => fail(`Node ${NEWER_NODE} did not start: ${error.message}`, oldest));
   child.on('exit', (code, signal) => {
     for (const name of signals) process.off(name, pass);
