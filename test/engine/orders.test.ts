@@ -496,6 +496,8 @@ describe('a bracket', () => {
       for (const candle of [
         [100, 113, 90, 100],
         [100, 120, 94, 119],
+        // The path rises to the target first.
+        [100, 113, 80, 100],
       ] as const) {
         const run = order({ side: 'buy', quantity: 10, ...bracket }, [STILL, candle], {
           fill,
@@ -648,6 +650,18 @@ describe('a bracket', () => {
     ]);
   });
 
+  it('is not touched by what closes another instrument', () => {
+    const { fills } = play({
+      bars: { A: bars(flat(4)), B: bars([...flat(3), [100, 100, 94, 95]]) },
+      config: margin,
+      script: {
+        0: ({ buy, instruments: [, b] }) => [buy(1), buy(2, { instrument: b!, ...bracket })],
+        1: ({ sell }) => sell(1),
+      },
+    });
+    expect(fills.at(-1)).toEqual([3, 3, -2, 95]);
+  });
+
   it('does not guard what only reduced a position', () => {
     const { events } = play({
       bars: bars(flat(4)),
@@ -785,6 +799,40 @@ describe('one-cancels-other', () => {
     });
     expect(events.some((event) => event.kind === 'order.triggered')).toBe(true);
     for (const [, id, , price] of fills) expect(price).toBeGreaterThanOrEqual(id === 1 ? 105 : 96);
+  });
+
+  it('takes the stop before limits at the same price of a path, and the older limit first', () => {
+    const { fills } = play({
+      bars: bars([STILL, STILL, [100, 101, 94, 95]]),
+      config: { fill: OHLC_PATH },
+      script: {
+        0: ({ buy }) => buy(1),
+        1: ({ buy, sell }) => {
+          buy(1, { type: 'limit', limit: 95 });
+          buy(1, { type: 'limit', limit: 95 });
+          sell(1, { type: 'stop', stop: 95 });
+        },
+      },
+    });
+    expect(fills.map(([, id]) => id)).toEqual([1, 4, 2, 3]);
+  });
+
+  it('follows the path past a stop of another group', () => {
+    const { fills } = play({
+      // 100 → 105 → 94
+      bars: bars([STILL, [100, 105, 94, 95]]),
+      config: { account: MARGIN, fill: OHLC_PATH },
+      script: {
+        0: ({ sell }) => {
+          sell(1, { type: 'limit', limit: 104, ocoGroup: 1 });
+          sell(1, { type: 'stop', stop: 95, ocoGroup: 2 });
+        },
+      },
+    });
+    expect(fills).toEqual([
+      [1, 1, -1, 104],
+      [1, 2, -1, 95],
+    ]);
   });
 
   it('does not mind orders of other groups', () => {
