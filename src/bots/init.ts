@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Params } from '../engine/params.ts';
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import { ServiceError, type Problem } from '../errors.ts';
@@ -167,18 +168,20 @@ function readmeText({ name, strategy }: BotPlan): string {
 \`bot.yaml\` describes the bot${strategy === 'module' ? ', `strategy.ts` is what it does' : ''}.
 
 \`\`\`sh
-npx service-local validate bot.yaml
-npx service-local backtest bot.yaml
-npx service-local ${third}
+service-local validate bot.yaml
+service-local backtest bot.yaml
+service-local ${third}
 \`\`\`
 
 Results go to \`runs/\`; open the \`report.html\` that a backtest names.
-${
-  strategy === 'module'
-    ? '\nFor types and completion in your editor: `npm install --save-dev service-local`.\n'
-    : ''
-}`;
+`;
 }
+
+/** What strategies import, as it lies on this machine: declarations beside compiled code, else source. */
+const STRATEGY_TYPES = new URL(
+  import.meta.url.endsWith('.ts') ? '../engine/api.ts' : '../engine/api.d.ts',
+  import.meta.url,
+);
 
 /** For editors only: strategies are run as they are, their types erased. */
 const TSCONFIG = {
@@ -192,6 +195,7 @@ const TSCONFIG = {
     erasableSyntaxOnly: true,
     verbatimModuleSyntax: true,
     allowImportingTsExtensions: true,
+    paths: { 'service-local/strategy': [fileURLToPath(STRATEGY_TYPES)] },
   },
   include: ['**/*.ts'],
 };

@@ -1,3 +1,4 @@
+import { rmdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { PROFILES } from '../../backtest/profiles.ts';
 import { parseAssertion } from '../../backtest/gates.ts';
@@ -96,13 +97,22 @@ export const verb = defineVerb({
 
     const total = Math.max(...job.instruments.map(({ bars }) => bars.length));
     const progress = context.progress('backtest', total);
-    const outcome = await backtest(job, {
-      runId,
-      profile: options.profile,
-      timeoutMs: context.settings.strategy_timeout_seconds * 1000,
-      signal: context.signal,
-      onProgress: (done) => progress.update(done),
-    }).finally(() => progress.stop());
+    let outcome;
+    try {
+      outcome = await backtest(job, {
+        runId,
+        profile: options.profile,
+        timeoutMs: context.settings.strategy_timeout_seconds * 1000,
+        signal: context.signal,
+        onProgress: (done) => progress.update(done),
+      });
+    } catch (error) {
+      // A run that failed leaves no empty directory; one that holds something stays as it was.
+      await rmdir(directory).catch(() => {});
+      throw error;
+    } finally {
+      progress.stop();
+    }
     const { summary, report } = await writeRun(directory, job, outcome);
     // Asked to stop meanwhile: what was written is whole, but whoever asked waits for no more.
     context.signal.throwIfAborted();
