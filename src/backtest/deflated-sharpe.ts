@@ -78,8 +78,8 @@ export interface DeflatedSharpe {
  * Judges the best of many trials by all that were made.
  *
  * @param returns The best trial's returns, as sampled for its Sharpe ratio.
- * @param sharpes Annualised Sharpe ratio of every trial, the best included; `null` where a trial
- *   has none: it still counts as a trial.
+ * @param sharpes Annualised Sharpe ratio of every trial, the best included, in any order; `null`
+ *   where a trial has none, because it failed or never traded: it still counts as a trial.
  * @returns `undefined` where fewer than two trials have a Sharpe ratio, or the best trial's returns
  *   are too few, too equal or too extreme for a standard error of its own.
  */
@@ -92,10 +92,9 @@ export function deflatedSharpe(
   if (returns.length < 4 || defined.length < 2) return undefined;
   const observed = momentsOf(returns);
   if (observed.deviation <= ROUNDING) return undefined;
-  const expected = expectedMaxSharpe(
-    sharpes.length,
-    momentsOf(Float64Array.from(defined)).deviation ** 2,
-  );
+  // Sorted, since trials end in any order and sums differ by it in their last digit.
+  const { deviation } = momentsOf(Float64Array.from(defined).sort());
+  const expected = expectedMaxSharpe(sharpes.length, deviation ** 2);
   const probability = probabilisticSharpe(
     { ...observed, sharpe: observed.mean / observed.deviation },
     expected / Math.sqrt(periodsPerYear),
