@@ -194,7 +194,7 @@ const slippageSchema = z.discriminatedUnion('model', [
     impact: z
       .number()
       .min(0)
-      .max(100)
+      .lt(1)
       .describe('Share of the price, times the square of the share of the volume taken.'),
   }),
 ]);

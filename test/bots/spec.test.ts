@@ -75,4 +75,13 @@ describe('the settings of the engine', () => {
       bps: 2.5,
     });
   });
+
+  it('never slip a price to zero', () => {
+    const spec = VALID.replace(
+      'slippage: {model: none}',
+      'slippage: {model: volume_share, impact: 1}',
+    );
+    const { problems } = parseSpec(spec, 'bot.yaml');
+    expect(problems).toMatchObject([{ pointer: '/spec/engine/slippage/impact' }]);
+  });
 });
