@@ -5,6 +5,7 @@ import { paramFromText, resolveParams, type Params, type ParamValues } from '../
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { ServiceError, type Problem } from '../errors.ts';
+import { isCatalogued } from '../market/catalogue.ts';
 import { parseWindow } from '../market/time.ts';
 import { combinationFault, strategyProblems } from './checks.ts';
 import { optional, type SourceDocument } from './document.ts';
@@ -183,13 +184,9 @@ function dataFiles(spec: BotSpec, directory: string): Record<string, string> {
   return Object.fromEntries(sources);
 }
 
-function addressOf(source: string, directory: string): string {
-  return isCatalogue(source) ? source : resolve(directory, source);
-}
-
 /** The catalogue's place is a setting, so whoever reads the data looks there. */
-function isCatalogue(source: string): boolean {
-  return source.startsWith('catalog://');
+function addressOf(source: string, directory: string): string {
+  return isCatalogued(source) ? source : resolve(directory, source);
 }
 
 function missingData(
@@ -198,7 +195,7 @@ function missingData(
   document: SourceDocument,
 ): Problem[] {
   return Object.entries(files).flatMap(([symbol, path]) => {
-    if (isCatalogue(path) || statSync(path, { throwIfNoEntry: false })?.isFile()) return [];
+    if (isCatalogued(path) || statSync(path, { throwIfNoEntry: false })?.isFile()) return [];
     const at = spec.data.source === undefined ? ['sources', symbol] : ['source'];
     const message = `no such file: ${path}`;
     const meant = fileNear(path, spec.data.source ?? spec.data.sources![symbol]!);

@@ -23,13 +23,13 @@ async function sourceOf(
   directory: string,
   { cwd, settings }: Context,
 ): Promise<Pick<BotPlan, 'source' | 'timeframe'>> {
+  const { isCatalogued } = await import('../market/catalogue.ts');
   const { loadDataset } = await import('../market/load.ts');
-  const isCatalogue = data.startsWith('catalog://');
-  const source = isCatalogue ? data : resolve(cwd, data);
+  const source = isCatalogued(data) ? data : resolve(cwd, data);
   const { timeframe } = await loadDataset({ source, catalogueDir: settings.catalogue_dir });
   const path = relative(directory, source).split(sep).join('/');
   const written = path.startsWith('.') || path.startsWith('/') ? path : `./${path}`;
-  return { source: isCatalogue ? data : written, timeframe: timeframe.name };
+  return { source: isCatalogued(data) ? data : written, timeframe: timeframe.name };
 }
 
 /** `BTC-USD` for `./prices/btc-usd.csv`. */

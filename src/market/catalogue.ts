@@ -172,12 +172,17 @@ export async function readManifest(dir: string, name: string): Promise<Manifest>
   });
 }
 
+/** Whether a source is `catalog://NAME`, and not the path of a file. */
+export function isCatalogued(source: string): boolean {
+  return source.startsWith(SCHEME);
+}
+
 /** Where `catalog://NAME` lies; `undefined` for any other source. */
 export async function resolveDataset(
   dir: string,
   source: string,
 ): Promise<{ readonly path: string; readonly manifest: Manifest } | undefined> {
-  if (!source.startsWith(SCHEME)) return undefined;
+  if (!isCatalogued(source)) return undefined;
   const name = source.slice(SCHEME.length);
   const manifest = await readManifest(dir, name);
   return { path: dataFile(folderOf(dir, name), manifest), manifest };

@@ -1,5 +1,6 @@
 import type { BotCheck } from '../../bots/load.ts';
 import { ServiceError, formatProblem, type Problem } from '../../errors.ts';
+import { formatCountOf } from '../../format.ts';
 import { defineVerb } from '../verb.ts';
 
 interface FileReport {
@@ -41,7 +42,7 @@ export const verb = defineVerb({
           ? undefined
           : new ServiceError(
               'invalid_spec',
-              `${plural(count, 'problem')} in ${invalid.length} of ${plural(files.length, 'file')}`,
+              `${formatCountOf(count, 'problem')} in ${invalid.length} of ${formatCountOf(files.length, 'file')}`,
             ),
     };
   },
@@ -76,8 +77,4 @@ async function missingDatasets({ bot, document }: BotCheck, catalogueDir: string
     }
   }
   return problems;
-}
-
-function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
