@@ -1,8 +1,11 @@
 import type { RunResult } from '../engine/result.ts';
+import { mergeTimes } from '../engine/steps.ts';
+import type { Bars } from '../market/bars.ts';
 import { execute } from './execute.ts';
 import type { ExecuteOptions } from './execute.ts';
 import { findings } from './findings.ts';
 import { evaluateGates } from './gates.ts';
+import { holdEquity } from './hold.ts';
 import type { BacktestJob } from './job.ts';
 import { profileStatistics } from './profiles.ts';
 import type { Profile } from './profiles.ts';
@@ -17,6 +20,8 @@ export interface BacktestOptions extends ExecuteOptions {
 /** A finished run. Its hashes come with its files, which are what they are taken over. */
 export interface Outcome {
   readonly result: RunResult;
+  /** See `holdEquity`. */
+  readonly benchmark: Float64Array;
   readonly summary: Omit<Summary, 'hashes'>;
 }
 
@@ -27,10 +32,13 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
   const result = await execute({ instruments, strategy, params, config }, options);
   const wallMs = performance.now() - started;
 
-  const conventions = conventionsFor(result.time, { barMs: job.barMs });
+  const times = mergeTimes(instruments.map((instrument) => instrument.bars));
+  const conventions = conventionsFor(times, { barMs: job.barMs });
   const figures = statistics(result, conventions);
   const { rejected, denied, ...counts } = result.orders;
-  const bars = sum(instruments.map((instrument) => instrument.bars.length));
+  const end = result.time.at(-1)!;
+  const bars = sum(instruments.map((instrument) => countUntil(end, instrument.bars)));
+  const benchmark = holdEquity(instruments, result.time, result.initialCash);
   const summary = {
     schema: 'service-local/backtest/v1' as const,
     run_id: options.runId,
@@ -39,7 +47,7 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
     lock,
     window: {
       from: new Date(result.time[0]!).toISOString(),
-      to: new Date(result.time.at(-1)!).toISOString(),
+      to: new Date(end).toISOString(),
       bars,
     },
     engine: {
@@ -61,6 +69,7 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
   };
   return {
     result,
+    benchmark,
     summary: {
       ...summary,
       gates: evaluateGates(job.assertions, summary),
@@ -68,16 +77,24 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
         run: result,
         statistics: figures,
         instruments,
+        heldEquity: benchmark.at(-1)!,
         parameters: Object.keys(params).length,
       }),
       ...(options.profile !== undefined && {
         profile: {
           name: options.profile,
-          statistics: profileStatistics(options.profile, result),
+          statistics: profileStatistics(options.profile, result, conventions),
         },
       }),
     },
   };
+}
+
+/** Bars that the run saw: it ends before its data do when the account is lost. */
+function countUntil(end: number, { length, time }: Bars): number {
+  let count = length;
+  while (count > 0 && time[count - 1]! > end) count--;
+  return count;
 }
 
 function sum(counts: readonly number[]): number {

@@ -5,9 +5,9 @@ import { writeAtomically } from '../atomic-file.ts';
 import type { RunResult, Trade } from '../engine/result.ts';
 import { ServiceError, isSystemError } from '../errors.ts';
 import type { Outcome } from './backtest.ts';
-import { holdEquity } from './hold.ts';
 import type { BacktestJob } from './job.ts';
 import { renderReport } from './report/report.ts';
+import { drawdownsOf } from './statistics.ts';
 import type { Summary } from './summary.ts';
 import { csvCell } from './csv.ts';
 
@@ -26,7 +26,7 @@ export interface RunFiles {
 export async function writeRun(
   directory: string,
   job: BacktestJob,
-  { result, summary: unhashed }: Outcome,
+  { result, benchmark, summary: unhashed }: Outcome,
 ): Promise<RunFiles> {
   const path = (name: string): string => join(directory, name);
   const hashes = {
@@ -36,7 +36,6 @@ export async function writeRun(
   };
   const summary: Summary = { ...unhashed, hashes };
   const { instruments, currency } = job;
-  const benchmark = holdEquity(instruments, result.time, result.initialCash);
   const report = renderReport({ summary, result, instruments, currency, benchmark });
   await writeText(path('report.html'), [report]);
   await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);
@@ -159,10 +158,7 @@ function* tradeLines({ trades, openTrades }: RunResult): Generator<string> {
 
 function* equityLines({ time, equity, initialCash }: RunResult): Generator<string> {
   yield 'time,equity,drawdown\n';
-  let peak = initialCash;
-  for (let step = 0; step < equity.length; step += 1) {
-    const value = equity[step]!;
-    peak = Math.max(peak, value);
-    yield `${new Date(time[step]!).toISOString()},${value},${value / peak - 1}\n`;
+  for (const [step, drawdown] of drawdownsOf(equity, initialCash).entries()) {
+    yield `${new Date(time[step]!).toISOString()},${equity[step]!},${drawdown}\n`;
   }
 }

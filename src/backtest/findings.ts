@@ -1,6 +1,8 @@
 import type { RunResult } from '../engine/result.ts';
+import { formatCountOf } from '../format.ts';
 import type { Bars } from '../market/bars.ts';
 import { DAY } from '../market/time.ts';
+import type { JobInstrument } from './job.ts';
 import type { Statistics } from './statistics.ts';
 import type { Finding } from './summary.ts';
 
@@ -18,12 +20,10 @@ export interface FindingsInput {
     | 'ruinedAt'
   >;
   readonly statistics: Statistics;
-  /** What the run was made on: at least one bar each, and how many are missing between them. */
-  readonly instruments: readonly {
-    readonly symbol: string;
-    readonly bars: Bars;
-    readonly missing: number;
-  }[];
+  /** At least one bar each. */
+  readonly instruments: readonly JobInstrument[];
+  /** Equity at the end, had the instruments been bought and held. */
+  readonly heldEquity: number;
   /** How many parameters of the strategy can be tuned. */
   readonly parameters: number;
 }
@@ -49,6 +49,7 @@ export function findings(input: FindingsInput): Finding[] {
     ruin(input),
     neverTraded(input),
     marginCalls(input),
+    neverClosed(input),
     fewTrades(input),
     oneTrade(input),
     openProfit(input),
@@ -69,7 +70,6 @@ export function findings(input: FindingsInput): Finding[] {
 type Check = (input: FindingsInput) => Finding | undefined;
 
 const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
-const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 const netProfit = ({ statistics }: FindingsInput): number =>
   statistics.equity.end - statistics.equity.start;
 const total = (counts: Readonly<Record<string, number>>): number =>
@@ -111,19 +111,31 @@ const marginCalls: Check = ({ run }) => {
   return {
     code: 'margin_call',
     severity: 'critical',
-    issue: `Positions were closed by force: ${plural(run.marginCalls, 'margin call')}.`,
+    issue: `Positions were closed by force: ${formatCountOf(run.marginCalls, 'margin call')}.`,
     evidence: { margin_calls: run.marginCalls },
     remedy: 'Trade smaller, so that the account survives its worst drawdown without being closed.',
   };
 };
 
+const neverClosed: Check = ({ run, statistics }) => {
+  if (run.trades.length > 0 || run.openTrades.length === 0) return undefined;
+  return {
+    code: 'never_closed',
+    severity: 'warning',
+    issue:
+      'No position was closed: the result is what the market made of holding, and no exit was tested.',
+    evidence: { open_positions: run.openTrades.length, total_return: statistics.returns.total },
+    remedy: 'Measure other strategies against it; to judge this one, test until it closes trades.',
+  };
+};
+
 const fewTrades: Check = ({ run }) => {
   const closed = run.trades.length;
-  if (closed >= ENOUGH_TRADES || closed + run.openTrades.length === 0) return undefined;
+  if (closed === 0 || closed >= ENOUGH_TRADES) return undefined;
   return {
     code: 'few_trades',
     severity: 'warning',
-    issue: `Only ${plural(closed, 'trade')} closed: too few to tell skill from luck.`,
+    issue: `Only ${formatCountOf(closed, 'trade')} closed: too few to tell skill from luck.`,
     evidence: { closed_trades: closed, enough: ENOUGH_TRADES },
     remedy: 'Test on a longer history, more instruments or shorter bars.',
   };
@@ -145,7 +157,7 @@ const oneTrade: Check = (input) => {
 const openProfit: Check = (input) => {
   const net = netProfit(input);
   const open = input.run.openTrades.reduce((sum, { pnl }) => sum + pnl, 0);
-  if (net <= 0 || open <= net / 2) return undefined;
+  if (net <= 0 || open <= net / 2 || input.run.trades.length === 0) return undefined;
   return {
     code: 'open_position_carries_the_profit',
     severity: 'warning',
@@ -174,7 +186,7 @@ const parametersPerTrade: Check = ({ run, parameters }) => {
   return {
     code: 'many_parameters',
     severity: 'warning',
-    issue: `${plural(parameters, 'parameter')} for ${plural(closed, 'closed trade')}: the result may be fitted to this history.`,
+    issue: `${formatCountOf(parameters, 'parameter')} for ${formatCountOf(closed, 'closed trade')}: the result may be fitted to this history.`,
     evidence: { parameters, closed_trades: closed, trades_per_parameter: closed / parameters },
     remedy: `Use fewer parameters, or test until there are ${TRADES_PER_PARAMETER} trades for each.`,
   };
@@ -202,7 +214,7 @@ const shortWindow: Check = ({ run, statistics }) => {
   return {
     code: 'short_window',
     severity: 'warning',
-    issue: `${plural(Math.round(days), 'day')} of history: yearly figures are left out, and the others rest on little.`,
+    issue: `${formatCountOf(Math.round(days), 'day')} of history: yearly figures are left out, and the others rest on little.`,
     evidence: { days, undefined: names.join(', ') },
     remedy: 'Test on at least a year, better on several with rising and falling markets.',
   };
@@ -216,7 +228,7 @@ const refusedOrders: Check = ({ run }) => {
   return {
     code: 'refused_orders',
     severity: 'warning',
-    issue: `${plural(refused, 'order')} refused, so the run did not do what the strategy asked for.`,
+    issue: `${formatCountOf(refused, 'order')} refused, so the run did not do what the strategy asked for.`,
     evidence: {
       submitted,
       rejected: total(rejected),
@@ -263,18 +275,20 @@ function countStale({ length, high, low, close }: Bars): number {
 }
 
 const missingBars: Check = ({ instruments }) => {
-  const gappy = instruments.filter(({ missing }) => missing > 0);
-  if (gappy.length === 0) return undefined;
-  const missing = gappy.reduce((sum, instrument) => sum + instrument.missing, 0);
-  const present = instruments.reduce((sum, { bars }) => sum + bars.length, 0);
-  const share = missing / (missing + present);
+  const gappy = instruments
+    .map(({ symbol, source: { bars, missing } }) => ({
+      symbol,
+      missing,
+      share: missing / (missing + bars),
+    }))
+    .filter(({ missing }) => missing > 0);
+  const worst = gappy.toSorted((a, b) => b.share - a.share)[0];
+  if (worst === undefined) return undefined;
   return {
     code: 'missing_bars',
-    severity: share >= MANY_BARS ? 'warning' : 'info',
-    issue: `${plural(missing, 'bar')} missing (${percent(share)}): the strategy saw neither them nor the moves inside.`,
-    evidence: Object.fromEntries(
-      gappy.map((instrument) => [instrument.symbol, instrument.missing]),
-    ),
+    severity: worst.share >= MANY_BARS ? 'warning' : 'info',
+    issue: `${percent(worst.share)} of the bars that the source of ${worst.symbol} should have are missing: the strategy saw neither them nor the moves inside.`,
+    evidence: Object.fromEntries(gappy.map(({ symbol, missing }) => [symbol, missing])),
     remedy: 'Load the history again or from another source.',
   };
 };
@@ -286,17 +300,16 @@ const ambiguousBars: Check = ({ run }) => {
   return {
     code: 'ambiguous_bars',
     severity: share >= 0.1 ? 'warning' : 'info',
-    issue: `In ${plural(bars, 'bar')} several orders could have been filled in either order; the worse one was assumed.`,
+    issue: `In ${formatCountOf(bars, 'bar')} several orders could have been filled in either order; the worse one was assumed.`,
     evidence: { bars, fills: run.orders.fills },
     remedy: 'Test on shorter bars, where the order of prices within them matters less.',
   };
 };
 
-const holdingIsBetter: Check = ({ run, statistics, instruments }) => {
+const holdingIsBetter: Check = ({ run, statistics, heldEquity }) => {
   // A run that bought once and never let go is itself what it would be compared with.
-  if (run.trades.length === 0 || instruments.length === 0) return undefined;
-  const gains = instruments.map(({ bars }) => bars.close[bars.length - 1]! / bars.close[0]! - 1);
-  const held = gains.reduce((sum, gain) => sum + gain, 0) / gains.length;
+  if (run.trades.length === 0) return undefined;
+  const held = heldEquity / statistics.equity.start - 1;
   const made = statistics.returns.total;
   if (held <= made) return undefined;
   return {

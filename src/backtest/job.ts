@@ -24,6 +24,6 @@ export interface BacktestJob {
 export interface JobInstrument {
   readonly symbol: string;
   readonly bars: Bars;
-  /** Bars that a regular series of this timeframe would have and this one has not. */
-  readonly missing: number;
+  /** Before they were made longer: bars there were, and that a regular series would have beside. */
+  readonly source: { readonly bars: number; readonly missing: number };
 }

@@ -1,16 +1,9 @@
 import { DAY } from '../market/time.ts';
 import { momentsOf, probabilisticSharpe } from './deflated-sharpe.ts';
 import { normalQuantile } from './normal.ts';
-import {
-  conventionsFor,
-  medianGap,
-  percentile,
-  periodsPerYear,
-  returnsOf,
-  ROUNDING,
-  sampleEquity,
-} from './statistics.ts';
+import { drawdownsOf, percentile, returnsOf, ROUNDING, sampleEquity } from './statistics.ts';
 import type { RunFigures } from './statistics.ts';
+import type { Conventions } from './summary.ts';
 
 export const PROFILES = ['quantstats', 'lean', 'freqtrade', 'backtesting-py', 'empyrical'] as const;
 export type Profile = (typeof PROFILES)[number];
@@ -28,8 +21,9 @@ export type Profile = (typeof PROFILES)[number];
 export function profileStatistics(
   profile: Profile,
   run: RunFigures,
+  conventions: Pick<Conventions, 'sampling' | 'periods_per_year'>,
 ): Readonly<Record<string, number | null>> {
-  const figures = FORMULAS[profile](run, seriesOf(run));
+  const figures = FORMULAS[profile](run, seriesOf(run, conventions));
   return Object.fromEntries(
     Object.entries(figures).map(([name, value]) => [name, Number.isFinite(value) ? value : null]),
   );
@@ -45,12 +39,15 @@ const FORMULAS: Record<Profile, (run: RunFigures, series: Series) => Record<stri
 
 type Series = ReturnType<typeof seriesOf>;
 
-function seriesOf(run: RunFigures) {
-  const { sampling, periods_per_year } = conventionsFor(run.time);
+function seriesOf(
+  run: RunFigures,
+  { sampling, periods_per_year: perYear }: Pick<Conventions, 'sampling' | 'periods_per_year'>,
+) {
   const samples = sampleEquity(run, sampling);
   const returns = returnsOf(samples);
   const moments = momentsOf(returns);
   const growth = samples.at(-1)! / samples[0]!;
+  const weekdayYear = sampling === 'day' ? 252 : perYear;
   return {
     samples,
     returns,
@@ -62,9 +59,9 @@ function seriesOf(run: RunFigures) {
     drawdowns: drawdownsOf(samples),
     days: (run.time.at(-1)! - run.time[0]!) / DAY,
     /** 252 for daily returns whatever the market, 52, 12. */
-    weekdayYear: periodsPerYear(medianGap(run.time) / DAY, 252),
-    /** The same, with 365 where the market is open at weekends. */
-    marketYear: periods_per_year,
+    weekdayYear,
+    /** The same, with 365 where the market never closes. */
+    marketYear: perYear === 365 ? perYear : weekdayYear,
   };
 }
 
@@ -296,14 +293,6 @@ function populationDeviation(values: Float64Array): number {
 function geometricMean(returns: Float64Array): number {
   if (returns.some((r) => r <= -1)) return 0;
   return Math.expm1(mean(returns.map((r) => Math.log1p(r))));
-}
-
-function drawdownsOf(samples: Float64Array): Float64Array {
-  let peak = -Infinity;
-  return samples.map((value) => {
-    peak = Math.max(peak, value);
-    return value / peak - 1;
-  });
 }
 
 const deepest = (drawdowns: Float64Array): number =>

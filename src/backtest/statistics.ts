@@ -1,5 +1,9 @@
 import type { RunResult, Trade } from '../engine/result.ts';
+import { tradingWeekdays } from '../market/gaps.ts';
+import { bucketOf } from '../market/resample.ts';
 import { DAY } from '../market/time.ts';
+import { parseTimeframe, type Timeframe } from '../market/timeframe.ts';
+import type { BacktestJob } from './job.ts';
 import type { Conventions, RiskStatistics, Summary, UndefinedReason } from './summary.ts';
 
 /** The part of a run that its statistics follow from. `initialCash` is positive. */
@@ -41,33 +45,31 @@ const SHORTEST_ANNUAL_DAYS = 30;
  */
 export const ROUNDING = 1e-12;
 
+const BUCKETS: Readonly<Record<Conventions['sampling'], Timeframe>> = {
+  day: parseTimeframe('1d'),
+  week: parseTimeframe('1w'),
+  month: parseTimeframe('1mo'),
+};
+
 /**
- * The conventions that fit a run's clock, printed with its results.
- *
- * Bars shorter than a day are sampled at the last close of each UTC day. A year then has 252
- * samples, or 365 when the market is open at weekends, which is taken from the samples: more than
- * one in twenty on a Saturday or Sunday (a rare special session does not make a weekend market).
- * Bars of five days and more divide the year by their length: 52 weeks, 12 months.
+ * The conventions that fit a run's clock, printed with its results. A year has 12 samples of months,
+ * 52 of weeks, and of days as many as its weekdays make that usually trade: 365 with all seven,
+ * 313 with six, else 252.
  *
  * @param time Bar times in ms since the epoch, ascending.
- * @param given What is known instead: the bars' length in ms (else the median gap of `time`), and
- *   the samples per year.
  */
 export function conventionsFor(
   time: Float64Array,
-  given: {
-    readonly barMs?: number | undefined;
-    readonly periodsPerYear?: number | undefined;
-  } = {},
+  { barMs }: Pick<BacktestJob, 'barMs'>,
 ): Conventions {
-  const barDays = (given.barMs ?? medianGap(time)) / DAY;
+  const sampling = barMs <= DAY ? 'day' : barMs <= BUCKETS.week.ms ? 'week' : 'month';
+  const periods = { day: daysPerYear(time), week: 52, month: 12 };
   return {
-    periods_per_year:
-      given.periodsPerYear ?? periodsPerYear(barDays, openAtWeekends(time) ? 365 : 252),
+    periods_per_year: periods[sampling],
     year_days: 365.25,
     ddof: 1,
     risk_free: 0,
-    sampling: barDays < 1 ? 'day' : 'bar',
+    sampling,
     return_kind: 'simple',
     downside: 'full_n',
     trades: 'flat_to_flat',
@@ -75,59 +77,43 @@ export function conventionsFor(
   };
 }
 
-/** Samples per year of bars `barDays` long, given how many days of a year the market is open. */
-export function periodsPerYear(barDays: number, daysPerYear: number): number {
-  if (barDays >= 5) return Math.max(1, Math.round(365.25 / barDays));
-  return barDays > 1 ? daysPerYear / barDays : daysPerYear;
-}
-
-/** Enough to see a history's rhythm, whatever its length. */
-const GAPS = 10_000;
-
-/** Milliseconds from bar to bar at the beginning; a day when there are fewer than two bars. */
-export function medianGap(time: Float64Array): number {
-  if (time.length < 2) return DAY;
-  const gaps = new Float64Array(Math.min(time.length - 1, GAPS));
-  for (let i = 0; i < gaps.length; i++) gaps[i] = time[i + 1]! - time[i]!;
-  return gaps.sort()[gaps.length >> 1]!;
-}
-
-function openAtWeekends(time: Float64Array): boolean {
-  let days = 0;
-  let weekendDays = 0;
-  let nextDay = -Infinity;
-  for (let i = 0; i < time.length; i++) {
-    if (time[i]! < nextDay) continue;
-    const day = Math.floor(time[i]! / DAY);
-    nextDay = (day + 1) * DAY;
-    days++;
-    // The epoch was a Thursday, so Saturdays and Sundays are the days 2 and 3 modulo 7.
-    const weekday = ((day % 7) + 7) % 7;
-    if (weekday === 2 || weekday === 3) weekendDays++;
-  }
-  return weekendDays > days / 20;
+function daysPerYear(time: Float64Array): number {
+  const weekdays = tradingWeekdays(time).filter(Boolean).length;
+  return weekdays === 7 ? 365 : weekdays === 6 ? 313 : 252;
 }
 
 /**
- * The equity from which returns are taken: every bar, or the last of each UTC day. The first
- * sample is the base of the first return, so `n` samples make `n - 1` returns.
+ * The equity from which returns are taken: the starting cash, then the last of each UTC day, week or
+ * month; `n` samples make `n - 1` returns. Where the first of these is a single bar in which nothing
+ * was filled, it stands for the starting cash: its return of zero is nobody's doing.
  */
 export function sampleEquity(
-  run: Pick<RunFigures, 'time' | 'equity'>,
+  { time, equity, initialCash }: Pick<RunFigures, 'time' | 'equity' | 'initialCash'>,
   sampling: Conventions['sampling'],
 ): Float64Array {
-  if (sampling === 'bar') return run.equity;
-  const { time, equity } = run;
-  const samples: number[] = [];
-  let nextDay = -Infinity;
+  const endOf = (instant: number): number => bucketOf(instant, BUCKETS[sampling]).end;
+  const samples = new Float64Array(equity.length + 1);
+  samples[0] = initialCash;
+  let count = 0;
+  let end = -Infinity;
   for (let i = 0; i < equity.length; i++) {
-    if (time[i]! >= nextDay) {
-      if (i > 0) samples.push(equity[i - 1]!);
-      nextDay = (Math.floor(time[i]! / DAY) + 1) * DAY;
+    if (time[i]! >= end) {
+      end = endOf(time[i]!);
+      count++;
     }
+    samples[count] = equity[i]!;
   }
-  if (equity.length > 0) samples.push(equity.at(-1)!);
-  return Float64Array.from(samples);
+  const isFirstAlone = time.length > 0 && !(time[1]! < endOf(time[0]!));
+  return samples.subarray(isFirstAlone && equity[0] === initialCash ? 1 : 0, count + 1);
+}
+
+/** How far each value lies below the highest so far, `peak` at first: −0.1 is 10 %, 0 a new peak. */
+export function drawdownsOf(equity: Float64Array, peak = -Infinity): Float64Array {
+  let highest = peak;
+  return equity.map((value) => {
+    highest = Math.max(highest, value);
+    return value / highest - 1;
+  });
 }
 
 /** Simple returns from each sample to the next. */

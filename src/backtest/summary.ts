@@ -10,6 +10,7 @@ export interface Summary {
   /** sha256 of the spec as authored (JCS), without comments or formatting. */
   readonly version: string;
   readonly lock: Lock;
+  /** First and last bar of the run, and how many it saw of all instruments. */
   readonly window: { readonly from: string; readonly to: string; readonly bars: number };
   readonly engine: {
     readonly version: string;
@@ -82,8 +83,8 @@ export interface Conventions {
   readonly year_days: number;
   readonly ddof: number;
   readonly risk_free: number;
-  /** Equity is sampled per bar for daily and longer bars, else at the last close of each UTC day. */
-  readonly sampling: 'bar' | 'day';
+  /** Equity is sampled at the last close of each UTC day; of each week or month for such bars. */
+  readonly sampling: 'day' | 'week' | 'month';
   readonly return_kind: 'simple';
   /** Denominator of Sortino: root of the sum of squared negative returns over all n. */
   readonly downside: 'full_n';

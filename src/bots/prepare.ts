@@ -3,7 +3,9 @@ import { gatesOfSpec } from '../backtest/gates.ts';
 import type { Assertion } from '../backtest/gates.ts';
 import type { BacktestJob, JobInstrument } from '../backtest/job.ts';
 import type { StrategySource } from '../backtest/strategy-source.ts';
+import type { EngineConfig } from '../engine/config.ts';
 import { ENGINE_VERSION } from '../engine/version.ts';
+import { ServiceError } from '../errors.ts';
 import { loadDataset } from '../market/load.ts';
 import type { Bot } from './load.ts';
 import { engineConfig } from './spec.ts';
@@ -44,7 +46,9 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
       columns,
       repair,
     });
-    instruments.push({ symbol, bars: dataset.bars, missing: dataset.gaps.missing });
+    if (!dataset.hasVolume) refuseWithoutVolume(symbol, config);
+    const source = { bars: dataset.sourceBars, missing: dataset.gaps.missing };
+    instruments.push({ symbol, bars: dataset.bars, source });
     barMs = dataset.timeframe.ms;
     digests[symbol] = dataset.digest;
     for (const note of dataset.notes) symbolsOf.set(note, [...(symbolsOf.get(note) ?? []), symbol]);
@@ -71,6 +75,20 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
       assertions: [...gatesOfSpec(metrics), ...options.assertions],
     },
   };
+}
+
+/** A volume of 0 would fill no order, and slip every one as though it were the whole market. */
+function refuseWithoutVolume(symbol: string, { fill, slippage }: EngineConfig): void {
+  const used = Object.entries({ fill, slippage }).find(([, { model }]) => model === 'volume_share');
+  if (used === undefined) return;
+  const [name] = used;
+  throw new ServiceError(
+    'invalid_data',
+    `${name}: volume_share needs volume, and ${symbol} has none`,
+    {
+      remedy: `Use data with volume (data.columns.volume names its column), or another ${name} model.`,
+    },
+  );
 }
 
 /** How another thread finds the bot's strategy. */

@@ -140,8 +140,8 @@ function showProfile(out: Output, { name, statistics }: NonNullable<Summary['pro
 
 function conventionsLine(conventions: Conventions): string {
   const { periods_per_year, ddof, risk_free, year_days, sampling } = conventions;
-  const sampled = sampling === 'bar' ? 'returns per bar' : 'returns per UTC day';
-  return `${sampled}, ${periods_per_year} a year, ddof ${ddof}, risk-free ${risk_free}; CAGR by days/${year_days}`;
+  const sample = sampling === 'day' ? 'UTC day' : sampling;
+  return `returns per ${sample}, ${periods_per_year} a year, ddof ${ddof}, risk-free ${risk_free}; CAGR by days/${year_days}`;
 }
 
 function paint(text: string, colour: (text: string) => string): Cell {

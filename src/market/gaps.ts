@@ -76,7 +76,7 @@ function holeInPeriods({ time }: Bars, { name, ms }: Timeframe): HoleAt {
 
 function holeInHours(bars: Bars, { ms }: Timeframe): HoleAt {
   const days = tradedDays(bars, ms);
-  const trades = tradingWeekdays(days);
+  const trades = tradingWeekdays(bars.time);
   const isAlwaysOpen = trades.every(Boolean);
   const barsPerDay = Math.round(bars.length / days.traded.reduce((sum, flag) => sum + flag, 0));
   return (index) => {
@@ -125,11 +125,22 @@ function tradedDays({ length, time }: Bars, ms: number): TradedDays {
   return { slots, traded, filled, slotOf };
 }
 
-/** By weekday, counted from the first bar's. */
-function tradingWeekdays({ traded }: TradedDays): boolean[] {
+/**
+ * Whether each weekday (UTC), counted from the first bar's, has bars at least half as often as the
+ * busiest.
+ * @param time ascending, milliseconds since the epoch.
+ */
+export function tradingWeekdays(time: Float64Array): boolean[] {
   const counts = Array.from({ length: 7 }, () => 0);
-  for (const [day, flag] of traded.entries()) counts[day % 7]! += flag;
-  const busiest = Math.max(...counts);
+  const firstDay = Math.floor(time[0]! / DAY);
+  let nextDay = -Infinity;
+  for (let index = 0; index < time.length; index++) {
+    if (time[index]! < nextDay) continue;
+    const day = Math.floor(time[index]! / DAY);
+    nextDay = (day + 1) * DAY;
+    counts[(day - firstDay) % 7]!++;
+  }
+  const busiest = Math.max(1, ...counts);
   return counts.map((count) => 2 * count >= busiest);
 }
 

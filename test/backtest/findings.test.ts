@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { findings } from '../../src/backtest/findings.ts';
 import type { FindingsInput } from '../../src/backtest/findings.ts';
-import { conventionsFor, statistics } from '../../src/backtest/statistics.ts';
+import { statistics } from '../../src/backtest/statistics.ts';
 import type { Finding } from '../../src/backtest/summary.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
 import type { Bars } from '../../src/market/bars.ts';
-import { day, run, trade } from './golden.ts';
+import { daily, day, run, trade } from './golden.ts';
 
 const NOISE = [0.004, -0.002, 0.003, -0.004, 0.001];
 /** 400 days of equity from 10,000 to about 11,700. */
@@ -19,6 +19,10 @@ function bars(closes: readonly number[], range = 1): Bars {
   return barsFromRows(
     closes.map((close, i) => [day(i), close, close + range, close - range, close, 1000]),
   );
+}
+
+function instrument(history: Bars, { symbol = 'X', missing = 0, of = history.length } = {}) {
+  return { symbol, bars: history, source: { bars: of, missing } };
 }
 
 type Overrides = Partial<Omit<FindingsInput, 'run'>> & {
@@ -46,8 +50,9 @@ function found({ equity = EQUITY, run: changes, ...rest }: Overrides = {}): Find
   };
   return findings({
     run: figures,
-    statistics: statistics(figures, conventionsFor(figures.time)),
-    instruments: [{ symbol: 'X', bars: bars([100, 101, 102, 99, 101]), missing: 0 }],
+    statistics: statistics(figures, daily(figures.time)),
+    instruments: [instrument(bars([100, 101, 102, 99, 101]))],
+    heldEquity: 10_100,
     parameters: 2,
     ...rest,
   });
@@ -63,7 +68,8 @@ describe('findings', () => {
   it('come with the gravest first', () => {
     const severities = found({
       run: { trades: TRADES.slice(0, 5), marginCalls: 1, ambiguousBars: 1 },
-      instruments: [{ symbol: 'X', bars: bars([100, 300]), missing: 1 }],
+      instruments: [instrument(bars([100, 300]), { missing: 1 })],
+      heldEquity: 30_000,
     }).map(({ severity }) => severity);
     expect(severities).toEqual(['critical', 'warning', 'warning', 'warning', 'info', 'info']);
   });
@@ -122,7 +128,6 @@ describe('findings', () => {
   it('fewer than 30 trades', () => {
     expect(codes({ run: { trades: TRADES.slice(0, 29) } })).toEqual(['few_trades']);
     expect(codes({ run: { trades: TRADES.slice(0, 30) } })).toEqual([]);
-    expect(codes({ run: { trades: [], openTrades: [trade(1)] } })).toEqual(['few_trades']);
   });
 
   it('one trade that makes half of the profit', () => {
@@ -175,25 +180,27 @@ describe('findings', () => {
   it('stale bars: runs of five and more, with the symbol they are worst in', () => {
     const moving = Array.from({ length: 995 }, (_, i) => 100 + (i % 2));
     const flat = (count: number) => bars([...moving, ...Array<number>(count).fill(100)], 0);
-    const stale = (count: number) =>
-      found({ instruments: [{ symbol: 'X', bars: flat(count), missing: 0 }] });
+    const stale = (count: number) => found({ instruments: [instrument(flat(count))] });
     // The last moving bar closes at 100 as well.
     expect(stale(3)).toEqual([]);
     expect(stale(4)).toMatchObject([{ code: 'stale_bars', severity: 'info', evidence: { X: 5 } }]);
     expect(stale(20)).toMatchObject([{ code: 'stale_bars', severity: 'warning' }]);
     const withRange = bars(Array<number>(50).fill(100), 1);
-    expect(codes({ instruments: [{ symbol: 'X', bars: withRange, missing: 0 }] })).toEqual([]);
+    expect(codes({ instruments: [instrument(withRange)] })).toEqual([]);
   });
 
-  it('missing bars', () => {
-    const instrument = (missing: number) => [
-      { symbol: 'X', bars: bars([100, 101, 100]), missing },
-      { symbol: 'Y', bars: bars([100, 101, 100]), missing: 0 },
+  it('missing bars, by the instrument that lacks most, in bars of its source', () => {
+    const of = (missing: number, sourceBars: number) => [
+      instrument(bars([100, 101, 100]), { missing, of: sourceBars }),
+      instrument(bars([100, 101, 100]), { symbol: 'Y', missing: 1, of: 1_000_000 }),
     ];
-    expect(found({ instruments: instrument(2) })).toMatchObject([
-      { code: 'missing_bars', severity: 'warning', evidence: { X: 2 } },
+    expect(found({ instruments: of(2, 3) })).toMatchObject([
+      { code: 'missing_bars', severity: 'warning', evidence: { X: 2, Y: 1 } },
     ]);
-    expect(codes({ instruments: instrument(0) })).toEqual([]);
+    const [footnote] = found({ instruments: of(30, 29_970) });
+    expect(footnote).toMatchObject({ severity: 'info', evidence: { X: 30 } });
+    expect(footnote!.issue).toContain('0.1 % of the bars that the source of X should have');
+    expect(codes({ instruments: [instrument(bars([100, 101, 100]))] })).toEqual([]);
   });
 
   it('ambiguous bars, graver when many fills depend on them', () => {
@@ -204,11 +211,19 @@ describe('findings', () => {
   });
 
   it('that holding would have made more', () => {
-    const rising = [{ symbol: 'X', bars: bars([100, 150, 200]), missing: 0 }];
-    expect(found({ instruments: rising })).toMatchObject([
+    expect(found({ heldEquity: 20_000 })).toMatchObject([
       { code: 'holding_is_better', severity: 'info', evidence: { buy_and_hold: 1 } },
     ]);
-    const holder = { trades: [], openTrades: [trade(5)] };
-    expect(codes({ instruments: rising, run: holder })).toEqual(['few_trades']);
+  });
+
+  it('that what was bought was held to the end, in one finding', () => {
+    const made = EQUITY.at(-1)! - 10_000;
+    const holder = { trades: [], openTrades: [trade(made)] };
+    expect(found({ heldEquity: 20_000, run: holder })).toMatchObject([
+      {
+        code: 'never_closed',
+        evidence: { open_positions: 1, total_return: expect.closeTo(made / 10_000, 12) },
+      },
+    ]);
   });
 });

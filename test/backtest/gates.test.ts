@@ -10,13 +10,13 @@ import {
   parseAssertion,
 } from '../../src/backtest/gates.ts';
 import type { Assertion, GateFigures } from '../../src/backtest/gates.ts';
-import { conventionsFor, statistics } from '../../src/backtest/statistics.ts';
+import { statistics } from '../../src/backtest/statistics.ts';
 import { ServiceError } from '../../src/errors.ts';
-import { goldenRun, run } from './golden.ts';
+import { daily, goldenRun, run } from './golden.ts';
 
 function figuresOf(of = goldenRun()): GateFigures {
   return {
-    ...statistics(of, conventionsFor(of.time)),
+    ...statistics(of, daily(of.time)),
     orders: {
       submitted: 9,
       filled: 5,

@@ -1,5 +1,7 @@
 import type { Trade } from '../../src/engine/result.ts';
+import { conventionsFor } from '../../src/backtest/statistics.ts';
 import type { RunFigures } from '../../src/backtest/statistics.ts';
+import type { Conventions } from '../../src/backtest/summary.ts';
 
 /**
  * 505 weekdays of equity whose statistics were worked out independently of this code: returns
@@ -48,6 +50,10 @@ export function run(given: {
     stepsInMarket: given.stepsInMarket ?? 0,
   };
 }
+
+/** What fits bars of up to a day at these times. */
+export const daily = (time: Float64Array): Conventions =>
+  conventionsFor(time, { barMs: 86_400_000 });
 
 export const day = (n: number): number => Date.UTC(2024, 0, 1) + n * 86_400_000;
 

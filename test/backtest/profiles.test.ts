@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { PROFILES, profileStatistics } from '../../src/backtest/profiles.ts';
-import { goldenRun, run, trade } from './golden.ts';
+import { PROFILES, profileStatistics, type Profile } from '../../src/backtest/profiles.ts';
+import type { RunFigures } from '../../src/backtest/statistics.ts';
+import { daily, day, goldenRun, run, trade } from './golden.ts';
+
+const of = (profile: Profile, figures: RunFigures) =>
+  profileStatistics(profile, figures, daily(figures.time));
 
 const GOLDEN = {
   empyrical: {
@@ -66,7 +70,7 @@ const GOLDEN = {
 } as const;
 
 describe.each(PROFILES)('%s', (profile) => {
-  const figures = profileStatistics(profile, goldenRun());
+  const figures = of(profile, goldenRun());
 
   it.each(Object.entries(GOLDEN[profile]))('%s of the golden run is %d', (name, expected) => {
     expect(figures[name]).toBeCloseTo(expected, 8);
@@ -74,8 +78,7 @@ describe.each(PROFILES)('%s', (profile) => {
 
   it('answers with null, never a stand-in, where it divides by zero', () => {
     const flat = Array.from({ length: 60 }, () => 1000);
-    const figuresOf = (equity: number[]) =>
-      Object.entries(profileStatistics(profile, run({ equity })));
+    const figuresOf = (equity: number[]) => Object.entries(of(profile, run({ equity })));
     const all = [[], [1000], [1000, 1010], flat].flatMap(figuresOf);
     expect(all.filter(([, value]) => value !== null && !Number.isFinite(value))).toEqual([]);
     const ratios = figuresOf(flat).filter(([name]) => /sharpe|sortino|calmar/.test(name));
@@ -97,7 +100,7 @@ describe('profiles of trades', () => {
   });
 
   it('LEAN measures each trade by the capital before it', () => {
-    expect(profileStatistics('lean', figures)).toMatchObject({
+    expect(of('lean', figures)).toMatchObject({
       average_win: expect.closeTo(0.1, 12),
       average_loss: expect.closeTo(-0.1, 12),
       profit_loss_ratio: expect.closeTo(1, 12),
@@ -107,11 +110,11 @@ describe('profiles of trades', () => {
   });
 
   it('freqtrade counts the open trade as closed, backtesting.py leaves it out', () => {
-    const freqtrade = profileStatistics('freqtrade', figures);
+    const freqtrade = of('freqtrade', figures);
     expect(freqtrade['profit_total']).toBeCloseTo(0.039, 12);
     expect(freqtrade['winrate']).toBe(0.5);
     expect(freqtrade['expectancy']).toBeCloseTo(9.75, 12);
-    const backtesting = profileStatistics('backtesting-py', figures);
+    const backtesting = of('backtesting-py', figures);
     expect(backtesting).toMatchObject({
       trades: 3,
       best_trade: 0.1,
@@ -124,9 +127,21 @@ describe('profiles of trades', () => {
 
   it('annualise by 365 days where the library does so for weekend markets', () => {
     // These days include weekends.
-    const lean = profileStatistics('lean', figures);
-    const empyrical = profileStatistics('empyrical', figures);
+    const lean = of('lean', figures);
+    const empyrical = of('empyrical', figures);
     const ratio = lean['annual_standard_deviation']! / empyrical['annual_volatility']!;
     expect(ratio).toBeCloseTo(Math.sqrt(365 / 252), 12);
+  });
+
+  it('take their samples and their year from the conventions of the run', () => {
+    const hours = Array.from({ length: 48 }, (_, i) => day(Math.floor(i / 4)) + i * 3_600_000);
+    const intraday = run({ equity: hours.map((_, i) => 1000 + i), time: hours, initialCash: 500 });
+    const conventions = { sampling: 'day', periods_per_year: 313 } as const;
+    const { comp } = profileStatistics('quantstats', intraday, conventions);
+    expect(comp).toBeCloseTo(1047 / 500 - 1, 12);
+    const weekly = { sampling: 'week', periods_per_year: 52 } as const;
+    const { annual_volatility: days } = of('empyrical', goldenRun());
+    const { annual_volatility: weeks } = profileStatistics('empyrical', goldenRun(), weekly);
+    expect(weeks! / days!).not.toBeCloseTo(1, 3);
   });
 });

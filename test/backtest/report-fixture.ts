@@ -100,7 +100,7 @@ export function syntheticRun(options: RunOptions = {}): ReportInput {
 
 function syntheticSummary(result: ReportInput['result']): Summary {
   const { time, trades } = result;
-  const conventions = conventionsFor(time);
+  const conventions = conventionsFor(time, { barMs: Math.min(DAY_MS, time[1]! - time[0]!) });
   const figures = statistics(
     {
       ...result,

@@ -9,10 +9,11 @@ import {
   statistics,
 } from '../../src/backtest/statistics.ts';
 import type { RunFigures, Statistics } from '../../src/backtest/statistics.ts';
-import { day, goldenRun, run, trade } from './golden.ts';
+import { daily, day, goldenRun, run, trade } from './golden.ts';
 
 const HOUR = 3_600_000;
-const of = (figures: RunFigures): Statistics => statistics(figures, conventionsFor(figures.time));
+const DAY = 24 * HOUR;
+const of = (figures: RunFigures): Statistics => statistics(figures, daily(figures.time));
 const daysFrom = (start: number, count: number, step = 1): number[] =>
   Array.from({ length: count }, (_, i) => day(start + i * step));
 /** Grows by 1 % and falls by 0.5 % in turn. */
@@ -54,7 +55,7 @@ describe('statistics of the golden run', () => {
   it('leaves nothing undefined, and the quick figures are the same ones', () => {
     expect(result.undefined).toEqual({});
     const { var_95: _var, cvar_95: _cvar, ...risk } = result.risk;
-    expect(quickStatistics(golden, conventionsFor(golden.time))).toEqual({ ...result, risk });
+    expect(quickStatistics(golden, daily(golden.time))).toEqual({ ...result, risk });
   });
 });
 
@@ -63,44 +64,51 @@ describe('conventions', () => {
     daysFrom(0, count * 2)
       .filter((time) => new Date(time).getUTCDay() % 6 !== 0)
       .slice(0, count);
-  const annual = (time: number[], given = {}) => {
-    const { periods_per_year, sampling } = conventionsFor(Float64Array.from(time), given);
+  const annual = (time: number[], barMs = DAY) => {
+    const { periods_per_year, sampling } = conventionsFor(Float64Array.from(time), { barMs });
     return [periods_per_year, sampling];
   };
 
-  it('counts 252 weekdays or 365 days a year', () => {
-    expect(annual(weekdays(100))).toEqual([252, 'bar']);
-    expect(annual(daysFrom(0, 100))).toEqual([365, 'bar']);
+  it('count the days of a year by the weekdays that usually trade', () => {
+    expect(annual(weekdays(100))).toEqual([252, 'day']);
+    expect(annual(daysFrom(0, 100))).toEqual([365, 'day']);
+    expect(annual([])).toEqual([252, 'day']);
   });
 
-  it('does not take a rare Saturday session for a weekend market', () => {
+  it('take a rare Saturday session for no weekend market', () => {
     const saturday = day(5);
-    expect(annual([...weekdays(250), saturday].sort((a, b) => a - b))).toEqual([252, 'bar']);
+    expect(annual([...weekdays(250), saturday].sort((a, b) => a - b))).toEqual([252, 'day']);
   });
 
-  it('samples intraday bars once a day', () => {
+  it('know that days of Tokyo begin on Sunday in UTC', () => {
+    expect(annual(weekdays(250).map((time) => time - 9 * HOUR))).toEqual([252, 'day']);
+  });
+
+  it('count six days of currencies, which trade from Sunday to Friday evening', () => {
+    const isOpen = (time: number): boolean => {
+      const hour = new Date(time).getUTCDay() * 24 + new Date(time).getUTCHours();
+      return hour >= 22 && hour < 5 * 24 + 22;
+    };
+    const hours = Array.from({ length: 24 * 70 }, (_, i) => day(0) + i * HOUR).filter(isOpen);
+    expect(annual(hours, HOUR)).toEqual([313, 'day']);
+  });
+
+  it('sample intraday bars once a day', () => {
     const hourly = Array.from({ length: 24 * 14 }, (_, i) => day(0) + i * HOUR);
-    expect(annual(hourly)).toEqual([365, 'day']);
+    expect(annual(hourly, HOUR)).toEqual([365, 'day']);
     const session = weekdays(20).flatMap((time) => [time + 14 * HOUR, time + 15 * HOUR]);
-    expect(annual(session)).toEqual([252, 'day']);
+    expect(annual(session, HOUR)).toEqual([252, 'day']);
   });
 
-  it('divides the year by longer bars', () => {
-    expect(annual(daysFrom(0, 50, 7))).toEqual([52, 'bar']);
+  it('sample longer bars as they are', () => {
+    expect(annual(daysFrom(0, 50, 7), 7 * DAY)).toEqual([52, 'week']);
     const months = Array.from({ length: 30 }, (_, i) => Date.UTC(2020, i, 1));
-    expect(annual(months)).toEqual([12, 'bar']);
-    expect(annual(daysFrom(0, 50, 2))[0]).toBe(365 / 2);
-  });
-
-  it('takes what it is given instead', () => {
-    expect(annual(weekdays(100), { periodsPerYear: 260 })).toEqual([260, 'bar']);
-    expect(annual(weekdays(100), { barMs: HOUR })).toEqual([252, 'day']);
-    expect(annual([])).toEqual([252, 'bar']);
+    expect(annual(months, 30.436875 * DAY)).toEqual([12, 'month']);
   });
 
   it('takes the risk-free rate off every return', () => {
     const figures = run({ equity: zigzag(60) });
-    const conventions = conventionsFor(figures.time);
+    const conventions = daily(figures.time);
     const plain = statistics(figures, conventions);
     const excess = statistics(figures, { ...conventions, risk_free: 0.1 });
     const perYear = conventions.periods_per_year;
@@ -114,12 +122,39 @@ describe('conventions', () => {
 });
 
 describe('sampling', () => {
-  it('takes the last equity of each UTC day', () => {
-    const time = [0, 9, 23, 24, 47, 100].map((hour) => day(0) + hour * HOUR);
-    const figures = run({ equity: [100, 101, 102, 103, 104, 105], time });
-    expect([...sampleEquity(figures, 'day')]).toEqual([102, 104, 105]);
-    expect([...sampleEquity(figures, 'bar')]).toEqual([100, 101, 102, 103, 104, 105]);
-    expect(sampleEquity(run({ equity: [] }), 'day')).toHaveLength(0);
+  const sample = (equity: number[], hours: number[], kind: 'day' | 'week' = 'day'): number[] => {
+    const time = hours.map((hour) => day(0) + hour * HOUR);
+    return [...sampleEquity(run({ equity, time, initialCash: 100 }), kind)];
+  };
+
+  it('takes the starting cash and the last equity of each UTC day', () => {
+    const hours = [0, 9, 23, 24, 47, 100];
+    expect(sample([100, 101, 102, 103, 104, 105], hours)).toEqual([100, 102, 104, 105]);
+    expect(sample([], [])).toEqual([100]);
+  });
+
+  it('takes one bar a day as it is: in the first nothing can have been filled', () => {
+    expect(sample([100, 101, 102], [0, 24, 72])).toEqual([100, 101, 102]);
+    expect(sample([100], [0])).toEqual([100]);
+    expect(sample([99, 101], [0, 24])).toEqual([100, 99, 101]);
+  });
+
+  it('takes one sample of a day in which instruments have bars at different hours', () => {
+    const hours = [0, 14.5, 24, 38.5, 48, 62.5];
+    expect(sample([100, 99, 101, 102, 103, 104], hours)).toEqual([100, 99, 102, 104]);
+  });
+
+  it('takes one sample of a week in which instruments have bars on different days', () => {
+    expect(sample([100, 101, 102, 103], [0, 24, 168, 192], 'week')).toEqual([100, 101, 103]);
+  });
+
+  it('lets the first day of an intraday run count in every figure', () => {
+    const time = Array.from({ length: 5 * 24 }, (_, i) => day(0) + i * HOUR);
+    const equity = time.map((_, i) => 1000 - 2 * Math.min(i, 23) + (i >> 5));
+    const { returns, risk, undefined: reasons } = of(run({ equity, time }));
+    expect(returns.worst_day).toBeCloseTo(-0.046, 12);
+    expect(risk.var_95).toBeLessThan(-0.03);
+    expect(reasons['risk.sortino']).toBeUndefined();
   });
 
   it('measures drawdowns over all bars, not only the sampled ones', () => {
@@ -368,7 +403,7 @@ describe('for any equity', () => {
         const squares = r.reduce((sum, value) => sum + (value - mean) ** 2, 0);
         const deviation = Math.sqrt(squares / (r.length - 1));
         const losses = r.reduce((sum, value) => sum + Math.min(value, 0) ** 2, 0);
-        const year = conventionsFor(run({ equity }).time).periods_per_year;
+        const year = daily(run({ equity }).time).periods_per_year;
         expect(figures.best_day).toBeCloseTo(Math.max(...r), 12);
         expect(figures.worst_day).toBeCloseTo(Math.min(...r), 12);
         if (risk.sharpe !== null && deviation > 1e-9) {

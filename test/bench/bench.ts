@@ -89,7 +89,7 @@ async function sweeps(): Promise<Figure[]> {
   const setup: TrialSetup = {
     instruments: [{ symbol: 'X', bars }],
     config: BENCH_CONFIG,
-    conventions: conventionsFor(bars.time),
+    conventions: conventionsFor(bars.time, { barMs: 60_000 }),
     timeoutMs: 60_000,
   };
   const timed = async (work: () => unknown): Promise<number> => {

@@ -13,6 +13,7 @@ import {
   formatRatio,
   NO_VALUE,
 } from '../../format.ts';
+import { DAY } from '../../market/time.ts';
 import { type Child, html, type Html, nothing } from './html.ts';
 import type { ReportInput } from './input.ts';
 import { renderPage, THEME_BUTTON } from './page.ts';
@@ -26,7 +27,7 @@ const MAX_CURVE_POINTS = 4000;
 export function renderReport(input: ReportInput): string {
   const { summary, result, benchmark } = input;
   const { time, equity, initialCash } = result;
-  const dateOnly = time.every((instant) => instant % 86_400_000 === 0);
+  const dateOnly = time.every((instant) => instant % DAY === 0);
   const { curve, deepest } = thinCurve(time, equity, initialCash, benchmark, MAX_CURVE_POINTS);
   const charts = priceCharts(input, dateOnly);
   const data: ChartData = { dateOnly, curve, instruments: charts };

@@ -1,5 +1,6 @@
 import type { Trade } from '../../engine/result.ts';
 import type { Bars } from '../../market/bars.ts';
+import { drawdownsOf } from '../statistics.ts';
 
 /** Equity over time, thinned for drawing; all columns have the same length. */
 export interface Curve {
@@ -58,34 +59,34 @@ export function thinCurve(
   benchmark: Float64Array | undefined,
   limit: number,
 ): { curve: Curve; deepest: Drawdown } {
-  const chosen = chooseSteps(equity, initialCash, benchmark, limit);
-  const drawdown: number[] = [];
-  let peak = initialCash;
-  let peakTime = time[0] ?? 0;
-  let deepest: Drawdown = { depth: 0, peakTime, troughTime: peakTime };
-  for (let step = 0; step < equity.length; step++) {
-    const value = equity[step]!;
-    if (value > peak) {
-      peak = value;
-      peakTime = time[step]!;
-    }
-    const fall = value / peak - 1;
-    if (fall < deepest.depth) deepest = { depth: fall, peakTime, troughTime: time[step]! };
-    if (step === chosen[drawdown.length]) drawdown.push(shorten(fall));
+  const drawdowns = drawdownsOf(equity, initialCash);
+  const chosen = chooseSteps(equity, drawdowns, benchmark, limit);
+  let trough = 0;
+  for (let step = 1; step < equity.length; step++) {
+    if (drawdowns[step]! < drawdowns[trough]!) trough = step;
   }
+  // Without one, the peak is the starting cash.
+  const peak = Math.max(0, drawdowns.lastIndexOf(0, trough));
   const curve: Curve = {
     time: chosen.map((step) => time[step]! / 1000),
     equity: chosen.map((step) => shorten(equity[step]!)),
-    drawdown,
+    drawdown: chosen.map((step) => shorten(drawdowns[step]!)),
     ...(benchmark && { benchmark: chosen.map((step) => shorten(benchmark[step]!)) }),
   };
-  return { curve, deepest };
+  return {
+    curve,
+    deepest: {
+      depth: drawdowns[trough] ?? 0,
+      peakTime: time[peak] ?? 0,
+      troughTime: time[trough] ?? 0,
+    },
+  };
 }
 
 /** Steps in ascending order: all of them, or equally many of every stretch with its extremes. */
 function chooseSteps(
   equity: Float64Array,
-  initialCash: number,
+  drawdowns: Float64Array,
   benchmark: Float64Array | undefined,
   limit: number,
 ): number[] {
@@ -95,23 +96,17 @@ function chooseSteps(
   const perStretch = benchmark === undefined ? 3 : 5;
   const stretches = Math.floor((limit - 2) / perStretch);
   const chosen = new Set([0]);
-  let peak = initialCash;
   for (let stretch = 0; stretch < stretches; stretch++) {
     const from = Math.floor((stretch * steps) / stretches);
     const to = Math.floor(((stretch + 1) * steps) / stretches);
     let lowest = from;
     let highest = from;
     let deepest = from;
-    let depth = Infinity;
     for (let step = from; step < to; step++) {
       const value = equity[step]!;
       if (value < equity[lowest]!) lowest = step;
       if (value > equity[highest]!) highest = step;
-      if (value > peak) peak = value;
-      if (value / peak < depth) {
-        depth = value / peak;
-        deepest = step;
-      }
+      if (drawdowns[step]! < drawdowns[deepest]!) deepest = step;
     }
     const kept = new Set([lowest, highest, deepest]);
     if (benchmark !== undefined) for (const step of extremesOf(benchmark, from, to)) kept.add(step);

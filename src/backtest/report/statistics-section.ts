@@ -47,7 +47,7 @@ export function statisticsSection(summary: Summary, currency: string): Html {
   const count = (path: StatisticPath): Child => showStatistic(summary, path, formatNumber);
 
   const perYear = formatNumber(conventions.periods_per_year);
-  const sample = sampling === 'day' ? 'UTC day' : 'bar';
+  const sample = sampling === 'day' ? 'UTC day' : sampling;
   const deviation = `standard deviation (ddof ${ddof})`;
   const excess = riskFree === 0 ? 'mean return' : 'mean return above the risk-free rate';
   const days = formatNumber(Math.round(summary.risk.max_drawdown_days * 10) / 10);
@@ -106,10 +106,6 @@ export function statisticsSection(summary: Summary, currency: string): Html {
       ['Time in the market', formatPercent(exposure.time), 'share of closes with a position'],
     ],
   };
-  const returns =
-    sampling === 'day'
-      ? 'Returns are simple, from the last close of each UTC day to the next.'
-      : 'Returns are simple, from each bar’s close to the next.';
   return html`<section aria-labelledby="statistics">
     <h2 id="statistics">Statistics and how they are computed</h2>
     <table class="plain stack">
@@ -139,8 +135,9 @@ export function statisticsSection(summary: Summary, currency: string): Html {
     </table>
     <p class="note">
       Conventions: ${perYear} periods per year; ${yearDays} days per year in CAGR; ddof ${ddof};
-      risk-free rate ${formatPercent(riskFree)} a year. ${returns} Downside deviation divides by the
-      number of all returns. Trades run from flat to flat. Numbers are 64-bit floats.
+      risk-free rate ${formatPercent(riskFree)} a year. Returns are simple, from the last close of
+      each ${sample} to the next, beginning with the starting cash. Downside deviation divides by
+      the number of all returns. Trades run from flat to flat. Numbers are 64-bit floats.
     </p>
   </section>`;
 }

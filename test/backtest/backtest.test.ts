@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest';
+import { backtest, type Outcome } from '../../src/backtest/backtest.ts';
+import type { BacktestJob } from '../../src/backtest/job.ts';
+import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
+import { defineStrategy, type StrategyContext } from '../../src/engine/strategy.ts';
+import { barsFromRows, type Bars } from '../../src/market/bars.ts';
+import { day } from './golden.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+/** Bars without range: each opens where the one before closed. */
+function bars(closes: readonly number[], step: number, offset = 0): Bars {
+  return barsFromRows(
+    closes.map((close, i) => {
+      const open = closes[i - 1] ?? close;
+      const range = [Math.max(open, close), Math.min(open, close)] as const;
+      return [day(0) + offset + i * step, open, ...range, close, 1000];
+    }),
+  );
+}
+
+/** Runs a strategy that does this at the close of every step, counted from 0. */
+function run(
+  histories: Readonly<Record<string, Bars>>,
+  barMs: number,
+  onStep: (step: number, context: StrategyContext) => void,
+): Promise<Outcome> {
+  const strategy = defineStrategy({
+    name: 'test',
+    description: 'made by a test',
+    params: {},
+    create(context) {
+      let step = 0;
+      return { onBar: () => onStep(step++, context) };
+    },
+  });
+  const job: BacktestJob = {
+    bot: { name: 'Test', slug: 'test' },
+    currency: 'USD',
+    lock: { digest: '', spec: '', engine: '', seed: 0, strategy: 'test', data: {} },
+    strategy,
+    params: {},
+    config: {
+      cash: 1000,
+      fill: { model: 'next_open' },
+      units: 'fractional',
+      fees: { model: 'none' },
+      slippage: { model: 'none' },
+      account: { model: 'margin', initial: 0.25, maintenance: 0.01 },
+      risk: NO_RISK_LIMITS,
+      seed: 0,
+    },
+    barMs,
+    instruments: Object.entries(histories).map(([symbol, history]) => ({
+      symbol,
+      bars: history,
+      source: { bars: history.length, missing: 0 },
+    })),
+    assertions: [],
+  };
+  return backtest(job, { runId: 'run', timeoutMs: 10_000 });
+}
+
+/** Buys at the first close, in shares of the equity. */
+const holding =
+  (...weights: readonly number[]) =>
+  (step: number, { broker, instruments }: StrategyContext): void => {
+    if (step === 0) weights.forEach((weight, i) => broker.target(instruments[i]!, weight));
+  };
+
+test('a lost account ends the run: its bars are counted until then, and holding is too', async () => {
+  const histories = {
+    X: bars([100, 100, 100, 50, 400, 800], DAY),
+    Y: bars([50, 50, 50, 60, 1, 1], DAY),
+  };
+  // Three times the money in X, which halves in the fourth bar, when Y has just been sold.
+  const { result, benchmark, summary } = await run(histories, DAY, (step, context) => {
+    holding(3, 0.5)(step, context);
+    if (step === 2) context.broker.target(context.instruments[1]!, 0);
+  });
+  expect(result.ruinedAt).toBe(3);
+  expect(summary.window).toEqual({
+    from: new Date(day(0)).toISOString(),
+    to: new Date(day(3)).toISOString(),
+    bars: 8,
+  });
+  expect([...benchmark]).toEqual([1000, 1000, 1000, 850]);
+  const finding = summary.findings.find(({ code }) => code === 'holding_is_better');
+  expect(finding?.evidence).toMatchObject({ buy_and_hold: expect.closeTo(-0.15, 12) });
+});
+
+test('what the first of some intraday days brings counts among its returns', async () => {
+  const hours = Array.from({ length: 72 }, (_, i) => (i < 24 ? 100 - i : 77 + (i >> 4)));
+  const { summary } = await run({ X: bars(hours, HOUR) }, HOUR, holding(1));
+  expect(summary.conventions.sampling).toBe('day');
+  expect(summary.returns.worst_day).toBeCloseTo(-0.23, 12);
+});
+
+test('days of instruments that begin at different hours are days and no half ones', async () => {
+  const closes = Array.from({ length: 100 }, (_, i) => 100 + 5 * Math.sin(i));
+  const daily = (offset: number): Bars => bars(closes, DAY, offset);
+  const together = await run({ X: daily(0), Y: daily(0) }, DAY, holding(0.5, 0.5));
+  const apart = await run({ X: daily(0), Y: daily(14.5 * HOUR) }, DAY, holding(0.5, 0.5));
+  expect(apart.result.steps).toBe(200);
+  expect(apart.summary.conventions).toEqual(together.summary.conventions);
+  expect(apart.summary.risk.sharpe).toBeCloseTo(together.summary.risk.sharpe!, 1);
+  expect(apart.summary.risk.volatility).toBeCloseTo(together.summary.risk.volatility!, 2);
+});
