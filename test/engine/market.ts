@@ -129,7 +129,7 @@ export function play({ slice = Infinity, config, ...setup }: Play): Played {
   return played(engine.result());
 }
 
-export function played(result: RunResult): Played {
+function played(result: RunResult): Played {
   const events = [...result.journal.events()];
   const steps = new Map(Array.from(result.time, (time, step) => [time, step]));
   const stepOf = (event: OrderEvent): number => steps.get(Date.parse(event.time))!;

@@ -103,7 +103,7 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('cancel' as const), which: fc.nat(3) }) },
 );
 
-export const config: fc.Arbitrary<Partial<EngineConfig>> = fc.record({
+const config: fc.Arbitrary<Partial<EngineConfig>> = fc.record({
   cash: fc.constantFrom(300, 2000),
   fill: fc.constantFrom<EngineConfig['fill'][]>(
     { model: 'next_open' },
@@ -148,7 +148,7 @@ export const scenario: fc.Arbitrary<Scenario> = fc.record({
   base: fc.constant(50),
 });
 
-export function barsOf(market: readonly Move[]): Bars {
+function barsOf(market: readonly Move[]): Bars {
   let time = START + (market[0]!.pause - 1) * STEP;
   let last = 50;
   return barsFromRows(
