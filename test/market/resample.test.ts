@@ -70,11 +70,11 @@ describe('bars that do not fill the target are refused', () => {
 });
 
 describe('a bar that does not end within its bucket is refused, with its time', () => {
-  test.each<[string, number, number, TimeframeName]>([
-    ['hours from half past', Date.UTC(2024, 0, 2, 13, 30), HOUR, '4h'],
-    ['days from midnight in Tokyo', Date.UTC(2024, 0, 2, 15), DAY, '1w'],
-    ['days from the afternoon', Date.UTC(2024, 0, 2, 14, 30), DAY, '1mo'],
-  ])('%s into %s', (_, start, spacing, name) => {
+  test.each<[string, TimeframeName, number, number]>([
+    ['hours from half past', '4h', Date.UTC(2024, 0, 2, 13, 30), HOUR],
+    ['days from midnight in Tokyo', '1w', Date.UTC(2024, 0, 2, 15), DAY],
+    ['days from the afternoon', '1mo', Date.UTC(2024, 0, 2, 14, 30), DAY],
+  ])('%s into %s', (_, name, start, spacing) => {
     const bars = flatBars(instants(start, spacing, 50));
     expect(() => to(bars, name)).toThrow(/the bar of 2024-01-\d\d.* does not end within a bar of/);
   });
