@@ -70,8 +70,8 @@ describe('a new bot', () => {
 
   it('names three commands, the last of which sweeps its first parameter', () => {
     const readme = (strategy: string) => botFiles({ ...PLAN, strategy }).get('README.md');
-    expect(readme('module')).toContain('npx service-local validate bot.yaml\n');
-    expect(readme('module')).toContain('npx service-local backtest bot.yaml\n');
+    expect(readme('module')).toContain('service-local validate bot.yaml\n');
+    expect(readme('module')).toContain('service-local backtest bot.yaml\n');
     expect(readme('module')).toContain('backtest sweep bot.yaml -p fast=5:20:5\n');
     expect(readme('buy_and_hold')).toContain('backtest bot.yaml --json\n');
   });
