@@ -158,6 +158,7 @@ export class Engine {
         broker: new Engine.#Broker(this),
         random: seededRandom(config.seed),
       });
+      refuseAsync(this.#run);
     } catch (error) {
       throw new StrategyError(0, this.#times[0] ?? Number.NaN, error);
     } finally {
@@ -500,7 +501,7 @@ export class Engine {
     if (this.#inMarginCall) return 'margin_call';
     if (!isTarget && order.quantity === 0) return 'quantity_rounds_to_zero';
     if (!this.#rate.allows(this.#now)) return 'max_messages_per_second';
-    if (this.#config.account.model === 'cash' && (isTarget ? order.weight < 0 : false)) {
+    if (isTarget && this.#config.account.model === 'cash' && order.weight < 0) {
       return 'short_not_allowed';
     }
     return this.#riskDenial(order, delta, price);
@@ -621,7 +622,8 @@ export class Engine {
 
   /**
    * Fills within a bar of which only the range is known: stops before limits, then by id. An exit
-   * whose entry filled inside this bar can only lose in it. Whether the order was in doubt.
+   * whose entry filled inside this bar wins in it only if the close proves that its price came after
+   * the entry's. Whether the order was in doubt.
    */
   #matchRange(index: number): boolean {
     const bars = this.#histories[index]!;
@@ -629,6 +631,7 @@ export class Engine {
     const open = bars.open[at]!;
     const high = bars.high[at]!;
     const low = bars.low[at]!;
+    const close = bars.close[at]!;
     // Exits whose entry filled inside this bar, and the price at which it did.
     const born = new Map<WorkingOrder, number>();
     let ambiguous = false;
@@ -639,8 +642,15 @@ export class Engine {
       for (const order of this.#candidates(index)) {
         const price = priceWithinBar(order, born.get(order) ?? open, high, low);
         if (Number.isNaN(price)) continue;
-        if (born.has(order)) ambiguous = true;
-        if (born.has(order) && !isStop(order)) continue;
+        if (born.has(order) && !isStop(order)) {
+          // That it was met before its entry cannot be ruled out, unless the bar closed beyond it.
+          if (!beyondLimit(order, close)) {
+            ambiguous = true;
+            continue;
+          }
+        } else if (born.has(order)) {
+          ambiguous = true;
+        }
         candidates += 1;
         if (chosen === undefined || (isStop(order) && !isStop(chosen))) {
           chosen = order;
@@ -978,6 +988,15 @@ export class Engine {
       if (order.status === 'working') this.#working[kept++] = order;
     }
     while (this.#working.length > kept) this.#working.pop();
+  }
+}
+
+/** What follows an `await` would run when the engine is long past the bar. */
+function refuseAsync(run: StrategyRun): void {
+  for (const name of ['onBar', 'onFill'] as const) {
+    if (Object.prototype.toString.call(run[name]) === '[object AsyncFunction]') {
+      throw new TypeError(`${name} must not be async: a bar is over when it returns`);
+    }
   }
 }
 

@@ -31,8 +31,8 @@ export interface Broker {
   order(request: OrderRequest): Readonly<Order>;
   /**
    * Market order that takes the position to `weight` of equity (1 all in, 0 flat, −1 all short).
-   * The quantity is fixed when it fills, so that fees fit into the cash. It replaces an earlier
-   * target of the same instrument that still works.
+   * The quantity is fixed when it fills, as far as the account can bear it, fees included. It
+   * replaces an earlier target of the same instrument that still works.
    */
   target(instrument: Instrument, weight: number): Readonly<Order>;
   cancel(order: Readonly<Order>): void;

@@ -534,19 +534,26 @@ describe('a bracket', () => {
   describe('whose entry is filled within a bar', () => {
     const entry = { side: 'buy', quantity: 10, type: 'limit', limit: 98 } as const;
 
-    it('can lose in that bar, and cannot win in it', () => {
+    it('can lose in that bar, and wins in it only when the close proves it', () => {
       const lost = order({ ...entry, stopLoss: 96 }, [[100, 101, 95, 100]], margin);
       expect(traded(lost)).toEqual([
         [1, 10, 98],
         [1, -10, 96],
       ]);
       expect(lost.result.ambiguousBars).toBe(1);
-      const won = order({ ...entry, takeProfit: 99 }, [[100, 101, 97, 100], STILL], margin);
-      expect(traded(won)).toEqual([
+      const unproven = order({ ...entry, takeProfit: 99.5 }, [[100, 101, 97, 99], STILL], margin);
+      expect(traded(unproven)).toEqual([
         [1, 10, 98],
         [2, -10, 100],
       ]);
-      expect(won.result.ambiguousBars).toBe(1);
+      expect(unproven.result.ambiguousBars).toBe(1);
+      // The close lies beyond the target, so the price passed it after the entry.
+      const proven = order({ ...entry, takeProfit: 99 }, [[100, 101, 97, 100], STILL], margin);
+      expect(traded(proven)).toEqual([
+        [1, 10, 98],
+        [1, -10, 99],
+      ]);
+      expect(proven.result.ambiguousBars).toBe(0);
     });
 
     it('sells at its stop, not at an open that came before the entry', () => {
