@@ -92,19 +92,17 @@ export function sampleEquity(
   sampling: Conventions['sampling'],
 ): Float64Array {
   const endOf = (instant: number): number => bucketOf(instant, BUCKETS[sampling]).end;
-  const samples = new Float64Array(equity.length + 1);
-  samples[0] = initialCash;
-  let count = 0;
+  const samples = [initialCash];
   let end = -Infinity;
   for (let i = 0; i < equity.length; i++) {
-    if (time[i]! >= end) {
-      end = endOf(time[i]!);
-      count++;
-    }
-    samples[count] = equity[i]!;
+    if (time[i]! < end) continue;
+    if (i > 0) samples.push(equity[i - 1]!);
+    end = endOf(time[i]!);
   }
+  if (equity.length > 0) samples.push(equity.at(-1)!);
   const isFirstAlone = time.length > 0 && !(time[1]! < endOf(time[0]!));
-  return samples.subarray(isFirstAlone && equity[0] === initialCash ? 1 : 0, count + 1);
+  if (isFirstAlone && equity[0] === initialCash) samples.shift();
+  return Float64Array.from(samples);
 }
 
 /** How far each value lies below the highest so far, `peak` at first: −0.1 is 10 %, 0 a new peak. */
