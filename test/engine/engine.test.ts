@@ -310,6 +310,14 @@ describe('a strategy that throws', () => {
     expect(() => play(setup)).toThrow(expect.objectContaining({ step: 2, time: START + 2 * DAY }));
   });
 
+  it('must not be async', () => {
+    const error = failing(() => ({ onBar: async () => {} }));
+    expect([error.step, error.message]).toEqual([
+      0,
+      'onBar must not be async: a bar is over when it returns',
+    ]);
+  });
+
   it('may throw what is no error', () => {
     const error = failing(() => {
       throw 'a string'; // oxlint-disable-line no-throw-literal, typescript/only-throw-error
