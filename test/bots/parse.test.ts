@@ -208,41 +208,56 @@ spec:
     ]);
   });
 
-  type Bound = readonly [
-    field: string,
-    most: number,
-    from: string,
-    item: (i: number) => string,
-    to?: (items: string) => string,
-  ];
-  const DIGEST = `sha256:${'0'.repeat(64)}`;
+  interface Bound {
+    readonly field: string;
+    readonly most: number;
+    readonly from: string;
+    readonly item: (i: number) => string;
+    readonly to?: (items: string) => string;
+  }
+  const ML_MODEL = `{deployment_id: a, digest: "sha256:${'0'.repeat(64)}", role: b}`;
   const METRICS = '{name: sharpe, min: 0.2}, {name: max_drawdown, min: -0.5}';
+  const beforeRisk = (field: string) => `${field}\n  risk:`;
   const bounds: readonly Bound[] = [
-    ['symbols', 500, 'SPX', (i) => `S${i}`],
-    ['sources', 500, 'source: ./spx.csv', (i) => `S${i}: a`, (all) => `sources: {${all}}`],
-    ['params', 100, 'fast: 10, slow: 30', (i) => `p${i}: 1`],
-    ['labels', 100, 'desk: index', (i) => `l${i}: a`],
-    ['metrics', 100, METRICS, () => '{name: sharpe, min: 0.2}'],
-    [
-      'ml_models',
-      50,
-      'risk:',
-      () => `{deployment_id: a, digest: "${DIGEST}", role: b}`,
-      (all) => `ml_models: [${all}]\n  risk:`,
-    ],
-    ['agents', 50, 'risk:', () => '{spec_name: a, role: b}', (all) => `agents: [${all}]\n  risk:`],
-    [
-      'tools',
-      100,
-      'risk:',
-      () => 'a',
-      (all) => `agents: [{spec_name: a, role: b, tools: [${all}]}]\n  risk:`,
-    ],
+    { field: 'symbols', most: 500, from: 'SPX]', item: (i) => `S${i}`, to: (all) => `${all}]` },
+    {
+      field: 'sources',
+      most: 500,
+      from: 'source: ./spx.csv',
+      item: (i) => `S${i}: a`,
+      to: (all) => `sources: {${all}}`,
+    },
+    { field: 'params', most: 100, from: 'fast: 10, slow: 30', item: (i) => `p${i}: 1` },
+    { field: 'labels', most: 100, from: 'desk: index', item: (i) => `l${i}: a` },
+    { field: 'metrics', most: 100, from: METRICS, item: () => '{name: sharpe, min: 0.2}' },
+    {
+      field: 'ml_models',
+      most: 50,
+      from: 'risk:',
+      item: () => ML_MODEL,
+      to: (all) => beforeRisk(`ml_models: [${all}]`),
+    },
+    {
+      field: 'agents',
+      most: 50,
+      from: 'risk:',
+      item: () => '{spec_name: a, role: b}',
+      to: (all) => beforeRisk(`agents: [${all}]`),
+    },
+    {
+      field: 'tools',
+      most: 100,
+      from: 'risk:',
+      item: () => 'a',
+      to: (all) => beforeRisk(`agents: [{spec_name: a, role: b, tools: [${all}]}]`),
+    },
   ];
-  it.each(bounds)('tell of more %s than %i', (field, most, from, item, to = (all) => all) => {
+  it.each(bounds)('tell of more $field than $most', ({ field, most, from, item, to }) => {
     const faults = (count: number) => {
-      const text = changed(from, to(Array.from({ length: count }, (_, i) => item(i)).join(', ')));
-      return problemsOf(text).filter(({ message }) => message.startsWith('must have at most'));
+      const all = Array.from({ length: count }, (_, i) => item(i)).join(', ');
+      return problemsOf(changed(from, to?.(all) ?? all)).filter(({ message }) =>
+        message.startsWith('must have at most'),
+      );
     };
     expect(faults(most)).toEqual([]);
     const message = expect.stringContaining(` ${most} `) as string;
