@@ -3,7 +3,7 @@ import { mergeTimes } from '../engine/steps.ts';
 import type { Bars } from '../market/bars.ts';
 import { execute } from './execute.ts';
 import type { ExecuteOptions } from './execute.ts';
-import { findings } from './findings.ts';
+import { findings, refusalsOf } from './findings.ts';
 import { evaluateGates } from './gates.ts';
 import { holdEquity } from './hold.ts';
 import type { BacktestJob } from './job.ts';
@@ -62,7 +62,7 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
       ...counts,
       rejected: sum(Object.values(rejected)),
       denied: sum(Object.values(denied)),
-      reasons: { ...rejected, ...denied },
+      reasons: refusalsOf(result.orders),
     },
     ambiguity: { bars: result.ambiguousBars },
     margin_calls: result.marginCalls,

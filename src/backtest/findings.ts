@@ -1,4 +1,4 @@
-import type { RunResult } from '../engine/result.ts';
+import type { OrderCounts, RunResult } from '../engine/result.ts';
 import { formatCountOf } from '../format.ts';
 import type { Bars } from '../market/bars.ts';
 import { DAY } from '../market/time.ts';
@@ -220,23 +220,40 @@ const shortWindow: Check = ({ run, statistics }) => {
   };
 };
 
+/** Refused orders by reason; one reason can be met before an order is accepted, and at its fill. */
+export function refusalsOf({ rejected, denied }: OrderCounts): Record<string, number> {
+  const counts: Record<string, number> = { ...rejected };
+  for (const [reason, count] of Object.entries(denied)) {
+    counts[reason] = (counts[reason] ?? 0) + count;
+  }
+  return counts;
+}
+
+const REFUSAL_REMEDIES: Readonly<Record<string, string>> = {
+  short_not_allowed:
+    'Selling short needs margin; under engine: account: {model: margin, initial: 0.5, maintenance: 0.25}.',
+  insufficient_funds: 'Size orders to the cash at hand, or let broker.target() do it.',
+  post_only_would_cross: 'Place post-only limits further from the market.',
+};
+
 const refusedOrders: Check = ({ run }) => {
+  const causes = Object.entries(refusalsOf(run.orders)).sort(([, a], [, b]) => b - a);
+  const [first] = causes;
+  if (first === undefined) return undefined;
   const { rejected, denied, submitted } = run.orders;
-  const refused = total(rejected) + total(denied);
-  if (refused === 0) return undefined;
-  const causes = [...Object.entries(rejected), ...Object.entries(denied)];
   return {
     code: 'refused_orders',
     severity: 'warning',
-    issue: `${formatCountOf(refused, 'order')} refused, so the run did not do what the strategy asked for.`,
+    issue: `${formatCountOf(total(rejected) + total(denied), 'order')} refused, so the run did not do what the strategy asked for.`,
     evidence: {
       submitted,
       rejected: total(rejected),
       denied: total(denied),
       causes: causes.map(([cause, count]) => `${cause} ${count}`).join(', '),
     },
-    remedy: 'Size orders to the cash and limits at hand, or change the limits under risk.',
+    remedy: REFUSAL_REMEDIES[first[0]] ?? `Trade within ${first[0]}, or change it under risk.`,
   };
+};
 };
 
 const staleBars: Check = ({ instruments }) => {
