@@ -254,7 +254,6 @@ const refusedOrders: Check = ({ run }) => {
     remedy: REFUSAL_REMEDIES[first[0]] ?? `Trade within ${first[0]}, or change it under risk.`,
   };
 };
-};
 
 const staleBars: Check = ({ instruments }) => {
   const counts = instruments.map(({ symbol, bars }) => {
