@@ -1,7 +1,8 @@
 import type { OrderCounts, RunResult } from '../engine/result.ts';
 import { formatCountOf } from '../format.ts';
 import type { Bars } from '../market/bars.ts';
-import { DAY } from '../market/time.ts';
+import { DAY, formatTime, HOUR, MINUTE } from '../market/time.ts';
+import { barSpacing } from '../market/timeframe.ts';
 import type { JobInstrument } from './job.ts';
 import type { Statistics } from './statistics.ts';
 import type { Finding } from './summary.ts';
@@ -37,6 +38,10 @@ const TOO_GOOD_SHARPE = 3;
 const STALE_RUN = 5;
 /** Share of the bars from which on faulty data are more than a footnote. */
 const MANY_BARS = 0.01;
+/** An instrument may be silent for so many of its own bars before its data count as ended. */
+const SILENT_BARS = 5;
+/** The longest pause that markets make over weekends and holidays. */
+const LONG_WEEKEND = 4 * DAY;
 
 const RANK: Readonly<Record<Finding['severity'], number>> = { critical: 0, warning: 1, info: 2 };
 
@@ -49,6 +54,7 @@ export function findings(input: FindingsInput): Finding[] {
     ruin(input),
     neverTraded(input),
     marginCalls(input),
+    dataEndEarly(input),
     neverClosed(input),
     fewTrades(input),
     oneTrade(input),
@@ -60,6 +66,7 @@ export function findings(input: FindingsInput): Finding[] {
     refusedOrders(input),
     staleBars(input),
     missingBars(input),
+    dataStartLate(input),
     ambiguousBars(input),
     holdingIsBetter(input),
   ]
@@ -308,6 +315,65 @@ const missingBars: Check = ({ instruments }) => {
     remedy: 'Load the history again or from another source.',
   };
 };
+
+const dataEndEarly: Check = ({ instruments, run }) => {
+  const end = run.time.at(-1)!;
+  const isHeld = (symbol: string): boolean =>
+    run.openTrades.some((trade) => trade.symbol === symbol);
+  const ended = instruments
+    .map(({ symbol, bars }) => ({ symbol, bars, last: bars.time.at(-1)! }))
+    .filter(({ bars, last }) => end - last > usualSilence(bars))
+    .sort((a, b) => Number(isHeld(b.symbol)) - Number(isHeld(a.symbol)) || a.last - b.last);
+  const [worst] = ended;
+  if (worst === undefined) return undefined;
+  const { symbol, last } = worst;
+  const isStuck = isHeld(symbol);
+  return {
+    code: 'data_end_early',
+    severity: isStuck ? 'critical' : 'warning',
+    issue:
+      `${symbol} ends ${formatTime(last)}, ${formatSpan(end - last)} before the run; ` +
+      `${isStuck ? 'its position is valued at that close, and' : 'since then'} no order for it could fill.`,
+    evidence: Object.fromEntries(ended.map((other) => [other.symbol, formatTime(other.last)])),
+    remedy: `End the window by then, load the rest of the history, or leave ${symbol} out.`,
+  };
+};
+
+const dataStartLate: Check = ({ instruments, run }) => {
+  const start = run.time[0]!;
+  const late = instruments
+    .map(({ symbol, bars }) => ({ symbol, bars, first: bars.time[0]! }))
+    .filter(({ bars, first }) => first - start > usualSilence(bars))
+    .sort((a, b) => b.first - a.first);
+  const [worst] = late;
+  if (worst === undefined) return undefined;
+  const { symbol, first } = worst;
+  return {
+    code: 'data_start_late',
+    severity: 'info',
+    issue: `${symbol} begins ${formatTime(first)}, ${formatSpan(first - start)} after the run: until then only the others were traded.`,
+    evidence: Object.fromEntries(late.map((other) => [other.symbol, formatTime(other.first)])),
+    remedy: 'Begin the window by then, or load the history before it.',
+  };
+};
+
+/** How long an instrument may have no bar without its data being at an end, ms. */
+function usualSilence(bars: Bars): number {
+  let pause = 0;
+  for (let i = 1; i < bars.length; i++) pause = Math.max(pause, bars.time[i]! - bars.time[i - 1]!);
+  return Math.max(SILENT_BARS * (barSpacing(bars) ?? 0), Math.min(pause, LONG_WEEKEND));
+}
+
+/** `121 months`, `12 days`, `5 hours`: in the longest unit of which there are at least two. */
+function formatSpan(ms: number): string {
+  const units = [
+    [30.436875 * DAY, 'month'],
+    [DAY, 'day'],
+    [HOUR, 'hour'],
+  ] as const;
+  const [length, name] = units.find(([unit]) => ms >= 2 * unit) ?? [MINUTE, 'minute'];
+  return formatCountOf(Math.round(ms / length), name);
+}
 
 const ambiguousBars: Check = ({ run }) => {
   const bars = run.ambiguousBars;

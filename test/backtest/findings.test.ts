@@ -15,9 +15,16 @@ const EQUITY = Array.from({ length: 400 }).reduce<number[]>(
 );
 const TRADES = Array.from({ length: 40 }, (_, i) => trade(i % 2 ? 140 : -60));
 
+/** Daily bars with these closes, and then others until the run of `EQUITY` ends. */
 function bars(closes: readonly number[], range = 1): Bars {
+  const rest = Array.from(
+    { length: Math.max(0, EQUITY.length - closes.length) },
+    (_, i) => 100 + (i % 2),
+  );
   return barsFromRows(
-    closes.map((close, i) => [day(i), close, close + range, close - range, close, 1000]),
+    [...closes, ...rest].map((close, i) => {
+      return [day(i), close, close + range, close - range, close, 1000];
+    }),
   );
 }
 
@@ -68,7 +75,7 @@ describe('findings', () => {
   it('come with the gravest first', () => {
     const severities = found({
       run: { trades: TRADES.slice(0, 5), marginCalls: 1, ambiguousBars: 1 },
-      instruments: [instrument(bars([100, 300]), { missing: 1 })],
+      instruments: [instrument(bars([100, 300]), { missing: 1, of: 2 })],
       heldEquity: 30_000,
     }).map(({ severity }) => severity);
     expect(severities).toEqual(['critical', 'warning', 'warning', 'warning', 'info', 'info']);
@@ -201,6 +208,78 @@ describe('findings', () => {
     expect(footnote).toMatchObject({ severity: 'info', evidence: { X: 30 } });
     expect(footnote!.issue).toContain('0.1 % of the bars that the source of X should have');
     expect(codes({ instruments: [instrument(bars([100, 101, 100]))] })).toEqual([]);
+  });
+
+  describe('data that do not span the run', () => {
+    // 401 steps to `day(400)`; weekdays only, as of a stock exchange.
+    const weekdays = (from: number, to: number): Bars =>
+      barsFromRows(
+        Array.from({ length: to - from + 1 }, (_, i) => from + i)
+          .filter((n) => n % 7 < 5)
+          .map((n, i) => [day(n), 100, 101, 99, 100 + (i % 2), 1000]),
+      );
+    const whole = instrument(weekdays(0, 400));
+    const beside = (bars: Bars) => [whole, instrument(bars, { symbol: 'Y' })];
+
+    it('that end early, gravest where a position is stuck in them', () => {
+      const instruments = beside(weekdays(0, 39));
+      const [warning, ...others] = found({ instruments });
+      expect(others).toEqual([]);
+      expect(warning).toMatchObject({
+        code: 'data_end_early',
+        severity: 'warning',
+        issue:
+          'Y ends 2024-02-09, 12 months before the run; since then no order for it could fill.',
+        evidence: { Y: '2024-02-09' },
+      });
+      const held = { openTrades: [trade(1, { symbol: 'Y' })] };
+      const [critical] = found({ instruments, run: held });
+      expect(critical).toMatchObject({ code: 'data_end_early', severity: 'critical' });
+      expect(critical!.issue).toContain('its position is valued at that close');
+    });
+
+    it('tells first of the one that is held', () => {
+      const run = { openTrades: [trade(1, { symbol: 'Z' })] };
+      const held = instrument(weekdays(0, 300), { symbol: 'Z' });
+      const [finding] = found({ instruments: [...beside(weekdays(0, 39)), held], run });
+      expect(finding).toMatchObject({ severity: 'critical', evidence: { Z: '2024-10-25' } });
+      expect(finding!.issue).toMatch(/^Z ends/);
+    });
+
+    it('but not by a weekend, nor by five bars', () => {
+      expect(codes({ instruments: beside(weekdays(0, 396)) })).toEqual([]);
+      expect(codes({ instruments: beside(weekdays(0, 394)) })).toEqual(['data_end_early']);
+    });
+
+    it('that begin late', () => {
+      expect(found({ instruments: beside(weekdays(91, 400)) })).toMatchObject([
+        {
+          code: 'data_start_late',
+          severity: 'info',
+          issue:
+            'Y begins 2024-04-01, 3 months after the run: until then only the others were traded.',
+          evidence: { Y: '2024-04-01' },
+        },
+      ]);
+      expect(codes({ instruments: beside(weekdays(4, 400)) })).toEqual([]);
+    });
+
+    it('is silent about hours that an exchange is closed', () => {
+      const hourly = (n: number): Bars =>
+        barsFromRows(
+          Array.from({ length: n }, (_, i) => [
+            day(Math.floor(i / 7)) + (14 + (i % 7)) * 3_600_000,
+            100,
+            101,
+            99,
+            100 + (i % 2),
+            1000,
+          ]),
+        );
+      // The run's last step is midnight of day 400, eight hours before any bar of that day.
+      expect(codes({ instruments: beside(hourly(400 * 7)) })).toEqual([]);
+      expect(codes({ instruments: beside(hourly(399 * 7)) })).toEqual(['data_end_early']);
+    });
   });
 
   it('ambiguous bars, graver when many fills depend on them', () => {
