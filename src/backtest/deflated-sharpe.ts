@@ -67,7 +67,7 @@ export function expectedMaxSharpe(trials: number, variance: number): number {
 }
 
 export interface DeflatedSharpe {
-  /** Probability that the best trial has any skill, given how many were tried. */
+  /** Probability that the best trial's Sharpe is above what luck alone gives in as many trials. */
   readonly probability: number;
   /** What the best of as many trials without skill would show, annualised. */
   readonly expected_max_sharpe: number;

@@ -1,10 +1,10 @@
 import type { OrderCounts, RunResult } from '../engine/result.ts';
-import { formatCountOf } from '../format.ts';
+import { formatCountOf, formatPercent, formatRatio } from '../format.ts';
 import type { Bars } from '../market/bars.ts';
 import { DAY, formatTime, HOUR, MINUTE } from '../market/time.ts';
 import { barSpacing } from '../market/timeframe.ts';
 import type { JobInstrument } from './job.ts';
-import type { Statistics } from './statistics.ts';
+import { daysOf, SHORTEST_ANNUAL_DAYS, type Statistics } from './statistics.ts';
 import type { Finding } from './summary.ts';
 
 export interface FindingsInput {
@@ -62,7 +62,7 @@ export function findings(input: FindingsInput): Finding[] {
     feesEatProfit(input),
     parametersPerTrade(input),
     sharpeTooGood(input),
-    shortWindow(input),
+    shortWindow(daysOf(input.run)),
     refusedOrders(input),
     staleBars(input),
     missingBars(input),
@@ -76,7 +76,6 @@ export function findings(input: FindingsInput): Finding[] {
 
 type Check = (input: FindingsInput) => Finding | undefined;
 
-const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
 const netProfit = ({ statistics }: FindingsInput): number =>
   statistics.equity.end - statistics.equity.start;
 const total = (counts: Readonly<Record<string, number>>): number =>
@@ -155,7 +154,7 @@ const oneTrade: Check = (input) => {
   return {
     code: 'one_trade_makes_the_profit',
     severity: 'warning',
-    issue: `The best trade alone made ${percent(best / net)} of the net profit.`,
+    issue: `The best trade alone made ${formatPercent(best / net)} of the net profit.`,
     evidence: { best_trade_pnl: best, net_profit: net, share: best / net },
     remedy: 'Look at that trade, and judge the strategy by what is left without it.',
   };
@@ -168,7 +167,7 @@ const openProfit: Check = (input) => {
   return {
     code: 'open_position_carries_the_profit',
     severity: 'warning',
-    issue: `${percent(open / net)} of the net profit is still open at the end, and no exit was tested.`,
+    issue: `${formatPercent(open / net)} of the net profit is still open at the end, and no exit was tested.`,
     evidence: { open_pnl: open, net_profit: net, share: open / net },
     remedy: 'End the window elsewhere and see whether the result holds.',
   };
@@ -181,7 +180,7 @@ const feesEatProfit: Check = (input) => {
   return {
     code: 'fees_eat_the_profit',
     severity: 'warning',
-    issue: `Fees took ${percent(fees / gross)} of what the trades made before fees.`,
+    issue: `Fees took ${formatPercent(fees / gross)} of what the trades made before fees.`,
     evidence: { fees, profit_before_fees: gross, share: fees / gross },
     remedy: 'Trade less often or for larger moves, and check the fee model against your broker.',
   };
@@ -205,27 +204,26 @@ const sharpeTooGood: Check = ({ statistics }) => {
   return {
     code: 'sharpe_too_good',
     severity: 'warning',
-    issue: `A Sharpe ratio of ${sharpe.toFixed(2)} is more than strategies earn over a whole history.`,
+    issue: `A Sharpe ratio of ${formatRatio(sharpe)} is more than strategies earn over a whole history.`,
     evidence: { sharpe, usual_limit: TOO_GOOD_SHARPE },
     remedy:
       'Look for data from the future in the inputs, missing costs, and a window too short or too kind.',
   };
 };
 
-const shortWindow: Check = ({ run, statistics }) => {
-  const names = Object.entries(statistics.undefined)
-    .filter(([, reason]) => reason === 'window_too_short')
-    .map(([name]) => name);
-  if (names.length === 0) return undefined;
-  const days = run.steps < 2 ? 0 : (run.time.at(-1)! - run.time[0]!) / DAY;
+/** What a window of so many calendar days leaves out, and what of the rest means little. */
+export function shortWindow(days: number): Finding | undefined {
+  if (days >= SHORTEST_ANNUAL_DAYS) return undefined;
   return {
     code: 'short_window',
     severity: 'warning',
-    issue: `${formatCountOf(Math.round(days), 'day')} of history: yearly figures are left out, and the others rest on little.`,
-    evidence: { days, undefined: names.join(', ') },
+    issue:
+      `${formatCountOf(Math.round(days), 'day')} of history: CAGR, annual return, Calmar and turnover are left out. ` +
+      'Sharpe, Sortino and volatility are scaled up to a year from so little that they mean next to nothing, and so do gates on them.',
+    evidence: { days, enough: SHORTEST_ANNUAL_DAYS },
     remedy: 'Test on at least a year, better on several with rising and falling markets.',
   };
-};
+}
 
 /** Refused orders by reason; one reason can be met before an order is accepted, and at its fill. */
 export function refusalsOf({ rejected, denied }: OrderCounts): Record<string, number> {
@@ -272,7 +270,7 @@ const staleBars: Check = ({ instruments }) => {
   return {
     code: 'stale_bars',
     severity: worst.share >= MANY_BARS ? 'warning' : 'info',
-    issue: `${percent(worst.share)} of the bars of ${worst.symbol} repeat one price without any range.`,
+    issue: `${formatPercent(worst.share)} of the bars of ${worst.symbol} repeat one price without any range.`,
     evidence: Object.fromEntries(
       counts.filter(({ stale }) => stale > 0).map(({ symbol, stale }) => [symbol, stale]),
     ),
@@ -310,7 +308,7 @@ const missingBars: Check = ({ instruments }) => {
   return {
     code: 'missing_bars',
     severity: worst.share >= MANY_BARS ? 'warning' : 'info',
-    issue: `${percent(worst.share)} of the bars that the source of ${worst.symbol} should have are missing: the strategy saw neither them nor the moves inside.`,
+    issue: `${formatPercent(worst.share)} of the bars that the source of ${worst.symbol} should have are missing: the strategy saw neither them nor the moves inside.`,
     evidence: Object.fromEntries(gappy.map(({ symbol, missing }) => [symbol, missing])),
     remedy: 'Load the history again or from another source.',
   };
@@ -397,7 +395,7 @@ const holdingIsBetter: Check = ({ run, statistics, heldEquity }) => {
   return {
     code: 'holding_is_better',
     severity: 'info',
-    issue: `Buying at the start and holding made ${percent(held)}, the strategy ${percent(made)}.`,
+    issue: `Buying at the start and holding made ${formatPercent(held)}, the strategy ${formatPercent(made)}.`,
     evidence: { buy_and_hold: held, total_return: made },
     remedy: 'Compare the drawdowns too: trading has to be worth its effort in return or in calm.',
   };

@@ -38,7 +38,7 @@ export type QuickStatistics = Omit<Statistics, 'risk'> & {
 type Figure = number | UndefinedReason;
 
 /** Below this many calendar days a yearly rate extrapolates noise: a good week reads as 10^20 %. */
-const SHORTEST_ANNUAL_DAYS = 30;
+export const SHORTEST_ANNUAL_DAYS = 30;
 /**
  * A standard deviation this small is rounding, not risk: prices and cash carry 16 digits, so the
  * returns of a constant equity scatter around 1e-16 and their ratios would run into the billions.
@@ -157,7 +157,7 @@ export function quickStatistics(run: RunFigures, conventions: Conventions): Quic
   const reasons: Record<string, UndefinedReason> = {};
   const curve = followEquity(run);
   const total = curve.end / run.initialCash - 1;
-  const days = run.steps < 2 ? 0 : (run.time.at(-1)! - run.time[0]!) / DAY;
+  const days = daysOf(run);
   const years = days / conventions.year_days;
   const { annual, best_day, worst_day, ...ratios } = returnFigures(run, conventions, days);
 
@@ -192,6 +192,11 @@ export function quickStatistics(run: RunFigures, conventions: Conventions): Quic
     exposure: { time: run.steps === 0 ? 0 : run.stepsInMarket / run.steps },
     undefined: reasons,
   };
+}
+
+/** Calendar days from the first bar of a run to its last. */
+export function daysOf({ steps, time }: Pick<RunFigures, 'steps' | 'time'>): number {
+  return steps < 2 ? 0 : (time.at(-1)! - time[0]!) / DAY;
 }
 
 /** Turns reasons into `null`, and notes them under the figure's path. */

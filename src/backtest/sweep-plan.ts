@@ -3,16 +3,18 @@ import { join } from 'node:path';
 import canonicalize from 'canonicalize';
 import { packageVersion } from '../version.ts';
 import { mergeTimes } from '../engine/steps.ts';
+import { DAY } from '../market/time.ts';
 import { deflatedSharpe } from './deflated-sharpe.ts';
 import type { DeflatedSharpe } from './deflated-sharpe.ts';
 import { execute } from './execute.ts';
 import { writeText } from './files.ts';
+import { shortWindow } from './findings.ts';
 import { axesOf, gridOf } from './grid.ts';
 import type { Axis, AxisText } from './grid.ts';
 import type { BacktestJob } from './job.ts';
 import { renderSweepReport } from './report/sweep-report.ts';
 import { conventionsFor, returnsOf, sampleEquity } from './statistics.ts';
-import type { Conventions, Lock, Summary } from './summary.ts';
+import type { Conventions, Finding, Lock, Summary } from './summary.ts';
 import { TrialLog, trialLines } from './sweep-files.ts';
 import type { Trial, TrialMetrics, TrialResult, TrialSetup } from './trial.ts';
 
@@ -41,6 +43,8 @@ export interface SweepDocument {
   readonly deflated_sharpe: DeflatedSharpe | null;
   /** Every finished trial, best Sharpe first. */
   readonly results: readonly Ranked[];
+  /** Reasons not to believe any trial at first sight. */
+  readonly findings: readonly Finding[];
   /** sha256 of `trials.csv`, which lists the trials in the order of the grid. */
   readonly hashes: { readonly trials: string };
 }
@@ -102,14 +106,16 @@ export async function finishSweep(
   const isComplete = results.length === plan.trials.length;
   const trials = await writeText(join(directory, 'trials.csv'), trialLines(inOrder));
   const times = job.instruments.map(({ bars }) => bars.time);
+  const from = Math.min(...times.map((time) => time[0]!));
+  const to = Math.max(...times.map((time) => time.at(-1)!));
   const document: SweepDocument = {
     schema: 'service-local/sweep/v1',
     bot: job.bot,
     version: job.lock.spec,
     lock: job.lock,
     window: {
-      from: new Date(Math.min(...times.map((time) => time[0]!))).toISOString(),
-      to: new Date(Math.max(...times.map((time) => time.at(-1)!))).toISOString(),
+      from: new Date(from).toISOString(),
+      to: new Date(to).toISOString(),
       bars: times.reduce((sum, { length }) => sum + length, 0),
     },
     conventions: plan.setup.conventions,
@@ -123,6 +129,7 @@ export async function finishSweep(
     best: ranked[0] ?? null,
     deflated_sharpe: isComplete ? ((await judge(plan, job, ranked, results)) ?? null) : null,
     results: ranked,
+    findings: [shortWindow((to - from) / DAY)].filter((finding) => finding !== undefined),
     hashes: { trials },
   };
   if (ranked.length > 0) {

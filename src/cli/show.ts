@@ -1,6 +1,7 @@
 import type { Conventions, Finding, Gate, Summary } from '../backtest/summary.ts';
 import type { SweepDocument } from '../backtest/sweep-plan.ts';
-import { formatCount, formatMoney, formatPercent, formatRatio, NO_VALUE } from '../format.ts';
+import { formatCountOf, formatMoney, formatPercent, formatRatio, NO_VALUE } from '../format.ts';
+import { formatTime } from '../market/time.ts';
 import type { Cell, Output } from './output.ts';
 
 const orDash =
@@ -14,9 +15,7 @@ const money = orDash(formatMoney);
 /** The result of one backtest as a person reads it in a terminal. */
 export function showSummary(out: Output, summary: Summary): void {
   const { bot, window, equity, returns, risk, trades, costs, exposure, orders } = summary;
-  out.line(
-    `${out.style.bold(bot.name)}  ${day(window.from)} to ${day(window.to)}, ${formatCount(window.bars)} bars`,
-  );
+  out.line(`${out.style.bold(bot.name)}  ${windowLine(window)}`);
   out.line();
   const left: [string, string][] = [
     ['total return', percent(returns.total)],
@@ -27,7 +26,7 @@ export function showSummary(out: Output, summary: Summary): void {
     ['Sortino', ratio(risk.sortino)],
     ['Calmar', ratio(risk.calmar)],
     ['max drawdown', percent(risk.max_drawdown)],
-    ['longest drawdown', `${Math.round(risk.max_drawdown_days)} days`],
+    ['longest drawdown', formatCountOf(Math.round(risk.max_drawdown_days), 'day')],
   ];
   const right: [string, string][] = [
     ['closed trades', `${trades.count}${trades.open > 0 ? ` (+${trades.open} open)` : ''}`],
@@ -60,17 +59,19 @@ export function showSummary(out: Output, summary: Summary): void {
 
 /** The best trials of a sweep, and what the best of so many trials is worth. */
 export function showSweep(out: Output, document: SweepDocument, top: number): void {
-  const { bot, window, axes, trials, results, deflated_sharpe: deflated } = document;
+  const { bot, window, axes, trials, results, findings, deflated_sharpe: deflated } = document;
   const { total, done, failed, skipped } = trials;
   const counts = [
     `${done} of ${total} trials`,
     ...(skipped > 0 ? [`${skipped} impossible combinations left out`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
   ];
-  out.line(
-    `${out.style.bold(bot.name)}  ${day(window.from)} to ${day(window.to)}, ${formatCount(window.bars)} bars`,
-  );
+  out.line(`${out.style.bold(bot.name)}  ${windowLine(window)}`);
   out.line(counts.join(', '));
+  if (results.length === 0) {
+    out.line('No trial has a result yet, so there is nothing to rank.');
+    return;
+  }
   out.line();
   out.table(
     [
@@ -98,11 +99,12 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
     );
   } else {
     out.line(
-      `Deflated Sharpe of the best: ${percent(deflated.probability)}, the probability of any skill ` +
-        `after ${deflated.trials} trials. The best of as many without skill would show a Sharpe of ` +
+      `Deflated Sharpe of the best: ${percent(deflated.probability)}, the probability that its Sharpe ` +
+        `is above what luck alone gives in ${deflated.trials} trials. The best of as many without skill would show a Sharpe of ` +
         `about ${ratio(deflated.expected_max_sharpe)}.`,
     );
   }
+  showFindings(out, findings);
 }
 
 function showGates(out: Output, gates: readonly Gate[]): void {
@@ -148,6 +150,7 @@ function paint(text: string, colour: (text: string) => string): Cell {
   return { text, paint: colour };
 }
 
-function day(instant: string): string {
-  return instant.endsWith('T00:00:00.000Z') ? instant.slice(0, 10) : instant;
+function windowLine({ from, to, bars }: Summary['window']): string {
+  const [first, last] = [from, to].map((instant) => formatTime(Date.parse(instant)));
+  return `${first} to ${last}, ${formatCountOf(bars, 'bar')}`;
 }

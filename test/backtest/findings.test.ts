@@ -178,10 +178,13 @@ describe('findings', () => {
 
   it('a window too short for yearly figures', () => {
     const short = found({ equity: EQUITY.slice(0, 20), run: { trades: TRADES } });
-    expect(short.find(({ code }) => code === 'short_window')!.evidence).toEqual({
-      days: 19,
-      undefined: 'returns.cagr, returns.annual, risk.calmar, costs.turnover',
-    });
+    const finding = short.find(({ code }) => code === 'short_window');
+    expect(finding!.evidence).toEqual({ days: 19, enough: 30 });
+    expect(finding!.issue).toContain('CAGR, annual return, Calmar and turnover are left out');
+    expect(finding!.issue).toContain('Sharpe, Sortino and volatility are scaled up to a year');
+    const codesOf = (days: number) => codes({ equity: EQUITY.slice(0, days + 1) });
+    expect(codesOf(29)).toContain('short_window');
+    expect(codesOf(30)).not.toContain('short_window');
   });
 
   it('stale bars: runs of five and more, with the symbol they are worst in', () => {
@@ -206,7 +209,7 @@ describe('findings', () => {
     ]);
     const [footnote] = found({ instruments: of(30, 29_970) });
     expect(footnote).toMatchObject({ severity: 'info', evidence: { X: 30 } });
-    expect(footnote!.issue).toContain('0.1 % of the bars that the source of X should have');
+    expect(footnote!.issue).toContain('0.10% of the bars that the source of X should have');
     expect(codes({ instruments: [instrument(bars([100, 101, 100]))] })).toEqual([]);
   });
 
@@ -219,7 +222,7 @@ describe('findings', () => {
           .map((n, i) => [day(n), 100, 101, 99, 100 + (i % 2), 1000]),
       );
     const whole = instrument(weekdays(0, 400));
-    const beside = (bars: Bars) => [whole, instrument(bars, { symbol: 'Y' })];
+    const beside = (history: Bars) => [whole, instrument(history, { symbol: 'Y' })];
 
     it('that end early, gravest where a position is stuck in them', () => {
       const instruments = beside(weekdays(0, 39));
@@ -232,16 +235,19 @@ describe('findings', () => {
           'Y ends 2024-02-09, 12 months before the run; since then no order for it could fill.',
         evidence: { Y: '2024-02-09' },
       });
-      const held = { openTrades: [trade(1, { symbol: 'Y' })] };
-      const [critical] = found({ instruments, run: held });
+      const openTrades = [trade(1, { symbol: 'Y' })];
+      const [critical] = found({ instruments, run: { openTrades } });
       expect(critical).toMatchObject({ code: 'data_end_early', severity: 'critical' });
       expect(critical!.issue).toContain('its position is valued at that close');
     });
 
     it('tells first of the one that is held', () => {
-      const run = { openTrades: [trade(1, { symbol: 'Z' })] };
+      const openTrades = [trade(1, { symbol: 'Z' })];
       const held = instrument(weekdays(0, 300), { symbol: 'Z' });
-      const [finding] = found({ instruments: [...beside(weekdays(0, 39)), held], run });
+      const [finding] = found({
+        instruments: [...beside(weekdays(0, 39)), held],
+        run: { openTrades },
+      });
       expect(finding).toMatchObject({ severity: 'critical', evidence: { Z: '2024-10-25' } });
       expect(finding!.issue).toMatch(/^Z ends/);
     });

@@ -181,6 +181,34 @@ test('what a strategy prints does not get into the document', async () => {
   expect(stderr.match(/here I am/g)?.length).toBeGreaterThanOrEqual(2);
 });
 
+test('of less than a month says what its ratios are worth', async () => {
+  const window = ['--from', '2010-03-01', '--to', '2010-03-26'];
+  const args = [
+    SMA,
+    ...window,
+    '-p',
+    'fast=2,3',
+    '-p',
+    'slow=4',
+    '--out',
+    join(directory, 'short'),
+  ];
+  const { stdout } = await sweep(...args);
+  expect(stdout).toContain('2010-03-01 to 2010-03-26, 20 bars\n');
+  expect(stdout).toContain('warning: 25 days of history: CAGR, annual return, Calmar');
+  expect(stdout).toContain('is above what luck alone gives in 2 trials');
+  const { stdout: json } = await sweep(...args, '--json');
+  expect(JSON.parse(json)).toMatchObject({ findings: [{ code: 'short_window' }] });
+});
+
+test('without a single result shows no empty table', async () => {
+  const file = dayBot('broken', "throw new Error('never');");
+  const args = [file, '-p', 'day=1,2', '--out', join(directory, 'broken')];
+  const { code, stdout } = await sweep(...args);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/2 of 2 trials, 2 failed\nNo trial has a result.*\n$/);
+});
+
 test('a value that is named twice is one trial', async () => {
   const { stdout } = await sweep(
     SMA,

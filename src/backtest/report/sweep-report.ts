@@ -124,7 +124,7 @@ function bestSection(rows: readonly SweepRow[], deflated: DeflatedSharpe | undef
       <div>
         <dt>Deflated Sharpe</dt>
         <dd>${deflated ? formatPercent(deflated.probability) : NO_VALUE}</dd>
-        <dd>probability of any skill</dd>
+        <dd>probability that its Sharpe is above what luck alone gives</dd>
       </div>
       <div>
         <dt>Trials</dt>

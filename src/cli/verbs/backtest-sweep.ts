@@ -102,6 +102,7 @@ export const verb = defineVerb({
       data: document,
       show: (out) => {
         showSweep(out, document, options.top);
+        if (document.best === null) return;
         out.line();
         out.line(`report: ${resolve(directory, 'report.html')}`);
       },
