@@ -20,8 +20,6 @@ export interface BacktestOptions extends ExecuteOptions {
 /** A finished run. Its hashes come with its files, which are what they are taken over. */
 export interface Outcome {
   readonly result: RunResult;
-  /** See `holdEquity`. */
-  readonly benchmark: Float64Array;
   readonly summary: Omit<Summary, 'hashes'>;
 }
 
@@ -38,7 +36,6 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
   const { rejected, denied, ...counts } = result.orders;
   const end = result.time.at(-1)!;
   const bars = sum(instruments.map((instrument) => countUntil(end, instrument.bars)));
-  const benchmark = holdEquity(instruments, result.time, result.initialCash);
   const summary = {
     schema: 'service-local/backtest/v1' as const,
     run_id: options.runId,
@@ -69,7 +66,6 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
   };
   return {
     result,
-    benchmark,
     summary: {
       ...summary,
       gates: evaluateGates(job.assertions, summary),
@@ -77,7 +73,7 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
         run: result,
         statistics: figures,
         instruments,
-        heldEquity: benchmark.at(-1)!,
+        heldEquity: holdEquity(instruments, result.time.subarray(-1), result.initialCash)[0]!,
         parameters: Object.keys(params).length,
       }),
       ...(options.profile !== undefined && {

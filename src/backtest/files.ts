@@ -5,9 +5,9 @@ import { writeAtomically } from '../atomic-file.ts';
 import type { RunResult, Trade } from '../engine/result.ts';
 import { ServiceError, isSystemError } from '../errors.ts';
 import type { Outcome } from './backtest.ts';
+import { holdEquity } from './hold.ts';
 import type { BacktestJob } from './job.ts';
 import { renderReport } from './report/report.ts';
-import { drawdownsOf } from './statistics.ts';
 import type { Summary } from './summary.ts';
 import { csvCell } from './csv.ts';
 
@@ -26,7 +26,7 @@ export interface RunFiles {
 export async function writeRun(
   directory: string,
   job: BacktestJob,
-  { result, benchmark, summary: unhashed }: Outcome,
+  { result, summary: unhashed }: Outcome,
 ): Promise<RunFiles> {
   const path = (name: string): string => join(directory, name);
   const hashes = {
@@ -36,6 +36,8 @@ export async function writeRun(
   };
   const summary: Summary = { ...unhashed, hashes };
   const { instruments, currency } = job;
+  // A curve of millions of points is worth its memory only for as long as it is drawn.
+  const benchmark = holdEquity(instruments, result.time, result.initialCash);
   const report = renderReport({ summary, result, instruments, currency, benchmark });
   await writeText(path('report.html'), [report]);
   await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);
@@ -93,14 +95,23 @@ export async function writeText(path: string, parts: Iterable<string>): Promise<
   return hash.digest('hex');
 }
 
-const BLOCK_CHARACTERS = 1 << 18;
+/** Small enough that V8 clears away the texts as it goes; larger ones pile up until a full collection. */
+const BLOCK_CHARACTERS = 1 << 14;
 
-/** The parts put together until they are worth a system call, each block added to the hash. */
+/**
+ * The parts put together until they are worth a system call, each block added to the hash. A block
+ * is good until the next one is asked for: they share their memory.
+ */
 function* blocksOf(parts: Iterable<string>, hash: Hash): Generator<Uint8Array> {
+  const encoder = new TextEncoder();
+  let memory = new Uint8Array(3 * BLOCK_CHARACTERS);
   let text = '';
   const block = (): Uint8Array => {
-    const bytes = Buffer.from(text);
+    // UTF-8 takes at most three bytes for a UTF-16 unit.
+    if (text.length * 3 > memory.length) memory = new Uint8Array(text.length * 3);
+    const { written } = encoder.encodeInto(text, memory);
     text = '';
+    const bytes = memory.subarray(0, written);
     hash.update(bytes);
     return bytes;
   };
@@ -108,7 +119,7 @@ function* blocksOf(parts: Iterable<string>, hash: Hash): Generator<Uint8Array> {
     text += part;
     if (text.length >= BLOCK_CHARACTERS) yield block();
   }
-  yield block();
+  if (text !== '') yield block();
 }
 
 export function notWritable(
@@ -158,7 +169,10 @@ function* tradeLines({ trades, openTrades }: RunResult): Generator<string> {
 
 function* equityLines({ time, equity, initialCash }: RunResult): Generator<string> {
   yield 'time,equity,drawdown\n';
-  for (const [step, drawdown] of drawdownsOf(equity, initialCash).entries()) {
-    yield `${new Date(time[step]!).toISOString()},${equity[step]!},${drawdown}\n`;
+  let peak = initialCash;
+  for (let step = 0; step < equity.length; step += 1) {
+    const value = equity[step]!;
+    peak = Math.max(peak, value);
+    yield `${new Date(time[step]!).toISOString()},${value},${value / peak - 1}\n`;
   }
 }

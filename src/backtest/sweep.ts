@@ -52,7 +52,7 @@ export async function sweep(
         if (chunk.length > 0) thread.postMessage(chunk);
         else resolve();
       } catch (error) {
-        reject(error as Error);
+        reject(error);
       }
     });
     thread.on('error', (error: Error) => reject(workerError(error.message, error)));

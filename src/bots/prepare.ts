@@ -62,7 +62,10 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
   });
   const { name, slug } = bot.spec.metadata;
   return {
-    notes: [...symbolsOf].map(([note, symbols]) => `${symbols.join(', ')}: ${note}`),
+    notes: [
+      ...bot.notes,
+      ...[...symbolsOf].map(([note, symbols]) => `${symbols.join(', ')}: ${note}`),
+    ],
     job: {
       bot: { name, slug },
       currency: universe.currency,

@@ -19,7 +19,7 @@ import type { Params, ParamValues } from './params.ts';
 import { Portfolio } from './portfolio.ts';
 import type { Execution } from './execution.ts';
 import { seededRandom } from './random.ts';
-import type { RunResult } from './result.ts';
+import type { RunResult, Trade } from './result.ts';
 import { Losses, MessageRate, riskDenial } from './risk.ts';
 import type { OrderIntent } from './risk.ts';
 import { mergeTimes } from './steps.ts';
@@ -195,6 +195,7 @@ export class Engine {
     const steps = this.#step;
     const portfolio = this.#portfolio;
     const lastTime = this.#times[steps - 1] ?? Number.NaN;
+    let trades: readonly Trade[] | undefined;
     const held = this.#instruments.filter(({ index }) => portfolio.positions[index] !== 0);
     return {
       steps,
@@ -205,8 +206,9 @@ export class Engine {
       positions: Object.fromEntries(
         held.map(({ symbol, index }) => [symbol, portfolio.positions[index]!]),
       ),
+      // Made when first asked for: a sweep of many runs never does so for most of them.
       get trades() {
-        return portfolio.closedTrades();
+        return (trades ??= portfolio.closedTrades());
       },
       openTrades: portfolio.openTrades(lastTime, steps - 1),
       orders: {

@@ -64,9 +64,12 @@ const KINDS = [
 ] as const;
 type Kind = (typeof KINDS)[number];
 
-const WIDTH = 16;
-const POST_ONLY = 1;
-const REDUCE_ONLY = 2;
+const WIDTH = 12;
+/** Bits of what was asked for; the order's type and time in force lie above them, four bits each. */
+const BUY = 1;
+const POST_ONLY = 2;
+const REDUCE_ONLY = 4;
+const TARGET = 8;
 
 /** Read side of a journal. */
 export interface JournalRows {
@@ -104,18 +107,21 @@ export class Journal implements JournalRows {
   submitted(time: number, order: Readonly<Order>): void {
     const at = this.#row('order.submitted', time, order.id, order.instrument.index);
     const { chunk } = this.#rows;
-    chunk[at + 4] = order.side === 'buy' ? 1 : -1;
-    chunk[at + 5] = ORDER_TYPES.indexOf(order.type);
-    chunk[at + 6] = TIMES_IN_FORCE.indexOf(order.timeInForce);
-    chunk[at + 7] = (order.postOnly ? POST_ONLY : 0) | (order.reduceOnly ? REDUCE_ONLY : 0);
-    chunk[at + 8] = Number.isNaN(order.weight) ? order.quantity : Number.NaN;
-    chunk[at + 9] = order.weight;
-    chunk[at + 10] = order.limit;
-    chunk[at + 11] = order.type === 'trailing_stop' ? encodeExit(order.trail) : order.stop;
-    chunk[at + 12] = encodeExit(order.takeProfit);
-    chunk[at + 13] = encodeExit(order.stopLoss);
-    chunk[at + 14] = order.ocoGroup;
-    chunk[at + 15] = order.parent;
+    const isTarget = !Number.isNaN(order.weight);
+    chunk[at + 4] =
+      (order.side === 'buy' ? BUY : 0) |
+      (order.postOnly ? POST_ONLY : 0) |
+      (order.reduceOnly ? REDUCE_ONLY : 0) |
+      (isTarget ? TARGET : 0) |
+      (ORDER_TYPES.indexOf(order.type) << 4) |
+      (TIMES_IN_FORCE.indexOf(order.timeInForce) << 8);
+    chunk[at + 5] = isTarget ? order.weight : order.quantity;
+    chunk[at + 6] = order.limit;
+    chunk[at + 7] = order.type === 'trailing_stop' ? encodeExit(order.trail) : order.stop;
+    chunk[at + 8] = encodeExit(order.takeProfit);
+    chunk[at + 9] = encodeExit(order.stopLoss);
+    chunk[at + 10] = order.ocoGroup;
+    chunk[at + 11] = order.parent;
   }
 
   /** `position` and `cash` are those after the fill. */
@@ -170,26 +176,28 @@ export class Journal implements JournalRows {
       symbol: this.#symbols[instrument] ?? '',
     };
     switch (kind) {
-      case 'order.submitted':
+      case 'order.submitted': {
+        const bits = row[4]!;
+        const type = ORDER_TYPES[(bits >> 4) & 15]!;
         return {
           ...head,
           kind,
-          side: row[4] === 1 ? 'buy' : 'sell',
-          type: ORDER_TYPES[row[5]!]!,
-          time_in_force: TIMES_IN_FORCE[row[6]!]!,
-          ...numberField('quantity', row[8]!),
-          ...numberField('weight', row[9]!),
-          ...numberField('limit', row[10]!),
-          ...(ORDER_TYPES[row[5]!] === 'trailing_stop'
-            ? exitField('trail', row[11]!)
-            : numberField('stop', row[11]!)),
-          ...exitField('take_profit', row[12]!),
-          ...exitField('stop_loss', row[13]!),
-          ...((row[7]! & POST_ONLY) !== 0 && { post_only: true as const }),
-          ...((row[7]! & REDUCE_ONLY) !== 0 && { reduce_only: true as const }),
-          ...(row[14] !== 0 && { oco_group: row[14]! }),
-          ...(row[15] !== 0 && { parent: row[15]! }),
+          side: (bits & BUY) !== 0 ? 'buy' : 'sell',
+          type,
+          time_in_force: TIMES_IN_FORCE[(bits >> 8) & 15]!,
+          ...((bits & TARGET) !== 0 ? { weight: row[5]! } : { quantity: row[5]! }),
+          ...numberField('limit', row[6]!),
+          ...(type === 'trailing_stop'
+            ? exitField('trail', row[7]!)
+            : numberField('stop', row[7]!)),
+          ...exitField('take_profit', row[8]!),
+          ...exitField('stop_loss', row[9]!),
+          ...((bits & POST_ONLY) !== 0 && { post_only: true as const }),
+          ...((bits & REDUCE_ONLY) !== 0 && { reduce_only: true as const }),
+          ...(row[10] !== 0 && { oco_group: row[10]! }),
+          ...(row[11] !== 0 && { parent: row[11]! }),
         };
+      }
       case 'order.filled':
         return {
           ...head,
