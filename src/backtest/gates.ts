@@ -1,5 +1,6 @@
 import { closest } from '../closest.ts';
 import { ServiceError } from '../errors.ts';
+import { UNDEFINED_REASONS } from './statistics.ts';
 import type { Gate, Summary } from './summary.ts';
 
 /** The blocks of a summary that gates look at. */
@@ -14,15 +15,20 @@ export type GateFigures = Pick<
   | 'orders'
   | 'ambiguity'
   | 'margin_calls'
+  | 'undefined'
 >;
 
+type Block = Exclude<keyof GateFigures, 'margin_calls' | 'undefined'>;
+type Path = { [B in Block]: `${B}.${keyof GateFigures[B] & string}` }[Block] | 'margin_calls';
+
 interface Metric {
-  readonly value: (figures: GateFigures) => number | null;
+  /** Where it stands in the summary. */
+  readonly path: Path;
   /** The least and the greatest value it can take, both included. */
   readonly range: readonly [number, number];
 }
 
-const metric = (value: Metric['value'], range: Metric['range']): Metric => ({ value, range });
+const metric = (path: Path, range: Metric['range']): Metric => ({ path, range });
 const ANY = [-Infinity, Infinity] as const;
 const AT_LEAST_ZERO = [0, Infinity] as const;
 /** A positive equity cannot lose more than itself from one sample to the next. */
@@ -31,39 +37,39 @@ const SHARE = [0, 1] as const;
 
 /** Every statistic that can be a gate, in the unit and with the sign it has in the summary. */
 const METRICS = {
-  sharpe: metric(({ risk }) => risk.sharpe, ANY),
-  sortino: metric(({ risk }) => risk.sortino, ANY),
-  calmar: metric(({ risk }) => risk.calmar, ANY),
-  total_return: metric(({ returns }) => returns.total, ANY),
-  cagr: metric(({ returns }) => returns.cagr, AT_LEAST_ALL_LOST),
-  annual_return: metric(({ returns }) => returns.annual, AT_LEAST_ALL_LOST),
-  best_day: metric(({ returns }) => returns.best_day, AT_LEAST_ALL_LOST),
-  worst_day: metric(({ returns }) => returns.worst_day, AT_LEAST_ALL_LOST),
-  volatility: metric(({ risk }) => risk.volatility, AT_LEAST_ZERO),
-  max_drawdown: metric(({ risk }) => risk.max_drawdown, [-1, 0]),
-  max_drawdown_days: metric(({ risk }) => risk.max_drawdown_days, AT_LEAST_ZERO),
-  var_95: metric(({ risk }) => risk.var_95, AT_LEAST_ALL_LOST),
-  cvar_95: metric(({ risk }) => risk.cvar_95, AT_LEAST_ALL_LOST),
-  trades: metric(({ trades }) => trades.count, AT_LEAST_ZERO),
-  open_trades: metric(({ trades }) => trades.open, AT_LEAST_ZERO),
-  win_rate: metric(({ trades }) => trades.win_rate, SHARE),
-  profit_factor: metric(({ trades }) => trades.profit_factor, AT_LEAST_ZERO),
-  expectancy: metric(({ trades }) => trades.expectancy, ANY),
-  average_trade: metric(({ trades }) => trades.average, ANY),
-  best_trade: metric(({ trades }) => trades.best, ANY),
-  worst_trade: metric(({ trades }) => trades.worst, ANY),
-  sqn: metric(({ trades }) => trades.sqn, ANY),
-  kelly: metric(({ trades }) => trades.kelly, [-Infinity, 1]),
-  fees: metric(({ costs }) => costs.fees, AT_LEAST_ZERO),
-  slippage: metric(({ costs }) => costs.slippage, AT_LEAST_ZERO),
-  turnover: metric(({ costs }) => costs.turnover, AT_LEAST_ZERO),
-  exposure: metric(({ exposure }) => exposure.time, SHARE),
-  end_equity: metric(({ equity }) => equity.end, ANY),
-  peak_equity: metric(({ equity }) => equity.peak, AT_LEAST_ZERO),
-  rejected_orders: metric(({ orders }) => orders.rejected, AT_LEAST_ZERO),
-  denied_orders: metric(({ orders }) => orders.denied, AT_LEAST_ZERO),
-  ambiguous_bars: metric(({ ambiguity }) => ambiguity.bars, AT_LEAST_ZERO),
-  margin_calls: metric((figures) => figures.margin_calls, AT_LEAST_ZERO),
+  sharpe: metric('risk.sharpe', ANY),
+  sortino: metric('risk.sortino', ANY),
+  calmar: metric('risk.calmar', ANY),
+  total_return: metric('returns.total', ANY),
+  cagr: metric('returns.cagr', AT_LEAST_ALL_LOST),
+  annual_return: metric('returns.annual', AT_LEAST_ALL_LOST),
+  best_day: metric('returns.best_day', AT_LEAST_ALL_LOST),
+  worst_day: metric('returns.worst_day', AT_LEAST_ALL_LOST),
+  volatility: metric('risk.volatility', AT_LEAST_ZERO),
+  max_drawdown: metric('risk.max_drawdown', [-1, 0]),
+  max_drawdown_days: metric('risk.max_drawdown_days', AT_LEAST_ZERO),
+  var_95: metric('risk.var_95', AT_LEAST_ALL_LOST),
+  cvar_95: metric('risk.cvar_95', AT_LEAST_ALL_LOST),
+  trades: metric('trades.count', AT_LEAST_ZERO),
+  open_trades: metric('trades.open', AT_LEAST_ZERO),
+  win_rate: metric('trades.win_rate', SHARE),
+  profit_factor: metric('trades.profit_factor', AT_LEAST_ZERO),
+  expectancy: metric('trades.expectancy', ANY),
+  average_trade: metric('trades.average', ANY),
+  best_trade: metric('trades.best', ANY),
+  worst_trade: metric('trades.worst', ANY),
+  sqn: metric('trades.sqn', ANY),
+  kelly: metric('trades.kelly', [-Infinity, 1]),
+  fees: metric('costs.fees', AT_LEAST_ZERO),
+  slippage: metric('costs.slippage', AT_LEAST_ZERO),
+  turnover: metric('costs.turnover', AT_LEAST_ZERO),
+  exposure: metric('exposure.time', SHARE),
+  end_equity: metric('equity.end', ANY),
+  peak_equity: metric('equity.peak', AT_LEAST_ZERO),
+  rejected_orders: metric('orders.rejected', AT_LEAST_ZERO),
+  denied_orders: metric('orders.denied', AT_LEAST_ZERO),
+  ambiguous_bars: metric('ambiguity.bars', AT_LEAST_ZERO),
+  margin_calls: metric('margin_calls', AT_LEAST_ZERO),
 } satisfies Record<string, Metric>;
 
 export type MetricName = keyof typeof METRICS;
@@ -170,7 +176,22 @@ function holds(value: number, { op, threshold }: Assertion): boolean {
 /** Each assertion with the value it met. An undefined statistic proves nothing and does not pass. */
 export function evaluateGates(assertions: readonly Assertion[], figures: GateFigures): Gate[] {
   return assertions.map((assertion) => {
-    const value = METRICS[assertion.name].value(figures);
-    return { ...assertion, value, pass: value !== null && holds(value, assertion) };
+    const { path } = METRICS[assertion.name];
+    const value = valueAt(figures, path);
+    if (value !== null) return { ...assertion, value, pass: holds(value, assertion) };
+    const reason = figures.undefined[path];
+    return { ...assertion, value, pass: false, ...(reason !== undefined && { reason }) };
   });
+}
+
+function valueAt(figures: GateFigures, path: Path): number | null {
+  if (path === 'margin_calls') return figures.margin_calls;
+  const [block, name] = path.split('.') as [Block, string];
+  return (figures[block] as Readonly<Record<string, unknown>>)[name] as number | null;
+}
+
+/** The value that a gate met, or that there is none and why. */
+export function valueOf({ value, reason }: Gate): string {
+  if (value !== null) return String(value);
+  return reason === undefined ? 'undefined' : `undefined: ${UNDEFINED_REASONS[reason]}`;
 }

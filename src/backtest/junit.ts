@@ -1,3 +1,4 @@
+import { valueOf } from './gates.ts';
 import type { Gate } from './summary.ts';
 
 /** The gates as a JUnit XML report, one test case each, for CI systems that display such files. */
@@ -20,8 +21,7 @@ function testCase(gate: Gate, suite: string): string {
   const condition = `${gate.name} ${gate.op} ${gate.threshold}`;
   const head = `    <testcase classname="${suite}" name="${attribute(condition)}"`;
   if (gate.pass) return `${head}/>`;
-  const value = gate.value === null ? 'undefined' : String(gate.value);
-  const message = `${gate.name} is ${value}, wanted ${gate.op} ${gate.threshold}`;
+  const message = `${gate.name} is ${valueOf(gate)}, wanted ${gate.op} ${gate.threshold}`;
   return [
     `${head}>`,
     `      <failure type="gate_not_met" message="${attribute(message)}"/>`,

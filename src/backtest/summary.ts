@@ -136,6 +136,8 @@ export interface Gate {
   readonly threshold: number;
   readonly value: number | null;
   readonly pass: boolean;
+  /** Why the value is `null`. */
+  readonly reason?: UndefinedReason;
 }
 
 export interface Finding {

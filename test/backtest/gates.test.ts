@@ -8,6 +8,7 @@ import {
   isMetric,
   METRIC_NAMES,
   parseAssertion,
+  valueOf,
 } from '../../src/backtest/gates.ts';
 import type { Assertion, GateFigures } from '../../src/backtest/gates.ts';
 import { statistics } from '../../src/backtest/statistics.ts';
@@ -172,7 +173,10 @@ describe('evaluation', () => {
     const nothing = figuresOf(run({ equity: [1000] }));
     for (const op of ['>=', '<=', '>', '<'] as const) {
       const gates = evaluateGates([{ name: 'sharpe', op, threshold: 0 }], nothing);
-      expect(gates).toEqual([{ name: 'sharpe', op, threshold: 0, value: null, pass: false }]);
+      expect(gates).toEqual([
+        { name: 'sharpe', op, threshold: 0, value: null, pass: false, reason: 'too_few_returns' },
+      ]);
+      expect(gates.map(valueOf)).toEqual(['undefined: there are too few returns']);
     }
   });
 

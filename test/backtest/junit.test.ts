@@ -7,7 +7,14 @@ describe('a JUnit report', () => {
       [
         { name: 'sharpe', op: '>=', threshold: 0.5, value: 0.2, pass: false },
         { name: 'max_drawdown', op: '>=', threshold: -0.5, value: -0.31, pass: true },
-        { name: 'win_rate', op: '<', threshold: 0.9, value: null, pass: false },
+        {
+          name: 'win_rate',
+          op: '<',
+          threshold: 0.9,
+          value: null,
+          pass: false,
+          reason: 'no_closed_trades',
+        },
       ],
       'sma-crossover',
     );
@@ -19,7 +26,7 @@ describe('a JUnit report', () => {
     </testcase>
     <testcase classname="sma-crossover" name="max_drawdown &gt;= -0.5"/>
     <testcase classname="sma-crossover" name="win_rate &lt; 0.9">
-      <failure type="gate_not_met" message="win_rate is undefined, wanted &lt; 0.9"/>
+      <failure type="gate_not_met" message="win_rate is undefined: no trade was closed, wanted &lt; 0.9"/>
     </testcase>
   </testsuite>
 </testsuites>

@@ -1,4 +1,5 @@
-import type { Summary, UndefinedReason } from '../summary.ts';
+import { UNDEFINED_REASONS } from '../statistics.ts';
+import type { Summary } from '../summary.ts';
 import { formatMoney, formatNumber, formatPercent, formatRatio, NO_VALUE } from '../../format.ts';
 import { type Child, html, type Html } from './html.ts';
 
@@ -6,18 +7,6 @@ import { type Child, html, type Html } from './html.ts';
 type StatisticPath = {
   [Block in 'returns' | 'risk' | 'trades' | 'costs']: `${Block}.${keyof Summary[Block] & string}`;
 }['returns' | 'risk' | 'trades' | 'costs'];
-
-const REASONS: Readonly<Record<UndefinedReason, string>> = {
-  too_few_returns: 'there are too few returns',
-  zero_variance: 'the returns do not vary',
-  no_negative_returns: 'no return was negative',
-  no_drawdown: 'equity never fell',
-  no_closed_trades: 'no trade was closed',
-  no_losing_trades: 'no trade lost',
-  no_winning_trades: 'no trade won',
-  window_too_short: 'the window is too short to annualise',
-  equity_not_positive: 'equity fell to zero or below',
-};
 
 /** A statistic, or a dash that says on hover and on focus why there is none. */
 export function showStatistic(
@@ -31,7 +20,7 @@ export function showStatistic(
   const reason = summary.undefined[path];
   if (reason === undefined) return NO_VALUE;
   return html`<span class="undefined" tabindex="0"
-    >—<span role="note"> Undefined: ${REASONS[reason]}.</span></span
+    >—<span role="note"> Undefined: ${UNDEFINED_REASONS[reason]}.</span></span
   >`;
 }
 

@@ -1,7 +1,7 @@
 import { rmdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { PROFILES } from '../../backtest/profiles.ts';
-import { parseAssertion } from '../../backtest/gates.ts';
+import { parseAssertion, valueOf } from '../../backtest/gates.ts';
 import type { Gate, Summary } from '../../backtest/summary.ts';
 import { ServiceError } from '../../errors.ts';
 import { defineVerb } from '../verb.ts';
@@ -89,9 +89,16 @@ export const verb = defineVerb({
       }
       const drift = driftOf(lock, job.lock);
       if (drift.length > 0) {
-        throw new ServiceError('lock_drift', `not what was locked: ${drift.join('; ')}`, {
-          remedy: 'Undo the change, or accept it with --write-lock.',
-        });
+        const overrides = isOverridden ? ' (with the overrides of the command line)' : '';
+        throw new ServiceError(
+          'lock_drift',
+          `not what was locked${overrides}: ${drift.join('; ')}`,
+          {
+            remedy: isOverridden
+              ? 'Leave out --param, --from and --to, or undo what else changed.'
+              : 'Undo the change, or accept it with --write-lock.',
+          },
+        );
       }
     }
 
@@ -141,8 +148,8 @@ export const verb = defineVerb({
 function gateFailure({ gates }: Summary): ServiceError | undefined {
   const missed = gates.filter(({ pass }) => !pass);
   if (missed.length === 0) return undefined;
-  const text = ({ name, op, threshold, value }: Gate): string =>
-    `${name} ${op} ${threshold} (is ${value ?? 'undefined'})`;
+  const text = (gate: Gate): string =>
+    `${gate.name} ${gate.op} ${gate.threshold} (is ${valueOf(gate)})`;
   return new ServiceError('gate_not_met', missed.map(text).join(', '), {
     remedy: 'Look at the report before you loosen a gate.',
   });
