@@ -201,7 +201,7 @@ export async function verifyDataset(dir: string, name: string): Promise<readonly
     const path = dataFile(folder, manifest);
     const file = await readBars(path);
     const report = checkBars(file);
-    if (report.badRows > 0) throw badDataError(path, report, new Map());
+    if (report.badRows > 0) throw badDataError(file, report, new Map());
     if (barsDigest(file.bars) === manifest.sha256) return [];
     const message = `${file.bars.length} bars that are not the ${manifest.rows} imported`;
     return [{ code: 'digest_differs', message, file: path }];

@@ -1,10 +1,13 @@
 import { ServiceError, type Problem } from '../errors.ts';
-import type { Bars } from './bars.ts';
+import type { BarColumn, Bars } from './bars.ts';
+import type { CsvRow } from './csv.ts';
+import type { Layout } from './header.ts';
 import type { FileBars } from './rows.ts';
 import { formatTime } from './time.ts';
 
 /** Everything for which a row of prices is refused. */
 type DefectCode =
+  | 'too_many_fields'
   | 'unreadable_time'
   | 'duplicate_time'
   | 'backward_time'
@@ -25,6 +28,8 @@ interface Defect {
   /** Data row of the file, 1-based. */
   readonly row: number;
   readonly message: string;
+  /** What the row has that is no time or no number. */
+  readonly unreadable?: readonly BarColumn[];
 }
 
 export interface CheckReport {
@@ -39,6 +44,9 @@ export interface CheckReport {
 
 const LISTED = 20;
 
+/** Rows shown of those that are refused in the same words. */
+const ALIKE = 3;
+
 const PRICES = ['open', 'high', 'low', 'close'] as const;
 
 /** Computed columns such as adjusted prices carry rounding noise of this relative size. */
@@ -48,17 +56,29 @@ const TOLERANCE = 1e-9;
  * Looks for every kind of bad data at once. Of times that are out of order as few as possible are
  * to blame: one row from the future is, and not all that follow it. Prices of zero and below are
  * refused although a few markets had them: neither a return nor a size in units means anything there.
+ * @param tooLong data rows with more fields than columns, whose values may stand in the wrong ones.
  */
-export function checkBars({ bars, rowOf }: FileBars): CheckReport {
+export function checkBars(
+  { bars, rowOf }: FileBars,
+  tooLong: ReadonlySet<number> = new Set(),
+): CheckReport {
   const { length, time, open, high, low, close, volume } = bars;
   const counts: { [K in DefectCode]?: number } = {};
   const defects: Defect[] = [];
   const bad = new Uint8Array(length);
-  const report = (index: number, code: DefectCode, describe: () => string): void => {
+  const report = (
+    index: number,
+    code: DefectCode,
+    describe: () => string,
+    unreadable?: readonly BarColumn[],
+  ): void => {
     bad[index] = 1;
     const count = (counts[code] ?? 0) + 1;
     counts[code] = count;
-    if (count <= LISTED) defects.push({ code, row: rowOf(index), message: describe() });
+    if (count <= LISTED) {
+      const defect = { code, row: rowOf(index), message: describe() };
+      defects.push(unreadable === undefined ? defect : { ...defect, unreadable });
+    }
   };
 
   const checkPrices = (index: number): void => {
@@ -67,10 +87,11 @@ export function checkBars({ bars, rowOf }: FileBars): CheckReport {
     const l = low[index]!;
     const c = close[index]!;
     if (!(Number.isFinite(o) && Number.isFinite(h) && Number.isFinite(l) && Number.isFinite(c))) {
-      const names = (): string => offenders(bars, index, (price) => !Number.isFinite(price));
-      report(index, 'unreadable_price', () => `${names()} missing or not a number`);
+      const names = offenders(bars, index, (price) => !Number.isFinite(price));
+      const describe = (): string => `${names.join(', ')} missing or not a number`;
+      report(index, 'unreadable_price', describe, names);
     } else if (o <= 0 || h <= 0 || l <= 0 || c <= 0) {
-      const names = (): string => offenders(bars, index, (price) => price <= 0);
+      const names = (): string => offenders(bars, index, (price) => price <= 0).join(', ');
       report(index, 'price_not_positive', () => `${names()} zero or negative`);
     } else if (h < l) {
       report(index, 'high_below_low', () => `high ${h} is below low ${l}`);
@@ -101,7 +122,7 @@ export function checkBars({ bars, rowOf }: FileBars): CheckReport {
     if (isInOrder(index)) {
       latest = index;
     } else if (Number.isNaN(t)) {
-      report(index, 'unreadable_time', () => 'the time is missing or cannot be read');
+      report(index, 'unreadable_time', () => 'the time is missing or cannot be read', ['time']);
     } else if (t > before) {
       const describe = (): string => `${formatTime(t)} lies after ${rowAt(nextInOrder(index))}`;
       report(index, 'forward_time', describe);
@@ -114,10 +135,14 @@ export function checkBars({ bars, rowOf }: FileBars): CheckReport {
 
   for (let index = 0; index < length; index++) {
     checkTime(index);
+    if (tooLong.has(rowOf(index))) {
+      report(index, 'too_many_fields', () => 'there are more fields than columns');
+      continue;
+    }
     checkPrices(index);
     const units = volume[index]!;
     if (!Number.isFinite(units)) {
-      report(index, 'unreadable_volume', () => 'the volume is missing or not a number');
+      report(index, 'unreadable_volume', () => 'the volume is missing or not a number', ['volume']);
     } else if (units < 0) {
       report(index, 'negative_volume', () => `volume ${units} is negative`);
     }
@@ -165,25 +190,45 @@ function timesInOrder(time: Float64Array): (index: number) => boolean {
 }
 
 /** The columns whose price satisfies `isBad`, by name. */
-function offenders(bars: Bars, index: number, isBad: (price: number) => boolean): string {
-  return PRICES.filter((name) => isBad(bars[name][index]!)).join(', ');
+function offenders(
+  bars: Bars,
+  index: number,
+  isBad: (price: number) => boolean,
+): readonly BarColumn[] {
+  return PRICES.filter((name) => isBad(bars[name][index]!));
 }
 
 /**
  * The refusal of bad data, with its problems listed by kind.
- * @param lines the line of each listed row, where the file has lines.
+ * @param file where it is, and where in a row each value stands.
+ * @param texts the listed rows as they stand in the file, where it has lines.
  */
 export function badDataError(
-  path: string,
+  { path, layout }: { readonly path: string; readonly layout: Layout },
   report: CheckReport,
-  lines: ReadonlyMap<number, number>,
+  texts: ReadonlyMap<number, CsvRow>,
 ): ServiceError {
   const { rows, badRows, counts, defects } = report;
+  const written = ({ row, unreadable = [] }: Defect): string =>
+    unreadable
+      .map((column) => [layout[column] ?? []].flat().map((at) => texts.get(row)?.fields[at] ?? ''))
+      .map((fields) => fields.join(' ').trim())
+      .filter((text) => text !== '')
+      .map((text) => JSON.stringify(text))
+      .join(', ');
   const problems = Object.entries(counts).flatMap(([code, count]): Problem[] => {
-    const listed = defects.filter((defect) => defect.code === code);
-    const shown = listed.map(({ row, message }) => {
-      const line = lines.get(row);
-      return { code, message: `row ${row}: ${message}`, file: path, ...(line && { line }) };
+    const alike = new Map<string, number>();
+    const listed = defects.filter((defect) => {
+      if (defect.code !== code) return false;
+      const before = alike.get(defect.message) ?? 0;
+      alike.set(defect.message, before + 1);
+      return before < ALIKE;
+    });
+    const shown = listed.map((defect) => {
+      const { row } = defect;
+      const message = [`row ${row}`, defect.message, written(defect)].filter(Boolean).join(': ');
+      const line = texts.get(row)?.line;
+      return { code, message, file: path, ...(line && { line }) };
     });
     const rest = count - listed.length;
     return rest === 0 ? shown : [...shown, { code, message: `and ${rest} more rows`, file: path }];
@@ -201,7 +246,23 @@ export function canDrop({ rows, badRows }: CheckReport): boolean {
   return 2 * badRows <= rows;
 }
 
+const FORMS = {
+  time:
+    'Write times as 2020-04-17, 20200417, 2020/04/17 or 2020-04-17T14:30:00Z, or as seconds or ' +
+    'milliseconds since 1970.',
+  number: 'Write numbers as 1100.50, with a point and without separators of thousands.',
+};
+
 function remedyFor(report: CheckReport): string {
+  const { counts } = report;
+  return [
+    ...(counts.unreadable_time ? [FORMS.time] : []),
+    ...(counts.unreadable_price || counts.unreadable_volume ? [FORMS.number] : []),
+    wayOut(report),
+  ].join(' ');
+}
+
+function wayOut(report: CheckReport): string {
   if (canDrop(report)) {
     return 'Correct these rows, or leave them out with --repair drop (data.repair: drop).';
   }

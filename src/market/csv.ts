@@ -101,15 +101,22 @@ function splitLine(line: string, delimiter: string): string[] {
   return fields.map((field) => field.trim());
 }
 
+/** As many as a line gains whose five numbers each have a comma for thousands. */
+const SPARE_COLUMNS = 5;
+
 /**
  * The file as a DuckDB table of texts `c0`, `c1`, … Values are not typed here, so that one that
- * cannot be read costs its row and not the file; a row that is too short is filled with NULL.
+ * cannot be read costs its row and not the file; a row that is too short is filled with NULL, and
+ * what one has too much of stands in the `SPARE_COLUMNS` behind the others.
  */
 export function csvTable({ path, isGzipped, names, skip, delimiter }: CsvFile): string {
-  const columns = names.map((_, index) => `c${index}: 'VARCHAR'`).join(', ');
+  const columns = Array.from(
+    { length: names.length + SPARE_COLUMNS },
+    (_, i) => `c${i}: 'VARCHAR'`,
+  );
   return (
     `read_csv(${quotePath(path)}, auto_detect = false, header = false, skip = ${skip}, ` +
-    `columns = {${columns}}, delim = '${delimiter}', quote = '"', escape = '"', ` +
+    `columns = {${columns.join(', ')}}, delim = '${delimiter}', quote = '"', escape = '"', ` +
     `null_padding = true, hive_partitioning = false, compression = '${isGzipped ? 'gzip' : 'none'}')`
   );
 }
@@ -118,10 +125,16 @@ export function csvTable({ path, isGzipped, names, skip, delimiter }: CsvFile): 
  * A fault of the file's form in our words, since DuckDB advises options that do not exist here;
  * `undefined` for an error of another kind.
  */
-export function malformedCsv(path: string, { message }: Error): ServiceError | undefined {
-  const [, expected, found] = /Expected Number of Columns: (\d+) Found: (\d+)/.exec(message) ?? [];
+export function malformedCsv(
+  { path, names }: CsvFile,
+  { message }: Error,
+): ServiceError | undefined {
+  const [, found] = /Expected Number of Columns: \d+ Found: (\d+)/.exec(message) ?? [];
   const faults: readonly (readonly [RegExp, string])[] = [
-    [/Expected Number/, `the line has ${found} fields, the first line has ${expected}`],
+    [
+      /Expected Number/,
+      `the line has at least ${found} fields, the first line has ${names.length}`,
+    ],
     [/unterminated quote/, 'a quote is opened and not closed, or stands inside a value'],
     [/not utf-8/, 'the text is not UTF-8'],
     [/invalid state|quoted new lines/, 'line endings of two kinds, or a quoted line feed'],
@@ -136,13 +149,20 @@ export function malformedCsv(path: string, { message }: Error): ServiceError | u
   });
 }
 
-/** The line (1-based) of each given data row. */
-export async function linesOfRows(
-  { path, isGzipped, skip }: CsvFile,
-  rows: ReadonlySet<number>,
-): Promise<ReadonlyMap<number, number>> {
-  const last = Math.max(...rows);
-  const lines = new Map<number, number>();
+/** A data row as it stands in the file. */
+export interface CsvRow {
+  /** 1-based. */
+  readonly line: number;
+  readonly fields: readonly string[];
+}
+
+/** The given data rows (1-based). */
+export async function readRows(
+  { path, isGzipped, skip, delimiter }: CsvFile,
+  wanted: ReadonlySet<number>,
+): Promise<ReadonlyMap<number, CsvRow>> {
+  const last = Math.max(...wanted);
+  const rows = new Map<number, CsvRow>();
   const input = isGzipped ? unzip(path) : createReadStream(path);
   let line = 0;
   let row = 0;
@@ -150,9 +170,9 @@ export async function linesOfRows(
     line++;
     if (line <= skip || text === '') continue;
     row++;
-    if (rows.has(row)) lines.set(row, line);
+    if (wanted.has(row)) rows.set(row, { line, fields: splitLine(text, delimiter) });
     if (row >= last) break;
   }
   input.destroy();
-  return lines;
+  return rows;
 }

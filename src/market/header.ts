@@ -46,6 +46,8 @@ const normalise = (name: string): string => name.toLowerCase().replaceAll(/[^\p{
 interface Fault {
   readonly column: BarColumn;
   readonly message: string;
+  /** What to write for the column: its name, or its position where several have that name. */
+  readonly written: string;
 }
 
 /**
@@ -67,9 +69,18 @@ export function findColumns(names: readonly string[], given: ColumnNames, file: 
       found[column] = candidates[0]!;
     } else if (candidates.length > 1) {
       const list = candidates.map((position) => JSON.stringify(names[position])).join(' and ');
-      faults.push({ column, message: `${list} could each be the ${column}` });
+      const positions = candidates.map((position) => position + 1);
+      faults.push({
+        column,
+        message: `${list}, columns ${positions.join(' and ')}, could each be the ${column}`,
+        written: String(positions.at(-1)),
+      });
     } else if (name !== undefined) {
-      faults.push({ column, message: `there is no column ${JSON.stringify(name)}` });
+      faults.push({
+        column,
+        message: `there is no column ${JSON.stringify(name)}`,
+        written: 'NAME',
+      });
     }
   }
   const isKnown = (column: BarColumn): boolean =>
@@ -78,7 +89,8 @@ export function findColumns(names: readonly string[], given: ColumnNames, file: 
     ? (['time', 'open', 'high', 'low', 'close'] as const)
     : (['time', 'close'] as const);
   for (const column of required) {
-    if (!isKnown(column)) faults.push({ column, message: `no column looks like the ${column}` });
+    if (!isKnown(column))
+      faults.push({ column, message: `no column looks like the ${column}`, written: 'NAME' });
   }
   const { time, open, high, low, close, volume } = found;
   if (faults.length > 0 || time === undefined || close === undefined) {
@@ -89,6 +101,11 @@ export function findColumns(names: readonly string[], given: ColumnNames, file: 
   return { time: isSplit ? [day, time] : [time], open, high, low, close, volume };
 }
 
+/** Whether a column holds the close as it would have been without splits and dividends. */
+export function isAdjustedClose(name: string): boolean {
+  return /^adj(usted)?close|^closeadj/.test(normalise(name));
+}
+
 /** Where the first spelling that occurs at all occurs. */
 function guess(normalised: readonly string[], spellings: readonly string[]): readonly number[] {
   const spelling = spellings.find((candidate) => normalised.includes(candidate));
@@ -96,11 +113,13 @@ function guess(normalised: readonly string[], spellings: readonly string[]): rea
 }
 
 function positionsOf(names: readonly string[], name: string): readonly number[] {
-  const exact = names.indexOf(name);
-  if (exact !== -1) return [exact];
-  return [...names.keys()].filter(
+  const positions = [...names.keys()];
+  const exact = positions.filter((position) => names[position] === name);
+  if (exact.length > 0) return exact;
+  const alike = positions.filter(
     (position) => names[position]!.toLowerCase() === name.toLowerCase(),
   );
+  return alike.length > 0 ? alike : positions.filter((position) => String(position + 1) === name);
 }
 
 function columnsError(
@@ -116,7 +135,7 @@ function columnsError(
       problems: faults.map(({ message }) => ({ code: 'column_missing', message, file })),
       remedy:
         `Its columns are ${names.map((name) => JSON.stringify(name)).join(', ')}. Say which is ` +
-        `which: --columns ${columns.map((column) => `${column}=NAME`).join(',')}, ` +
+        `which: --columns ${faults.map(({ column, written }) => `${column}=${written}`).join(',')}, ` +
         "or data.columns in the bot's file.",
     },
   );

@@ -2,10 +2,11 @@ import { ServiceError } from '../errors.ts';
 import type { Bars } from './bars.ts';
 import { resolveDataset } from './catalogue.ts';
 import { badDataError, canDrop, checkBars, type DefectCounts } from './check.ts';
-import { linesOfRows } from './csv.ts';
+import { readRows } from './csv.ts';
 import { barsDigest } from './digest.ts';
 import { findGaps, type GapReport } from './gaps.ts';
-import { readBars, type ReadOptions } from './read.ts';
+import { isAdjustedClose } from './header.ts';
+import { readBars, type BarFile, type ReadOptions } from './read.ts';
 import { bucketOf, resample } from './resample.ts';
 import { keepBars } from './rows.ts';
 import { parseWindow } from './time.ts';
@@ -52,11 +53,11 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
   const wanted = options.timeframe === undefined ? undefined : parseTimeframe(options.timeframe);
   const imported = await resolveDataset(options.catalogueDir, options.source);
   const file = await readBars(imported?.path ?? options.source, options);
-  const report = checkBars(file);
+  const report = checkBars(file, file.tooLong);
   if (report.badRows > 0 && !(options.repair === 'drop' && canDrop(report))) {
     const rows = new Set(report.defects.map(({ row }) => row));
-    const lines = file.csv ? await linesOfRows(file.csv, rows) : new Map<number, number>();
-    throw badDataError(file.path, report, lines);
+    const texts = file.csv ? await readRows(file.csv, rows) : new Map<number, never>();
+    throw badDataError(file, report, texts);
   }
   const { bars: read } = report.badRows > 0 ? keepBars(file, (i) => !report.isBad(i)) : file;
 
@@ -70,7 +71,8 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
   const bars = isTheirs ? read : resample(read, timeframe);
   // What has no timeframe of its own has gaps only as bars of the one wanted.
   const source = own === undefined ? bars : read;
-  const hasVolume = imported?.manifest.columns.includes('volume') ?? file.hasVolume;
+  const hasVolume =
+    imported?.manifest.columns.includes('volume') ?? file.layout.volume !== undefined;
   return {
     bars,
     timeframe,
@@ -80,9 +82,10 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
     dropped: report.counts,
     hasVolume,
     notes: [
-      ...(file.hasRange
-        ? []
-        : ['There are closing prices only: open, high and low are the close.']),
+      ...(file.layout.open === undefined
+        ? ['There are closing prices only: open, high and low are the close.']
+        : []),
+      ...unusedNotes(file),
       ...(hasVolume ? [] : ['There is no volume: it is 0 in every bar.']),
       ...(report.badRows > 0
         ? [`${report.badRows} bad of ${report.rows} rows were left out.`]
@@ -93,6 +96,20 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
       ...(isTheirs ? [] : partialBars(bars, timeframe, options)),
     ],
   };
+}
+
+function unusedNotes({ unused, layout }: BarFile): string[] {
+  const list = unused.map((name) => JSON.stringify(name)).join(', ');
+  const adjusted = unused.find(isAdjustedClose);
+  // An adjusted close often lies outside the range of the prices as they were.
+  const columns = layout.open === undefined ? ['close'] : ['open', 'high', 'low', 'close'];
+  const pairs = columns.map((column) => `${column}="${adjusted}"`).join(',');
+  return [
+    ...(unused.length > 0 ? [`Not used: ${list}.`] : []),
+    ...(adjusted === undefined
+      ? []
+      : [`To trade at adjusted prices: --columns ${pairs}, or data.columns in the bot's file.`]),
+  ];
 }
 
 /** A window that begins or ends inside a bar leaves a part of it, which looks like any other bar. */

@@ -2,10 +2,10 @@ import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { DuckDBConnection, DuckDBVector } from '@duckdb/node-api';
 import { ServiceError, isSystemError } from '../errors.ts';
-import { allocateBars, BAR_COLUMNS, type Bars } from './bars.ts';
+import { allocateBars, BAR_COLUMNS } from './bars.ts';
 import { csvTable, malformedCsv, openCsv, type CsvFile } from './csv.ts';
 import { quoteName, quotePath, withDuckDB } from './duckdb.ts';
-import { findColumns, type ColumnNames, type Layout } from './header.ts';
+import { findColumns, isAdjustedClose, type ColumnNames, type Layout } from './header.ts';
 import { keepBars, type FileBars } from './rows.ts';
 import {
   areNearEpoch,
@@ -31,10 +31,11 @@ export interface BarFile extends FileBars {
   readonly path: string;
   /** Present when the file is CSV, where a row has a line. */
   readonly csv: CsvFile | undefined;
-  /** Without it, open, high and low are the close. */
-  readonly hasRange: boolean;
-  /** Without it, volume is 0. */
-  readonly hasVolume: boolean;
+  readonly layout: Layout;
+  /** Columns of the file that nothing is read from, by name. */
+  readonly unused: readonly string[];
+  /** Data rows (1-based) with more fields than the header has. */
+  readonly tooLong: ReadonlySet<number>;
 }
 
 /**
@@ -51,8 +52,12 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
     try {
       const table = csv ? textTable(csv) : await parquetTable(connection, file);
       const layout = findColumns(table.names, options.columns ?? {}, file);
-      const bars = await readColumns(connection, table, layout, file);
-      if (bars.length === 0) throw new ServiceError('invalid_data', `${file} has no rows`);
+      const { bars, tooLong } = await readColumns(connection, table, layout, file);
+      if (bars.length === 0) {
+        throw new ServiceError('invalid_data', `${file} has no rows`, {
+          remedy: 'Give a file that has bars below its header line.',
+        });
+      }
       const { time } = bars;
       const inFile = { bars, rowOf: (index: number) => index + 1 };
       const inWindow = keepBars(
@@ -64,12 +69,13 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
         ...inWindow,
         path: file,
         csv,
-        hasRange: layout.open !== undefined,
-        hasVolume: layout.volume !== undefined,
+        layout,
+        unused: await unusedColumns(connection, table, layout),
+        tooLong,
       };
     } catch (error) {
       if (error instanceof ServiceError || !(error instanceof Error)) throw error;
-      throw (csv && malformedCsv(file, error)) ?? unreadable(file, error);
+      throw (csv && malformedCsv(csv, error)) ?? unreadable(file, error);
     }
   });
 }
@@ -102,6 +108,8 @@ interface Table {
   readonly columns: readonly string[];
   /** Whether the column holds dates or timestamps, as opposed to texts or numbers. */
   readonly isInstant: (position: number) => boolean;
+  /** SQL of whether a row has more fields than there are columns. */
+  readonly isTooLong: string;
 }
 
 function textTable(csv: CsvFile): Table {
@@ -110,6 +118,7 @@ function textTable(csv: CsvFile): Table {
     names: csv.names,
     columns: csv.names.map((_, position) => `c${position}`),
     isInstant: () => false,
+    isTooLong: `c${csv.names.length} IS NOT NULL`,
   };
 }
 
@@ -123,6 +132,7 @@ async function parquetTable(connection: DuckDBConnection, path: string): Promise
     names,
     columns: names.map(quoteName),
     isInstant: (position) => /^(DATE|TIMESTAMP)/.test(types[position]!),
+    isTooLong: 'false',
   };
 }
 
@@ -131,7 +141,7 @@ async function readColumns(
   table: Table,
   layout: Layout,
   path: string,
-): Promise<Bars> {
+): Promise<Pick<BarFile, 'bars' | 'tooLong'>> {
   const count = await connection.runAndReadAll(`SELECT count(*)::DOUBLE FROM ${table.from}`);
   const bars = allocateBars(count.value(0, 0) as number);
   const time = await timeExpression(connection, table, layout);
@@ -139,9 +149,11 @@ async function readColumns(
     position === undefined ? '0::DOUBLE' : `TRY_CAST(${table.columns[position]} AS DOUBLE)`;
   const { close } = layout;
   const { open: first = close, high = close, low = close } = layout;
-  const expressions = [time.sql, ...[first, high, low, close, layout.volume].map(number)];
+  const numbers = [first, high, low, close, layout.volume].map(number);
+  const expressions = [time.sql, ...numbers, table.isTooLong];
   const result = await connection.stream(`SELECT ${expressions.join(', ')} FROM ${table.from}`);
 
+  const tooLong = new Set<number>();
   let filled = 0;
   for (let chunk = await result.fetchChunk(); chunk?.rowCount; chunk = await result.fetchChunk()) {
     const { rowCount } = chunk;
@@ -149,6 +161,10 @@ async function readColumns(
       const vector = chunk.getColumnVector(position) as DuckDBVector<number>;
       const column = bars[name];
       for (let row = 0; row < rowCount; row++) column[filled + row] = vector.getItem(row) ?? NaN;
+    }
+    const isTooLong = chunk.getColumnVector(BAR_COLUMNS.length) as DuckDBVector<boolean>;
+    for (let row = 0; row < rowCount; row++) {
+      if (isTooLong.getItem(row) === true) tooLong.add(filled + row + 1);
     }
     filled += rowCount;
   }
@@ -160,7 +176,25 @@ async function readColumns(
     numbersToTimes(bars.time);
   }
   rejectImplausible(bars.time);
-  return bars;
+  return { bars, tooLong };
+}
+
+/** An adjusted close that is nowhere another than the close is as good as used. */
+async function unusedColumns(
+  connection: DuckDBConnection,
+  { from, names, columns }: Table,
+  layout: Layout,
+): Promise<string[]> {
+  const used = new Set(Object.values(layout).flat());
+  const adjusted = names.findIndex((name, at) => !used.has(at) && isAdjustedClose(name));
+  if (adjusted !== -1) {
+    const differs = await connection.runAndReadAll(
+      `SELECT count(*) > 0 FROM ${from} WHERE ` +
+        `${columns[adjusted]}::VARCHAR IS DISTINCT FROM ${columns[layout.close]}::VARCHAR`,
+    );
+    if (differs.value(0, 0) === false) used.add(adjusted);
+  }
+  return names.filter((_, position) => !used.has(position));
 }
 
 interface TimeExpression {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { formatProblem } from '../../src/errors.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
 import { badDataError, canDrop, checkBars, type CheckReport } from '../../src/market/check.ts';
+import type { CsvRow } from '../../src/market/csv.ts';
 import { keepBars, type FileBars } from '../../src/market/rows.ts';
 import { DAY } from '../../src/market/time.ts';
 import { rowsOf, type Row } from './bars.ts';
@@ -40,7 +41,7 @@ describe('a row is refused', () => {
   ])('for %s', (code, row, message) => {
     const report = checkBars(file([bar(0), row, bar(2)]));
     expect(report).toMatchObject({ rows: 3, badRows: 1, counts: { [code]: 1 } });
-    expect(report.defects).toEqual([{ code, row: 2, message }]);
+    expect(report.defects).toMatchObject([{ code, row: 2, message }]);
     expect([0, 1, 2].map(report.isBad)).toEqual([false, true, false]);
   });
 });
@@ -108,15 +109,16 @@ describe('of times out of order as few as possible are to blame', () => {
 });
 
 describe('the refusal', () => {
-  const refuse = (rows: readonly Row[], lines = new Map<number, number>()) =>
-    badDataError('/data/x.csv', checkBars(file(rows)), lines);
+  const layout = { time: [0], open: 1, high: 2, low: 3, close: 4, volume: 5 } as const;
+  const refuse = (rows: readonly Row[], texts = new Map<number, CsvRow>()) =>
+    badDataError({ path: '/data/x.csv', layout }, checkBars(file(rows)), texts);
 
   test('names file, line, row and reason of each, and the way out', () => {
     const error = refuse(
       [bar(0), bar(0), bar(1), bar(2, { v: -1 })],
       new Map([
-        [2, 3],
-        [4, 5],
+        [2, { line: 3, fields: [] }],
+        [4, { line: 5, fields: [] }],
       ]),
     );
     expect(error.code).toBe('invalid_data');
@@ -131,7 +133,7 @@ describe('the refusal', () => {
   });
 
   test('lists twenty of a kind and counts the rest', () => {
-    const rows = Array.from({ length: 100 }, (_, day) => bar(day, day % 2 ? { v: -1 } : {}));
+    const rows = Array.from({ length: 100 }, (_, day) => bar(day, day % 2 ? { v: -day } : {}));
     const error = refuse([...rows, bar(100, { h: 1 })]);
     expect(error.problems).toHaveLength(22);
     expect(error.problems[20]).toMatchObject({
@@ -139,6 +141,23 @@ describe('the refusal', () => {
       message: 'and 30 more rows',
     });
     expect(error.problems[21]!.code).toBe('high_below_low');
+  });
+
+  test('lists three of what is refused in the same words, with what is written there', () => {
+    const rows = [0, 1, 2, 3, 4].map((day) => bar(day, { time: NaN }));
+    const texts = new Map(
+      [1, 2, 3].map((row) => [row, { line: row + 1, fields: [`0${row}.01.2023`] }]),
+    );
+    const error = refuse([...rows, bar(5, { o: NaN, c: NaN })], texts);
+    expect(error.problems.map(({ message }) => message)).toEqual([
+      'row 1: the time is missing or cannot be read: "01.01.2023"',
+      'row 2: the time is missing or cannot be read: "02.01.2023"',
+      'row 3: the time is missing or cannot be read: "03.01.2023"',
+      'and 2 more rows',
+      'row 6: open, close missing or not a number',
+    ]);
+    expect(error.remedy).toMatch(/^Write times as 2020-04-17, .* Write numbers as 1100.50/);
+    expect(refuse([bar(0), bar(1, { v: -1 })]).remedy).not.toContain('Write');
   });
 
   test('of a file that is newest first says so, and does not offer to drop it all', () => {

@@ -87,10 +87,57 @@ test('bad data are refused with the line and row of each fault, windows and blan
   expect(error.code).toBe('invalid_data');
   expect(error.problems.map((problem) => formatProblem(problem).replace(path, 'bad.csv'))).toEqual([
     'bad.csv:6 high_below_low row 3: high 8 is below low 9',
-    'bad.csv:7 unreadable_time row 4: the time is missing or cannot be read',
+    'bad.csv:7 unreadable_time row 4: the time is missing or cannot be read: "soon"',
     'bad.csv:8 backward_time row 5: 2020-01-01 lies before 2020-01-02 of row 3',
     'bad.csv:8 unreadable_volume row 5: the volume is missing or not a number',
   ]);
+});
+
+test('every row with too many fields is told, and can be left out', async () => {
+  const path = await files.write(
+    'ragged.csv',
+    csv(
+      HEADER,
+      '2020-01-01,10,12,9,11,5,',
+      '2020-01-02,"1,000",12,9,11,5',
+      '2020-01-03,1,000.5,1,200,900,1,100,1,000',
+      '2020-01-04,10,12,9,11,5,6',
+      '2020-01-05,10,12,9,11,5',
+      '2020-01-06,10,12,9,11,5',
+      '2020-01-07,10,12,9,11,5',
+    ),
+  );
+  const error = (await load(path).catch((e: unknown) => e)) as ServiceError;
+  expect(error.problems.map((problem) => formatProblem(problem).replace(path, ''))).toEqual([
+    ':3 unreadable_price row 2: open missing or not a number: "1,000"',
+    ':4 too_many_fields row 3: there are more fields than columns',
+    ':5 too_many_fields row 4: there are more fields than columns',
+  ]);
+  const { bars, dropped } = await load(path, { repair: 'drop' });
+  expect(bars.length).toBe(4);
+  expect(dropped).toEqual({ unreadable_price: 1, too_many_fields: 2 });
+});
+
+test('columns that are not used are told, an adjusted close with how to use it', async () => {
+  const notes = async (header: string, ...rows: string[]): Promise<readonly string[]> =>
+    (await load(await files.write('unused.csv', csv(header, ...rows)), { timeframe: '1d' })).notes;
+  const yahoo = 'Date,Open,High,Low,Close,Adj Close,Volume';
+  expect(await notes(yahoo, '2020-01-01,10,12,9,11,5.5,100')).toEqual([
+    'Not used: "Adj Close".',
+    'To trade at adjusted prices: --columns ' +
+      'open="Adj Close",high="Adj Close",low="Adj Close",close="Adj Close", ' +
+      "or data.columns in the bot's file.",
+  ]);
+  expect(await notes(yahoo, '2020-01-01,10,12,9,11,11,100')).toEqual([]);
+  expect(await notes('time,foo_o,foo_h,foo_l,close', '2020-01-01,1,1,1,1')).toEqual([
+    'There are closing prices only: open, high and low are the close.',
+    'Not used: "foo_o", "foo_h", "foo_l".',
+    'There is no volume: it is 0 in every bar.',
+  ]);
+  expect(await notes('time,close,adjusted_close', '2020-01-01,2,1')).toContain(
+    'To trade at adjusted prices: --columns close="adjusted_close", ' +
+      "or data.columns in the bot's file.",
+  );
 });
 
 test('repair leaves the bad rows out and counts them', async () => {

@@ -89,18 +89,30 @@ describe('columns', () => {
 
   test('that look alike are refused', async () => {
     const error = await refusal(readText(csv('date,close,Close', '2020-01-01,1,2')));
-    expect(error.problems[0]!.message).toBe('"close" and "Close" could each be the close');
+    expect(error.problems[0]!.message).toBe(
+      '"close" and "Close", columns 2 and 3, could each be the close',
+    );
     const chosen = await readText(csv('date,close,Close', '2020-01-01,1,2'), {
       columns: { close: 'Close' },
     });
     expect(chosen[0]![4]).toBe(2);
   });
 
+  test('of one name are refused, and can be told apart by position', async () => {
+    const text = csv('date,close,close', '2020-01-01,1,2');
+    const error = await refusal(readText(text));
+    expect(error.remedy).toContain('--columns close=3,');
+    expect((await refusal(readText(text, { columns: { close: 'close' } }))).message).toContain(
+      'cannot find the columns: close',
+    );
+    expect((await readText(text, { columns: { close: '3' } }))[0]![4]).toBe(2);
+  });
+
   test('of closing prices only give bars without range', async () => {
     const path = await files.write('nav.csv', csv('date,nav', '2020-01-01,11'));
     const file = await readBars(path);
     expect(rowsOf(file.bars)).toEqual([[DAY_1, 11, 11, 11, 11, 0]]);
-    expect(file).toMatchObject({ hasRange: false, hasVolume: false });
+    expect(file.layout).toMatchObject({ open: undefined, volume: undefined });
   });
 
   test('without a header are refused, and can be named by position', async () => {
@@ -347,7 +359,11 @@ describe('files that hold no bars', () => {
   });
 
   test.each([
-    ['too many fields', '2020-01-02,1,234', /3 fields, the first line has 2/],
+    [
+      'far too many fields',
+      `2020-01-02${',1'.repeat(9)}`,
+      /at least 8 fields, the first line has 2/,
+    ],
     ['an open quote', '2020-01-02,"1', /quote/],
     ['another kind of line ending', '2020-01-02,1\r', /line endings/],
     ['another encoding', '2020-01-02,1\u00e9', /UTF-8/],
