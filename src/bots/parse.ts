@@ -65,7 +65,7 @@ function readBytes(file: string): Uint8Array | string {
   } catch (cause) {
     const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
     throw new ServiceError('file_not_found', `cannot read ${file} (${reason})`, {
-      remedy: 'Give the path of a bot file, such as examples/sma-crossover.yaml.',
+      remedy: 'Give the path of a bot file; `service-local init my-bot` makes one.',
       cause,
     });
   }

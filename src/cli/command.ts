@@ -1,4 +1,5 @@
 import { Command, CommanderError, Option } from 'commander';
+import { closest } from '../closest.ts';
 import { ServiceError } from '../errors.ts';
 import { SETTINGS, environmentName, flagName, type SettingKey } from '../settings.ts';
 import { USUAL_COLUMNS } from './output.ts';
@@ -218,9 +219,20 @@ function sentence(summary: string): string {
   return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
 }
 
+/** How Commander says that a value of an option or an argument is none of its choices. */
+const NOT_A_CHOICE =
+  /^(?:option '.*?(--[\w-]+).*?' argument|command-argument value) '(.*)' is invalid(?: for argument '(.*)')?\. Allowed choices are (.*)\.$/;
+
 /** Commander says `error: what` and, on a second line, `(Did you mean …?)`. */
 function usageError(error: CommanderError, name: string): ServiceError {
   const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n');
+  const [, option, value, argument, choices] = NOT_A_CHOICE.exec(message) ?? [];
+  if (value !== undefined && choices !== undefined) {
+    const meant = closest(value, choices.split(', '));
+    return new ServiceError('usage', `${option ?? argument}: '${value}' is not one of ${choices}`, {
+      remedy: meant === undefined ? `See \`${name} --help\`.` : `Did you mean ${meant}?`,
+    });
+  }
   return new ServiceError('usage', message, {
     remedy: suggestion ? suggestion.slice(1, -1) : `See \`${name} --help\`.`,
   });

@@ -62,7 +62,18 @@ describe('a command line that makes no sense', () => {
     [['--jsn', 'config', 'list'], "unknown option '--jsn'", 'Did you mean --json?'],
     [['config', 'explain'], "missing required argument 'setting'", 'config explain --help'],
     [['config', 'list', 'x'], 'too many arguments', 'config list --help'],
-    [['completion', 'fish'], 'Allowed choices are bash, zsh', 'completion --help'],
+    [['completion', 'fish'], "shell: 'fish' is not one of bash, zsh", 'completion --help'],
+    [['completion', 'bsh'], "shell: 'bsh' is not one of bash, zsh", 'Did you mean bash?'],
+    [
+      ['data', 'import', 'x.csv', '--timeframe', 'h1'],
+      "--timeframe: 'h1' is not one of 1m, 2m,",
+      'data import --help',
+    ],
+    [
+      ['data', 'import', 'x.csv', '--timefram', '1h'],
+      'unknown option',
+      'Did you mean --timeframe?',
+    ],
     [['config'], 'a verb is missing', 'service-local config --help'],
     [[], 'a verb is missing', 'service-local --help'],
   ])('%j is refused with a way on', async (args, what, remedy) => {
