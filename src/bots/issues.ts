@@ -152,6 +152,15 @@ function describe(value: unknown): string {
   return Array.isArray(value) ? 'a list' : 'a map';
 }
 
+/** Models that are a map and not a word, for they have figures, as they are most likely meant. */
+const MODELS: Readonly<Record<string, string>> = {
+  'account: margin': '{model: margin, initial: 0.5, maintenance: 0.25}',
+  'fees: percent': '{model: percent, rate: "0.001"}',
+  'fees: per_share': '{model: per_share, rate: "0.005"}',
+  'slippage: basis_points': '{model: basis_points, bps: 5}',
+  'slippage: volume_share': '{model: volume_share, impact: 0.1}',
+};
+
 function suggestionFor(
   issue: Issue,
   value: unknown,
@@ -162,6 +171,8 @@ function suggestionFor(
     return expected.includes('string') && typeof value !== 'object' ? `"${written}"` : undefined;
   }
   if (expected.includes('array')) return `[${value}]`;
+  const model = issue.path[1] === 'engine' && MODELS[`${String(issue.path[2])}: ${value}`];
+  if (model) return model;
   const isNumber = expected.some((type) => type === 'number' || type === 'int');
   if (isNumber && /^-?\d+(\.\d+)?$/.test(value)) return value;
   return closest(value, choices(issue).map(String));
