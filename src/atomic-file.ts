@@ -1,24 +1,27 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
 
 /**
  * Writes the parts, one after the other, to a new file beside `path` that then takes its place: who
  * looks there finds what was there before or all of the new, whatever happens meanwhile. Nobody can
  * know the new file's name beforehand and leave a link there that leads elsewhere.
  */
-export function writeAtomically(path: string, parts: Iterable<string | Uint8Array>): void {
+export async function writeAtomically(
+  path: string,
+  parts: Iterable<string | Uint8Array>,
+): Promise<void> {
   const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`;
-  const file = openSync(temporary, 'wx');
+  const file = await open(temporary, 'wx');
   try {
     try {
-      for (const part of parts) writeFileSync(file, part);
-      fsyncSync(file);
+      for (const part of parts) await file.writeFile(part);
+      await file.sync();
     } finally {
-      closeSync(file);
+      await file.close();
     }
-    renameSync(temporary, path);
+    await rename(temporary, path);
   } catch (error) {
-    rmSync(temporary, { force: true });
+    await rm(temporary, { force: true });
     throw error;
   }
 }

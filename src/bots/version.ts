@@ -104,10 +104,10 @@ export function readLock(specFile: string): Lock | undefined {
 }
 
 /** Whole or not at all: a reader never meets half a lock. */
-export function writeLock(specFile: string, lock: Lock): string {
+export async function writeLock(specFile: string, lock: Lock): Promise<string> {
   const file = lockPath(specFile);
   try {
-    writeAtomically(file, [`${JSON.stringify(lock, null, 2)}\n`]);
+    await writeAtomically(file, [`${JSON.stringify(lock, null, 2)}\n`]);
   } catch (cause) {
     throw new ServiceError('output_not_writable', `cannot write ${file}`, {
       remedy: 'Make the directory of the bot file writable.',

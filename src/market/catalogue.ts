@@ -108,7 +108,7 @@ export async function importBars(
     await mkdir(old);
     await writeParquet(dataFile(draft, manifest), bars);
     await flushFile(dataFile(draft, manifest));
-    writeAtomically(join(draft, MANIFEST), [`${JSON.stringify(manifest, null, 2)}\n`]);
+    await writeAtomically(join(draft, MANIFEST), [`${JSON.stringify(manifest, null, 2)}\n`]);
     await flushDirectory(draft);
     if (replace) await rename(target, join(old, symbol)).catch(ignoreAbsence);
     await rename(draft, target).catch((error: unknown) => {

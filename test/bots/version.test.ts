@@ -97,12 +97,12 @@ describe('a lock', () => {
     ]);
   });
 
-  it('is kept beside its spec, whole', () => {
+  it('is kept beside its spec, whole', async () => {
     const directory = directoryWith({});
     const file = join(directory, 'my.bot.yaml');
     expect(readLock(file)).toBeUndefined();
-    expect(writeLock(file, lockOf(PARTS))).toBe(join(directory, 'my.bot.lock.json'));
-    writeLock(file, lockOf({ ...PARTS, seed: 8 }));
+    expect(await writeLock(file, lockOf(PARTS))).toBe(join(directory, 'my.bot.lock.json'));
+    await writeLock(file, lockOf({ ...PARTS, seed: 8 }));
     expect(readLock(file)).toEqual(lockOf({ ...PARTS, seed: 8 }));
     expect(readdirSync(directory)).toEqual(['my.bot.lock.json']);
   });
@@ -117,10 +117,10 @@ describe('a lock', () => {
     expect(() => readLock(file)).toThrow(expect.objectContaining({ code: 'invalid_data' }));
   });
 
-  it('says so when it cannot be written', () => {
+  it('says so when it cannot be written', async () => {
     const file = join(directoryWith({}), 'nowhere/bot.yaml');
-    expect(() => writeLock(file, lockOf(PARTS))).toThrow(
-      expect.objectContaining({ code: 'output_not_writable' }),
-    );
+    await expect(writeLock(file, lockOf(PARTS))).rejects.toMatchObject({
+      code: 'output_not_writable',
+    });
   });
 });
