@@ -229,13 +229,13 @@ describe('in a browser', { timeout: 30_000 }, () => {
 
     it('follows the system’s theme until its reader chooses another', async () => {
       await open(renderReport(syntheticRun()), { scheme: 'dark' });
-      const button = page.getByRole('button', { name: 'Dark theme' });
-      expect(await button.getAttribute('aria-pressed')).toBe('true');
+      const button = page.locator('#theme');
+      expect(await button.innerText()).toBe('Light theme');
       expect(await pixels('#equity', DARK_PAPER)).toBeGreaterThan(10_000);
       expect(await pixels('#equity', DARK_EQUITY)).toBeGreaterThan(500);
 
       await button.click();
-      expect(await button.getAttribute('aria-pressed')).toBe('false');
+      expect(await button.innerText()).toBe('Dark theme');
       expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).toBe(
         'rgb(255, 255, 255)',
       );
@@ -245,6 +245,20 @@ describe('in a browser', { timeout: 30_000 }, () => {
       await page.emulateMedia({ colorScheme: 'light' });
       await button.click();
       expect(await pixels('#equity', DARK_PAPER)).toBeGreaterThan(10_000);
+    });
+
+    it.each([
+      [1600, [8]],
+      [1200, [4, 4]],
+      [700, [4, 4]],
+      [360, [2, 2, 2, 2]],
+    ])('shows its key figures in full rows at %i px', async (width, rows) => {
+      await open(renderReport(syntheticRun()), { width });
+      const tops = await page
+        .locator('.figures > div')
+        .evaluateAll((tiles) => tiles.map((tile) => tile.getBoundingClientRect().top));
+      const inRows = [...new Set(tops)].map((top) => tops.filter((other) => other === top).length);
+      expect(inRows).toEqual(rows);
     });
 
     it('says on focus why a statistic is undefined', async () => {

@@ -88,9 +88,7 @@ function scriptElement(source: string): Html {
 }
 
 /** Shown by `switchTheme`, which gives it its meaning. */
-export const THEME_BUTTON = html`<button type="button" id="theme" aria-pressed="false" hidden>
-  Dark theme
-</button>`;
+export const THEME_BUTTON = html`<button type="button" id="theme" hidden>Dark theme</button>`;
 
 /** A column of a `table.sortable`; numeric columns are aligned right and sorted as numbers. */
 export interface Column<Row> {

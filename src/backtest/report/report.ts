@@ -106,7 +106,7 @@ function keyFigures({ summary, benchmark }: ReportInput): Html {
     [
       'Max drawdown',
       formatPercent(risk.max_drawdown),
-      `${formatCount(risk.max_drawdown_days)} days below a peak`,
+      `${formatCountOf(Math.round(risk.max_drawdown_days), 'day')} below a peak`,
     ],
     ['Closed trades', formatCount(trades.count), `in the market ${formatPercent(exposure.time)}`],
     ['Win rate', showStatistic(summary, 'trades.win_rate', formatPercent)],

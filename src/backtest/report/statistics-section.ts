@@ -72,7 +72,11 @@ export function statisticsSection(summary: Summary, currency: string): Html {
         percent('risk.max_drawdown'),
         'lowest equity ÷ highest before it − 1, at every close',
       ],
-      ['Longest drawdown', `${days} days`, 'calendar days below a former peak'],
+      [
+        'Longest drawdown',
+        `${days} ${days === '1' ? 'day' : 'days'}`,
+        'calendar days below a former peak',
+      ],
       ['VaR 95%', percent('risk.var_95'), `5th percentile of returns per ${sample}`],
       ['CVaR 95%', percent('risk.cvar_95'), 'mean of the returns up to VaR'],
     ],

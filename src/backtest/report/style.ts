@@ -60,7 +60,6 @@ button, select {
   min-height: 2rem;
 }
 button { cursor: pointer; }
-button[aria-pressed='true'] { background: var(--panel); }
 button:hover, select:hover { border-color: var(--muted); }
 
 header { display: grid; gap: 0.375rem; }
@@ -182,6 +181,9 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--rule
   body { max-width: 128rem; font-size: 1rem; }
   .columns { display: grid; grid-template-columns: minmax(0, 1fr) 38rem; gap: 0 4rem; }
 }
+@media (max-width: 84rem) {
+  .figures:has(> :nth-child(8)) { grid-template-columns: repeat(4, 1fr); }
+}
 @media (max-width: 40rem) {
   .plain th, .plain td { padding-inline: 0.25rem; }
   .stack tr { display: grid; grid-template-columns: 1fr auto; border-bottom: 1px solid var(--rule); padding: 0.375rem 0; }
@@ -189,7 +191,7 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--rule
   .plain.stack .group th { padding-top: 1rem; }
   .stack .how { grid-column: 1 / -1; }
   .stack thead { display: none; }
-  .figures { grid-template-columns: 1fr 1fr; }
+  .figures, .figures:has(> :nth-child(8)) { grid-template-columns: 1fr 1fr; }
   .figures dd { font-size: 1.1875rem; }
 }
 

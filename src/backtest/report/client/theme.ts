@@ -7,7 +7,7 @@ export function switchTheme(): void {
   const isDark = (): boolean =>
     (document.documentElement.dataset['theme'] ?? (system.matches ? 'dark' : 'light')) === 'dark';
   const announce = (): void => {
-    button.setAttribute('aria-pressed', String(isDark()));
+    button.textContent = isDark() ? 'Light theme' : 'Dark theme';
     document.dispatchEvent(new Event('themechange'));
   };
   button.hidden = false;
