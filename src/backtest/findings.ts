@@ -331,7 +331,7 @@ const dataEndEarly: Check = ({ instruments, run }) => {
     severity: isStuck ? 'critical' : 'warning',
     issue:
       `${symbol} ends ${formatTime(last)}, ${formatSpan(end - last)} before the run; ` +
-      `${isStuck ? 'its position is valued at that close, and' : 'since then'} no order for it could fill.`,
+      `${isStuck ? 'its position is valued at that close, and ' : ''}since then no order for it could fill.`,
     evidence: Object.fromEntries(ended.map((other) => [other.symbol, formatTime(other.last)])),
     remedy: `End the window by then, load the rest of the history, or leave ${symbol} out.`,
   };
