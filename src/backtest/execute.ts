@@ -51,8 +51,13 @@ export async function execute(setup: EngineSetup, options: ExecuteOptions): Prom
   }
 }
 
-const CALL = Symbol.for('service-local.guarded-call');
-const script = new Script(`globalThis[Symbol.for('service-local.guarded-call')]()`);
+/** What is being guarded. A script reaches only globals, and a global that comes and goes makes V8
+ * throw away the code it has compiled, so one that stays calls whatever is here. */
+let guarded: () => unknown;
+Object.defineProperty(globalThis, Symbol.for('service-local.guarded'), {
+  value: () => guarded(),
+});
+const script = new Script(`globalThis[Symbol.for('service-local.guarded')]()`);
 
 /**
  * Calls `work` under V8's own watchdog: nothing in JavaScript can interrupt a strategy that loops
@@ -64,15 +69,12 @@ function guard<T>(
   timeoutMs: number,
   work: () => T,
 ): T {
-  const scope = globalThis as unknown as Record<symbol, unknown>;
-  scope[CALL] = work;
+  guarded = work;
   try {
     // Signals belong to the main thread; a worker that listened would take them away from it.
     return script.runInThisContext({ timeout: timeoutMs, breakOnSigint: isMainThread }) as T;
   } catch (error) {
     throw explain(error, setup, engine?.done ?? 0, timeoutMs);
-  } finally {
-    delete scope[CALL];
   }
 }
 
