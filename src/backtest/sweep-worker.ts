@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { parentPort, workerData } from 'node:worker_threads';
+import { EngineMemory } from '../engine/memory.ts';
 import { ServiceError } from '../errors.ts';
 import { loadStrategy } from './strategy-source.ts';
 import type { StrategySource } from './strategy-source.ts';
@@ -15,8 +16,11 @@ if (!isDeepStrictEqual(files, source.files)) {
   });
 }
 
+const memory = new EngineMemory();
 parentPort!.on('message', async (chunk: readonly Trial[]) => {
-  for (const trial of chunk) parentPort!.postMessage(await runTrial(setup, strategy, trial));
+  for (const trial of chunk) {
+    parentPort!.postMessage(await runTrial(setup, strategy, trial, memory));
+  }
   parentPort!.postMessage('next');
 });
 parentPort!.postMessage('next');

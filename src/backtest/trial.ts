@@ -1,4 +1,5 @@
 import type { EngineConfig } from '../engine/config.ts';
+import type { EngineMemory } from '../engine/memory.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import type { Bars } from '../market/bars.ts';
@@ -45,10 +46,11 @@ export async function runTrial(
   setup: TrialSetup,
   strategy: Strategy,
   { index, params }: Trial,
+  memory: EngineMemory,
 ): Promise<TrialResult> {
   const { instruments, config, conventions, timeoutMs } = setup;
   try {
-    const run = await execute({ instruments, config, strategy, params }, { timeoutMs });
+    const run = await execute({ instruments, config, strategy, params, memory }, { timeoutMs });
     const { equity, returns, risk, trades, costs, exposure } = quickStatistics(run, conventions);
     return {
       index,

@@ -16,6 +16,7 @@ import { Journal } from './journal.ts';
 import type { ExitPrice, Order, OrderReason, OrderRequest } from './orders.ts';
 import { ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
 import type { Params, ParamValues } from './params.ts';
+import { EngineMemory } from './memory.ts';
 import { Portfolio } from './portfolio.ts';
 import type { Execution } from './execution.ts';
 import { seededRandom } from './random.ts';
@@ -31,6 +32,8 @@ export interface EngineSetup<P extends Params = Params> {
   readonly strategy: Strategy<P>;
   readonly params: ParamValues<P>;
   readonly config: EngineConfig;
+  /** Of a run whose result is of no use any more; new memory when absent. */
+  readonly memory?: EngineMemory | undefined;
 }
 
 /** A strategy's own code threw; `step` and `time` (ms) say at which bar. */
@@ -129,7 +132,8 @@ export class Engine {
   readonly #denied: Record<string, number> = {};
 
   constructor(setup: EngineSetup) {
-    const { config, instruments } = setup;
+    const { config, instruments, memory = new EngineMemory() } = setup;
+    memory.reuse();
     const symbols = instruments.map(({ symbol }) => symbol);
     this.#config = config;
     this.#histories = instruments.map(({ bars }) => bars);
@@ -137,12 +141,12 @@ export class Engine {
       ({ symbol, bars }, index) => new Instrument(symbol, index, bars),
     );
     this.#times = mergeTimes(this.#histories);
-    this.#equity = new Float64Array(this.#times.length);
+    this.#equity = memory.equity(this.#times.length);
     this.#cursors = new Int32Array(symbols.length).fill(-1);
     this.#fresh = new Uint8Array(symbols.length);
     this.#volumeUsed = new Float64Array(symbols.length);
-    this.#portfolio = new Portfolio(symbols, config.cash);
-    this.#journal = new Journal(symbols);
+    this.#portfolio = new Portfolio(symbols, config.cash, memory);
+    this.#journal = new Journal(symbols, memory);
     this.#rate = new MessageRate(config.risk.max_messages_per_second);
     this.#hasRisk = Object.values(config.risk).some((limit) => limit < Infinity);
     this.#tracksLoss =

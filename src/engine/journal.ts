@@ -1,5 +1,6 @@
 import { ORDER_REASONS, ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
 import type { Execution } from './execution.ts';
+import type { EngineMemory } from './memory.ts';
 import { Rows } from './rows.ts';
 import type { ExitPrice, Order, OrderReason, OrderType, TimeInForce } from './orders.ts';
 
@@ -83,10 +84,11 @@ export interface JournalRows {
  */
 export class Journal implements JournalRows {
   readonly #symbols: readonly string[];
-  readonly #rows = new Rows(WIDTH);
+  readonly #rows: Rows;
 
-  constructor(symbols: readonly string[]) {
+  constructor(symbols: readonly string[], memory: EngineMemory) {
     this.#symbols = symbols;
+    this.#rows = new Rows(WIDTH, memory);
   }
 
   get count(): number {

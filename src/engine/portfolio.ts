@@ -1,4 +1,5 @@
 import type { Execution } from './execution.ts';
+import type { EngineMemory } from './memory.ts';
 import { Rows } from './rows.ts';
 import type { Trade } from './result.ts';
 
@@ -32,11 +33,12 @@ export class Portfolio {
   readonly #symbols: readonly string[];
   /** The trade that each open position belongs to; stale where the position is flat. */
   readonly #open: readonly Float64Array[];
-  readonly #closed = new Rows(WIDTH);
+  readonly #closed: Rows;
   #tradeCount = 0;
 
-  constructor(symbols: readonly string[], cash: number) {
+  constructor(symbols: readonly string[], cash: number, memory: EngineMemory) {
     this.#symbols = symbols;
+    this.#closed = new Rows(WIDTH, memory);
     this.#open = symbols.map(() => new Float64Array(WIDTH));
     this.positions = new Float64Array(symbols.length);
     this.marks = new Float64Array(symbols.length);
