@@ -11,8 +11,8 @@ export interface SweepOptions {
   readonly onResult: (result: TrialResult) => void;
 }
 
-/** Chunks per worker over the whole sweep: few messages, and no worker idle for long at the end. */
-const CHUNKS_PER_WORKER = 12;
+/** A worker gets this share of its part of what is left: few messages, and none idle at the end. */
+const SHARE = 1 / 4;
 
 /**
  * Runs the trials on worker threads that share the bars' memory. Which worker runs a trial, and
@@ -29,9 +29,9 @@ export async function sweep(
 ): Promise<void> {
   signal?.throwIfAborted();
   const count = Math.min(workers, trials.length);
-  const size = Math.max(1, Math.ceil(trials.length / (count * CHUNKS_PER_WORKER)));
   let next = 0;
   const takeChunk = (): readonly Trial[] => {
+    const size = Math.ceil(((trials.length - next) / count) * SHARE);
     const chunk = trials.slice(next, next + size);
     next += chunk.length;
     return chunk;
