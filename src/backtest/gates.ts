@@ -1,6 +1,6 @@
 import { closest } from '../closest.ts';
 import { ServiceError } from '../errors.ts';
-import { UNDEFINED_REASONS } from './statistics.ts';
+import { UNDEFINED_REASONS } from './summary.ts';
 import type { Gate, Summary } from './summary.ts';
 
 /** The blocks of a summary that gates look at. */

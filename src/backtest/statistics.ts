@@ -37,19 +37,6 @@ export type QuickStatistics = Omit<Statistics, 'risk'> & {
 /** A statistic, or the reason why there is none. */
 type Figure = number | UndefinedReason;
 
-/** What each reason says to a person. */
-export const UNDEFINED_REASONS: Readonly<Record<UndefinedReason, string>> = {
-  too_few_returns: 'there are too few returns',
-  zero_variance: 'the returns do not vary',
-  no_negative_returns: 'no return was negative',
-  no_drawdown: 'equity never fell',
-  no_closed_trades: 'no trade was closed',
-  no_losing_trades: 'no trade lost',
-  no_winning_trades: 'no trade won',
-  window_too_short: 'the window is too short to annualise',
-  equity_not_positive: 'equity fell to zero or below',
-};
-
 /** Below this many calendar days a yearly rate extrapolates noise: a good week reads as 10^20 %. */
 export const SHORTEST_ANNUAL_DAYS = 30;
 /**

@@ -53,16 +53,19 @@ export interface Summary {
   };
 }
 
-export type UndefinedReason =
-  | 'too_few_returns'
-  | 'zero_variance'
-  | 'no_negative_returns'
-  | 'no_drawdown'
-  | 'no_closed_trades'
-  | 'no_losing_trades'
-  | 'no_winning_trades'
-  | 'window_too_short'
-  | 'equity_not_positive';
+/** What each reason says to a person. */
+export const UNDEFINED_REASONS = {
+  too_few_returns: 'there are too few returns',
+  zero_variance: 'the returns do not vary',
+  no_negative_returns: 'no return was negative',
+  no_drawdown: 'equity never fell',
+  no_closed_trades: 'no trade was closed',
+  no_losing_trades: 'no trade lost',
+  no_winning_trades: 'no trade won',
+  window_too_short: 'the window is too short to annualise',
+  equity_not_positive: 'equity fell to zero or below',
+} as const;
+export type UndefinedReason = keyof typeof UNDEFINED_REASONS;
 
 /** Everything that decides a result; equal locks give equal event hashes. */
 export interface Lock {

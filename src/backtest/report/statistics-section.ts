@@ -1,4 +1,4 @@
-import { UNDEFINED_REASONS } from '../statistics.ts';
+import { UNDEFINED_REASONS } from '../summary.ts';
 import type { Summary } from '../summary.ts';
 import { formatMoney, formatNumber, formatPercent, formatRatio, NO_VALUE } from '../../format.ts';
 import { type Child, html, type Html } from './html.ts';
