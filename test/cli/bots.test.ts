@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Context, Io } from '../../src/cli/verb.ts';
 import { verb as init } from '../../src/cli/verbs/init.ts';
 import { directoryWith, VALID } from '../bots/specs.ts';
@@ -167,6 +167,8 @@ describe('init', () => {
   });
 
   it('asks a person for what no option gives, on stderr, until the answer is right', async () => {
+    // On a dumb terminal, Node's readline knows no backspace.
+    vi.stubEnv('TERM', 'xterm');
     const cwd = directoryWith({});
     const answers: readonly (readonly [string, string])[] = [
       ['What is the bot called?', 'Nice bot\r'],
@@ -187,6 +189,7 @@ describe('init', () => {
     const spec = readFileSync(join(cwd, 'bot/bot.yaml'), 'utf8');
     expect(spec).toContain('name: "Nice bot"\n  slug: "so"');
     expect(spec).toContain('strategy: { name: "buy_and_hold" }');
+    vi.unstubAllEnvs();
   });
 
   it.each([
