@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { axesOf, gridOf, parseAxis } from '../../src/backtest/grid.ts';
 import { conventionsFor } from '../../src/backtest/statistics.ts';
 import { sweep } from '../../src/backtest/sweep.ts';
-import type { TrialResult, TrialSetup } from '../../src/backtest/trial.ts';
+import type { TrialSetup } from '../../src/backtest/trial.ts';
 import { formatTable, makeStyle } from '../../src/cli/output.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
 import { writeParquet } from '../../src/market/write.ts';
@@ -81,9 +81,9 @@ function backtests(): Figure[] {
   ];
 }
 
-/** 174 pairs over 100 k bars: the loop, one worker, two workers, in turn. */
-async function sweeps(): Promise<Figure[]> {
-  const bars = randomWalk(100_000);
+/** 174 pairs: by the loop, on one worker and on two, in turn; medians of `repeats`. */
+async function timesOfSweep(length: number, repeats: number): Promise<Record<Sweeper, number>> {
+  const bars = randomWalk(length);
   const strategy = BUILT_IN_STRATEGIES.get('sma_crossover')!;
   const axes = axesOf(strategy, ['fast=5:50:5', 'slow=20:200:10'].map(parseAxis));
   const { trials } = gridOf(strategy, { fast: 10, slow: 30 }, axes);
@@ -93,37 +93,48 @@ async function sweeps(): Promise<Figure[]> {
     conventions: conventionsFor(bars.time, { barMs: 60_000 }),
     timeoutMs: 60_000,
   };
-  const timed = async (work: () => unknown): Promise<number> => {
-    const begin = performance.now();
-    await work();
-    return performance.now() - begin;
+  const onWorkers = async (workers: number): Promise<void> => {
+    let done = 0;
+    const onResult = (): void => void (done += 1);
+    await sweep(setup, { name: 'sma_crossover' }, trials, { workers, onResult });
+    if (done !== trials.length) throw new Error('trials were lost');
   };
-  const onWorkers = (workers: number) => async (): Promise<void> => {
-    const results: TrialResult[] = [];
-    await sweep(setup, { name: 'sma_crossover' }, trials, {
-      workers,
-      onResult: (result) => results.push(result),
-    });
-    if (results.length !== trials.length) throw new Error('trials were lost');
+  const sweepers: Record<Sweeper, () => unknown> = {
+    loop: () => {
+      for (const { params } of trials) {
+        handWrittenLoop(bars, params['fast'] as number, params['slow'] as number);
+      }
+    },
+    one: () => onWorkers(1),
+    two: () => onWorkers(2),
   };
-  const byHand = (): void => {
-    for (const { params } of trials) {
-      handWrittenLoop(bars, params['fast'] as number, params['slow'] as number);
+  const times: Record<Sweeper, number[]> = { loop: [], one: [], two: [] };
+  for (let i = 0; i < repeats; i += 1) {
+    for (const name of ['loop', 'one', 'two'] as const) {
+      const begin = performance.now();
+      await sweepers[name]();
+      times[name].push(performance.now() - begin);
     }
-  };
-  const times: [number[], number[], number[]] = [[], [], []];
-  for (let i = 0; i < 5; i += 1) {
-    times[0].push(await timed(byHand));
-    times[1].push(await timed(onWorkers(1)));
-    times[2].push(await timed(onWorkers(2)));
   }
-  const [hand, one, two] = times.map(median) as [number, number, number];
-  const rate = (ms: number): string => `${round((trials.length / ms) * 1000)} pairs/s`;
+  return { loop: median(times.loop), one: median(times.one), two: median(times.two) };
+}
+type Sweeper = 'loop' | 'one' | 'two';
+
+async function sweeps(): Promise<Figure[]> {
+  const rate = (ms: number): string => `${round((174 / ms) * 1000)} pairs/s`;
+  const short = await timesOfSweep(100_000, 5);
+  const long = await timesOfSweep(1_000_000, 3);
+  const onTwo = (name: string, { one, two }: Record<Sweeper, number>): Figure =>
+    figure(`${name}, 2 workers against 1`, [rate(one), rate(two)], one / two, { atLeast: 1.8 });
   return [
-    figure('sweep, 174 pairs × 100 k bars, 1 worker', [rate(hand), rate(one)], hand / one, {
-      atLeast: 0.5,
-    }),
-    figure('the same sweep, 2 workers', [rate(one), rate(two)], one / two, { atLeast: 1.8 }),
+    figure(
+      'sweep, 174 pairs × 100 k bars, 1 worker',
+      [rate(short.loop), rate(short.one)],
+      short.loop / short.one,
+      { atLeast: 0.5 },
+    ),
+    onTwo('sweep, 174 pairs × 100 k bars', short),
+    onTwo('sweep, 174 pairs × 1 M bars', long),
   ];
 }
 
