@@ -35,6 +35,8 @@ export interface Summary {
     readonly fills: number;
     readonly canceled: number;
     readonly expired: number;
+    /** At the end of the run. */
+    readonly working: number;
     readonly rejected: number;
     readonly denied: number;
     readonly reasons: Readonly<Record<string, number>>;

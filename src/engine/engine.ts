@@ -221,6 +221,7 @@ export class Engine {
         fills: this.#fillCount,
         canceled: this.#canceled,
         expired: this.#expired,
+        working: this.#working.length,
         rejected: this.#rejected,
         denied: this.#denied,
       },

@@ -30,6 +30,8 @@ export interface OrderCounts {
   readonly fills: number;
   readonly canceled: number;
   readonly expired: number;
+  /** Still working at the end. */
+  readonly working: number;
   /** Refused at the fill, by cause: `insufficient_funds`, `post_only_would_cross`, … */
   readonly rejected: Readonly<Record<string, number>>;
   /** Refused before submission by a risk limit, by the limit's name. */

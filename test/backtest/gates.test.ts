@@ -24,6 +24,7 @@ function figuresOf(of = goldenRun()): GateFigures {
       fills: 6,
       canceled: 0,
       expired: 0,
+      working: 0,
       rejected: 3,
       denied: 1,
       reasons: {},

@@ -141,6 +141,7 @@ function syntheticSummary(result: ReportInput['result']): Summary {
       fills: 2 * trades.length + 1,
       canceled: 1,
       expired: 0,
+      working: 0,
       rejected: 1,
       denied: 1,
       reasons: { insufficient_funds: 1, max_position_pct: 1 },

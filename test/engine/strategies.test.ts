@@ -45,6 +45,7 @@ describe('sma_crossover 10/30 on the S&P 500, as backtrader, bt and vectorbt hav
       fills: 175,
       canceled: 0,
       expired: 0,
+      working: 0,
       rejected: {},
       denied: {},
     });

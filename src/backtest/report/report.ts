@@ -191,12 +191,14 @@ function profileSection({ profile }: Summary): Html {
 }
 
 function ordersSection({ orders, ambiguity, margin_calls }: Summary): Html {
-  const { submitted, filled, fills, canceled, expired, rejected, denied, reasons } = orders;
+  const { submitted, filled, fills, canceled, expired, working, rejected, denied, reasons } =
+    orders;
   const rows: readonly (readonly [string, number, string])[] = [
     ['Submitted', submitted, 'accepted by the risk limits'],
     ['Filled', filled, `in ${formatCountOf(fills, 'fill')}`],
     ['Cancelled', canceled, 'by the strategy or the other side of a pair'],
     ['Expired', expired, 'by their time in force'],
+    ['Still working', working, 'when the run ended'],
     ['Rejected', rejected, 'when they would have been filled'],
     ['Denied', denied, 'by a risk limit, before submission'],
     [
