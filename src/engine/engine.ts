@@ -210,7 +210,7 @@ export class Engine {
       positions: Object.fromEntries(
         held.map(({ symbol, index }) => [symbol, portfolio.positions[index]!]),
       ),
-      // Made when first asked for: a sweep of many runs never does so for most of them.
+      // Made once, and only when asked for: a long run has hundreds of thousands.
       get trades() {
         return (trades ??= portfolio.closedTrades());
       },
