@@ -1,29 +1,78 @@
 import { printableLine } from './printable.ts';
 
 /**
- * Every failure a user can meet has one stable code. The CLI's exit code follows from it,
- * and the same code appears in `--json` output, logs and documentation.
+ * Every failure a user can meet has one stable code. The CLI's exit code follows from it, and the
+ * status of an HTTP answer; the same code appears in `--json` output, logs, metrics and
+ * documentation. Codes without a status of their own never leave the CLI.
  */
-const EXIT_CODES = {
-  failure: 1,
-  strategy_failed: 1,
-  strategy_timeout: 1,
-  not_deterministic: 1,
-  output_not_writable: 1,
-  usage: 2,
-  unknown_setting: 2,
-  invalid_setting: 2,
-  invalid_spec: 3,
-  invalid_data: 3,
-  file_not_found: 3,
-  invalid_strategy: 3,
-  gate_not_met: 5,
-  conflict: 6,
-  lock_drift: 6,
-  interrupted: 130,
-} as const;
+const CODES = {
+  failure: { exit: 1, status: 500 },
+  strategy_failed: { exit: 1 },
+  strategy_timeout: { exit: 1 },
+  not_deterministic: { exit: 1 },
+  output_not_writable: { exit: 1 },
+  usage: { exit: 2 },
+  unknown_setting: { exit: 2 },
+  invalid_setting: { exit: 2 },
+  invalid_spec: { exit: 3 },
+  invalid_data: { exit: 3 },
+  file_not_found: { exit: 3 },
+  invalid_strategy: { exit: 3 },
+  gate_not_met: { exit: 5 },
+  lock_drift: { exit: 6 },
+  interrupted: { exit: 130 },
 
-export type ErrorCode = keyof typeof EXIT_CODES;
+  /** The signing key is missing, unreadable or of another kind. */
+  invalid_signing_key: { exit: 3 },
+  /** The server could not be reached, or what answered is no such server. */
+  server_unreachable: { exit: 1 },
+
+  /** Body, parameters or headers of a request are wrong; `problems` has pointers into them. */
+  invalid_request: { exit: 3, status: 400 },
+  /** No bearer token, or one that is unknown, expired or revoked; a wrong name or password. */
+  not_authenticated: { exit: 4, status: 401 },
+  /** The proof that a device sends with a request was refused; `reason` says why. */
+  invalid_device_proof: { exit: 4, status: 401 },
+  /** The action needs a fresh second factor for just this target. */
+  step_up_required: { exit: 4, status: 401 },
+  /** The token lacks the scope. */
+  not_allowed: { exit: 4, status: 403 },
+  /** Lease or deployment is revoked, and the registry is enforced. */
+  license_revoked: { exit: 4, status: 403 },
+  contract_ended: { exit: 4, status: 403 },
+  not_found: { exit: 1, status: 404 },
+  method_not_allowed: { exit: 1, status: 405 },
+  conflict: { exit: 6, status: 409 },
+  /** A lease has been renewed twice: its device was cloned, or restored from a backup. */
+  credential_cloned: { exit: 6, status: 409 },
+  /** A signing key under which leases are still out there. */
+  key_in_use: { exit: 6, status: 409 },
+  payload_too_large: { exit: 3, status: 413 },
+  unsupported_media_type: { exit: 3, status: 415 },
+  /** What the person typed to confirm is not the target. */
+  confirmation_mismatch: { exit: 2, status: 422 },
+  /** The same idempotency key with another request. */
+  idempotency_mismatch: { exit: 6, status: 422 },
+  rate_limited: { exit: 1, status: 429 },
+  /** The server has no usable signing key; all but issuing works. */
+  license_lease_unavailable: { exit: 1, status: 503 },
+  /** More requests wait than the server can promise to serve. */
+  overloaded: { exit: 1, status: 503 },
+  storage_unavailable: { exit: 1, status: 503 },
+} as const satisfies Readonly<Record<string, { readonly exit: number; readonly status?: number }>>;
+
+export type ErrorCode = keyof typeof CODES;
+
+export const ERROR_CODES = Object.keys(CODES) as readonly ErrorCode[];
+
+/** Codes that the same request may not meet the next time. */
+const RETRYABLE: ReadonlySet<ErrorCode> = new Set([
+  'rate_limited',
+  'license_lease_unavailable',
+  'overloaded',
+  'storage_unavailable',
+  'server_unreachable',
+]);
 
 /** One fault in a file the user wrote: where it is, what is wrong, and what was probably meant. */
 export interface Problem {
@@ -43,6 +92,10 @@ export interface ServiceErrorOptions {
   /** What the user can do about it, as an imperative sentence. */
   readonly remedy?: string;
   readonly problems?: readonly Problem[];
+  /** Which of the causes that the code has, where it has several; stable, as the code is. */
+  readonly reason?: string;
+  /** After how many seconds it may be tried again. */
+  readonly retryAfterSeconds?: number;
   readonly cause?: unknown;
 }
 
@@ -51,6 +104,8 @@ export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly remedy: string | undefined;
   readonly problems: readonly Problem[];
+  readonly reason: string | undefined;
+  readonly retryAfterSeconds: number | undefined;
 
   constructor(code: ErrorCode, message: string, options: ServiceErrorOptions = {}) {
     super(message, { cause: options.cause });
@@ -58,10 +113,23 @@ export class ServiceError extends Error {
     this.code = code;
     this.remedy = options.remedy;
     this.problems = options.problems ?? [];
+    this.reason = options.reason;
+    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 
   get exitCode(): number {
-    return EXIT_CODES[this.code];
+    return CODES[this.code].exit;
+  }
+
+  /** Of the HTTP answer; 500 for what should not have come up in a server. */
+  get status(): number {
+    const row: { readonly exit: number; readonly status?: number } = CODES[this.code];
+    return row.status ?? 500;
+  }
+
+  /** Whether the same request may succeed later. */
+  get retryable(): boolean {
+    return RETRYABLE.has(this.code);
   }
 }
 

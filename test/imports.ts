@@ -11,6 +11,8 @@ const SHARED = '[^/]+\\.ts$';
 
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   lease: [],
+  storage: [],
+  identity: ['lease', 'storage'],
   market: [],
   engine: ['market'],
   backtest: ['engine', 'market'],

@@ -6,5 +6,6 @@ export default defineConfig({
     // Most tests start processes, and the machine may be busy with others.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    globalSetup: 'storage/cluster.ts',
   },
 });

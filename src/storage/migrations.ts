@@ -1,0 +1,178 @@
+/** One step of the schema. What has been released is never changed; the next step corrects it. */
+export interface Migration {
+  readonly name: string;
+  /** Run in order; the SQL is the same on SQLite and PostgreSQL. */
+  readonly statements: readonly string[];
+}
+
+/** In order: the number of a migration is its place here, from 1. */
+export const MIGRATIONS: readonly Migration[] = [
+  {
+    name: 'identity',
+    statements: [
+      `create table customers (
+        customer_id text primary key,
+        name text not null,
+        created_at bigint not null
+      )`,
+      `create table plans (
+        plan_id text primary key,
+        name text not null,
+        entitlements text not null,
+        ttl_seconds bigint check (ttl_seconds > 0),
+        grace_period_seconds bigint check (grace_period_seconds >= 0),
+        created_at bigint not null
+      )`,
+      `create table contracts (
+        contract_id text primary key,
+        customer_id text not null references customers (customer_id),
+        plan_id text not null references plans (plan_id),
+        entitlements text not null,
+        ttl_seconds bigint check (ttl_seconds > 0),
+        grace_period_seconds bigint check (grace_period_seconds >= 0),
+        ends_at bigint not null,
+        created_at bigint not null
+      )`,
+      `create table deployments (
+        deployment_id text primary key,
+        contract_id text not null references contracts (contract_id),
+        name text not null,
+        created_at bigint not null,
+        revoked_at bigint,
+        revoked_by text,
+        revoked_reason text
+      )`,
+      `create table signing_keys (
+        public_key_id text primary key,
+        x text not null unique,
+        status text not null check (status in ('active', 'retiring', 'retired')),
+        activated_at bigint not null,
+        retiring_at bigint,
+        retired_at bigint
+      )`,
+      // At most one key signs.
+      `create unique index signing_keys_active on signing_keys (status) where status = 'active'`,
+      `create table devices (
+        device_id text primary key,
+        deployment_id text not null references deployments (deployment_id),
+        x text not null unique,
+        name text not null,
+        enrolled_at bigint not null,
+        replaces text references devices (device_id),
+        first_used_at bigint,
+        revoked_at bigint,
+        revoked_by text,
+        revoked_reason text
+      )`,
+      `create index devices_deployment on devices (deployment_id)`,
+      `create table license_leases (
+        lease_id text primary key,
+        deployment_id text not null references deployments (deployment_id),
+        customer_id text not null references customers (customer_id),
+        contract_id text not null references contracts (contract_id),
+        lineage_id text not null,
+        previous_lease_id text,
+        renewal_id text,
+        device_id text references devices (device_id),
+        issued_by text not null,
+        public_key_id text not null references signing_keys (public_key_id),
+        entitlements text not null,
+        issued_at bigint not null,
+        expires_at bigint not null check (expires_at > issued_at),
+        grace_ends_at bigint not null check (grace_ends_at >= expires_at),
+        revoked_at bigint,
+        revoked_by text,
+        revoked_reason text
+      )`,
+      `create index license_leases_deployment on license_leases (deployment_id, expires_at)`,
+      `create index license_leases_lineage on license_leases (lineage_id)`,
+      `create index license_leases_previous on license_leases (previous_lease_id)`,
+      `create index license_leases_key on license_leases (public_key_id, grace_ends_at)`,
+      `create table renewals (
+        deployment_id text not null references deployments (deployment_id),
+        renewal_id text not null,
+        lease_id text not null references license_leases (lease_id),
+        request_hash text not null,
+        answer text,
+        answered_at bigint not null,
+        primary key (deployment_id, renewal_id)
+      )`,
+      `create index renewals_to_erase on renewals (answered_at) where answer is not null`,
+      `create table enrolment_codes (
+        code_hash text primary key,
+        deployment_id text not null references deployments (deployment_id),
+        created_by text not null,
+        created_at bigint not null,
+        expires_at bigint not null,
+        used_at bigint,
+        device_id text references devices (device_id)
+      )`,
+      `create table used_proofs (
+        device_id text not null references devices (device_id),
+        jti text not null,
+        expires_at bigint not null,
+        primary key (device_id, jti)
+      )`,
+      `create index used_proofs_expiry on used_proofs (expires_at)`,
+      `create table nonces (
+        nonce_hash text primary key,
+        device_id text not null references devices (device_id),
+        expires_at bigint not null
+      )`,
+      `create index nonces_expiry on nonces (expires_at)`,
+      `create table administrators (
+        administrator_id text primary key,
+        name text not null unique,
+        password_hash text not null,
+        totp_secret text not null,
+        totp_last_step bigint not null,
+        created_at bigint not null,
+        disabled_at bigint
+      )`,
+      `create table recovery_codes (
+        code_hash text primary key,
+        administrator_id text not null references administrators (administrator_id),
+        used_at bigint
+      )`,
+      `create table failed_logins (
+        administrator_id text not null references administrators (administrator_id),
+        failed_at bigint not null
+      )`,
+      `create index failed_logins_recent on failed_logins (administrator_id, failed_at)`,
+      `create table api_tokens (
+        token_id text primary key,
+        administrator_id text not null references administrators (administrator_id),
+        name text not null,
+        secret_hash text not null,
+        scopes text not null,
+        created_at bigint not null,
+        expires_at bigint not null,
+        revoked_at bigint
+      )`,
+      `create table step_ups (
+        token_hash text primary key,
+        administrator_id text not null references administrators (administrator_id),
+        action text not null,
+        target text not null,
+        expires_at bigint not null,
+        used_at bigint
+      )`,
+      `create table audit_entries (
+        seq bigint primary key,
+        recorded_at bigint not null,
+        actor text not null,
+        action text not null,
+        target text not null,
+        details text not null,
+        prev_hash text not null,
+        hash text not null
+      )`,
+      `create table audit_head (
+        id bigint primary key check (id = 1),
+        seq bigint not null,
+        hash text not null
+      )`,
+      `insert into audit_head (id, seq, hash) values (1, 0, '${'0'.repeat(64)}')`,
+    ],
+  },
+];

@@ -1,0 +1,64 @@
+import { chmodSync, mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import { SqliteDialect, type Dialect, type SqliteDatabase, type SqliteStatement } from 'kysely';
+import { ServiceError } from '../errors.ts';
+
+/** How long a write waits for that of another process, such as a verb run beside the server. */
+const BUSY_TIMEOUT_MS = 10_000;
+
+const MOST_STATEMENTS = 500;
+
+export interface SqliteDialects {
+  /** For one connection that writes. */
+  readonly write: Dialect;
+  /** For one that reads what is committed, and does not wait for writes. */
+  readonly read: Dialect;
+}
+
+/**
+ * Opens the file, or makes it, for its owner only.
+ * @throws ServiceError `storage_unavailable`
+ */
+export function openSqlite(file: string): SqliteDialects {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    const writer = new Database(file, { timeout: BUSY_TIMEOUT_MS });
+    chmodSync(file, 0o600);
+    writer.pragma('journal_mode = WAL');
+    // WAL alone would settle for NORMAL, under which a power cut loses acknowledged writes.
+    writer.pragma('synchronous = FULL');
+    writer.pragma('foreign_keys = ON');
+    const reader = new Database(file, { timeout: BUSY_TIMEOUT_MS, readonly: true });
+    return {
+      write: new SqliteDialect({ database: withKeptStatements(writer) }),
+      read: new SqliteDialect({ database: withKeptStatements(reader) }),
+    };
+  } catch (error) {
+    throw new ServiceError('storage_unavailable', `${file}: ${(error as Error).message}`, {
+      remedy: 'See that it is a SQLite file which this user may read and write.',
+      cause: error,
+    });
+  }
+}
+
+/** Preparing a statement takes longer than running it, so each is prepared once. */
+function withKeptStatements(database: Database.Database): SqliteDatabase {
+  const kept = new Map<string, SqliteStatement>();
+  return {
+    prepare(sql) {
+      const text = sql === 'begin' ? BEGIN : sql;
+      let statement = kept.get(text);
+      if (statement === undefined) {
+        if (kept.size >= MOST_STATEMENTS) kept.clear();
+        statement = database.prepare(text);
+        kept.set(text, statement);
+      }
+      return statement;
+    },
+    close: () => database.close(),
+  };
+}
+
+/** Takes the lock at once: a transaction that reads first and then finds the lock taken must fail. */
+const BEGIN = 'begin immediate';

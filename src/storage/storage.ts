@@ -1,0 +1,105 @@
+import { Kysely, sql } from 'kysely';
+import { migrate } from './migrate.ts';
+import { openPostgres } from './postgres.ts';
+import { openSqlite } from './sqlite.ts';
+import type { Tables } from './tables.ts';
+import { storageUnavailable } from './unavailable.ts';
+import { WriteQueue } from './write-queue.ts';
+
+/** The connection on which a query runs: of reads, or within a write. */
+export type Db = Kysely<Tables>;
+
+/**
+ * What the hosted side keeps. Writes are serialized, over all servers on one database: within
+ * `write` what was read stays as it was read until the work is committed. That is the one rule by
+ * which nothing is lost, used twice or decided on what is no longer true.
+ */
+export interface Storage {
+  readonly kind: 'sqlite' | 'postgres';
+  /** What is committed. */
+  readonly read: Db;
+  /**
+   * Does all of the work or, when it throws, nothing of it. Resolves when it is durable; works that
+   * are waiting at the same time are committed together. The work awaits nothing but its queries:
+   * all others wait for it.
+   *
+   * @throws what the work throws; ServiceError `storage_unavailable` or `overloaded`. After
+   * `storage_unavailable` the work may or may not have been done, as when the connection breaks
+   * during a commit.
+   */
+  write<T>(work: (tx: Db) => Promise<T>): Promise<T>;
+  /** @throws ServiceError `storage_unavailable` when it does not answer. */
+  check(): Promise<void>;
+  /** Finishes the writes it has accepted, and refuses others. */
+  close(): Promise<void>;
+}
+
+/** Where it is: a file of SQLite, or the URL of a PostgreSQL. */
+export type StorageLocation = { readonly file: string } | { readonly url: string };
+
+/** Any number: with PostgreSQL, servers take this lock one after the other. */
+const WRITE_LOCK = 7_305_811;
+
+/**
+ * Opens what is there and brings it to the schema of this version.
+ *
+ * @param onIdleError told of broken connections that nobody was using.
+ * @throws ServiceError `storage_unavailable`
+ */
+export async function openStorage(
+  location: StorageLocation,
+  onIdleError: (error: Error) => void = () => {},
+): Promise<Storage> {
+  const storage =
+    'file' in location ? onSqlite(location.file) : onPostgres(location.url, onIdleError);
+  try {
+    await storage.ready;
+  } catch (error) {
+    await storage.close();
+    throw error;
+  }
+  return storage;
+}
+
+type Opening = Storage & { readonly ready: Promise<void> };
+
+function onSqlite(file: string): Opening {
+  const dialects = openSqlite(file);
+  const writer = new Kysely<Tables>({ dialect: dialects.write });
+  const reader = new Kysely<Tables>({ dialect: dialects.read });
+  return storageOn('sqlite', writer, reader, async () => {});
+}
+
+function onPostgres(url: string, onIdleError: (error: Error) => void): Opening {
+  const db = new Kysely<Tables>({ dialect: openPostgres(url, onIdleError) });
+  return storageOn('postgres', db, db, async (tx) => {
+    await sql`select pg_advisory_xact_lock(${sql.lit(WRITE_LOCK)})`.execute(tx);
+  });
+}
+
+function storageOn(
+  kind: Storage['kind'],
+  writer: Db,
+  reader: Db,
+  lock: (tx: Db) => Promise<void>,
+): Opening {
+  const queue = new WriteQueue(writer, lock);
+  return {
+    kind,
+    read: reader,
+    write: (work) => queue.write(work),
+    async check() {
+      try {
+        await sql`select 1`.execute(reader);
+      } catch (error) {
+        throw storageUnavailable(error);
+      }
+    },
+    async close() {
+      await queue.close();
+      await writer.destroy();
+      if (reader !== writer) await reader.destroy();
+    },
+    ready: migrate(writer, lock),
+  };
+}

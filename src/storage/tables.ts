@@ -1,0 +1,229 @@
+/**
+ * The tables as the code sees them; `migrations.ts` makes them. The same on SQLite and PostgreSQL:
+ * text, whole numbers, and nothing else. Times are milliseconds since the Unix epoch. Lists and
+ * objects are JSON text. What is absent is null.
+ */
+export interface Tables {
+  customers: CustomersTable;
+  plans: PlansTable;
+  contracts: ContractsTable;
+  deployments: DeploymentsTable;
+  signing_keys: SigningKeysTable;
+  license_leases: LicenseLeasesTable;
+  renewals: RenewalsTable;
+  devices: DevicesTable;
+  enrolment_codes: EnrolmentCodesTable;
+  used_proofs: UsedProofsTable;
+  nonces: NoncesTable;
+  administrators: AdministratorsTable;
+  recovery_codes: RecoveryCodesTable;
+  failed_logins: FailedLoginsTable;
+  api_tokens: ApiTokensTable;
+  step_ups: StepUpsTable;
+  audit_entries: AuditEntriesTable;
+  audit_head: AuditHeadTable;
+}
+
+export interface CustomersTable {
+  customer_id: string;
+  name: string;
+  created_at: number;
+}
+
+export interface PlansTable {
+  plan_id: string;
+  name: string;
+  /** JSON list of names. */
+  entitlements: string;
+  /** Of leases under this plan; null for the server's own. */
+  ttl_seconds: number | null;
+  grace_period_seconds: number | null;
+  created_at: number;
+}
+
+export interface ContractsTable {
+  contract_id: string;
+  customer_id: string;
+  plan_id: string;
+  /** JSON list of names: what the customer has beyond the plan. */
+  entitlements: string;
+  /** Stronger than the plan's; null for the plan's. */
+  ttl_seconds: number | null;
+  grace_period_seconds: number | null;
+  /** No lease under it is worth anything from here on. */
+  ends_at: number;
+  created_at: number;
+}
+
+export interface DeploymentsTable {
+  deployment_id: string;
+  contract_id: string;
+  name: string;
+  created_at: number;
+  /** Since when it gets no leases; null when it does. */
+  revoked_at: number | null;
+  revoked_by: string | null;
+  revoked_reason: string | null;
+}
+
+export interface SigningKeysTable {
+  /** RFC 7638 thumbprint. */
+  public_key_id: string;
+  /** The public key, base64url. The private one is never here. */
+  x: string;
+  status: 'active' | 'retiring' | 'retired';
+  activated_at: number;
+  retiring_at: number | null;
+  retired_at: number | null;
+}
+
+export interface LicenseLeasesTable {
+  lease_id: string;
+  deployment_id: string;
+  customer_id: string;
+  contract_id: string;
+  /** The first lease of the chain of renewals to which this one belongs. Revoking is by lineage. */
+  lineage_id: string;
+  previous_lease_id: string | null;
+  renewal_id: string | null;
+  /** The device it was given to; null when an administrator asked for it. */
+  device_id: string | null;
+  /** As in the audit log: `administrator:…` or `device:…`. */
+  issued_by: string;
+  public_key_id: string;
+  /** JSON list: plan and contract as they were when it was issued. */
+  entitlements: string;
+  issued_at: number;
+  expires_at: number;
+  grace_ends_at: number;
+  revoked_at: number | null;
+  revoked_by: string | null;
+  revoked_reason: string | null;
+}
+
+/** The answers to renewals, so that asking again gets the same bytes. */
+export interface RenewalsTable {
+  deployment_id: string;
+  renewal_id: string;
+  lease_id: string;
+  /** SHA-256 of what decides the answer, in hex: the same id with another request is refused. */
+  request_hash: string;
+  /** The only stored copy of the signed lease; null once erased. */
+  answer: string | null;
+  answered_at: number;
+}
+
+export interface DevicesTable {
+  /** RFC 7638 thumbprint of its public key. */
+  device_id: string;
+  deployment_id: string;
+  /** The public key, base64url. */
+  x: string;
+  name: string;
+  enrolled_at: number;
+  /** The device whose key this one takes the place of, once it is first used. */
+  replaces: string | null;
+  first_used_at: number | null;
+  revoked_at: number | null;
+  revoked_by: string | null;
+  revoked_reason: string | null;
+}
+
+export interface EnrolmentCodesTable {
+  /** SHA-256 in hex. */
+  code_hash: string;
+  deployment_id: string;
+  created_by: string;
+  created_at: number;
+  expires_at: number;
+  used_at: number | null;
+  /** The device that used it. */
+  device_id: string | null;
+}
+
+/** `jti` of proofs, each good for one request. */
+export interface UsedProofsTable {
+  device_id: string;
+  jti: string;
+  /** When it can be forgotten: the proof is refused as too old by then. */
+  expires_at: number;
+}
+
+export interface NoncesTable {
+  /** SHA-256 in hex. */
+  nonce_hash: string;
+  device_id: string;
+  expires_at: number;
+}
+
+export interface AdministratorsTable {
+  administrator_id: string;
+  /** For login; unique. */
+  name: string;
+  /** `scrypt$…`, see `administrators.ts`. */
+  password_hash: string;
+  /** Base32. */
+  totp_secret: string;
+  /** The last time step (of 30 s) that was used: RFC 6238 §5.2 forbids a second use. */
+  totp_last_step: number;
+  created_at: number;
+  disabled_at: number | null;
+}
+
+export interface RecoveryCodesTable {
+  /** SHA-256 in hex. */
+  code_hash: string;
+  administrator_id: string;
+  used_at: number | null;
+}
+
+export interface FailedLoginsTable {
+  administrator_id: string;
+  failed_at: number;
+}
+
+export interface ApiTokensTable {
+  token_id: string;
+  administrator_id: string;
+  name: string;
+  /** SHA-256 in hex. */
+  secret_hash: string;
+  /** JSON list. */
+  scopes: string;
+  created_at: number;
+  expires_at: number;
+  revoked_at: number | null;
+}
+
+export interface StepUpsTable {
+  /** SHA-256 in hex. */
+  token_hash: string;
+  administrator_id: string;
+  action: string;
+  target: string;
+  expires_at: number;
+  used_at: number | null;
+}
+
+export interface AuditEntriesTable {
+  /** From 1, without gaps. */
+  seq: number;
+  recorded_at: number;
+  /** `administrator:…`, `device:…`, `operator` (a shell on the server's machine) or `server`. */
+  actor: string;
+  action: string;
+  /** `lease:…`, `deployment:…` and so on. */
+  target: string;
+  /** JSON object. */
+  details: string;
+  /** Hex; of the first entry 64 zeros. */
+  prev_hash: string;
+  hash: string;
+}
+
+/** One row: what the last entry is, so that a cut-off end is noticed. */
+export interface AuditHeadTable {
+  id: 1;
+  seq: number;
+  hash: string;
+}

@@ -1,0 +1,107 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { DATABASES, newDatabase, type TestDatabase } from './databases.ts';
+
+describe.each(DATABASES)('storage on %s', (kind) => {
+  let database: TestDatabase;
+  let storage: Storage;
+
+  beforeEach(async () => {
+    database = await newDatabase(kind);
+    storage = await openStorage(database.location);
+  });
+
+  afterEach(async () => {
+    await storage.close();
+    await database.remove();
+  });
+
+  const addCustomer = (on: Storage, id: string): Promise<string> =>
+    on.write(async (tx) => {
+      const row = { customer_id: id, name: id, created_at: 1_800_000_000_000 };
+      await tx.insertInto('customers').values(row).execute();
+      return id;
+    });
+  const customers = async (): Promise<string[]> => {
+    const rows = await storage.read.selectFrom('customers').select('customer_id').execute();
+    return rows.map((row) => row.customer_id).sort();
+  };
+
+  test('a work that throws leaves nothing, and those committed with it stay', async () => {
+    const results = await Promise.allSettled([
+      addCustomer(storage, 'a'),
+      storage.write(async (tx) => {
+        const row = { customer_id: 'b', name: 'b', created_at: 1 };
+        await tx.insertInto('customers').values(row).execute();
+        throw new RangeError('no');
+      }),
+      addCustomer(storage, 'c'),
+    ]);
+    expect(results).toEqual([
+      { status: 'fulfilled', value: 'a' },
+      { status: 'rejected', reason: new RangeError('no') },
+      { status: 'fulfilled', value: 'c' },
+    ]);
+    expect(await customers()).toEqual(['a', 'c']);
+  });
+
+  test('a query that the database refuses is storage_unavailable, with what it said as cause', async () => {
+    await addCustomer(storage, 'a');
+    await expect(addCustomer(storage, 'a')).rejects.toMatchObject({
+      code: 'storage_unavailable',
+      cause: { message: expect.stringMatching(/unique/i) as string },
+    });
+    expect(await customers()).toEqual(['a']);
+  });
+
+  test('what was accepted before close is done, and what comes later is refused', async () => {
+    const accepted = addCustomer(storage, 'a');
+    const closed = storage.close();
+    await expect(addCustomer(storage, 'b')).rejects.toMatchObject({ code: 'storage_unavailable' });
+    expect(await accepted).toBe('a');
+    await closed;
+    storage = await openStorage(database.location);
+    expect(await customers()).toEqual(['a']);
+  });
+
+  test('times and counts come back as numbers', async () => {
+    await addCustomer(storage, 'a');
+    expect(await storage.read.selectFrom('customers').selectAll().executeTakeFirst()).toEqual({
+      customer_id: 'a',
+      name: 'a',
+      created_at: 1_800_000_000_000,
+    });
+  });
+
+  test('a database of a newer version is left alone', async () => {
+    await database.execute(`insert into schema_migrations values (999, 'from the future', 'x')`);
+    await expect(openStorage(database.location)).rejects.toMatchObject({
+      code: 'storage_unavailable',
+      message: 'the database is of a newer version: it has migration 999, from the future',
+    });
+  });
+});
+
+// Two servers on one SQLite file are two processes: SQLite waits for a lock without letting others
+// of its process go on.
+describe('several servers on one PostgreSQL', () => {
+  test('that start at once make one schema, and lose no update of each other', async () => {
+    const database = await newDatabase('postgres');
+    const servers = await Promise.all(
+      Array.from({ length: 3 }, () => openStorage(database.location)),
+    );
+    const countUp = (on: Storage): Promise<void> =>
+      on.write(async (tx) => {
+        const { seq } = await tx.selectFrom('audit_head').select('seq').executeTakeFirstOrThrow();
+        await tx
+          .updateTable('audit_head')
+          .set({ seq: seq + 1 })
+          .execute();
+      });
+    await Promise.all(Array.from({ length: 300 }, (_, i) => countUp(servers[i % 3]!)));
+    const head = await servers[0]!.read.selectFrom('audit_head').select('seq').executeTakeFirst();
+    expect(head).toEqual({ seq: 300 });
+    for (const server of servers) await server.close();
+    await database.remove();
+  });
+});
