@@ -86,6 +86,7 @@ export const MIGRATIONS: readonly Migration[] = [
       )`,
       `create index license_leases_deployment on license_leases (deployment_id, expires_at)`,
       `create index license_leases_lineage on license_leases (lineage_id)`,
+      `create index license_leases_device on license_leases (device_id, issued_at)`,
       `create index license_leases_previous on license_leases (previous_lease_id)`,
       `create index license_leases_key on license_leases (public_key_id, grace_ends_at)`,
       `create table renewals (

@@ -1,0 +1,186 @@
+import { ServiceError } from '../errors.ts';
+import type { PublicKey } from '../lease/keys.ts';
+import { CLOCK_TOLERANCE_SECONDS } from '../lease/status.ts';
+import { formatTime } from '../lease/time.ts';
+import type { Db } from '../storage/storage.ts';
+import type { SigningKeysTable } from '../storage/tables.ts';
+import { appendAudit, type Actor } from './audit.ts';
+import type { Identity } from './context.ts';
+import { unavailable, type Signer } from './signing-key.ts';
+
+/** A signing key and how far its rotation is. Times are milliseconds since the Unix epoch. */
+export interface KeyState {
+  readonly public_key_id: string;
+  readonly x: string;
+  /** `active` signs; `retiring` does no more, but is published; `retired` is not trusted any more. */
+  readonly status: SigningKeysTable['status'];
+  readonly activated_at: number;
+  readonly retiring_at: number | null;
+  readonly retired_at: number | null;
+  /** Leases under it that could still be worth something. */
+  readonly outstanding_leases: number;
+  /** From when on it can be retired; null while it signs, and once it is retired. */
+  readonly retirable_at: number | null;
+}
+
+/**
+ * Makes the signer's key the active one, and the former one a retiring one.
+ * @returns the signer; or why it must not sign, for a key that has been retired.
+ */
+export async function registerSigner(
+  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
+  signer: Signer,
+): Promise<Signer | ServiceError> {
+  const { publicKeyId, x } = signer;
+  return storage.write(async (tx) => {
+    const now = clock();
+    const known = await findKey(tx, publicKeyId);
+    if (known?.status === 'active') return signer;
+    if (known?.status === 'retired') return retired(publicKeyId);
+    const former = await activeKey(tx);
+    await appendAudit(tx, now, {
+      actor: 'server',
+      action: 'identity.key.activate',
+      target: `key:${publicKeyId}`,
+      details: { former: former?.public_key_id ?? null },
+    });
+    await tx
+      .updateTable('signing_keys')
+      .set({ status: 'retiring', retiring_at: now })
+      .where('status', '=', 'active')
+      .execute();
+    const active = { status: 'active', activated_at: now, retiring_at: null } as const;
+    await tx
+      .insertInto('signing_keys')
+      .values({ public_key_id: publicKeyId, x, ...active, retired_at: null })
+      .onConflict((conflict) => conflict.column('public_key_id').doUpdateSet(active))
+      .execute();
+    return signer;
+  });
+}
+
+/**
+ * The signer, if what it signs will be trusted.
+ * @throws ServiceError `license_lease_unavailable`
+ */
+export async function usableSigner(tx: Db, signer: Identity['signer']): Promise<Signer> {
+  if (signer instanceof ServiceError) throw signer;
+  const key = await findKey(tx, signer.publicKeyId);
+  // Another server may have retired it while this one was running.
+  if (key === undefined || key.status === 'retired') throw retired(signer.publicKeyId);
+  return signer;
+}
+
+function retired(id: string): ServiceError {
+  return unavailable('retired_key', `the key ${id} has been retired, and nobody would trust it`);
+}
+
+/** The keys that verifiers trust, the active one first: what `importKeyset` of src/lease reads. */
+export async function publishedKeys(db: Db): Promise<PublicKey[]> {
+  const rows = await db
+    .selectFrom('signing_keys')
+    .selectAll()
+    .where('status', '!=', 'retired')
+    .orderBy('status')
+    .orderBy('activated_at', 'desc')
+    .execute();
+  return rows.map(({ public_key_id: kid, x, status }) => ({
+    kty: 'OKP',
+    crv: 'Ed25519',
+    x,
+    kid,
+    ...(status !== 'retired' && { status }),
+  }));
+}
+
+export async function listKeys(db: Db, now: number): Promise<KeyState[]> {
+  const rows = await db
+    .selectFrom('signing_keys')
+    .selectAll()
+    .orderBy('activated_at', 'desc')
+    .execute();
+  return Promise.all(rows.map((row) => keyState(db, row, now)));
+}
+
+async function keyState(db: Db, row: SigningKeysTable, now: number): Promise<KeyState> {
+  const { outstanding, last } = await db
+    .selectFrom('license_leases')
+    .select(({ fn }) => [
+      fn.countAll<number>().as('outstanding'),
+      fn.max('grace_ends_at').as('last'),
+    ])
+    .where('public_key_id', '=', row.public_key_id)
+    // A verifier whose clock is late, within the tolerance, takes the lease for good a little longer.
+    .where('grace_ends_at', '>', now - CLOCK_TOLERANCE_SECONDS * 1000)
+    .executeTakeFirstOrThrow();
+  return {
+    ...row,
+    outstanding_leases: outstanding,
+    retirable_at:
+      row.status === 'retiring'
+        ? Math.max(row.retiring_at!, (last ?? 0) + (last ? CLOCK_TOLERANCE_SECONDS * 1000 : 0))
+        : null,
+  };
+}
+
+/**
+ * Takes a key out of the published ones for good.
+ *
+ * @throws ServiceError `not_found`; `key_in_use` while it signs, or while a lease under it could
+ * still be in its grace period, with the time from which on it can be retired.
+ */
+export async function retireKey(
+  { storage, clock }: Identity,
+  actor: Actor,
+  id: string,
+): Promise<KeyState> {
+  return storage.write(async (tx) => {
+    const now = clock();
+    const row = await findKey(tx, id);
+    if (row === undefined) {
+      throw new ServiceError('not_found', `there is no signing key ${id}`, {
+        remedy: 'See `service-local identity keys list`.',
+      });
+    }
+    if (row.status === 'retired') return keyState(tx, row, now);
+    if (row.status === 'active') {
+      throw new ServiceError('key_in_use', `the key ${id} is the one that signs`, {
+        reason: 'active',
+        remedy: 'Start the server with a new key first; this one then begins to retire.',
+      });
+    }
+    const state = await keyState(tx, row, now);
+    if (state.outstanding_leases > 0) {
+      const date = formatTime(Math.ceil(state.retirable_at! / 1000) * 1000);
+      throw new ServiceError(
+        'key_in_use',
+        `${state.outstanding_leases} leases under the key ${id} could still be in use until ${date}`,
+        { reason: 'outstanding_leases', remedy: `Retire it after ${date}.` },
+      );
+    }
+    await appendAudit(tx, now, {
+      actor,
+      action: 'admin.identity.key.retire',
+      target: `key:${id}`,
+    });
+    const change = { status: 'retired', retired_at: now } as const;
+    await tx.updateTable('signing_keys').set(change).where('public_key_id', '=', id).execute();
+    return { ...state, ...change, retirable_at: null };
+  });
+}
+
+async function findKey(db: Db, id: string): Promise<SigningKeysTable | undefined> {
+  return db
+    .selectFrom('signing_keys')
+    .selectAll()
+    .where('public_key_id', '=', id)
+    .executeTakeFirst();
+}
+
+async function activeKey(db: Db): Promise<SigningKeysTable | undefined> {
+  return db
+    .selectFrom('signing_keys')
+    .selectAll()
+    .where('status', '=', 'active')
+    .executeTakeFirst();
+}

@@ -1,0 +1,77 @@
+import { createPrivateKey, createPublicKey, sign, type KeyObject } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { ServiceError } from '../errors.ts';
+import { publicKeyId } from '../lease/keys.ts';
+
+/** Makes the Ed25519 signatures of leases. The private key does not leave it. */
+export interface Signer {
+  /** RFC 7638 thumbprint of the public key. */
+  readonly publicKeyId: string;
+  /** The public key, base64url. */
+  readonly x: string;
+  /** 64 bytes, by RFC 8032. */
+  readonly sign: (bytes: Uint8Array) => Uint8Array;
+}
+
+const PEM = 'SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM';
+const PATH = 'SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH';
+
+const REMEDY = `Make one with \`service-local identity keys generate\`, and name its file in ${PATH}.`;
+
+/**
+ * The signing key that the environment gives, as PKCS#8 PEM or as the path of a file with it; or why
+ * it cannot be used, as `license_lease_unavailable`.
+ */
+export function loadSigner(env: NodeJS.ProcessEnv): Signer | ServiceError {
+  try {
+    const { text, origin } = readPem(env);
+    return signerOf(privateKeyOf(text, origin));
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
+}
+
+function readPem(env: NodeJS.ProcessEnv): { readonly text: string; readonly origin: string } {
+  const { [PEM]: pem, [PATH]: path } = env;
+  if (pem && path) throw unavailable('two_keys', `${PEM} and ${PATH} are both set: keep one`);
+  if (pem) return { text: pem, origin: PEM };
+  if (!path) throw unavailable('no_key', `neither ${PATH} nor ${PEM} is set`);
+  try {
+    return { text: readFileSync(path, 'utf8'), origin: path };
+  } catch (error) {
+    // The message of the system names the path and the reason, and nothing of the content.
+    throw unavailable('unreadable_key', `${PATH}: ${(error as Error).message}`);
+  }
+}
+
+/** @throws ServiceError whose message has nothing of the key. */
+function privateKeyOf(pem: string, origin: string): KeyObject {
+  let key: KeyObject;
+  try {
+    key = createPrivateKey({ key: pem, format: 'pem' });
+  } catch {
+    throw unavailable('not_a_key', `${origin} does not hold a private key in PKCS#8 PEM`);
+  }
+  if (key.asymmetricKeyType !== 'ed25519') {
+    throw unavailable(
+      'wrong_key_type',
+      `${origin} holds a key of type ${key.asymmetricKeyType}, and leases are signed with Ed25519`,
+    );
+  }
+  return key;
+}
+
+export function signerOf(key: KeyObject): Signer {
+  const { x } = createPublicKey(key).export({ format: 'jwk' });
+  return {
+    publicKeyId: publicKeyId(x!),
+    x: x!,
+    sign: (bytes) => sign(null, bytes, key),
+  };
+}
+
+/** Why nothing can be signed. */
+export function unavailable(reason: string, message: string): ServiceError {
+  return new ServiceError('license_lease_unavailable', message, { reason, remedy: REMEDY });
+}
