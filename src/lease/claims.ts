@@ -51,8 +51,11 @@ const seconds =
   (value: unknown): boolean =>
     Number.isSafeInteger(value) && (value as number) >= least;
 
+/** Whether it can be the id of anything in a lease. */
+export const isId = matching(/^[!-~]{1,128}$/);
+
 const ID: Rule = {
-  accepts: matching(/^[!-~]{1,128}$/),
+  accepts: isId,
   form: '1 to 128 visible ASCII characters',
 };
 const THUMBPRINT: Rule = {
@@ -64,7 +67,8 @@ const TIME: Rule = {
   form: 'a UTC time in whole seconds, such as 2026-01-02T03:04:05Z',
   reason: 'invalid_time',
 };
-const isEntitlement = matching(/^[a-z][a-z0-9_.:-]{0,63}$/);
+/** Whether it can be the name of a feature. */
+export const isEntitlement = matching(/^[a-z][a-z0-9_.:-]{0,63}$/);
 
 const RULES: { readonly [Name in keyof Required<LeaseClaims>]: Rule } = {
   lease_id: ID,
