@@ -1,0 +1,77 @@
+import { appendAudit } from './audit.ts';
+import { entitlementProblems, refuseInvalid, secondsProblems } from './checks.ts';
+import { TTL_MIN_SECONDS, type Identity } from './context.ts';
+import { usableSigner } from './keys.ts';
+import { answerText, groundsOf, recordLease, signLease } from './lease-record.ts';
+import { refuseRevoked } from './revoke.ts';
+import { leaseTerms, type Wishes } from './terms.ts';
+import type { Caller } from './tokens.ts';
+
+/** What an administrator asks for. */
+export interface IssueRequest extends Wishes {
+  readonly deployment_id: string;
+  /** To be sure: that of the deployment's contract. */
+  readonly customer_id?: string | undefined;
+}
+
+/**
+ * Issues a lease to an administrator.
+ *
+ * @returns the body of the answer, see `LeaseAnswer`; it is kept nowhere.
+ * @throws ServiceError `license_lease_unavailable`, `not_found`, `license_revoked`,
+ * `contract_ended`, `not_allowed`, `invalid_request`.
+ */
+export async function issueLease(
+  { storage, clock, policy, signer }: Identity,
+  caller: Caller,
+  request: IssueRequest,
+): Promise<string> {
+  checkRequest(policy, request);
+  return storage.write(async (tx) => {
+    const now = clock();
+    const usable = await usableSigner(tx, signer);
+    const grounds = await groundsOf(tx, request.deployment_id);
+    if (request.customer_id !== undefined && request.customer_id !== grounds.customer_id) {
+      const message = `the deployment ${grounds.deployment_id} belongs to the customer ${grounds.customer_id}`;
+      refuseInvalid([{ code: 'invalid_value', pointer: '/customer_id', message }]);
+    }
+    if (policy.registry_enforced && grounds.revoked_at !== null) {
+      throw await refuseRevoked(tx, grounds.deployment_id);
+    }
+    const terms = leaseTerms(policy, grounds, request, now);
+    const origin = {
+      issued_by: `administrator:${caller.administrator_id}`,
+      device_id: null,
+      renewal_id: null,
+      previous: null,
+    } as const;
+    const lease = signLease(usable, policy, grounds, terms, origin);
+    await appendAudit(tx, now, {
+      actor: origin.issued_by,
+      action: 'admin.identity.license.issue',
+      target: `lease:${lease.claims.lease_id}`,
+      details: {
+        deployment_id: grounds.deployment_id,
+        entitlements: terms.entitlements,
+        expires_at: lease.claims.expires_at,
+        grace_ends_at: lease.claims.grace_ends_at,
+        token_id: caller.token_id,
+      },
+    });
+    await recordLease(tx, lease, grounds, terms, origin);
+    return answerText(lease, terms.limits, []);
+  });
+}
+
+function checkRequest(policy: Identity['policy'], request: IssueRequest): void {
+  const { entitlements, ttl_seconds: ttl, grace_period_seconds: grace } = request;
+  refuseInvalid([
+    ...(entitlements === undefined ? [] : entitlementProblems('/entitlements', entitlements)),
+    ...(ttl === undefined
+      ? []
+      : secondsProblems('/ttl_seconds', ttl, TTL_MIN_SECONDS, policy.ttl_max_seconds)),
+    ...(grace === undefined
+      ? []
+      : secondsProblems('/grace_period_seconds', grace, 0, policy.grace_period_max_seconds)),
+  ]);
+}

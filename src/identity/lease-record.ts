@@ -1,0 +1,170 @@
+import { v7 as uuidv7 } from 'uuid';
+import { ServiceError } from '../errors.ts';
+import type { LeaseClaims } from '../lease/claims.ts';
+import { encodeEnvelope, leaseToSign } from '../lease/envelope.ts';
+import { formatTime } from '../lease/time.ts';
+import type { Db } from '../storage/storage.ts';
+import type { Actor } from './audit.ts';
+import type { LeasePolicy } from './context.ts';
+import type { Signer } from './signing-key.ts';
+import type { Grounds, Limit, Terms } from './terms.ts';
+
+/** The answer to issuing and renewing: the signed lease, and what its file does not say. */
+export interface LeaseAnswer {
+  /** The content of a lease file, as JSON. */
+  readonly lease: unknown;
+  readonly lease_id: string;
+  readonly deployment_id: string;
+  readonly entitlements: readonly string[];
+  /** RFC 3339, as the lease has them. */
+  readonly issued_at: string;
+  readonly expires_at: string;
+  readonly grace_ends_at: string;
+  readonly limits: readonly Limit[];
+  readonly warnings: readonly Warning[];
+}
+
+/** What somebody should look into, though the lease is good. */
+export interface Warning {
+  readonly code: 'credential_cloned' | 'unknown_lease';
+  readonly detail: string;
+}
+
+/** Where a lease comes from. */
+export interface Origin {
+  readonly issued_by: Actor;
+  readonly device_id: string | null;
+  readonly renewal_id: string | null;
+  /** The one it renews. */
+  readonly previous: { readonly lease_id: string; readonly lineage_id: string } | null;
+}
+
+/** The registry's word on a deployment. @throws ServiceError `not_found` */
+export async function groundsOf(
+  db: Db,
+  deploymentId: string,
+): Promise<Grounds & { readonly revoked_at: number | null }> {
+  const row = await db
+    .selectFrom('deployments')
+    .innerJoin('contracts', 'contracts.contract_id', 'deployments.contract_id')
+    .innerJoin('plans', 'plans.plan_id', 'contracts.plan_id')
+    .select([
+      'deployments.deployment_id',
+      'deployments.revoked_at',
+      'contracts.contract_id',
+      'contracts.customer_id',
+      'contracts.ends_at as contract_ends_at',
+      'contracts.entitlements as extra',
+      'contracts.ttl_seconds as contract_ttl',
+      'contracts.grace_period_seconds as contract_grace',
+      'plans.entitlements as included',
+      'plans.ttl_seconds as plan_ttl',
+      'plans.grace_period_seconds as plan_grace',
+    ])
+    .where('deployments.deployment_id', '=', deploymentId)
+    .executeTakeFirst();
+  if (row === undefined) {
+    throw new ServiceError('not_found', `there is no deployment ${deploymentId}`, {
+      remedy: 'Register it with `service-local identity deployments create`.',
+    });
+  }
+  const names = [...(JSON.parse(row.included) as string[]), ...(JSON.parse(row.extra) as string[])];
+  return {
+    deployment_id: row.deployment_id,
+    revoked_at: row.revoked_at,
+    customer_id: row.customer_id,
+    contract_id: row.contract_id,
+    contract_ends_at: row.contract_ends_at,
+    entitlements: [...new Set(names)].sort(),
+    ttl_seconds: row.contract_ttl ?? row.plan_ttl,
+    grace_period_seconds: row.contract_grace ?? row.plan_grace,
+  };
+}
+
+/** A signed lease, not yet recorded. */
+export interface SignedLease {
+  readonly claims: LeaseClaims;
+  /** Content of the lease file. */
+  readonly text: string;
+}
+
+export function signLease(
+  signer: Signer,
+  policy: LeasePolicy,
+  grounds: Grounds,
+  terms: Terms,
+  { device_id, renewal_id, previous }: Origin,
+): SignedLease {
+  const claims: LeaseClaims = {
+    lease_id: uuidv7({ msecs: terms.issued_at }),
+    deployment_id: grounds.deployment_id,
+    customer_id: grounds.customer_id,
+    entitlements: terms.entitlements,
+    issued_at: formatTime(terms.issued_at),
+    expires_at: formatTime(terms.expires_at),
+    grace_ends_at: formatTime(terms.grace_ends_at),
+    ttl_seconds: terms.ttl_seconds,
+    grace_period_seconds: terms.grace_period_seconds,
+    public_key_id: signer.publicKeyId,
+    issuer: policy.issuer,
+    ...(renewal_id !== null && { renewal_id }),
+    ...(previous !== null && { previous_lease_id: previous.lease_id }),
+    ...(device_id !== null && { device_thumbprint: device_id }),
+  };
+  const { payload, toSign } = leaseToSign(claims);
+  const text = encodeEnvelope(payload, [{ keyid: signer.publicKeyId, bytes: signer.sign(toSign) }]);
+  return { claims, text };
+}
+
+/** Puts the lease into the registry: what it says, and nothing from which it could be made again. */
+export async function recordLease(
+  tx: Db,
+  { claims }: SignedLease,
+  grounds: Grounds,
+  terms: Terms,
+  origin: Origin,
+): Promise<void> {
+  const { lease_id } = claims;
+  await tx
+    .insertInto('license_leases')
+    .values({
+      lease_id,
+      deployment_id: grounds.deployment_id,
+      customer_id: grounds.customer_id,
+      contract_id: grounds.contract_id,
+      lineage_id: origin.previous?.lineage_id ?? lease_id,
+      previous_lease_id: origin.previous?.lease_id ?? null,
+      renewal_id: origin.renewal_id,
+      device_id: origin.device_id,
+      issued_by: origin.issued_by,
+      public_key_id: claims.public_key_id,
+      entitlements: JSON.stringify(terms.entitlements),
+      issued_at: terms.issued_at,
+      expires_at: terms.expires_at,
+      grace_ends_at: terms.grace_ends_at,
+      revoked_at: null,
+      revoked_by: null,
+      revoked_reason: null,
+    })
+    .execute();
+}
+
+/** The body of the answer, written once: asking again must give the same bytes. */
+export function answerText(
+  { claims, text }: SignedLease,
+  limits: readonly Limit[],
+  warnings: readonly Warning[],
+): string {
+  const { lease_id, deployment_id, entitlements, issued_at, expires_at, grace_ends_at } = claims;
+  const answer: Omit<LeaseAnswer, 'lease'> = {
+    lease_id,
+    deployment_id,
+    entitlements,
+    issued_at,
+    expires_at,
+    grace_ends_at,
+    limits,
+    warnings,
+  };
+  return `{"lease":${text},${JSON.stringify(answer).slice(1)}`;
+}

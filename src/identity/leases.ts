@@ -1,0 +1,80 @@
+import { ServiceError } from '../errors.ts';
+import type { Db } from '../storage/storage.ts';
+import type { LicenseLeasesTable } from '../storage/tables.ts';
+import { readPage, type Page, type PageRequest } from './paging.ts';
+
+export const LEASE_STATES = ['valid', 'grace', 'expired', 'revoked'] as const;
+export type LeaseState = (typeof LEASE_STATES)[number];
+
+/** A lease in the registry. Times are milliseconds since the Unix epoch. */
+export interface LeaseRecord extends Omit<LicenseLeasesTable, 'entitlements'> {
+  readonly entitlements: readonly string[];
+  /** Revoked, else what it is worth by the server's clock. */
+  readonly state: LeaseState;
+}
+
+/** What of the list is wanted; all of it when nothing is said. */
+export interface LeaseFilter {
+  readonly deployment_id?: string | undefined;
+  readonly state?: LeaseState | undefined;
+}
+
+/** Leases, the newest first. @throws ServiceError `invalid_request` for a cursor of another list. */
+export async function listLeases(
+  db: Db,
+  now: number,
+  { deployment_id, state }: LeaseFilter,
+  page: PageRequest,
+): Promise<Page<LeaseRecord>> {
+  return readPage(
+    ['leases', deployment_id, state],
+    page,
+    ({ lease_id }) => lease_id,
+    async (after, limit) => {
+      let query = db
+        .selectFrom('license_leases')
+        .selectAll()
+        .orderBy('lease_id', 'desc')
+        .limit(limit);
+      if (after !== undefined) query = query.where('lease_id', '<', after);
+      if (deployment_id !== undefined) query = query.where('deployment_id', '=', deployment_id);
+      if (state === 'revoked') query = query.where('revoked_at', 'is not', null);
+      else if (state !== undefined) query = query.where('revoked_at', 'is', null);
+      if (state === 'valid') query = query.where('expires_at', '>', now);
+      if (state === 'grace') {
+        query = query.where('expires_at', '<=', now).where('grace_ends_at', '>', now);
+      }
+      if (state === 'expired') query = query.where('grace_ends_at', '<=', now);
+      return (await query.execute()).map((row) => recordOf(row, now));
+    },
+  );
+}
+
+/** @throws ServiceError `not_found` */
+export async function getLease(db: Db, now: number, leaseId: string): Promise<LeaseRecord> {
+  const row = await db
+    .selectFrom('license_leases')
+    .selectAll()
+    .where('lease_id', '=', leaseId)
+    .executeTakeFirst();
+  if (row === undefined) {
+    throw new ServiceError('not_found', `there is no lease ${leaseId}`, {
+      remedy: 'See `service-local identity leases list`.',
+    });
+  }
+  return recordOf(row, now);
+}
+
+function recordOf(row: LicenseLeasesTable, now: number): LeaseRecord {
+  return {
+    ...row,
+    entitlements: JSON.parse(row.entitlements) as string[],
+    state: stateOf(row, now),
+  };
+}
+
+function stateOf(row: LicenseLeasesTable, now: number): LeaseState {
+  if (row.revoked_at !== null) return 'revoked';
+  if (now < row.expires_at) return 'valid';
+  return now < row.grace_ends_at ? 'grace' : 'expired';
+}

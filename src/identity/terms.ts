@@ -1,0 +1,113 @@
+import { ServiceError } from '../errors.ts';
+import { formatTime } from '../lease/time.ts';
+import type { LeasePolicy } from './context.ts';
+
+/** What the registry says of a deployment: what its leases may be. */
+export interface Grounds {
+  readonly deployment_id: string;
+  readonly customer_id: string;
+  readonly contract_id: string;
+  readonly contract_ends_at: number;
+  readonly entitlements: readonly string[];
+  /** By contract, else by plan; null when neither says. */
+  readonly ttl_seconds: number | null;
+  readonly grace_period_seconds: number | null;
+}
+
+/** What an administrator may say instead. */
+export interface Wishes {
+  readonly entitlements?: readonly string[] | undefined;
+  readonly ttl_seconds?: number | undefined;
+  readonly grace_period_seconds?: number | undefined;
+}
+
+/** A lease as it is to be. Times are milliseconds since the Unix epoch, in whole seconds. */
+export interface Terms {
+  readonly entitlements: readonly string[];
+  readonly issued_at: number;
+  readonly expires_at: number;
+  readonly grace_ends_at: number;
+  readonly ttl_seconds: number;
+  readonly grace_period_seconds: number;
+  /** Where less was given than was due, and why. */
+  readonly limits: readonly Limit[];
+}
+
+export interface Limit {
+  readonly field: 'ttl_seconds' | 'grace_period_seconds';
+  readonly wanted: number;
+  readonly granted: number;
+  readonly because: 'contract_end' | 'server_maximum';
+}
+
+/**
+ * What a lease issued now would be. Nothing of it outlives the contract: TTL first, and what is left
+ * then bounds the grace period.
+ *
+ * @throws ServiceError `contract_ended`; `not_allowed` for an entitlement that plan and contract do
+ * not give.
+ */
+export function leaseTerms(
+  policy: LeasePolicy,
+  grounds: Grounds,
+  wishes: Wishes,
+  now: number,
+): Terms {
+  const issued = Math.floor(now / 1000) * 1000;
+  const left = Math.floor((grounds.contract_ends_at - issued) / 1000);
+  if (left < 1 || grounds.contract_ends_at <= now) {
+    const date = formatTime(grounds.contract_ends_at);
+    throw new ServiceError(
+      'contract_ended',
+      `the contract ${grounds.contract_id} ended on ${date}: no lease under it is issued`,
+      { remedy: 'Extend it with `service-local identity contracts update`.' },
+    );
+  }
+  const limits: Limit[] = [];
+  const bounded = (field: Limit['field'], wanted: number, max: number, left: number): number => {
+    const granted = Math.min(wanted, max, left);
+    if (granted < wanted) {
+      const because = granted === left ? 'contract_end' : 'server_maximum';
+      limits.push({ field, wanted, granted, because });
+    }
+    return granted;
+  };
+  const ttl = bounded(
+    'ttl_seconds',
+    wishes.ttl_seconds ?? grounds.ttl_seconds ?? policy.ttl_seconds,
+    policy.ttl_max_seconds,
+    left,
+  );
+  const grace = bounded(
+    'grace_period_seconds',
+    wishes.grace_period_seconds ?? grounds.grace_period_seconds ?? policy.grace_period_seconds,
+    policy.grace_period_max_seconds,
+    left - ttl,
+  );
+  return {
+    entitlements: entitlementsOf(grounds, wishes),
+    issued_at: issued,
+    expires_at: issued + ttl * 1000,
+    grace_ends_at: issued + (ttl + grace) * 1000,
+    ttl_seconds: ttl,
+    grace_period_seconds: grace,
+    limits,
+  };
+}
+
+function entitlementsOf(grounds: Grounds, wishes: Wishes): readonly string[] {
+  const { entitlements: wanted = grounds.entitlements } = wishes;
+  const beyond = wanted.filter((name) => !grounds.entitlements.includes(name));
+  if (beyond.length > 0) {
+    const has = grounds.entitlements.join(', ') || 'nothing';
+    throw new ServiceError(
+      'not_allowed',
+      `the contract ${grounds.contract_id} does not give ${beyond.join(', ')}; it gives ${has}`,
+      {
+        reason: 'entitlement_not_in_contract',
+        remedy: 'Add it with `service-local identity contracts update --entitlement`.',
+      },
+    );
+  }
+  return wanted;
+}
