@@ -1,0 +1,134 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { LeasePolicy } from '../../src/identity/context.ts';
+import { leaseTerms, type Grounds } from '../../src/identity/terms.ts';
+
+const DAY = 86_400;
+const NOW = Date.UTC(2026, 0, 5, 9, 30, 0, 500);
+
+const policy: LeasePolicy = {
+  issuer: 'test',
+  ttl_seconds: 7 * DAY,
+  ttl_max_seconds: 90 * DAY,
+  grace_period_seconds: 3 * DAY,
+  grace_period_max_seconds: 30 * DAY,
+  registry_enforced: true,
+  clone_policy: 'alert',
+};
+
+function grounds(change: Partial<Grounds> = {}): Grounds {
+  return {
+    deployment_id: 'site',
+    customer_id: 'acme',
+    contract_id: 'acme-2026',
+    contract_ends_at: Date.UTC(2027, 0, 1),
+    entitlements: ['kb_federation', 'live_trading'],
+    ttl_seconds: null,
+    grace_period_seconds: null,
+    ...change,
+  };
+}
+
+describe('the TTL and the grace period', () => {
+  test('are those of the server where nobody else says one', () => {
+    expect(leaseTerms(policy, grounds(), {}, NOW)).toEqual({
+      entitlements: ['kb_federation', 'live_trading'],
+      issued_at: Date.UTC(2026, 0, 5, 9, 30),
+      expires_at: Date.UTC(2026, 0, 12, 9, 30),
+      grace_ends_at: Date.UTC(2026, 0, 15, 9, 30),
+      ttl_seconds: 7 * DAY,
+      grace_period_seconds: 3 * DAY,
+      limits: [],
+    });
+  });
+
+  test('are those of the contract, and of the request before them', () => {
+    const contract = grounds({ ttl_seconds: 2 * DAY, grace_period_seconds: 0 });
+    expect(leaseTerms(policy, contract, {}, NOW)).toMatchObject({
+      ttl_seconds: 2 * DAY,
+      grace_period_seconds: 0,
+    });
+    expect(leaseTerms(policy, contract, { ttl_seconds: DAY }, NOW)).toMatchObject({
+      ttl_seconds: DAY,
+      grace_period_seconds: 0,
+    });
+  });
+
+  test('end with the contract, and the answer says so', () => {
+    const contract_ends_at = Date.UTC(2026, 0, 14, 9, 30);
+    expect(leaseTerms(policy, grounds({ contract_ends_at }), {}, NOW)).toMatchObject({
+      ttl_seconds: 7 * DAY,
+      grace_ends_at: contract_ends_at,
+      limits: [
+        {
+          field: 'grace_period_seconds',
+          wanted: 3 * DAY,
+          granted: 2 * DAY,
+          because: 'contract_end',
+        },
+      ],
+    });
+    const soon = Date.UTC(2026, 0, 6);
+    expect(leaseTerms(policy, grounds({ contract_ends_at: soon }), {}, NOW)).toMatchObject({
+      expires_at: soon,
+      grace_ends_at: soon,
+      limits: [
+        { field: 'ttl_seconds', granted: 52_200, because: 'contract_end' },
+        { field: 'grace_period_seconds', granted: 0, because: 'contract_end' },
+      ],
+    });
+  });
+
+  test('of a plan from before the server was given a lower maximum are cut to it', () => {
+    const low = { ...policy, ttl_max_seconds: DAY };
+    expect(leaseTerms(low, grounds({ ttl_seconds: 30 * DAY }), {}, NOW)).toMatchObject({
+      ttl_seconds: DAY,
+      limits: [{ field: 'ttl_seconds', wanted: 30 * DAY, because: 'server_maximum' }],
+    });
+  });
+
+  test('never outlive the contract, whatever was asked for', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 400 * DAY * 1000 }),
+        fc.record(
+          {
+            ttl_seconds: fc.integer({ min: 60, max: 90 * DAY }),
+            grace_period_seconds: fc.integer({ min: 0, max: 30 * DAY }),
+          },
+          { requiredKeys: [] },
+        ),
+        (left, wishes) => {
+          const contract_ends_at = NOW + 1000 + left;
+          const terms = leaseTerms(policy, grounds({ contract_ends_at }), wishes, NOW);
+          expect(terms.grace_ends_at).toBeLessThanOrEqual(contract_ends_at);
+          expect(terms.expires_at).toBeGreaterThan(terms.issued_at);
+          expect(terms.grace_ends_at).toBeGreaterThanOrEqual(terms.expires_at);
+        },
+      ),
+    );
+  });
+});
+
+test('a contract that has ended gives no lease', () => {
+  for (const contract_ends_at of [NOW, NOW - 1, NOW + 1]) {
+    expect(() => leaseTerms(policy, grounds({ contract_ends_at }), {}, NOW)).toThrow(
+      expect.objectContaining({ code: 'contract_ended' }),
+    );
+  }
+});
+
+test('an administrator can give less than the contract, and not more', () => {
+  const some = leaseTerms(policy, grounds(), { entitlements: ['live_trading'] }, NOW);
+  expect(some.entitlements).toEqual(['live_trading']);
+  expect(() =>
+    leaseTerms(policy, grounds(), { entitlements: ['live_trading', 'byoc_deployments'] }, NOW),
+  ).toThrow(
+    expect.objectContaining({
+      code: 'not_allowed',
+      reason: 'entitlement_not_in_contract',
+      message:
+        'the contract acme-2026 does not give byoc_deployments; it gives kb_federation, live_trading',
+    }),
+  );
+});
