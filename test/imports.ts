@@ -61,6 +61,12 @@ const forbidden: IForbiddenRuleType[] = [
     },
   })),
   {
+    name: 'daemon-imports-only-client-lease',
+    severity: 'error',
+    from: { path: '^daemon/' },
+    to: { path: '^(src|bin)/', pathNot: `^src/(${SHARED}|(client|lease)/)` },
+  },
+  {
     name: 'shared-files-stay-at-the-bottom',
     severity: 'error',
     from: { path: `^src/${SHARED}` },
@@ -68,7 +74,7 @@ const forbidden: IForbiddenRuleType[] = [
   },
 ];
 
-const { output } = await cruise(['bin', 'src', 'test'], {
+const { output } = await cruise(['bin', 'daemon', 'src', 'test'], {
   validate: true,
   ruleSet: { forbidden },
   tsPreCompilationDeps: true,
