@@ -20,8 +20,8 @@ export interface PageRequest {
 export type List = readonly [name: string, ...filter: (string | undefined)[]];
 
 /**
- * One page of a list in the order of its ids, up or down. It goes on behind an id, not at a place in the list: what
- * is added or removed meanwhile makes no item come twice or be left out.
+ * One page of a list in the order of its ids, up or down. It goes on behind an id, not at a place in
+ * the list: what is added or removed meanwhile makes no item come twice or be left out.
  *
  * @param read at most `limit` items, those behind the id `after` when given.
  * @throws ServiceError `invalid_request` for a cursor that is none of this very list.

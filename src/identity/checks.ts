@@ -1,0 +1,71 @@
+import { ServiceError, type Problem } from '../errors.ts';
+import { isEntitlement, MAX_ENTITLEMENTS } from '../lease/claims.ts';
+
+const MAX_TEXT_LENGTH = 200;
+
+/** Of ids that a person gives: they stand in leases, URLs and command lines, and mean nothing there. */
+const GIVEN_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
+
+/**
+ * Refuses a request for all that was found wrong with it, if anything was.
+ * @throws ServiceError `invalid_request`
+ */
+export function refuseInvalid(problems: readonly Problem[]): void {
+  if (problems.length === 0) return;
+  throw new ServiceError('invalid_request', 'the request asks for what cannot be', { problems });
+}
+
+/** Of an id for something new, which gets one made for it when none is given. */
+export function idProblems(pointer: string, id: string | undefined): Problem[] {
+  return problemUnless(
+    id === undefined || GIVEN_ID.test(id),
+    pointer,
+    'an id has 1 to 128 letters, digits or . _ : - and begins with a letter or digit',
+  );
+}
+
+/** Of names and reasons, which are shown in one line. */
+export function textProblems(pointer: string, text: string): Problem[] {
+  return problemUnless(
+    text.length <= MAX_TEXT_LENGTH &&
+      text.trim() !== '' &&
+      text.isWellFormed() &&
+      !/\p{Cc}/u.test(text),
+    pointer,
+    `a text here is one line of 1 to ${MAX_TEXT_LENGTH} characters`,
+  );
+}
+
+export function entitlementProblems(pointer: string, names: readonly string[]): Problem[] {
+  return [
+    ...names.flatMap((name, i) =>
+      problemUnless(
+        isEntitlement(name),
+        `${pointer}/${i}`,
+        'an entitlement has 1 to 64 lower-case letters, digits or _ . : - and begins with a letter',
+      ),
+    ),
+    ...problemUnless(
+      names.length <= MAX_ENTITLEMENTS,
+      pointer,
+      `there can be at most ${MAX_ENTITLEMENTS} entitlements, not ${names.length}`,
+    ),
+  ];
+}
+
+export function secondsProblems(
+  pointer: string,
+  seconds: number,
+  least: number,
+  most: number,
+): Problem[] {
+  return problemUnless(
+    Number.isSafeInteger(seconds) && seconds >= least && seconds <= most,
+    pointer,
+    `this server takes whole seconds from ${least} to ${most}, not ${seconds}`,
+  );
+}
+
+export function problemUnless(isRight: boolean, pointer: string, message: string): Problem[] {
+  return isRight ? [] : [{ code: 'invalid_value', pointer, message }];
+}
