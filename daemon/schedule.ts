@@ -26,17 +26,17 @@ export interface Failure {
 }
 
 /**
- * How long to wait. Full jitter (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/)
+ * How many milliseconds to wait. Full jitter (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/)
  * up to an hour, so that a fleet that met the same outage does not come back at the same moment.
  *
  * @param chance from 0 to 1, evenly distributed.
  */
 export function retryDelayMs(failure: Failure, chance: number): number {
   const { count, denied, retryAfterSeconds } = failure;
-  if (denied) return DENIED_MS * (0.75 + chance / 2);
+  if (denied) return Math.round(DENIED_MS * (0.75 + chance / 2));
   const most = Math.min(LONGEST_MS, SHORTEST_MS * 2 ** Math.min(count, 20));
   const asked = (retryAfterSeconds ?? 0) * SECOND;
-  return Math.max(SHORTEST_MS, chance * most, Math.min(LONGEST_MS, asked));
+  return Math.max(SHORTEST_MS, Math.round(chance * most), Math.min(LONGEST_MS, asked));
 }
 
 /**
