@@ -47,13 +47,12 @@ export async function renewLease(
   request: RenewRequest,
 ): Promise<Renewed> {
   const { storage, clock, policy, signer } = identity;
-  const { device } = proof;
   const held = request.lease === undefined ? undefined : readHeld(request.lease);
-  const requestHash = sha256(`${device.device_id}\n${held?.lease_id ?? ''}`);
+  const requestHash = sha256(`${proof.device.device_id}\n${held?.lease_id ?? ''}`);
 
   const outcome = await storage.write(async (tx): Promise<Renewed | ServiceError> => {
     const now = clock();
-    await useDeviceProof(tx, now, proof);
+    const device = await useDeviceProof(tx, now, proof);
     const previous = held && (await findHeld(tx, held, device));
     const grounds = await groundsOf(tx, device.deployment_id);
     const isRevoked =
