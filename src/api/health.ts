@@ -1,0 +1,45 @@
+import { z } from '@hono/zod-openapi';
+import { ANYBODY, answer, defineRoute } from './http.ts';
+
+const Health = z.strictObject({ status: z.literal('ok') }).openapi('Health');
+
+export const getHealth = defineRoute({
+  method: 'get',
+  path: '/healthz',
+  operationId: 'getHealth',
+  summary: 'Whether the process answers',
+  tags: ['Server'],
+  security: ANYBODY,
+  responses: { 200: answer('It does.', Health) },
+});
+
+const Readiness = z
+  .strictObject({
+    status: z.enum(['ready', 'degraded', 'unavailable']),
+    missing: z.array(
+      z.strictObject({
+        part: z.enum(['storage', 'signing_key']),
+        detail: z.string(),
+        remedy: z.string().optional(),
+      }),
+    ),
+  })
+  .openapi('Readiness');
+
+/**
+ * Without a signing key it answers 200: all but issuing works, and whoever took the server out of
+ * rotation for it would take revocation and the public keys away, too.
+ */
+export const getReadiness = defineRoute({
+  method: 'get',
+  path: '/readyz',
+  operationId: 'getReadiness',
+  summary: 'What the server lacks to do its work',
+  description: 'Without a signing key it is `degraded`: all but issuing leases works.',
+  tags: ['Server'],
+  security: ANYBODY,
+  responses: {
+    200: answer('Ready; or degraded, and everything but what is missing works.', Readiness),
+    503: answer('Nothing works that needs the database.', Readiness),
+  },
+});

@@ -1,0 +1,230 @@
+/**
+ * What the definitions of routes are made of. A route is defined once, in `src/api/<area>.ts`: from
+ * it come the checks of requests, the types of handlers and clients, and the OpenAPI document.
+ *
+ * ```ts
+ * export const Plan = z.strictObject({ plan_id: id('pro'), created_at: time }).openapi('Plan');
+ *
+ * export const createPlan = defineRoute({
+ *   method: 'post',
+ *   path: '/identity/plans',
+ *   operationId: 'createPlan',
+ *   summary: 'Make a plan',
+ *   tags: ['Registry'],
+ *   security: administrator('license'),
+ *   request: { body: json(PlanInput, { administrator: { plan_id: 'pro', entitlements: [] } }) },
+ *   responses: { 201: answer('The plan.', Plan) },
+ *   errors: ['conflict'],
+ * });
+ * ```
+ *
+ * Every example is a promise that `test/server/examples.test.ts` keeps: it sends each example of a
+ * body, with the examples of the path and the query beside it, and wants an answer that is defined
+ * as a success. So every operation needs an example of its body, where it has one, and of each
+ * parameter that is required (`id('pro')`, `.openapi({ example })`). What the examples speak of is
+ * made in `test/server/example-world.ts`, anew for each of them. An example is sent by the first of
+ * the callers that `security` names, or by the one after whom it is named: `device: {…}`.
+ */
+import { createRoute, z, type RouteConfig } from '@hono/zod-openapi';
+import { ERROR_CODES, ServiceError, type ErrorCode } from '../errors.ts';
+import type { Scope } from '../scopes.ts';
+
+/** The answer of every request that failed (RFC 9457), as `application/problem+json`. */
+export const Problem = z
+  .strictObject({
+    type: z.literal('about:blank'),
+    title: z.string().openapi({ description: 'The HTTP status in words.' }),
+    status: z.int(),
+    code: z.enum(ERROR_CODES).openapi({ description: 'What to decide on; stable.' }),
+    detail: z.string().openapi({ description: 'What went wrong, for a person.' }),
+    reason: z
+      .string()
+      .optional()
+      .openapi({ description: 'Which of the causes that the code has; stable.' }),
+    remedy: z.string().optional().openapi({ description: 'What can be done about it.' }),
+    errors: z
+      .array(
+        z.strictObject({
+          code: z.string(),
+          pointer: z
+            .string()
+            .optional()
+            .openapi({ description: 'Where in the body it is: a JSON pointer (RFC 6901).' }),
+          detail: z.string(),
+          suggestion: z.string().optional().openapi({ description: 'What was probably meant.' }),
+        }),
+      )
+      .optional()
+      .openapi({ description: 'All that is wrong with the request, when it is.' }),
+    retryable: z
+      .boolean()
+      .openapi({ description: 'Whether the same request may succeed when it is sent again.' }),
+    request_id: z.string().openapi({ description: 'Names the request in the log of the server.' }),
+  })
+  .openapi('Problem', {
+    example: {
+      type: 'about:blank',
+      title: 'Not Found',
+      status: 404,
+      code: 'not_found',
+      detail: 'there is no such path',
+      retryable: false,
+      request_id: '0198c0de-0000-7000-8000-000000000000',
+    },
+  });
+
+export type Problem = z.infer<typeof Problem>;
+
+/** What an id may be: as in a lease, 1 to 128 visible ASCII characters. */
+export function id(example: string) {
+  return z
+    .string()
+    .regex(/^[!-~]{1,128}$/, 'must be 1 to 128 visible ASCII characters')
+    .openapi({ example });
+}
+
+/** A text from a person: no control characters, well-formed Unicode, and not empty. */
+export function text(longest: number) {
+  return z
+    .string()
+    .min(1)
+    .max(longest)
+    .refine((value) => value.isWellFormed() && !/\p{Cc}/u.test(value), 'must be plain text');
+}
+
+/** RFC 3339 in UTC. */
+export const time = z.iso
+  .datetime({ error: 'must be a time in UTC, such as 2026-01-02T03:04:05Z' })
+  .openapi({ example: '2026-01-02T03:04:05Z' });
+
+/** A time as `time` wants it. @param ms milliseconds since the Unix epoch. */
+export function formatInstant(ms: number): string {
+  return new Date(ms).toISOString().replace('.000Z', 'Z');
+}
+
+/** The same where there may be none. */
+export function formatInstantOrNull(ms: number | null): string | null {
+  return ms === null ? null : formatInstant(ms);
+}
+
+/** Part of a list. */
+export function page<T extends z.ZodType>(item: T) {
+  return z.strictObject({
+    items: z.array(item),
+    next_cursor: z
+      .string()
+      .nullable()
+      .openapi({ description: 'For the part after this one; null when there is none.' }),
+  });
+}
+
+/** Parameters of a list; `z.strictObject({ ...pageQuery, customer_id: … })`. */
+export const pageQuery = {
+  limit: z.coerce.number().int().min(1).max(1000).default(100).openapi({ example: 100 }),
+  cursor: z
+    .string()
+    .max(512)
+    .optional()
+    .openapi({ description: '`next_cursor` of the page before, with the same filter.' }),
+} as const;
+
+/** A body of JSON. @param examples requests that succeed, by name. */
+export function json<T extends z.ZodType>(
+  schema: T,
+  examples: Readonly<Record<string, z.input<T>>>,
+) {
+  return {
+    required: true,
+    content: { 'application/json': { schema, examples: valued(examples) } },
+  };
+}
+
+/** An answer of JSON. @param examples by name. */
+export function answer<T extends z.ZodType>(
+  description: string,
+  schema: T,
+  examples: Readonly<Record<string, z.output<T>>> = {},
+) {
+  return { description, content: { 'application/json': { schema, examples: valued(examples) } } };
+}
+
+function valued<T>(examples: Readonly<Record<string, T>>): Record<string, { value: T }> {
+  return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
+}
+
+/** The callers there are: `Authorization: Bearer slt_…` and `Authorization: DeviceProof <JWT>`. */
+export const SECURITY_SCHEMES = {
+  administrator: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A token of an administrator; what is named beside it is the scope it needs.',
+  },
+  device: {
+    type: 'http',
+    scheme: 'DeviceProof',
+    description: 'A JWT by the key of an enrolled device, for this one request.',
+  },
+  new_device: {
+    type: 'http',
+    scheme: 'DeviceProof',
+    description: 'The same by the key that is being enrolled.',
+  },
+} as const;
+
+export type SecurityScheme = keyof typeof SECURITY_SCHEMES;
+
+/** Who may send a request: one of these. Empty for anybody. */
+export type Security = { [S in SecurityScheme]?: string[] }[];
+
+export function administrator(scope: Scope): Security {
+  return [{ administrator: [scope] }];
+}
+
+export const ANYBODY: Security = [];
+
+type Definition = Omit<RouteConfig, 'path'> & {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly tags: string[];
+  readonly security: Security;
+  /** Codes of its own: those that any request can meet are added. */
+  readonly errors?: readonly ErrorCode[];
+};
+
+/** A route with all that it takes and may answer. Query parameters that it does not name are refused. */
+export function defineRoute<P extends string, R extends Definition & { path: P }>(definition: R) {
+  const { errors = [], ...route } = definition;
+  const { security, request = {} } = route;
+  const codes: ErrorCode[] = [
+    'invalid_request',
+    ...(security.some((one) => one.administrator) ? NOT_ADMITTED : []),
+    ...(security.some((one) => one.device || one.new_device) ? NOT_PROVEN : []),
+    ...(request.body ? WRONG_BODY : []),
+    ...errors,
+    ...UNABLE,
+  ];
+  return createRoute<P, R>({
+    ...route,
+    request: { query: z.strictObject({}), ...request },
+    responses: { ...route.responses, ...problems(codes) },
+  } as unknown as R);
+}
+
+const NOT_ADMITTED: readonly ErrorCode[] = ['not_authenticated', 'not_allowed'];
+const NOT_PROVEN: readonly ErrorCode[] = ['invalid_device_proof'];
+const WRONG_BODY: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type'];
+const UNABLE: readonly ErrorCode[] = ['failure', 'overloaded', 'storage_unavailable'];
+
+/** The failures by their status. */
+function problems(codes: readonly ErrorCode[]): RouteConfig['responses'] {
+  const byStatus = Map.groupBy(new Set(codes), (code) => new ServiceError(code, '').status);
+  return Object.fromEntries(
+    [...byStatus].map(([status, group]) => [
+      status,
+      {
+        description: group.map((code) => `\`${code}\``).join(', '),
+        content: { 'application/problem+json': { schema: Problem } },
+      },
+    ]),
+  );
+}

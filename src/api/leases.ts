@@ -1,0 +1,244 @@
+import { z } from '@hono/zod-openapi';
+import { MAX_ENTITLEMENTS } from '../lease/claims.ts';
+import { PAYLOAD_TYPE } from '../lease/envelope.ts';
+import {
+  administrator,
+  answer,
+  defineRoute,
+  id,
+  json,
+  page,
+  pageQuery,
+  text,
+  time,
+} from './http.ts';
+
+const entitlement = z
+  .string()
+  .regex(/^[a-z][a-z0-9_.:-]{0,63}$/, 'must be a name such as live_trading')
+  .openapi({ example: 'live_trading' });
+
+const entitlements = z.array(entitlement).max(MAX_ENTITLEMENTS);
+
+const Envelope = z
+  .strictObject({
+    payloadType: z.literal(PAYLOAD_TYPE),
+    payload: z.base64(),
+    signatures: z.array(z.strictObject({ keyid: z.string(), sig: z.base64() })).min(1),
+  })
+  .openapi('Lease', {
+    description:
+      'A signed lease, the content of license_lease.json: an envelope of DSSE 1.0.2 whose payload are the claims in canonical JSON.',
+  });
+
+const IssueRequest = z
+  .strictObject({
+    deployment_id: id('acme-tokyo'),
+    entitlements: entitlements
+      .optional()
+      .openapi({ description: 'At most those of plan and contract, which are the default.' }),
+    ttl_seconds: z.int().min(1).optional().openapi({ example: 604_800 }),
+    grace_period_seconds: z.int().min(0).optional().openapi({ example: 259_200 }),
+    customer_id: id('acme').optional().openapi({
+      description: 'To be sure: the customer to whom the deployment belongs.',
+    }),
+  })
+  .openapi('IssueRequest', { description: 'What an administrator sends.' });
+
+const RenewRequest = z
+  .strictObject({
+    renewal_id: id('0198c0de-0000-7000-8000-000000000001').openapi({
+      description:
+        'Made by the device and kept before it asks. Asking again within 24 hours with the same one gets the same bytes.',
+    }),
+    lease: Envelope.optional().openapi({
+      description: 'The lease that the device holds; absent when it holds none.',
+    }),
+  })
+  .openapi('RenewRequest', {
+    description: 'What a device sends: entitlements and TTL are what the registry says.',
+  });
+
+const Limit = z.strictObject({
+  field: z.enum(['ttl_seconds', 'grace_period_seconds']),
+  wanted: z.int(),
+  granted: z.int(),
+  because: z.enum(['contract_end', 'server_maximum']),
+});
+
+const Warning = z.strictObject({
+  code: z.enum(['credential_cloned', 'unknown_lease']),
+  detail: z.string(),
+});
+
+export const LeaseAnswer = z
+  .strictObject({
+    lease: Envelope,
+    lease_id: z.string(),
+    deployment_id: z.string(),
+    entitlements: z.array(z.string()),
+    issued_at: time,
+    expires_at: time,
+    grace_ends_at: time,
+    limits: z
+      .array(Limit)
+      .openapi({ description: 'Where less time was given than was due, and why.' }),
+    warnings: z
+      .array(Warning)
+      .openapi({ description: 'What somebody should look into, though the lease is good.' }),
+  })
+  .openapi('LeaseAnswer');
+
+export type LeaseAnswer = z.infer<typeof LeaseAnswer>;
+
+export const createLease = defineRoute({
+  method: 'post',
+  path: '/auth/license/leases',
+  operationId: 'createLease',
+  summary: 'Issue a lease, or renew one',
+  description:
+    'An administrator states deployment, entitlements and TTL. A device states the lease it holds; the one that answers it follows from the registry, and the one it holds stays as good as it was. The signed lease is answered once: the registry keeps what it says, not its signature.',
+  tags: ['Leases'],
+  security: [{ administrator: ['license'] }, { device: [] }],
+  request: {
+    body: json(z.union([IssueRequest, RenewRequest]), {
+      administrator: {
+        deployment_id: 'acme-tokyo',
+        entitlements: ['live_trading'],
+        ttl_seconds: 604_800,
+      },
+      device: { renewal_id: '0198c0de-0000-7000-8000-000000000001' },
+    }),
+  },
+  responses: { 201: answer('The signed lease.', LeaseAnswer) },
+  errors: [
+    'license_revoked',
+    'contract_ended',
+    'not_found',
+    'credential_cloned',
+    'idempotency_mismatch',
+    'license_lease_unavailable',
+  ],
+});
+
+const LeaseState = z.enum(['valid', 'grace', 'expired', 'revoked']);
+
+export const LeaseRecord = z
+  .strictObject({
+    lease_id: z.string(),
+    deployment_id: z.string(),
+    customer_id: z.string(),
+    contract_id: z.string(),
+    state: LeaseState,
+    entitlements: z.array(z.string()),
+    issued_by: z.string(),
+    device_id: z.string().nullable(),
+    previous_lease_id: z.string().nullable(),
+    renewal_id: z.string().nullable(),
+    public_key_id: z.string(),
+    issued_at: time,
+    expires_at: time,
+    grace_ends_at: time,
+    revoked_at: time.nullable(),
+    revoked_by: z.string().nullable(),
+    revoked_reason: z.string().nullable(),
+  })
+  .openapi('LeaseRecord');
+
+export type LeaseRecord = z.infer<typeof LeaseRecord>;
+
+export const listLeases = defineRoute({
+  method: 'get',
+  path: '/identity/leases',
+  operationId: 'listLeases',
+  summary: 'List the leases of the registry, the newest first',
+  tags: ['Leases'],
+  security: administrator('license'),
+  request: {
+    query: z.strictObject({
+      ...pageQuery,
+      deployment_id: id('acme-tokyo').optional(),
+      state: LeaseState.optional(),
+    }),
+  },
+  responses: { 200: answer('A page of leases.', page(LeaseRecord)) },
+});
+
+const leasePath = z.strictObject({ lease_id: id('0198c0de-0000-7000-8000-00000000aaaa') });
+const deploymentPath = z.strictObject({ deployment_id: id('acme-tokyo') });
+
+export const getLease = defineRoute({
+  method: 'get',
+  path: '/identity/leases/{lease_id}',
+  operationId: 'getLease',
+  summary: 'Show a lease of the registry',
+  tags: ['Leases'],
+  security: administrator('license'),
+  request: { params: leasePath },
+  responses: { 200: answer('The lease.', LeaseRecord) },
+  errors: ['not_found'],
+});
+
+const RevokeRequest = z
+  .strictObject({
+    reason: text(200).openapi({ example: 'contract cancelled' }),
+    confirm: id('acme-tokyo').openapi({ description: "The deployment's id, typed once more." }),
+  })
+  .openapi('RevokeRequest');
+
+export const Revoked = z
+  .strictObject({
+    deployment_id: z.string(),
+    revoked_leases: z
+      .int()
+      .openapi({ description: 'Leases that still worked and are now not renewed any more.' }),
+    revoked_at: time,
+    effective_at: time.nullable().openapi({
+      description:
+        'When the last copy stops working; until then nothing takes it back. Null when none works.',
+    }),
+    registry_enforced: z
+      .boolean()
+      .openapi({ description: 'False: by a setting of the server, renewal is not denied.' }),
+  })
+  .openapi('Revoked');
+
+export type Revoked = z.infer<typeof Revoked>;
+
+const stepUpHeader = z.object({
+  'service-step-up': z.string().optional().openapi({
+    description: 'Token of a step-up for `identity.license.revoke` and this very target.',
+    example: 'step-up-token',
+  }),
+});
+
+const revokeParts = {
+  tags: ['Leases'],
+  security: administrator('license'),
+  responses: { 200: answer('Revoked, now or before.', Revoked) },
+  errors: ['not_found', 'step_up_required', 'confirmation_mismatch'],
+} as const;
+
+const revokeBody = json(RevokeRequest, {
+  administrator: { reason: 'contract cancelled', confirm: 'acme-tokyo' },
+});
+
+export const revokeLease = defineRoute({
+  method: 'post',
+  path: '/identity/leases/{lease_id}/revoke',
+  operationId: 'revokeLease',
+  summary: 'Deny renewal of a lease, and of all that it was renewed into',
+  ...revokeParts,
+  tags: [...revokeParts.tags],
+  request: { params: leasePath, headers: stepUpHeader, body: revokeBody },
+});
+
+export const revokeDeployment = defineRoute({
+  method: 'post',
+  path: '/identity/deployments/{deployment_id}/revoke',
+  operationId: 'revokeDeployment',
+  summary: 'Deny leases to a deployment, and renewal of all that it has',
+  ...revokeParts,
+  tags: [...revokeParts.tags],
+  request: { params: deploymentPath, headers: stepUpHeader, body: revokeBody },
+});

@@ -1,0 +1,296 @@
+import type { z } from 'zod';
+import type { Problem } from '../api/http.ts';
+import { ERROR_CODES, ServiceError } from '../errors.ts';
+
+/** A definition of `src/api`; only its type is used here. */
+interface Route {
+  readonly method: string;
+  readonly path: string;
+  readonly request?: object;
+  readonly responses: object;
+}
+
+type Part<R, Name extends string, As extends string> = R extends {
+  readonly request: { readonly [N in Name]: infer S extends z.ZodType };
+}
+  ? { readonly [A in As]: z.input<S> }
+  : unknown;
+
+type JsonBody<R> = R extends {
+  readonly request: {
+    readonly body: {
+      readonly content: { readonly 'application/json': { schema: infer S extends z.ZodType } };
+    };
+  };
+}
+  ? { readonly body: z.input<S> }
+  : unknown;
+
+/** What a request is made of: what its route defines of `params`, `query`, `headers` and `body`. */
+export type RequestOf<R> = Part<R, 'params', 'params'> &
+  Partial<Part<R, 'query', 'query'>> &
+  Part<R, 'headers', 'headers'> &
+  JsonBody<R>;
+
+/** The body of a success. */
+export type AnswerOf<R> = R extends { readonly responses: infer A }
+  ? {
+      [Status in keyof A & (200 | 201 | 202)]: A[Status] extends {
+        readonly content: { readonly 'application/json': { schema: infer S extends z.ZodType } };
+      }
+        ? z.output<S>
+        : never;
+    }[keyof A & (200 | 201 | 202)]
+  : never;
+
+/** The items of a list, one page of which a route answers. */
+type ItemOf<R> = AnswerOf<R> extends { readonly items: readonly (infer T)[] } ? T : never;
+
+/** A request as it goes out, to be signed. */
+export interface SentRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly body: Uint8Array;
+}
+
+/**
+ * What to send as `Authorization`. @param nonce from the server, for a second attempt.
+ */
+export type Authorize = (request: SentRequest, nonce?: string) => string;
+
+export interface ClientOptions {
+  /** Origin of the server. */
+  readonly url: string;
+  readonly authorize?: Authorize | undefined;
+  /** Told what the person should know, such as that a token goes over the network unencrypted. */
+  readonly warn?: (text: string) => void;
+}
+
+/**
+ * Talks to a server. Each call names its route by type, so that no schema is loaded:
+ *
+ * ```ts
+ * import type { createPlan, listPlans } from '../../api/plans.ts';
+ *
+ * const client = createClient({ url, authorize: tokenFrom(env) });
+ * const plan = await client.call<typeof createPlan>('post', '/identity/plans', { body: {…} });
+ * for await (const one of client.items<typeof listPlans>('get', '/identity/plans', {})) …
+ * ```
+ *
+ * It honours HTTP_PROXY, HTTPS_PROXY, NO_PROXY and NODE_EXTRA_CA_CERTS, follows no redirect, and
+ * rejects with a `ServiceError`: that of the server's answer, or `server_unreachable`.
+ */
+export interface Client {
+  readonly call: <R extends Route>(
+    method: R['method'],
+    path: R['path'],
+    request: RequestOf<R>,
+  ) => Promise<AnswerOf<R>>;
+  /** All items of a list, page after page. */
+  readonly items: <R extends Route>(
+    method: R['method'],
+    path: R['path'],
+    request: RequestOf<R>,
+  ) => AsyncGenerator<ItemOf<R>, void, void>;
+}
+
+/** `connect` is tried on several addresses, and waiting for an answer includes that of the database. */
+const CONNECT_TIMEOUT_MS = 10_000;
+const ANSWER_TIMEOUT_MS = 40_000;
+const LARGEST_ANSWER = 64 * 1024 * 1024;
+
+export function createClient({ url, authorize, warn }: ClientOptions): Client {
+  const { origin } = new URL(url);
+  let isWarned = false;
+  const send = async (method: string, path: string, parts: Parts): Promise<unknown> => {
+    if (authorize && !isWarned && isExposed(origin)) {
+      isWarned = true;
+      warn?.(`${origin} is plain http: whoever is on the way reads what is sent, secrets included`);
+    }
+    const target = `${origin}${filled(path, parts.params)}${queryOf(parts.query)}`;
+    const body = parts.body === undefined ? undefined : Buffer.from(JSON.stringify(parts.body));
+    const sent = { method: method.toUpperCase(), url: target, body: body ?? new Uint8Array() };
+    const headers = {
+      accept: 'application/json',
+      ...(body && { 'content-type': 'application/json' }),
+      ...parts.headers,
+    };
+    const first = await exchange(sent, body, { ...headers, ...authorization(authorize?.(sent)) });
+    const nonce = first.status === 401 && authorize ? first.headers['service-nonce'] : undefined;
+    const answer =
+      typeof nonce === 'string'
+        ? await exchange(sent, body, { ...headers, ...authorization(authorize?.(sent, nonce)) })
+        : first;
+    return read(answer, origin);
+  };
+  return {
+    call: (method, path, request) => send(method, path, request) as Promise<never>,
+    async *items(method, path, request) {
+      let cursor: string | undefined;
+      do {
+        const parts = request as Parts;
+        const query = { ...parts.query, ...(cursor !== undefined && { cursor }) };
+        const page = (await send(method, path, { ...parts, query })) as {
+          items: never[];
+          next_cursor: string | null;
+        };
+        yield* page.items;
+        cursor = page.next_cursor ?? undefined;
+      } while (cursor !== undefined);
+    },
+  };
+}
+
+interface Parts {
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+}
+
+interface Exchanged {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+function authorization(value: string | undefined): { readonly authorization?: string } {
+  return value === undefined ? {} : { authorization: value };
+}
+
+function filled(path: string, params: Parts['params'] = {}): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name]!));
+}
+
+function queryOf(query: Parts['query'] = {}): string {
+  const given = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+}
+
+async function exchange(
+  { method, url }: SentRequest,
+  body: Buffer | undefined,
+  headers: Readonly<Record<string, string>>,
+): Promise<Exchanged> {
+  const { EnvHttpProxyAgent, request } = await import('undici');
+  const dispatcher = new EnvHttpProxyAgent({
+    connect: { timeout: CONNECT_TIMEOUT_MS },
+    headersTimeout: ANSWER_TIMEOUT_MS,
+    bodyTimeout: ANSWER_TIMEOUT_MS,
+    maxResponseSize: LARGEST_ANSWER,
+  });
+  try {
+    const answer = await request(url, {
+      method,
+      headers,
+      dispatcher,
+      ...(body && { body }),
+    });
+    return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+  } catch (error) {
+    throw unreachable(new URL(url).origin, error);
+  } finally {
+    await dispatcher.close();
+  }
+}
+
+function unreachable(origin: string, cause: unknown): ServiceError {
+  const { code = '', message = '' } = causeOf(cause);
+  return new ServiceError('server_unreachable', `${origin}: ${WHAT[code] ?? (message || code)}`, {
+    remedy: code.includes('CERT') || code.startsWith('ERR_TLS') ? TRUST : LOOK,
+    cause,
+  });
+}
+
+/** The innermost of what is wrapped has the code of the system; of several addresses, the first's. */
+function causeOf(error: unknown): { readonly code?: string; readonly message?: string } {
+  if (error instanceof AggregateError && error.errors.length > 0) return causeOf(error.errors[0]);
+  if (error instanceof Error && error.cause instanceof Error) return causeOf(error.cause);
+  return error instanceof Error ? error : {};
+}
+
+const WHAT: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'there is no host of that name',
+  EAI_AGAIN: 'the name of the host cannot be looked up',
+  ECONNRESET: 'the connection broke',
+  UND_ERR_SOCKET: 'the connection broke',
+  UND_ERR_CONNECT_TIMEOUT: 'it does not answer',
+  UND_ERR_HEADERS_TIMEOUT: 'it does not answer',
+  UND_ERR_BODY_TIMEOUT: 'its answer does not end',
+  UND_ERR_RES_EXCEEDED_MAX_SIZE: 'its answer does not end',
+};
+
+const LOOK = 'See that the server runs and that --url (SERVICE_LOCAL_SERVER_URL) is its origin.';
+const TRUST =
+  'If its certificate is of an authority of your own, name that in NODE_EXTRA_CA_CERTS.';
+
+/** @throws ServiceError for all but a success */
+function read(answer: Exchanged, origin: string): unknown {
+  const { status, text } = answer;
+  if (status === 204) return undefined;
+  const body = parsed(text);
+  if (status >= 200 && status < 300 && body !== undefined) return body;
+  if (isProblem(body)) throw asError(body, answer);
+  throw new ServiceError(
+    'server_unreachable',
+    `${origin}: what answers (status ${status}) is no service-local server`,
+    { remedy: LOOK },
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function isProblem(body: unknown): body is Problem {
+  if (typeof body !== 'object' || body === null) return false;
+  const { code, detail } = body as Partial<Problem>;
+  return typeof code === 'string' && typeof detail === 'string';
+}
+
+function asError(problem: Problem, { status, headers }: Exchanged): ServiceError {
+  const { code, detail, reason, remedy, errors = [], request_id: request } = problem;
+  const seconds = Number(headers['retry-after'] ?? NaN);
+  return new ServiceError(
+    ERROR_CODES.includes(code) ? code : 'failure',
+    status >= 500 ? `${detail} (request_id ${request})` : detail,
+    {
+      problems: errors.map(({ detail: message, code: what, pointer, suggestion }) => ({
+        code: what,
+        message,
+        ...(pointer !== undefined && { pointer }),
+        ...(suggestion !== undefined && { suggestion }),
+      })),
+      ...(reason !== undefined && { reason }),
+      ...(remedy !== undefined && { remedy }),
+      ...(Number.isFinite(seconds) && { retryAfterSeconds: seconds }),
+    },
+  );
+}
+
+/**
+ * The token that a person gave in the environment.
+ * @throws ServiceError `not_authenticated` without one
+ */
+export function tokenFrom(env: NodeJS.ProcessEnv): Authorize {
+  const token = env['SERVICE_LOCAL_TOKEN'];
+  if (token && /^[!-~]+$/.test(token)) return () => `Bearer ${token}`;
+  throw new ServiceError(
+    'not_authenticated',
+    token ? 'SERVICE_LOCAL_TOKEN is no token' : 'SERVICE_LOCAL_TOKEN is not set',
+    { remedy: 'Make a token with `service-local identity tokens create`, and put it there.' },
+  );
+}
+
+/** Whether what is sent there can be read on its way. */
+function isExposed(origin: string): boolean {
+  const { protocol, hostname } = new URL(origin);
+  return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+}

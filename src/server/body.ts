@@ -1,0 +1,47 @@
+import type { HonoRequest } from 'hono';
+import { ServiceError } from '../errors.ts';
+
+/** No request of this API comes near it. */
+const MOST_BYTES = 128 * 1024;
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * Reads the body, once, and lets the request have its text from there on.
+ *
+ * @throws ServiceError `payload_too_large`; `invalid_request` when it ends early or is not UTF-8.
+ */
+export async function readBody(request: HonoRequest): Promise<Uint8Array> {
+  const { method } = request;
+  if (method === 'GET' || method === 'HEAD') return new Uint8Array();
+  const bytes = await readBytes(request);
+  let text: string;
+  try {
+    text = UTF8.decode(bytes);
+  } catch {
+    throw new ServiceError('invalid_request', 'the body is not UTF-8');
+  }
+  // As Hono keeps it, so that it reads nothing again.
+  Object.assign(request.bodyCache, { text: Promise.resolve(text) });
+  return bytes;
+}
+
+async function readBytes({ raw }: HonoRequest): Promise<Uint8Array> {
+  const length = raw.headers.get('content-length');
+  if (length !== null) {
+    if (Number(length) > MOST_BYTES) throw tooLarge();
+    return length === '0' ? new Uint8Array() : new Uint8Array(await raw.arrayBuffer());
+  }
+  const chunks: Uint8Array[] = [];
+  let total = 0;
+  for await (const chunk of raw.body ?? []) {
+    total += chunk.length;
+    if (total > MOST_BYTES) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function tooLarge(): ServiceError {
+  return new ServiceError('payload_too_large', `the body is over ${MOST_BYTES / 1024} KiB`);
+}

@@ -1,0 +1,91 @@
+import { createApp, type App, type Services } from '../../src/server/app.ts';
+import { createLog } from '../../src/server/log.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { newDatabase } from '../storage/databases.ts';
+
+/** The origin that the app under test takes for its own. */
+export const PUBLIC_URL = 'https://licenses.example';
+
+/** The app on a new database, in this process and with a clock that only the test turns. */
+export interface TestApp {
+  readonly app: App;
+  readonly services: Services;
+  /** Milliseconds since the Unix epoch: what `identity.clock()` says. */
+  now: number;
+  /** Lines of the log, each a JSON object. */
+  readonly log: readonly string[];
+  /** Sends a request as `fetch` would: `send('GET', '/healthz')`. */
+  readonly send: (method: string, path: string, init?: SendInit) => Promise<Answer>;
+  readonly close: () => Promise<void>;
+}
+
+export interface SendInit {
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON; a text or bytes are sent as they are. */
+  readonly body?: unknown;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Parsed where it is JSON. */
+  readonly body: unknown;
+}
+
+export async function newTestApp(
+  kind: Storage['kind'] = 'sqlite',
+  services: Partial<Services> = {},
+): Promise<TestApp> {
+  const database = await newDatabase(kind);
+  const storage = await openStorage(database.location);
+  const log: string[] = [];
+  const unused = () => Promise.reject(new ServiceError('not_authenticated', 'nobody is known'));
+  const all: Services = {
+    identity: {
+      storage,
+      clock: () => test.now,
+      policy: {
+        issuer: 'service-local',
+        ttl_seconds: 7 * 86_400,
+        ttl_max_seconds: 90 * 86_400,
+        grace_period_seconds: 3 * 86_400,
+        grace_period_max_seconds: 30 * 86_400,
+        registry_enforced: true,
+        clone_policy: 'alert',
+      },
+      signer: new ServiceError('license_lease_unavailable', 'there is no signing key'),
+    },
+    publicUrl: PUBLIC_URL,
+    log: createLog((line) => log.push(line), true),
+    authenticators: { administrator: unused, device: unused },
+    ...services,
+  };
+  const test: TestApp = {
+    app: createApp(all),
+    services: all,
+    now: Date.parse('2026-01-02T03:04:05Z'),
+    log,
+    async send(method, path, { headers, body } = {}) {
+      const isJson =
+        body !== undefined && typeof body !== 'string' && !(body instanceof Uint8Array);
+      const answer = await test.app.request(path, {
+        method,
+        headers: { ...(isJson && { 'content-type': 'application/json' }), ...headers },
+        ...(body !== undefined && { body: (isJson ? JSON.stringify(body) : body) as BodyInit }),
+      });
+      const text = await answer.text();
+      const isAnswerJson = /json/.test(answer.headers.get('content-type') ?? '');
+      return {
+        status: answer.status,
+        headers: answer.headers,
+        body: isAnswerJson ? (JSON.parse(text) as unknown) : text,
+      };
+    },
+    async close() {
+      await storage.close();
+      await database.remove();
+    },
+  };
+  return test;
+}
