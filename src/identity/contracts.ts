@@ -1,0 +1,171 @@
+import type { Problem } from '../errors.ts';
+import { formatTime } from '../lease/time.ts';
+import type { Db } from '../storage/storage.ts';
+import type { ContractsTable } from '../storage/tables.ts';
+import { appendAudit, type Actor } from './audit.ts';
+import { idProblems, problemUnless, refuseInvalid } from './checks.ts';
+import type { Identity } from './context.ts';
+import { getCustomer } from './customers.ts';
+import { readPage, type Page, type PageRequest } from './paging.ts';
+import { getPlan } from './plans.ts';
+import {
+  difference,
+  entitlementCountProblems,
+  entitlementSet,
+  found,
+  newId,
+  newConditions,
+  parseRow,
+  refuseTaken,
+  conditionProblems,
+  type Parsed,
+  type Partly,
+  type Conditions,
+} from './registry.ts';
+
+/** What a customer has bought, and until when. */
+export type Contract = Parsed<ContractsTable>;
+
+export interface NewContract extends Partly<Conditions> {
+  readonly contract_id?: string | undefined;
+  readonly customer_id: string;
+  readonly plan_id: string;
+  /** In whole seconds. */
+  readonly ends_at: number;
+}
+
+export type ContractChanges = Partly<Pick<Contract, 'plan_id' | 'ends_at' | keyof Conditions>>;
+
+/** Earlier ends than this are slips of the pen. */
+const EARLIEST_END = Date.UTC(2000, 0, 1);
+/** The last second that RFC 3339 can write. */
+const LATEST_END = Date.UTC(9999, 11, 31, 23, 59, 59);
+
+/** @throws ServiceError `invalid_request`, `conflict`; `not_found` for the customer or the plan. */
+export async function createContract(
+  { storage, clock, policy }: Identity,
+  actor: Actor,
+  { contract_id, customer_id, plan_id, ends_at, ...conditions }: NewContract,
+): Promise<Contract> {
+  refuseInvalid([
+    ...idProblems('/contract_id', contract_id),
+    ...endProblems(ends_at, clock()),
+    ...conditionProblems(policy, conditions),
+  ]);
+  return storage.write(async (tx) => {
+    const now = clock();
+    const id = contract_id ?? newId(now);
+    refuseTaken('contract', id, await findContract(tx, id));
+    await getCustomer(tx, customer_id);
+    const contract: Contract = {
+      contract_id: id,
+      customer_id,
+      plan_id,
+      ...newConditions(conditions),
+      ends_at,
+      created_at: now,
+    };
+    await refuseTooMany(tx, contract);
+    await appendAudit(tx, now, {
+      actor,
+      action: 'admin.identity.contract.create',
+      target: `contract:${id}`,
+      details: { ...contract },
+    });
+    await tx.insertInto('contracts').values(rowOf(contract)).execute();
+    return contract;
+  });
+}
+
+/**
+ * Holds for the next lease of every deployment under the contract; leases that are out there stay as
+ * they are. An end in the past ends the contract now.
+ *
+ * @throws ServiceError `invalid_request`; `not_found` for the contract or the plan.
+ */
+export async function updateContract(
+  { storage, clock, policy }: Identity,
+  actor: Actor,
+  id: string,
+  { entitlements, ...others }: ContractChanges,
+): Promise<Contract> {
+  refuseInvalid([
+    ...endProblems(others.ends_at ?? LATEST_END, EARLIEST_END),
+    ...conditionProblems(policy, { entitlements, ...others }),
+  ]);
+  return storage.write(async (tx) => {
+    const before = await getContract(tx, id);
+    const change = difference(before, {
+      ...others,
+      entitlements: entitlements && entitlementSet(entitlements),
+    });
+    if (change === undefined) return before;
+    const contract = { ...before, ...change.after };
+    await refuseTooMany(tx, contract);
+    await appendAudit(tx, clock(), {
+      actor,
+      action: 'admin.identity.contract.update',
+      target: `contract:${id}`,
+      details: change,
+    });
+    await tx.updateTable('contracts').set(rowOf(contract)).where('contract_id', '=', id).execute();
+    return contract;
+  });
+}
+
+function endProblems(endsAt: number, after: number): Problem[] {
+  return problemUnless(
+    Number.isInteger(endsAt / 1000) && endsAt > after && endsAt <= LATEST_END,
+    '/ends_at',
+    `this contract can end at a whole second after ${formatTime(after)}`,
+  );
+}
+
+async function refuseTooMany(tx: Db, contract: Contract): Promise<void> {
+  const { contract_id, plan_id, entitlements } = contract;
+  const plan = await getPlan(tx, plan_id);
+  refuseInvalid(entitlementCountProblems(plan.entitlements, entitlements, contract_id));
+}
+
+/** @throws ServiceError `not_found` */
+export async function getContract(db: Db, id: string): Promise<Contract> {
+  return found('contract', id, () => findContract(db, id));
+}
+
+async function findContract(db: Db, id: string): Promise<Contract | undefined> {
+  const row = await db
+    .selectFrom('contracts')
+    .selectAll()
+    .where('contract_id', '=', id)
+    .executeTakeFirst();
+  return row && parseRow(row);
+}
+
+/** @throws ServiceError `invalid_request` for an unknown cursor, `not_found` for the customer. */
+export async function listContracts(
+  db: Db,
+  { customer_id }: { readonly customer_id?: string | undefined },
+  request: PageRequest,
+): Promise<Page<Contract>> {
+  if (customer_id !== undefined) await getCustomer(db, customer_id);
+  return readPage(
+    ['contracts', customer_id],
+    request,
+    (contract) => contract.contract_id,
+    async (after = '', limit) => {
+      const rows = await db
+        .selectFrom('contracts')
+        .selectAll()
+        .where('contract_id', '>', after)
+        .$if(customer_id !== undefined, (of) => of.where('customer_id', '=', customer_id!))
+        .orderBy('contract_id')
+        .limit(limit)
+        .execute();
+      return rows.map(parseRow);
+    },
+  );
+}
+
+function rowOf(contract: Contract): ContractsTable {
+  return { ...contract, entitlements: JSON.stringify(contract.entitlements) };
+}

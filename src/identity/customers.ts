@@ -1,0 +1,63 @@
+import type { Db } from '../storage/storage.ts';
+import type { CustomersTable } from '../storage/tables.ts';
+import { appendAudit, type Actor } from './audit.ts';
+import { idProblems, refuseInvalid, textProblems } from './checks.ts';
+import type { Identity } from './context.ts';
+import { readPage, type Page, type PageRequest } from './paging.ts';
+import { found, newId, refuseTaken } from './registry.ts';
+
+export type Customer = Readonly<CustomersTable>;
+
+export interface NewCustomer {
+  readonly customer_id?: string | undefined;
+  readonly name: string;
+}
+
+/** @throws ServiceError `invalid_request`, `conflict` */
+export async function createCustomer(
+  { storage, clock }: Identity,
+  actor: Actor,
+  { customer_id, name }: NewCustomer,
+): Promise<Customer> {
+  refuseInvalid([...idProblems('/customer_id', customer_id), ...textProblems('/name', name)]);
+  return storage.write(async (tx) => {
+    const now = clock();
+    const id = customer_id ?? newId(now);
+    refuseTaken('customer', id, await findCustomer(tx, id));
+    const customer: Customer = { customer_id: id, name, created_at: now };
+    await appendAudit(tx, now, {
+      actor,
+      action: 'admin.identity.customer.create',
+      target: `customer:${id}`,
+      details: { ...customer },
+    });
+    await tx.insertInto('customers').values(customer).execute();
+    return customer;
+  });
+}
+
+/** @throws ServiceError `not_found` */
+export async function getCustomer(db: Db, id: string): Promise<Customer> {
+  return found('customer', id, () => findCustomer(db, id));
+}
+
+async function findCustomer(db: Db, id: string): Promise<Customer | undefined> {
+  return db.selectFrom('customers').selectAll().where('customer_id', '=', id).executeTakeFirst();
+}
+
+/** @throws ServiceError `invalid_request` for an unknown cursor. */
+export async function listCustomers(db: Db, request: PageRequest): Promise<Page<Customer>> {
+  return readPage(
+    ['customers'],
+    request,
+    (customer) => customer.customer_id,
+    (after = '', limit) =>
+      db
+        .selectFrom('customers')
+        .selectAll()
+        .where('customer_id', '>', after)
+        .orderBy('customer_id')
+        .limit(limit)
+        .execute(),
+  );
+}

@@ -1,0 +1,104 @@
+import type { Db } from '../storage/storage.ts';
+import type { DeploymentsTable } from '../storage/tables.ts';
+import { appendAudit, type Actor } from './audit.ts';
+import { idProblems, refuseInvalid, textProblems } from './checks.ts';
+import type { Identity } from './context.ts';
+import { getContract } from './contracts.ts';
+import { readPage, type Page, type PageRequest } from './paging.ts';
+import { found, newId, refuseTaken } from './registry.ts';
+
+/** An installation at a customer's, to which leases are issued. */
+export type Deployment = Readonly<DeploymentsTable>;
+
+export interface NewDeployment {
+  readonly deployment_id?: string | undefined;
+  readonly contract_id: string;
+  readonly name: string;
+}
+
+/** @throws ServiceError `invalid_request`, `conflict`; `not_found` for the contract. */
+export async function createDeployment(
+  { storage, clock }: Identity,
+  actor: Actor,
+  { deployment_id, contract_id, name }: NewDeployment,
+): Promise<Deployment> {
+  refuseInvalid([...idProblems('/deployment_id', deployment_id), ...textProblems('/name', name)]);
+  return storage.write(async (tx) => {
+    const now = clock();
+    const id = deployment_id ?? newId(now);
+    refuseTaken('deployment', id, await findDeployment(tx, id));
+    await getContract(tx, contract_id);
+    const created = { deployment_id: id, contract_id, name, created_at: now };
+    await appendAudit(tx, now, {
+      actor,
+      action: 'admin.identity.deployment.create',
+      target: `deployment:${id}`,
+      details: created,
+    });
+    const deployment: Deployment = { ...created, ...NOT_REVOKED };
+    await tx.insertInto('deployments').values(deployment).execute();
+    return deployment;
+  });
+}
+
+const NOT_REVOKED = { revoked_at: null, revoked_by: null, revoked_reason: null } as const;
+
+/**
+ * Takes back that the deployment is revoked. The leases revoked with it stay so.
+ * @throws ServiceError `not_found`
+ */
+export async function reinstateDeployment(
+  { storage, clock }: Identity,
+  actor: Actor,
+  id: string,
+): Promise<Deployment> {
+  return storage.write(async (tx) => {
+    const deployment = await getDeployment(tx, id);
+    const { revoked_at, revoked_by, revoked_reason } = deployment;
+    if (revoked_at === null) return deployment;
+    await appendAudit(tx, clock(), {
+      actor,
+      action: 'admin.identity.deployment.reinstate',
+      target: `deployment:${id}`,
+      details: { before: { revoked_at, revoked_by, revoked_reason } },
+    });
+    await tx.updateTable('deployments').set(NOT_REVOKED).where('deployment_id', '=', id).execute();
+    return { ...deployment, ...NOT_REVOKED };
+  });
+}
+
+/** @throws ServiceError `not_found` */
+export async function getDeployment(db: Db, id: string): Promise<Deployment> {
+  return found('deployment', id, () => findDeployment(db, id));
+}
+
+async function findDeployment(db: Db, id: string): Promise<Deployment | undefined> {
+  return db
+    .selectFrom('deployments')
+    .selectAll()
+    .where('deployment_id', '=', id)
+    .executeTakeFirst();
+}
+
+/** @throws ServiceError `invalid_request` for an unknown cursor, `not_found` for the contract. */
+export async function listDeployments(
+  db: Db,
+  { contract_id }: { readonly contract_id?: string | undefined },
+  request: PageRequest,
+): Promise<Page<Deployment>> {
+  if (contract_id !== undefined) await getContract(db, contract_id);
+  return readPage(
+    ['deployments', contract_id],
+    request,
+    (deployment) => deployment.deployment_id,
+    (after = '', limit) =>
+      db
+        .selectFrom('deployments')
+        .selectAll()
+        .where('deployment_id', '>', after)
+        .$if(contract_id !== undefined, (of) => of.where('contract_id', '=', contract_id!))
+        .orderBy('deployment_id')
+        .limit(limit)
+        .execute(),
+  );
+}

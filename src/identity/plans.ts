@@ -1,0 +1,138 @@
+import type { Db } from '../storage/storage.ts';
+import type { PlansTable } from '../storage/tables.ts';
+import { appendAudit, type Actor } from './audit.ts';
+import { idProblems, refuseInvalid, textProblems } from './checks.ts';
+import type { Identity } from './context.ts';
+import { readPage, type Page, type PageRequest } from './paging.ts';
+import {
+  difference,
+  entitlementCountProblems,
+  entitlementSet,
+  found,
+  newId,
+  newConditions,
+  parseRow,
+  refuseTaken,
+  conditionProblems,
+  type Parsed,
+  type Partly,
+  type Conditions,
+} from './registry.ts';
+
+/** What is sold: contracts refer to it, and may go beyond. */
+export type Plan = Parsed<PlansTable>;
+
+export interface NewPlan extends Partly<Conditions> {
+  readonly plan_id?: string | undefined;
+  readonly name: string;
+}
+
+export type PlanChanges = Partly<Pick<Plan, 'name' | keyof Conditions>>;
+
+/** @throws ServiceError `invalid_request`, `conflict` */
+export async function createPlan(
+  { storage, clock, policy }: Identity,
+  actor: Actor,
+  { plan_id, name, ...conditions }: NewPlan,
+): Promise<Plan> {
+  refuseInvalid([
+    ...idProblems('/plan_id', plan_id),
+    ...textProblems('/name', name),
+    ...conditionProblems(policy, conditions),
+  ]);
+  return storage.write(async (tx) => {
+    const now = clock();
+    const id = plan_id ?? newId(now);
+    refuseTaken('plan', id, await findPlan(tx, id));
+    const plan: Plan = { plan_id: id, name, ...newConditions(conditions), created_at: now };
+    await appendAudit(tx, now, {
+      actor,
+      action: 'admin.identity.plan.create',
+      target: `plan:${id}`,
+      details: { ...plan },
+    });
+    await tx.insertInto('plans').values(rowOf(plan)).execute();
+    return plan;
+  });
+}
+
+/**
+ * Holds for the next lease of everybody who has the plan; leases that are out there stay as they are.
+ * @throws ServiceError `invalid_request`, `not_found`
+ */
+export async function updatePlan(
+  { storage, clock, policy }: Identity,
+  actor: Actor,
+  id: string,
+  { entitlements, ...others }: PlanChanges,
+): Promise<Plan> {
+  refuseInvalid([
+    ...(others.name === undefined ? [] : textProblems('/name', others.name)),
+    ...conditionProblems(policy, { entitlements, ...others }),
+  ]);
+  return storage.write(async (tx) => {
+    const before = await getPlan(tx, id);
+    const change = difference(before, {
+      ...others,
+      entitlements: entitlements && entitlementSet(entitlements),
+    });
+    if (change === undefined) return before;
+    const plan = { ...before, ...change.after };
+    if (change.after.entitlements !== undefined) await refuseTooMany(tx, plan);
+    await appendAudit(tx, clock(), {
+      actor,
+      action: 'admin.identity.plan.update',
+      target: `plan:${id}`,
+      details: change,
+    });
+    await tx.updateTable('plans').set(rowOf(plan)).where('plan_id', '=', id).execute();
+    return plan;
+  });
+}
+
+/** Each contract under the plan has its own, and the sum must fit into a lease. */
+async function refuseTooMany(tx: Db, { plan_id, entitlements }: Plan): Promise<void> {
+  const contracts = await tx
+    .selectFrom('contracts')
+    .select(['contract_id', 'entitlements'])
+    .where('plan_id', '=', plan_id)
+    .orderBy('contract_id')
+    .execute();
+  for (const contract of contracts) {
+    const { contract_id, entitlements: own } = parseRow(contract);
+    refuseInvalid(entitlementCountProblems(entitlements, own, contract_id));
+  }
+}
+
+/** @throws ServiceError `not_found` */
+export async function getPlan(db: Db, id: string): Promise<Plan> {
+  return found('plan', id, () => findPlan(db, id));
+}
+
+async function findPlan(db: Db, id: string): Promise<Plan | undefined> {
+  const row = await db.selectFrom('plans').selectAll().where('plan_id', '=', id).executeTakeFirst();
+  return row && parseRow(row);
+}
+
+/** @throws ServiceError `invalid_request` for an unknown cursor. */
+export async function listPlans(db: Db, request: PageRequest): Promise<Page<Plan>> {
+  return readPage(
+    ['plans'],
+    request,
+    (plan) => plan.plan_id,
+    async (after = '', limit) => {
+      const rows = await db
+        .selectFrom('plans')
+        .selectAll()
+        .where('plan_id', '>', after)
+        .orderBy('plan_id')
+        .limit(limit)
+        .execute();
+      return rows.map(parseRow);
+    },
+  );
+}
+
+function rowOf(plan: Plan): PlansTable {
+  return { ...plan, entitlements: JSON.stringify(plan.entitlements) };
+}

@@ -1,0 +1,479 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ServiceError, type Problem } from '../../src/errors.ts';
+import { listAudit, type Actor } from '../../src/identity/audit.ts';
+import type { Identity } from '../../src/identity/context.ts';
+import {
+  createContract,
+  getContract,
+  listContracts,
+  updateContract,
+  type NewContract,
+} from '../../src/identity/contracts.ts';
+import {
+  createCustomer,
+  getCustomer,
+  listCustomers,
+  type Customer,
+} from '../../src/identity/customers.ts';
+import {
+  createDeployment,
+  getDeployment,
+  listDeployments,
+  reinstateDeployment,
+} from '../../src/identity/deployments.ts';
+import { createPlan, getPlan, listPlans, updatePlan, type Plan } from '../../src/identity/plans.ts';
+import { openStorage } from '../../src/storage/storage.ts';
+import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
+
+const DAY = 86_400;
+const NOW = Date.UTC(2026, 0, 5, 9, 30);
+const NEXT_YEAR = Date.UTC(2027, 0, 1);
+const FIRST_PAGE = { limit: 100 };
+const actor: Actor = 'administrator:root';
+
+describe.each(DATABASES)('the registry on %s', (kind) => {
+  let database: TestDatabase;
+  let identity: Identity;
+  let now: number;
+
+  beforeEach(async () => {
+    now = NOW;
+    database = await newDatabase(kind);
+    identity = {
+      storage: await openStorage(database.location),
+      clock: () => now,
+      policy: {
+        issuer: 'test',
+        ttl_seconds: 7 * DAY,
+        ttl_max_seconds: 90 * DAY,
+        grace_period_seconds: 3 * DAY,
+        grace_period_max_seconds: 30 * DAY,
+        registry_enforced: true,
+        clone_policy: 'alert',
+      },
+      signer: new ServiceError('license_lease_unavailable', 'no key'),
+    };
+  });
+
+  afterEach(async () => {
+    await identity.storage.close();
+    await database.remove();
+  });
+
+  const newCustomer = (customer_id?: string): Promise<Customer> =>
+    createCustomer(identity, actor, { customer_id, name: 'Acme Trading' });
+  const newPlan = (entitlements: readonly string[] = ['live_trading']): Promise<Plan> =>
+    createPlan(identity, actor, { plan_id: 'pro', name: 'Pro', entitlements });
+  const contractOf = (rest: Partial<NewContract> = {}): Promise<unknown> =>
+    createContract(identity, actor, {
+      contract_id: 'acme-2026',
+      customer_id: 'acme',
+      plan_id: 'pro',
+      ends_at: NEXT_YEAR,
+      ...rest,
+    });
+  const newContract = async (): Promise<void> => {
+    await newCustomer('acme');
+    await newPlan();
+    await contractOf();
+  };
+  const audit = async (): Promise<unknown[]> => {
+    const entries = await listAudit(identity.storage.read, 0, 100);
+    return entries.map(({ action, target, details }) => ({ action, target, details }));
+  };
+  /** What a refusal for several reasons says of each. */
+  const problemsOf = async (refused: Promise<unknown>): Promise<Record<string, string>> => {
+    const error = await refused.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toMatchObject({ code: 'invalid_request' });
+    const { problems } = error as ServiceError;
+    return Object.fromEntries(problems.map(({ pointer, message }: Problem) => [pointer, message]));
+  };
+
+  test('keeps what is created under the ids given, and records it', async () => {
+    const db = identity.storage.read;
+    const customer = await newCustomer('acme');
+    const plan = await newPlan(['live_trading', 'byoc_deployments', 'live_trading']);
+    const contract = await createContract(identity, actor, {
+      contract_id: 'acme-2026',
+      customer_id: 'acme',
+      plan_id: 'pro',
+      entitlements: ['kb_federation'],
+      ttl_seconds: 2 * DAY,
+      grace_period_seconds: 0,
+      ends_at: NEXT_YEAR,
+    });
+    const deployment = await createDeployment(identity, actor, {
+      deployment_id: 'acme:eu-1',
+      contract_id: 'acme-2026',
+      name: 'Zürich, rack 7',
+    });
+    expect([customer, plan, contract, deployment]).toEqual([
+      { customer_id: 'acme', name: 'Acme Trading', created_at: NOW },
+      {
+        plan_id: 'pro',
+        name: 'Pro',
+        entitlements: ['byoc_deployments', 'live_trading'],
+        ttl_seconds: null,
+        grace_period_seconds: null,
+        created_at: NOW,
+      },
+      {
+        contract_id: 'acme-2026',
+        customer_id: 'acme',
+        plan_id: 'pro',
+        entitlements: ['kb_federation'],
+        ttl_seconds: 2 * DAY,
+        grace_period_seconds: 0,
+        ends_at: NEXT_YEAR,
+        created_at: NOW,
+      },
+      {
+        deployment_id: 'acme:eu-1',
+        contract_id: 'acme-2026',
+        name: 'Zürich, rack 7',
+        created_at: NOW,
+        revoked_at: null,
+        revoked_by: null,
+        revoked_reason: null,
+      },
+    ]);
+    expect(await getCustomer(db, 'acme')).toEqual(customer);
+    expect(await getPlan(db, 'pro')).toEqual(plan);
+    expect(await getContract(db, 'acme-2026')).toEqual(contract);
+    expect(await getDeployment(db, 'acme:eu-1')).toEqual(deployment);
+    const entries = await listAudit(db, 0, 10);
+    expect(entries.map((entry) => [entry.actor, entry.action, entry.target])).toEqual([
+      [actor, 'admin.identity.customer.create', 'customer:acme'],
+      [actor, 'admin.identity.plan.create', 'plan:pro'],
+      [actor, 'admin.identity.contract.create', 'contract:acme-2026'],
+      [actor, 'admin.identity.deployment.create', 'deployment:acme:eu-1'],
+    ]);
+    expect(entries[1]!.details).toEqual(plan);
+  });
+
+  test('makes an id of the time for what is given none', async () => {
+    const { customer_id: first } = await newCustomer();
+    now += 1;
+    const { customer_id: second } = await newCustomer();
+    expect(first).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-/);
+    expect(second > first).toBe(true);
+  });
+
+  test('refuses an id that is taken, and leaves no trace of the attempt', async () => {
+    await newContract();
+    await createDeployment(identity, actor, {
+      deployment_id: 'a',
+      contract_id: 'acme-2026',
+      name: 'A',
+    });
+    const before = await audit();
+    const taken = { code: 'conflict', reason: 'id_taken' };
+    await expect(newCustomer('acme')).rejects.toMatchObject(taken);
+    await expect(newPlan()).rejects.toMatchObject(taken);
+    await expect(contractOf()).rejects.toMatchObject(taken);
+    await expect(
+      createDeployment(identity, actor, {
+        deployment_id: 'a',
+        contract_id: 'acme-2026',
+        name: 'B',
+      }),
+    ).rejects.toMatchObject({ ...taken, message: 'there already is a deployment a' });
+    expect((await getDeployment(identity.storage.read, 'a')).name).toBe('A');
+    expect(await audit()).toEqual(before);
+  });
+
+  test('names what a reference refers to and is not there', async () => {
+    await newContract();
+    const missing = (what: string): object => ({
+      code: 'not_found',
+      message: `there is no ${what}`,
+      remedy: expect.stringContaining('list') as string,
+    });
+    const db = identity.storage.read;
+    const unknown = [
+      [contractOf({ contract_id: 'x', customer_id: 'acne' }), 'customer "acne"'],
+      [contractOf({ contract_id: 'x', plan_id: 'por' }), 'plan "por"'],
+      [updateContract(identity, actor, 'acme-2026', { plan_id: 'por' }), 'plan "por"'],
+      [updateContract(identity, actor, 'acme', {}), 'contract "acme"'],
+      [updatePlan(identity, actor, 'por', {}), 'plan "por"'],
+      [createDeployment(identity, actor, { contract_id: 'x', name: 'A' }), 'contract "x"'],
+      [reinstateDeployment(identity, actor, 'a'), 'deployment "a"'],
+      [getCustomer(db, 'a\0'), String.raw`customer "a\u0000"`],
+      [listContracts(db, { customer_id: 'acne' }, FIRST_PAGE), 'customer "acne"'],
+      [listDeployments(db, { contract_id: '' }, FIRST_PAGE), 'contract ""'],
+    ] as const;
+    await Promise.all(
+      unknown.map(([refused, what]) => expect(refused).rejects.toMatchObject(missing(what))),
+    );
+  });
+
+  test('says all that is wrong with a request, and where', async () => {
+    expect(
+      await problemsOf(createCustomer(identity, actor, { customer_id: '-x', name: ' ' })),
+    ).toEqual({
+      '/customer_id':
+        'an id has 1 to 128 letters, digits or . _ : - and begins with a letter or digit',
+      '/name': 'a text here is one line of 1 to 200 characters',
+    });
+    for (const name of ['', 'two\nlines', 'nul\0', '\ud800', 'x'.repeat(201)]) {
+      expect(Object.keys(await problemsOf(createCustomer(identity, actor, { name })))).toEqual([
+        '/name',
+      ]);
+    }
+    const plan = {
+      plan_id: 'a b',
+      name: 'Pro',
+      entitlements: ['live_trading', 'Live Trading'],
+      ttl_seconds: 59,
+      grace_period_seconds: 30 * DAY + 1,
+    };
+    expect(await problemsOf(createPlan(identity, actor, plan))).toEqual({
+      '/plan_id': expect.any(String) as string,
+      '/entitlements/1':
+        'an entitlement has 1 to 64 lower-case letters, digits or _ . : - and begins with a letter',
+      '/ttl_seconds': 'this server takes whole seconds from 60 to 7776000, not 59',
+      '/grace_period_seconds': 'this server takes whole seconds from 0 to 2592000, not 2592001',
+    });
+    await newPlan();
+    const change = { name: '', ttl_seconds: 90.5, grace_period_seconds: -1, entitlements: [''] };
+    expect(Object.keys(await problemsOf(updatePlan(identity, actor, 'pro', change)))).toEqual([
+      '/name',
+      '/entitlements/0',
+      '/ttl_seconds',
+      '/grace_period_seconds',
+    ]);
+  });
+
+  test('changes a plan, and records what was before and after', async () => {
+    const plan = await newPlan(['live_trading']);
+    now += 60_000;
+    const changed = await updatePlan(identity, actor, 'pro', {
+      name: 'Pro',
+      entitlements: ['live_trading', 'kb_federation'],
+      ttl_seconds: DAY,
+    });
+    expect(changed).toEqual({
+      ...plan,
+      entitlements: ['kb_federation', 'live_trading'],
+      ttl_seconds: DAY,
+    });
+    expect(await getPlan(identity.storage.read, 'pro')).toEqual(changed);
+    expect((await audit()).at(-1)).toEqual({
+      action: 'admin.identity.plan.update',
+      target: 'plan:pro',
+      details: {
+        before: { entitlements: ['live_trading'], ttl_seconds: null },
+        after: { entitlements: ['kb_federation', 'live_trading'], ttl_seconds: DAY },
+      },
+    });
+    expect(await updatePlan(identity, actor, 'pro', { ttl_seconds: null })).toMatchObject({
+      ttl_seconds: null,
+    });
+  });
+
+  test('records no change where there is none', async () => {
+    await newContract();
+    const before = await audit();
+    const same = { name: 'Pro', entitlements: ['live_trading', 'live_trading'], ttl_seconds: null };
+    await updatePlan(identity, actor, 'pro', same);
+    await updateContract(identity, actor, 'acme-2026', { ends_at: NEXT_YEAR, plan_id: 'pro' });
+    await updateContract(identity, actor, 'acme-2026', {});
+    expect(await audit()).toEqual(before);
+  });
+
+  test('changes all of a contract that is not its customer', async () => {
+    await newContract();
+    await createPlan(identity, actor, { plan_id: 'basic', name: 'Basic' });
+    const changes = {
+      plan_id: 'basic',
+      entitlements: ['kb_federation'],
+      ends_at: NEXT_YEAR + 1000,
+      ttl_seconds: DAY,
+      grace_period_seconds: 0,
+    };
+    const changed = await updateContract(identity, actor, 'acme-2026', changes);
+    expect(changed).toMatchObject({ ...changes, customer_id: 'acme', created_at: NOW });
+    expect(await getContract(identity.storage.read, 'acme-2026')).toEqual(changed);
+    expect((await audit()).at(-1)).toEqual({
+      action: 'admin.identity.contract.update',
+      target: 'contract:acme-2026',
+      details: {
+        before: {
+          plan_id: 'pro',
+          entitlements: [],
+          ends_at: NEXT_YEAR,
+          ttl_seconds: null,
+          grace_period_seconds: null,
+        },
+        after: changes,
+      },
+    });
+  });
+
+  test('takes an end in the past for a contract that is there, and not for a new one', async () => {
+    await newContract();
+    const change = { ends_at: NOW - DAY * 1000 };
+    expect(await updateContract(identity, actor, 'acme-2026', change)).toMatchObject(change);
+    expect(await problemsOf(contractOf({ contract_id: 'x', ends_at: NOW }))).toEqual({
+      '/ends_at': 'this contract can end at a whole second after 2026-01-05T09:30:00Z',
+    });
+    expect(await contractOf({ contract_id: 'x', ends_at: NOW + 1000 })).toMatchObject({
+      contract_id: 'x',
+    });
+  });
+
+  test('refuses an end that is no second of these times', async () => {
+    await newContract();
+    const ends = [
+      NEXT_YEAR + 1,
+      Date.UTC(10_000, 0, 1),
+      Date.UTC(1926, 0, 1),
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+    ];
+    for (const ends_at of ends) {
+      const change = updateContract(identity, actor, 'acme-2026', { ends_at });
+      expect(Object.keys(await problemsOf(change))).toEqual(['/ends_at']);
+      const creation = contractOf({ contract_id: 'x', ends_at });
+      expect(Object.keys(await problemsOf(creation))).toEqual(['/ends_at']);
+    }
+  });
+
+  test('keeps plan and contract together within what a lease can hold', async () => {
+    const names = (prefix: string, count: number): string[] =>
+      Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+    const tooMany = {
+      '/entitlements': 'with its plan the contract acme-2026 has 65 entitlements, of at most 64',
+    };
+    await newCustomer('acme');
+    await newPlan(names('a', 60));
+    expect(await problemsOf(contractOf({ entitlements: names('b', 5) }))).toEqual(tooMany);
+    await contractOf({ entitlements: [...names('b', 4), 'a0'] });
+    const more = { entitlements: names('a', 61) };
+    expect(await problemsOf(updatePlan(identity, actor, 'pro', more))).toEqual(tooMany);
+    const other = { entitlements: names('c', 5) };
+    expect(await problemsOf(updateContract(identity, actor, 'acme-2026', other))).toEqual(tooMany);
+    await createPlan(identity, actor, {
+      plan_id: 'big',
+      name: 'Big',
+      entitlements: names('d', 60),
+    });
+    const moved = updateContract(identity, actor, 'acme-2026', { plan_id: 'big' });
+    expect(await problemsOf(moved)).toEqual(tooMany);
+    const alone = { plan_id: 'huge', name: 'Huge', entitlements: names('e', 65) };
+    expect(await problemsOf(createPlan(identity, actor, alone))).toEqual({
+      '/entitlements': 'there can be at most 64 entitlements, not 65',
+    });
+  });
+
+  test('reinstates a deployment once, and records what it was revoked for', async () => {
+    await newContract();
+    const created = await createDeployment(identity, actor, {
+      deployment_id: 'a',
+      contract_id: 'acme-2026',
+      name: 'A',
+    });
+    await identity.storage.write(async (tx) => {
+      const revoked = { revoked_at: NOW, revoked_by: actor, revoked_reason: 'not paid' };
+      await tx.updateTable('deployments').set(revoked).execute();
+    });
+    expect(await reinstateDeployment(identity, actor, 'a')).toEqual(created);
+    expect(await getDeployment(identity.storage.read, 'a')).toEqual(created);
+    const before = { revoked_at: NOW, revoked_by: actor, revoked_reason: 'not paid' };
+    const entries = await audit();
+    expect(entries.at(-1)).toEqual({
+      action: 'admin.identity.deployment.reinstate',
+      target: 'deployment:a',
+      details: { before },
+    });
+    expect(await reinstateDeployment(identity, actor, 'a')).toEqual(created);
+    expect(await audit()).toEqual(entries);
+  });
+
+  test('does not do what it cannot record', async () => {
+    await newContract();
+    await createDeployment(identity, actor, {
+      deployment_id: 'a',
+      contract_id: 'acme-2026',
+      name: 'A',
+    });
+    const revoked_at = NOW;
+    await identity.storage.write(async (tx) => {
+      await tx.updateTable('deployments').set({ revoked_at }).execute();
+    });
+    await database.execute('alter table audit_entries rename to elsewhere');
+    const attempts = [
+      newCustomer('other'),
+      createPlan(identity, actor, { name: 'Other' }),
+      contractOf({ contract_id: 'other' }),
+      createDeployment(identity, actor, { contract_id: 'acme-2026', name: 'Other' }),
+      updatePlan(identity, actor, 'pro', { name: 'Other' }),
+      updateContract(identity, actor, 'acme-2026', { ends_at: NOW }),
+      reinstateDeployment(identity, actor, 'a'),
+    ];
+    await Promise.all(
+      attempts.map((attempt) =>
+        expect(attempt).rejects.toMatchObject({ code: 'storage_unavailable' }),
+      ),
+    );
+    const db = identity.storage.read;
+    expect((await listCustomers(db, FIRST_PAGE)).items).toHaveLength(1);
+    expect((await listPlans(db, FIRST_PAGE)).items).toMatchObject([{ name: 'Pro' }]);
+    expect((await listContracts(db, {}, FIRST_PAGE)).items).toMatchObject([{ ends_at: NEXT_YEAR }]);
+    expect((await listDeployments(db, {}, FIRST_PAGE)).items).toMatchObject([{ revoked_at }]);
+  });
+
+  test('lists in pages, each with its filter', async () => {
+    const db = identity.storage.read;
+    await newPlan();
+    await newCustomer('acme');
+    await newCustomer('bolt');
+    for (const [contract_id, customer_id] of [
+      ['c3', 'acme'],
+      ['c1', 'acme'],
+      ['c2', 'bolt'],
+      ['c4', 'acme'],
+    ] as const) {
+      await contractOf({ contract_id, customer_id });
+      await createDeployment(identity, actor, {
+        deployment_id: `${contract_id}-a`,
+        contract_id,
+        name: 'A',
+      });
+    }
+    const ids = ({ items }: { items: readonly { contract_id: string }[] }): string[] =>
+      items.map(({ contract_id }) => contract_id);
+    const first = await listContracts(db, { customer_id: 'acme' }, { limit: 2 });
+    expect(ids(first)).toEqual(['c1', 'c3']);
+    const cursor = first.next_cursor!;
+    const second = await listContracts(db, { customer_id: 'acme' }, { limit: 2, cursor });
+    expect(ids(second)).toEqual(['c4']);
+    expect(second.next_cursor).toBeNull();
+    await expect(listContracts(db, {}, { limit: 2, cursor })).rejects.toMatchObject({
+      code: 'invalid_request',
+    });
+
+    const all = await listContracts(db, {}, { limit: 3 });
+    expect(ids(all)).toEqual(['c1', 'c2', 'c3']);
+    const rest = await listContracts(db, {}, { limit: 3, cursor: all.next_cursor! });
+    expect(ids(rest)).toEqual(['c4']);
+
+    expect(await listDeployments(db, { contract_id: 'c2' }, FIRST_PAGE)).toMatchObject({
+      items: [{ deployment_id: 'c2-a' }],
+      next_cursor: null,
+    });
+    const deployments = await listDeployments(db, {}, { limit: 3 });
+    expect(ids(deployments)).toEqual(['c1', 'c2', 'c3']);
+    const customers = await listCustomers(db, { limit: 1 });
+    expect(customers.items).toMatchObject([{ customer_id: 'acme' }]);
+    expect(await listCustomers(db, { limit: 1, cursor: customers.next_cursor! })).toMatchObject({
+      items: [{ customer_id: 'bolt' }],
+      next_cursor: null,
+    });
+    const plans = await listPlans(db, { limit: 1 });
+    expect(plans).toMatchObject({ items: [{ plan_id: 'pro' }], next_cursor: null });
+  });
+});
