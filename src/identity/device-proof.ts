@@ -1,0 +1,332 @@
+import { compactVerify, errors } from 'jose';
+import * as z from 'zod';
+import { ServiceError } from '../errors.ts';
+import { parseStrictJson, quote } from '../lease/json.ts';
+import { publicKeyId } from '../lease/keys.ts';
+import { LeaseError } from '../lease/refusal.ts';
+import { bodyHash, PROOF_SECONDS, PROOF_TYPE } from '../proof-claims.ts';
+import type { Db } from '../storage/storage.ts';
+import type { DevicesTable } from '../storage/tables.ts';
+import type { Identity } from './context.ts';
+import { hashSecret, newSecret } from './secrets.ts';
+
+/** In characters: several times what a proof needs. */
+const MAX_LENGTH = 4096;
+
+/** How far the clock of a device may be from that of the server. */
+const CLOCK_TOLERANCE_MS = 60_000;
+
+/**
+ * How long used `jti` are kept. A proof that is taken now is too old in two minutes at the latest;
+ * the rest is for the clocks of several servers on one database.
+ */
+const USED_PROOF_MS = 10 * 60_000;
+
+const NONCE_MS = 5 * 60_000;
+/** So many of a device's requests may be on their way at once. */
+const NONCES_PER_DEVICE = 16;
+
+const NEW_PROOF = 'Sign a new proof for each request.';
+const ENROL = 'Enrol it with a new code: `service-local license enroll`.';
+const ADDRESS = 'Use the URL at which the server is known, see its setting public_url.';
+
+/** Why a proof is refused. */
+const REFUSALS = {
+  malformed: ['the proof is no signed JWT of the expected form', NEW_PROOF],
+  unknown_device: ['no device with this key is enrolled', ENROL],
+  revoked_device: ['the device was revoked, or another key has taken its place', ENROL],
+  bad_signature: [
+    'the proof was changed, or another key signed it',
+    'Sign it with the key it names.',
+  ],
+  wrong_audience: ['the proof is for another server', ADDRESS],
+  wrong_method: ['the proof is for another method', NEW_PROOF],
+  wrong_url: ['the proof is for another URL', ADDRESS],
+  body_changed: ['the proof is for another body', NEW_PROOF],
+  lifetime: [`the proof does not end within ${PROOF_SECONDS} seconds of its beginning`, NEW_PROOF],
+  use_nonce: [
+    'the clock of the device and that of the server differ by more than a minute',
+    'Repeat the request with the nonce of this answer in its proof, and set the clock.',
+  ],
+  unknown_nonce: [
+    'the nonce is not of this server, was used or is over',
+    'Repeat the request with the nonce of this answer in its proof.',
+  ],
+  replayed: ['the proof was used before', NEW_PROOF],
+} as const satisfies Readonly<Record<string, readonly [message: string, remedy: string]>>;
+
+export type ProofReason = keyof typeof REFUSALS;
+
+/** A refused proof: ServiceError `invalid_device_proof` with one of `ProofReason`. */
+export class ProofRefusal extends ServiceError {
+  /** For the device to put into its next proof, where the reason is one of the two about nonces. */
+  readonly nonce: string | undefined;
+
+  constructor(reason: ProofReason, detail?: string, nonce?: string) {
+    const [message, remedy] = REFUSALS[reason];
+    super('invalid_device_proof', detail === undefined ? message : `${message}: ${detail}`, {
+      reason,
+      remedy,
+    });
+    this.name = 'ProofRefusal';
+    this.nonce = nonce;
+  }
+}
+
+/** The request that came with a proof. */
+export interface ProvenRequest {
+  readonly method: string;
+  /** Of which only the path counts: its origin is what the caller wants it to be. */
+  readonly url: string;
+  readonly body: Uint8Array;
+}
+
+/** A proof that is good but for having been used, which only a write can tell. */
+export interface CheckedProof {
+  readonly device: DevicesTable;
+  readonly jti: string;
+  readonly nonce: string | undefined;
+}
+
+/**
+ * Checks the proof of an enrolled device. It is good once `useDeviceProof` has taken it, in the
+ * write that does what was asked for.
+ *
+ * @param audiences origins under which this server is known.
+ * @throws ProofRefusal
+ */
+export async function checkDeviceProof(
+  identity: Pick<Identity, 'storage' | 'clock'>,
+  proof: string,
+  request: ProvenRequest,
+  audiences: readonly string[],
+): Promise<CheckedProof> {
+  const claims = readProof(proof);
+  const device = await findDevice(identity.storage.read, claims.sub);
+  if (device === undefined) throw new ProofRefusal('unknown_device');
+  await checkSignature(proof, device.x);
+  if (device.revoked_at !== null) throw new ProofRefusal('revoked_device');
+  checkRequest(claims, request, audiences);
+  const { jti, nonce } = claims;
+  if (!(await isFresh(identity, claims))) {
+    // Only now: who is no device must not be able to fill the database.
+    const fresh = await giveNonce(identity, device.device_id);
+    throw new ProofRefusal(nonce === undefined ? 'use_nonce' : 'unknown_nonce', undefined, fresh);
+  }
+  return { device, jti, nonce };
+}
+
+/**
+ * Uses up a checked proof, within the write that does what was asked for.
+ *
+ * @returns the device as it is now.
+ * @throws ProofRefusal when the proof or its nonce has been used, or the device revoked, meanwhile.
+ */
+export async function useDeviceProof(
+  tx: Db,
+  now: number,
+  { device: { device_id }, jti, nonce }: CheckedProof,
+): Promise<DevicesTable> {
+  const device = await findDevice(tx, device_id);
+  if (device === undefined || device.revoked_at !== null) throw new ProofRefusal('revoked_device');
+  const used = await tx
+    .insertInto('used_proofs')
+    .values({ device_id, jti, expires_at: now + USED_PROOF_MS })
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst();
+  if (used.numInsertedOrUpdatedRows === 0n) throw new ProofRefusal('replayed');
+  if (nonce !== undefined) {
+    const spent = await tx
+      .deleteFrom('nonces')
+      .where('nonce_hash', '=', hashSecret(nonce))
+      .where('device_id', '=', device_id)
+      .where('expires_at', '>', now)
+      .executeTakeFirst();
+    if (spent.numDeletedRows === 0n) throw new ProofRefusal('unknown_nonce');
+  }
+  return device;
+}
+
+/**
+ * Both of the above, for what needs no write of its own.
+ *
+ * @throws ProofRefusal
+ */
+export async function verifyDeviceProof(
+  identity: Pick<Identity, 'storage' | 'clock'>,
+  proof: string,
+  request: ProvenRequest,
+  audiences: readonly string[],
+): Promise<DevicesTable> {
+  const checked = await checkDeviceProof(identity, proof, request, audiences);
+  return identity.storage.write((tx) => useDeviceProof(tx, identity.clock(), checked));
+}
+
+/**
+ * Checks that whoever made the request has the private part of a key that is not enrolled. Says
+ * nothing about when: that has to follow from what is in the body.
+ *
+ * @param x the public key, base64url.
+ * @throws ProofRefusal
+ */
+export async function checkPossession(
+  x: string,
+  proof: string,
+  request: ProvenRequest,
+  audiences: readonly string[],
+): Promise<void> {
+  const claims = readProof(proof);
+  if (claims.sub !== publicKeyId(x)) throw new ProofRefusal('bad_signature');
+  await checkSignature(proof, x);
+  checkRequest(claims, request, audiences);
+}
+
+export async function findDevice(db: Db, deviceId: string): Promise<DevicesTable | undefined> {
+  return db.selectFrom('devices').selectAll().where('device_id', '=', deviceId).executeTakeFirst();
+}
+
+const THUMBPRINT = z.string().regex(/^[\w-]{43}$/);
+
+const HEADER = z.object({
+  typ: z.literal(PROOF_TYPE),
+  alg: z.literal('EdDSA'),
+  kid: THUMBPRINT,
+  // RFC 7515 §4.1.11: it names what a reader must understand, and there is nothing of the kind.
+  crit: z.undefined().optional(),
+});
+
+const CLAIMS = z.object({
+  iss: THUMBPRINT,
+  sub: THUMBPRINT,
+  aud: z.string(),
+  iat: z.int(),
+  exp: z.int().optional(),
+  jti: z.uuid(),
+  htm: z.string(),
+  htu: z.string(),
+  bh: z.string(),
+  nonce: z.string().optional(),
+});
+
+type UncheckedClaims = z.infer<typeof CLAIMS>;
+
+/** What the proof says, by a signature yet to be checked. */
+function readProof(proof: string): UncheckedClaims {
+  if (proof.length > MAX_LENGTH) {
+    throw new ProofRefusal('malformed', `it has more than ${MAX_LENGTH} characters`);
+  }
+  const parts = proof.split('.');
+  const [header, payload] = parts;
+  // The library is lenient about base64, and would take several texts for one proof.
+  if (
+    header === undefined ||
+    payload === undefined ||
+    parts.length !== 3 ||
+    !parts.every(isBase64Url)
+  ) {
+    throw new ProofRefusal('malformed', 'it is not three parts of base64url');
+  }
+  const { kid } = readPart(header, 'header', HEADER);
+  const claims = readPart(payload, 'payload', CLAIMS);
+  if (claims.iss !== kid || claims.sub !== kid) {
+    throw new ProofRefusal('malformed', 'iss, sub and kid are not the same');
+  }
+  return claims;
+}
+
+function isBase64Url(text: string): boolean {
+  return Buffer.from(text, 'base64url').toString('base64url') === text;
+}
+
+function readPart<T>(part: string, what: string, schema: z.ZodType<T>): T {
+  let value: unknown;
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(part, 'base64url'));
+    value = parseStrictJson(text, `the ${what}`);
+  } catch (error) {
+    if (error instanceof LeaseError) throw new ProofRefusal('malformed', error.message);
+    throw new ProofRefusal('malformed', `the ${what} is not UTF-8`);
+  }
+  const read = schema.safeParse(value);
+  if (read.success) return read.data;
+  const { path, message } = read.error.issues[0]!;
+  throw new ProofRefusal('malformed', `${[what, ...path].join('.')}: ${message}`);
+}
+
+/**
+ * Node refuses what `src/lease/ed25519.ts` refuses of signatures: scalars out of range and points
+ * that are not canonical. Keys are checked when they are enrolled.
+ */
+async function checkSignature(proof: string, x: string): Promise<void> {
+  try {
+    await compactVerify(proof, { kty: 'OKP', crv: 'Ed25519', x }, { algorithms: ['EdDSA'] });
+  } catch (error) {
+    if (error instanceof errors.JOSEError) throw new ProofRefusal('bad_signature');
+    throw error;
+  }
+}
+
+function checkRequest(
+  { aud, htm, htu, bh, iat, exp }: UncheckedClaims,
+  { method, url, body }: ProvenRequest,
+  audiences: readonly string[],
+): void {
+  const differ = (signed: string, actual: string): string => `${quote(signed)} is not ${actual}`;
+  if (!audiences.includes(aud)) {
+    throw new ProofRefusal('wrong_audience', differ(aud, audiences.join(' or ')));
+  }
+  if (htm !== method) throw new ProofRefusal('wrong_method', differ(htm, method));
+  const target = aud + new URL(url, aud).pathname;
+  if (htu !== target) throw new ProofRefusal('wrong_url', differ(htu, target));
+  if (bh !== bodyHash(body)) throw new ProofRefusal('body_changed');
+  if (exp === undefined || exp <= iat || exp > iat + PROOF_SECONDS) {
+    throw new ProofRefusal('lifetime');
+  }
+}
+
+/** Whether it was made just now: by its nonce, or else by its times, which passed `checkRequest`. */
+async function isFresh(
+  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
+  { iat, exp, sub, nonce }: UncheckedClaims,
+): Promise<boolean> {
+  const now = clock();
+  if (nonce === undefined) {
+    return Math.abs(now - iat * 1000) <= CLOCK_TOLERANCE_MS && now < exp! * 1000;
+  }
+  const known = await storage.read
+    .selectFrom('nonces')
+    .select('nonce_hash')
+    .where('nonce_hash', '=', hashSecret(nonce))
+    .where('device_id', '=', sub)
+    .where('expires_at', '>', now)
+    .executeTakeFirst();
+  return known !== undefined;
+}
+
+/** A nonce for one proof of this device; its oldest give way when it has too many. */
+async function giveNonce(
+  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
+  deviceId: string,
+): Promise<string> {
+  const nonce = newSecret();
+  await storage.write(async (tx) => {
+    const kept = tx
+      .selectFrom('nonces')
+      .select('nonce_hash')
+      .where('device_id', '=', deviceId)
+      .orderBy('expires_at', 'desc')
+      .limit(NONCES_PER_DEVICE - 1);
+    await tx
+      .deleteFrom('nonces')
+      .where('device_id', '=', deviceId)
+      .where('nonce_hash', 'not in', kept)
+      .execute();
+    const row = {
+      nonce_hash: hashSecret(nonce),
+      device_id: deviceId,
+      expires_at: clock() + NONCE_MS,
+    };
+    await tx.insertInto('nonces').values(row).execute();
+  });
+  return nonce;
+}

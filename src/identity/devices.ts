@@ -1,0 +1,360 @@
+import { randomBytes } from 'node:crypto';
+import { ServiceError } from '../errors.ts';
+import { importKeyset, publicKeyId } from '../lease/keys.ts';
+import { successionBody } from '../proof-claims.ts';
+import type { Db } from '../storage/storage.ts';
+import type { DevicesTable } from '../storage/tables.ts';
+import { appendAudit, type Actor } from './audit.ts';
+import { refuseInvalid, textProblems } from './checks.ts';
+import type { Identity } from './context.ts';
+import { getDeployment } from './deployments.ts';
+import {
+  checkPossession,
+  type CheckedProof,
+  findDevice,
+  type ProvenRequest,
+  useDeviceProof,
+} from './device-proof.ts';
+import { readPage, type Page, type PageRequest } from './paging.ts';
+import { hashSecret } from './secrets.ts';
+
+const CODE_MS = 10 * 60_000;
+
+/** Of Crockford's Base 32: nobody takes one of them for another. */
+const CODE_LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+/** 28 letters are 140 bits. */
+const CODE_GROUPS = 7;
+const GROUP_LETTERS = 4;
+
+/** Good for the enrolment of one device. */
+export interface EnrolmentCode {
+  /** Told once and kept as a hash. */
+  readonly code: string;
+  readonly deployment_id: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly expires_at: number;
+}
+
+/** @throws ServiceError `not_found` */
+export async function createEnrolmentCode(
+  { storage, clock }: Identity,
+  actor: Actor,
+  deploymentId: string,
+): Promise<EnrolmentCode> {
+  const code = newCode();
+  return storage.write(async (tx) => {
+    const now = clock();
+    await getDeployment(tx, deploymentId);
+    await appendAudit(tx, now, {
+      actor,
+      action: 'admin.identity.device.enrol_code',
+      target: `deployment:${deploymentId}`,
+    });
+    const answer = { code, deployment_id: deploymentId, expires_at: now + CODE_MS };
+    await tx
+      .insertInto('enrolment_codes')
+      .values({
+        code_hash: hashOfCode(code),
+        deployment_id: deploymentId,
+        created_by: actor,
+        created_at: now,
+        expires_at: answer.expires_at,
+        used_at: null,
+        device_id: null,
+      })
+      .execute();
+    return answer;
+  });
+}
+
+function newCode(): string {
+  const bytes = randomBytes(CODE_GROUPS * GROUP_LETTERS);
+  const letters = Array.from(bytes, (byte) => CODE_LETTERS[byte % CODE_LETTERS.length]!);
+  return Array.from({ length: CODE_GROUPS }, (_, group) =>
+    letters.slice(group * GROUP_LETTERS, (group + 1) * GROUP_LETTERS).join(''),
+  ).join('-');
+}
+
+/** The same for all ways in which people type a code, by Crockford's rules. */
+function hashOfCode(code: string): string {
+  const letters = code
+    .toUpperCase()
+    .replaceAll(/[\s-]/g, '')
+    .replaceAll('O', '0')
+    .replaceAll(/[IL]/g, '1');
+  return hashSecret(letters);
+}
+
+export interface EnrolmentRequest {
+  readonly code: string;
+  /** The public key, base64url. */
+  readonly x: string;
+  /** What people call the device. */
+  readonly name: string;
+}
+
+/**
+ * Makes a key the credential of a device of the code's deployment. The proof is by that key; that it
+ * is no old one follows from the code in the body, which is good once. So a device whose clock is
+ * wrong needs no nonce here, and one that did not hear the answer can ask again, whenever: the same
+ * code and key get the same answer.
+ *
+ * @throws ServiceError `not_authenticated` with a reason for a code that is not good;
+ * `invalid_request` for a key or name that is not; `conflict` for a key that was revoked or belongs
+ * to another deployment. ProofRefusal.
+ */
+export async function enrolDevice(
+  { storage, clock }: Identity,
+  { code, x, name }: EnrolmentRequest,
+  proof: string,
+  request: ProvenRequest,
+  audiences: readonly string[],
+): Promise<DevicesTable> {
+  refuseInvalid(textProblems('/name', name));
+  const device_id = checkedKey(x);
+  await checkPossession(x, proof, request, audiences);
+  return storage.write(async (tx) => {
+    const now = clock();
+    const { code_hash, deployment_id, isUsed } = await findCode(tx, now, code, device_id);
+    const known = await findDevice(tx, device_id);
+    if (known !== undefined) refuseOther(known, deployment_id);
+    if (known !== undefined && isUsed) return known;
+    const device = known ?? newDevice({ device_id, deployment_id, x, name, replaces: null }, now);
+    await appendAudit(tx, now, {
+      actor: `device:${device_id}`,
+      action: 'identity.device.enrol',
+      target: `deployment:${deployment_id}`,
+      details: { name: device.name },
+    });
+    if (known === undefined) await tx.insertInto('devices').values(device).execute();
+    await tx
+      .updateTable('enrolment_codes')
+      .set({ used_at: now, device_id })
+      .where('code_hash', '=', code_hash)
+      .execute();
+    return device;
+  });
+}
+
+interface FoundCode {
+  readonly code_hash: string;
+  readonly deployment_id: string;
+  /** By this device: it asks again. */
+  readonly isUsed: boolean;
+}
+
+/** @throws ServiceError `not_authenticated`, unless the device may use the code or has done so. */
+async function findCode(tx: Db, now: number, code: string, deviceId: string): Promise<FoundCode> {
+  const row = await tx
+    .selectFrom('enrolment_codes')
+    .selectAll()
+    .where('code_hash', '=', hashOfCode(code))
+    .executeTakeFirst();
+  if (row === undefined) throw badCode('unknown_code', 'there is no such enrolment code');
+  const isUsed = row.device_id === deviceId;
+  if (isUsed) return { ...row, isUsed };
+  if (row.used_at !== null) throw badCode('used_code', 'the enrolment code has been used');
+  if (row.expires_at <= now) throw badCode('expired_code', 'the enrolment code is over');
+  return { ...row, isUsed };
+}
+
+function badCode(reason: string, message: string): ServiceError {
+  return new ServiceError('not_authenticated', message, {
+    reason,
+    remedy: 'Ask for a new one: `service-local identity devices enroll-code`.',
+  });
+}
+
+/** Refuses a key that is known for something else than to be a device of this deployment. */
+function refuseOther({ device_id, deployment_id, revoked_at }: DevicesTable, wanted: string): void {
+  if (revoked_at === null && deployment_id === wanted) return;
+  const why = revoked_at === null ? `belongs to the deployment ${deployment_id}` : 'was revoked';
+  throw new ServiceError('conflict', `the key ${device_id} ${why}`, {
+    reason: revoked_at === null ? 'other_deployment' : 'revoked_key',
+    remedy: 'Enrol with a new key.',
+  });
+}
+
+/** The device's key id. @throws ServiceError `invalid_request` for a key that proves nothing. */
+function checkedKey(x: string): string {
+  const kid = publicKeyId(x);
+  const imported = importKeyset({ keys: [{ kty: 'OKP', crv: 'Ed25519', x, kid }] });
+  if (imported.ok) return kid;
+  const { reason, detail } = imported;
+  throw new ServiceError('invalid_request', 'the public key cannot be used', {
+    reason,
+    problems: [{ code: 'invalid_value', pointer: '/jwk/x', message: detail }],
+    remedy: 'Make a new Ed25519 key pair.',
+  });
+}
+
+function newDevice(
+  device: Pick<DevicesTable, 'device_id' | 'deployment_id' | 'x' | 'name' | 'replaces'>,
+  now: number,
+): DevicesTable {
+  return {
+    ...device,
+    enrolled_at: now,
+    first_used_at: null,
+    revoked_at: null,
+    revoked_by: null,
+    revoked_reason: null,
+  };
+}
+
+/** The key that is to take the place of a device's. */
+export interface Successor {
+  /** Its public key, base64url. */
+  readonly x: string;
+  /** A proof by it, of the same request with `successionBody` of the old device as its body. */
+  readonly proof: string;
+}
+
+/**
+ * Registers the next key of a device. Both are good until the new one is first used, so that it does
+ * no harm when the answer is lost, or when it is asked for again. A key registered before that was
+ * never used is revoked: the device has lost it.
+ *
+ * @throws ServiceError `invalid_request` for a key that cannot be used, `conflict` for one that is
+ * known. ProofRefusal.
+ */
+export async function rotateDevice(
+  { storage, clock }: Identity,
+  old: CheckedProof,
+  { x, proof }: Successor,
+  request: ProvenRequest,
+  audiences: readonly string[],
+): Promise<DevicesTable> {
+  const device_id = checkedKey(x);
+  const body = successionBody(old.device.device_id);
+  await checkPossession(x, proof, { ...request, body }, audiences);
+  return storage.write(async (tx) => {
+    const now = clock();
+    const device = await useDeviceProof(tx, now, old);
+    const actor = `device:${device.device_id}` as const;
+    await markDeviceUsed(tx, now, device);
+    const known = await findDevice(tx, device_id);
+    if (known?.replaces === device.device_id && known.revoked_at === null) return known;
+    if (known !== undefined) {
+      throw new ServiceError('conflict', `the key ${device_id} is known already`, {
+        reason: 'known_key',
+        remedy: 'Rotate to a new key.',
+      });
+    }
+    const { deployment_id, name } = device;
+    await appendAudit(tx, now, {
+      actor,
+      action: 'identity.device.rotate',
+      target: `device:${device.device_id}`,
+      details: { deployment_id, successor: device_id },
+    });
+    await tx
+      .updateTable('devices')
+      .set({ revoked_at: now, revoked_by: actor, revoked_reason: REPLACED })
+      .where('replaces', '=', device.device_id)
+      .where('revoked_at', 'is', null)
+      .execute();
+    const successor = newDevice(
+      { device_id, deployment_id, x, name, replaces: device.device_id },
+      now,
+    );
+    await tx.insertInto('devices').values(successor).execute();
+    return successor;
+  });
+}
+
+const REPLACED = 'replaced';
+
+/** Notes that a device has used its key: from the first time on, the key before it is good no more. */
+export async function markDeviceUsed(tx: Db, now: number, device: DevicesTable): Promise<void> {
+  if (device.first_used_at !== null) return;
+  const actor = `device:${device.device_id}` as const;
+  if (device.replaces !== null) {
+    await appendAudit(tx, now, {
+      actor,
+      action: 'identity.device.replace',
+      target: `device:${device.replaces}`,
+      details: { deployment_id: device.deployment_id },
+    });
+    await tx
+      .updateTable('devices')
+      .set({ revoked_at: now, revoked_by: actor, revoked_reason: REPLACED })
+      .where('device_id', '=', device.replaces)
+      .where('revoked_at', 'is', null)
+      .execute();
+  }
+  await tx
+    .updateTable('devices')
+    .set({ first_used_at: now })
+    .where('device_id', '=', device.device_id)
+    .execute();
+}
+
+/** The devices, by id; those of one deployment, or all. @throws ServiceError `invalid_request` */
+export async function listDevices(
+  db: Db,
+  deploymentId: string | undefined,
+  page: PageRequest,
+): Promise<Page<DevicesTable>> {
+  return readPage(
+    ['devices', deploymentId],
+    page,
+    (device) => device.device_id,
+    (after, limit) => {
+      let query = db.selectFrom('devices').selectAll().orderBy('device_id').limit(limit);
+      if (deploymentId !== undefined) query = query.where('deployment_id', '=', deploymentId);
+      if (after !== undefined) query = query.where('device_id', '>', after);
+      return query.execute();
+    },
+  );
+}
+
+/**
+ * Refuses the device from now on, and the key that it may have registered to come after its own.
+ * Its leases go on: they are revoked by themselves. Revoking again changes nothing.
+ *
+ * @throws ServiceError `not_found`, `invalid_request`
+ */
+export async function revokeDevice(
+  { storage, clock }: Identity,
+  actor: Actor,
+  deviceId: string,
+  reason: string,
+): Promise<DevicesTable> {
+  refuseInvalid(textProblems('/reason', reason));
+  return storage.write(async (tx) => {
+    const now = clock();
+    const device = await findDevice(tx, deviceId);
+    if (device === undefined) {
+      throw new ServiceError('not_found', `there is no device ${deviceId}`, {
+        remedy: 'See `service-local identity devices list`.',
+      });
+    }
+    if (device.revoked_at !== null) return device;
+    await appendAudit(tx, now, {
+      actor,
+      action: 'admin.identity.device.revoke',
+      target: `device:${deviceId}`,
+      details: { deployment_id: device.deployment_id, reason },
+    });
+    const change = { revoked_at: now, revoked_by: actor, revoked_reason: reason };
+    await tx
+      .updateTable('devices')
+      .set(change)
+      .where((is) => is.or([is('device_id', '=', deviceId), is('replaces', '=', deviceId)]))
+      .where('revoked_at', 'is', null)
+      .execute();
+    return { ...device, ...change };
+  });
+}
+
+/** Forgets what is refused by its age alone. Used codes stay: they say which device came of which. */
+export async function purgeDevices(tx: Db, now: number): Promise<void> {
+  await tx.deleteFrom('used_proofs').where('expires_at', '<=', now).execute();
+  await tx.deleteFrom('nonces').where('expires_at', '<=', now).execute();
+  await tx
+    .deleteFrom('enrolment_codes')
+    .where('expires_at', '<=', now)
+    .where('used_at', 'is', null)
+    .execute();
+}
