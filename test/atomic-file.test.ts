@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -20,6 +20,17 @@ describe('a file that is written atomically', () => {
     await writeAtomically(file, ['one ', encode('two'), ' three']);
     expect(readFileSync(file, 'utf8')).toBe('one two three');
     expect(readdirSync(directory)).toEqual(['file']);
+  });
+
+  it('has the permissions asked for, from its first byte on', async () => {
+    const modes: number[] = [];
+    const modeOf = (name: string): number => statSync(join(directory, name)).mode & 0o777;
+    const parts = function* () {
+      modes.push(...readdirSync(directory).map(modeOf));
+      yield 'secret';
+    };
+    await writeAtomically(file, parts(), { mode: 0o600 });
+    expect([...modes, modeOf('file')]).toEqual([0o600, 0o600]);
   });
 
   it('is as before when a part fails', async () => {
