@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
+import { ServiceError } from '../errors.ts';
 import type { Db } from '../storage/storage.ts';
 import type { AuditEntriesTable } from '../storage/tables.ts';
 
@@ -17,12 +18,12 @@ export interface AuditEvent {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** An event in its place in the chain. */
+/** An event in its place in the chain, as it is hashed and as `GET /identity/audit` answers it. */
 export interface AuditEntry {
   /** From 1, without gaps. */
   readonly seq: number;
-  /** Milliseconds since the Unix epoch. */
-  readonly recorded_at: number;
+  /** RFC 3339 in UTC, with milliseconds. */
+  readonly recorded_at: string;
   readonly actor: string;
   readonly action: string;
   readonly target: string;
@@ -49,7 +50,7 @@ export async function appendAudit(tx: Db, now: number, event: AuditEvent): Promi
   const head = await auditHead(tx);
   const entry = {
     seq: head.seq + 1,
-    recorded_at: now,
+    recorded_at: formatInstant(now),
     actor: event.actor,
     action: event.action,
     target: event.target,
@@ -59,38 +60,95 @@ export async function appendAudit(tx: Db, now: number, event: AuditEvent): Promi
   const hash = hashOf(entry);
   await tx
     .insertInto('audit_entries')
-    .values({ ...entry, details: JSON.stringify(entry.details), hash })
+    .values({ ...entry, recorded_at: now, details: JSON.stringify(entry.details), hash })
     .execute();
   await tx.updateTable('audit_head').set({ seq: entry.seq, hash }).execute();
 }
 
-export async function auditHead(db: Db): Promise<AuditHead> {
-  return db.selectFrom('audit_head').select(['seq', 'hash']).executeTakeFirstOrThrow();
+async function auditHead(db: Db): Promise<AuditHead> {
+  const head = await db.selectFrom('audit_head').select(['seq', 'hash']).executeTakeFirst();
+  return head ?? lostHead();
 }
 
-/** The entries after `afterSeq`, the oldest first, at most `limit`. */
-export async function listAudit(db: Db, afterSeq: number, limit: number): Promise<AuditEntry[]> {
+function lostHead(): never {
+  throw new ServiceError('failure', 'the audit log has no head: somebody has tampered with it', {
+    remedy: 'Restore the database from a backup.',
+  });
+}
+
+/** Part of the log, and its head at the same moment. */
+export interface AuditPage {
+  /** The oldest first. */
+  readonly entries: readonly AuditEntry[];
+  readonly head: AuditHead;
+}
+
+/** The entries after `afterSeq`, at most `limit`. */
+export async function readAudit(db: Db, afterSeq: number, limit: number): Promise<AuditPage> {
+  // One statement: between two of them another server may add to the log.
   const rows = await db
-    .selectFrom('audit_entries')
-    .selectAll()
-    .where('seq', '>', afterSeq)
-    .orderBy('seq')
+    .selectFrom('audit_head as head')
+    .leftJoin('audit_entries as entry', (join) => join.on('entry.seq', '>', afterSeq))
+    .select(['head.seq as head_seq', 'head.hash as head_hash'])
+    .selectAll('entry')
+    .orderBy('entry.seq')
     .limit(limit)
     .execute();
-  return rows.map(entryOf);
+  const [{ head_seq: seq, head_hash: hash } = lostHead()] = rows;
+  return { entries: rows.filter(isEntry).map(entryOf), head: { seq, hash } };
 }
 
-/** A row that was tampered with may hold anything; what is no object makes a hash that is wrong. */
-function entryOf({ details, ...row }: AuditEntriesTable): AuditEntry {
+/** The head stands alone where there is no entry. */
+function isEntry<T extends { seq: number | null }>(row: T): row is T & AuditEntriesTable {
+  return row.seq !== null;
+}
+
+function entryOf(row: AuditEntriesTable): AuditEntry {
+  const { seq, recorded_at, actor, action, target, details, prev_hash, hash } = row;
+  return {
+    seq,
+    recorded_at: formatInstant(recorded_at),
+    actor,
+    action,
+    target,
+    details: parseDetails(details),
+    prev_hash,
+    hash,
+  };
+}
+
+/** A row that was tampered with may hold anything. It is to be told, and not to stop who tells it. */
+function formatInstant(ms: number): string {
+  const isTime = Number.isInteger(ms) && Math.abs(ms) <= 8.64e15;
+  return isTime ? new Date(ms).toISOString() : String(ms);
+}
+
+function parseDetails(text: string): AuditEntry['details'] {
   try {
-    return { ...row, details: JSON.parse(details) as AuditEntry['details'] };
+    const details: unknown = JSON.parse(text);
+    if (isRecord(details)) return details;
   } catch {
-    return { ...row, details: { unreadable: details } };
+    // Told below.
   }
+  return { unreadable: text };
 }
 
-function hashOf({ hash: _, ...content }: Omit<AuditEntry, 'hash'> & { hash?: string }): string {
-  return createHash('sha256').update(canonicalize(content)!).digest('hex');
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function hashOf(entry: Omit<AuditEntry, 'hash'>): string {
+  const content = canonicalize({ ...entry, hash: undefined });
+  return createHash('sha256').update(content!).digest('hex');
+}
+
+/** What canonical JSON does not take, such as half a character, was never hashed. */
+function hasItsHash(entry: AuditEntry): boolean {
+  try {
+    return entry.hash === hashOf(entry);
+  } catch {
+    return false;
+  }
 }
 
 /** Why the first bad row is bad. */
@@ -111,7 +169,7 @@ export function verifyAudit(
   for (const entry of entries) {
     if (entry.seq !== last.seq + 1) return { seq: last.seq + 1, fault: 'missing' };
     if (entry.prev_hash !== last.hash) return { seq: entry.seq, fault: 'not_linked' };
-    if (entry.hash !== hashOf(entry)) return { seq: entry.seq, fault: 'altered' };
+    if (!hasItsHash(entry)) return { seq: entry.seq, fault: 'altered' };
     last = { seq: entry.seq, hash: entry.hash };
   }
   return last;

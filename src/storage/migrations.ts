@@ -135,15 +135,16 @@ export const MIGRATIONS: readonly Migration[] = [
         administrator_id text not null references administrators (administrator_id),
         used_at bigint
       )`,
-      `create table failed_logins (
-        administrator_id text not null references administrators (administrator_id),
+      `create table failed_tries (
+        subject text not null,
         failed_at bigint not null
       )`,
-      `create index failed_logins_recent on failed_logins (administrator_id, failed_at)`,
+      `create index failed_tries_recent on failed_tries (subject, failed_at)`,
+      `create index failed_tries_age on failed_tries (failed_at)`,
       `create table api_tokens (
         token_id text primary key,
         administrator_id text not null references administrators (administrator_id),
-        name text not null,
+        label text not null,
         secret_hash text not null,
         scopes text not null,
         created_at bigint not null,

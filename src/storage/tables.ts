@@ -17,7 +17,7 @@ export interface Tables {
   nonces: NoncesTable;
   administrators: AdministratorsTable;
   recovery_codes: RecoveryCodesTable;
-  failed_logins: FailedLoginsTable;
+  failed_tries: FailedTriesTable;
   api_tokens: ApiTokensTable;
   step_ups: StepUpsTable;
   audit_entries: AuditEntriesTable;
@@ -160,7 +160,7 @@ export interface AdministratorsTable {
   administrator_id: string;
   /** For login; unique. */
   name: string;
-  /** `scrypt$…`, see `administrators.ts`. */
+  /** `scrypt$…`, see `password.ts`. */
   password_hash: string;
   /** Base32. */
   totp_secret: string;
@@ -177,15 +177,17 @@ export interface RecoveryCodesTable {
   used_at: number | null;
 }
 
-export interface FailedLoginsTable {
-  administrator_id: string;
+export interface FailedTriesTable {
+  /** What was tried: to log in under a name, which may be nobody's, or codes of an administrator. */
+  subject: string;
   failed_at: number;
 }
 
 export interface ApiTokensTable {
   token_id: string;
   administrator_id: string;
-  name: string;
+  /** What it is for, as whoever made it put it. */
+  label: string;
   /** SHA-256 in hex. */
   secret_hash: string;
   /** JSON list. */

@@ -1,0 +1,101 @@
+import { ServiceError } from '../errors.ts';
+import type { Db } from '../storage/storage.ts';
+import type { AdministratorsTable } from '../storage/tables.ts';
+import { appendAudit } from './audit.ts';
+import type { Identity } from './context.ts';
+import {
+  codeSubject,
+  countFailures,
+  forgetFailures,
+  loginSubject,
+  tryLimit,
+} from './failed-tries.ts';
+import { isPassword, NOBODYS_HASH } from './password.ts';
+import { findCode, useCode } from './second-factor.ts';
+
+export interface Credentials {
+  readonly name: string;
+  readonly password: string;
+  /** Of the authenticator app, or a recovery code. */
+  readonly code: string;
+}
+
+/** Stands in for names that nobody has, so that they are refused in the same time. */
+const NOBODY = {
+  administrator_id: '',
+  password_hash: NOBODYS_HASH,
+  totp_secret: 'A'.repeat(32),
+  totp_last_step: 0,
+  disabled_at: null,
+} as const;
+
+/**
+ * Does something for an administrator who shows who he is, in the same write that uses up the code.
+ * A refusal does not say what was wrong, nor whether there is such a name, only the audit log does.
+ *
+ * @throws ServiceError `not_authenticated`; `rate_limited` after five failures in 15 minutes;
+ * `overloaded`; what `effect` throws.
+ */
+export async function login<T>(
+  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
+  { name, password, code: typed }: Credentials,
+  effect: (tx: Db, now: number, administratorId: string) => Promise<T>,
+): Promise<T> {
+  const before = (await findByName(storage.read, name)) ?? NOBODY;
+  const subjects = [loginSubject(name), codeSubject(before.administrator_id)];
+  const early = await tryLimit(storage.read, clock(), subjects);
+  if (early) throw early;
+  const matches = await isPassword(password, before.password_hash);
+
+  const outcome = await storage.write(
+    async (tx): Promise<{ done: T } | { refusal: ServiceError }> => {
+      const now = clock();
+      const limit = await tryLimit(tx, now, subjects);
+      if (limit) return { refusal: limit };
+      const administrator = (await findByName(tx, name)) ?? NOBODY;
+      const { administrator_id, password_hash, disabled_at } = administrator;
+      const code = await findCode(tx, now, administrator, typed);
+      const knowsPassword = matches && password_hash === before.password_hash;
+      const target = `administrator:${administrator_id}`;
+      if (
+        knowsPassword &&
+        disabled_at === null &&
+        code !== undefined &&
+        (await useCode(tx, now, administrator_id, code))
+      ) {
+        await appendAudit(tx, now, {
+          actor: `administrator:${administrator_id}`,
+          action: 'admin.identity.administrator.login',
+          target,
+          details: { second_factor: code.kind },
+        });
+        await forgetFailures(tx, subjects);
+        return { done: await effect(tx, now, administrator_id) };
+      }
+      const wrong = !knowsPassword ? 'password' : disabled_at !== null ? 'disabled' : 'code';
+      if (administrator !== NOBODY) {
+        await appendAudit(tx, now, {
+          actor: 'server',
+          action: 'admin.identity.administrator.login_failed',
+          target,
+          details: { wrong },
+        });
+      }
+      await countFailures(tx, now, wrong === 'code' ? subjects : [loginSubject(name)]);
+      return { refusal: wrongCredentials() };
+    },
+  );
+  if ('refusal' in outcome) throw outcome.refusal;
+  return outcome.done;
+}
+
+function wrongCredentials(): ServiceError {
+  return new ServiceError('not_authenticated', 'name, password or code is wrong', {
+    reason: 'wrong_credentials',
+    remedy: 'A code works once: wait for the next one before trying again.',
+  });
+}
+
+function findByName(db: Db, name: string): Promise<AdministratorsTable | undefined> {
+  return db.selectFrom('administrators').selectAll().where('name', '=', name).executeTakeFirst();
+}

@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto';
+import type { Db } from '../storage/storage.ts';
+import type { AdministratorsTable } from '../storage/tables.ts';
+import { hashSecret } from './secrets.ts';
+import { totpStep } from './totp.ts';
+
+const RECOVERY_CODES = 10;
+const RECOVERY_CODE_BYTES = 16;
+
+/** A code that is right and has not been used. */
+export type Code =
+  | { readonly kind: 'totp'; readonly step: number }
+  | { readonly kind: 'recovery_code'; readonly code_hash: string };
+
+/**
+ * What was typed as a second factor, if it is one: a TOTP code (RFC 6238) later than the last one
+ * that was used, or a recovery code. Blanks, dashes and case do not matter.
+ */
+export async function findCode(
+  db: Db,
+  now: number,
+  administrator: Pick<AdministratorsTable, 'administrator_id' | 'totp_secret' | 'totp_last_step'>,
+  typed: string,
+): Promise<Code | undefined> {
+  const code = plainCode(typed);
+  const step = totpStep(administrator.totp_secret, code, now);
+  if (step !== undefined && step > administrator.totp_last_step) return { kind: 'totp', step };
+  const row = await db
+    .selectFrom('recovery_codes')
+    .select('code_hash')
+    .where('code_hash', '=', hashSecret(code))
+    .where('administrator_id', '=', administrator.administrator_id)
+    .where('used_at', 'is', null)
+    .executeTakeFirst();
+  return row && { kind: 'recovery_code', ...row };
+}
+
+/** @returns whether nobody else has used it meanwhile. */
+export async function useCode(
+  tx: Db,
+  now: number,
+  administratorId: string,
+  code: Code,
+): Promise<boolean> {
+  const { numUpdatedRows } =
+    code.kind === 'totp'
+      ? await tx
+          .updateTable('administrators')
+          .set({ totp_last_step: code.step })
+          .where('administrator_id', '=', administratorId)
+          .where('totp_last_step', '<', code.step)
+          .executeTakeFirstOrThrow()
+      : await tx
+          .updateTable('recovery_codes')
+          .set({ used_at: now })
+          .where('code_hash', '=', code.code_hash)
+          .where('used_at', 'is', null)
+          .executeTakeFirstOrThrow();
+  return numUpdatedRows === 1n;
+}
+
+/** Makes all recovery codes of an administrator anew. @returns them, which are kept nowhere. */
+export async function replaceRecoveryCodes(tx: Db, administratorId: string): Promise<string[]> {
+  const codes = Array.from({ length: RECOVERY_CODES }, newRecoveryCode);
+  await tx.deleteFrom('recovery_codes').where('administrator_id', '=', administratorId).execute();
+  await tx
+    .insertInto('recovery_codes')
+    .values(
+      codes.map((code) => ({
+        code_hash: hashSecret(plainCode(code)),
+        administrator_id: administratorId,
+        used_at: null,
+      })),
+    )
+    .execute();
+  return codes;
+}
+
+/** `0a1b2c3d-…-…-…`: hexadecimal digits are told apart best on paper. */
+function newRecoveryCode(): string {
+  return randomBytes(RECOVERY_CODE_BYTES)
+    .toString('hex')
+    .replaceAll(/(.{8})(?=.)/g, '$1-');
+}
+
+function plainCode(typed: string): string {
+  return typed.replaceAll(/[\s-]/g, '').toLowerCase();
+}

@@ -1,0 +1,148 @@
+import { ServiceError } from '../errors.ts';
+import type { Scope } from '../scopes.ts';
+import type { Db } from '../storage/storage.ts';
+import { appendAudit } from './audit.ts';
+import type { Identity } from './context.ts';
+import { codeSubject, countFailures, forgetFailures, tryLimit } from './failed-tries.ts';
+import { findCode, useCode } from './second-factor.ts';
+import { hashSecret, newSecret } from './secrets.ts';
+import { requireScope, type Caller } from './tokens.ts';
+
+export const STEP_UP_SECONDS = 300;
+
+/** What needs a second factor of its own: the scope that it needs, too, and its targets. */
+const ACTIONS = {
+  'identity.license.revoke': { scope: 'license', target: /^(lease|deployment):[!-~]{1,128}$/ },
+} as const satisfies Readonly<Record<string, { readonly scope: Scope; readonly target: RegExp }>>;
+
+export type StepUpAction = keyof typeof ACTIONS;
+
+export const STEP_UP_ACTIONS = Object.keys(ACTIONS) as readonly StepUpAction[];
+
+export interface StepUpRequest {
+  readonly action: StepUpAction;
+  /** As `lease:…` or `deployment:…`. */
+  readonly target: string;
+  /** Of the authenticator app, or a recovery code. */
+  readonly code: string;
+}
+
+/** The right to do one thing once. */
+export interface StepUp {
+  /** What to send as `Service-Step-Up: …`. It is kept nowhere. */
+  readonly step_up_token: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly expires_at: number;
+}
+
+/**
+ * Lets the caller do one action to one target, once and soon, for a second factor.
+ *
+ * @throws ServiceError `not_allowed` without the scope that the action needs; `invalid_request`;
+ * `not_authenticated` for a wrong code; `rate_limited` after five of them in 15 minutes.
+ */
+export async function grantStepUp(
+  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
+  caller: Caller,
+  { action, target, code: typed }: StepUpRequest,
+): Promise<StepUp> {
+  requireScope(caller, ACTIONS[action].scope);
+  if (!ACTIONS[action].target.test(target)) {
+    const message = `${action} has no target of this form`;
+    throw new ServiceError('invalid_request', message, {
+      problems: [{ code: 'invalid_value', pointer: '/target', message }],
+    });
+  }
+  const { administrator_id, token_id } = caller;
+  const step_up_token = `sls_${newSecret()}`;
+  const subjects = [codeSubject(administrator_id)];
+  // A failure must be counted though it is refused, so the work returns what is then thrown.
+  const outcome = await storage.write(async (tx): Promise<StepUp | ServiceError> => {
+    const now = clock();
+    const limit = await tryLimit(tx, now, subjects);
+    if (limit) return limit;
+    const administrator = await tx
+      .selectFrom('administrators')
+      .select(['administrator_id', 'totp_secret', 'totp_last_step'])
+      .where('administrator_id', '=', administrator_id)
+      .executeTakeFirstOrThrow();
+    const code = await findCode(tx, now, administrator, typed);
+    const isUsed = code !== undefined && (await useCode(tx, now, administrator_id, code));
+    await appendAudit(tx, now, {
+      actor: `administrator:${administrator_id}`,
+      action: `admin.identity.administrator.${isUsed ? 'step_up' : 'step_up_failed'}`,
+      target,
+      details: { action, token_id, ...(isUsed && { second_factor: code.kind }) },
+    });
+    if (!isUsed) {
+      await countFailures(tx, now, subjects);
+      return wrongCode();
+    }
+    await forgetFailures(tx, subjects);
+    const expires_at = now + STEP_UP_SECONDS * 1000;
+    await tx
+      .insertInto('step_ups')
+      .values({
+        token_hash: hashSecret(step_up_token),
+        administrator_id,
+        action,
+        target,
+        expires_at,
+        used_at: null,
+      })
+      .execute();
+    return { step_up_token, expires_at };
+  });
+  if (outcome instanceof ServiceError) throw outcome;
+  return outcome;
+}
+
+function wrongCode(): ServiceError {
+  return new ServiceError('not_authenticated', 'the code is wrong, or has been used', {
+    reason: 'wrong_code',
+    remedy: 'A code works once: wait for the next one before trying again.',
+  });
+}
+
+/**
+ * Uses up what `grantStepUp` gave, in the write of the action itself: both happen, or neither.
+ *
+ * @throws ServiceError `step_up_required` with the reason `missing`, `unknown`,
+ * `other_administrator`, `other_action`, `other_target`, `used` or `expired`.
+ */
+export async function consumeStepUp(
+  tx: Db,
+  now: number,
+  administratorId: string,
+  token: string | undefined,
+  action: StepUpAction,
+  target: string,
+): Promise<void> {
+  if (token === undefined) throw required('missing', 'this needs a fresh second factor');
+  const token_hash = hashSecret(token);
+  const grant = await tx
+    .selectFrom('step_ups')
+    .selectAll()
+    .where('token_hash', '=', token_hash)
+    .executeTakeFirst();
+  if (grant === undefined) throw required('unknown', 'there is no such step-up');
+  if (grant.administrator_id !== administratorId) {
+    throw required('other_administrator', 'the step-up is of another administrator');
+  }
+  if (grant.action !== action) throw required('other_action', 'the step-up is for another action');
+  if (grant.target !== target) throw required('other_target', 'the step-up is for another target');
+  if (grant.used_at !== null) throw required('used', 'the step-up has been used');
+  if (grant.expires_at <= now) throw required('expired', 'the step-up has expired');
+  await tx
+    .updateTable('step_ups')
+    .set({ used_at: now })
+    .where('token_hash', '=', token_hash)
+    .execute();
+}
+
+function required(reason: string, message: string): ServiceError {
+  return new ServiceError('step_up_required', message, {
+    reason,
+    remedy: 'Get one for this action and target with POST /identity/step-ups.',
+  });
+}

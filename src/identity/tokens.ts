@@ -1,0 +1,247 @@
+import { timingSafeEqual } from 'node:crypto';
+import { v7 as uuidv7 } from 'uuid';
+import { ServiceError } from '../errors.ts';
+import { SCOPES, type Scope } from '../scopes.ts';
+import type { Db } from '../storage/storage.ts';
+import { appendAudit, type Actor } from './audit.ts';
+import { refuseInvalid, secondsProblems, textProblems } from './checks.ts';
+import type { Identity } from './context.ts';
+import { login, type Credentials } from './login.ts';
+import { readPage, type Page, type PageRequest } from './paging.ts';
+import { hashSecret, newSecret } from './secrets.ts';
+
+const TOKEN_MIN_SECONDS = 60;
+const TOKEN_MAX_SECONDS = 365 * 86_400;
+
+/** Whose token came with a request. */
+export interface Caller {
+  readonly administrator_id: string;
+  readonly token_id: string;
+  readonly scopes: ReadonlySet<Scope>;
+}
+
+/** What a new token is to be. */
+export interface TokenTerms {
+  /** What it is for, for whoever reads the list. */
+  readonly label: string;
+  /** At least one. */
+  readonly scopes: readonly Scope[];
+  /** From a minute to 365 days. */
+  readonly expires_in_seconds: number;
+}
+
+/** A token without its secret. Times are milliseconds since the Unix epoch. */
+export interface TokenState {
+  readonly token_id: string;
+  readonly administrator_id: string;
+  /** Name of its owner. */
+  readonly administrator: string;
+  readonly label: string;
+  readonly scopes: readonly Scope[];
+  readonly created_at: number;
+  readonly expires_at: number;
+  readonly revoked_at: number | null;
+}
+
+export interface NewToken extends TokenState {
+  /** What to send as `Authorization: Bearer …`. It is kept nowhere. */
+  readonly token: string;
+}
+
+/**
+ * Logs in and makes a token.
+ * @throws ServiceError `invalid_request`, and what `login` throws.
+ */
+export async function createToken(
+  identity: Pick<Identity, 'storage' | 'clock'>,
+  credentials: Credentials,
+  terms: TokenTerms,
+): Promise<NewToken> {
+  checkTokenTerms(terms);
+  return login(identity, credentials, (tx, now, administratorId) =>
+    addToken(tx, now, `administrator:${administratorId}`, administratorId, terms),
+  );
+}
+
+/** @throws ServiceError `invalid_request` */
+export function checkTokenTerms({ label, scopes, expires_in_seconds }: TokenTerms): void {
+  const areScopes = scopes.length > 0 && scopes.every((scope) => SCOPES.includes(scope));
+  const message = `a token has one or more of the scopes ${SCOPES.join(', ')}`;
+  refuseInvalid([
+    ...textProblems('/label', label),
+    ...(areScopes ? [] : [{ code: 'invalid_value', pointer: '/scopes', message }]),
+    ...secondsProblems(
+      '/expires_in_seconds',
+      expires_in_seconds,
+      TOKEN_MIN_SECONDS,
+      TOKEN_MAX_SECONDS,
+    ),
+  ]);
+}
+
+/** Makes a token on terms that have been checked. */
+export async function addToken(
+  tx: Db,
+  now: number,
+  actor: Actor,
+  administratorId: string,
+  terms: TokenTerms,
+): Promise<NewToken> {
+  const token_id = uuidv7({ msecs: now });
+  const secret = newSecret();
+  const { label } = terms;
+  const scopes = SCOPES.filter((scope) => terms.scopes.includes(scope));
+  const expires_at = now + terms.expires_in_seconds * 1000;
+  await appendAudit(tx, now, {
+    actor,
+    action: 'admin.identity.token.create',
+    target: `token:${token_id}`,
+    details: { administrator_id: administratorId, label, scopes, expires_at },
+  });
+  await tx
+    .insertInto('api_tokens')
+    .values({
+      token_id,
+      administrator_id: administratorId,
+      label,
+      secret_hash: hashSecret(secret),
+      scopes: JSON.stringify(scopes),
+      created_at: now,
+      expires_at,
+      revoked_at: null,
+    })
+    .execute();
+  const state = stateOf(
+    await selectTokens(tx).where('token_id', '=', token_id).executeTakeFirstOrThrow(),
+  );
+  return { ...state, token: `slt_${token_id.replaceAll('-', '')}_${secret}` };
+}
+
+/** Id and secret. */
+const FORM = /^slt_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})_([\w-]{43})$/;
+
+/**
+ * @throws ServiceError `not_authenticated` with the reason `unknown_token`, `expired_token`,
+ * `revoked_token` or `administrator_disabled`.
+ */
+export async function authenticateToken(db: Db, now: number, bearer: string): Promise<Caller> {
+  const [, ...parts] = FORM.exec(bearer) ?? [];
+  const secret = parts.pop() ?? '';
+  const row = await db
+    .selectFrom('api_tokens')
+    .innerJoin('administrators', 'administrators.administrator_id', 'api_tokens.administrator_id')
+    .select([
+      'api_tokens.token_id',
+      'api_tokens.administrator_id',
+      'api_tokens.secret_hash',
+      'api_tokens.scopes',
+      'api_tokens.expires_at',
+      'api_tokens.revoked_at',
+      'administrators.disabled_at',
+    ])
+    .where('api_tokens.token_id', '=', parts.join('-'))
+    .executeTakeFirst();
+  const isSecret =
+    row && timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(hashSecret(secret)));
+  if (!isSecret) throw refused('unknown_token', 'there is no such token');
+  if (row.disabled_at !== null) throw refused('administrator_disabled', 'its owner is disabled');
+  if (row.revoked_at !== null) throw refused('revoked_token', 'the token has been revoked');
+  if (row.expires_at <= now) throw refused('expired_token', 'the token has expired');
+  const { administrator_id, token_id } = row;
+  return { administrator_id, token_id, scopes: new Set(JSON.parse(row.scopes) as Scope[]) };
+}
+
+function refused(reason: string, message: string): ServiceError {
+  return new ServiceError('not_authenticated', message, {
+    reason,
+    remedy: 'Make a token with `service-local identity tokens create`.',
+  });
+}
+
+/** @throws ServiceError `not_allowed` */
+export function requireScope(caller: Caller, scope: Scope): void {
+  if (caller.scopes.has(scope)) return;
+  throw new ServiceError('not_allowed', `the token lacks the scope ${scope}`, {
+    remedy: `Use a token with the scope ${scope}; no scope implies another.`,
+  });
+}
+
+/** The oldest first: those of everybody for the scope `admin`, else the caller's own. */
+export async function listTokens(
+  db: Db,
+  caller: Caller,
+  request: PageRequest,
+): Promise<Page<TokenState>> {
+  const owner = ownerSeenBy(caller);
+  return readPage(
+    ['tokens', owner],
+    request,
+    ({ token_id }) => token_id,
+    async (after = '', limit) => {
+      const query = selectTokens(db).where('token_id', '>', after).orderBy('token_id').limit(limit);
+      const rows = await (
+        owner === undefined ? query : query.where('api_tokens.administrator_id', '=', owner)
+      ).execute();
+      return rows.map(stateOf);
+    },
+  );
+}
+
+/**
+ * Ends a token at once. Doing so again changes nothing.
+ * @throws ServiceError `not_found`, also for that of somebody else without the scope `admin`.
+ */
+export async function revokeToken(
+  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
+  caller: Caller,
+  tokenId: string,
+): Promise<TokenState> {
+  return storage.write(async (tx) => {
+    const now = clock();
+    const row = await selectTokens(tx).where('token_id', '=', tokenId).executeTakeFirst();
+    const owner = ownerSeenBy(caller);
+    if (row === undefined || (owner !== undefined && row.administrator_id !== owner)) {
+      throw new ServiceError('not_found', `there is no token ${tokenId} that this one may revoke`, {
+        remedy: 'See `service-local identity tokens list`.',
+      });
+    }
+    if (row.revoked_at !== null) return stateOf(row);
+    await appendAudit(tx, now, {
+      actor: `administrator:${caller.administrator_id}`,
+      action: 'admin.identity.token.revoke',
+      target: `token:${tokenId}`,
+      details: { administrator_id: row.administrator_id, label: row.label },
+    });
+    await tx
+      .updateTable('api_tokens')
+      .set({ revoked_at: now })
+      .where('token_id', '=', tokenId)
+      .execute();
+    return stateOf({ ...row, revoked_at: now });
+  });
+}
+
+/** `undefined` for everybody. */
+function ownerSeenBy({ administrator_id, scopes }: Caller): string | undefined {
+  return scopes.has('admin') ? undefined : administrator_id;
+}
+
+function selectTokens(db: Db) {
+  return db
+    .selectFrom('api_tokens')
+    .innerJoin('administrators', 'administrators.administrator_id', 'api_tokens.administrator_id')
+    .select([
+      'token_id',
+      'api_tokens.administrator_id',
+      'administrators.name as administrator',
+      'label',
+      'scopes',
+      'api_tokens.created_at',
+      'expires_at',
+      'revoked_at',
+    ]);
+}
+
+function stateOf(row: Omit<TokenState, 'scopes'> & { readonly scopes: string }): TokenState {
+  return { ...row, scopes: JSON.parse(row.scopes) as Scope[] };
+}

@@ -1,0 +1,28 @@
+import { Secret, TOTP } from 'otpauth';
+
+/** As all authenticator apps have it: RFC 6238 with SHA-1, six digits and steps of 30 s. */
+const TOTP_FORM = { issuer: 'service-local', algorithm: 'SHA1', digits: 6, period: 30 } as const;
+
+/** How many steps the clock of a phone may be early or late. */
+const STEPS_OFF = 1;
+
+/** What an authenticator app and the server share. */
+export interface TotpSecret {
+  /** Base32. */
+  readonly secret: string;
+  /** `otpauth://…`: what the app reads from a QR code. */
+  readonly uri: string;
+}
+
+export function newTotpSecret(administrator: string): TotpSecret {
+  const secret = new Secret();
+  const totp = new TOTP({ ...TOTP_FORM, label: administrator, secret });
+  return { secret: secret.base32, uri: totp.toString() };
+}
+
+/** The time step of a code that is right at `now`; `undefined` for any other. */
+export function totpStep(secret: string, code: string, now: number): number | undefined {
+  const totp = new TOTP({ ...TOTP_FORM, secret });
+  const delta = totp.validate({ token: code, timestamp: now, window: STEPS_OFF });
+  return delta === null ? undefined : totp.counter({ timestamp: now }) + delta;
+}
