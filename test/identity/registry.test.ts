@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError, type Problem } from '../../src/errors.ts';
-import { listAudit, type Actor } from '../../src/identity/audit.ts';
+import { readAudit, type Actor } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import {
   createContract,
@@ -78,7 +78,7 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
     await contractOf();
   };
   const audit = async (): Promise<unknown[]> => {
-    const entries = await listAudit(identity.storage.read, 0, 100);
+    const { entries } = await readAudit(identity.storage.read, 0, 100);
     return entries.map(({ action, target, details }) => ({ action, target, details }));
   };
   /** What a refusal for several reasons says of each. */
@@ -144,7 +144,7 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
     expect(await getPlan(db, 'pro')).toEqual(plan);
     expect(await getContract(db, 'acme-2026')).toEqual(contract);
     expect(await getDeployment(db, 'acme:eu-1')).toEqual(deployment);
-    const entries = await listAudit(db, 0, 10);
+    const { entries } = await readAudit(db, 0, 10);
     expect(entries.map((entry) => [entry.actor, entry.action, entry.target])).toEqual([
       [actor, 'admin.identity.customer.create', 'customer:acme'],
       [actor, 'admin.identity.plan.create', 'plan:pro'],
