@@ -44,7 +44,8 @@ export async function createDeployment(
 const NOT_REVOKED = { revoked_at: null, revoked_by: null, revoked_reason: null } as const;
 
 /**
- * Takes back that the deployment is revoked. The leases revoked with it stay so.
+ * Takes back that the deployment was revoked, and its leases with it: its devices can renew again.
+ * What was revoked lease by lease before stays so.
  * @throws ServiceError `not_found`
  */
 export async function reinstateDeployment(
@@ -63,6 +64,12 @@ export async function reinstateDeployment(
       details: { before: { revoked_at, revoked_by, revoked_reason } },
     });
     await tx.updateTable('deployments').set(NOT_REVOKED).where('deployment_id', '=', id).execute();
+    await tx
+      .updateTable('license_leases')
+      .set(NOT_REVOKED)
+      .where('deployment_id', '=', id)
+      .where('revoked_at', '=', revoked_at)
+      .execute();
     return { ...deployment, ...NOT_REVOKED };
   });
 }
