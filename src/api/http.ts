@@ -176,8 +176,9 @@ export type SecurityScheme = keyof typeof SECURITY_SCHEMES;
 /** Who may send a request: one of these. Empty for anybody. */
 export type Security = { [S in SecurityScheme]?: string[] }[];
 
-export function administrator(scope: Scope): Security {
-  return [{ administrator: [scope] }];
+/** An administrator whose token has all of the scopes. */
+export function administrator(...scopes: Scope[]): Security {
+  return [{ administrator: scopes }];
 }
 
 export const ANYBODY: Security = [];
@@ -192,7 +193,9 @@ type Definition = Omit<RouteConfig, 'path'> & {
 };
 
 /** A route with all that it takes and may answer. Query parameters that it does not name are refused. */
-export function defineRoute<P extends string, R extends Definition & { path: P }>(definition: R) {
+export function defineRoute<P extends string, R extends Definition & { path: P }>(
+  definition: R,
+): ReturnType<typeof createRoute<P, R>> {
   const { errors = [], ...route } = definition;
   const { security, request = {} } = route;
   const codes: ErrorCode[] = [

@@ -5,37 +5,41 @@
  * ```ts
  * export function addPlans(app: App, { identity }: Services): void {
  *   app.openapi(createPlan, async (c) => {
- *     const plan = await makePlan(identity, administratorActor(c), c.req.valid('json'));
+ *     const plan = await makePlan(identity, actorOf(c), c.req.valid('json'));
  *     return c.json(planOf(plan), 201);
  *   });
  * }
  * ```
  *
- * A handler is called when the caller has shown to be one of those that `security` of the definition
- * names, with the scope, and when path, query and body are as defined. It throws `ServiceError` for
- * everything else; the frame makes the answer of it. What a request was sent as is in
- * `c.get('caller')` (administrator) or `c.get('device')`, or `c.get('proof')` where a key proves
- * itself that is no device yet (see `authentication.ts`).
+ * A handler is called when the request is from one of those that `security` of the definition names,
+ * with the scope, and when its path, query and body are as defined. It throws `ServiceError` for
+ * everything else, of which the frame makes the answer. Who sent the request is in `c.get('caller')`
+ * for an administrator, in `c.get('device')` for a device, whose proof the handler uses up, and in
+ * `c.get('proof')` where a key is to be checked that is no device's yet. What happens is counted in
+ * `services.metrics`.
  */
 import { METHODS } from 'node:http';
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import { matchedRoutes } from 'hono/route';
 import { ServiceError } from '../errors.ts';
 import type { Identity } from '../identity/context.ts';
-import { authenticate, type Authenticators, type Callers } from './authentication.ts';
+import { authenticate, type Callers } from './authentication.ts';
 import { readBody } from './body.ts';
 import { addHealth } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
 import type { Log } from './log.ts';
+import { addMetrics, type Metrics } from './metrics.ts';
 import { addOpenApi } from './openapi.ts';
 import { asServiceError, problemResponse } from './problem.ts';
 
 /** What the slices work with. */
 export interface Services {
   readonly identity: Identity;
-  /** The origin that clients use: `https://licenses.example`. */
-  readonly publicUrl: string;
+  /** Under which clients know this server, such as `https://licenses.example`; the first is told. */
+  readonly origins: readonly [string, ...string[]];
   readonly log: Log;
-  readonly authenticators: Authenticators;
+  readonly metrics: Metrics;
 }
 
 export interface AppEnv {
@@ -49,63 +53,109 @@ export interface AppEnv {
 
 export type App = OpenAPIHono<AppEnv>;
 
-const SLICES: readonly ((app: App, services: Services) => void)[] = [addHealth];
+const SLICES: readonly ((app: App, services: Services) => void)[] = [
+  addHealth,
+  addMetrics,
+  addOpenApi,
+];
 
 /** Of every answer; a slice can set others. */
-const HEADERS = {
+const HEADERS = Object.entries({
   'Cache-Control': 'no-store',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
   'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff',
-} as const;
+});
+
+/** Longer than the database may take for a statement; clients wait a little longer still. */
+const REQUEST_TIMEOUT_MS = 30_000;
 
 export function createApp(services: Services): App {
-  const { log } = services;
   const app = withGuards(new OpenAPIHono<AppEnv>(), services);
 
   app.use(async (c, next) => {
+    const startedAt = performance.now();
     const id = c.req.header('x-request-id') ?? '';
     c.set('request_id', /^[\w.-]{1,64}$/.test(id) ? id : crypto.randomUUID());
     c.header('X-Request-Id', c.get('request_id'));
-    for (const [name, value] of Object.entries(HEADERS)) c.header(name, value);
+    for (const [name, value] of HEADERS) c.header(name, value);
     await next();
+    observe(c, services, performance.now() - startedAt);
   });
   app.use(async (c, next) => {
     c.set('body', await readBody(c.req));
-    await next();
+    await inTime(next());
   });
   for (const add of SLICES) add(app, services);
-  addOpenApi(app, services);
 
   app.notFound((c) => {
     const allowed = methodsOf(app, c.req.path);
-    if (allowed.length === 0) {
-      return problemResponse(c, new ServiceError('not_found', 'there is no such path'));
-    }
-    c.header('Allow', allowed.join(', '));
-    const message = `${c.req.path} takes ${allowed.join(' and ')} only`;
-    return problemResponse(c, new ServiceError('method_not_allowed', message));
+    const isPath = allowed.length > 0;
+    if (isPath) c.header('Allow', allowed.join(', '));
+    return problemResponse(
+      c,
+      isPath
+        ? new ServiceError('method_not_allowed', `there is ${allowed.join(' and ')} at this path`)
+        : new ServiceError('not_found', 'there is nothing at this path', {
+            remedy: 'See /openapi.json for all paths.',
+          }),
+    );
   });
-  app.onError((thrown, c) => {
-    const error = asServiceError(thrown);
-    if (error.status >= 500) log.error({ err: thrown, request_id: c.get('request_id') });
-    return problemResponse(c, error);
-  });
+  app.onError((thrown, c) => problemResponse(c, asServiceError(thrown)));
   return app;
 }
 
 /** Registers routes so that what their definitions say of callers and of the request is what holds. */
-function withGuards(app: App, { authenticators, publicUrl }: Services): App {
+function withGuards(app: App, services: Services): App {
   const register = app.openapi as (
     route: RouteConfig,
     handler: never,
     hook: ReturnType<typeof invalidRequest>,
   ) => App;
   app.openapi = ((route: RouteConfig, handler: never) => {
-    const middleware = authenticate(route, authenticators, publicUrl);
+    const middleware = authenticate(route, services);
     return register({ ...route, middleware }, handler, invalidRequest(route));
   }) as typeof app.openapi;
   return app;
+}
+
+/** What was begun goes on; only the caller does not wait any longer. */
+async function inTime(work: Promise<void>): Promise<void> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    reject(
+      new ServiceError('overloaded', `it takes longer than ${REQUEST_TIMEOUT_MS / 1000} seconds`, {
+        remedy: 'See whether it has been done, and try again later.',
+        retryAfterSeconds: 5,
+      }),
+    );
+  }, REQUEST_TIMEOUT_MS);
+  try {
+    await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Probes come every few seconds, and say nothing while they succeed. */
+const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
+
+function observe(c: Context<AppEnv>, { log, metrics }: Services, ms: number): void {
+  const { method, path } = c.req;
+  const { status } = c.res;
+  const route = matchedRoutes(c).at(-1)!.path.replace('/*', 'none');
+  metrics.requestSeconds.observe({ method, route, status }, ms / 1000);
+  const failure = c.error && asServiceError(c.error);
+  const level = status >= 500 ? 'error' : PROBES.has(path) ? 'debug' : 'info';
+  log[level]({
+    request_id: c.get('request_id'),
+    method,
+    path: path.slice(0, 200),
+    status,
+    ms: Math.round(ms),
+    ...(failure && { code: failure.code, reason: failure.reason }),
+    ...(level === 'error' && { err: c.error }),
+  });
 }
 
 /** The methods for which there is a route at `path`. */

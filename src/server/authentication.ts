@@ -2,48 +2,29 @@ import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
 import type { Security, SecurityScheme } from '../api/http.ts';
 import { ServiceError } from '../errors.ts';
+import {
+  checkDeviceProof,
+  type CheckedProof,
+  type ProvenRequest,
+} from '../identity/device-proof.ts';
+import { authenticateToken, requireScope, type Caller } from '../identity/tokens.ts';
 import type { Scope } from '../scopes.ts';
-import type { DevicesTable } from '../storage/tables.ts';
-import type { AppEnv } from './app.ts';
-
-/** An administrator's token that was sent with a request. */
-export interface Caller {
-  readonly administrator_id: string;
-  readonly token_id: string;
-  readonly scopes: ReadonlySet<Scope>;
-}
-
-/** What a device signs of a request. */
-export interface ProvenRequest {
-  readonly method: string;
-  /** Origin of the public URL, path and query. */
-  readonly url: string;
-  readonly body: Uint8Array;
-}
+import type { AppEnv, Services } from './app.ts';
 
 /** Who sent the request: one of these is there, by the schemes that the route's `security` names. */
 export interface Callers {
   /** For `administrator`. */
   caller?: Caller;
-  /** For `device`: the device whose key signed the request. */
-  device?: DevicesTable;
-  /** For `new_device`, not verified yet: the handler knows which key must have signed. */
+  /** For `device`: to be used up by the handler, with `useDeviceProof`. */
+  device?: CheckedProof;
+  /** For `new_device`, not checked yet: the handler knows which key must have signed. */
   proof?: { readonly jwt: string; readonly request: ProvenRequest };
-}
-
-/** How the two kinds of credentials are checked. */
-export interface Authenticators {
-  /** @throws ServiceError `not_authenticated` or `not_allowed` */
-  readonly administrator: (token: string, scope: Scope) => Promise<Caller>;
-  /** @throws ServiceError `invalid_device_proof` */
-  readonly device: (jwt: string, request: ProvenRequest) => Promise<DevicesTable>;
 }
 
 /** Lets through whom the route's `security` names, and keeps who it is in the context. */
 export function authenticate(
   route: RouteConfig,
-  authenticators: Authenticators,
-  publicUrl: string,
+  services: Pick<Services, 'identity' | 'origins'>,
 ): MiddlewareHandler<AppEnv> {
   const security: Security | undefined = route.security;
   if (security === undefined) throw new Error(`${route.path} does not say who may call it`);
@@ -51,7 +32,7 @@ export function authenticate(
     security.flatMap((one) => Object.entries(one) as [SecurityScheme, string[]][]),
   );
   return async (c, next) => {
-    if (schemes.size > 0) await identify(c, schemes, authenticators, publicUrl);
+    if (schemes.size > 0) await identify(c, schemes, services);
     await next();
   };
 }
@@ -59,28 +40,26 @@ export function authenticate(
 async function identify(
   c: Context<AppEnv>,
   schemes: ReadonlyMap<SecurityScheme, readonly string[]>,
-  authenticators: Authenticators,
-  publicUrl: string,
+  { identity, origins }: Pick<Services, 'identity' | 'origins'>,
 ): Promise<void> {
   const [, scheme = '', credential = ''] =
     /^(\S+) +(\S+)$/.exec(c.req.header('authorization') ?? '') ?? [];
   const scopes = schemes.get('administrator');
-  if (scheme.toLowerCase() === 'bearer' && scopes) {
-    c.set('caller', await authenticators.administrator(credential, scopes[0] as Scope));
+  if (scopes && scheme.toLowerCase() === 'bearer') {
+    const { storage, clock } = identity;
+    const caller = await authenticateToken(storage.read, clock(), credential);
+    for (const scope of scopes) requireScope(caller, scope as Scope);
+    c.set('caller', caller);
     return;
   }
-  if (
-    scheme.toLowerCase() === 'deviceproof' &&
-    (schemes.has('device') || schemes.has('new_device'))
-  ) {
-    const { pathname, search } = new URL(c.req.url);
-    const request = {
-      method: c.req.method,
-      url: `${publicUrl}${pathname}${search}`,
-      body: c.get('body'),
-    };
-    if (schemes.has('new_device')) c.set('proof', { jwt: credential, request });
-    else c.set('device', await authenticators.device(credential, request));
+  const isProof = scheme.toLowerCase() === 'deviceproof';
+  const request = { method: c.req.method, url: c.req.url, body: c.get('body') };
+  if (schemes.has('new_device') && isProof) {
+    c.set('proof', { jwt: credential, request });
+    return;
+  }
+  if (schemes.has('device') && isProof) {
+    c.set('device', await checkDeviceProof(identity, credential, request, origins));
     return;
   }
   if (scopes) {
@@ -91,5 +70,6 @@ async function identify(
   }
   throw new ServiceError('invalid_device_proof', 'the request has no proof of a device', {
     reason: 'missing_proof',
+    remedy: 'Send one as `Authorization: DeviceProof …`.',
   });
 }

@@ -1,48 +1,52 @@
 import { pino, type Logger } from 'pino';
 
-export type Log = Logger;
+export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
 
-/** What must not be read in a log, wherever it came from. */
-const SECRETS: readonly [pattern: RegExp, instead: string][] = [
-  [/-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----/gs, '[private key]'],
-  [/\b(bearer|deviceproof) +[\w.~+/=-]+/gi, '$1 [redacted]'],
-  [/\bslt_[\w-]+/g, '[token]'],
-  [/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '[jwt]'],
-  [/:\/\/[^\s/@:"]*:[^\s/@"]*@/g, '://[credentials]@'],
+/** What nobody may read in a log, by whatever way it came there. */
+const SECRETS: readonly (readonly [pattern: RegExp, instead: string])[] = [
+  [/-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)/gs, '[private key]'],
+  [/\b(bearer|deviceproof) +[\w.~+/=-]+/gi, '$1 [secret]'],
+  [/\bsl[a-z]_[\w-]{20,}/g, '[secret]'],
+  [/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '[signed]'],
+  [/:\/\/[^\s/@"]*@/g, '://[secret]@'],
 ];
 
-/** A line of the log without what a log must not hold. */
+/** A line without what a log must not hold. */
 export function redact(line: string): string {
   return SECRETS.reduce((text, [pattern, instead]) => text.replace(pattern, instead), line);
 }
 
-/** @param json whether each line is a JSON object, or a short line for people. */
+/**
+ * @param write takes whole lines.
+ * @param json whether each line is a JSON object, or a short text for people.
+ */
 export function createLog(write: (line: string) => void, json: boolean): Log {
-  const form = json ? (line: string) => line : lineForPeople;
-  const stream = { write: (line: string) => write(redact(form(line))) };
-  return pino(
-    {
-      base: null,
-      timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (level) => ({ level }) },
-    },
-    stream,
-  );
+  const options = {
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (level: string) => ({ level }) },
+    serializers: { err: stackOf },
+  };
+  return pino(options, {
+    write: (line: string) => write(redact(json ? line : lineForPeople(line))),
+  });
+}
+
+/** Its stack and those of its causes; not its members, in which a database tells what is in rows. */
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { stack = String(error), cause } = error;
+  return cause === undefined ? stack : `${stack}\ncaused by ${stackOf(cause)}`;
 }
 
 /** `10:16:41 POST /auth/license/leases 201 3 ms`. */
 function lineForPeople(line: string): string {
-  const {
-    level,
-    time,
-    msg = '',
-    err,
-  } = JSON.parse(line) as {
-    level: string;
-    time: string;
-    msg?: string;
-    err?: { stack: string };
+  const { level, time, msg, method, path, status, ms, code, reason, err } = JSON.parse(line) as {
+    readonly level: string;
+    readonly time: string;
+    readonly [name: string]: string | number | undefined;
   };
-  const what = level === 'info' ? msg : `${level}: ${msg}`;
-  return `${time.slice(11, 19)} ${what}${err ? `\n${err.stack}` : ''}\n`;
+  const what = msg ?? [method, path, status, `${ms} ms`, code, reason].filter(Boolean).join(' ');
+  const prefix = level === 'info' ? '' : `${level}: `;
+  return `${time.slice(11, 19)} ${prefix}${what}${err === undefined ? '' : `\n${err}`}\n`;
 }

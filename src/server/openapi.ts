@@ -3,15 +3,15 @@ import { packageVersion } from '../version.ts';
 import type { App, Services } from './app.ts';
 
 /** OpenAPI 3.1 of all routes that have been added, at `/openapi.json`. */
-export function addOpenApi(app: App, { publicUrl }: Pick<Services, 'publicUrl'>): void {
+export function addOpenApi(app: App, { origins: [origin] }: Services): void {
   let text: string | undefined;
   app.get('/openapi.json', (c) => {
-    text ??= JSON.stringify(openApiDocument(app, publicUrl));
+    text ??= JSON.stringify(openApiDocument(app, origin));
     return c.body(text, 200, { 'Content-Type': 'application/json' });
   });
 }
 
-function openApiDocument(app: App, publicUrl: string): unknown {
+function openApiDocument(app: App, origin: string): unknown {
   for (const [name, scheme] of Object.entries(SECURITY_SCHEMES)) {
     app.openAPIRegistry.registerComponent('securitySchemes', name, scheme);
   }
@@ -23,7 +23,7 @@ function openApiDocument(app: App, publicUrl: string): unknown {
       description: 'Issues, renews and revokes licence leases that are verified offline.',
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
-    servers: [{ url: publicUrl }],
+    servers: [{ url: origin }],
     tags: TAGS,
   });
 }

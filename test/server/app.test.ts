@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { newTestApp, type TestApp } from './testing.ts';
+import { newTestApp, type TestApp } from './in-process.ts';
 
 let test: TestApp;
 beforeAll(async () => {

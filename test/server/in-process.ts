@@ -1,5 +1,10 @@
+import { v7 as uuidv7 } from 'uuid';
 import { createApp, type App, type Services } from '../../src/server/app.ts';
 import { createLog } from '../../src/server/log.ts';
+import { createMetrics } from '../../src/server/metrics.ts';
+import type { Identity } from '../../src/identity/context.ts';
+import { addToken } from '../../src/identity/tokens.ts';
+import type { Scope } from '../../src/scopes.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { newDatabase } from '../storage/databases.ts';
@@ -15,6 +20,8 @@ export interface TestApp {
   now: number;
   /** Lines of the log, each a JSON object. */
   readonly log: readonly string[];
+  /** Makes an administrator with a token of these scopes: what to send as `Authorization`. */
+  readonly bearer: (...scopes: Scope[]) => Promise<string>;
   /** Sends a request as `fetch` would: `send('GET', '/healthz')`. */
   readonly send: (method: string, path: string, init?: SendInit) => Promise<Answer>;
   readonly close: () => Promise<void>;
@@ -40,25 +47,25 @@ export async function newTestApp(
   const database = await newDatabase(kind);
   const storage = await openStorage(database.location);
   const log: string[] = [];
-  const unused = () => Promise.reject(new ServiceError('not_authenticated', 'nobody is known'));
-  const all: Services = {
-    identity: {
-      storage,
-      clock: () => test.now,
-      policy: {
-        issuer: 'service-local',
-        ttl_seconds: 7 * 86_400,
-        ttl_max_seconds: 90 * 86_400,
-        grace_period_seconds: 3 * 86_400,
-        grace_period_max_seconds: 30 * 86_400,
-        registry_enforced: true,
-        clone_policy: 'alert',
-      },
-      signer: new ServiceError('license_lease_unavailable', 'there is no signing key'),
+  const identity: Identity = {
+    storage,
+    clock: () => test.now,
+    policy: {
+      issuer: 'service-local',
+      ttl_seconds: 7 * 86_400,
+      ttl_max_seconds: 90 * 86_400,
+      grace_period_seconds: 3 * 86_400,
+      grace_period_max_seconds: 30 * 86_400,
+      registry_enforced: true,
+      clone_policy: 'alert',
     },
-    publicUrl: PUBLIC_URL,
+    signer: new ServiceError('license_lease_unavailable', 'there is no signing key'),
+  };
+  const all: Services = {
+    identity,
+    origins: [PUBLIC_URL],
     log: createLog((line) => log.push(line), true),
-    authenticators: { administrator: unused, device: unused },
+    metrics: createMetrics(identity),
     ...services,
   };
   const test: TestApp = {
@@ -66,6 +73,23 @@ export async function newTestApp(
     services: all,
     now: Date.parse('2026-01-02T03:04:05Z'),
     log,
+    bearer: (...scopes) =>
+      storage.write(async (tx) => {
+        const administrator_id = uuidv7();
+        const row = {
+          administrator_id,
+          name: administrator_id,
+          password_hash: 'none',
+          totp_secret: 'none',
+          totp_last_step: 0,
+          created_at: test.now,
+          disabled_at: null,
+        };
+        await tx.insertInto('administrators').values(row).execute();
+        const terms = { label: 'test', scopes, expires_in_seconds: 365 * 86_400 };
+        const { token } = await addToken(tx, test.now, 'operator', administrator_id, terms);
+        return `Bearer ${token}`;
+      }),
     async send(method, path, { headers, body } = {}) {
       const isJson =
         body !== undefined && typeof body !== 'string' && !(body instanceof Uint8Array);

@@ -1,0 +1,103 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { identityFigures, type IdentityFigures } from '../identity/figures.ts';
+import type { Identity } from '../identity/context.ts';
+import type { App, Services } from './app.ts';
+import { asServiceError } from './problem.ts';
+
+/** What is counted while the server runs; `text` has it in the format of Prometheus. */
+export interface Metrics {
+  readonly issued: Counter;
+  readonly renewed: Counter;
+  /** Renewals that were asked for again and got the same answer. */
+  readonly repeated: Counter;
+  readonly clonesSuspected: Counter;
+  /** Does the work, and counts under its code and reason what it throws. */
+  readonly countingDenials: <T>(work: () => Promise<T>) => Promise<T>;
+  readonly requestSeconds: Histogram<'method' | 'route' | 'status'>;
+  readonly text: () => Promise<string>;
+  readonly contentType: string;
+}
+
+/** Figures are read from all leases, so not anew for whoever asks again at once. */
+const FIGURES_FRESH_MS = 10_000;
+
+export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'clock'>): Metrics {
+  const register = new Registry();
+  collectDefaultMetrics({ register });
+  const counter = (name: string, help: string): Counter =>
+    new Counter({ name: `service_local_${name}`, help, registers: [register] });
+  const gauge = <L extends string>(name: string, help: string, labelNames: L[] = []): Gauge<L> =>
+    new Gauge({ name: `service_local_${name}`, help, labelNames, registers: [register] });
+
+  const denied = new Counter({
+    name: 'service_local_license_leases_denied_total',
+    help: 'Requests for a lease that were refused',
+    labelNames: ['code', 'reason'],
+    registers: [register],
+  });
+  const leases = gauge('license_leases', 'Leases in the registry by their state', ['state']);
+  const silent = gauge(
+    'license_silent_deployments',
+    'Deployments whose devices should have renewed by now and have not',
+  );
+  const keyAge = gauge('license_signing_key_age_seconds', 'Since the key that signs began to');
+
+  const show = ({
+    leases: byState,
+    silent_deployments,
+    key_activated_at,
+  }: IdentityFigures): void => {
+    for (const [state, count] of Object.entries(byState)) leases.set({ state }, count);
+    silent.set(silent_deployments);
+    if (key_activated_at !== null) keyAge.set((clock() - key_activated_at) / 1000);
+  };
+  let readAt = -Infinity;
+  const refresh = async (): Promise<void> => {
+    if (Math.abs(clock() - readAt) < FIGURES_FRESH_MS) return;
+    readAt = clock();
+    try {
+      show(await identityFigures(storage.read, clock()));
+    } catch {
+      // Without a database the rest is still worth to know; stale figures are not.
+      readAt = -Infinity;
+      for (const one of [leases, silent, keyAge]) one.reset();
+    }
+  };
+
+  return {
+    issued: counter('license_leases_issued_total', 'Leases issued for administrators'),
+    renewed: counter('license_leases_renewed_total', 'Leases issued for devices'),
+    repeated: counter('license_leases_repeated_total', 'Renewals answered once more'),
+    clonesSuspected: counter(
+      'license_clones_suspected_total',
+      'Leases that were renewed twice: a device was cloned, or restored from a backup',
+    ),
+    async countingDenials(work) {
+      try {
+        return await work();
+      } catch (error) {
+        const { code, reason = '' } = asServiceError(error);
+        denied.inc({ code, reason });
+        throw error;
+      }
+    },
+    requestSeconds: new Histogram({
+      name: 'service_local_http_request_duration_seconds',
+      help: 'From the request to its answer',
+      labelNames: ['method', 'route', 'status'],
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      registers: [register],
+    }),
+    async text() {
+      await refresh();
+      return register.metrics();
+    },
+    contentType: register.contentType,
+  };
+}
+
+export function addMetrics(app: App, { metrics }: Services): void {
+  app.get('/metrics', async (c) =>
+    c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }),
+  );
+}
