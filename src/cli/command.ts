@@ -21,6 +21,7 @@ export interface TypedOption {
   /** Name of the value in help; a flag has none. */
   readonly value?: string | undefined;
   readonly description: string;
+  readonly required?: true | undefined;
   readonly repeat?: true | undefined;
   readonly choices?: readonly string[] | undefined;
   readonly complete?: Completion | undefined;
@@ -46,12 +47,13 @@ export function optionsOf(verb: Verb): readonly TypedOption[] {
 }
 
 function typedOption(key: string, spec: OptionSpec): TypedOption {
-  const { short, default: preset, description } = spec;
+  const { short, default: preset, description, required } = spec;
+  const note = required ? ' (required)' : preset === undefined ? '' : ` (default: ${preset})`;
   return {
     ...spec,
     long: longName(key),
     short: short && `-${short}`,
-    description: preset === undefined ? description : `${description} (default: ${preset})`,
+    description: `${description}${note}`,
   };
 }
 
@@ -172,9 +174,10 @@ function verbCommand(entry: VerbEntry, verb: Verb): Command {
 }
 
 function commanderOption(typed: TypedOption): Option {
-  const { long, short, value, description, choices, repeat } = typed;
+  const { long, short, value, description, required = false, choices, repeat } = typed;
   const names = short === undefined ? long : `${short}, ${long}`;
   const option = new Option(value === undefined ? names : `${names} <${value}>`, description);
+  option.makeOptionMandatory(required);
   if (choices) option.choices(choices);
   if (repeat) {
     option.argParser((text: string, earlier: string[] | undefined) => [...(earlier ?? []), text]);

@@ -17,6 +17,7 @@ import type { Output, Progress } from './output.ts';
  *   },
  *   options: {
  *     out: { value: 'dir', description: '…', complete: 'directory' },       // string | undefined
+ *     name: { value: 'text', description: '…', required: true },            // string
  *     assert: { value: 'gate', description: '…', repeat: true },            // string[]
  *     profile: { value: 'name', description: '…', choices: ['lean', 'native'], default: 'native' },
  *     from: { value: 'time', description: '…', parse: parseTime },          // what parseTime returns
@@ -92,6 +93,8 @@ export interface OptionSpec {
   readonly short?: string;
   /** What to call the value in help. Without it the option is a flag. */
   readonly value?: string;
+  /** Of an option with a value: there is no verb without it. */
+  readonly required?: true;
   /** May be given several times; the value is an array, empty when never given. */
   readonly repeat?: true;
   readonly choices?: readonly string[];
@@ -163,7 +166,7 @@ export type OptionValues<O> = string extends keyof O
 type OptionValue<S> = S extends { value: string }
   ? S extends { repeat: true }
     ? readonly Parsed<S>[]
-    : S extends { default: Parsed<S> }
+    : S extends { default: Parsed<S> } | { required: true }
       ? Parsed<S>
       : Parsed<S> | undefined
   : boolean;

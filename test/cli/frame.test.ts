@@ -142,6 +142,17 @@ describe('arguments and options', () => {
     expect((await madeUp(['echo', '--', 'twice'])).code).toBe(0);
   });
 
+  it('can be required, and help says so', async () => {
+    const { code, stderr } = await madeUp(['greet']);
+    expect(code).toBe(2);
+    expect(stderr).toContain("error usage: required option '--name <text>' not specified");
+    expect((await madeUp(['greet', '--help'])).stdout).toMatch(
+      /^ {2}--name <text> +whom \(required\)$/m,
+    );
+    const { stdout } = await madeUp(['greet', '--name', 'Ada', '--json']);
+    expect(JSON.parse(stdout)).toEqual({ greeting: 'hello ADA' });
+  });
+
   it('are named when their value is wrong', async () => {
     const { code, stderr } = await madeUp(['echo', 'a', '--cash', '1e3']);
     expect(code).toBe(2);

@@ -81,6 +81,15 @@ function parseAmount(text: string): number {
   throw new ServiceError('usage', `'${text}' is no amount`);
 }
 
+const greet = defineVerb({
+  options: { name: { value: 'text', description: 'whom', required: true } },
+  examples: ['greet --name Ada'],
+  run: (_context, _args, { name }) => ({
+    data: { greeting: `hello ${name.toUpperCase()}` },
+    show: () => {},
+  }),
+});
+
 /** The first character fills more than a pipe holds, so that a reader that leaves is noticed. */
 const manyLines = defineVerb({
   examples: ['many-lines'],
@@ -124,6 +133,7 @@ process.exitCode = await run(process.argv.slice(2), process, [
   entry('crash', crash),
   entry('echo', echo),
   entry('echo twice', gate),
+  entry('greet', greet),
   entry('many-lines', manyLines),
   entry('wait', wait),
 ]);
