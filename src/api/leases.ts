@@ -18,7 +18,7 @@ const entitlement = z
   .regex(/^[a-z][a-z0-9_.:-]{0,63}$/, 'must be a name such as live_trading')
   .openapi({ example: 'live_trading' });
 
-const entitlements = z.array(entitlement).max(MAX_ENTITLEMENTS);
+export const entitlements = z.array(entitlement).max(MAX_ENTITLEMENTS);
 
 const Envelope = z
   .strictObject({

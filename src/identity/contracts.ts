@@ -141,6 +141,18 @@ async function findContract(db: Db, id: string): Promise<Contract | undefined> {
   return row && parseRow(row);
 }
 
+/** When the last lease issued under the contract stops working; null when none works. */
+export async function lastLeaseEnd(db: Db, id: string, now: number): Promise<number | null> {
+  const { last } = await db
+    .selectFrom('deployments')
+    .innerJoin('license_leases', 'license_leases.deployment_id', 'deployments.deployment_id')
+    .select(({ fn }) => fn.max('grace_ends_at').as('last'))
+    .where('deployments.contract_id', '=', id)
+    .where('grace_ends_at', '>', now)
+    .executeTakeFirstOrThrow();
+  return last;
+}
+
 /** @throws ServiceError `invalid_request` for an unknown cursor, `not_found` for the customer. */
 export async function listContracts(
   db: Db,

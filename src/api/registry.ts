@@ -1,0 +1,333 @@
+import { z } from '@hono/zod-openapi';
+import {
+  administrator,
+  answer,
+  defineRoute,
+  id,
+  json,
+  page,
+  pageQuery,
+  text,
+  time,
+} from './http.ts';
+import { entitlements } from './leases.ts';
+
+const parts = { tags: ['Registry'], security: administrator('license') };
+
+const name = text(200);
+
+/** Of something new, which gets one made for it when none is given. */
+function newId(example: string) {
+  return id(example).optional().openapi({ description: 'Stays for good; made when absent.' });
+}
+
+const ttl = z.int().min(1).nullable().openapi({ example: 604_800 });
+const grace = z.int().min(0).nullable().openapi({ example: 259_200 });
+
+/** What plans say about leases, and contracts beyond or instead of that. */
+const conditions = {
+  entitlements,
+  ttl_seconds: ttl.openapi({
+    description:
+      'How long leases last. Null: of a plan as the server says, of a contract as its plan does.',
+  }),
+  grace_period_seconds: grace.openapi({
+    description: 'How long they then work on; null as above.',
+  }),
+};
+const optionalConditions = z.object(conditions).partial().shape;
+
+// Customers.
+
+export const Customer = z
+  .strictObject({ customer_id: z.string(), name: z.string(), created_at: time })
+  .openapi('Customer');
+
+export type Customer = z.infer<typeof Customer>;
+
+const NewCustomer = z.strictObject({ customer_id: newId('bolt'), name }).openapi('NewCustomer');
+
+export const createCustomer = defineRoute({
+  ...parts,
+  method: 'post',
+  path: '/identity/customers',
+  operationId: 'createCustomer',
+  summary: 'Register a customer',
+  request: { body: json(NewCustomer, { customer: { customer_id: 'bolt', name: 'Bolt Capital' } }) },
+  responses: { 201: answer('The customer.', Customer) },
+  errors: ['conflict'],
+});
+
+export const listCustomers = defineRoute({
+  ...parts,
+  method: 'get',
+  path: '/identity/customers',
+  operationId: 'listCustomers',
+  summary: 'List the customers',
+  request: { query: z.strictObject(pageQuery) },
+  responses: { 200: answer('A page of customers, by id.', page(Customer)) },
+});
+
+export const getCustomer = defineRoute({
+  ...parts,
+  method: 'get',
+  path: '/identity/customers/{customer_id}',
+  operationId: 'getCustomer',
+  summary: 'Show a customer',
+  request: { params: z.strictObject({ customer_id: id('acme') }) },
+  responses: { 200: answer('The customer.', Customer) },
+  errors: ['not_found'],
+});
+
+// Plans.
+
+export const Plan = z
+  .strictObject({ plan_id: z.string(), name: z.string(), ...conditions, created_at: time })
+  .openapi('Plan', { description: 'What is sold.' });
+
+export type Plan = z.infer<typeof Plan>;
+
+const NewPlan = z
+  .strictObject({ plan_id: newId('basic'), name, ...optionalConditions })
+  .openapi('NewPlan');
+
+export const createPlan = defineRoute({
+  ...parts,
+  method: 'post',
+  path: '/identity/plans',
+  operationId: 'createPlan',
+  summary: 'Make a plan',
+  request: {
+    body: json(NewPlan, {
+      plan: { plan_id: 'basic', name: 'Basic', entitlements: ['live_trading'] },
+    }),
+  },
+  responses: { 201: answer('The plan.', Plan) },
+  errors: ['conflict'],
+});
+
+export const listPlans = defineRoute({
+  ...parts,
+  method: 'get',
+  path: '/identity/plans',
+  operationId: 'listPlans',
+  summary: 'List the plans',
+  request: { query: z.strictObject(pageQuery) },
+  responses: { 200: answer('A page of plans, by id.', page(Plan)) },
+});
+
+const planPath = z.strictObject({ plan_id: id('pro') });
+
+export const getPlan = defineRoute({
+  ...parts,
+  method: 'get',
+  path: '/identity/plans/{plan_id}',
+  operationId: 'getPlan',
+  summary: 'Show a plan',
+  request: { params: planPath },
+  responses: { 200: answer('The plan.', Plan) },
+  errors: ['not_found'],
+});
+
+const PlanChanges = z
+  .strictObject({ name: name.optional(), ...optionalConditions })
+  .openapi('PlanChanges', { description: 'What is absent stays as it is.' });
+
+export const updatePlan = defineRoute({
+  ...parts,
+  method: 'patch',
+  path: '/identity/plans/{plan_id}',
+  operationId: 'updatePlan',
+  summary: 'Change a plan',
+  description: 'It holds for the next lease of everybody who has the plan.',
+  request: {
+    params: planPath,
+    body: json(PlanChanges, { change: { entitlements: ['live_trading', 'kb_federation'] } }),
+  },
+  responses: { 200: answer('The plan as it is now.', Plan) },
+  errors: ['not_found'],
+});
+
+// Contracts.
+
+export const Contract = z
+  .strictObject({
+    contract_id: z.string(),
+    customer_id: z.string(),
+    plan_id: z.string(),
+    ...conditions,
+    ends_at: time,
+    created_at: time,
+  })
+  .openapi('Contract', { description: 'What a customer has bought, and until when.' });
+
+export type Contract = z.infer<typeof Contract>;
+
+const endsAt = time.openapi({
+  description: 'In whole seconds. No lease is issued for a time after it.',
+  example: '2027-01-01T00:00:00Z',
+});
+
+const NewContract = z
+  .strictObject({
+    contract_id: newId('acme-2027'),
+    customer_id: id('acme'),
+    plan_id: id('pro'),
+    ends_at: endsAt,
+    ...optionalConditions,
+  })
+  .openapi('NewContract');
+
+export const createContract = defineRoute({
+  ...parts,
+  method: 'post',
+  path: '/identity/contracts',
+  operationId: 'createContract',
+  summary: 'Register a contract',
+  request: {
+    body: json(NewContract, {
+      contract: {
+        contract_id: 'acme-2027',
+        customer_id: 'acme',
+        plan_id: 'pro',
+        entitlements: ['kb_federation'],
+        ends_at: '2099-01-01T00:00:00Z',
+      },
+    }),
+  },
+  responses: { 201: answer('The contract.', Contract) },
+  errors: ['not_found', 'conflict'],
+});
+
+export const listContracts = defineRoute({
+  ...parts,
+  method: 'get',
+  path: '/identity/contracts',
+  operationId: 'listContracts',
+  summary: 'List the contracts',
+  request: { query: z.strictObject({ ...pageQuery, customer_id: id('acme').optional() }) },
+  responses: { 200: answer('A page of contracts, by id.', page(Contract)) },
+  errors: ['not_found'],
+});
+
+const contractPath = z.strictObject({ contract_id: id('acme-2026') });
+
+export const getContract = defineRoute({
+  ...parts,
+  method: 'get',
+  path: '/identity/contracts/{contract_id}',
+  operationId: 'getContract',
+  summary: 'Show a contract',
+  request: { params: contractPath },
+  responses: { 200: answer('The contract.', Contract) },
+  errors: ['not_found'],
+});
+
+const ContractChanges = z
+  .strictObject({
+    plan_id: id('pro').optional(),
+    ends_at: endsAt.optional(),
+    ...optionalConditions,
+  })
+  .openapi('ContractChanges', { description: 'What is absent stays as it is.' });
+
+export const updateContract = defineRoute({
+  ...parts,
+  method: 'patch',
+  path: '/identity/contracts/{contract_id}',
+  operationId: 'updateContract',
+  summary: 'Change a contract, or end it',
+  description:
+    'It holds for the next lease of each deployment under the contract. An end in the past ends it now; leases issued before work until `last_lease_ends_at`.',
+  request: {
+    params: contractPath,
+    body: json(ContractChanges, { change: { ends_at: '2099-01-01T00:00:00Z' } }),
+  },
+  responses: {
+    200: answer(
+      'The contract as it is now.',
+      z
+        .strictObject({
+          ...Contract.shape,
+          last_lease_ends_at: time.nullable().openapi({
+            description:
+              'When the last lease issued under the contract stops working; null when none works.',
+          }),
+        })
+        .openapi('ChangedContract'),
+    ),
+  },
+  errors: ['not_found'],
+});
+
+// Deployments.
+
+export const Deployment = z
+  .strictObject({
+    deployment_id: z.string(),
+    contract_id: z.string(),
+    name: z.string(),
+    created_at: time,
+    revoked_at: time.nullable().openapi({ description: 'Since when it gets no lease.' }),
+    revoked_by: z.string().nullable(),
+    revoked_reason: z.string().nullable(),
+  })
+  .openapi('Deployment', { description: 'An installation, to which leases are issued.' });
+
+export type Deployment = z.infer<typeof Deployment>;
+
+const NewDeployment = z
+  .strictObject({ deployment_id: newId('acme-london'), contract_id: id('acme-2026'), name })
+  .openapi('NewDeployment');
+
+export const createDeployment = defineRoute({
+  ...parts,
+  method: 'post',
+  path: '/identity/deployments',
+  operationId: 'createDeployment',
+  summary: 'Register a deployment',
+  request: {
+    body: json(NewDeployment, {
+      deployment: { deployment_id: 'acme-london', contract_id: 'acme-2026', name: 'London' },
+    }),
+  },
+  responses: { 201: answer('The deployment.', Deployment) },
+  errors: ['not_found', 'conflict'],
+});
+
+export const listDeployments = defineRoute({
+  ...parts,
+  method: 'get',
+  path: '/identity/deployments',
+  operationId: 'listDeployments',
+  summary: 'List the deployments',
+  request: { query: z.strictObject({ ...pageQuery, contract_id: id('acme-2026').optional() }) },
+  responses: { 200: answer('A page of deployments, by id.', page(Deployment)) },
+  errors: ['not_found'],
+});
+
+const deploymentPath = z.strictObject({ deployment_id: id('acme-tokyo') });
+
+export const getDeployment = defineRoute({
+  ...parts,
+  method: 'get',
+  path: '/identity/deployments/{deployment_id}',
+  operationId: 'getDeployment',
+  summary: 'Show a deployment',
+  request: { params: deploymentPath },
+  responses: { 200: answer('The deployment.', Deployment) },
+  errors: ['not_found'],
+});
+
+export const reinstateDeployment = defineRoute({
+  ...parts,
+  method: 'post',
+  path: '/identity/deployments/{deployment_id}/reinstate',
+  operationId: 'reinstateDeployment',
+  summary: 'Let a revoked deployment get leases again',
+  description:
+    'So can the leases that were revoked with it be renewed again. What was revoked lease by lease before stays so.',
+  request: { params: deploymentPath },
+  responses: { 200: answer('The deployment as it is now.', Deployment) },
+  errors: ['not_found'],
+});
