@@ -32,6 +32,7 @@ import type { Log } from './log.ts';
 import { addMetrics, type Metrics } from './metrics.ts';
 import { addOpenApi } from './openapi.ts';
 import { asServiceError, problemResponse } from './problem.ts';
+import { addRegistry } from './registry.ts';
 
 /** What the slices work with. */
 export interface Services {
@@ -57,6 +58,7 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addHealth,
   addMetrics,
   addOpenApi,
+  addRegistry,
 ];
 
 /** Of every answer; a slice can set others. */

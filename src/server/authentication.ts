@@ -2,6 +2,7 @@ import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
 import type { Security, SecurityScheme } from '../api/http.ts';
 import { ServiceError } from '../errors.ts';
+import type { Actor } from '../identity/audit.ts';
 import {
   checkDeviceProof,
   type CheckedProof,
@@ -19,6 +20,11 @@ export interface Callers {
   device?: CheckedProof;
   /** For `new_device`, not checked yet: the handler knows which key must have signed. */
   proof?: { readonly jwt: string; readonly request: ProvenRequest };
+}
+
+/** The administrator who sent the request, for the audit log. */
+export function actorOf(c: { readonly var: Callers }): Actor {
+  return `administrator:${c.var.caller!.administrator_id}`;
 }
 
 /** Lets through whom the route's `security` names, and keeps who it is in the context. */

@@ -1,0 +1,134 @@
+import { formatInstant, formatInstantOrNull } from '../api/http.ts';
+import * as api from '../api/registry.ts';
+import {
+  createContract,
+  getContract,
+  lastLeaseEnd,
+  listContracts,
+  updateContract,
+  type Contract,
+} from '../identity/contracts.ts';
+import {
+  createCustomer,
+  getCustomer,
+  listCustomers,
+  type Customer,
+} from '../identity/customers.ts';
+import {
+  createDeployment,
+  getDeployment,
+  listDeployments,
+  reinstateDeployment,
+  type Deployment,
+} from '../identity/deployments.ts';
+import type { Page } from '../identity/paging.ts';
+import { createPlan, getPlan, listPlans, updatePlan, type Plan } from '../identity/plans.ts';
+import type { App, Services } from './app.ts';
+import { actorOf } from './authentication.ts';
+
+export function addRegistry(app: App, { identity }: Services): void {
+  const { read } = identity.storage;
+
+  app.openapi(api.createCustomer, async (c) => {
+    const customer = await createCustomer(identity, actorOf(c), c.req.valid('json'));
+    return c.json(customerAnswer(customer), 201);
+  });
+  app.openapi(api.listCustomers, async (c) => {
+    const page = await listCustomers(read, c.req.valid('query'));
+    return c.json(pageAnswer(page, customerAnswer), 200);
+  });
+  app.openapi(api.getCustomer, async (c) => {
+    const { customer_id } = c.req.valid('param');
+    return c.json(customerAnswer(await getCustomer(read, customer_id)), 200);
+  });
+
+  app.openapi(api.createPlan, async (c) => {
+    const plan = await createPlan(identity, actorOf(c), c.req.valid('json'));
+    return c.json(planAnswer(plan), 201);
+  });
+  app.openapi(api.listPlans, async (c) => {
+    const page = await listPlans(read, c.req.valid('query'));
+    return c.json(pageAnswer(page, planAnswer), 200);
+  });
+  app.openapi(api.getPlan, async (c) => {
+    const { plan_id } = c.req.valid('param');
+    return c.json(planAnswer(await getPlan(read, plan_id)), 200);
+  });
+  app.openapi(api.updatePlan, async (c) => {
+    const { plan_id } = c.req.valid('param');
+    const plan = await updatePlan(identity, actorOf(c), plan_id, c.req.valid('json'));
+    return c.json(planAnswer(plan), 200);
+  });
+
+  app.openapi(api.createContract, async (c) => {
+    const { ends_at, ...rest } = c.req.valid('json');
+    const request = { ...rest, ends_at: Date.parse(ends_at) };
+    const contract = await createContract(identity, actorOf(c), request);
+    return c.json(contractAnswer(contract), 201);
+  });
+  app.openapi(api.listContracts, async (c) => {
+    const { customer_id, ...request } = c.req.valid('query');
+    const page = await listContracts(read, { customer_id }, request);
+    return c.json(pageAnswer(page, contractAnswer), 200);
+  });
+  app.openapi(api.getContract, async (c) => {
+    const { contract_id } = c.req.valid('param');
+    return c.json(contractAnswer(await getContract(read, contract_id)), 200);
+  });
+  app.openapi(api.updateContract, async (c) => {
+    const { contract_id } = c.req.valid('param');
+    const { ends_at, ...rest } = c.req.valid('json');
+    const changes = { ...rest, ends_at: ends_at === undefined ? undefined : Date.parse(ends_at) };
+    const contract = await updateContract(identity, actorOf(c), contract_id, changes);
+    const last = formatInstantOrNull(await lastLeaseEnd(read, contract_id, identity.clock()));
+    return c.json({ ...contractAnswer(contract), last_lease_ends_at: last }, 200);
+  });
+
+  app.openapi(api.createDeployment, async (c) => {
+    const deployment = await createDeployment(identity, actorOf(c), c.req.valid('json'));
+    return c.json(deploymentAnswer(deployment), 201);
+  });
+  app.openapi(api.listDeployments, async (c) => {
+    const { contract_id, ...request } = c.req.valid('query');
+    const page = await listDeployments(read, { contract_id }, request);
+    return c.json(pageAnswer(page, deploymentAnswer), 200);
+  });
+  app.openapi(api.getDeployment, async (c) => {
+    const { deployment_id } = c.req.valid('param');
+    return c.json(deploymentAnswer(await getDeployment(read, deployment_id)), 200);
+  });
+  app.openapi(api.reinstateDeployment, async (c) => {
+    const { deployment_id } = c.req.valid('param');
+    const deployment = await reinstateDeployment(identity, actorOf(c), deployment_id);
+    return c.json(deploymentAnswer(deployment), 200);
+  });
+}
+
+function pageAnswer<T, A>({ items, next_cursor }: Page<T>, answer: (item: T) => A) {
+  return { items: items.map(answer), next_cursor };
+}
+
+function customerAnswer(customer: Customer): api.Customer {
+  return { ...customer, created_at: formatInstant(customer.created_at) };
+}
+
+function planAnswer({ entitlements, ...plan }: Plan): api.Plan {
+  return { ...plan, entitlements: [...entitlements], created_at: formatInstant(plan.created_at) };
+}
+
+function contractAnswer({ entitlements, ...contract }: Contract): api.Contract {
+  return {
+    ...contract,
+    entitlements: [...entitlements],
+    ends_at: formatInstant(contract.ends_at),
+    created_at: formatInstant(contract.created_at),
+  };
+}
+
+function deploymentAnswer(deployment: Deployment): api.Deployment {
+  return {
+    ...deployment,
+    created_at: formatInstant(deployment.created_at),
+    revoked_at: formatInstantOrNull(deployment.revoked_at),
+  };
+}
