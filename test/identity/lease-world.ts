@@ -1,0 +1,169 @@
+import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
+import type { Identity, LeasePolicy } from '../../src/identity/context.ts';
+import type { CheckedProof } from '../../src/identity/device-proof.ts';
+import { publishedKeys, registerSigner } from '../../src/identity/keys.ts';
+import type { LeaseAnswer } from '../../src/identity/lease-record.ts';
+import { renewLease, type Renewed } from '../../src/identity/renew.ts';
+import { revoke, REVOKE_ACTION, stepUpTarget, type Revoked } from '../../src/identity/revoke.ts';
+import type { RevokeTarget } from '../../src/identity/revoke.ts';
+import { hashSecret } from '../../src/identity/secrets.ts';
+import { signerOf, type Signer } from '../../src/identity/signing-key.ts';
+import type { Caller } from '../../src/identity/tokens.ts';
+import type { LeaseClaims } from '../../src/lease/claims.ts';
+import { importKeyset, publicKeyId } from '../../src/lease/keys.ts';
+import { verifyLease } from '../../src/lease/verify.ts';
+import type { Storage } from '../../src/storage/storage.ts';
+import type { DevicesTable } from '../../src/storage/tables.ts';
+import { newWorld, type World } from './devices.ts';
+
+export const HOUR = 3_600_000;
+export const DAY = 24 * HOUR;
+
+/** An issuing service with an administrator `root`. */
+export interface LeaseWorld extends World {
+  readonly identity: Identity;
+  readonly caller: Caller;
+  /** The same service with other settings, or another key. */
+  readonly with: (change: {
+    readonly policy?: Partial<LeasePolicy>;
+    readonly signer?: Identity['signer'];
+  }) => Identity;
+  /** A device as it is after its enrolment. */
+  readonly enrol: (deployment: string) => Promise<DevicesTable>;
+}
+
+export async function newLeaseWorld(kind: Storage['kind']): Promise<LeaseWorld> {
+  const world = await newWorld(kind);
+  const { storage } = world.identity;
+  await storage.write(async (tx) => {
+    const administrator = {
+      administrator_id: 'root',
+      name: 'root',
+      password_hash: 'x',
+      totp_secret: 'x',
+      totp_last_step: 0,
+      created_at: world.now,
+      disabled_at: null,
+    };
+    await tx.insertInto('administrators').values(administrator).execute();
+    await tx.updateTable('plans').set({ entitlements: '["live_trading"]' }).execute();
+    await tx.updateTable('contracts').set({ entitlements: '["kb_federation"]' }).execute();
+  });
+  const identity = { ...world.identity, signer: await newSigner(world.identity) };
+  return Object.assign(world, {
+    identity,
+    caller: { administrator_id: 'root', token_id: 'token', scopes: new Set(['license'] as const) },
+    with: ({ policy, signer = identity.signer }: Parameters<LeaseWorld['with']>[0]) => ({
+      ...identity,
+      policy: { ...identity.policy, ...policy },
+      signer,
+    }),
+    enrol: (deployment: string) => addDevice(identity, deployment, world.now),
+  });
+}
+
+/** A new key, registered as a server does that starts with it. */
+export async function newSigner(identity: Identity): Promise<Signer> {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const signer = signerOf(privateKey);
+  await registerSigner(identity, signer);
+  return signer;
+}
+
+async function addDevice(
+  { storage }: Identity,
+  deployment_id: string,
+  now: number,
+): Promise<DevicesTable> {
+  const { publicKey } = generateKeyPairSync('ed25519');
+  const x = publicKey.export({ format: 'jwk' }).x!;
+  const device: DevicesTable = {
+    device_id: publicKeyId(x),
+    deployment_id,
+    x,
+    name: 'machine',
+    enrolled_at: now,
+    replaces: null,
+    first_used_at: null,
+    revoked_at: null,
+    revoked_by: null,
+    revoked_reason: null,
+  };
+  await storage.write((tx) => tx.insertInto('devices').values(device).execute());
+  return device;
+}
+
+/** A proof of the device that passed all checks but that of being used. */
+export function proofOf(device: DevicesTable): CheckedProof {
+  return { device, jti: randomUUID(), nonce: undefined };
+}
+
+/** Asks as the device does; the answer is read, and the lease in it verified. */
+export async function renew(
+  identity: Identity,
+  device: DevicesTable,
+  lease?: unknown,
+  renewal_id: string = randomUUID(),
+): Promise<{
+  readonly renewed: Renewed;
+  readonly answer: LeaseAnswer;
+  readonly claims: LeaseClaims;
+}> {
+  const request = { renewal_id, ...(lease !== undefined && { lease }) };
+  const renewed = await renewLease(identity, proofOf(device), request);
+  return { renewed, ...(await readAnswer(identity, renewed.body)) };
+}
+
+export async function readAnswer(
+  { storage }: Identity,
+  body: string,
+): Promise<{ readonly answer: LeaseAnswer; readonly claims: LeaseClaims }> {
+  const answer = JSON.parse(body) as LeaseAnswer;
+  const keyset = importKeyset({ keys: await publishedKeys(storage.read) });
+  if (!keyset.ok) throw new Error(keyset.detail);
+  const verified = verifyLease(JSON.stringify(answer.lease), keyset.keys);
+  if (!verified.ok) throw new Error(verified.detail);
+  return { answer, claims: verified.claims };
+}
+
+/** With a second factor just shown. */
+export async function revokeAs(
+  { caller, now }: Pick<LeaseWorld, 'caller' | 'now'>,
+  identity: Identity,
+  target: RevokeTarget,
+  confirm: string,
+): Promise<Revoked> {
+  const step_up_token = await stepUp(identity, now, stepUpTarget(target));
+  return revoke(identity, caller, target, { reason: 'unpaid', confirm, step_up_token });
+}
+
+export async function stepUp({ storage }: Identity, now: number, target: string): Promise<string> {
+  const token = randomUUID();
+  await storage.write((tx) =>
+    tx
+      .insertInto('step_ups')
+      .values({
+        token_hash: hashSecret(token),
+        administrator_id: 'root',
+        action: REVOKE_ACTION,
+        target,
+        expires_at: now + 300_000,
+        used_at: null,
+      })
+      .execute(),
+  );
+  return token;
+}
+
+export const rsaKey = (): string =>
+  generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({
+    format: 'pem',
+    type: 'pkcs8',
+  }) as string;
+
+export const ed25519Key = (): string =>
+  createPrivateKey({
+    key: generateKeyPairSync('ed25519').privateKey.export({ format: 'der', type: 'pkcs8' }),
+    format: 'der',
+    type: 'pkcs8',
+  }).export({ format: 'pem', type: 'pkcs8' }) as string;

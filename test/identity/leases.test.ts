@@ -1,0 +1,407 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { readAudit } from '../../src/identity/audit.ts';
+import { reinstateDeployment } from '../../src/identity/deployments.ts';
+import { issueLease } from '../../src/identity/issue.ts';
+import { getLease, listLeases } from '../../src/identity/leases.ts';
+import { eraseAnswers, renewLease } from '../../src/identity/renew.ts';
+import { revoke } from '../../src/identity/revoke.ts';
+import { formatTime } from '../../src/lease/time.ts';
+import { DATABASES } from '../storage/databases.ts';
+import {
+  DAY,
+  HOUR,
+  newLeaseWorld,
+  newSigner,
+  proofOf,
+  readAnswer,
+  renew,
+  revokeAs,
+  stepUp,
+  type LeaseWorld,
+} from './lease-world.ts';
+
+describe.each(DATABASES)('leases on %s', (kind) => {
+  let world: LeaseWorld;
+  beforeEach(async () => {
+    world = await newLeaseWorld(kind);
+  });
+  afterEach(() => world.close());
+
+  const actions = async (): Promise<string[]> => {
+    const { entries } = await readAudit(world.identity.storage.read, 0, 1000);
+    return entries.map(({ action }) => action);
+  };
+  const stored = async (): Promise<string> => {
+    const tables = ['license_leases', 'renewals', 'audit_entries'] as const;
+    const rows = await Promise.all(
+      tables.map((table) => world.identity.storage.read.selectFrom(table).selectAll().execute()),
+    );
+    return JSON.stringify(rows);
+  };
+
+  describe('issued to an administrator', () => {
+    test('say what was asked for, are in the registry, and their signature is kept nowhere', async () => {
+      const { identity, caller, now } = world;
+      const body = await issueLease(identity, caller, {
+        deployment_id: 'tokyo',
+        customer_id: 'acme',
+        entitlements: ['live_trading'],
+        ttl_seconds: 3600,
+        grace_period_seconds: 60,
+      });
+      const { answer, claims } = await readAnswer(identity, body);
+      expect(claims).toMatchObject({
+        deployment_id: 'tokyo',
+        customer_id: 'acme',
+        entitlements: ['live_trading'],
+        issued_at: formatTime(now),
+        ttl_seconds: 3600,
+        grace_period_seconds: 60,
+        issuer: 'service-local',
+      });
+      expect(answer).toMatchObject({ lease_id: claims.lease_id, limits: [], warnings: [] });
+      expect(await getLease(identity.storage.read, now, claims.lease_id)).toMatchObject({
+        state: 'valid',
+        entitlements: ['live_trading'],
+        issued_by: 'administrator:root',
+        device_id: null,
+      });
+      const { signatures } = answer.lease as { signatures: { sig: string }[] };
+      expect(await stored()).not.toContain(signatures[0]!.sig);
+      expect((await actions()).at(-1)).toBe('admin.identity.license.issue');
+    });
+
+    test('are refused for the customer of another deployment, and out of bounds', async () => {
+      const { identity, caller } = world;
+      const issue = (request: object): Promise<string> =>
+        issueLease(identity, caller, { deployment_id: 'tokyo', ...request });
+      await expect(issue({ customer_id: 'globex' })).rejects.toMatchObject({
+        code: 'invalid_request',
+        problems: [{ pointer: '/customer_id' }],
+      });
+      await expect(
+        issue({ ttl_seconds: 59, grace_period_seconds: 31 * 86_400 }),
+      ).rejects.toMatchObject({
+        code: 'invalid_request',
+        problems: [{ pointer: '/ttl_seconds' }, { pointer: '/grace_period_seconds' }],
+      });
+      await expect(issue({ deployment_id: 'paris' })).rejects.toMatchObject({ code: 'not_found' });
+      await expect(issue({ entitlements: ['byoc_deployments'] })).rejects.toMatchObject({
+        code: 'not_allowed',
+        reason: 'entitlement_not_in_contract',
+      });
+      expect(await actions()).not.toContain('admin.identity.license.issue');
+    });
+  });
+
+  describe('renewed by a device', () => {
+    test('follow from the registry as it is then', async () => {
+      const { identity } = world;
+      const device = await world.enrol('tokyo');
+      const first = await renew(identity, device);
+      expect(first.claims).toMatchObject({
+        entitlements: ['kb_federation', 'live_trading'],
+        ttl_seconds: 7 * 86_400,
+        device_thumbprint: device.device_id,
+      });
+      await identity.storage.write((tx) =>
+        tx.updateTable('contracts').set({ entitlements: '[]', ttl_seconds: 3600 }).execute(),
+      );
+      world.now += DAY;
+      const second = await renew(identity, device, first.answer.lease);
+      expect(second.claims).toMatchObject({
+        entitlements: ['live_trading'],
+        ttl_seconds: 3600,
+        previous_lease_id: first.claims.lease_id,
+      });
+      expect(second.answer.warnings).toEqual([]);
+      const before = await getLease(identity.storage.read, world.now, first.claims.lease_id);
+      expect(before).toMatchObject({
+        state: 'valid',
+        entitlements: ['kb_federation', 'live_trading'],
+      });
+    });
+
+    test('are the same bytes when asked for again within a day, and then no copy is left', async () => {
+      const { identity } = world;
+      const device = await world.enrol('tokyo');
+      const id = randomUUID();
+      const first = await renew(identity, device, undefined, id);
+      world.now += DAY - 1;
+      await identity.storage.write((tx) => eraseAnswers(tx, world.now));
+      const again = await renew(identity, device, undefined, id);
+      expect(again.renewed).toEqual({ body: first.renewed.body, fresh: false, warnings: [] });
+
+      world.now += 1;
+      await identity.storage.write((tx) => eraseAnswers(tx, world.now));
+      const { signatures } = first.answer.lease as { signatures: { sig: string }[] };
+      expect(await stored()).not.toContain(signatures[0]!.sig);
+      const later = await renew(identity, device, undefined, id);
+      expect(later.claims.lease_id).not.toBe(first.claims.lease_id);
+      expect(later.answer.warnings).toEqual([]);
+    });
+
+    test('are refused for the renewal_id of another request', async () => {
+      const { identity } = world;
+      const device = await world.enrol('tokyo');
+      const id = randomUUID();
+      const first = await renew(identity, device, undefined, id);
+      await expect(renew(identity, device, first.answer.lease, id)).rejects.toMatchObject({
+        code: 'idempotency_mismatch',
+      });
+      const other = await world.enrol('tokyo');
+      await expect(renew(identity, other, undefined, id)).rejects.toMatchObject({
+        code: 'idempotency_mismatch',
+      });
+    });
+
+    test('are had long after the one before ended', async () => {
+      const { identity } = world;
+      const device = await world.enrol('tokyo');
+      const first = await renew(identity, device);
+      world.now += 60 * DAY;
+      const { claims } = await renew(identity, device, first.answer.lease);
+      expect(claims.previous_lease_id).toBe(first.claims.lease_id);
+    });
+
+    test('a proof is good for one of them', async () => {
+      const { identity } = world;
+      const proof = proofOf(await world.enrol('tokyo'));
+      const ask = (): Promise<unknown> => renewLease(identity, proof, { renewal_id: randomUUID() });
+      const results = await Promise.allSettled([ask(), ask(), ask()]);
+      expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      await expect(ask()).rejects.toMatchObject({ reason: 'replayed' });
+    });
+
+    test('the lease of another deployment, and what is no lease of ours, is refused', async () => {
+      const { identity } = world;
+      const tokyo = await world.enrol('tokyo');
+      const osaka = await world.enrol('osaka');
+      const { answer } = await renew(identity, tokyo);
+      await expect(renew(identity, osaka, answer.lease)).rejects.toMatchObject({
+        code: 'not_allowed',
+        reason: 'other_deployment',
+      });
+      await expect(renew(identity, tokyo, { payload: 'x' })).rejects.toMatchObject({
+        code: 'invalid_request',
+        reason: 'not_an_envelope',
+      });
+    });
+
+    test('a lease that a restored database has forgotten is renewed, and nobody makes one up', async () => {
+      const { identity } = world;
+      const device = await world.enrol('tokyo');
+      const { answer, claims } = await renew(identity, device);
+      await identity.storage.write(async (tx) => {
+        await tx.deleteFrom('renewals').execute();
+        await tx.deleteFrom('license_leases').execute();
+      });
+      const envelope = answer.lease as { signatures: { sig: string }[] };
+      const forged = structuredClone(envelope);
+      forged.signatures[0]!.sig = Buffer.alloc(64, 1).toString('base64');
+      await expect(renew(identity, device, forged)).rejects.toMatchObject({
+        code: 'invalid_request',
+        reason: 'unknown_lease',
+      });
+      const next = await renew(identity, device, envelope);
+      expect(next.answer.warnings).toMatchObject([{ code: 'unknown_lease' }]);
+      expect(next.claims.previous_lease_id).toBe(claims.lease_id);
+    });
+  });
+
+  describe('renewed a second time, as by a clone or a restored backup', () => {
+    test('are given with a warning, and the alert is on record', async () => {
+      const { identity } = world;
+      const device = await world.enrol('tokyo');
+      const first = await renew(identity, device);
+      const honest = await renew(identity, device, first.answer.lease);
+      const clone = await renew(identity, device, first.answer.lease);
+      expect(honest.answer.warnings).toEqual([]);
+      expect(clone.answer.warnings).toMatchObject([{ code: 'credential_cloned' }]);
+      expect(await actions()).toContain('identity.license.clone_suspected');
+      const without = await renew(identity, device);
+      expect(without.answer.warnings).toMatchObject([{ code: 'credential_cloned' }]);
+      await renew(identity, device, honest.answer.lease);
+    });
+
+    test('are refused where a setting says so, on record, while the honest one goes on', async () => {
+      const strict = world.with({ policy: { clone_policy: 'refuse' } });
+      const device = await world.enrol('tokyo');
+      const first = await renew(strict, device);
+      const honest = await renew(strict, device, first.answer.lease);
+      await expect(renew(strict, device, first.answer.lease)).rejects.toMatchObject({
+        code: 'credential_cloned',
+      });
+      expect(await actions()).toContain('identity.license.clone_suspected');
+      const next = await renew(strict, device, honest.answer.lease);
+      expect(next.answer.warnings).toEqual([]);
+    });
+  });
+
+  describe('revoked', () => {
+    test('by lease, are not renewed, nor is what they were renewed into, nor by leaving them out', async () => {
+      const { identity } = world;
+      const device = await world.enrol('tokyo');
+      const first = await renew(identity, device);
+      const second = await renew(identity, device, first.answer.lease);
+      const target = { lease_id: first.claims.lease_id };
+      const answer = await revokeAs(world, identity, target, 'tokyo');
+      expect(answer).toEqual({
+        deployment_id: 'tokyo',
+        revoked_leases: 2,
+        revoked_at: world.now,
+        effective_at: Date.parse(second.claims.grace_ends_at),
+        registry_enforced: true,
+      });
+      for (const lease of [first.answer.lease, second.answer.lease, undefined]) {
+        await expect(renew(identity, device, lease)).rejects.toMatchObject({
+          code: 'license_revoked',
+          message: expect.stringContaining(second.claims.grace_ends_at) as string,
+        });
+      }
+      expect(
+        await getLease(identity.storage.read, world.now, second.claims.lease_id),
+      ).toMatchObject({
+        state: 'revoked',
+        revoked_by: 'administrator:root',
+        revoked_reason: 'unpaid',
+      });
+      const neighbour = await world.enrol('tokyo');
+      await renew(identity, neighbour);
+    });
+
+    test('by deployment, are all of it in one call; nobody there gets one until it is reinstated', async () => {
+      const { identity, caller } = world;
+      const devices = [await world.enrol('tokyo'), await world.enrol('tokyo')];
+      const leases = [];
+      for (const device of devices) leases.push((await renew(identity, device)).answer.lease);
+      const elsewhere = await world.enrol('osaka');
+      const answer = await revokeAs(world, identity, { deployment_id: 'tokyo' }, 'tokyo');
+      expect(answer.revoked_leases).toBe(2);
+      for (const [i, device] of devices.entries()) {
+        await expect(renew(identity, device, leases[i])).rejects.toMatchObject({
+          code: 'license_revoked',
+        });
+      }
+      await expect(issueLease(identity, caller, { deployment_id: 'tokyo' })).rejects.toMatchObject({
+        code: 'license_revoked',
+      });
+      await renew(identity, elsewhere);
+
+      world.now += HOUR;
+      await reinstateDeployment(identity, 'administrator:root', 'tokyo');
+      await renew(identity, devices[0]!, leases[0]);
+      await issueLease(identity, caller, { deployment_id: 'tokyo' });
+    });
+
+    test('are renewed all the same where the registry is not enforced, and the answer says so', async () => {
+      const lenient = world.with({ policy: { registry_enforced: false } });
+      const device = await world.enrol('tokyo');
+      const { answer } = await renew(lenient, device);
+      const revoked = await revokeAs(world, lenient, { deployment_id: 'tokyo' }, 'tokyo');
+      expect(revoked.registry_enforced).toBe(false);
+      await renew(lenient, device, answer.lease);
+    });
+
+    test('revoking again changes nothing and answers the same date', async () => {
+      const { identity } = world;
+      const device = await world.enrol('tokyo');
+      await renew(identity, device);
+      const first = await revokeAs(world, identity, { deployment_id: 'tokyo' }, 'tokyo');
+      world.now += HOUR;
+      const again = await revokeAs(world, identity, { deployment_id: 'tokyo' }, 'tokyo');
+      expect(again).toEqual({ ...first, revoked_leases: 0 });
+      world.now += 30 * DAY;
+      const late = await revokeAs(world, identity, { deployment_id: 'tokyo' }, 'tokyo');
+      expect(late.effective_at).toBeNull();
+      const revokes = (await actions()).filter((name) => name === 'admin.identity.license.revoke');
+      expect(revokes).toHaveLength(1);
+    });
+
+    test('only with the right confirmation and a fresh second factor for just this', async () => {
+      const { identity, caller } = world;
+      const device = await world.enrol('tokyo');
+      await renew(identity, device);
+      const target = { deployment_id: 'tokyo' };
+      const attempt = (confirm: string, step_up_token: string | undefined): Promise<unknown> =>
+        revoke(identity, caller, target, { reason: 'unpaid', confirm, step_up_token });
+      const good = await stepUp(identity, world.now, 'deployment:tokyo');
+      await expect(attempt('osaka', good)).rejects.toMatchObject({ code: 'confirmation_mismatch' });
+      await expect(attempt('tokyo', undefined)).rejects.toMatchObject({ reason: 'missing' });
+      const other = await stepUp(identity, world.now, 'deployment:osaka');
+      await expect(attempt('tokyo', other)).rejects.toMatchObject({ reason: 'other_target' });
+      world.now += 300_000;
+      await expect(attempt('tokyo', good)).rejects.toMatchObject({ reason: 'expired' });
+      const fresh = await stepUp(identity, world.now, 'deployment:tokyo');
+      await attempt('tokyo', fresh);
+      await expect(attempt('tokyo', fresh)).rejects.toMatchObject({ reason: 'used' });
+    });
+
+    test('not at all when it cannot be recorded', async () => {
+      const { identity, database } = world;
+      const device = await world.enrol('tokyo');
+      const { answer, claims } = await renew(identity, device);
+      await database.execute(
+        kind === 'sqlite'
+          ? `create trigger no_audit before insert on audit_entries
+             begin select raise(abort, 'disk full'); end`
+          : `create function no_audit() returns trigger language plpgsql
+               as $$ begin raise 'disk full'; end $$;
+             create trigger no_audit before insert on audit_entries execute function no_audit()`,
+      );
+      await expect(
+        revokeAs(world, identity, { deployment_id: 'tokyo' }, 'tokyo'),
+      ).rejects.toMatchObject({ code: 'storage_unavailable' });
+      await database.execute(
+        kind === 'sqlite' ? 'drop trigger no_audit' : 'drop trigger no_audit on audit_entries',
+      );
+      const lease = await getLease(identity.storage.read, world.now, claims.lease_id);
+      expect(lease.state).toBe('valid');
+      await renew(identity, device, answer.lease);
+    });
+  });
+
+  test('without a usable key none is issued, and the reason is told', async () => {
+    const { identity, caller } = world;
+    const former = identity.signer;
+    await newSigner(identity);
+    const device = await world.enrol('tokyo');
+    // The server that still has the former key goes on with it until it is restarted.
+    await renew(world.with({ signer: former }), device);
+    await identity.storage.write((tx) =>
+      tx.updateTable('signing_keys').set({ status: 'retired' }).execute(),
+    );
+    await expect(issueLease(identity, caller, { deployment_id: 'tokyo' })).rejects.toMatchObject({
+      code: 'license_lease_unavailable',
+      reason: 'retired_key',
+    });
+  });
+
+  test('are listed by deployment and state, page by page', async () => {
+    const { identity, caller } = world;
+    const ids: string[] = [];
+    for (let i = 0; i < 5; i++) {
+      const body = await issueLease(identity, caller, {
+        deployment_id: 'tokyo',
+        ttl_seconds: 3600,
+      });
+      ids.unshift((JSON.parse(body) as { lease_id: string }).lease_id);
+      world.now += 1000;
+    }
+    await issueLease(identity, caller, { deployment_id: 'osaka' });
+    const { read } = identity.storage;
+    const found: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const filter = { deployment_id: 'tokyo', state: 'valid' } as const;
+      const page = await listLeases(read, world.now, filter, { limit: 2, cursor });
+      found.push(...page.items.map(({ lease_id }) => lease_id));
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor !== undefined);
+    expect(found).toEqual(ids);
+    world.now += 2 * HOUR;
+    const inGrace = await listLeases(read, world.now, { state: 'grace' }, { limit: 10 });
+    expect(inGrace.items.map(({ lease_id }) => lease_id)).toEqual(ids);
+  });
+});
