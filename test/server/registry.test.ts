@@ -1,0 +1,272 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { newTestApp, type Answer, type TestApp } from './in-process.ts';
+
+const DAY_MS = 86_400_000;
+
+let server: TestApp;
+let authorization: string;
+
+beforeEach(async () => {
+  server = await newTestApp();
+  authorization = await server.bearer('license');
+});
+
+afterEach(() => server.close());
+
+const send = (method: string, path: string, body?: unknown): Promise<Answer> =>
+  server.send(method, `/identity/${path}`, { headers: { authorization }, body });
+
+const contract = {
+  contract_id: 'acme-2026',
+  customer_id: 'acme',
+  plan_id: 'pro',
+  ends_at: '2027-01-01T00:00:00Z',
+};
+
+async function newDeployment(): Promise<void> {
+  await send('POST', 'customers', { customer_id: 'acme', name: 'Acme Trading' });
+  await send('POST', 'plans', { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
+  await send('POST', 'contracts', contract);
+  const deployment = { deployment_id: 'acme-tokyo', contract_id: 'acme-2026', name: 'Tokyo' };
+  const { status } = await send('POST', 'deployments', deployment);
+  expect(status).toBe(201);
+}
+
+test('what is created is answered, shown and listed alike', async () => {
+  await newDeployment();
+  const created_at = '2026-01-02T03:04:05Z';
+  const all = {
+    'customers/acme': { customer_id: 'acme', name: 'Acme Trading', created_at },
+    'plans/pro': {
+      plan_id: 'pro',
+      name: 'Pro',
+      entitlements: ['live_trading'],
+      ttl_seconds: null,
+      grace_period_seconds: null,
+      created_at,
+    },
+    'contracts/acme-2026': {
+      ...contract,
+      entitlements: [],
+      ttl_seconds: null,
+      grace_period_seconds: null,
+      created_at,
+    },
+    'deployments/acme-tokyo': {
+      deployment_id: 'acme-tokyo',
+      contract_id: 'acme-2026',
+      name: 'Tokyo',
+      created_at,
+      revoked_at: null,
+      revoked_by: null,
+      revoked_reason: null,
+    },
+  };
+  for (const [path, item] of Object.entries(all)) {
+    expect(await send('GET', path)).toMatchObject({ status: 200, body: item });
+    const [list] = path.split('/');
+    expect((await send('GET', list!)).body).toEqual({ items: [item], next_cursor: null });
+  }
+});
+
+test('the audit log names the administrator', async () => {
+  await send('POST', 'customers', { customer_id: 'acme', name: 'Acme Trading' });
+  const { storage } = server.services.identity;
+  const { administrator_id } = await storage.read
+    .selectFrom('administrators')
+    .select('administrator_id')
+    .executeTakeFirstOrThrow();
+  expect(
+    await storage.read
+      .selectFrom('audit_entries')
+      .select(['actor', 'action'])
+      .where('target', '=', 'customer:acme')
+      .execute(),
+  ).toEqual([
+    { actor: `administrator:${administrator_id}`, action: 'admin.identity.customer.create' },
+  ]);
+});
+
+test('a list goes on behind its cursor, which no other list takes', async () => {
+  for (const customer_id of ['a', 'b', 'c']) {
+    await send('POST', 'customers', { customer_id, name: customer_id });
+  }
+  const first = (await send('GET', 'customers?limit=2')).body as { next_cursor: string };
+  expect(first).toMatchObject({ items: [{ customer_id: 'a' }, { customer_id: 'b' }] });
+  const cursor = first.next_cursor;
+  expect((await send('GET', `customers?limit=2&cursor=${cursor}`)).body).toMatchObject({
+    items: [{ customer_id: 'c' }],
+    next_cursor: null,
+  });
+  for (const path of [
+    `plans?cursor=${cursor}`,
+    'customers?cursor=1',
+    'customers?cursor=',
+    'customers?limit=1001',
+    'customers?limit=0',
+    'customers?page=2',
+  ]) {
+    expect(await send('GET', path)).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_request' },
+    });
+  }
+});
+
+test('contracts are listed by customer, deployments by contract', async () => {
+  await newDeployment();
+  await send('POST', 'customers', { customer_id: 'bolt', name: 'Bolt' });
+  expect((await send('GET', 'contracts?customer_id=acme')).body).toMatchObject({
+    items: [{ contract_id: 'acme-2026' }],
+  });
+  expect((await send('GET', 'contracts?customer_id=bolt')).body).toMatchObject({ items: [] });
+  expect((await send('GET', 'deployments?contract_id=acme-2026')).body).toMatchObject({
+    items: [{ deployment_id: 'acme-tokyo' }],
+  });
+  expect(await send('GET', 'deployments?contract_id=acme')).toMatchObject({
+    status: 404,
+    body: { code: 'not_found', detail: 'there is no contract "acme"' },
+  });
+});
+
+test('a change leaves what it does not name, and null means that others decide', async () => {
+  await newDeployment();
+  const { body: before } = await send('GET', 'plans/pro');
+  const changed = await send('PATCH', 'plans/pro', { ttl_seconds: 86_400 });
+  expect(changed).toMatchObject({
+    status: 200,
+    body: { ...(before as object), ttl_seconds: 86_400 },
+  });
+  expect((await send('PATCH', 'plans/pro', { ttl_seconds: null })).body).toEqual(before);
+  expect((await send('PATCH', 'plans/pro', {})).body).toEqual(before);
+});
+
+test('ending a contract tells how long leases that are out there work', async () => {
+  await newDeployment();
+  const ends_at = '2026-01-01T00:00:00Z';
+  expect((await send('PATCH', 'contracts/acme-2026', { ends_at })).body).toMatchObject({
+    ends_at,
+    last_lease_ends_at: null,
+  });
+  const { storage } = server.services.identity;
+  await storage.write(async (tx) => {
+    const key = { public_key_id: 'key', x: 'x', status: 'active', activated_at: 0 } as const;
+    await tx
+      .insertInto('signing_keys')
+      .values({ ...key, retiring_at: null, retired_at: null })
+      .execute();
+    for (const [lease_id, days] of [
+      ['first', -1],
+      ['second', 8],
+      ['third', 5],
+    ] as const) {
+      const grace_ends_at = server.now + days * DAY_MS;
+      await tx
+        .insertInto('license_leases')
+        .values({
+          lease_id,
+          deployment_id: 'acme-tokyo',
+          customer_id: 'acme',
+          contract_id: 'acme-2026',
+          lineage_id: lease_id,
+          previous_lease_id: null,
+          renewal_id: null,
+          device_id: null,
+          issued_by: 'operator',
+          public_key_id: 'key',
+          entitlements: '[]',
+          issued_at: 0,
+          expires_at: grace_ends_at - DAY_MS,
+          grace_ends_at,
+          revoked_at: null,
+          revoked_by: null,
+          revoked_reason: null,
+        })
+        .execute();
+    }
+  });
+  expect((await send('PATCH', 'contracts/acme-2026', { ends_at })).body).toMatchObject({
+    last_lease_ends_at: '2026-01-10T03:04:05Z',
+  });
+});
+
+test('a deployment is reinstated', async () => {
+  await newDeployment();
+  const { storage } = server.services.identity;
+  await storage.write(async (tx) => {
+    const revoked = { revoked_at: server.now, revoked_by: 'operator', revoked_reason: 'lost' };
+    await tx.updateTable('deployments').set(revoked).execute();
+  });
+  expect((await send('GET', 'deployments/acme-tokyo')).body).toMatchObject({
+    revoked_at: '2026-01-02T03:04:05Z',
+    revoked_reason: 'lost',
+  });
+  expect(await send('POST', 'deployments/acme-tokyo/reinstate')).toMatchObject({
+    status: 200,
+    body: { deployment_id: 'acme-tokyo', revoked_at: null, revoked_by: null },
+  });
+});
+
+test.each([
+  ['customers', { name: '' }, ['/name']],
+  ['customers', { name: 'a\nb', nick: 'x' }, ['/name', '/nick']],
+  ['customers', { customer_id: 'a/b', name: 'Acme' }, ['/customer_id']],
+  ['plans', { name: 'Pro', entitlements: ['live_trading', 'Live'] }, ['/entitlements/1']],
+  ['plans', { name: 'Pro', ttl_seconds: '7d' }, ['/ttl_seconds']],
+  [
+    'plans',
+    { name: 'Pro', ttl_seconds: 59, grace_period_seconds: 31 * 86_400 },
+    ['/ttl_seconds', '/grace_period_seconds'],
+  ],
+  ['contracts', { ...contract, ends_at: '2027-01-01' }, ['/ends_at']],
+  ['contracts', { ...contract, ends_at: '2027-02-30T00:00:00Z' }, ['/ends_at']],
+  ['contracts', { ...contract, ends_at: '2027-01-01T00:00:00.5Z' }, ['/ends_at']],
+  ['contracts', { ...contract, ends_at: '2026-01-02T03:04:05Z' }, ['/ends_at']],
+  ['contracts', { contract_id: 'x' }, ['/customer_id', '/plan_id', '/ends_at']],
+  ['deployments', { contract_id: 'acme-2026' }, ['/name']],
+])('%s are not made of %j', async (path, body, pointers) => {
+  const { status, body: problem } = await send('POST', path, body);
+  expect({ status, problem }).toMatchObject({ status: 400, problem: { code: 'invalid_request' } });
+  const { errors } = problem as { errors: readonly { pointer: string }[] };
+  expect(errors.map(({ pointer }) => pointer)).toEqual(pointers);
+  expect((await send('GET', path)).body).toEqual({ items: [], next_cursor: null });
+});
+
+test('what is there already, or is not there, is told by its code', async () => {
+  await newDeployment();
+  const refused = [
+    [await send('POST', 'customers', { customer_id: 'acme', name: 'Acme' }), 409, 'conflict'],
+    [await send('POST', 'contracts', { ...contract, customer_id: 'x' }), 409, 'conflict'],
+    [
+      await send('POST', 'contracts', { ...contract, contract_id: 'x', plan_id: 'x' }),
+      404,
+      'not_found',
+    ],
+    [await send('PATCH', 'contracts/acme-2026', { plan_id: 'x' }), 404, 'not_found'],
+    [await send('PATCH', 'plans/x', {}), 404, 'not_found'],
+    [await send('GET', 'customers/x'), 404, 'not_found'],
+    [await send('GET', 'customers/a%00'), 400, 'invalid_request'],
+    [await send('POST', 'deployments/x/reinstate'), 404, 'not_found'],
+  ] as const;
+  for (const [answer, status, code] of refused) {
+    expect(answer).toMatchObject({ status, body: { code } });
+  }
+});
+
+test('it is for tokens with the scope license', async () => {
+  authorization = await server.bearer('read', 'write', 'admin');
+  const attempts = [
+    ['GET', 'customers'],
+    ['POST', 'customers', { name: 'Acme' }],
+    ['PATCH', 'plans/pro', {}],
+    ['POST', 'deployments/a/reinstate'],
+  ] as const;
+  for (const [method, path, body] of attempts) {
+    expect(await send(method, path, body)).toMatchObject({
+      status: 403,
+      body: { code: 'not_allowed' },
+    });
+  }
+  authorization = 'Bearer nonsense';
+  expect(await send('GET', 'plans')).toMatchObject({ status: 401 });
+});
