@@ -14,6 +14,17 @@ export interface Settings {
   readonly workers: number;
   readonly strategy_timeout_seconds: number;
   readonly color: 'auto' | 'always' | 'never';
+  readonly server_host: string;
+  readonly server_port: number;
+  readonly server_public_url: string;
+  readonly server_url: string;
+  readonly license_registry_enforced: boolean;
+  readonly license_clone_policy: 'alert' | 'refuse';
+  readonly license_ttl_seconds: number;
+  readonly license_ttl_max_seconds: number;
+  readonly license_grace_period_seconds: number;
+  readonly license_grace_period_max_seconds: number;
+  readonly license_issuer: string;
 }
 
 export type SettingKey = keyof Settings;
@@ -35,6 +46,8 @@ interface SettingType<T> {
 interface SettingSpec<T> {
   readonly type: SettingType<T>;
   readonly description: string;
+  /** Its option, where that is not `--` and its name with dashes. */
+  readonly flag?: string;
   /** The default, for a user who reads about it. */
   readonly defaultText: string;
   default(cwd: string, home: string): T;
@@ -63,6 +76,64 @@ const seconds: SettingType<number> = {
     const value = /^[0-9]{1,5}(\.[0-9]{1,9})?$/.test(text) ? Number(text) : 0;
     return value >= 0.001 && value <= 86_400 ? value : undefined;
   },
+};
+
+/** The bounds in use keep TTL and grace together within what `src/lease` takes. */
+function wholeSeconds(least: number, most: number): SettingType<number> {
+  return {
+    name: `a whole number of seconds from ${least} to ${most}`,
+    placeholder: 'seconds',
+    parse(text) {
+      const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : -1;
+      return value >= least && value <= most ? value : undefined;
+    },
+  };
+}
+
+const DAY = 86_400;
+const ttl = wholeSeconds(60, 4 * 365 * DAY);
+const gracePeriod = wholeSeconds(0, 365 * DAY);
+
+const boolean: SettingType<boolean> = {
+  name: 'true or false',
+  placeholder: 'boolean',
+  choices: ['true', 'false'],
+  parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
+};
+
+const host: SettingType<string> = {
+  name: 'the name or the address of a host',
+  placeholder: 'host',
+  parse: (text) => (/^[\w.:-]{1,253}$/.test(text) ? text : undefined),
+};
+
+const port: SettingType<number> = {
+  name: 'a port from 0 to 65535',
+  placeholder: 'port',
+  parse: (text) => (/^[0-9]{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
+};
+
+const webOrigin: SettingType<string> = {
+  name: 'an origin such as https://licenses.example',
+  placeholder: 'url',
+  parse(text) {
+    const url = URL.parse(text);
+    // With a path, a query or a password it would be longer.
+    const isOrigin = url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
+    return isOrigin ? url.origin : undefined;
+  },
+};
+
+const webOriginOrAuto: SettingType<string> = {
+  ...webOrigin,
+  name: `auto or ${webOrigin.name}`,
+  parse: (text, base) => (text === 'auto' ? text : webOrigin.parse(text, base)),
+};
+
+const visible: SettingType<string> = {
+  name: '1 to 128 visible ASCII characters',
+  placeholder: 'name',
+  parse: (text) => (/^[!-~]{1,128}$/.test(text) ? text : undefined),
 };
 
 function oneOf<const T extends string>(...choices: readonly T[]): SettingType<T> {
@@ -113,6 +184,76 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     defaultText: 'auto',
     default: () => 'auto',
   },
+  server_host: {
+    type: host,
+    description: 'where the server listens',
+    flag: '--host',
+    defaultText: '127.0.0.1',
+    default: () => '127.0.0.1',
+  },
+  server_port: {
+    type: port,
+    description: 'on which port the server listens; 0 takes a free one',
+    flag: '--port',
+    defaultText: '8787',
+    default: () => 8787,
+  },
+  server_public_url: {
+    type: webOriginOrAuto,
+    description: 'under which origin clients know the server; auto makes it of host and port',
+    flag: '--public-url',
+    defaultText: 'auto',
+    default: () => 'auto',
+  },
+  server_url: {
+    type: webOrigin,
+    description: 'which server to talk to',
+    flag: '--url',
+    defaultText: 'http://127.0.0.1:8787',
+    default: () => 'http://127.0.0.1:8787',
+  },
+  license_registry_enforced: {
+    type: boolean,
+    description: 'whether the server denies renewal of what is revoked',
+    defaultText: 'true',
+    default: () => true,
+  },
+  license_clone_policy: {
+    type: oneOf('alert', 'refuse'),
+    description: 'what the server does when a lease is renewed a second time',
+    defaultText: 'alert',
+    default: () => 'alert',
+  },
+  license_ttl_seconds: {
+    type: ttl,
+    description: 'how long a lease lasts when nothing else says so',
+    defaultText: '604800, 7 days',
+    default: () => 7 * DAY,
+  },
+  license_ttl_max_seconds: {
+    type: ttl,
+    description: 'how long a lease lasts at most',
+    defaultText: '7776000, 90 days',
+    default: () => 90 * DAY,
+  },
+  license_grace_period_seconds: {
+    type: gracePeriod,
+    description: 'how long a lease works after its end when nothing else says so',
+    defaultText: '259200, 3 days',
+    default: () => 3 * DAY,
+  },
+  license_grace_period_max_seconds: {
+    type: gracePeriod,
+    description: 'how long a lease works after its end at most',
+    defaultText: '2592000, 30 days',
+    default: () => 30 * DAY,
+  },
+  license_issuer: {
+    type: visible,
+    description: 'who issues the leases, as they name it',
+    defaultText: 'service-local',
+    default: () => 'service-local',
+  },
 };
 
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
@@ -126,12 +267,12 @@ export function environmentName(key: SettingKey): string {
 
 /** `--runs-dir` for `runs_dir`. */
 export function flagName(key: SettingKey): string {
-  return `--${key.replaceAll('_', '-')}`;
+  return SETTINGS[key].flag ?? `--${key.replaceAll('_', '-')}`;
 }
 
 /** One place that gives a setting a value. */
 interface SettingSource {
-  readonly value: string | number;
+  readonly value: string | number | boolean;
   /** As a person finds it: `--workers`, `SERVICE_LOCAL_WORKERS`, `/a/service-local.yaml:3`, `default`. */
   readonly origin: string;
 }
@@ -188,7 +329,7 @@ export function resolveSettings(
   ];
   if (problems.length > 0) throw settingsError(problems);
 
-  const values: Partial<Record<SettingKey, string | number>> = {};
+  const values: Partial<Record<SettingKey, SettingSource['value']>> = {};
   const sources: Partial<Record<SettingKey, readonly SettingSource[]>> = {};
   for (const key of SETTING_KEYS) {
     const preset = { value: SETTINGS[key].default(cwd, String(home)), origin: 'default' };
@@ -228,13 +369,14 @@ function check(written: readonly Written[], problems: Problem[]): Layer {
 
 /**
  * Variables that name no setting are left alone: Kubernetes sets `SERVICE_LOCAL_PORT` and
- * `SERVICE_LOCAL_SERVICE_HOST` in every pod beside a Service called `service-local`.
+ * `SERVICE_LOCAL_SERVICE_HOST` in every pod beside a Service called `service-local`; and beside one
+ * called `service-local-server`, the variable of a setting to what is none of its values.
  */
 function readEnvironment(env: NodeJS.ProcessEnv, cwd: string, problems: Problem[]): Layer {
   const written = SETTING_KEYS.flatMap((key) => {
     const origin = environmentName(key);
     const text = env[origin];
-    return text ? [{ key, text, origin, base: cwd }] : [];
+    return text && !text.startsWith('tcp://') ? [{ key, text, origin, base: cwd }] : [];
   });
   return check(written, problems);
 }
@@ -299,7 +441,7 @@ function parseFile(file: string, text: string, problems: Problem[]): Layer {
 
 /** A number counts as it was typed: a directory may be called 007. */
 function scalarText({ value, source }: Scalar): string | undefined {
-  if (typeof value === 'number') return source;
+  if (typeof value === 'number' || typeof value === 'boolean') return source;
   return typeof value === 'string' ? value : undefined;
 }
 
@@ -333,7 +475,8 @@ function invalidValue(
 ): Problem {
   const { name, choices } = SETTINGS[key].type;
   const subject = place ? key : `${origin}: ${key}`;
-  const message = `${subject} needs ${name}${text === undefined ? '' : `, not '${text}'`}`;
+  const shown = text?.replace(/\/\/[^/]*@/, '//…@');
+  const message = `${subject} needs ${name}${shown === undefined ? '' : `, not '${shown}'`}`;
   const suggestion = text && choices && closest(text, choices);
   return { ...place, code: 'invalid_setting', message, ...(suggestion && { suggestion }) };
 }

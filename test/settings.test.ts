@@ -174,6 +174,64 @@ describe('a wrong setting', () => {
   });
 
   it('is not a variable of Kubernetes beside a Service of this name', async () => {
-    expect((await config(['list'], { SERVICE_LOCAL_PORT: 'tcp://10.0.0.1:80' })).code).toBe(0);
+    const variables = {
+      SERVICE_LOCAL_PORT: 'tcp://10.0.0.1:80',
+      SERVICE_LOCAL_SERVER_PORT: 'tcp://10.0.0.2:80',
+    };
+    expect(JSON.parse((await config(['list', '--json'], variables)).stdout)).toMatchObject({
+      server_port: { value: 8787, origin: 'default' },
+    });
+  });
+
+  it.each([
+    ['server_port', '65536', 'a port from 0 to 65535'],
+    ['server_host', 'a host', 'the name or the address of a host'],
+    ['server_url', 'ftp://a.example', 'an origin such as https://licenses.example'],
+    ['server_url', 'https://a.example/path', 'an origin such as https://licenses.example'],
+    ['server_public_url', 'a.example', 'auto or an origin such as https://licenses.example'],
+    ['license_registry_enforced', 'yes', 'true or false'],
+    ['license_ttl_seconds', '59', 'a whole number of seconds from 60 to 126144000'],
+    ['license_grace_period_seconds', '1.5', 'a whole number of seconds from 0 to 31536000'],
+    ['license_issuer', 'two words', '1 to 128 visible ASCII characters'],
+  ])('is one of the server: %s cannot be %s', async (key, text, needed) => {
+    const name = `SERVICE_LOCAL_${key.toUpperCase()}`;
+    const { code, stderr } = await config(['list'], { [name]: text });
+    expect(code).toBe(2);
+    expect(stderr).toContain(`invalid_setting ${name}: ${key} needs ${needed}, not '${text}'`);
+  });
+});
+
+describe('a setting of the server', () => {
+  it('is told without the password that somebody put into it', async () => {
+    const url = 'https://me:hunter2@licenses.example';
+    const { code, stderr } = await config(['list', '--url', url]);
+    expect(code).toBe(2);
+    expect(stderr).toContain("not 'https://…@licenses.example'");
+  });
+
+  it('has an option by its short name, and can be true or false in a file', async () => {
+    await writeFile(
+      join(project, 'service-local.yaml'),
+      'license_registry_enforced: false\nserver_public_url: https://licenses.example/\n',
+    );
+    const typed = ['--host', '::', '--port', '0', '--url', 'https://LICENSES.example:443'];
+    const { stdout } = await config(['list', '--json', ...typed]);
+    expect(JSON.parse(stdout)).toMatchObject({
+      server_host: { value: '::', origin: '--host' },
+      server_port: { value: 0, origin: '--port' },
+      server_url: { value: 'https://licenses.example', origin: '--url' },
+      server_public_url: { value: 'https://licenses.example' },
+      license_registry_enforced: { value: false },
+    });
+  });
+
+  it('is no secret: those are in variables that are never shown', async () => {
+    const { code, stdout, stderr } = await config(['list', '--json'], {
+      DATABASE_URL: 'postgres://me:hunter2@db.example/leases',
+      SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: 'hunter2',
+      SERVICE_LOCAL_TOKEN: 'hunter2',
+    });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).not.toContain('hunter2');
   });
 });
