@@ -28,6 +28,8 @@ import { authenticate, type Callers } from './authentication.ts';
 import { readBody } from './body.ts';
 import { addHealth } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
+import { addKeys } from './keys.ts';
+import { addLeases } from './leases.ts';
 import type { Log } from './log.ts';
 import { addMetrics, type Metrics } from './metrics.ts';
 import { addOpenApi } from './openapi.ts';
@@ -56,6 +58,8 @@ export type App = OpenAPIHono<AppEnv>;
 
 const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addHealth,
+  addKeys,
+  addLeases,
   addMetrics,
   addOpenApi,
   addRegistry,

@@ -1,10 +1,12 @@
-import * as api from '../api/leases.ts';
+import type { Context } from 'hono';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
+import * as api from '../api/leases.ts';
+import { ServiceError } from '../errors.ts';
 import { issueLease } from '../identity/issue.ts';
 import { getLease, listLeases, type LeaseRecord } from '../identity/leases.ts';
 import { renewLease } from '../identity/renew.ts';
-import { revoke, type Revoked } from '../identity/revoke.ts';
-import type { App, Services } from './app.ts';
+import { revoke, type RevokeTarget } from '../identity/revoke.ts';
+import type { App, AppEnv, Services } from './app.ts';
 
 export function addLeases(app: App, { identity, metrics }: Services): void {
   const { storage, clock } = identity;
@@ -14,15 +16,73 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
     const proof = c.get('device');
     const body = await metrics.countingDenials(async () => {
       if (proof === undefined) {
-        const text = await issueLease(identity, c.get('caller')!, issueRequest(request));
+        if (!('deployment_id' in request)) throw wrongCaller('an administrator', 'deployment_id');
+        const issued = await issueLease(identity, c.get('caller')!, request);
         metrics.issued.inc();
-        return text;
+        return issued;
       }
-      const renewed = await renewLease(identity, proof, renewRequest(request));
+      if (!('renewal_id' in request)) throw wrongCaller('a device', 'renewal_id');
+      const renewed = await renewLease(identity, proof, request);
       (renewed.fresh ? metrics.renewed : metrics.repeated).inc();
-      if (renewed.warnings.length > 0) metrics.clonesSuspected.inc();
+      if (renewed.warnings.some(({ code }) => code === 'credential_cloned')) {
+        metrics.clonesSuspected.inc();
+      }
       return renewed.body;
     });
+    // Sent as it is kept: an answer that is given again has the same bytes.
     return c.body(body, 201, { 'Content-Type': 'application/json' }) as never;
   });
+
+  app.openapi(api.listLeases, async (c) => {
+    const { limit, cursor, ...filter } = c.req.valid('query');
+    const { items, next_cursor } = await listLeases(storage.read, clock(), filter, {
+      limit,
+      cursor,
+    });
+    return c.json({ items: items.map(recordAnswer), next_cursor }, 200);
+  });
+
+  app.openapi(api.getLease, async (c) => {
+    const { lease_id } = c.req.valid('param');
+    return c.json(recordAnswer(await getLease(storage.read, clock(), lease_id)), 200);
+  });
+
+  const revoked = async (
+    c: Context<AppEnv>,
+    target: RevokeTarget,
+    request: { readonly reason: string; readonly confirm: string },
+  ): Promise<api.Revoked> => {
+    const step_up_token = c.req.header('service-step-up');
+    const answer = await revoke(identity, c.get('caller')!, target, { ...request, step_up_token });
+    return {
+      ...answer,
+      revoked_at: formatInstant(answer.revoked_at),
+      effective_at: formatInstantOrNull(answer.effective_at),
+    };
+  };
+  app.openapi(api.revokeLease, async (c) =>
+    c.json(await revoked(c, c.req.valid('param'), c.req.valid('json')), 200),
+  );
+  app.openapi(api.revokeDeployment, async (c) =>
+    c.json(await revoked(c, c.req.valid('param'), c.req.valid('json')), 200),
+  );
+}
+
+function wrongCaller(who: string, member: string): ServiceError {
+  const message = `${who} has to say ${member}`;
+  return new ServiceError('invalid_request', message, {
+    problems: [{ code: 'missing_field', pointer: `/${member}`, message }],
+    remedy: 'See createLease in /openapi.json for the request of each caller.',
+  });
+}
+
+function recordAnswer({ lineage_id: _, ...lease }: LeaseRecord): api.LeaseRecord {
+  return {
+    ...lease,
+    entitlements: [...lease.entitlements],
+    issued_at: formatInstant(lease.issued_at),
+    expires_at: formatInstant(lease.expires_at),
+    grace_ends_at: formatInstant(lease.grace_ends_at),
+    revoked_at: formatInstantOrNull(lease.revoked_at),
+  };
 }

@@ -1,0 +1,75 @@
+import { createPublicKey } from 'node:crypto';
+import { etag } from 'hono/etag';
+import { formatInstant, formatInstantOrNull } from '../api/http.ts';
+import * as api from '../api/keys.ts';
+import { ServiceError } from '../errors.ts';
+import { listKeys, publishedKeys, retireKey, type KeyState } from '../identity/keys.ts';
+import type { App, Services } from './app.ts';
+import { actorOf } from './authentication.ts';
+
+/** A key that is new is asked for as soon as it is met, and one that is gone is gone in minutes. */
+const CACHE_CONTROL = 'public, max-age=300, stale-if-error=86400';
+
+export function addKeys(app: App, { identity }: Services): void {
+  const { storage, clock } = identity;
+
+  for (const { path } of [api.getKeyset, api.getPublicKey]) app.use(path, etag());
+
+  app.openapi(api.getKeyset, async (c) => {
+    c.header('Cache-Control', CACHE_CONTROL);
+    return c.json({ keys: await publishedKeys(storage.read) }, 200);
+  });
+
+  app.openapi(api.getPublicKey, async (c) => {
+    const { public_key_id: id } = c.req.valid('query');
+    const keys = await publishedKeys(storage.read);
+    const jwk = keys.find(({ kid, status }) =>
+      id === undefined ? status === 'active' : kid === id,
+    );
+    if (jwk === undefined) throw id === undefined ? noKey() : notPublished(id);
+    c.header('Cache-Control', CACHE_CONTROL);
+    const { kid, status = 'active' } = jwk;
+    return c.json({ public_key_id: kid, status, jwk, pem: pemOf(jwk.x) }, 200);
+  });
+
+  app.openapi(api.listKeys, async (c) => {
+    const keys = await listKeys(storage.read, clock());
+    return c.json({ items: keys.map(keyAnswer), next_cursor: null }, 200);
+  });
+
+  app.openapi(api.retireKey, async (c) => {
+    const { public_key_id } = c.req.valid('param');
+    return c.json(keyAnswer(await retireKey(identity, actorOf(c), public_key_id)), 200);
+  });
+}
+
+function noKey(): ServiceError {
+  return new ServiceError('license_lease_unavailable', 'no key signs leases here yet', {
+    reason: 'no_key',
+    remedy: 'Start the server with a signing key.',
+  });
+}
+
+function notPublished(id: string): ServiceError {
+  return new ServiceError('not_found', `no key ${id} is published: it is unknown, or retired`, {
+    remedy: 'See /.well-known/license-keys.json for those that are.',
+  });
+}
+
+function pemOf(x: string): string {
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x };
+  return createPublicKey({ key: jwk, format: 'jwk' }).export({
+    format: 'pem',
+    type: 'spki',
+  }) as string;
+}
+
+function keyAnswer(key: KeyState): api.KeyState {
+  return {
+    ...key,
+    activated_at: formatInstant(key.activated_at),
+    retiring_at: formatInstantOrNull(key.retiring_at),
+    retired_at: formatInstantOrNull(key.retired_at),
+    retirable_at: formatInstantOrNull(key.retirable_at),
+  };
+}
