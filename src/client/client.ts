@@ -97,6 +97,7 @@ export interface Client {
 /** `connect` is tried on several addresses, and waiting for an answer includes that of the database. */
 const CONNECT_TIMEOUT_MS = 10_000;
 const ANSWER_TIMEOUT_MS = 40_000;
+const LARGEST_PAGE = 1000;
 const LARGEST_ANSWER = 64 * 1024 * 1024;
 
 export function createClient({ url, authorize, warn }: ClientOptions): Client {
@@ -129,7 +130,11 @@ export function createClient({ url, authorize, warn }: ClientOptions): Client {
       let cursor: string | undefined;
       do {
         const parts = request as Parts;
-        const query = { ...parts.query, ...(cursor !== undefined && { cursor }) };
+        const query = {
+          limit: LARGEST_PAGE,
+          ...parts.query,
+          ...(cursor !== undefined && { cursor }),
+        };
         const page = (await send(method, path, { ...parts, query })) as {
           items: never[];
           next_cursor: string | null;

@@ -1,0 +1,124 @@
+/** What the verbs `identity customers|plans|contracts|deployments …` have in common. */
+import type { Contract, Customer, Deployment, Plan } from '../api/registry.ts';
+import { ServiceError } from '../errors.ts';
+import { NO_VALUE } from '../format.ts';
+import { formatTime, parseTime } from '../lease/time.ts';
+import type { Columns } from './items.ts';
+import { formatSeconds, parseSeconds } from './seconds.ts';
+import type { OptionValues } from './verb.ts';
+
+/** Of what is created. */
+export const ID_OPTION = {
+  value: 'id',
+  description: 'what to call it for good; made when absent',
+} as const;
+
+/** Of plans and contracts. */
+export const CONDITION_OPTIONS = {
+  entitlement: {
+    value: 'name',
+    description: 'a feature such as live_trading; repeat it for several',
+    repeat: true,
+  },
+  ttl: {
+    value: 'length',
+    description: 'how long leases last: 7d, 12h, or default',
+    parse: parseCondition,
+  },
+  grace: {
+    value: 'length',
+    description: 'how long they then still work: 3d, 0s, or default',
+    parse: parseCondition,
+  },
+} as const;
+
+/** Null for what others decide. */
+function parseCondition(text: string): number | null {
+  return text === 'default' ? null : parseSeconds(text);
+}
+
+/** The options as the server takes them: those that were given. */
+export function givenConditions({
+  entitlement: entitlements,
+  ttl: ttl_seconds,
+  grace: grace_period_seconds,
+}: OptionValues<typeof CONDITION_OPTIONS>) {
+  return {
+    ...(entitlements.length > 0 && { entitlements: [...entitlements] }),
+    ttl_seconds,
+    grace_period_seconds,
+  };
+}
+
+export const NO_ENTITLEMENTS_OPTION = { description: 'take all of its entitlements away' } as const;
+
+/**
+ * The same of a change, in which the entitlements given take the place of those before.
+ * @throws ServiceError `usage` when nothing is to change, or one thing in two ways.
+ */
+export function givenChanges<T extends object>(
+  options: OptionValues<typeof CONDITION_OPTIONS> & { readonly noEntitlements: boolean },
+  others: T,
+) {
+  const conditions = givenConditions(options);
+  if (options.noEntitlements && conditions.entitlements) {
+    throw new ServiceError('usage', '--entitlement and --no-entitlements exclude each other');
+  }
+  const changes = { ...others, ...conditions, ...(options.noEntitlements && { entitlements: [] }) };
+  if (Object.values(changes).some((value) => value !== undefined)) return changes;
+  throw new ServiceError('usage', 'nothing is said of what to change', {
+    remedy: 'Give at least one option; see --help.',
+  });
+}
+
+/**
+ * A time as the server takes it, or `now`.
+ * @throws ServiceError `usage`
+ */
+export function parseEnd(text: string): string {
+  const time = text === 'now' ? formatTime(Date.now()) : text;
+  if (parseTime(time) !== undefined) return time;
+  throw new ServiceError('usage', `'${text}' is no time`, {
+    remedy: 'Write it as 2027-01-01T00:00:00Z, or now.',
+  });
+}
+
+export const CUSTOMER_COLUMNS: Columns<Customer> = {
+  customer: ({ customer_id }) => customer_id,
+  name: ({ name }) => name,
+  created: ({ created_at }) => created_at,
+};
+
+export const PLAN_COLUMNS: Columns<Plan> = {
+  plan: ({ plan_id }) => plan_id,
+  name: ({ name }) => name,
+  ...conditionColumns('server'),
+};
+
+export const CONTRACT_COLUMNS: Columns<Contract> = {
+  contract: ({ contract_id }) => contract_id,
+  customer: ({ customer_id }) => customer_id,
+  plan: ({ plan_id }) => plan_id,
+  ends: ({ ends_at }) => ends_at,
+  ...conditionColumns('plan'),
+};
+
+export const DEPLOYMENT_COLUMNS: Columns<Deployment> = {
+  deployment: ({ deployment_id }) => deployment_id,
+  contract: ({ contract_id }) => contract_id,
+  name: ({ name }) => name,
+  created: ({ created_at }) => created_at,
+  revoked: ({ revoked_at, revoked_reason }) =>
+    revoked_at === null ? NO_VALUE : `${revoked_at} ${revoked_reason}`,
+};
+
+/** @param other who decides on what is not said. */
+function conditionColumns(other: string): Columns<Plan | Contract> {
+  const length = (seconds: number | null): string =>
+    seconds === null ? `as ${other}` : formatSeconds(seconds);
+  return {
+    ttl: ({ ttl_seconds }) => length(ttl_seconds),
+    grace: ({ grace_period_seconds }) => length(grace_period_seconds),
+    entitlements: ({ entitlements }) => entitlements.join(' ') || NO_VALUE,
+  };
+}

@@ -1,0 +1,49 @@
+import type { updateContract } from '../../api/registry.ts';
+import { connect } from '../connect.ts';
+import { showItems } from '../items.ts';
+import {
+  CONDITION_OPTIONS,
+  CONTRACT_COLUMNS,
+  givenChanges,
+  NO_ENTITLEMENTS_OPTION,
+  parseEnd,
+} from '../registry.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Holds for the next lease of each deployment under the contract. The entitlements given take ' +
+    'the place of all that it had on top of its plan. Leases that are out there work until their ' +
+    'own end, also when the contract has ended.',
+  arguments: { contract: { description: 'id of the contract' } },
+  options: {
+    plan: { value: 'id', description: 'what was bought instead' },
+    endsAt: { value: 'time', description: 'when it ends, or now', parse: parseEnd },
+    ...CONDITION_OPTIONS,
+    noEntitlements: NO_ENTITLEMENTS_OPTION,
+  },
+  settings: ['server_url'],
+  examples: [
+    'identity contracts update acme-2026 --ends-at 2028-01-01T00:00:00Z',
+    'identity contracts update acme-2026 --plan pro --entitlement byoc_deployments',
+  ],
+  async run(context, args, { plan, endsAt, ...conditions }) {
+    const body = givenChanges(conditions, { plan_id: plan, ends_at: endsAt });
+    const server = await connect(context);
+    const contract = await server.call<typeof updateContract>(
+      'patch',
+      '/identity/contracts/{contract_id}',
+      { params: { contract_id: args.contract }, body },
+    );
+    const { ends_at, last_lease_ends_at: last } = contract;
+    return {
+      data: contract,
+      show(out) {
+        showItems(out, [contract], CONTRACT_COLUMNS);
+        if (last !== null && Date.parse(last) > Date.parse(ends_at)) {
+          out.line(`Leases that were issued before work until ${last}.`);
+        }
+      },
+    };
+  },
+});
