@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
+import { isId } from '../lease/claims.ts';
 import { importKeyset, publicKeyId } from '../lease/keys.ts';
 import { successionBody } from '../proof-claims.ts';
 import type { Db } from '../storage/storage.ts';
@@ -324,9 +325,10 @@ export async function revokeDevice(
   refuseInvalid(textProblems('/reason', reason));
   return storage.write(async (tx) => {
     const now = clock();
-    const device = await findDevice(tx, deviceId);
+    // PostgreSQL takes no text with a NUL, so what is no id is not asked for.
+    const device = isId(deviceId) ? await findDevice(tx, deviceId) : undefined;
     if (device === undefined) {
-      throw new ServiceError('not_found', `there is no device ${deviceId}`, {
+      throw new ServiceError('not_found', `there is no device ${JSON.stringify(deviceId)}`, {
         remedy: 'See `service-local identity devices list`.',
       });
     }

@@ -1,0 +1,185 @@
+import { execFile } from 'node:child_process';
+import { createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  makePrivateDirectory,
+  newDeviceKey,
+  readDeviceKey,
+  writeDeviceKey,
+} from '../../src/client/device-key.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { publicKeyId } from '../../src/lease/keys.ts';
+
+let directory: string;
+let home: string;
+let path: string;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'service-local-key-'));
+  home = join(directory, 'home');
+  path = join(home, 'device.key');
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const modeOf = (of: string): number => statSync(of).mode & 0o777;
+
+describe('a device key', () => {
+  test('is a pair that nobody else has, under the id of its public half', () => {
+    const { device_id, x, privateKey } = newDeviceKey();
+    expect(device_id).toBe(publicKeyId(x));
+    const publicKey = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
+    const message = Buffer.from('message');
+    expect(verify(null, message, publicKey, sign(null, message, privateKey))).toBe(true);
+    expect(newDeviceKey().device_id).not.toBe(device_id);
+  });
+
+  test('is read as it was written, by its owner only', async () => {
+    expect(await readDeviceKey(path)).toBeUndefined();
+    const key = newDeviceKey();
+    await writeDeviceKey(path, key);
+    expect([modeOf(home), modeOf(path)]).toEqual([0o700, 0o600]);
+    expect(readdirSync(home)).toEqual(['device.key']);
+    expect(readFileSync(path, 'utf8')).toMatch(/^-----BEGIN PRIVATE KEY-----\n/);
+    const { device_id, x, privateKey } = (await readDeviceKey(path))!;
+    expect({ device_id, x }).toEqual({ device_id: key.device_id, x: key.x });
+    expect(privateKey.equals(key.privateKey)).toBe(true);
+  });
+
+  test('is private from the start, whatever the umask', async () => {
+    const before = process.umask(0);
+    try {
+      await writeDeviceKey(path, newDeviceKey());
+    } finally {
+      process.umask(before);
+    }
+    expect([modeOf(home), modeOf(path)]).toEqual([0o700, 0o600]);
+  });
+
+  test('takes the place of a link, and does not follow it', async () => {
+    mkdirSync(home, { mode: 0o700 });
+    const elsewhere = join(directory, 'elsewhere');
+    writeFileSync(elsewhere, 'as before');
+    symlinkSync(elsewhere, path);
+    const key = newDeviceKey();
+    await writeDeviceKey(path, key);
+    expect(readFileSync(elsewhere, 'utf8')).toBe('as before');
+    expect((await readDeviceKey(path))?.device_id).toBe(key.device_id);
+  });
+});
+
+describe('refused is a key', () => {
+  /** `reason: why`; the message begins with the path. */
+  const refusal = async (): Promise<string> => {
+    const error = await readDeviceKey(path).catch((thrown: unknown) => thrown as ServiceError);
+    if (!(error instanceof ServiceError)) return 'accepted';
+    expect(error).toMatchObject({
+      code: 'invalid_data',
+      remedy: expect.stringMatching(/\.$/) as string,
+    });
+    return `${error.reason}: ${error.message.replace(`${path} `, '')}`;
+  };
+
+  beforeEach(() => writeDeviceKey(path, newDeviceKey()));
+
+  test('behind a link', async () => {
+    const elsewhere = join(home, 'elsewhere.key');
+    await writeDeviceKey(elsewhere, newDeviceKey());
+    rmSync(path);
+    symlinkSync(elsewhere, path);
+    expect(await refusal()).toBe('symlink: is a link');
+  });
+
+  test.each([0o640, 0o604, 0o620, 0o602, 0o660, 0o777])('with the permissions %o', async (mode) => {
+    chmodSync(path, mode);
+    expect(await refusal()).toBe('not_private: can be read or changed by others');
+  });
+
+  test('of another user', async () => {
+    const { uid } = statSync(path);
+    const getuid = vi.spyOn(process, 'getuid').mockReturnValue(uid + 1);
+    try {
+      const why = `belongs to the user ${uid}, and this runs as ${uid + 1}`;
+      expect(await refusal()).toBe(`foreign_owner: ${why}`);
+    } finally {
+      getuid.mockRestore();
+    }
+  });
+
+  test('that is a directory, or a pipe that nobody writes to', async () => {
+    rmSync(path);
+    mkdirSync(path, { mode: 0o700 });
+    expect(await refusal()).toBe('not_a_key: is no file with a key');
+    rmSync(path, { recursive: true });
+    await promisify(execFile)('mkfifo', ['-m', '600', path]);
+    expect(await refusal()).toBe('not_a_key: is no file with a key');
+  });
+
+  test('that is none, and what is there is not told', async () => {
+    const pem = readFileSync(path, 'utf8');
+    const secrets = [
+      '',
+      'secret-secret',
+      pem.slice(0, 60),
+      pem.replaceAll(/[A-Za-z]{5}/g, 'xxxxx'),
+    ];
+    for (const text of secrets) {
+      writeFileSync(path, text);
+      expect(await refusal()).toBe('not_a_key: holds no private key in PKCS#8 PEM');
+    }
+    writeFileSync(path, pem.padEnd(4097, ' '));
+    expect(await refusal()).toBe('not_a_key: is no file with a key');
+  });
+
+  test('of another kind', async () => {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    writeFileSync(path, privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    expect(await refusal()).toBe('wrong_key_type: holds a key of type ec, not Ed25519');
+  });
+});
+
+describe('the directory of secrets', () => {
+  test('is made with all above it, and left as it is when it is there', async () => {
+    const deep = join(home, 'a', 'b');
+    await makePrivateDirectory(deep);
+    expect(modeOf(deep)).toBe(0o700);
+    chmodSync(deep, 0o755);
+    await makePrivateDirectory(deep);
+    expect(modeOf(deep)).toBe(0o755);
+  });
+
+  test('is refused where others may write', async () => {
+    mkdirSync(home);
+    for (const mode of [0o770, 0o707, 0o777]) {
+      chmodSync(home, mode);
+      await expect(writeDeviceKey(path, newDeviceKey())).rejects.toMatchObject({
+        code: 'invalid_data',
+        reason: 'not_private',
+        message: `${home} can be written to by others`,
+        remedy: `Run \`chmod 700 ${home}\`.`,
+      });
+    }
+    expect(readdirSync(home)).toEqual([]);
+  });
+
+  test('is refused where there is a file', async () => {
+    writeFileSync(home, '');
+    await expect(writeDeviceKey(path, newDeviceKey())).rejects.toMatchObject({
+      code: 'output_not_writable',
+      message: expect.stringContaining(home) as string,
+    });
+  });
+});

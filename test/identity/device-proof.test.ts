@@ -1,0 +1,547 @@
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { newDeviceKey } from '../../src/client/device-key.ts';
+import { makeDeviceProof } from '../../src/client/device-proof.ts';
+import {
+  checkDeviceProof,
+  type CheckedProof,
+  checkPossession,
+  ProofRefusal,
+  type ProofReason,
+  useDeviceProof,
+  verifyDeviceProof,
+} from '../../src/identity/device-proof.ts';
+import { purgeDevices, revokeDevice } from '../../src/identity/devices.ts';
+import { PROOF_TYPE } from '../../src/proof-claims.ts';
+import { type SigningKey, signingKey, testKey } from '../lease/issuer.ts';
+import { L, littleEndian, NOT_CANONICAL, SMALL_ORDER } from '../lease/points.ts';
+import { DATABASES } from '../storage/databases.ts';
+import {
+  claimsFor,
+  enrolled,
+  newWorld,
+  ORIGIN,
+  requestOf,
+  seal,
+  signerOf,
+  type World,
+} from './devices.ts';
+
+/** Raise it for a long run: `FUZZ_RUNS=100000 vitest run --config test/vitest.config.ts device-proof`. */
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1000);
+const LONG = { timeout: 60_000 + FUZZ_RUNS * 20 };
+
+const stranger = testKey(9);
+const request = requestOf();
+const AUDIENCES = ['https://other.example', ORIGIN];
+const MINUTE = 60_000;
+
+const refusal = (reason: ProofReason, more: object = {}): object =>
+  expect.objectContaining({
+    name: 'ProofRefusal',
+    code: 'invalid_device_proof',
+    reason,
+    message: expect.stringMatching(/^.{5,300}$/) as string,
+    remedy: expect.stringMatching(/\.$/) as string,
+    ...more,
+  }) as object;
+
+describe.each(DATABASES)('device proofs on %s', (kind) => {
+  let world: World;
+  /** Of two devices that are new in each test. */
+  let key: SigningKey;
+  let other: SigningKey;
+
+  beforeAll(async () => {
+    world = await newWorld(kind);
+  });
+  afterAll(() => world.close());
+  beforeEach(async () => {
+    [key, other] = [signingKey(randomBytes(32)), signingKey(randomBytes(32))];
+    await enrolled(world, key, 'tokyo');
+    await enrolled(world, other, 'tokyo');
+  });
+
+  const proofOf = (change?: Record<string, unknown>, header?: Record<string, unknown>): string =>
+    seal(key, claimsFor(key, request, world.now, change), header);
+  const check = (proof: string, of = request): Promise<CheckedProof> =>
+    checkDeviceProof(world.identity, proof, of, AUDIENCES);
+  const take = (checked: CheckedProof, { storage, clock } = world.identity): Promise<unknown> =>
+    storage.write((tx) => useDeviceProof(tx, clock(), checked));
+  const accept = async (proof: string, of = request): Promise<unknown> =>
+    take(await check(proof, of));
+  const seconds = (): number => Math.floor(world.now / 1000);
+  /** The nonce that a device whose clock is wrong gets. */
+  const nonceFor = async (signer: SigningKey = key): Promise<string> => {
+    const claims = claimsFor(signer, request, world.now - 600 * MINUTE);
+    const error: unknown = await check(seal(signer, claims)).catch((thrown: unknown) => thrown);
+    expect(error).toEqual(refusal('use_nonce'));
+    return (error as ProofRefusal).nonce!;
+  };
+  /** How many are kept of the two devices. */
+  const count = async (table: 'nonces' | 'used_proofs'): Promise<number> => {
+    const rows = await world.identity.storage.read
+      .selectFrom(table)
+      .select('device_id')
+      .where('device_id', 'in', [key.jwk.kid, other.jwk.kid])
+      .execute();
+    return rows.length;
+  };
+
+  test('tell which device made the request', async () => {
+    const device = { device_id: key.jwk.kid, deployment_id: 'tokyo', x: key.jwk.x };
+    expect(await check(proofOf())).toMatchObject({ device });
+    expect(await accept(proofOf())).toMatchObject(device);
+    const proof = proofOf({ aud: AUDIENCES[0], htu: `${AUDIENCES[0]}/auth/license/leases` });
+    expect(
+      await verifyDeviceProof(world.identity, proof, request, AUDIENCES),
+      'known under another origin',
+    ).toMatchObject(device);
+  });
+
+  test('by the client are accepted', async () => {
+    const device = newDeviceKey();
+    const { device_id, x } = device;
+    await enrolled(world, signerOf(device), 'tokyo');
+    const make = (now: number, nonce?: string): string =>
+      makeDeviceProof(device, request, now, nonce);
+    expect(await accept(make(world.now))).toMatchObject({ device_id, x });
+    expect(await accept(make(world.now)), 'the next').toMatchObject({ device_id });
+    const nonce = await nonceFor(signerOf(device));
+    expect(await accept(make(0, nonce))).toMatchObject({ device_id });
+  });
+
+  test.each<[ProofReason, string, Record<string, unknown>]>([
+    ['wrong_audience', 'another server', { aud: 'https://licenses.example.evil' }],
+    ['wrong_audience', 'a URL for an origin', { aud: `${ORIGIN}/` }],
+    ['wrong_audience', 'no audience known', { aud: 'null' }],
+    ['wrong_method', 'another method', { htm: 'GET' }],
+    ['wrong_method', 'small letters', { htm: 'post' }],
+    ['wrong_url', 'another path', { htu: `${ORIGIN}/auth/license/devices` }],
+    ['wrong_url', 'the query', { htu: `${ORIGIN}/auth/license/leases?q=1` }],
+    ['wrong_url', 'another origin of this server', { htu: `${AUDIENCES[0]}/auth/license/leases` }],
+    ['body_changed', 'no body', { bh: '47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU' }],
+    ['body_changed', 'no hash', { bh: '' }],
+    ['lifetime', 'no end', { exp: undefined }],
+    ['malformed', 'an end that is a text', { exp: '1' }],
+    ['malformed', 'a beginning between seconds', { iat: 1.5 }],
+    ['malformed', 'a beginning beyond all numbers', { iat: 1e300 }],
+    ['malformed', 'no beginning', { iat: undefined }],
+    ['malformed', 'no jti', { jti: undefined }],
+    ['malformed', 'a jti that is no UUID', { jti: 'a\0' }],
+    ['malformed', 'several audiences', { aud: [ORIGIN] }],
+    ['malformed', 'no body hash', { bh: undefined }],
+    ['malformed', 'another issuer', { iss: stranger.jwk.kid }],
+    ['malformed', 'another subject', { sub: stranger.jwk.kid }],
+    ['malformed', 'a nonce that is no text', { nonce: 1 }],
+  ])('are refused as %s: %s', async (reason, _, change) => {
+    await expect(check(proofOf(change))).rejects.toEqual(refusal(reason));
+  });
+
+  test('are refused for what they do not sign of the request', async () => {
+    const proof = proofOf();
+    const cases: [ProofReason, Partial<typeof request>][] = [
+      ['wrong_method', { method: 'PUT' }],
+      ['wrong_url', { url: `${ORIGIN}/auth/license/lease` }],
+      ['wrong_url', { url: `${ORIGIN}/auth/license/leases/` }],
+      ['body_changed', { body: Buffer.from('{"a":2}') }],
+    ];
+    for (const [reason, change] of cases) {
+      await expect(check(proof, { ...request, ...change })).rejects.toEqual(refusal(reason));
+    }
+    await expect(checkDeviceProof(world.identity, proof, request, [])).rejects.toEqual(
+      refusal('wrong_audience'),
+    );
+    const elsewhere = { ...request, url: 'http://10.0.0.1:8787/auth/license/leases?x' };
+    expect(await check(proof, elsewhere), 'behind a proxy').toMatchObject({});
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ['another type', { typ: 'JWT' }],
+    ['no type', { typ: undefined }],
+    ['no algorithm', { alg: 'none' }],
+    ['another name of the algorithm', { alg: 'Ed25519' }],
+    ['another algorithm', { alg: 'HS256' }],
+    ['no key', { kid: undefined }],
+    ['something critical', { crit: ['exp'], exp: 1 }],
+    ['the one critical thing that the library knows', { crit: ['b64'], b64: true }],
+    ['nothing critical', { crit: [] }],
+    ['a key that is no id', { kid: '../../etc/passwd' }],
+  ])('are refused as malformed: a header with %s', async (_, header) => {
+    await expect(check(proofOf({}, header))).rejects.toEqual(refusal('malformed'));
+  });
+
+  test('are not verified by a key that they bring along', async () => {
+    const claims = claimsFor(key, request, world.now);
+    const header = { kid: key.jwk.kid, jwk: other.jwk, jku: `${ORIGIN}/x`, x5c: [''] };
+    await expect(check(seal(other, claims, header))).rejects.toEqual(refusal('bad_signature'));
+  });
+
+  test('are refused as malformed whatever their form', async () => {
+    const good = proofOf();
+    const [header, claims, signature] = good.split('.') as [string, string, string];
+    const cases = [
+      '',
+      '..',
+      `${header}.${claims}`,
+      `${good}.`,
+      `${good} `,
+      `${header}.${claims}=.${signature}`,
+      `${header}.${claims}.${signature.slice(0, -1)}${signature.endsWith('A') ? 'B' : 'A'}x`,
+      `${header}.${claims}.+${signature.slice(1)}`,
+      `${header}.${claims}.\u{1f511}`,
+      good.padEnd(4097, 'A'),
+      seal(key, '{"a":1'),
+      seal(key, '[]'),
+      seal(key, 'null'),
+      seal(key, `{"iss":"a","iss":"b"}`),
+      seal(key, JSON.stringify(claimsFor(key, request, world.now)).replace('{', '{"jti":"x",')),
+      seal(key, '\ufeff{}'),
+      seal(key, '{"__proto__":{}}'),
+      seal(key, claimsFor(key, request, world.now), '[]'),
+      seal(key, claimsFor(key, request, world.now), `{"typ":"JWT","typ":"${PROOF_TYPE}"}`),
+      `${header}.${Buffer.from([0xff, 0xfe]).toString('base64url')}.${signature}`,
+    ];
+    for (const proof of cases) {
+      await expect(check(proof), proof).rejects.toEqual(refusal('malformed'));
+    }
+  });
+
+  test('have one text only: the same bytes in other base64 are refused', async () => {
+    const good = proofOf();
+    const last = good.at(-1)!;
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+    const same = alphabet[alphabet.indexOf(last) ^ 1]!;
+    expect(Buffer.from(good.slice(0, -1) + same, 'base64url')).toEqual(
+      Buffer.from(good, 'base64url'),
+    );
+    await expect(check(good.slice(0, -1) + same)).rejects.toEqual(refusal('malformed'));
+  });
+
+  test('of a device that is not enrolled are refused, whoever signed', async () => {
+    const claims = claimsFor(stranger, request, world.now);
+    await expect(check(seal(stranger, claims))).rejects.toEqual(refusal('unknown_device'));
+    const header = { kid: stranger.jwk.kid };
+    await expect(check(seal(key, claims, header))).rejects.toEqual(refusal('unknown_device'));
+  });
+
+  test("signed by another device's key are refused, also where that device is enrolled", async () => {
+    const header = { kid: key.jwk.kid };
+    const proof = seal(other, claimsFor(key, request, world.now), header);
+    await expect(check(proof)).rejects.toEqual(refusal('bad_signature'));
+  });
+
+  test('of a revoked device are refused, and only its own key is told so', async () => {
+    const before = await check(proofOf());
+    await revokeDevice(world.identity, 'operator', key.jwk.kid, 'stolen');
+    await expect(check(proofOf())).rejects.toEqual(refusal('revoked_device'));
+    await expect(take(before), 'revoked in between').rejects.toEqual(refusal('revoked_device'));
+    const proof = seal(other, claimsFor(key, request, world.now), { kid: key.jwk.kid });
+    await expect(check(proof)).rejects.toEqual(refusal('bad_signature'));
+  });
+
+  test('are good for a minute at most', async () => {
+    const iat = seconds();
+    for (const exp of [iat, iat - 1, iat + 61, Number.MAX_SAFE_INTEGER]) {
+      await expect(check(proofOf({ exp })), `${exp - iat} s`).rejects.toEqual(refusal('lifetime'));
+    }
+    expect(await check(proofOf({ exp: iat + 1 }))).toMatchObject({});
+    const nonce = await nonceFor();
+    await expect(check(proofOf({ exp: iat + 61, nonce }))).rejects.toEqual(refusal('lifetime'));
+  });
+
+  test('need a nonce when the clocks differ by more than a minute, or the minute is over', async () => {
+    world.now = Math.floor(world.now / 1000) * 1000;
+    const outcome = (iatOffset: number, life = 60): Promise<unknown> => {
+      const iat = seconds() + iatOffset;
+      return check(proofOf({ iat, exp: iat + life })).then(
+        () => 'accepted',
+        (error: ProofRefusal) => error.reason,
+      );
+    };
+    expect(await outcome(60)).toBe('accepted');
+    expect(await outcome(61)).toBe('use_nonce');
+    expect(await outcome(-59)).toBe('accepted');
+    expect(await outcome(-60), 'at its end').toBe('use_nonce');
+    expect(await outcome(-5, 5), 'at its end').toBe('use_nonce');
+    expect(await outcome(-5, 6)).toBe('accepted');
+  });
+
+  describe('with a wrong clock', () => {
+    /** Since 1970, and in the year 2100. */
+    const clocks = [0, Date.UTC(2100, 0)];
+
+    test.each(clocks)('(%i) are accepted with a nonce, once', async (clock) => {
+      const nonce = await nonceFor();
+      const proof = (): string => seal(key, claimsFor(key, request, clock, { nonce }));
+      expect(await accept(proof())).toMatchObject({ device_id: key.jwk.kid });
+      await expect(check(proof())).rejects.toEqual(
+        refusal('unknown_nonce', { nonce: expect.stringMatching(/^[\w-]{43}$/) as string }),
+      );
+    });
+
+    test('use a nonce once, also when two requests bring it at the same time', async () => {
+      const nonce = await nonceFor();
+      const first = await check(proofOf({ nonce }));
+      const second = await check(proofOf({ nonce }));
+      const outcomes = await Promise.allSettled([take(first), take(second)]);
+      expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+      expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({
+        reason: refusal('unknown_nonce'),
+      });
+    });
+
+    test('get a fresh nonce for one that is unknown, over, or of another device', async () => {
+      const fresh = { nonce: expect.stringMatching(/^[\w-]{43}$/) as string };
+      const forOther = await nonceFor(other);
+      const old = await nonceFor();
+      const checked = await check(proofOf({ nonce: old }));
+      world.now += 5 * MINUTE;
+      for (const nonce of ['', 'made up', '\0', forOther, old]) {
+        await expect(check(proofOf({ nonce })), nonce).rejects.toEqual(
+          refusal('unknown_nonce', fresh),
+        );
+      }
+      await expect(take(checked), 'over in between').rejects.toEqual(refusal('unknown_nonce'));
+    });
+
+    test('get a nonce only for a good signature and request', async () => {
+      const old = world.now - 60 * MINUTE;
+      const change = { kid: key.jwk.kid };
+      const cases = [
+        seal(other, claimsFor(key, request, old), change),
+        seal(stranger, claimsFor(stranger, request, old)),
+        seal(key, claimsFor(key, request, old, { htm: 'GET' })),
+        seal(key, claimsFor(key, request, old, { aud: 'https://evil.example' })),
+        seal(key, claimsFor(key, request, old, { exp: undefined })),
+      ];
+      for (const proof of cases) {
+        await expect(check(proof)).rejects.toEqual(expect.objectContaining({ nonce: undefined }));
+      }
+      expect(await count('nonces')).toBe(0);
+    });
+
+    test('have at most 16 nonces at a time, of which the last are good', async () => {
+      const ofOther = await nonceFor(other);
+      const nonces: string[] = [];
+      for (let i = 0; i < 20; i += 1) {
+        world.now += 1;
+        nonces.push(await nonceFor());
+      }
+      expect(await count('nonces')).toBe(17);
+      await expect(check(proofOf({ nonce: nonces[3] }))).rejects.toEqual(refusal('unknown_nonce'));
+      const use = (signer: SigningKey, nonce: string): Promise<unknown> =>
+        accept(seal(signer, claimsFor(signer, request, 0, { nonce })));
+      for (const nonce of nonces.slice(5)) await use(key, nonce);
+      await use(other, ofOther);
+      expect(await count('nonces')).toBe(1);
+    });
+  });
+
+  test('are good once', async () => {
+    const proof = proofOf();
+    const [first, second] = [await check(proof), await check(proof)];
+    expect(await take(first)).toMatchObject({ device_id: key.jwk.kid });
+    await expect(take(second)).rejects.toEqual(refusal('replayed'));
+    await expect(accept(proof)).rejects.toEqual(refusal('replayed'));
+  });
+
+  test('of one jti are good once for a device, and for another device too', async () => {
+    const { jti } = claimsFor(key, request, world.now);
+    await accept(proofOf({ jti }));
+    await expect(accept(proofOf({ jti, exp: seconds() + 5 }))).rejects.toEqual(refusal('replayed'));
+    await accept(seal(other, claimsFor(other, request, world.now, { jti })));
+  });
+
+  test('are not used up by what is not done', async () => {
+    const checked = await check(proofOf());
+    const work = world.identity.storage.write(async (tx) => {
+      await useDeviceProof(tx, world.now, checked);
+      throw new Error('no');
+    });
+    await expect(work).rejects.toThrow('no');
+    expect(await take(checked)).toMatchObject({ device_id: key.jwk.kid });
+  });
+
+  test('are remembered until they are too old, and then forgotten', async () => {
+    const proof = proofOf({ iat: seconds() + 60, exp: seconds() + 120 });
+    await accept(proof);
+    await nonceFor();
+    const purge = (): Promise<void> =>
+      world.identity.storage.write((tx) => purgeDevices(tx, world.now));
+    const outcomes: unknown[] = [];
+    for (let minute = 0; minute < 12; minute += 1) {
+      await purge();
+      outcomes.push(await accept(proof).catch((error: ProofRefusal) => error.reason));
+      world.now += MINUTE;
+    }
+    expect(new Set(outcomes.slice(0, 2))).toEqual(new Set(['replayed']));
+    expect(new Set(outcomes.slice(2))).toEqual(new Set(['use_nonce']));
+    expect(await count('used_proofs')).toBe(0);
+    world.now += 10 * MINUTE;
+    await purge();
+    expect(await count('nonces')).toBe(0);
+  });
+
+  test.runIf(kind === 'postgres')('are good once on two servers at the same time', async () => {
+    const second = await world.another();
+    const proof = proofOf();
+    const checked = await check(proof);
+    const again = await checkDeviceProof(second, proof, request, AUDIENCES);
+    const outcomes = await Promise.allSettled([take(checked), take(again, second)]);
+    expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({
+      reason: refusal('replayed'),
+    });
+  });
+});
+
+const key = testKey(1);
+const other = testKey(2);
+
+describe('signatures that only an attacker makes', () => {
+  const claims = claimsFor(key, request, 0);
+  const good = seal(key, claims);
+  const [, signature] = /\.([^.]*)$/.exec(good)!;
+  const bytes = Buffer.from(signature!, 'base64url');
+  const withSignature = (changed: Uint8Array): string =>
+    good.replace(/[^.]*$/, Buffer.from(changed).toString('base64url'));
+  const outcome = (proof: string, x = key.jwk.x): Promise<unknown> =>
+    checkPossession(x, proof, request, [ORIGIN]).then(
+      () => 'accepted',
+      (error: unknown) => (error as ProofRefusal).reason,
+    );
+
+  test('are refused: a scalar out of range', async () => {
+    const s = BigInt(`0x${Buffer.from(bytes.subarray(32).toReversed()).toString('hex')}`);
+    expect(await outcome(good)).toBe('accepted');
+    for (const scalar of [s + L, s + 2n * L, s + 8n * L]) {
+      const changed = Buffer.concat([bytes.subarray(0, 32), littleEndian(scalar)]);
+      expect(await outcome(withSignature(changed))).toBe('bad_signature');
+    }
+  });
+
+  test('are refused: points that are not canonical, or of small order', async () => {
+    for (const point of [...NOT_CANONICAL, ...SMALL_ORDER.map(([, encoding]) => encoding)]) {
+      for (const scalar of [bytes.subarray(32), littleEndian(0n)]) {
+        expect(await outcome(withSignature(Buffer.concat([point, scalar])))).toBe('bad_signature');
+      }
+    }
+  });
+
+  test('are refused: another length', async () => {
+    const lengths = [new Uint8Array(), bytes.subarray(0, 63), Buffer.concat([bytes, bytes])];
+    for (const changed of [...lengths, Buffer.concat([bytes, Buffer.alloc(1)])]) {
+      expect(await outcome(withSignature(changed))).toBe('bad_signature');
+    }
+  });
+
+  test('are refused: of another key than the one that is enrolled', async () => {
+    expect(await outcome(good, other.jwk.x)).toBe('bad_signature');
+    expect(await outcome(seal(other, claims, { kid: key.jwk.kid }))).toBe('bad_signature');
+  });
+});
+
+describe('hostile proofs', () => {
+  let world: World;
+  let good: string;
+
+  beforeAll(async () => {
+    world = await newWorld('sqlite');
+    await enrolled(world, key, 'tokyo');
+    good = seal(key, claimsFor(key, request, world.now));
+  });
+  afterAll(() => world.close());
+
+  /** Whether anything passes but the proof itself, or is refused by anything but a reason. */
+  async function deceives(input: string): Promise<boolean> {
+    try {
+      await checkDeviceProof(world.identity, input, request, [ORIGIN]);
+      return input !== good;
+    } catch (error) {
+      return !(error instanceof ProofRefusal && error.reason !== undefined);
+    }
+  }
+
+  const anyText = fc
+    .array(fc.nat({ max: 0xffff }), { maxLength: 10 })
+    .map((units) => String.fromCharCode(...units));
+  const snippet = fc.constantFrom(
+    ...'. = + / - _ A eyJ eyJ9 e30 bnVsbA W10 \0 \ud800 % DeviceProof'.split(' '),
+  );
+  const edit = fc.record({
+    at: fc.nat(),
+    removed: fc.oneof(fc.nat({ max: 3 }), fc.nat({ max: 1000 })),
+    inserted: fc.oneof(snippet, anyText, fc.constant('')),
+  });
+  const edits = fc.array(edit, { minLength: 1, maxLength: 4 });
+
+  test('made by editing one never deceive', LONG, async () => {
+    await fc.assert(
+      fc.asyncProperty(edits, async (changes) => {
+        const input = changes.reduce((text, { at, removed, inserted }) => {
+          const start = at % (text.length + 1);
+          return text.slice(0, start) + inserted + text.slice(start + removed);
+        }, good);
+        expect(await deceives(input)).toBe(false);
+      }),
+      { numRuns: FUZZ_RUNS },
+    );
+  });
+
+  test('made of any text never deceive', LONG, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(
+          anyText,
+          fc.array(fc.base64String(), { maxLength: 5 }).map((all) => all.join('.')),
+        ),
+        async (input) => {
+          expect(await deceives(input)).toBe(false);
+        },
+      ),
+      { numRuns: FUZZ_RUNS },
+    );
+  });
+
+  test('made of any header and claims never deceive', LONG, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.dictionary(fc.constantFrom('typ', 'alg', 'kid', 'crit', 'b64', 'jwk'), fc.jsonValue()),
+        fc.dictionary(
+          fc.constantFrom(...Object.keys(claimsFor(key, request, 0)), 'nonce'),
+          fc.jsonValue(),
+        ),
+        async (header, change) => {
+          const claims = { ...claimsFor(key, request, world.now), ...change };
+          // Not signed by the device: signed by it, they would be its own word.
+          expect(await deceives(seal(other, claims, { kid: key.jwk.kid, ...header }))).toBe(false);
+        },
+      ),
+      { numRuns: FUZZ_RUNS },
+    );
+  });
+
+  test('signed by the device itself are taken only with sound claims', LONG, async () => {
+    const nearly = fc.constantFrom<unknown>(0, -1, 1.5, '', null, [], ORIGIN, 'POST', key.jwk.kid);
+    const names = Object.keys(claimsFor(key, request, 0));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.dictionary(fc.constantFrom(...names, 'nonce'), fc.oneof(nearly, fc.jsonValue()), {
+          minKeys: 1,
+        }),
+        async (change) => {
+          const claims = claimsFor(key, request, world.now);
+          const isSame = Object.keys(change).every((name) => change[name] === claims[name]);
+          const proof = seal(key, { ...claims, ...change });
+          const outcome: unknown = await checkDeviceProof(world.identity, proof, request, [
+            ORIGIN,
+          ]).catch((error: unknown) => error);
+          expect(isSame || outcome instanceof ProofRefusal).toBe(true);
+        },
+      ),
+      { numRuns: FUZZ_RUNS },
+    );
+  });
+});

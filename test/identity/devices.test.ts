@@ -1,0 +1,429 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { readAudit, type AuditHead } from '../../src/identity/audit.ts';
+import type { Identity } from '../../src/identity/context.ts';
+import { checkDeviceProof, useDeviceProof } from '../../src/identity/device-proof.ts';
+import { createDeployment } from '../../src/identity/deployments.ts';
+import {
+  createEnrolmentCode,
+  enrolDevice,
+  listDevices,
+  markDeviceUsed,
+  purgeDevices,
+  revokeDevice,
+  rotateDevice,
+} from '../../src/identity/devices.ts';
+import { successionBody } from '../../src/proof-claims.ts';
+import type { DevicesTable } from '../../src/storage/tables.ts';
+import { type SigningKey, signingKey } from '../lease/issuer.ts';
+import { NOT_CANONICAL, SMALL_ORDER } from '../lease/points.ts';
+import { DATABASES } from '../storage/databases.ts';
+import { claimsFor, enrolled, newWorld, ORIGIN, requestOf, seal, type World } from './devices.ts';
+
+const MINUTE = 60_000;
+const newKey = (): SigningKey => signingKey(randomBytes(32));
+const ADMIN = 'administrator:root';
+
+describe.each(DATABASES)('devices on %s', (kind) => {
+  let world: World;
+  /** Keys that are new in each test. */
+  let key: SigningKey;
+  let next: SigningKey;
+  let third: SigningKey;
+  /** When the test began, and where the audit log ended then. */
+  let start: number;
+  let head: AuditHead;
+
+  beforeAll(async () => {
+    world = await newWorld(kind);
+  });
+  afterAll(() => world.close());
+  beforeEach(async () => {
+    [key, next, third] = [newKey(), newKey(), newKey()];
+    start = world.now;
+    ({ head } = await readAudit(world.identity.storage.read, 0, 1));
+  });
+
+  const codeFor = async (deployment: string): Promise<string> =>
+    (await createEnrolmentCode(world.identity, ADMIN, deployment)).code;
+  const enrol = (
+    code: string,
+    signer = key,
+    { identity = world.identity, name = 'host-1', by = signer, now = world.now } = {},
+  ): Promise<DevicesTable> => {
+    const request = requestOf(`{"code":"${code}"}`, '/auth/license/devices');
+    const proof = seal(by, claimsFor(by, request, now));
+    return enrolDevice(identity, { code, x: signer.jwk.x, name }, proof, request, [ORIGIN]);
+  };
+  const rotate = async (
+    from = key,
+    to = next,
+    body = successionBody(from.jwk.kid),
+  ): Promise<DevicesTable> => {
+    const request = requestOf('{"jwk":{}}', '/auth/license/devices/rotate');
+    const proof = seal(from, claimsFor(from, request, world.now));
+    const checked = await checkDeviceProof(world.identity, proof, request, [ORIGIN]);
+    const byNew = seal(to, claimsFor(to, { ...request, body }, world.now));
+    const successor = { x: to.jwk.x, proof: byNew };
+    return rotateDevice(world.identity, checked, successor, request, [ORIGIN]);
+  };
+  /** What a renewal does with the device. */
+  const use = async (signer: SigningKey): Promise<void> => {
+    const request = requestOf();
+    const proof = seal(signer, claimsFor(signer, request, world.now));
+    const checked = await checkDeviceProof(world.identity, proof, request, [ORIGIN]);
+    await world.identity.storage.write(async (tx) => {
+      await markDeviceUsed(tx, world.now, await useDeviceProof(tx, world.now, checked));
+    });
+  };
+  const deviceOf = async ({ jwk }: SigningKey): Promise<DevicesTable> =>
+    world.identity.storage.read
+      .selectFrom('devices')
+      .selectAll()
+      .where('device_id', '=', jwk.kid)
+      .executeTakeFirstOrThrow();
+  /** What was recorded since the test began. */
+  const audit = async (): Promise<unknown[]> => {
+    const { entries } = await readAudit(world.identity.storage.read, head.seq, 1000);
+    return entries.map(({ actor, action, target, details }) => ({
+      actor,
+      action,
+      target,
+      details,
+    }));
+  };
+
+  describe('an enrolment code', () => {
+    test('is told once, in groups that are easy to read, and kept as a hash', async () => {
+      const made = await createEnrolmentCode(world.identity, ADMIN, 'tokyo');
+      expect(made).toEqual({
+        code: expect.stringMatching(/^([0-9A-HJKMNP-TV-Z]{4}-){6}[0-9A-HJKMNP-TV-Z]{4}$/) as string,
+        deployment_id: 'tokyo',
+        expires_at: start + 10 * MINUTE,
+      });
+      const kept = JSON.stringify([
+        await world.identity.storage.read.selectFrom('enrolment_codes').selectAll().execute(),
+        await audit(),
+      ]);
+      expect(kept).toContain('tokyo');
+      expect(kept).not.toContain(made.code);
+      expect(kept).not.toContain(made.code.replaceAll('-', ''));
+      expect(await codeFor('tokyo')).not.toBe(made.code);
+      expect(await audit()).toContainEqual({
+        actor: ADMIN,
+        action: 'admin.identity.device.enrol_code',
+        target: 'deployment:tokyo',
+        details: {},
+      });
+    });
+
+    test('is for a deployment that there is', async () => {
+      await expect(codeFor('kyoto')).rejects.toMatchObject({ code: 'not_found' });
+      expect(await audit()).toEqual([]);
+    });
+
+    test('makes a key the credential of a device', async () => {
+      const device = await enrol(await codeFor('tokyo'));
+      expect(device).toEqual({
+        device_id: key.jwk.kid,
+        deployment_id: 'tokyo',
+        x: key.jwk.x,
+        name: 'host-1',
+        enrolled_at: start,
+        replaces: null,
+        first_used_at: null,
+        revoked_at: null,
+        revoked_by: null,
+        revoked_reason: null,
+      });
+      expect(await deviceOf(key)).toEqual(device);
+      expect((await audit()).at(-1)).toEqual({
+        actor: `device:${key.jwk.kid}`,
+        action: 'identity.device.enrol',
+        target: 'deployment:tokyo',
+        details: { name: 'host-1' },
+      });
+      await use(key);
+      expect(await deviceOf(key)).toEqual({ ...device, first_used_at: start });
+    });
+
+    test('is good for one key', async () => {
+      const code = await codeFor('tokyo');
+      await enrol(code);
+      await expect(enrol(code, next)).rejects.toMatchObject({
+        code: 'not_authenticated',
+        reason: 'used_code',
+      });
+    });
+
+    test('answers the same key the same, however late, and does nothing', async () => {
+      const code = await codeFor('tokyo');
+      const device = await enrol(code);
+      const entries = await audit();
+      world.now += 24 * 60 * MINUTE;
+      await world.identity.storage.write((tx) => purgeDevices(tx, world.now));
+      expect(await enrol(code, key, { name: 'another name' })).toEqual(device);
+      expect(await audit()).toEqual(entries);
+    });
+
+    test('is good for ten minutes', async () => {
+      const [first, second, unused] = [
+        await codeFor('tokyo'),
+        await codeFor('tokyo'),
+        await codeFor('osaka'),
+      ];
+      world.now += 10 * MINUTE - 1;
+      await enrol(first);
+      world.now += 1;
+      const refused = { code: 'not_authenticated', reason: 'expired_code' };
+      await expect(enrol(second, next)).rejects.toMatchObject(refused);
+      await world.identity.storage.write((tx) => purgeDevices(tx, world.now));
+      const forgotten = { code: 'not_authenticated', reason: 'unknown_code' };
+      await expect(enrol(unused, next)).rejects.toMatchObject(forgotten);
+    });
+
+    test('can be typed as people type', async () => {
+      const code = await codeFor('tokyo');
+      const typed = ` ${code.toLowerCase().replaceAll('-', ' ').replaceAll('0', 'o').replaceAll('1', 'l')}\n`;
+      expect(await enrol(typed.replace('\n', ''))).toMatchObject({ deployment_id: 'tokyo' });
+    });
+
+    test('that was never made is refused', async () => {
+      for (const code of ['', 'A'.repeat(28), '\0', '\ud800', 'x'.repeat(100_000)]) {
+        await expect(enrol(code), code).rejects.toMatchObject({
+          code: 'not_authenticated',
+          reason: 'unknown_code',
+        });
+      }
+    });
+
+    test('used by two at once enrols one of them', async () => {
+      const code = await codeFor('tokyo');
+      const identity: Identity = await world.another();
+      const outcomes = await Promise.allSettled([enrol(code), enrol(code, next, { identity })]);
+      expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+      expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({
+        reason: { code: 'not_authenticated', reason: 'used_code' },
+      });
+      const found = await Promise.allSettled([deviceOf(key), deviceOf(next)]);
+      expect(found.map(({ status }) => status)).toEqual(outcomes.map(({ status }) => status));
+    });
+  });
+
+  describe('enrolment', () => {
+    test('needs the private part of the key, whatever the clock', async () => {
+      const code = await codeFor('tokyo');
+      await expect(enrol(code, key, { by: next })).rejects.toMatchObject({
+        code: 'invalid_device_proof',
+        reason: 'bad_signature',
+      });
+      expect(await enrol(code, key, { now: 0 })).toMatchObject({ device_id: key.jwk.kid });
+    });
+
+    test('needs a key under which not everything verifies', async () => {
+      const code = await codeFor('tokyo');
+      const points = [...SMALL_ORDER.map(([, point]) => point), NOT_CANONICAL[0]!];
+      const keys = points.map((point) => Buffer.from(point).toString('base64url'));
+      for (const x of [...keys, '', 'AAAA', `${key.jwk.x}=`, '\0', '\ud800']) {
+        const signer = { ...key, jwk: { ...key.jwk, x } };
+        await expect(enrol(code, signer), x).rejects.toMatchObject({
+          code: 'invalid_request',
+          reason: expect.stringMatching(/^(key_|bad_base64|invalid_keyset)/) as string,
+          problems: [{ pointer: '/jwk/x' }],
+        });
+      }
+    });
+
+    test('needs a name in one line', async () => {
+      const code = await codeFor('tokyo');
+      for (const name of ['', ' ', 'a\nb', 'a\0', '\ud800', 'x'.repeat(201)]) {
+        await expect(enrol(code, key, { name }), name).rejects.toMatchObject({
+          code: 'invalid_request',
+          problems: [{ pointer: '/name' }],
+        });
+      }
+    });
+
+    test('again by another code leaves the device as it is', async () => {
+      const device = await enrol(await codeFor('tokyo'));
+      const code = await codeFor('tokyo');
+      expect(await enrol(code)).toEqual(device);
+      await expect(enrol(code, next)).rejects.toMatchObject({ reason: 'used_code' });
+    });
+
+    test('is refused to a key of another deployment, or that was revoked', async () => {
+      const code = await codeFor('tokyo');
+      await enrol(code);
+      await expect(enrol(await codeFor('osaka'))).rejects.toMatchObject({
+        code: 'conflict',
+        reason: 'other_deployment',
+      });
+      await revokeDevice(world.identity, ADMIN, key.jwk.kid, 'stolen');
+      const refused = { code: 'conflict', reason: 'revoked_key' };
+      await expect(enrol(await codeFor('tokyo'))).rejects.toMatchObject(refused);
+      await expect(enrol(code), 'by the same code').rejects.toMatchObject(refused);
+    });
+  });
+
+  describe('rotation', () => {
+    beforeEach(() => enrolled(world, key, 'tokyo'));
+    const revokedKey = { reason: 'revoked_device' };
+
+    test('leaves the old key good until the new one is first used', async () => {
+      world.now += MINUTE;
+      expect(await rotate()).toMatchObject({
+        device_id: next.jwk.kid,
+        deployment_id: 'tokyo',
+        name: 'host-1',
+        enrolled_at: start + MINUTE,
+        replaces: key.jwk.kid,
+        first_used_at: null,
+      });
+      await use(key);
+      await use(next);
+      await expect(use(key)).rejects.toMatchObject(revokedKey);
+      await use(next);
+      expect(await deviceOf(key)).toMatchObject({
+        revoked_at: start + MINUTE,
+        revoked_by: `device:${next.jwk.kid}`,
+        revoked_reason: 'replaced',
+      });
+      expect((await audit()).slice(-2)).toEqual([
+        {
+          actor: `device:${key.jwk.kid}`,
+          action: 'identity.device.rotate',
+          target: `device:${key.jwk.kid}`,
+          details: { deployment_id: 'tokyo', successor: next.jwk.kid },
+        },
+        {
+          actor: `device:${next.jwk.kid}`,
+          action: 'identity.device.replace',
+          target: `device:${key.jwk.kid}`,
+          details: { deployment_id: 'tokyo' },
+        },
+      ]);
+    });
+
+    test('can be asked for again', async () => {
+      const rotated = await rotate();
+      const entries = await audit();
+      expect(await rotate()).toEqual(rotated);
+      expect(await audit()).toEqual(entries);
+    });
+
+    test('to another key gives up the one before, which was lost', async () => {
+      await rotate();
+      await rotate(key, third);
+      await expect(use(next)).rejects.toMatchObject(revokedKey);
+      await use(third);
+      await expect(use(key)).rejects.toMatchObject(revokedKey);
+    });
+
+    test('goes on from the new key', async () => {
+      await rotate();
+      await rotate(next, third);
+      await expect(use(key), 'the rotation was a use').rejects.toMatchObject(revokedKey);
+      await use(third);
+      await expect(use(next)).rejects.toMatchObject(revokedKey);
+    });
+
+    test('needs the private part of the new key, for just this succession', async () => {
+      await expect(rotate(key, next, successionBody(next.jwk.kid))).rejects.toMatchObject({
+        reason: 'body_changed',
+      });
+      const thief = { ...next, sign: third.sign };
+      await expect(rotate(key, thief)).rejects.toMatchObject({ reason: 'bad_signature' });
+      expect(await deviceOf(key)).toMatchObject({ revoked_at: null });
+    });
+
+    test('is refused to a key that is known already', async () => {
+      await enrolled(world, third, 'osaka');
+      const refused = { code: 'conflict', reason: 'known_key' };
+      await expect(rotate(key, key)).rejects.toMatchObject(refused);
+      await expect(rotate(key, third)).rejects.toMatchObject(refused);
+      await rotate();
+      await rotate(key, newKey());
+      await expect(rotate(), 'back to one that was given up').rejects.toMatchObject(refused);
+    });
+  });
+
+  describe('revocation', () => {
+    beforeEach(() => enrolled(world, key, 'tokyo'));
+
+    test('refuses the device from then on, and is recorded', async () => {
+      world.now += MINUTE;
+      const revoked = await revokeDevice(world.identity, ADMIN, key.jwk.kid, 'laptop stolen');
+      expect(revoked).toMatchObject({
+        device_id: key.jwk.kid,
+        revoked_at: start + MINUTE,
+        revoked_by: ADMIN,
+        revoked_reason: 'laptop stolen',
+      });
+      expect(await deviceOf(key)).toEqual(revoked);
+      await expect(use(key)).rejects.toMatchObject({ reason: 'revoked_device' });
+      const entries = await audit();
+      expect(entries.at(-1)).toEqual({
+        actor: ADMIN,
+        action: 'admin.identity.device.revoke',
+        target: `device:${key.jwk.kid}`,
+        details: { deployment_id: 'tokyo', reason: 'laptop stolen' },
+      });
+      world.now += MINUTE;
+      expect(await revokeDevice(world.identity, 'operator', key.jwk.kid, 'again')).toEqual(revoked);
+      expect(await audit()).toEqual(entries);
+    });
+
+    test('takes the key that waits to come after it along, and no other', async () => {
+      await enrolled(world, third, 'tokyo');
+      await rotate();
+      await revokeDevice(world.identity, ADMIN, key.jwk.kid, 'stolen');
+      await expect(use(next)).rejects.toMatchObject({ reason: 'revoked_device' });
+      await use(third);
+    });
+
+    test('of a key that was replaced does not reach the one in its place', async () => {
+      await rotate();
+      await use(next);
+      await revokeDevice(world.identity, ADMIN, key.jwk.kid, 'old laptop');
+      expect(await deviceOf(next)).toMatchObject({ revoked_at: null });
+    });
+
+    test('needs a device that there is, and a reason', async () => {
+      const revoke = (id: string, reason: string): Promise<unknown> =>
+        revokeDevice(world.identity, ADMIN, id, reason);
+      await expect(revoke(next.jwk.kid, 'lost')).rejects.toMatchObject({ code: 'not_found' });
+      await expect(revoke('\0', 'lost')).rejects.toMatchObject({ code: 'not_found' });
+      await expect(revoke(key.jwk.kid, '')).rejects.toMatchObject({ code: 'invalid_request' });
+      await use(key);
+    });
+  });
+
+  test('are listed by pages, all or those of one deployment', async () => {
+    const keys = Array.from({ length: 5 }, newKey);
+    const nagoya = { deployment_id: 'nagoya', contract_id: 'acme-pro', name: 'Nagoya' };
+    await createDeployment(world.identity, ADMIN, nagoya);
+    for (const [i, one] of keys.entries()) await enrolled(world, one, i < 3 ? 'nagoya' : 'tokyo');
+    const list = async (deployment: string | undefined): Promise<string[]> => {
+      const ids: string[] = [];
+      let cursor: string | null | undefined;
+      while (cursor !== null) {
+        const page = { limit: 2, cursor };
+        const found = await listDevices(world.identity.storage.read, deployment, page);
+        ids.push(...found.items.map(({ device_id }) => device_id));
+        cursor = found.next_cursor;
+      }
+      return ids;
+    };
+    const ids = keys.map(({ jwk }) => jwk.kid);
+    const all = await list(undefined);
+    expect(new Set(all).size).toBe(all.length);
+    expect(all).toEqual(expect.arrayContaining(ids));
+    expect((await list('nagoya')).sort()).toEqual(ids.slice(0, 3).sort());
+    expect(await list('kyoto')).toEqual([]);
+    const { storage } = world.identity;
+    const { next_cursor: cursor } = await listDevices(storage.read, 'nagoya', { limit: 2 });
+    await expect(
+      listDevices(storage.read, 'tokyo', { limit: 2, cursor: cursor! }),
+    ).rejects.toMatchObject({ code: 'invalid_request' });
+  });
+});

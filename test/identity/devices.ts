@@ -1,0 +1,142 @@
+import { sign } from 'node:crypto';
+import type { DeviceKey } from '../../src/client/device-key.ts';
+import { ServiceError } from '../../src/errors.ts';
+import type { Identity } from '../../src/identity/context.ts';
+import { createContract } from '../../src/identity/contracts.ts';
+import { createCustomer } from '../../src/identity/customers.ts';
+import { createDeployment } from '../../src/identity/deployments.ts';
+import type { ProvenRequest } from '../../src/identity/device-proof.ts';
+import { createEnrolmentCode, enrolDevice } from '../../src/identity/devices.ts';
+import { createPlan } from '../../src/identity/plans.ts';
+import { bodyHash, PROOF_TYPE, type ProofClaims } from '../../src/proof-claims.ts';
+import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import type { SigningKey } from '../lease/issuer.ts';
+import { newDatabase, type TestDatabase } from '../storage/databases.ts';
+
+export const ORIGIN = 'https://licenses.example';
+export const DEPLOYMENTS = ['tokyo', 'osaka'] as const;
+/** What the clock of the server says first. */
+export const START = Date.parse('2026-01-02T03:04:05.678Z');
+
+/** The identity service on an empty database with a customer's two deployments. */
+export interface World {
+  readonly database: TestDatabase;
+  readonly identity: Identity;
+  /** Of the server; only the test turns it. */
+  now: number;
+  /** A second server on the same database. */
+  readonly another: () => Promise<Identity>;
+  readonly close: () => Promise<void>;
+}
+
+export async function newWorld(kind: Storage['kind']): Promise<World> {
+  const database = await newDatabase(kind);
+  const opened: Storage[] = [];
+  const another = async (): Promise<Identity> => {
+    const storage = await openStorage(database.location);
+    opened.push(storage);
+    return { storage, clock: () => world.now, policy: POLICY, signer: NO_SIGNER };
+  };
+  const world: World = {
+    database,
+    identity: await another(),
+    now: START,
+    another,
+    async close() {
+      for (const storage of opened) await storage.close();
+      await database.remove();
+    },
+  };
+  const { identity } = world;
+  await createCustomer(identity, 'server', { customer_id: 'acme', name: 'Acme' });
+  await createPlan(identity, 'server', { plan_id: 'pro', name: 'Pro' });
+  await createContract(identity, 'server', {
+    contract_id: 'acme-pro',
+    customer_id: 'acme',
+    plan_id: 'pro',
+    ends_at: Date.UTC(2030, 0),
+  });
+  for (const deployment_id of DEPLOYMENTS) {
+    const deployment = { deployment_id, contract_id: 'acme-pro', name: deployment_id };
+    await createDeployment(identity, 'server', deployment);
+  }
+  return world;
+}
+
+const POLICY: Identity['policy'] = {
+  issuer: 'service-local',
+  ttl_seconds: 7 * 86_400,
+  ttl_max_seconds: 90 * 86_400,
+  grace_period_seconds: 3 * 86_400,
+  grace_period_max_seconds: 30 * 86_400,
+  registry_enforced: true,
+  clone_policy: 'alert',
+};
+const NO_SIGNER = new ServiceError('license_lease_unavailable', 'there is no signing key');
+
+/** A request as it arrives at the server. */
+export function requestOf(body = '{"a":1}', path = '/auth/license/leases'): ProvenRequest {
+  return { method: 'POST', url: `${ORIGIN}${path}?q=1`, body: Buffer.from(body) };
+}
+
+let made = 0;
+
+/** What a device that makes no mistake says of the request, at `now` by its own clock. */
+export function claimsFor(
+  key: SigningKey,
+  request: ProvenRequest,
+  now: number,
+  change: Record<string, unknown> = {},
+): Record<string, unknown> {
+  const iat = Math.floor(now / 1000);
+  made += 1;
+  const claims: ProofClaims = {
+    iss: key.jwk.kid,
+    sub: key.jwk.kid,
+    aud: ORIGIN,
+    iat,
+    exp: iat + 60,
+    jti: `0198c0de-0000-7000-8000-${String(made).padStart(12, '0')}`,
+    htm: request.method,
+    htu: request.url.replace(/\?.*/, ''),
+    bh: bodyHash(request.body),
+  };
+  return { ...claims, ...change };
+}
+
+/** Any header and claims, signed; texts are taken as they are. */
+export function seal(
+  key: SigningKey,
+  claims: Readonly<Record<string, unknown>> | string,
+  header: Readonly<Record<string, unknown>> | string = {},
+): string {
+  const usual = { typ: PROOF_TYPE, alg: 'EdDSA', kid: key.jwk.kid };
+  const parts = [typeof header === 'string' ? header : { ...usual, ...header }, claims];
+  const signed = parts
+    .map((part) => Buffer.from(typeof part === 'string' ? part : JSON.stringify(part)))
+    .map((bytes) => bytes.toString('base64url'))
+    .join('.');
+  return `${signed}.${Buffer.from(key.sign(Buffer.from(signed))).toString('base64url')}`;
+}
+
+/** Enrols the key as a device of the deployment. */
+export async function enrolled(
+  { identity, now }: World,
+  key: SigningKey,
+  deploymentId: string,
+): Promise<void> {
+  const { code } = await createEnrolmentCode(identity, 'operator', deploymentId);
+  const request = requestOf(code, '/auth/license/devices');
+  const proof = seal(key, claimsFor(key, request, now));
+  const device = { code, x: key.jwk.x, name: 'host-1' };
+  await enrolDevice(identity, device, proof, request, [ORIGIN]);
+}
+
+/** The key of a client as one that signs for `seal`. */
+export function signerOf({ device_id, x, privateKey }: DeviceKey): SigningKey {
+  return {
+    jwk: { kty: 'OKP', crv: 'Ed25519', x, kid: device_id },
+    bytes: Buffer.from(x, 'base64url'),
+    sign: (message) => sign(null, message, privateKey),
+  };
+}
