@@ -4,12 +4,10 @@ import type { Db } from '../storage/storage.ts';
 import { appendAudit } from './audit.ts';
 import type { Identity } from './context.ts';
 import { codeSubject, forgetFailures, loginSubject } from './failed-tries.ts';
+import { isAdministratorName } from './login.ts';
 import { hashPassword, passwordProblem } from './password.ts';
 import { replaceRecoveryCodes } from './second-factor.ts';
 import { addToken, checkTokenTerms, type NewToken, type TokenTerms } from './tokens.ts';
-
-/** Of one form, so that no two names look alike. */
-const NAME = /^[a-z0-9][a-z0-9._@+-]{0,63}$/;
 
 /** With what an administrator is to log in. */
 export interface Factors {
@@ -47,7 +45,7 @@ type Parts = Pick<Identity, 'storage' | 'clock'>;
  * @throws ServiceError `usage`, `conflict`
  */
 export async function checkNewName(db: Db, name: string): Promise<void> {
-  if (!NAME.test(name)) {
+  if (!isAdministratorName(name)) {
     throw new ServiceError('usage', `'${name}' is no name for an administrator`, {
       remedy: 'Use 1 to 64 of a to z, 0 to 9 and . _ @ + -, a letter or digit first.',
     });

@@ -96,6 +96,14 @@ function wrongCredentials(): ServiceError {
   });
 }
 
-function findByName(db: Db, name: string): Promise<AdministratorsTable | undefined> {
+/** Of one form, so that no two names look alike. */
+const NAME = /^[a-z0-9][a-z0-9._@+-]{0,63}$/;
+
+export function isAdministratorName(text: string): boolean {
+  return NAME.test(text);
+}
+
+async function findByName(db: Db, name: string): Promise<AdministratorsTable | undefined> {
+  if (!isAdministratorName(name)) return undefined;
   return db.selectFrom('administrators').selectAll().where('name', '=', name).executeTakeFirst();
 }

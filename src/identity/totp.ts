@@ -22,6 +22,7 @@ export function newTotpSecret(administrator: string): TotpSecret {
 
 /** The time step of a code that is right at `now`; `undefined` for any other. */
 export function totpStep(secret: string, code: string, now: number): number | undefined {
+  if (!/^\d{6}$/.test(code)) return undefined;
   const totp = new TOTP({ ...TOTP_FORM, secret });
   const delta = totp.validate({ token: code, timestamp: now, window: STEPS_OFF });
   return delta === null ? undefined : totp.counter({ timestamp: now }) + delta;

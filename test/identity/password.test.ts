@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest';
+import {
+  hashPassword,
+  isPassword,
+  NOBODYS_HASH,
+  passwordProblem,
+} from '../../src/identity/password.ts';
+
+const FORM = /^scrypt\$17\$8\$1\$[\w-]{22}\$[\w-]{43}$/;
+/** A hash of no cost, so that there is none in checking it. */
+const QUICK = NOBODYS_HASH.replace('$17$', '$4$');
+
+describe('the hash of a password', () => {
+  test('says how it was made, differs each time, and lets other work go on', async () => {
+    const hashes = Promise.all([hashPassword('correct horse'), hashPassword('correct horse')]);
+    let turns = 0;
+    const count = setInterval(() => turns++);
+    const [one, other] = await hashes;
+    clearInterval(count);
+    expect(one).toMatch(FORM);
+    expect(other).toMatch(FORM);
+    expect(one).not.toBe(other);
+    expect(turns).toBeGreaterThan(10);
+    expect(await isPassword('correct horse', one)).toBe(true);
+    expect(await isPassword('correct horsE', one)).toBe(false);
+  });
+
+  test('is the same for characters that look the same, however they were typed', async () => {
+    const hash = await hashPassword('caf\u00E9 caf\u00E9 caf\u00E9');
+    expect(await isPassword('cafe\u0301 cafe\u0301 cafe\u0301', hash)).toBe(true);
+  });
+
+  test("of nobody's password costs as much as any other", () => {
+    expect(NOBODYS_HASH).toMatch(FORM);
+  });
+
+  test('is refused when too many wait, and not for ever', async () => {
+    const results = await Promise.allSettled(
+      Array.from({ length: 30 }, () => isPassword('x', QUICK)),
+    );
+    const refused = results.filter(({ status }) => status === 'rejected');
+    expect(refused).toHaveLength(10);
+    expect(refused[0]).toMatchObject({ reason: { code: 'overloaded', retryAfterSeconds: 5 } });
+    expect(await isPassword('x', QUICK)).toBe(false);
+  });
+});
+
+test.each([
+  ['elevenchars', 'a password has 12 to 256 characters, not 11'],
+  ['x'.repeat(257), 'a password has 12 to 256 characters, not 257'],
+  ['🐴'.repeat(11), 'a password has 12 to 256 characters, not 11'],
+  ['correct\u0000horse battery', 'a password has no control characters'],
+  ['correct horse\n', 'a password has no control characters'],
+  ['correct horse \uD83D', 'a password has no control characters'],
+  ['twelve chars', undefined],
+  ['x'.repeat(256), undefined],
+  ['🐴'.repeat(12), undefined],
+])('%j as a new password: %s', (password, problem) => {
+  expect(passwordProblem(password)).toBe(problem);
+});

@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto';
+import { TOTP } from 'otpauth';
+import { ServiceError } from '../../src/errors.ts';
+import type { Credentials } from '../../src/identity/login.ts';
+import type { Identity } from '../../src/identity/context.ts';
+import { hashPassword } from '../../src/identity/password.ts';
+import { replaceRecoveryCodes } from '../../src/identity/second-factor.ts';
+import { createToken, type Caller } from '../../src/identity/tokens.ts';
+import { newTotpSecret } from '../../src/identity/totp.ts';
+import type { Scope } from '../../src/scopes.ts';
+import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { newDatabase, type TestDatabase } from '../storage/databases.ts';
+
+export const START = Date.UTC(2026, 0, 5, 9, 30);
+export const MINUTE = 60_000;
+export const PASSWORD = 'correct horse battery';
+
+const PASSWORD_HASH = hashPassword(PASSWORD);
+
+/** The identity service on an empty database, with a clock that only the test turns. */
+export interface World {
+  readonly database: TestDatabase;
+  readonly identity: Identity;
+  now: number;
+  /** A second server on the same database. */
+  readonly another: () => Promise<Identity>;
+  readonly newPerson: () => Promise<Person>;
+  readonly close: () => Promise<void>;
+}
+
+/** An administrator and what he has to log in with. */
+export interface Person {
+  readonly id: string;
+  readonly name: string;
+  readonly totp_secret: string;
+  readonly recovery_codes: readonly string[];
+  /** Turns the clock to the next time step, and reads the code off the app. */
+  readonly nextCode: () => string;
+  /** All of them right, with the next code. */
+  readonly credentials: (wrong?: Partial<Credentials>) => Credentials;
+  readonly caller: (...scopes: Scope[]) => Caller;
+  /** Logs in. */
+  readonly token: (...scopes: Scope[]) => Promise<string>;
+}
+
+export async function newWorld(kind: Storage['kind']): Promise<World> {
+  const database = await newDatabase(kind);
+  const opened: Storage[] = [];
+  const another = async (): Promise<Identity> => {
+    const storage = await openStorage(database.location);
+    opened.push(storage);
+    const signer = new ServiceError('license_lease_unavailable', 'no key');
+    return { storage, clock: () => world.now, policy: POLICY, signer };
+  };
+  const identity = await another();
+  const world: World = {
+    database,
+    identity,
+    now: START,
+    another,
+    newPerson: () => newPerson(world),
+    async close() {
+      for (const storage of opened) await storage.close();
+      await database.remove();
+    },
+  };
+  return world;
+}
+
+const POLICY = {
+  issuer: 'test',
+  ttl_seconds: 7 * 86_400,
+  ttl_max_seconds: 90 * 86_400,
+  grace_period_seconds: 3 * 86_400,
+  grace_period_max_seconds: 30 * 86_400,
+  registry_enforced: true,
+  clone_policy: 'alert',
+} as const;
+
+/** What an app shows. */
+export function codeAt(secret: string, now: number): string {
+  return new TOTP({ secret }).generate({ timestamp: now });
+}
+
+/** A code that is wrong just then, and just before and after. */
+export function wrongCodeAt(secret: string, now: number): string {
+  const right = new Set([-1, 0, 1].map((step) => codeAt(secret, now + step * 30_000)));
+  return ['000000', '111111', '222222', '333333'].find((code) => !right.has(code))!;
+}
+
+async function newPerson(world: World): Promise<Person> {
+  const { storage, clock } = world.identity;
+  const id = randomUUID();
+  const name = `a-${id}`;
+  const { secret: totp_secret } = newTotpSecret(name);
+  const recovery_codes = await storage.write(async (tx) => {
+    await tx
+      .insertInto('administrators')
+      .values({
+        administrator_id: id,
+        name,
+        password_hash: await PASSWORD_HASH,
+        totp_secret,
+        totp_last_step: 0,
+        created_at: clock(),
+        disabled_at: null,
+      })
+      .execute();
+    return replaceRecoveryCodes(tx, id);
+  });
+  const person: Person = {
+    id,
+    name,
+    totp_secret,
+    recovery_codes,
+    nextCode() {
+      world.now += 30_000;
+      return codeAt(totp_secret, world.now);
+    },
+    credentials: (wrong = {}) => ({
+      name,
+      password: PASSWORD,
+      code: wrong.code ?? person.nextCode(),
+      ...wrong,
+    }),
+    caller: (...scopes) => ({
+      administrator_id: id,
+      token_id: randomUUID(),
+      scopes: new Set(scopes),
+    }),
+    async token(...scopes) {
+      const terms = { label: 'test', scopes, expires_in_seconds: 3600 };
+      return (await createToken(world.identity, person.credentials(), terms)).token;
+    },
+  };
+  return person;
+}

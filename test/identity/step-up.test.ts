@@ -1,0 +1,146 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readAudit } from '../../src/identity/audit.ts';
+import {
+  consumeStepUp,
+  grantStepUp,
+  STEP_UP_SECONDS,
+  type StepUpAction,
+} from '../../src/identity/step-up.ts';
+import { DATABASES } from '../storage/databases.ts';
+import { newWorld, wrongCodeAt, type Person, type World } from './people.ts';
+
+const ACTION: StepUpAction = 'identity.license.revoke';
+const TARGET = 'deployment:acme-tokyo';
+
+describe.each(DATABASES)('a step-up on %s', (kind) => {
+  let world: World;
+  beforeAll(async () => {
+    world = await newWorld(kind);
+  });
+  afterAll(() => world.close());
+
+  const grant = (person: Person, code = person.nextCode(), target = TARGET) =>
+    grantStepUp(world.identity, person.caller('license'), { action: ACTION, target, code });
+  const consume = (
+    person: Person,
+    token: string | undefined,
+    { action = ACTION, target = TARGET } = {},
+  ): Promise<void> =>
+    world.identity.storage.write((tx) =>
+      consumeStepUp(tx, world.now, person.id, token, action, target),
+    );
+  const refusedFor = (reason: string) => ({ code: 'step_up_required', reason });
+
+  test('is good for one use', async () => {
+    const person = await world.newPerson();
+    const { step_up_token, expires_at } = await grant(person);
+    expect(expires_at).toBe(world.now + STEP_UP_SECONDS * 1000);
+    await consume(person, step_up_token);
+    await expect(consume(person, step_up_token)).rejects.toMatchObject(refusedFor('used'));
+  });
+
+  test('used in parallel is good for one of them', async () => {
+    const person = await world.newPerson();
+    const { step_up_token } = await grant(person);
+    const uses = Array.from({ length: 5 }, () => consume(person, step_up_token));
+    const results = await Promise.allSettled(uses);
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  });
+
+  test('is not used up by a write that fails', async () => {
+    const person = await world.newPerson();
+    const { step_up_token } = await grant(person);
+    const failing = world.identity.storage.write(async (tx) => {
+      await consumeStepUp(tx, world.now, person.id, step_up_token, ACTION, TARGET);
+      throw new RangeError('no');
+    });
+    await expect(failing).rejects.toThrow(RangeError);
+    await consume(person, step_up_token);
+  });
+
+  test('is good for five minutes', async () => {
+    const person = await world.newPerson();
+    const [kept, late] = [await grant(person), await grant(person)];
+    world.now = kept.expires_at - 1;
+    await consume(person, kept.step_up_token);
+    world.now = late.expires_at;
+    await expect(consume(person, late.step_up_token)).rejects.toMatchObject(refusedFor('expired'));
+  });
+
+  test('is bound to administrator, action and target', async () => {
+    const [person, other] = [await world.newPerson(), await world.newPerson()];
+    const { step_up_token: token } = await grant(person);
+    await expect(consume(other, token)).rejects.toMatchObject(refusedFor('other_administrator'));
+    const target = `${TARGET}-2`;
+    await expect(consume(person, token, { target })).rejects.toMatchObject(
+      refusedFor('other_target'),
+    );
+    const action = 'identity.license.burn' as StepUpAction;
+    await expect(consume(person, token, { action })).rejects.toMatchObject(
+      refusedFor('other_action'),
+    );
+    await consume(person, token);
+  });
+
+  test.each([
+    [undefined, 'missing'],
+    ['', 'unknown'],
+    [`sls_${'A'.repeat(43)}`, 'unknown'],
+  ])('%j is none', async (token, reason) => {
+    await expect(consume(await world.newPerson(), token)).rejects.toMatchObject(refusedFor(reason));
+  });
+
+  test('takes a code once, or a recovery code; what it gave is on record', async () => {
+    const person = await world.newPerson();
+    const code = person.nextCode();
+    await grant(person, code);
+    const wrong = { code: 'not_authenticated', reason: 'wrong_code' };
+    await expect(grant(person, code)).rejects.toMatchObject(wrong);
+    await grant(person, person.recovery_codes[0]);
+    const { entries } = await readAudit(world.identity.storage.read, 0, 1000);
+    const own = entries.filter(({ actor }) => actor === `administrator:${person.id}`);
+    const details = { action: ACTION, token_id: expect.any(String) as string };
+    expect(own).toMatchObject([
+      {
+        action: 'admin.identity.administrator.step_up',
+        target: TARGET,
+        details: { ...details, second_factor: 'totp' },
+      },
+      { action: 'admin.identity.administrator.step_up_failed', target: TARGET, details },
+      {
+        action: 'admin.identity.administrator.step_up',
+        target: TARGET,
+        details: { ...details, second_factor: 'recovery_code' },
+      },
+    ]);
+  });
+
+  test('is refused after five wrong codes, also those sent in parallel', async () => {
+    const person = await world.newPerson();
+    const wrong = wrongCodeAt(person.totp_secret, world.now);
+    const results = await Promise.allSettled(
+      Array.from({ length: 12 }, () => grant(person, wrong)),
+    );
+    const reasons = results.map((result) => (result as PromiseRejectedResult).reason as unknown);
+    for (const [i, reason] of reasons.entries()) {
+      expect(reason).toMatchObject(
+        i < 5 ? { reason: 'wrong_code' } : { code: 'rate_limited', retryAfterSeconds: 900 },
+      );
+    }
+    world.now += 900_000;
+    await grant(person);
+  });
+
+  test('needs the scope of the action, and a target that it can have', async () => {
+    const person = await world.newPerson();
+    const request = { action: ACTION, target: TARGET, code: person.nextCode() };
+    const caller = person.caller('admin', 'read', 'write', 'trade', 'halt');
+    const unscoped = grantStepUp(world.identity, caller, request);
+    await expect(unscoped).rejects.toMatchObject({ code: 'not_allowed' });
+    for (const target of ['', 'acme-tokyo', 'customer:acme', 'lease:', 'lease:a\u0000']) {
+      const attempt = grant(person, request.code, target);
+      await expect(attempt).rejects.toMatchObject({ code: 'invalid_request' });
+    }
+    await grant(person, request.code, 'lease:1');
+  });
+});
