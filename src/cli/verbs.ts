@@ -43,6 +43,66 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/data-verify.ts'),
   },
   {
+    path: ['server'],
+    summary: 'serve the hosted side: leases, devices and the registry of both',
+    load: () => import('./verbs/server.ts'),
+  },
+  {
+    path: ['identity', 'customers', 'create'],
+    summary: 'register a customer',
+    load: () => import('./verbs/identity-customers-create.ts'),
+  },
+  {
+    path: ['identity', 'customers', 'list'],
+    summary: 'list the customers',
+    load: () => import('./verbs/identity-customers-list.ts'),
+  },
+  {
+    path: ['identity', 'plans', 'create'],
+    summary: 'make a plan: features, and how long leases last',
+    load: () => import('./verbs/identity-plans-create.ts'),
+  },
+  {
+    path: ['identity', 'plans', 'update'],
+    summary: 'change a plan',
+    load: () => import('./verbs/identity-plans-update.ts'),
+  },
+  {
+    path: ['identity', 'plans', 'list'],
+    summary: 'list the plans',
+    load: () => import('./verbs/identity-plans-list.ts'),
+  },
+  {
+    path: ['identity', 'contracts', 'create'],
+    summary: 'register what a customer has bought, and until when',
+    load: () => import('./verbs/identity-contracts-create.ts'),
+  },
+  {
+    path: ['identity', 'contracts', 'update'],
+    summary: 'change, extend or end a contract',
+    load: () => import('./verbs/identity-contracts-update.ts'),
+  },
+  {
+    path: ['identity', 'contracts', 'list'],
+    summary: 'list the contracts',
+    load: () => import('./verbs/identity-contracts-list.ts'),
+  },
+  {
+    path: ['identity', 'deployments', 'create'],
+    summary: 'register an installation, which then gets leases',
+    load: () => import('./verbs/identity-deployments-create.ts'),
+  },
+  {
+    path: ['identity', 'deployments', 'reinstate'],
+    summary: 'take back that a deployment was revoked',
+    load: () => import('./verbs/identity-deployments-reinstate.ts'),
+  },
+  {
+    path: ['identity', 'deployments', 'list'],
+    summary: 'list the deployments',
+    load: () => import('./verbs/identity-deployments-list.ts'),
+  },
+  {
     path: ['schema'],
     summary: 'print the JSON Schema of bot files',
     load: () => import('./verbs/schema.ts'),

@@ -17,7 +17,7 @@ export function redact(line: string): string {
 }
 
 /**
- * @param write takes whole lines.
+ * @param write takes lines, without what ends them.
  * @param json whether each line is a JSON object, or a short text for people.
  */
 export function createLog(write: (line: string) => void, json: boolean): Log {
@@ -28,7 +28,7 @@ export function createLog(write: (line: string) => void, json: boolean): Log {
     serializers: { err: stackOf },
   };
   return pino(options, {
-    write: (line: string) => write(redact(json ? line : lineForPeople(line))),
+    write: (line: string) => write(redact(json ? line.trimEnd() : lineForPeople(line))),
   });
 }
 
@@ -39,14 +39,15 @@ function stackOf(error: unknown): string {
   return cause === undefined ? stack : `${stack}\ncaused by ${stackOf(cause)}`;
 }
 
-/** `10:16:41 POST /auth/license/leases 201 3 ms`. */
+/** `10:16:41 POST /auth/license/leases 201 3 ms`; what the server says of itself has no time. */
 function lineForPeople(line: string): string {
   const { level, time, msg, method, path, status, ms, code, reason, err } = JSON.parse(line) as {
     readonly level: string;
     readonly time: string;
     readonly [name: string]: string | number | undefined;
   };
+  if (level === 'info' && msg !== undefined) return String(msg);
   const what = msg ?? [method, path, status, `${ms} ms`, code, reason].filter(Boolean).join(' ');
   const prefix = level === 'info' ? '' : `${level}: `;
-  return `${time.slice(11, 19)} ${prefix}${what}${err === undefined ? '' : `\n${err}`}\n`;
+  return `${time.slice(11, 19)} ${prefix}${what}${err === undefined ? '' : `\n${err}`}`;
 }

@@ -1,0 +1,42 @@
+import { abortOnInterrupt } from '../interrupt.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Keeps its data in a SQLite file below the home directory, or in the PostgreSQL that DATABASE_URL names. Signs leases with the key that SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH names. Stops on Ctrl-C or SIGTERM, when it has finished what it accepted.',
+  options: {
+    logJson: { description: 'log JSON, one object a line' },
+  },
+  settings: [
+    'server_host',
+    'server_port',
+    'server_public_url',
+    'license_registry_enforced',
+    'license_clone_policy',
+    'license_ttl_seconds',
+    'license_ttl_max_seconds',
+    'license_grace_period_seconds',
+    'license_grace_period_max_seconds',
+    'license_issuer',
+  ],
+  examples: [
+    'server',
+    'server --host 0.0.0.0 --public-url https://licenses.example --log-json',
+    'server --port 0 --license-ttl-seconds 86400',
+  ],
+  async run({ settings, io, message }, _args, { logJson }) {
+    const { createLog } = await import('../../server/log.ts');
+    const write = logJson ? (line: string) => io.stderr.write(`${line}\n`) : message;
+    const log = createLog(write, logJson);
+    const signal = abortOnInterrupt((text) => log.info(text));
+    const { startServer } = await import('../../server/server.ts');
+    const { url, stop } = await startServer(settings, io.env, log);
+    await new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      if (signal.aborted) resolve();
+    });
+    await stop();
+    log.info('stopped');
+    return { data: { url }, show() {} };
+  },
+});

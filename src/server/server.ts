@@ -1,0 +1,181 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createAdaptorServer } from '@hono/node-server';
+import { ServiceError, isSystemError } from '../errors.ts';
+import type { Identity, LeasePolicy } from '../identity/context.ts';
+import { purgeDevices } from '../identity/devices.ts';
+import { registerSigner } from '../identity/keys.ts';
+import { eraseAnswers } from '../identity/renew.ts';
+import { loadSigner } from '../identity/signing-key.ts';
+import type { Settings } from '../settings.ts';
+import { storageLocation } from '../storage/location.ts';
+import { openStorage, type Db, type Storage } from '../storage/storage.ts';
+import { createApp, type App } from './app.ts';
+import type { Log } from './log.ts';
+import { createMetrics } from './metrics.ts';
+
+export interface RunningServer {
+  /** Where it listens: `http://127.0.0.1:8787`. */
+  readonly url: string;
+  /**
+   * Accepts no more, finishes what it has accepted, and closes the database. Who has not finished
+   * sending or reading by `STOP_WITHIN_MS` is cut off.
+   */
+  readonly stop: () => Promise<void>;
+}
+
+const STOP_WITHIN_MS = 10_000;
+
+/** For clients that are slow or do nothing. Proxies keep idle connections for a minute. */
+const TIMEOUTS = {
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  keepAliveTimeout: 65_000,
+  connectionsCheckingInterval: 5_000,
+};
+
+const PURGE_EVERY_MS = 10 * 60_000;
+
+/** What is kept for a time only. */
+const PURGES: readonly ((tx: Db, now: number) => Promise<void>)[] = [eraseAnswers, purgeDevices];
+
+/**
+ * Starts the hosted side as settings and environment say.
+ *
+ * @throws ServiceError `invalid_setting`; `storage_unavailable`; `conflict` for a port that is taken.
+ */
+export async function startServer(
+  settings: Settings,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+): Promise<RunningServer> {
+  const policy = leasePolicy(settings);
+  const storage = await openStorage(storageLocation(settings.home, env), (error) =>
+    log.warn({ err: error, msg: 'a connection to the database broke' }),
+  );
+  let server: Server | undefined;
+  try {
+    const identity = await createIdentity(storage, policy, env, log);
+    let app: App | undefined;
+    server = createAdaptorServer({
+      fetch: (request, bindings) => app!.fetch(request, bindings),
+      serverOptions: TIMEOUTS,
+    }) as Server;
+    const url = await listen(server, settings);
+    // No request is read before this: it only now comes to the end of the turn in which it listens.
+    const origins = originsOf(settings, url, log);
+    app = createApp({ identity, origins, log, metrics: createMetrics(identity) });
+    const purging = setInterval(() => void purge(identity, log), PURGE_EVERY_MS).unref();
+    void purge(identity, log);
+    log.info(`listening on ${url}`);
+    return { url, stop: () => stop(server!, purging, storage) };
+  } catch (error) {
+    server?.close();
+    await storage.close();
+    throw error;
+  }
+}
+
+/** @throws ServiceError `invalid_setting` */
+function leasePolicy(settings: Settings): LeasePolicy {
+  for (const name of ['ttl', 'grace_period'] as const) {
+    const usual = settings[`license_${name}_seconds`];
+    const most = settings[`license_${name}_max_seconds`];
+    if (usual > most) {
+      const message = `license_${name}_seconds is ${usual}, more than license_${name}_max_seconds, ${most}`;
+      throw new ServiceError('invalid_setting', message, {
+        remedy: `See \`service-local config explain license_${name}_seconds\`.`,
+      });
+    }
+  }
+  return {
+    issuer: settings.license_issuer,
+    ttl_seconds: settings.license_ttl_seconds,
+    ttl_max_seconds: settings.license_ttl_max_seconds,
+    grace_period_seconds: settings.license_grace_period_seconds,
+    grace_period_max_seconds: settings.license_grace_period_max_seconds,
+    registry_enforced: settings.license_registry_enforced,
+    clone_policy: settings.license_clone_policy,
+  };
+}
+
+async function createIdentity(
+  storage: Storage,
+  policy: LeasePolicy,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+): Promise<Identity> {
+  const clock = Date.now;
+  const loaded = loadSigner(env);
+  const signer =
+    loaded instanceof ServiceError ? loaded : await registerSigner({ storage, clock }, loaded);
+  if (signer instanceof ServiceError) {
+    const { message, remedy } = signer;
+    log.warn(`no leases will be issued: ${message}. ${remedy ?? ''}`.trimEnd());
+  }
+  return { storage, clock, policy, signer };
+}
+
+/** @returns its URL. @throws ServiceError `conflict` or `invalid_setting` */
+async function listen(
+  server: Server,
+  { server_host: host, server_port: port }: Settings,
+): Promise<string> {
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+    if (error.code === 'EADDRINUSE') {
+      throw new ServiceError('conflict', `port ${port} of ${host} is in use`, {
+        remedy: 'Stop what listens there, or take another with --port; 0 is any that is free.',
+        cause: error,
+      });
+    }
+    throw new ServiceError('invalid_setting', `cannot listen at ${host}: ${error.message}`, {
+      remedy: 'Name an address of this machine with --host, and a port it may use with --port.',
+      cause: error,
+    });
+  }
+  const { address, family, port: taken } = server.address() as AddressInfo;
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`;
+}
+
+/** Under which clients know the server. */
+function originsOf(
+  { server_public_url: publicUrl }: Settings,
+  url: string,
+  log: Log,
+): readonly [string, ...string[]] {
+  if (publicUrl !== 'auto') return [publicUrl];
+  const { hostname, port } = new URL(url);
+  if (!/^(127\.|\[::1\])/.test(hostname)) {
+    log.warn(`devices elsewhere will be refused: name the origin they use with --public-url`);
+  }
+  return [url, `http://localhost:${port}`, `http://127.0.0.1:${port}`];
+}
+
+/** Forgets what has been kept for long enough. */
+async function purge({ storage, clock }: Identity, log: Log): Promise<void> {
+  try {
+    await storage.write(async (tx) => {
+      for (const forget of PURGES) await forget(tx, clock());
+    });
+  } catch (error) {
+    log.warn({ err: error, msg: 'what has been kept for long enough could not be forgotten' });
+  }
+}
+
+async function stop(server: Server, purging: NodeJS.Timeout, storage: Storage): Promise<void> {
+  clearInterval(purging);
+  const closed = once(server, 'close');
+  server.close();
+  // Connections are kept for further requests; those of which no request is left are of no use now.
+  const idle = setInterval(() => server.closeIdleConnections(), 50);
+  const late = setTimeout(() => server.closeAllConnections(), STOP_WITHIN_MS);
+  await closed;
+  clearInterval(idle);
+  clearTimeout(late);
+  await storage.close();
+}
