@@ -45,7 +45,7 @@ const NOT_REVOKED = { revoked_at: null, revoked_by: null, revoked_reason: null }
 
 /**
  * Takes back that the deployment was revoked, and its leases with it: its devices can renew again.
- * What was revoked lease by lease before stays so.
+ * What was revoked lease by lease stays so.
  * @throws ServiceError `not_found`
  */
 export async function reinstateDeployment(
@@ -64,12 +64,6 @@ export async function reinstateDeployment(
       details: { before: { revoked_at, revoked_by, revoked_reason } },
     });
     await tx.updateTable('deployments').set(NOT_REVOKED).where('deployment_id', '=', id).execute();
-    await tx
-      .updateTable('license_leases')
-      .set(NOT_REVOKED)
-      .where('deployment_id', '=', id)
-      .where('revoked_at', '=', revoked_at)
-      .execute();
     return { ...deployment, ...NOT_REVOKED };
   });
 }

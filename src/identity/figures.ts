@@ -15,32 +15,18 @@ export interface IdentityFigures {
   readonly key_activated_at: number | null;
 }
 
-/** Reads every lease that is not yet over, so not for every request. */
+/** Reads every lease, so not for every request. */
 export async function identityFigures(db: Db, now: number): Promise<IdentityFigures> {
-  const leases = await db
-    .selectFrom('license_leases')
-    .select(({ fn, eb }) => [
-      fn
-        .countAll<number>()
-        .filterWhere(eb.and([eb('revoked_at', 'is', null), eb('expires_at', '>', now)]))
-        .as('valid'),
-      fn
-        .countAll<number>()
-        .filterWhere(
-          eb.and([
-            eb('revoked_at', 'is', null),
-            eb('expires_at', '<=', now),
-            eb('grace_ends_at', '>', now),
-          ]),
-        )
-        .as('grace'),
-      fn
-        .countAll<number>()
-        .filterWhere(eb.and([eb('revoked_at', 'is', null), eb('grace_ends_at', '<=', now)]))
-        .as('expired'),
-      fn.countAll<number>().filterWhere('revoked_at', 'is not', null).as('revoked'),
-    ])
-    .executeTakeFirstOrThrow();
+  const revoked = sql`(license_leases.revoked_at is not null or deployments.revoked_at is not null)`;
+  const counted = await sql<Record<LeaseState, number>>`
+    select
+      count(*) filter (where not ${revoked} and expires_at > ${now}) as valid,
+      count(*) filter (where not ${revoked} and expires_at <= ${now} and grace_ends_at > ${now})
+        as grace,
+      count(*) filter (where not ${revoked} and grace_ends_at <= ${now}) as expired,
+      count(*) filter (where ${revoked}) as revoked
+    from license_leases
+    join deployments on deployments.deployment_id = license_leases.deployment_id`.execute(db);
 
   // A device renews while between all and three quarters of the rest are left; see src/lease.
   const { rows } = await sql<{ silent: number }>`
@@ -63,7 +49,7 @@ export async function identityFigures(db: Db, now: number): Promise<IdentityFigu
     .where('status', '=', 'active')
     .executeTakeFirst();
   return {
-    leases,
+    leases: counted.rows[0]!,
     silent_deployments: rows[0]!.silent,
     key_activated_at: key?.activated_at ?? null,
   };

@@ -31,15 +31,18 @@ export async function listLeases(
     page,
     ({ lease_id }) => lease_id,
     async (after, limit) => {
-      let query = db
-        .selectFrom('license_leases')
-        .selectAll()
-        .orderBy('lease_id', 'desc')
-        .limit(limit);
+      let query = leases(db).orderBy('lease_id', 'desc').limit(limit);
       if (after !== undefined) query = query.where('lease_id', '<', after);
-      if (deployment_id !== undefined) query = query.where('deployment_id', '=', deployment_id);
-      if (state === 'revoked') query = query.where('revoked_at', 'is not', null);
-      else if (state !== undefined) query = query.where('revoked_at', 'is', null);
+      if (deployment_id !== undefined) {
+        query = query.where('license_leases.deployment_id', '=', deployment_id);
+      }
+      if (state === 'revoked') {
+        query = query.where((is) =>
+          is.or([is(LEASE, 'is not', null), is(DEPLOYMENT, 'is not', null)]),
+        );
+      } else if (state !== undefined) {
+        query = query.where(LEASE, 'is', null).where(DEPLOYMENT, 'is', null);
+      }
       if (state === 'valid') query = query.where('expires_at', '>', now);
       if (state === 'grace') {
         query = query.where('expires_at', '<=', now).where('grace_ends_at', '>', now);
@@ -52,17 +55,31 @@ export async function listLeases(
 
 /** @throws ServiceError `not_found` */
 export async function getLease(db: Db, now: number, leaseId: string): Promise<LeaseRecord> {
-  const row = await db
-    .selectFrom('license_leases')
-    .selectAll()
-    .where('lease_id', '=', leaseId)
-    .executeTakeFirst();
+  const row = await leases(db).where('lease_id', '=', leaseId).executeTakeFirst();
   if (row === undefined) {
     throw new ServiceError('not_found', `there is no lease ${leaseId}`, {
       remedy: 'See `service-local identity leases list`.',
     });
   }
   return recordOf(row, now);
+}
+
+const LEASE = 'license_leases.revoked_at';
+const DEPLOYMENT = 'deployments.revoked_at';
+
+/** With what was revoked with the whole deployment, which is not noted with each lease. */
+function leases(db: Db) {
+  return db
+    .selectFrom('license_leases')
+    .innerJoin('deployments', 'deployments.deployment_id', 'license_leases.deployment_id')
+    .selectAll('license_leases')
+    .select(({ fn }) => [
+      fn.coalesce(LEASE, DEPLOYMENT).as('revoked_at'),
+      fn.coalesce('license_leases.revoked_by', 'deployments.revoked_by').as('revoked_by'),
+      fn
+        .coalesce('license_leases.revoked_reason', 'deployments.revoked_reason')
+        .as('revoked_reason'),
+    ]);
 }
 
 function recordOf(row: LicenseLeasesTable, now: number): LeaseRecord {

@@ -73,7 +73,7 @@ export async function revoke(
       effective_at,
       registry_enforced: policy.registry_enforced,
     };
-    if (found.revoked_at !== null && open === 0) {
+    if (found.revoked_at !== null && (open === 0 || found.lineage_id === undefined)) {
       return { ...answer, revoked_leases: 0, revoked_at: found.revoked_at };
     }
     await appendAudit(tx, now, {
@@ -90,19 +90,20 @@ export async function revoke(
     });
     const change = { revoked_at: now, revoked_by: actor, revoked_reason: request.reason };
     if (found.lineage_id === undefined) {
+      // All leases of a revoked deployment are revoked; that is not noted with each of them.
       await tx
         .updateTable('deployments')
         .set(change)
         .where('deployment_id', '=', found.deployment_id)
+        .execute();
+    } else {
+      await tx
+        .updateTable('license_leases')
+        .set(change)
+        .where('lineage_id', '=', found.lineage_id)
         .where('revoked_at', 'is', null)
         .execute();
     }
-    await tx
-      .updateTable('license_leases')
-      .set(change)
-      .where(...chosen(found))
-      .where('revoked_at', 'is', null)
-      .execute();
     return { ...answer, revoked_leases: active, revoked_at: found.revoked_at ?? now };
   });
 }

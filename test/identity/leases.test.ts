@@ -295,6 +295,18 @@ describe.each(DATABASES)('leases on %s', (kind) => {
       await issueLease(identity, caller, { deployment_id: 'tokyo' });
     });
 
+    test('by lease while their deployment is revoked, stay so when it is reinstated', async () => {
+      const { identity } = world;
+      const device = await world.enrol('tokyo');
+      const { answer, claims } = await renew(identity, device);
+      await revokeAs(world, identity, { deployment_id: 'tokyo' }, 'tokyo');
+      await revokeAs(world, identity, { lease_id: claims.lease_id }, 'tokyo');
+      await reinstateDeployment(identity, 'administrator:root', 'tokyo');
+      await expect(renew(identity, device, answer.lease)).rejects.toMatchObject({
+        code: 'license_revoked',
+      });
+    });
+
     test('are renewed all the same where the registry is not enforced, and the answer says so', async () => {
       const lenient = world.with({ policy: { registry_enforced: false } });
       const device = await world.enrol('tokyo');
