@@ -325,8 +325,7 @@ export const reinstateDeployment = defineRoute({
   path: '/identity/deployments/{deployment_id}/reinstate',
   operationId: 'reinstateDeployment',
   summary: 'Let a revoked deployment get leases again',
-  description:
-    'So can the leases that were revoked with it be renewed again. What was revoked lease by lease before stays so.',
+  description: 'Its devices can renew again. What was revoked lease by lease stays so.',
   request: { params: deploymentPath },
   responses: { 200: answer('The deployment as it is now.', Deployment) },
   errors: ['not_found'],

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ServiceError, type Problem } from '../../src/errors.ts';
+import type { Problem, ServiceError } from '../../src/errors.ts';
 import { readAudit, type Actor } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import {
@@ -22,43 +22,24 @@ import {
   reinstateDeployment,
 } from '../../src/identity/deployments.ts';
 import { createPlan, getPlan, listPlans, updatePlan, type Plan } from '../../src/identity/plans.ts';
-import { openStorage } from '../../src/storage/storage.ts';
-import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
+import { DATABASES } from '../storage/databases.ts';
+import { newWorld, START, type World } from './people.ts';
 
 const DAY = 86_400;
-const NOW = Date.UTC(2026, 0, 5, 9, 30);
 const NEXT_YEAR = Date.UTC(2027, 0, 1);
 const FIRST_PAGE = { limit: 100 };
 const actor: Actor = 'administrator:root';
 
 describe.each(DATABASES)('the registry on %s', (kind) => {
-  let database: TestDatabase;
+  let world: World;
   let identity: Identity;
-  let now: number;
 
   beforeEach(async () => {
-    now = NOW;
-    database = await newDatabase(kind);
-    identity = {
-      storage: await openStorage(database.location),
-      clock: () => now,
-      policy: {
-        issuer: 'test',
-        ttl_seconds: 7 * DAY,
-        ttl_max_seconds: 90 * DAY,
-        grace_period_seconds: 3 * DAY,
-        grace_period_max_seconds: 30 * DAY,
-        registry_enforced: true,
-        clone_policy: 'alert',
-      },
-      signer: new ServiceError('license_lease_unavailable', 'no key'),
-    };
+    world = await newWorld(kind);
+    identity = world.identity;
   });
 
-  afterEach(async () => {
-    await identity.storage.close();
-    await database.remove();
-  });
+  afterEach(() => world.close());
 
   const newCustomer = (customer_id?: string): Promise<Customer> =>
     createCustomer(identity, actor, { customer_id, name: 'Acme Trading' });
@@ -111,14 +92,14 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
       name: 'Zürich, rack 7',
     });
     expect([customer, plan, contract, deployment]).toEqual([
-      { customer_id: 'acme', name: 'Acme Trading', created_at: NOW },
+      { customer_id: 'acme', name: 'Acme Trading', created_at: START },
       {
         plan_id: 'pro',
         name: 'Pro',
         entitlements: ['byoc_deployments', 'live_trading'],
         ttl_seconds: null,
         grace_period_seconds: null,
-        created_at: NOW,
+        created_at: START,
       },
       {
         contract_id: 'acme-2026',
@@ -128,13 +109,13 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
         ttl_seconds: 2 * DAY,
         grace_period_seconds: 0,
         ends_at: NEXT_YEAR,
-        created_at: NOW,
+        created_at: START,
       },
       {
         deployment_id: 'acme:eu-1',
         contract_id: 'acme-2026',
         name: 'Zürich, rack 7',
-        created_at: NOW,
+        created_at: START,
         revoked_at: null,
         revoked_by: null,
         revoked_reason: null,
@@ -156,7 +137,7 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
 
   test('makes an id of the time for what is given none', async () => {
     const { customer_id: first } = await newCustomer();
-    now += 1;
+    world.now += 1;
     const { customer_id: second } = await newCustomer();
     expect(first).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-/);
     expect(second > first).toBe(true);
@@ -249,7 +230,7 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
 
   test('changes a plan, and records what was before and after', async () => {
     const plan = await newPlan(['live_trading']);
-    now += 60_000;
+    world.now += 60_000;
     const changed = await updatePlan(identity, actor, 'pro', {
       name: 'Pro',
       entitlements: ['live_trading', 'kb_federation'],
@@ -295,7 +276,7 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
       grace_period_seconds: 0,
     };
     const changed = await updateContract(identity, actor, 'acme-2026', changes);
-    expect(changed).toMatchObject({ ...changes, customer_id: 'acme', created_at: NOW });
+    expect(changed).toMatchObject({ ...changes, customer_id: 'acme', created_at: START });
     expect(await getContract(identity.storage.read, 'acme-2026')).toEqual(changed);
     expect((await audit()).at(-1)).toEqual({
       action: 'admin.identity.contract.update',
@@ -315,12 +296,12 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
 
   test('takes an end in the past for a contract that is there, and not for a new one', async () => {
     await newContract();
-    const change = { ends_at: NOW - DAY * 1000 };
+    const change = { ends_at: START - DAY * 1000 };
     expect(await updateContract(identity, actor, 'acme-2026', change)).toMatchObject(change);
-    expect(await problemsOf(contractOf({ contract_id: 'x', ends_at: NOW }))).toEqual({
+    expect(await problemsOf(contractOf({ contract_id: 'x', ends_at: START }))).toEqual({
       '/ends_at': 'this contract can end at a whole second after 2026-01-05T09:30:00Z',
     });
-    expect(await contractOf({ contract_id: 'x', ends_at: NOW + 1000 })).toMatchObject({
+    expect(await contractOf({ contract_id: 'x', ends_at: START + 1000 })).toMatchObject({
       contract_id: 'x',
     });
   });
@@ -377,12 +358,12 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
       name: 'A',
     });
     await identity.storage.write(async (tx) => {
-      const revoked = { revoked_at: NOW, revoked_by: actor, revoked_reason: 'not paid' };
+      const revoked = { revoked_at: START, revoked_by: actor, revoked_reason: 'not paid' };
       await tx.updateTable('deployments').set(revoked).execute();
     });
     expect(await reinstateDeployment(identity, actor, 'a')).toEqual(created);
     expect(await getDeployment(identity.storage.read, 'a')).toEqual(created);
-    const before = { revoked_at: NOW, revoked_by: actor, revoked_reason: 'not paid' };
+    const before = { revoked_at: START, revoked_by: actor, revoked_reason: 'not paid' };
     const entries = await audit();
     expect(entries.at(-1)).toEqual({
       action: 'admin.identity.deployment.reinstate',
@@ -400,18 +381,18 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
       contract_id: 'acme-2026',
       name: 'A',
     });
-    const revoked_at = NOW;
+    const revoked_at = START;
     await identity.storage.write(async (tx) => {
       await tx.updateTable('deployments').set({ revoked_at }).execute();
     });
-    await database.execute('alter table audit_entries rename to elsewhere');
+    await world.database.execute('alter table audit_entries rename to elsewhere');
     const attempts = [
       newCustomer('other'),
       createPlan(identity, actor, { name: 'Other' }),
       contractOf({ contract_id: 'other' }),
       createDeployment(identity, actor, { contract_id: 'acme-2026', name: 'Other' }),
       updatePlan(identity, actor, 'pro', { name: 'Other' }),
-      updateContract(identity, actor, 'acme-2026', { ends_at: NOW }),
+      updateContract(identity, actor, 'acme-2026', { ends_at: START }),
       reinstateDeployment(identity, actor, 'a'),
     ];
     await Promise.all(

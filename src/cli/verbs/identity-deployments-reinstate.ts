@@ -7,7 +7,7 @@ import { defineVerb } from '../verb.ts';
 export const verb = defineVerb({
   description:
     'Takes back that the deployment was revoked, and its leases with it: its devices can renew ' +
-    'again. What was revoked lease by lease before stays so.',
+    'again. What was revoked lease by lease stays so.',
   arguments: { deployment: { description: 'id of the deployment' } },
   settings: ['server_url'],
   examples: ['identity deployments reinstate acme-tokyo'],

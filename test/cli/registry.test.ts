@@ -1,0 +1,209 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createContract } from '../../src/identity/contracts.ts';
+import { createCustomer } from '../../src/identity/customers.ts';
+import { createDeployment } from '../../src/identity/deployments.ts';
+import { createPlan } from '../../src/identity/plans.ts';
+import { newWorld, type World } from '../identity/people.ts';
+import { startServer, type RunningServer } from '../server/running.ts';
+import { serviceLocal, type Result } from './service-local.ts';
+
+let world: World;
+let server: RunningServer;
+let token: string;
+
+beforeAll(async () => {
+  world = await newWorld('sqlite');
+  world.now = Date.now();
+  token = await (await world.newPerson()).token('license');
+  server = await startServer(world.database);
+});
+
+afterAll(async () => {
+  await server.stop();
+  await world.close();
+});
+
+const identity = (...words: string[]): Promise<Result> =>
+  serviceLocal(['identity', ...words], {
+    env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
+  });
+
+/** What `--json` prints. */
+async function json(...words: string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await identity(...words, '--json');
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout);
+}
+
+/** Rows of a table in cells, its head first; times of these days are `…Z`. */
+function cells({ code, stdout, stderr }: Result): string[][] {
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return stdout
+    .replaceAll(/\b20[2-8]\d-\S*Z/g, '…Z')
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.trim().split(/ {2,}/));
+}
+
+/** A customer with a plan, a contract and a deployment, all of the same id. */
+async function register(id: string): Promise<void> {
+  const vendor = [world.identity, 'operator'] as const;
+  await createCustomer(...vendor, { customer_id: id, name: 'Acme Trading' });
+  await createPlan(...vendor, { plan_id: id, name: 'Pro', entitlements: ['live_trading'] });
+  const ends_at = Date.UTC(2099, 0, 1);
+  const references = { customer_id: id, plan_id: id };
+  await createContract(...vendor, { contract_id: id, ...references, ends_at });
+  await createDeployment(...vendor, { deployment_id: id, contract_id: id, name: 'Tokyo' });
+}
+
+test('a vendor registers a customer, from plan to deployment', async () => {
+  const customer = ['--id', 'bolt', '--name', 'Bolt Capital'];
+  expect(cells(await identity('customers', 'create', ...customer))).toEqual([
+    ['customer', 'name', 'created'],
+    ['bolt', 'Bolt Capital', '…Z'],
+  ]);
+  const features = ['--entitlement', 'live_trading', '--entitlement', 'byoc_deployments'];
+  const plan = ['--id', 'basic', '--name', 'Basic', ...features, '--ttl', '14d'];
+  expect(cells(await identity('plans', 'create', ...plan))).toEqual([
+    ['plan', 'name', 'ttl', 'grace', 'entitlements'],
+    ['basic', 'Basic', '14d', 'as server', 'byoc_deployments live_trading'],
+  ]);
+  const contract = ['--id', 'bolt-1', '--customer', 'bolt', '--plan', 'basic', '--grace', '36h'];
+  const end = ['--ends-at', '2099-01-01T00:00:00Z'];
+  expect(cells(await identity('contracts', 'create', ...contract, ...end))).toEqual([
+    ['contract', 'customer', 'plan', 'ends', 'ttl', 'grace', 'entitlements'],
+    ['bolt-1', 'bolt', 'basic', '2099-01-01T00:00:00Z', 'as plan', '36h', '—'],
+  ]);
+  const deployment = ['--id', 'bolt-tokyo', '--contract', 'bolt-1', '--name', 'Tokyo'];
+  expect(cells(await identity('deployments', 'create', ...deployment))).toEqual([
+    ['deployment', 'contract', 'name', 'created', 'revoked'],
+    ['bolt-tokyo', 'bolt-1', 'Tokyo', '…Z', '—'],
+  ]);
+});
+
+test('a script gets the id that was made', async () => {
+  const made = await json('customers', 'create', '--name', 'Delta');
+  const { customer_id } = made as { customer_id: string };
+  expect(customer_id).toMatch(/^[0-9a-f-]{36}$/);
+  expect(await json('customers', 'list')).toMatchObject({
+    customers: expect.arrayContaining([made]) as unknown,
+  });
+  expect(await json('contracts', 'list', '--customer', customer_id)).toEqual({ contracts: [] });
+});
+
+test('lists are shown, and can be of one customer or contract', async () => {
+  await register('listed');
+  const isListed = ([id]: string[]): boolean => id === 'listed';
+  expect(cells(await identity('customers', 'list')).filter(isListed)).toEqual([
+    ['listed', 'Acme Trading', '…Z'],
+  ]);
+  expect(cells(await identity('plans', 'list')).filter(isListed)).toEqual([
+    ['listed', 'Pro', 'as server', 'as server', 'live_trading'],
+  ]);
+  expect(cells(await identity('contracts', 'list', '--customer', 'listed'))).toHaveLength(2);
+  expect(cells(await identity('deployments', 'list', '--contract', 'listed'))).toHaveLength(2);
+  await createCustomer(world.identity, 'operator', { customer_id: 'no-contract', name: 'X' });
+  expect(cells(await identity('contracts', 'list', '--customer', 'no-contract'))).toEqual([
+    ['There are none.'],
+  ]);
+});
+
+test('a change is of what it names, and of nothing else', async () => {
+  await register('changed');
+  expect(await json('plans', 'update', 'changed', '--ttl', '7d', '--grace', '0s')).toMatchObject({
+    name: 'Pro',
+    entitlements: ['live_trading'],
+    ttl_seconds: 604_800,
+    grace_period_seconds: 0,
+  });
+  const taken = ['--ttl', 'default', '--no-entitlements', '--name', 'Nothing'];
+  expect(await json('plans', 'update', 'changed', ...taken)).toMatchObject({
+    name: 'Nothing',
+    entitlements: [],
+    ttl_seconds: null,
+    grace_period_seconds: 0,
+  });
+  const feature = ['--entitlement', 'kb_federation'];
+  expect(await json('contracts', 'update', 'changed', ...feature)).toMatchObject({
+    plan_id: 'changed',
+    entitlements: ['kb_federation'],
+    ends_at: '2099-01-01T00:00:00Z',
+  });
+});
+
+test('a contract that is ended tells how long its leases still work', async () => {
+  await register('ended');
+  const { status } = await fetch(`${server.url}/auth/license/leases`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ deployment_id: 'ended', entitlements: ['live_trading'] }),
+  });
+  expect(status).toBe(201);
+  const ended = await identity('contracts', 'update', 'ended', '--ends-at', 'now');
+  expect(cells(ended)).toEqual([
+    ['contract', 'customer', 'plan', 'ends', 'ttl', 'grace', 'entitlements'],
+    ['ended', 'ended', 'ended', '…Z', 'as plan', 'as plan', '—'],
+    ['Leases that were issued before work until …Z.'],
+  ]);
+});
+
+test('a deployment is reinstated', async () => {
+  await register('revoked');
+  await world.identity.storage.write(async (tx) => {
+    const revoked = { revoked_at: world.now, revoked_by: 'operator', revoked_reason: 'lost' };
+    await tx
+      .updateTable('deployments')
+      .set(revoked)
+      .where('deployment_id', '=', 'revoked')
+      .execute();
+  });
+  const listed = await identity('deployments', 'list', '--contract', 'revoked');
+  expect(cells(listed)[1]!.at(-1)).toBe('…Z lost');
+  expect(await json('deployments', 'reinstate', 'revoked')).toMatchObject({ revoked_at: null });
+});
+
+describe('what cannot be done', () => {
+  test('is told with all problems and a way on', async () => {
+    await createCustomer(world.identity, 'operator', { customer_id: 'taken', name: 'X' });
+    const taken = await identity('customers', 'create', '--id', 'taken', '--name', 'Other');
+    expect(taken).toEqual({
+      code: 6,
+      stdout: '',
+      stderr:
+        'error conflict: there already is a customer taken\n' +
+        '→ Give another id, or none to get a new one.\n',
+    });
+    const wrong = await identity('plans', 'create', '--name', 'X', '--ttl', '1s', '--grace', '99d');
+    expect(wrong.code).toBe(3);
+    expect(wrong.stderr).toContain('  /ttl_seconds invalid_value');
+    expect(wrong.stderr).toContain('  /grace_period_seconds invalid_value');
+    const unknown = await identity('contracts', 'list', '--customer', 'acne', '--json');
+    expect(unknown.code).toBe(1);
+    expect(JSON.parse(unknown.stdout)).toMatchObject({
+      error: { code: 'not_found', message: 'there is no customer "acne"' },
+    });
+  });
+
+  test.each([
+    [['plans', 'update', 'pro'], 'nothing is said of what to change'],
+    [
+      ['plans', 'update', 'pro', '--entitlement', 'a', '--no-entitlements'],
+      '--entitlement and --no-entitlements exclude each other',
+    ],
+    [['plans', 'update', 'pro', '--ttl', '7'], "--ttl: '7' is no length of time"],
+    [['contracts', 'update', 'a', '--ends-at', '2027-01-01'], "'2027-01-01' is no time"],
+    [['contracts', 'create', '--customer', 'acme'], "required option '--plan <id>' not specified"],
+  ])('%j is refused before a token is asked for', async (words, what) => {
+    const { code, stderr } = await serviceLocal(['identity', ...words]);
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringContaining(what) as string,
+    });
+  });
+
+  test('without a token says where to get one', async () => {
+    const { code, stderr } = await serviceLocal(['identity', 'plans', 'list'], { env: server.env });
+    expect(code).toBe(4);
+    expect(stderr).toContain('SERVICE_LOCAL_TOKEN is not set');
+  });
+});
