@@ -24,6 +24,8 @@ const CODES = {
 
   /** The signing key is missing, unreadable or of another kind. */
   invalid_signing_key: { exit: 3 },
+  /** The audit log is not as it was written. */
+  audit_tampered: { exit: 1, status: 500 },
   /** The server could not be reached, or what answered is no such server. */
   server_unreachable: { exit: 1 },
 

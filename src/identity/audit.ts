@@ -71,7 +71,7 @@ async function auditHead(db: Db): Promise<AuditHead> {
 }
 
 function lostHead(): never {
-  throw new ServiceError('failure', 'the audit log has no head: somebody has tampered with it', {
+  throw new ServiceError('audit_tampered', 'the audit log has lost its head', {
     remedy: 'Restore the database from a backup.',
   });
 }

@@ -24,8 +24,10 @@ import type { Context } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import { ServiceError } from '../errors.ts';
 import type { Identity } from '../identity/context.ts';
+import { addAdministrators } from './administrators.ts';
 import { authenticate, type Callers } from './authentication.ts';
 import { readBody } from './body.ts';
+import { addDevices } from './devices.ts';
 import { addHealth } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { addKeys } from './keys.ts';
@@ -57,6 +59,7 @@ export interface AppEnv {
 export type App = OpenAPIHono<AppEnv>;
 
 const SLICES: readonly ((app: App, services: Services) => void)[] = [
+  addAdministrators,
   addHealth,
   addKeys,
   addLeases,

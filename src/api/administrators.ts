@@ -1,0 +1,211 @@
+import { z } from '@hono/zod-openapi';
+import { SCOPES } from '../scopes.ts';
+import {
+  administrator,
+  answer,
+  ANYBODY,
+  defineRoute,
+  id,
+  json,
+  page,
+  pageQuery,
+  text,
+  time,
+  type Security,
+} from './http.ts';
+
+/** Whatever scopes its token has. */
+const ANY_ADMINISTRATOR: Security = [{ administrator: [] }];
+
+const MONTH_SECONDS = 30 * 86_400;
+
+const scopes = z.array(z.enum(SCOPES)).openapi({ description: 'No scope implies another.' });
+
+const code = z.string().min(1).max(100).openapi({
+  description: 'Of the authenticator app, or a recovery code. Each works once.',
+});
+
+const Login = z
+  .strictObject({
+    administrator: z.string().min(1).max(100).openapi({ description: 'Name.' }),
+    password: z.string().min(1).max(1000),
+    code,
+    label: text(200).openapi({ description: 'What the token is for.' }),
+    scopes: scopes.min(1),
+    expires_in_seconds: z
+      .int()
+      .min(60)
+      .max(365 * 86_400)
+      .default(MONTH_SECONDS),
+  })
+  .openapi('Login');
+
+export const Token = z
+  .strictObject({
+    token_id: z.string(),
+    administrator_id: z.string(),
+    administrator: z.string().openapi({ description: 'Name of its owner.' }),
+    label: z.string(),
+    scopes,
+    created_at: time,
+    expires_at: time,
+    revoked_at: time.nullable(),
+  })
+  .openapi('Token');
+
+export type Token = z.infer<typeof Token>;
+
+export const NewToken = Token.extend({
+  token: z.string().openapi({
+    description: 'To be sent as `Authorization: Bearer …`. This is the only time it is shown.',
+  }),
+}).openapi('NewToken');
+
+export type NewToken = z.infer<typeof NewToken>;
+
+export const createToken = defineRoute({
+  method: 'post',
+  path: '/identity/tokens',
+  operationId: 'createToken',
+  summary: 'Log in, for a token',
+  description:
+    'After five failures under one name it is refused for up to 15 minutes, as is a name that nobody has.',
+  tags: ['Administrators'],
+  security: ANYBODY,
+  request: {
+    body: json(Login, {
+      anybody: {
+        administrator: 'ada',
+        password: 'correct horse battery staple',
+        code: '00000000-00000000-00000000-00000001',
+        label: 'CI',
+        scopes: ['license'],
+        expires_in_seconds: 86_400,
+      },
+    }),
+  },
+  responses: { 201: answer('The token.', NewToken) },
+  errors: ['not_authenticated', 'rate_limited'],
+});
+
+export const listTokens = defineRoute({
+  method: 'get',
+  path: '/identity/tokens',
+  operationId: 'listTokens',
+  summary: 'List tokens, the oldest first',
+  description: "Everybody's for the scope `admin`, else the caller's own.",
+  tags: ['Administrators'],
+  security: ANY_ADMINISTRATOR,
+  request: { query: z.strictObject(pageQuery) },
+  responses: { 200: answer('A page of tokens.', page(Token)) },
+});
+
+export const revokeToken = defineRoute({
+  method: 'delete',
+  path: '/identity/tokens/{token_id}',
+  operationId: 'revokeToken',
+  summary: 'End a token',
+  description: "Anybody's for the scope `admin`, else one of the caller's own.",
+  tags: ['Administrators'],
+  security: ANY_ADMINISTRATOR,
+  request: { params: z.strictObject({ token_id: id('0198c0de-0000-7000-8000-00000000bbbb') }) },
+  responses: { 200: answer('The token, ended now or before.', Token) },
+  errors: ['not_found'],
+});
+
+const StepUpRequest = z
+  .strictObject({
+    action: z.enum(['identity.license.revoke']),
+    target: z.string().max(150).openapi({ description: '`lease:` or `deployment:`, and its id.' }),
+    code,
+  })
+  .openapi('StepUpRequest');
+
+export const createStepUp = defineRoute({
+  method: 'post',
+  path: '/identity/step-ups',
+  operationId: 'createStepUp',
+  summary: 'Show a second factor, for the right to do one thing once',
+  description:
+    'Needs the scope of the action, `license`. After five wrong codes of one administrator it is refused for up to 15 minutes.',
+  tags: ['Administrators'],
+  security: [{ administrator: ['license'] }],
+  request: {
+    body: json(StepUpRequest, {
+      administrator: {
+        action: 'identity.license.revoke',
+        target: 'deployment:acme-tokyo',
+        code: '00000000-00000000-00000000-00000002',
+      },
+    }),
+  },
+  responses: {
+    201: answer(
+      'The right, for five minutes.',
+      z
+        .strictObject({
+          step_up_token: z
+            .string()
+            .openapi({ description: 'To be sent as `Service-Step-Up: …` with the request.' }),
+          expires_at: time,
+        })
+        .openapi('StepUp'),
+    ),
+  },
+  errors: ['rate_limited'],
+});
+
+export const AuditEntry = z
+  .strictObject({
+    seq: z.int(),
+    recorded_at: z.string().openapi({ format: 'date-time' }),
+    actor: z.string(),
+    action: z.string(),
+    target: z.string(),
+    details: z.record(z.string(), z.unknown()),
+    prev_hash: z
+      .string()
+      .openapi({ description: '`hash` of the entry before; 64 zeros at first.' }),
+    hash: z.string().openapi({
+      description:
+        'SHA-256, in hex, of the other members of this object in canonical JSON (RFC 8785).',
+    }),
+  })
+  .openapi('AuditEntry');
+
+export type AuditEntry = z.infer<typeof AuditEntry>;
+
+export const listAudit = defineRoute({
+  method: 'get',
+  path: '/identity/audit',
+  operationId: 'listAudit',
+  summary: 'Read the audit log, the oldest entry first',
+  description:
+    'What was tampered with is answered as it is: whoever reads can find it, by the hashes.',
+  tags: ['Administrators'],
+  security: administrator('admin'),
+  request: {
+    query: z.strictObject({
+      after_seq: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .default(0)
+        .openapi({
+          description: 'The last entry that is known: `next_cursor` of the page before.',
+        }),
+      limit: pageQuery.limit,
+    }),
+  },
+  responses: {
+    200: answer(
+      'A page of the log.',
+      page(AuditEntry).extend({
+        head: z
+          .strictObject({ seq: z.int(), hash: z.string() })
+          .openapi({ description: 'The last entry of the log at the moment of the answer.' }),
+      }),
+    ),
+  },
+  errors: ['audit_tampered'],
+});

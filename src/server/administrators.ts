@@ -1,0 +1,47 @@
+import * as api from '../api/administrators.ts';
+import { formatInstant, formatInstantOrNull } from '../api/http.ts';
+import { readAudit } from '../identity/audit.ts';
+import { grantStepUp } from '../identity/step-up.ts';
+import { createToken, listTokens, revokeToken, type TokenState } from '../identity/tokens.ts';
+import type { App, Services } from './app.ts';
+
+export function addAdministrators(app: App, { identity }: Services): void {
+  const { read } = identity.storage;
+
+  app.openapi(api.createToken, async (c) => {
+    const { administrator: name, password, code, ...terms } = c.req.valid('json');
+    const { token, ...state } = await createToken(identity, { name, password, code }, terms);
+    return c.json({ ...tokenAnswer(state), token }, 201);
+  });
+  app.openapi(api.listTokens, async (c) => {
+    const page = await listTokens(read, c.get('caller')!, c.req.valid('query'));
+    return c.json({ ...page, items: page.items.map(tokenAnswer) }, 200);
+  });
+  app.openapi(api.revokeToken, async (c) => {
+    const { token_id } = c.req.valid('param');
+    return c.json(tokenAnswer(await revokeToken(identity, c.get('caller')!, token_id)), 200);
+  });
+
+  app.openapi(api.createStepUp, async (c) => {
+    const granted = await grantStepUp(identity, c.get('caller')!, c.req.valid('json'));
+    return c.json({ ...granted, expires_at: formatInstant(granted.expires_at) }, 201);
+  });
+
+  app.openapi(api.listAudit, async (c) => {
+    const { after_seq, limit } = c.req.valid('query');
+    const { entries, head } = await readAudit(read, after_seq, limit + 1);
+    const items = entries.slice(0, limit);
+    const next_cursor = entries.length > limit ? String(items.at(-1)!.seq) : null;
+    return c.json({ items, next_cursor, head }, 200);
+  });
+}
+
+function tokenAnswer(state: TokenState) {
+  return {
+    ...state,
+    scopes: [...state.scopes],
+    created_at: formatInstant(state.created_at),
+    expires_at: formatInstant(state.expires_at),
+    revoked_at: formatInstantOrNull(state.revoked_at),
+  };
+}
