@@ -28,7 +28,7 @@ const NONCES_PER_DEVICE = 16;
 
 const NEW_PROOF = 'Sign a new proof for each request.';
 const ENROL = 'Enrol it with a new code: `service-local license enroll`.';
-const ADDRESS = 'Use the URL at which the server is known, see its setting public_url.';
+const ADDRESS = 'Use the URL at which the server is known, see its setting server_public_url.';
 
 /** Why a proof is refused. */
 const REFUSALS = {

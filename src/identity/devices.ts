@@ -19,6 +19,9 @@ import {
 import { readPage, type Page, type PageRequest } from './paging.ts';
 import { hashSecret } from './secrets.ts';
 
+/** A machine that gets leases by itself. */
+export type Device = Readonly<DevicesTable>;
+
 const CODE_MS = 10 * 60_000;
 
 /** Of Crockford's Base 32: nobody takes one of them for another. */
@@ -110,7 +113,7 @@ export async function enrolDevice(
   proof: string,
   request: ProvenRequest,
   audiences: readonly string[],
-): Promise<DevicesTable> {
+): Promise<Device> {
   refuseInvalid(textProblems('/name', name));
   const device_id = checkedKey(x);
   await checkPossession(x, proof, request, audiences);
@@ -167,7 +170,7 @@ function badCode(reason: string, message: string): ServiceError {
 }
 
 /** Refuses a key that is known for something else than to be a device of this deployment. */
-function refuseOther({ device_id, deployment_id, revoked_at }: DevicesTable, wanted: string): void {
+function refuseOther({ device_id, deployment_id, revoked_at }: Device, wanted: string): void {
   if (revoked_at === null && deployment_id === wanted) return;
   const why = revoked_at === null ? `belongs to the deployment ${deployment_id}` : 'was revoked';
   throw new ServiceError('conflict', `the key ${device_id} ${why}`, {
@@ -190,9 +193,9 @@ function checkedKey(x: string): string {
 }
 
 function newDevice(
-  device: Pick<DevicesTable, 'device_id' | 'deployment_id' | 'x' | 'name' | 'replaces'>,
+  device: Pick<Device, 'device_id' | 'deployment_id' | 'x' | 'name' | 'replaces'>,
   now: number,
-): DevicesTable {
+): Device {
   return {
     ...device,
     enrolled_at: now,
@@ -225,7 +228,7 @@ export async function rotateDevice(
   { x, proof }: Successor,
   request: ProvenRequest,
   audiences: readonly string[],
-): Promise<DevicesTable> {
+): Promise<Device> {
   const device_id = checkedKey(x);
   const body = successionBody(old.device.device_id);
   await checkPossession(x, proof, { ...request, body }, audiences);
@@ -267,7 +270,7 @@ export async function rotateDevice(
 const REPLACED = 'replaced';
 
 /** Notes that a device has used its key: from the first time on, the key before it is good no more. */
-export async function markDeviceUsed(tx: Db, now: number, device: DevicesTable): Promise<void> {
+export async function markDeviceUsed(tx: Db, now: number, device: Device): Promise<void> {
   if (device.first_used_at !== null) return;
   const actor = `device:${device.device_id}` as const;
   if (device.replaces !== null) {
@@ -291,22 +294,29 @@ export async function markDeviceUsed(tx: Db, now: number, device: DevicesTable):
     .execute();
 }
 
-/** The devices, by id; those of one deployment, or all. @throws ServiceError `invalid_request` */
+/**
+ * The devices by id, of all deployments or of one.
+ * @throws ServiceError `invalid_request` for an unknown cursor, `not_found` for the deployment.
+ */
 export async function listDevices(
   db: Db,
-  deploymentId: string | undefined,
-  page: PageRequest,
-): Promise<Page<DevicesTable>> {
+  { deployment_id }: { readonly deployment_id?: string | undefined },
+  request: PageRequest,
+): Promise<Page<Device>> {
+  if (deployment_id !== undefined) await getDeployment(db, deployment_id);
   return readPage(
-    ['devices', deploymentId],
-    page,
+    ['devices', deployment_id],
+    request,
     (device) => device.device_id,
-    (after, limit) => {
-      let query = db.selectFrom('devices').selectAll().orderBy('device_id').limit(limit);
-      if (deploymentId !== undefined) query = query.where('deployment_id', '=', deploymentId);
-      if (after !== undefined) query = query.where('device_id', '>', after);
-      return query.execute();
-    },
+    (after = '', limit) =>
+      db
+        .selectFrom('devices')
+        .selectAll()
+        .where('device_id', '>', after)
+        .$if(deployment_id !== undefined, (of) => of.where('deployment_id', '=', deployment_id!))
+        .orderBy('device_id')
+        .limit(limit)
+        .execute(),
   );
 }
 
@@ -321,7 +331,7 @@ export async function revokeDevice(
   actor: Actor,
   deviceId: string,
   reason: string,
-): Promise<DevicesTable> {
+): Promise<Device> {
   refuseInvalid(textProblems('/reason', reason));
   return storage.write(async (tx) => {
     const now = clock();

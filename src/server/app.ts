@@ -28,6 +28,7 @@ import { addAdministrators } from './administrators.ts';
 import { authenticate, type Callers } from './authentication.ts';
 import { readBody } from './body.ts';
 import { addDevices } from './devices.ts';
+import { addDevices } from './devices.ts';
 import { addHealth } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { addKeys } from './keys.ts';
@@ -60,6 +61,7 @@ export type App = OpenAPIHono<AppEnv>;
 
 const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addAdministrators,
+  addDevices,
   addHealth,
   addKeys,
   addLeases,

@@ -6,6 +6,7 @@ import { checkDeviceProof, useDeviceProof } from '../../src/identity/device-proo
 import { createDeployment } from '../../src/identity/deployments.ts';
 import {
   createEnrolmentCode,
+  type Device,
   enrolDevice,
   listDevices,
   markDeviceUsed,
@@ -14,7 +15,6 @@ import {
   rotateDevice,
 } from '../../src/identity/devices.ts';
 import { successionBody } from '../../src/proof-claims.ts';
-import type { DevicesTable } from '../../src/storage/tables.ts';
 import { type SigningKey, signingKey } from '../lease/issuer.ts';
 import { NOT_CANONICAL, SMALL_ORDER } from '../lease/points.ts';
 import { DATABASES } from '../storage/databases.ts';
@@ -50,7 +50,7 @@ describe.each(DATABASES)('devices on %s', (kind) => {
     code: string,
     signer = key,
     { identity = world.identity, name = 'host-1', by = signer, now = world.now } = {},
-  ): Promise<DevicesTable> => {
+  ): Promise<Device> => {
     const request = requestOf(`{"code":"${code}"}`, '/auth/license/devices');
     const proof = seal(by, claimsFor(by, request, now));
     return enrolDevice(identity, { code, x: signer.jwk.x, name }, proof, request, [ORIGIN]);
@@ -59,7 +59,7 @@ describe.each(DATABASES)('devices on %s', (kind) => {
     from = key,
     to = next,
     body = successionBody(from.jwk.kid),
-  ): Promise<DevicesTable> => {
+  ): Promise<Device> => {
     const request = requestOf('{"jwk":{}}', '/auth/license/devices/rotate');
     const proof = seal(from, claimsFor(from, request, world.now));
     const checked = await checkDeviceProof(world.identity, proof, request, [ORIGIN]);
@@ -76,7 +76,7 @@ describe.each(DATABASES)('devices on %s', (kind) => {
       await markDeviceUsed(tx, world.now, await useDeviceProof(tx, world.now, checked));
     });
   };
-  const deviceOf = async ({ jwk }: SigningKey): Promise<DevicesTable> =>
+  const deviceOf = async ({ jwk }: SigningKey): Promise<Device> =>
     world.identity.storage.read
       .selectFrom('devices')
       .selectAll()
@@ -408,7 +408,11 @@ describe.each(DATABASES)('devices on %s', (kind) => {
       let cursor: string | null | undefined;
       while (cursor !== null) {
         const page = { limit: 2, cursor };
-        const found = await listDevices(world.identity.storage.read, deployment, page);
+        const found = await listDevices(
+          world.identity.storage.read,
+          { deployment_id: deployment },
+          page,
+        );
         ids.push(...found.items.map(({ device_id }) => device_id));
         cursor = found.next_cursor;
       }
@@ -419,11 +423,15 @@ describe.each(DATABASES)('devices on %s', (kind) => {
     expect(new Set(all).size).toBe(all.length);
     expect(all).toEqual(expect.arrayContaining(ids));
     expect((await list('nagoya')).sort()).toEqual(ids.slice(0, 3).sort());
-    expect(await list('kyoto')).toEqual([]);
+    await expect(list('kyoto')).rejects.toMatchObject({ code: 'not_found' });
     const { storage } = world.identity;
-    const { next_cursor: cursor } = await listDevices(storage.read, 'nagoya', { limit: 2 });
+    const { next_cursor: cursor } = await listDevices(
+      storage.read,
+      { deployment_id: 'nagoya' },
+      { limit: 2 },
+    );
     await expect(
-      listDevices(storage.read, 'tokyo', { limit: 2, cursor: cursor! }),
+      listDevices(storage.read, { deployment_id: 'tokyo' }, { limit: 2, cursor: cursor! }),
     ).rejects.toMatchObject({ code: 'invalid_request' });
   });
 });

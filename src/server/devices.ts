@@ -1,0 +1,58 @@
+import * as api from '../api/devices.ts';
+import { formatInstant, formatInstantOrNull } from '../api/http.ts';
+import {
+  createEnrolmentCode,
+  enrolDevice,
+  listDevices,
+  revokeDevice,
+  rotateDevice,
+  type Device,
+} from '../identity/devices.ts';
+import type { App, Services } from './app.ts';
+import { actorOf } from './authentication.ts';
+
+export function addDevices(app: App, { identity, origins }: Services): void {
+  app.openapi(api.enrolDevice, async (c) => {
+    const { code, jwk, name } = c.req.valid('json');
+    const { jwt, request } = c.get('proof')!;
+    const device = await enrolDevice(identity, { code, x: jwk.x, name }, jwt, request, origins);
+    return c.json(deviceAnswer(device), 201);
+  });
+
+  app.openapi(api.rotateDevice, async (c) => {
+    const { jwk, proof } = c.req.valid('json');
+    const { method, url } = c.req;
+    const request = { method, url, body: c.get('body') };
+    const successor = { x: jwk.x, proof };
+    const device = await rotateDevice(identity, c.get('device')!, successor, request, origins);
+    return c.json(deviceAnswer(device), 201);
+  });
+
+  app.openapi(api.createEnrolmentCode, async (c) => {
+    const { deployment_id } = c.req.valid('param');
+    const code = await createEnrolmentCode(identity, actorOf(c), deployment_id);
+    return c.json({ ...code, expires_at: formatInstant(code.expires_at) }, 201);
+  });
+
+  app.openapi(api.listDevices, async (c) => {
+    const { deployment_id, ...request } = c.req.valid('query');
+    const page = await listDevices(identity.storage.read, { deployment_id }, request);
+    return c.json({ ...page, items: page.items.map(deviceAnswer) }, 200);
+  });
+
+  app.openapi(api.revokeDevice, async (c) => {
+    const { device_id } = c.req.valid('param');
+    const { reason } = c.req.valid('json');
+    const device = await revokeDevice(identity, actorOf(c), device_id, reason);
+    return c.json(deviceAnswer(device), 200);
+  });
+}
+
+function deviceAnswer(device: Device): api.Device {
+  return {
+    ...device,
+    enrolled_at: formatInstant(device.enrolled_at),
+    first_used_at: formatInstantOrNull(device.first_used_at),
+    revoked_at: formatInstantOrNull(device.revoked_at),
+  };
+}
