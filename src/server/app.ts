@@ -28,7 +28,6 @@ import { addAdministrators } from './administrators.ts';
 import { authenticate, type Callers } from './authentication.ts';
 import { readBody } from './body.ts';
 import { addDevices } from './devices.ts';
-import { addDevices } from './devices.ts';
 import { addHealth } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { addKeys } from './keys.ts';
