@@ -133,6 +133,9 @@ export const LeaseRecord = z
     entitlements: z.array(z.string()),
     issued_by: z.string(),
     device_id: z.string().nullable(),
+    lineage_id: z.string().openapi({
+      description: 'The first lease of the line of renewals to which it belongs.',
+    }),
     previous_lease_id: z.string().nullable(),
     renewal_id: z.string().nullable(),
     public_key_id: z.string(),

@@ -103,6 +103,46 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/identity-deployments-list.ts'),
   },
   {
+    path: ['identity', 'leases', 'issue'],
+    summary: 'issue a lease for a machine that cannot renew by itself',
+    load: () => import('./verbs/identity-leases-issue.ts'),
+  },
+  {
+    path: ['identity', 'leases', 'list'],
+    summary: 'list the leases of the registry',
+    load: () => import('./verbs/identity-leases-list.ts'),
+  },
+  {
+    path: ['identity', 'leases', 'show'],
+    summary: 'show a lease of the registry',
+    load: () => import('./verbs/identity-leases-show.ts'),
+  },
+  {
+    path: ['identity', 'leases', 'revoke'],
+    summary: 'deny renewal, by lease or by deployment',
+    load: () => import('./verbs/identity-leases-revoke.ts'),
+  },
+  {
+    path: ['identity', 'keys', 'generate'],
+    summary: 'make a key that signs leases',
+    load: () => import('./verbs/identity-keys-generate.ts'),
+  },
+  {
+    path: ['identity', 'keys', 'list'],
+    summary: 'list the keys that sign, and those that did',
+    load: () => import('./verbs/identity-keys-list.ts'),
+  },
+  {
+    path: ['identity', 'keys', 'rotate-status'],
+    summary: 'say how far the rotation of keys is',
+    load: () => import('./verbs/identity-keys-rotate-status.ts'),
+  },
+  {
+    path: ['identity', 'keys', 'retire'],
+    summary: 'take a key out of use for good',
+    load: () => import('./verbs/identity-keys-retire.ts'),
+  },
+  {
     path: ['schema'],
     summary: 'print the JSON Schema of bot files',
     load: () => import('./verbs/schema.ts'),

@@ -1,6 +1,13 @@
-import { createPrivateKey, createPublicKey, sign, type KeyObject } from 'node:crypto';
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  sign,
+  type KeyObject,
+} from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { ServiceError } from '../errors.ts';
+import { open } from 'node:fs/promises';
+import { isSystemError, ServiceError } from '../errors.ts';
 import { publicKeyId } from '../lease/keys.ts';
 
 /** Makes the Ed25519 signatures of leases. The private key does not leave it. */
@@ -69,6 +76,34 @@ export function signerOf(key: KeyObject): Signer {
     x: x!,
     sign: (bytes) => sign(null, bytes, key),
   };
+}
+
+/**
+ * Writes a new key to a new file for its owner alone.
+ *
+ * @returns the id of its public key.
+ * @throws ServiceError `conflict` for a file that is there; `output_not_writable`.
+ */
+export async function generateSigningKey(path: string): Promise<string> {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  try {
+    const file = await open(path, 'wx', 0o600);
+    try {
+      await file.writeFile(privateKey.export({ format: 'pem', type: 'pkcs8' }));
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+    if (error.code === 'EEXIST') {
+      throw new ServiceError('conflict', `${path} is there already`, {
+        remedy: 'Name a file that is not: a key that is lost cannot be made again.',
+      });
+    }
+    throw new ServiceError('output_not_writable', error.message, { cause: error });
+  }
+  return signerOf(privateKey).publicKeyId;
 }
 
 /** Why nothing can be signed. */

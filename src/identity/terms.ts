@@ -64,10 +64,10 @@ export function leaseTerms(
     );
   }
   const limits: Limit[] = [];
-  const bounded = (field: Limit['field'], wanted: number, max: number, left: number): number => {
-    const granted = Math.min(wanted, max, left);
+  const bounded = (field: Limit['field'], wanted: number, max: number, rest: number): number => {
+    const granted = Math.min(wanted, max, rest);
     if (granted < wanted) {
-      const because = granted === left ? 'contract_end' : 'server_maximum';
+      const because = granted === rest ? 'contract_end' : 'server_maximum';
       limits.push({ field, wanted, granted, because });
     }
     return granted;

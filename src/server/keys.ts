@@ -58,10 +58,7 @@ function notPublished(id: string): ServiceError {
 
 function pemOf(x: string): string {
   const jwk = { kty: 'OKP', crv: 'Ed25519', x };
-  return createPublicKey({ key: jwk, format: 'jwk' }).export({
-    format: 'pem',
-    type: 'spki',
-  }) as string;
+  return createPublicKey({ key: jwk, format: 'jwk' }).export({ format: 'pem', type: 'spki' });
 }
 
 function keyAnswer(key: KeyState): api.KeyState {

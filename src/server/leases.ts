@@ -76,7 +76,7 @@ function wrongCaller(who: string, member: string): ServiceError {
   });
 }
 
-function recordAnswer({ lineage_id: _, ...lease }: LeaseRecord): api.LeaseRecord {
+function recordAnswer(lease: LeaseRecord): api.LeaseRecord {
   return {
     ...lease,
     entitlements: [...lease.entitlements],

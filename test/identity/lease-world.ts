@@ -1,4 +1,4 @@
-import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
+import { generateKeyPairSync, randomUUID, type KeyObject } from 'node:crypto';
 import type { Identity, LeasePolicy } from '../../src/identity/context.ts';
 import type { CheckedProof } from '../../src/identity/device-proof.ts';
 import { publishedKeys, registerSigner } from '../../src/identity/keys.ts';
@@ -155,15 +155,14 @@ export async function stepUp({ storage }: Identity, now: number, target: string)
   return token;
 }
 
-export const rsaKey = (): string =>
-  generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({
-    format: 'pem',
-    type: 'pkcs8',
-  }) as string;
+export function rsaKey(): string {
+  return pemOf(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey);
+}
 
-export const ed25519Key = (): string =>
-  createPrivateKey({
-    key: generateKeyPairSync('ed25519').privateKey.export({ format: 'der', type: 'pkcs8' }),
-    format: 'der',
-    type: 'pkcs8',
-  }).export({ format: 'pem', type: 'pkcs8' }) as string;
+export function ed25519Key(): string {
+  return pemOf(generateKeyPairSync('ed25519').privateKey);
+}
+
+function pemOf(key: KeyObject): string {
+  return key.export({ format: 'pem', type: 'pkcs8' });
+}

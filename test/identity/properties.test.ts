@@ -1,269 +1,29 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
-import { GENESIS, readAudit, verifyAudit, verifyAuditEnd } from '../../src/identity/audit.ts';
-import type { Identity } from '../../src/identity/context.ts';
-import { reinstateDeployment } from '../../src/identity/deployments.ts';
-import { issueLease } from '../../src/identity/issue.ts';
-import { retireKey } from '../../src/identity/keys.ts';
-import type { Signer } from '../../src/identity/signing-key.ts';
-import type { DevicesTable } from '../../src/storage/tables.ts';
-import { DEPLOYMENTS } from './devices.ts';
-import {
-  DAY,
-  newLeaseWorld,
-  newSigner,
-  readAnswer,
-  renew,
-  revokeAs,
-  type LeaseWorld,
-} from './lease-world.ts';
+import { anyEvent, History } from './history.ts';
+import { newLeaseWorld } from './lease-world.ts';
 
+/** Raise it for a long run: `PROPERTY_RUNS=1000 vitest run --config test/vitest.config.ts properties`. */
 const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 25);
 
-const deployment_id = fc.constantFrom(...DEPLOYMENTS);
-/** Which of those there are, by its place from the last. */
-const which = fc.nat({ max: 3 });
-
-const event = fc.oneof(
-  {
-    weight: 4,
-    arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat({ max: 5 * DAY }) }),
-  },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('enrol' as const), deployment_id }) },
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      do: fc.constant('renew' as const),
-      device: which,
-      lease: fc.option(which, { nil: undefined, freq: 3 }),
-      enforced: fc.boolean(),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant('issue' as const),
-      deployment_id,
-      ttl: fc.integer({ min: 60, max: 90 * 86_400 }),
-      grace: fc.integer({ min: 0, max: 30 * 86_400 }),
-    }),
-  },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('revoke lease' as const), lease: which }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({ do: fc.constant('revoke deployment' as const), deployment_id }),
-  },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('reinstate' as const), deployment_id }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('new key' as const) }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('retire' as const), key: which }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      do: fc.constant('contract ends' as const),
-      inMs: fc.integer({ min: -DAY, max: 30 * DAY }),
-    }),
+test(
+  'whatever happens in whatever order: no lease outlives its contract, no key retires early, what is revoked is not renewed, and the log is whole',
+  { timeout: 60_000 + RUNS * 500 },
+  async () => {
+    const property = fc.asyncProperty(
+      fc.array(anyEvent, { minLength: 10, maxLength: 60 }),
+      async (events) => {
+        const world = await newLeaseWorld('sqlite');
+        try {
+          const history = new History(world);
+          for (const event of events) await history.apply(event);
+          await history.checkAudit();
+        } finally {
+          await world.close();
+        }
+      },
+    );
+    const result = await fc.check(property, { numRuns: RUNS });
+    expect(result.failed, fc.defaultReportMessage(result)).toBe(false);
   },
 );
-
-type Event = typeof event extends fc.Arbitrary<infer T> ? T : never;
-type EventOf<Name extends Event['do']> = Extract<Event, { do: Name }>;
-
-/** What the test itself knows of a lease that it was given. */
-interface Given {
-  readonly lease: unknown;
-  readonly id: string;
-  readonly key: string;
-  readonly deployment: string;
-  readonly device: string | null;
-  /** The first of the line of renewals. */
-  readonly lineage: string;
-  readonly graceEnds: number;
-  revoked: boolean;
-}
-
-test('whatever happens in whatever order: no lease outlives its contract, no key retires early, what is revoked is not renewed, and the log is whole', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(event, { minLength: 10, maxLength: 60 }), async (events) => {
-      const world = await newLeaseWorld('sqlite');
-      try {
-        const history = new History(world);
-        for (const one of events) await history.apply(one);
-        await history.checkAudit();
-      } finally {
-        await world.close();
-      }
-    }),
-    { numRuns: RUNS },
-  );
-});
-
-/** The service beside a model of it that knows nothing but what was done. */
-class History {
-  readonly world: LeaseWorld;
-  readonly devices: DevicesTable[] = [];
-  readonly leases: Given[] = [];
-  readonly keys: Signer[];
-  readonly revokedDeployments = new Set<string>();
-  contractEnds = Number.POSITIVE_INFINITY;
-
-  constructor(world: LeaseWorld) {
-    this.world = world;
-    this.keys = [world.identity.signer as Signer];
-  }
-
-  service(enforced = true): Identity {
-    return this.world.with({
-      policy: { registry_enforced: enforced },
-      signer: this.keys.at(-1)!,
-    });
-  }
-
-  async apply(event: Event): Promise<void> {
-    switch (event.do) {
-      case 'wait':
-        this.world.now += event.ms;
-        return;
-      case 'enrol':
-        this.devices.push(await this.world.enrol(event.deployment_id));
-        return;
-      case 'renew':
-        await this.renew(this.devices.at(-1 - event.device), event.lease, event.enforced);
-        return;
-      case 'issue':
-        await this.issue(event);
-        return;
-      case 'revoke lease':
-        await this.revokeLease(this.leases.at(-1 - event.lease));
-        return;
-      case 'revoke deployment':
-        await revokeAs(this.world, this.service(), event, event.deployment_id);
-        this.revokedDeployments.add(event.deployment_id);
-        return;
-      case 'reinstate':
-        await reinstateDeployment(this.service(), 'administrator:root', event.deployment_id);
-        this.revokedDeployments.delete(event.deployment_id);
-        return;
-      case 'new key':
-        this.world.now += 1;
-        this.keys.push(await newSigner(this.world.identity));
-        return;
-      case 'retire':
-        await this.retire(this.keys.at(-1 - event.key));
-        return;
-      case 'contract ends':
-        await this.endContract(event.inMs);
-        return;
-    }
-  }
-
-  async renew(
-    device: DevicesTable | undefined,
-    place: number | undefined,
-    enforced: boolean,
-  ): Promise<void> {
-    if (device === undefined) return;
-    const own = this.leases.filter(({ deployment }) => deployment === device.deployment_id);
-    const held = place === undefined ? undefined : own.at(-1 - place);
-    const isRevoked =
-      this.revokedDeployments.has(device.deployment_id) ||
-      (held?.revoked ?? false) ||
-      own.some(({ revoked, device: holder }) => revoked && holder === device.device_id);
-    const body = await orRefusal(async () => {
-      const { renewed } = await renew(this.service(enforced), device, held?.lease);
-      return renewed.body;
-    });
-    if (enforced && isRevoked) expect(body).toMatchObject({ code: 'license_revoked' });
-    else if (this.hasEnded()) expect(body).toMatchObject({ code: 'contract_ended' });
-    else await this.give(body as string, device.device_id, held);
-  }
-
-  async issue({ deployment_id, ...wishes }: EventOf<'issue'>): Promise<void> {
-    const { caller } = this.world;
-    const body = await orRefusal(() =>
-      issueLease(this.service(), caller, {
-        deployment_id,
-        ttl_seconds: wishes.ttl,
-        grace_period_seconds: wishes.grace,
-      }),
-    );
-    if (this.revokedDeployments.has(deployment_id)) {
-      expect(body).toMatchObject({ code: 'license_revoked' });
-    } else if (this.hasEnded()) expect(body).toMatchObject({ code: 'contract_ended' });
-    else await this.give(body as string, null, undefined);
-  }
-
-  /** Takes note of a lease, which must not outlive its contract. */
-  async give(body: string, device: string | null, parent: Given | undefined): Promise<void> {
-    const { answer, claims } = await readAnswer(this.world.identity, body);
-    const graceEnds = Date.parse(claims.grace_ends_at);
-    expect(graceEnds).toBeLessThanOrEqual(this.contractEnds);
-    expect(claims.previous_lease_id).toBe(parent?.id);
-    const { lease_id: id, deployment_id: deployment, public_key_id: key } = claims;
-    // By a lenient server, what is revoked goes on, and what comes of it is not revoked by that.
-    this.leases.push({
-      lease: answer.lease,
-      id,
-      key,
-      deployment,
-      device,
-      lineage: parent?.lineage ?? id,
-      graceEnds,
-      revoked: false,
-    });
-  }
-
-  async revokeLease(lease: Given | undefined): Promise<void> {
-    if (lease === undefined) return;
-    await revokeAs(this.world, this.service(), { lease_id: lease.id }, lease.deployment);
-    for (const one of this.leases) if (one.lineage === lease.lineage) one.revoked = true;
-  }
-
-  async retire(key: Signer | undefined): Promise<void> {
-    if (key === undefined) return;
-    const id = key.publicKeyId;
-    const outcome = await orRefusal(async () => {
-      await retireKey(this.service(), 'administrator:root', id);
-      return 'retired';
-    });
-    const couldBeInUse = this.leases.some(
-      (lease) => lease.key === id && lease.graceEnds + 300_000 > this.world.now,
-    );
-    const isActive = key === this.keys.at(-1);
-    if (isActive || couldBeInUse) expect(outcome).toMatchObject({ code: 'key_in_use' });
-    else expect(outcome).toBe('retired');
-  }
-
-  async endContract(inMs: number): Promise<void> {
-    this.contractEnds = this.world.now + inMs;
-    await this.world.identity.storage.write((tx) =>
-      tx.updateTable('contracts').set({ ends_at: this.contractEnds }).execute(),
-    );
-  }
-
-  hasEnded(): boolean {
-    const second = Math.floor(this.world.now / 1000) * 1000;
-    return this.contractEnds - second < 1000;
-  }
-
-  async checkAudit(): Promise<void> {
-    const { entries, head } = await readAudit(this.world.identity.storage.read, 0, 1000);
-    const last = verifyAudit(GENESIS, entries);
-    expect(last).not.toHaveProperty('fault');
-    expect(verifyAuditEnd(last as typeof GENESIS, head)).toBeUndefined();
-    const renewals = entries.filter(({ action }) => /license\.(issue|renew)$/.test(action));
-    expect(renewals.map(({ target }) => target)).toEqual(
-      this.leases.map(({ id }) => `lease:${id}`),
-    );
-  }
-}
-
-/** What the service refused, or what it answered. */
-async function orRefusal<T>(work: () => Promise<T>): Promise<T | ServiceError> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof ServiceError) return error;
-    throw error;
-  }
-}

@@ -1,0 +1,11 @@
+import type { KeyState } from '../api/keys.ts';
+import { NO_VALUE } from '../format.ts';
+import type { Columns } from './items.ts';
+
+export const KEY_COLUMNS: Columns<KeyState> = {
+  key: ({ public_key_id }) => public_key_id,
+  status: ({ status }) => status,
+  activated: ({ activated_at }) => activated_at,
+  leases: ({ outstanding_leases }) => String(outstanding_leases),
+  'can be retired': ({ retirable_at }) => retirable_at ?? NO_VALUE,
+};

@@ -1,0 +1,31 @@
+import { enrolledAnswer, newFactors, onDatabase } from '../administrators.ts';
+import { PASSWORD_STDIN_OPTION } from '../ask.ts';
+import { parseScopes } from '../scopes.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    "Works on the server's database, so it is for the server's machine: the one of SERVICE_LOCAL_HOME or DATABASE_URL. Asks for a password twice, and for a code of the authenticator app that has scanned the QR code; only then is anything kept.",
+  arguments: { name: { description: 'with which to log in, such as ada or ada@example.org' } },
+  options: {
+    passwordStdin: PASSWORD_STDIN_OPTION,
+    token: {
+      value: 'scopes',
+      description: 'also make a token with these scopes, such as license,admin; good for 30 days',
+      parse: parseScopes,
+    },
+  },
+  examples: [
+    'identity administrators add ada --token license,admin',
+    'identity administrators add ci-bot --password-stdin --json < password.txt',
+  ],
+  async run(context, { name }, { passwordStdin, token: scopes }) {
+    const { addAdministrator, checkNewName } = await import('../../identity/administrators.ts');
+    return onDatabase(context, async (identity) => {
+      await checkNewName(identity.storage.read, name);
+      const factors = await newFactors(context, name, passwordStdin);
+      const terms = scopes && { label: 'first', scopes, expires_in_seconds: 30 * 86_400 };
+      return enrolledAnswer(await addAdministrator(identity, name, factors, terms), factors);
+    });
+  },
+});

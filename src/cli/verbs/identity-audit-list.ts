@@ -1,0 +1,47 @@
+import type { AuditEntry, listAudit } from '../../api/administrators.ts';
+import { ServiceError } from '../../errors.ts';
+import { connect } from '../connect.ts';
+import { showItems } from '../items.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description: 'The last entries, or all after a given one; the oldest first.',
+  options: {
+    last: { value: 'count', description: 'how many', parse: parseCount, default: 50 },
+    after: { value: 'seq', description: 'all entries after this one', parse: parseCount },
+  },
+  settings: ['server_url'],
+  examples: [
+    'identity audit list --last 10',
+    'identity audit list --after 0 --json | jq \'.entries[] | select(.action | endswith("revoke"))\'',
+  ],
+  async run(context, _args, { last, after }) {
+    const server = await connect(context);
+    const read = (after_seq: number, limit: number) =>
+      server.call<typeof listAudit>('get', '/identity/audit', { query: { after_seq, limit } });
+    let from: number | null = after ?? Math.max(0, (await read(0, 1)).head.seq - last);
+    const entries: AuditEntry[] = [];
+    while (from !== null) {
+      const { items, next_cursor } = await read(from, 1000);
+      entries.push(...items);
+      from = next_cursor === null ? null : Number(next_cursor);
+    }
+    return {
+      data: { entries },
+      show: (out) =>
+        showItems(out, entries, {
+          seq: ({ seq }) => String(seq),
+          time: ({ recorded_at }) => recorded_at,
+          actor: ({ actor }) => actor,
+          action: ({ action }) => action,
+          target: ({ target }) => target,
+          details: ({ details }) => JSON.stringify(details),
+        }),
+    };
+  },
+});
+
+function parseCount(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new ServiceError('usage', `'${text}' is no whole number from 0`);
+}

@@ -1,0 +1,92 @@
+import type { listAudit } from '../../api/administrators.ts';
+import type { Client } from '../../client/client.ts';
+import { ServiceError } from '../../errors.ts';
+import { formatCountOf } from '../../format.ts';
+import {
+  GENESIS,
+  verifyAudit,
+  verifyAuditEnd,
+  type AuditFault,
+  type AuditHead,
+} from '../../identity/audit.ts';
+import { connect } from '../connect.ts';
+import { defineVerb, type Context } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Reads the whole log and computes its hash chain here, not on the server. Exit 1, naming the first bad entry, when anything was altered, removed or added. Whoever can write to the database could compute the chain anew: note the head that is printed in a place out of his reach, and give it with --head the next time.',
+  options: {
+    head: { value: 'seq:hash', description: 'a head noted before', parse: parseHead },
+  },
+  settings: ['server_url'],
+  examples: [
+    'identity audit verify',
+    `identity audit verify --head 42:${'0123456789abcdef'.repeat(4)}`,
+  ],
+  async run(context, _args, { head: noted = GENESIS }) {
+    const server = await connect(context);
+    const { last, fault } = await verifyLog(server, noted, context);
+    const head = `${last.seq}:${last.hash}`;
+    return {
+      data: { verified: last.seq, head, fault: fault ?? null },
+      show(out) {
+        out.line(`${formatCountOf(last.seq, 'entry', 'entries')} are as they were written.`);
+        out.line(`Head: ${head}`);
+      },
+      failure:
+        fault &&
+        new ServiceError('audit_tampered', `entry ${fault.seq} ${WHAT[fault.fault]}`, {
+          reason: fault.fault,
+          remedy: 'Find out who can write to the database, and restore it from a backup.',
+        }),
+    };
+  },
+});
+
+const WHAT: Readonly<Record<AuditFault['fault'], string>> = {
+  missing: 'is missing',
+  altered: 'has been altered',
+  not_linked: 'does not follow from the one before it',
+  beyond_head: 'is beyond the end of the log',
+};
+
+/** @returns the last entry that is good, and what is wrong with the next. */
+async function verifyLog(
+  server: Client,
+  noted: AuditHead,
+  { progress, signal }: Context,
+): Promise<{ readonly last: AuditHead; readonly fault?: AuditFault }> {
+  let last = GENESIS;
+  let bar: ReturnType<typeof progress> | undefined;
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const query = { after_seq: last.seq, limit: 1000 };
+      const page = await server.call<typeof listAudit>('get', '/identity/audit', { query });
+      bar ??= progress('audit log', page.head.seq);
+      for (const entry of page.items) {
+        const next = verifyAudit(last, [entry]);
+        if ('fault' in next) return { last, fault: next };
+        if (next.seq === noted.seq && next.hash !== noted.hash) {
+          return { last, fault: { seq: next.seq, fault: 'altered' } };
+        }
+        last = next;
+      }
+      bar.update(last.seq);
+      if (page.next_cursor !== null) continue;
+      const head = noted.seq > page.head.seq ? noted : page.head;
+      const fault = verifyAuditEnd(last, head);
+      return fault ? { last, fault } : { last };
+    }
+  } finally {
+    bar?.stop();
+  }
+}
+
+function parseHead(text: string): AuditHead {
+  const [, seq, hash] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? [];
+  if (hash !== undefined) return { seq: Number(seq), hash };
+  throw new ServiceError('usage', `'${text}' is no head of a log`, {
+    remedy: 'Write it as `identity audit verify` prints it.',
+  });
+}

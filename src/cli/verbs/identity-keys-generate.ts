@@ -1,0 +1,23 @@
+import { resolve } from 'node:path';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Writes an Ed25519 key in PKCS#8 PEM that only you can read. It is shown nowhere and kept nowhere else: whoever has it can issue leases.',
+  options: {
+    out: { value: 'file', description: 'a new file', required: true, complete: 'file' },
+  },
+  examples: ['identity keys generate --out license-key.pem'],
+  async run({ cwd }, _args, { out: file }) {
+    const { generateSigningKey } = await import('../../identity/signing-key.ts');
+    const path = resolve(cwd, file);
+    const public_key_id = await generateSigningKey(path);
+    return {
+      data: { path, public_key_id },
+      show(out) {
+        out.line(`${path}: ${public_key_id}`);
+        out.line(`Start the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}`);
+      },
+    };
+  },
+});

@@ -1,0 +1,15 @@
+import type { listKeys } from '../../api/keys.ts';
+import { connect } from '../connect.ts';
+import { showItems } from '../items.ts';
+import { KEY_COLUMNS } from '../keys.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  settings: ['server_url'],
+  examples: ['identity keys list', 'identity keys list --json'],
+  async run(context) {
+    const server = await connect(context);
+    const { items: keys } = await server.call<typeof listKeys>('get', '/identity/keys', {});
+    return { data: { keys }, show: (out) => showItems(out, keys, KEY_COLUMNS) };
+  },
+});

@@ -1,0 +1,35 @@
+import type { KeyState, listKeys } from '../../api/keys.ts';
+import { formatCountOf } from '../../format.ts';
+import { connect } from '../connect.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'A rotation begins when the server starts with a new key, and ends when the old one is retired.',
+  settings: ['server_url'],
+  examples: ['identity keys rotate-status', 'identity keys rotate-status --json'],
+  async run(context) {
+    const server = await connect(context);
+    const { items } = await server.call<typeof listKeys>('get', '/identity/keys', {});
+    const active = items.find(({ status }) => status === 'active');
+    const retiring = items.filter(({ status }) => status === 'retiring');
+    return {
+      data: { active: active ?? null, retiring },
+      show(out) {
+        out.line(
+          active
+            ? `${active.public_key_id} signs since ${active.activated_at}.`
+            : 'No key signs: start the server with one, see `service-local identity keys generate`.',
+        );
+        if (retiring.length === 0) out.line('No rotation is under way.');
+        for (const key of retiring) out.line(progressOf(key));
+      },
+    };
+  },
+});
+
+function progressOf({ public_key_id, outstanding_leases, retirable_at }: KeyState): string {
+  return outstanding_leases === 0
+    ? `${public_key_id} can be retired: no lease under it is good any more.`
+    : `${public_key_id} can be retired from ${retirable_at} on: until then ${formatCountOf(outstanding_leases, 'lease')} under it could be in use.`;
+}

@@ -1,0 +1,26 @@
+import type { listLeases } from '../../api/leases.ts';
+import { connect } from '../connect.ts';
+import { showItems } from '../items.ts';
+import { LEASE_COLUMNS } from '../leases.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  options: {
+    deployment: { value: 'id', description: 'only those of this deployment' },
+    state: {
+      value: 'state',
+      description: 'only those that are so',
+      choices: ['valid', 'grace', 'expired', 'revoked'],
+    },
+  },
+  settings: ['server_url'],
+  examples: ['identity leases list', 'identity leases list --deployment acme-tokyo --state valid'],
+  async run(context, _args, { deployment, state }) {
+    const server = await connect(context);
+    const list = server.items<typeof listLeases>('get', '/identity/leases', {
+      query: { deployment_id: deployment, state },
+    });
+    const leases = await Array.fromAsync(list);
+    return { data: { leases }, show: (out) => showItems(out, leases, LEASE_COLUMNS) };
+  },
+});

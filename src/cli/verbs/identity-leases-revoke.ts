@@ -1,0 +1,130 @@
+import type { createStepUp } from '../../api/administrators.ts';
+import type { getLease, listLeases, revokeDeployment, revokeLease } from '../../api/leases.ts';
+import type { Client } from '../../client/client.ts';
+import { ServiceError } from '../../errors.ts';
+import { formatCountOf } from '../../format.ts';
+import { connect } from '../connect.ts';
+import { defineVerb, type Context } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Renewal is denied from then on, and no other lease is given. What was issued works to its end: the date is told before you confirm, and in the answer. Revoking a lease revokes what it was renewed into as well; with --deployment, it is all leases of the deployment.',
+  arguments: { lease: { description: 'id of the lease', optional: true } },
+  options: {
+    deployment: { value: 'id', description: 'revoke the whole deployment' },
+    reason: { value: 'text', description: 'why; it is kept with the lease', required: true },
+    confirm: { value: 'id', description: "the deployment's id, where nobody can be asked" },
+    code: {
+      value: 'digits',
+      description: 'of your authenticator, or a recovery code, where nobody can be asked',
+    },
+  },
+  settings: ['server_url'],
+  examples: [
+    'identity leases revoke --deployment acme-tokyo --reason "contract cancelled"',
+    'identity leases revoke 0198c0de-0000-7000-8000-00000000aaaa --reason "laptop stolen"',
+    'identity leases revoke --deployment acme-tokyo --reason unpaid --confirm acme-tokyo --code 123456',
+  ],
+  async run(context, { lease }, { deployment, reason, confirm, code }) {
+    const target = targetOf(lease, deployment);
+    const server = await connect(context);
+    const deploymentId = await deploymentOf(server, target);
+    if (confirm === undefined) await tellWhatItDoes(context, server, deploymentId);
+    const typed = confirm ?? (await ask(context, `Type ${deploymentId} to confirm:`, '--confirm'));
+    if (typed !== deploymentId) {
+      throw new ServiceError('confirmation_mismatch', `'${typed}' is not ${deploymentId}`, {
+        remedy: 'Nothing was revoked. Check that it is the deployment you mean.',
+      });
+    }
+    const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
+      body: {
+        action: 'identity.license.revoke',
+        target: 'lease_id' in target ? `lease:${target.lease_id}` : `deployment:${deploymentId}`,
+        code: code ?? (await ask(context, 'Code of your authenticator:', '--code')),
+      },
+    });
+    const request = {
+      headers: { 'service-step-up': step_up_token },
+      body: { reason, confirm: typed },
+    };
+    const revoked = await ('lease_id' in target
+      ? server.call<typeof revokeLease>('post', '/identity/leases/{lease_id}/revoke', {
+          params: target,
+          ...request,
+        })
+      : server.call<typeof revokeDeployment>(
+          'post',
+          '/identity/deployments/{deployment_id}/revoke',
+          { params: target, ...request },
+        ));
+    return {
+      data: revoked,
+      show(out) {
+        const { revoked_leases, effective_at, registry_enforced } = revoked;
+        out.line(`Revoked: ${formatCountOf(revoked_leases, 'working lease')} of ${deploymentId}.`);
+        out.line(
+          effective_at === null
+            ? 'No copy of any works any more.'
+            : `The last copy stops working at ${effective_at}.`,
+        );
+        if (!registry_enforced) {
+          out.line(
+            out.style.yellow(
+              'The server renews all the same: its setting license_registry_enforced is off.',
+            ),
+          );
+        }
+      },
+    };
+  },
+});
+
+type Target = { readonly lease_id: string } | { readonly deployment_id: string };
+
+function targetOf(lease: string | undefined, deployment: string | undefined): Target {
+  if (lease !== undefined && deployment === undefined) return { lease_id: lease };
+  if (deployment !== undefined && lease === undefined) return { deployment_id: deployment };
+  throw new ServiceError('usage', 'name a lease or --deployment, and not both', {
+    remedy: 'See `service-local identity leases list`.',
+  });
+}
+
+async function deploymentOf(server: Client, target: Target): Promise<string> {
+  if ('deployment_id' in target) return target.deployment_id;
+  const path = '/identity/leases/{lease_id}';
+  const { deployment_id } = await server.call<typeof getLease>('get', path, { params: target });
+  return deployment_id;
+}
+
+/** Before somebody confirms: how many leases there are, and how long they cannot be stopped. */
+async function tellWhatItDoes(
+  { message }: Context,
+  server: Client,
+  deployment_id: string,
+): Promise<void> {
+  let count = 0;
+  let last = '';
+  for (const state of ['valid', 'grace'] as const) {
+    const query = { deployment_id, state, limit: 1000 };
+    const list = server.items<typeof listLeases>('get', '/identity/leases', { query });
+    for await (const { grace_ends_at } of list) {
+      count += 1;
+      if (grace_ends_at > last) last = grace_ends_at;
+    }
+  }
+  message(
+    count === 0
+      ? `${deployment_id} has no lease that works.`
+      : `${deployment_id} has ${formatCountOf(count, 'working lease')}, the last until ${last}: until then nothing can stop them.`,
+  );
+}
+
+async function ask({ interactive, io }: Context, message: string, option: string): Promise<string> {
+  if (!interactive) {
+    throw new ServiceError('usage', `${option} is missing, and nobody can be asked`, {
+      remedy: 'Give --confirm and --code.',
+    });
+  }
+  const { input } = await import('@inquirer/prompts');
+  return input({ message }, { input: io.stdin, output: io.stderr });
+}

@@ -1,0 +1,52 @@
+import type { createToken } from '../../api/administrators.ts';
+import { ask, givenPassword, PASSWORD_STDIN_OPTION } from '../ask.ts';
+import { parseScopes } from '../scopes.ts';
+import { parseSeconds } from '../seconds.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Logs in with password and code. The token goes to stdout, and is shown this once; other verbs find it in SERVICE_LOCAL_TOKEN.',
+  options: {
+    administrator: { value: 'name', description: 'who logs in', required: true },
+    scopes: {
+      value: 'scopes',
+      description: 'what it is good for, such as license,admin; no scope implies another',
+      parse: parseScopes,
+      required: true,
+    },
+    label: { value: 'text', description: 'what it is for', default: 'command line' },
+    expires: {
+      value: 'length',
+      description: 'for how long it is good, up to 365d (default: 30d)',
+      parse: parseSeconds,
+    },
+    passwordStdin: PASSWORD_STDIN_OPTION,
+    code: {
+      value: 'digits',
+      description: 'of the authenticator app, or a recovery code, where nobody can be asked',
+    },
+  },
+  settings: ['server_url'],
+  examples: [
+    'identity tokens create --administrator ada --scopes license,admin',
+    'identity tokens create --administrator ada --scopes license --label CI --expires 90d --password-stdin --code 123456 < password.txt',
+  ],
+  async run(context, _args, { administrator, scopes, label, expires, passwordStdin, code }) {
+    const { createClient } = await import('../../client/client.ts');
+    const server = createClient({ url: context.settings.server_url, warn: context.message });
+    const password = await givenPassword(context, passwordStdin, `Password of ${administrator}:`);
+    const made = await server.call<typeof createToken>('post', '/identity/tokens', {
+      body: {
+        administrator,
+        password,
+        code: code ?? (await ask(context, 'Code of the app, or a recovery code:', '--code')),
+        label,
+        scopes,
+        expires_in_seconds: expires,
+      },
+    });
+    context.message(`token ${made.token_id}: ${made.scopes.join(', ')} until ${made.expires_at}`);
+    return { data: made, show: (out) => out.line(made.token) };
+  },
+});
