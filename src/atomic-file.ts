@@ -28,12 +28,17 @@ export async function writeAtomically(
     } finally {
       await file.close();
     }
-    await rename(temporary, path);
+    await replaceFile(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
   }
-  await syncDirectory(dirname(path));
+}
+
+/** Lets a file take the place of another in the same directory, for good once this has returned. */
+export async function replaceFile(from: string, to: string): Promise<void> {
+  await rename(from, to);
+  await syncDirectory(dirname(to));
 }
 
 /** Without it a power cut may bring back what was at the name before. */

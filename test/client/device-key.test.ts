@@ -15,12 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import {
-  makePrivateDirectory,
-  newDeviceKey,
-  readDeviceKey,
-  writeDeviceKey,
-} from '../../src/client/device-key.ts';
+import { newDeviceKey, readDeviceKey, writeDeviceKey } from '../../src/client/device-key.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 
@@ -122,10 +117,10 @@ describe('refused is a key', () => {
   test('that is a directory, or a pipe that nobody writes to', async () => {
     rmSync(path);
     mkdirSync(path, { mode: 0o700 });
-    expect(await refusal()).toBe('not_a_key: is no file with a key');
+    expect(await refusal()).toBe('not_a_file: is no file of the usual size');
     rmSync(path, { recursive: true });
     await promisify(execFile)('mkfifo', ['-m', '600', path]);
-    expect(await refusal()).toBe('not_a_key: is no file with a key');
+    expect(await refusal()).toBe('not_a_file: is no file of the usual size');
   });
 
   test('that is none, and what is there is not told', async () => {
@@ -140,8 +135,8 @@ describe('refused is a key', () => {
       writeFileSync(path, text);
       expect(await refusal()).toBe('not_a_key: holds no private key in PKCS#8 PEM');
     }
-    writeFileSync(path, pem.padEnd(4097, ' '));
-    expect(await refusal()).toBe('not_a_key: is no file with a key');
+    writeFileSync(path, pem.padEnd(256 * 1024 + 1, ' '));
+    expect(await refusal()).toBe('not_a_file: is no file of the usual size');
   });
 
   test('of another kind', async () => {
@@ -154,10 +149,10 @@ describe('refused is a key', () => {
 describe('the directory of secrets', () => {
   test('is made with all above it, and left as it is when it is there', async () => {
     const deep = join(home, 'a', 'b');
-    await makePrivateDirectory(deep);
-    expect(modeOf(deep)).toBe(0o700);
+    await writeDeviceKey(join(deep, 'device.key'), newDeviceKey());
+    expect([modeOf(home), modeOf(deep)]).toEqual([0o700, 0o700]);
     chmodSync(deep, 0o755);
-    await makePrivateDirectory(deep);
+    await writeDeviceKey(join(deep, 'device.key'), newDeviceKey());
     expect(modeOf(deep)).toBe(0o755);
   });
 

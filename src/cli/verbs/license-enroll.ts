@@ -1,0 +1,42 @@
+import { hostname } from 'node:os';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Makes a key pair for this machine, has the server know its public half as a device of the deployment that the code is for, and gets the first lease. When it is interrupted, run it again with the same code.',
+  options: {
+    code: { value: 'code', description: 'from whoever runs the server', required: true },
+    name: { value: 'text', description: 'what people call this machine', default: hostname() },
+  },
+  settings: ['server_url'],
+  examples: [
+    'license enroll --url https://licenses.example --code ABCD-EFGH-JKMN-PQRS-TVWX-YZ23-4567',
+  ],
+  async run({ settings, settingSources, message }, _args, { code, name }) {
+    const { deviceFiles, enrol } = await import('../../client/enrolment.ts');
+    const { home, server_url: url } = settings;
+    const files = deviceFiles(home);
+    const device = { files, url, clock: Date.now, warn: message };
+    const { device_id, claims } = await enrol(device, code, name);
+    const { deployment_id, lease_id, entitlements, expires_at, grace_ends_at } = claims;
+    if (settingSources.server_url[0].origin.startsWith('--')) {
+      message(`Write "server_url: ${url}" into ${home}/config.yaml for the commands to come.`);
+    }
+    return {
+      data: {
+        device_id,
+        deployment_id,
+        lease_id,
+        entitlements,
+        expires_at,
+        grace_ends_at,
+        files: { key: files.key, lease: files.lease, keyset: files.keyset },
+      },
+      show(out) {
+        out.line(`This is now the device ${device_id} of the deployment ${deployment_id}.`);
+        out.line(`${files.lease} is good until ${expires_at}, with grace until ${grace_ends_at}.`);
+        out.line(`It licenses ${entitlements.join(', ') || 'no features'}.`);
+      },
+    };
+  },
+});

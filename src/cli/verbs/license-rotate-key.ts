@@ -1,0 +1,25 @@
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Makes a new key pair for this machine, which takes the place of the old one. The server refuses the old one once the new one is first used, at the next renewal. When it is interrupted, run it again.',
+  settings: ['server_url'],
+  examples: ['license rotate-key'],
+  async run({ settings, message }) {
+    const { deviceFiles, rotateKey } = await import('../../client/enrolment.ts');
+    const files = deviceFiles(settings.home);
+    const rotated = await rotateKey({
+      files,
+      url: settings.server_url,
+      clock: Date.now,
+      warn: message,
+    });
+    return {
+      data: rotated,
+      show(out) {
+        out.line(`${files.key} holds a new key: this is now the device ${rotated.device_id}.`);
+        out.line(`${rotated.replaces} is refused once it has renewed its lease.`);
+      },
+    };
+  },
+});

@@ -1,0 +1,85 @@
+import { constants, type Stats } from 'node:fs';
+import { mkdir, open, readFile, stat, type FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { writeAtomically } from '../atomic-file.ts';
+import { isSystemError, ServiceError } from '../errors.ts';
+
+/** Far more than any of these files takes. */
+const MAX_BYTES = 256 * 1024;
+
+/**
+ * Writes a file that only this user can read. Its directory is made when it is not there. Once this
+ * has returned, the file outlasts a power cut.
+ *
+ * @throws ServiceError `output_not_writable`; `invalid_data` where others could put files of theirs
+ * into the directory.
+ */
+export async function writePrivateFile(path: string, text: string): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    checkOwner(dirname(path), await stat(dirname(path)), 0o022, 'written to', '700');
+    await writeAtomically(path, [text], { mode: 0o600 });
+    if ((await readFile(path, 'utf8')) === text) return;
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+    throw new ServiceError('output_not_writable', `${path}: ${error.message}`, { cause: error });
+  }
+  throw new ServiceError('output_not_writable', `${path} reads otherwise than it was written`, {
+    remedy: 'See that the disk is sound, and that nothing else writes there.',
+  });
+}
+
+/**
+ * The text of a file that nobody else can have read or changed; undefined when there is no file.
+ *
+ * @throws ServiceError `invalid_data`, with a reason, for a link, a file of another user or one that
+ * is open to others, and what is no file.
+ */
+export async function readPrivateFile(path: string): Promise<string | undefined> {
+  let file: FileHandle;
+  try {
+    // Without O_NONBLOCK a pipe at this place would make the opening wait for ever.
+    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT')) return undefined;
+    if (isSystemError(error, 'ELOOP')) {
+      throw refused(path, 'symlink', 'is a link', 'Put the file itself there.');
+    }
+    if (!isSystemError(error)) throw error;
+    throw refused(path, 'unreadable', `cannot be read: ${error.message}`, 'See its permissions.');
+  }
+  try {
+    const stats = await file.stat();
+    if (!stats.isFile() || stats.size > MAX_BYTES) {
+      throw refused(path, 'not_a_file', 'is no file of the usual size', 'See what is there.');
+    }
+    checkOwner(path, stats, 0o077, 'read or changed', '600');
+    return await file.readFile('utf8');
+  } finally {
+    await file.close();
+  }
+}
+
+/** @param forbidden permissions that nobody but the owner may have; on Windows there are none. */
+function checkOwner(
+  path: string,
+  { uid, mode }: Stats,
+  forbidden: number,
+  done: string,
+  chmod: string,
+): void {
+  const user = process.getuid?.();
+  if (user === undefined) return;
+  if (uid !== user) {
+    const why = `belongs to the user ${uid}, and this runs as ${user}`;
+    throw refused(path, 'foreign_owner', why, 'Run it as the owner.');
+  }
+  if ((mode & forbidden) !== 0) {
+    const why = `can be ${done} by others`;
+    throw refused(path, 'not_private', why, `Run \`chmod ${chmod} ${path}\`.`);
+  }
+}
+
+function refused(path: string, reason: string, why: string, remedy: string): ServiceError {
+  return new ServiceError('invalid_data', `${path} ${why}`, { reason, remedy });
+}
