@@ -108,7 +108,7 @@ export interface OptionSpec {
 export type Completion = 'file' | 'directory' | readonly string[];
 
 /** What a verb hands back. */
-interface Answer {
+export interface Answer {
   /** Printed by `--json`: one document. */
   readonly data: unknown;
   /** Shows the same to a person, on stdout. */

@@ -48,6 +48,51 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/server.ts'),
   },
   {
+    path: ['identity', 'administrators', 'add'],
+    summary: "let somebody administer the server; on the server's machine",
+    load: () => import('./verbs/identity-administrators-add.ts'),
+  },
+  {
+    path: ['identity', 'administrators', 'list'],
+    summary: "list the administrators; on the server's machine",
+    load: () => import('./verbs/identity-administrators-list.ts'),
+  },
+  {
+    path: ['identity', 'administrators', 'disable'],
+    summary: "keep an administrator out; on the server's machine",
+    load: () => import('./verbs/identity-administrators-disable.ts'),
+  },
+  {
+    path: ['identity', 'administrators', 'reset'],
+    summary: "make password and codes anew; on the server's machine",
+    load: () => import('./verbs/identity-administrators-reset.ts'),
+  },
+  {
+    path: ['identity', 'tokens', 'create'],
+    summary: 'log in, for a token with which other verbs work',
+    load: () => import('./verbs/identity-tokens-create.ts'),
+  },
+  {
+    path: ['identity', 'tokens', 'list'],
+    summary: 'list the tokens',
+    load: () => import('./verbs/identity-tokens-list.ts'),
+  },
+  {
+    path: ['identity', 'tokens', 'revoke'],
+    summary: 'end a token',
+    load: () => import('./verbs/identity-tokens-revoke.ts'),
+  },
+  {
+    path: ['identity', 'audit', 'list'],
+    summary: 'show who did what',
+    load: () => import('./verbs/identity-audit-list.ts'),
+  },
+  {
+    path: ['identity', 'audit', 'verify'],
+    summary: 'check that nobody tampered with the audit log',
+    load: () => import('./verbs/identity-audit-verify.ts'),
+  },
+  {
     path: ['identity', 'customers', 'create'],
     summary: 'register a customer',
     load: () => import('./verbs/identity-customers-create.ts'),
@@ -101,6 +146,31 @@ export const VERBS: readonly VerbEntry[] = [
     path: ['identity', 'deployments', 'list'],
     summary: 'list the deployments',
     load: () => import('./verbs/identity-deployments-list.ts'),
+  },
+  {
+    path: ['identity', 'devices', 'enroll-code'],
+    summary: 'make a code with which a machine becomes a device',
+    load: () => import('./verbs/identity-devices-enroll-code.ts'),
+  },
+  {
+    path: ['identity', 'devices', 'list'],
+    summary: 'list the devices',
+    load: () => import('./verbs/identity-devices-list.ts'),
+  },
+  {
+    path: ['identity', 'devices', 'revoke'],
+    summary: 'refuse a device from now on',
+    load: () => import('./verbs/identity-devices-revoke.ts'),
+  },
+  {
+    path: ['license', 'enroll'],
+    summary: 'make this machine a device, and get its first lease',
+    load: () => import('./verbs/license-enroll.ts'),
+  },
+  {
+    path: ['license', 'rotate-key'],
+    summary: 'give this device a new key',
+    load: () => import('./verbs/license-rotate-key.ts'),
   },
   {
     path: ['identity', 'leases', 'issue'],

@@ -104,7 +104,7 @@ export function createClient({ url, authorize, warn }: ClientOptions): Client {
   const { origin } = new URL(url);
   let isWarned = false;
   const send = async (method: string, path: string, parts: Parts): Promise<unknown> => {
-    if (authorize && !isWarned && isExposed(origin)) {
+    if (!isWarned && isExposed(origin)) {
       isWarned = true;
       warn?.(`${origin} is plain http: whoever is on the way reads what is sent, secrets included`);
     }

@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../errors.ts';
-import type { Db } from '../storage/storage.ts';
+import type { Db } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import type { Identity } from './context.ts';
 import { codeSubject, forgetFailures, loginSubject } from './failed-tries.ts';
@@ -128,7 +128,7 @@ export async function listAdministrators(db: Db): Promise<AdministratorState[]> 
 export async function disableAdministrator({ storage, clock }: Parts, name: string): Promise<void> {
   await storage.write(async (tx) => {
     const now = clock();
-    const { administrator_id, disabled_at } = await existing(tx, name);
+    const { administrator_id, disabled_at } = await getAdministrator(tx, name);
     if (disabled_at !== null) return;
     await appendAudit(tx, now, {
       actor: 'operator',
@@ -158,7 +158,7 @@ export async function resetAdministrator(
   const password_hash = await hashNewPassword(factors.password);
   return storage.write(async (tx) => {
     const now = clock();
-    const { administrator_id, disabled_at } = await existing(tx, name);
+    const { administrator_id, disabled_at } = await getAdministrator(tx, name);
     await appendAudit(tx, now, {
       actor: 'operator',
       action: 'admin.identity.administrator.reset',
@@ -191,7 +191,7 @@ async function hashNewPassword(password: string): Promise<string> {
 }
 
 /** @throws ServiceError `not_found` */
-export async function existing(
+export async function getAdministrator(
   db: Db,
   name: string,
 ): Promise<{ readonly administrator_id: string; readonly disabled_at: number | null }> {

@@ -1,8 +1,9 @@
 import { timingSafeEqual } from 'node:crypto';
 import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../errors.ts';
+import { formatTime } from '../lease/time.ts';
 import { SCOPES, type Scope } from '../scopes.ts';
-import type { Db } from '../storage/storage.ts';
+import type { Db } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import { refuseInvalid, secondsProblems, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
@@ -96,7 +97,12 @@ export async function addToken(
     actor,
     action: 'admin.identity.token.create',
     target: `token:${token_id}`,
-    details: { administrator_id: administratorId, label, scopes, expires_at },
+    details: {
+      administrator_id: administratorId,
+      label,
+      scopes,
+      expires_at: formatTime(expires_at),
+    },
   });
   await tx
     .insertInto('api_tokens')

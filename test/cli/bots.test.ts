@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { describe, expect, it, vi } from 'vitest';
 import type { Context, Io } from '../../src/cli/verb.ts';
 import { verb as init } from '../../src/cli/verbs/init.ts';
 import { directoryWith, VALID } from '../bots/specs.ts';
+import { personWho } from './person.ts';
 import { serviceLocal } from './service-local.ts';
 
 const NO_OPTIONS = {
@@ -16,21 +16,6 @@ const NO_OPTIONS = {
   cash: undefined,
   force: false,
 };
-
-/** A terminal whose user types each answer when its question appears, one after the other. */
-function personWho(answers: readonly (readonly [question: string, answer: string])[]) {
-  const stdin = new PassThrough();
-  // A prompt ends the stream it wrote to, which does nothing to the real one.
-  const stderr = Object.assign(new PassThrough(), { end: () => stderr });
-  let next = 0;
-  stderr.on('data', (chunk: Buffer) => {
-    const [question, answer] = answers[next] ?? [];
-    if (question === undefined || !chunk.includes(question)) return;
-    next += 1;
-    setImmediate(() => stdin.write(answer)); // The prompt listens once it has drawn itself.
-  });
-  return { stdin, stderr, asked: () => next };
-}
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 

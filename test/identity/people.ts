@@ -58,7 +58,7 @@ export async function newWorld(kind: Storage['kind']): Promise<World> {
     identity,
     now: START,
     another,
-    newPerson: () => newPerson(world),
+    newPerson: () => newPerson(identity, (ms) => (world.now += ms)),
     async close() {
       for (const storage of opened) await storage.close();
       await database.remove();
@@ -88,8 +88,9 @@ export function wrongCodeAt(secret: string, now: number): string {
   return ['000000', '111111', '222222', '333333'].find((code) => !right.has(code))!;
 }
 
-async function newPerson(world: World): Promise<Person> {
-  const { storage, clock } = world.identity;
+/** @param wait turns the clock by milliseconds, and tells what it then is. */
+export async function newPerson(identity: Identity, wait: (ms: number) => number): Promise<Person> {
+  const { storage, clock } = identity;
   const id = randomUUID();
   const name = `a-${id}`;
   const { secret: totp_secret } = newTotpSecret(name);
@@ -114,8 +115,7 @@ async function newPerson(world: World): Promise<Person> {
     totp_secret,
     recovery_codes,
     nextCode() {
-      world.now += 30_000;
-      return codeAt(totp_secret, world.now);
+      return codeAt(totp_secret, wait(30_000));
     },
     credentials: (wrong = {}) => ({
       name,
@@ -130,7 +130,7 @@ async function newPerson(world: World): Promise<Person> {
     }),
     async token(...scopes) {
       const terms = { label: 'test', scopes, expires_in_seconds: 3600 };
-      return (await createToken(world.identity, person.credentials(), terms)).token;
+      return (await createToken(identity, person.credentials(), terms)).token;
     },
   };
   return person;

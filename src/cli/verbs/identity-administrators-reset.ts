@@ -12,10 +12,10 @@ export const verb = defineVerb({
     'identity administrators reset ci-bot --password-stdin --json < password.txt',
   ],
   async run(context, { name }, { passwordStdin }) {
-    const { findAdministrator, resetAdministrator } =
+    const { getAdministrator, resetAdministrator } =
       await import('../../identity/administrators.ts');
     return onDatabase(context, async (identity) => {
-      await findAdministrator(identity.storage.read, name);
+      await getAdministrator(identity.storage.read, name);
       const factors = await newFactors(context, name, passwordStdin);
       return enrolledAnswer(await resetAdministrator(identity, name, factors), factors);
     });

@@ -1,7 +1,7 @@
 import type { listAudit } from '../../api/administrators.ts';
 import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../errors.ts';
-import { formatCountOf } from '../../format.ts';
+import { formatCount } from '../../format.ts';
 import {
   GENESIS,
   verifyAudit,
@@ -30,8 +30,8 @@ export const verb = defineVerb({
     return {
       data: { verified: last.seq, head, fault: fault ?? null },
       show(out) {
-        out.line(`${formatCountOf(last.seq, 'entry', 'entries')} are as they were written.`);
-        out.line(`Head: ${head}`);
+        out.line(`Entries that are as they were written: ${formatCount(last.seq)}`);
+        if (!fault) out.line(`Head: ${head}`);
       },
       failure:
         fault &&
@@ -54,13 +54,12 @@ const WHAT: Readonly<Record<AuditFault['fault'], string>> = {
 async function verifyLog(
   server: Client,
   noted: AuditHead,
-  { progress, signal }: Context,
+  { progress }: Context,
 ): Promise<{ readonly last: AuditHead; readonly fault?: AuditFault }> {
   let last = GENESIS;
   let bar: ReturnType<typeof progress> | undefined;
   try {
     for (;;) {
-      signal.throwIfAborted();
       const query = { after_seq: last.seq, limit: 1000 };
       const page = await server.call<typeof listAudit>('get', '/identity/audit', { query });
       bar ??= progress('audit log', page.head.seq);
@@ -74,13 +73,16 @@ async function verifyLog(
       }
       bar.update(last.seq);
       if (page.next_cursor !== null) continue;
-      const head = noted.seq > page.head.seq ? noted : page.head;
-      const fault = verifyAuditEnd(last, head);
+      const fault = verifyAuditEnd(last, page.head) ?? missingUpTo(last, noted);
       return fault ? { last, fault } : { last };
     }
   } finally {
     bar?.stop();
   }
+}
+
+function missingUpTo(last: AuditHead, noted: AuditHead): AuditFault | undefined {
+  return last.seq < noted.seq ? { seq: last.seq + 1, fault: 'missing' } : undefined;
 }
 
 function parseHead(text: string): AuditHead {

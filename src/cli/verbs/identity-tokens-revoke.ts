@@ -5,7 +5,8 @@ import { TOKEN_COLUMNS } from '../tokens.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
-  description: "It ends at once. Anybody's for a token with the scope admin, else those of its owner.",
+  description:
+    "It ends at once. Anybody's for a token with the scope admin, else those of its owner.",
   arguments: { token: { description: 'id of the token, as list shows it' } },
   settings: ['server_url'],
   examples: ['identity tokens revoke 0198c0de-0000-7000-8000-00000000bbbb'],

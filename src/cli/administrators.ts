@@ -1,0 +1,102 @@
+/** What the verbs `identity administrators …` have in common. */
+import type { Enrolled, Factors } from '../identity/administrators.ts';
+import type { Identity } from '../identity/context.ts';
+import { formatTime } from '../lease/time.ts';
+import { ask, givenPassword } from './ask.ts';
+import type { Answer, Context } from './verb.ts';
+
+/** Works on the server's own database, whether a server is running or not. */
+export async function onDatabase<T>(
+  { settings, io }: Context,
+  work: (identity: Pick<Identity, 'storage' | 'clock'>) => Promise<T>,
+): Promise<T> {
+  const { storageLocation } = await import('../storage/location.ts');
+  const { openStorage } = await import('../storage/storage.ts');
+  const storage = await openStorage(storageLocation(settings.home, io.env));
+  try {
+    return await work({ storage, clock: Date.now });
+  } finally {
+    await storage.close();
+  }
+}
+
+/** Factors that are new, and how an app learns its own. */
+interface NewFactors extends Factors {
+  readonly otpauth_uri: string;
+}
+
+/**
+ * Asks a person for a new password and for a code of the app that is to show them from now on. From
+ * a script comes only the password: it puts the URI into an app by itself.
+ *
+ * @throws ServiceError `usage` when nobody can be asked and no password is given.
+ */
+export async function newFactors(
+  context: Context,
+  name: string,
+  passwordStdin: boolean,
+): Promise<NewFactors> {
+  const { passwordProblem } = await import('../identity/password.ts');
+  const { newTotpSecret } = await import('../identity/totp.ts');
+  const { secret: totp_secret, uri: otpauth_uri } = newTotpSecret(name);
+  const check = (typed: string): string | true => passwordProblem(typed) ?? true;
+  const password = await givenPassword(context, passwordStdin, `New password of ${name}:`, check);
+  const factors = { password, totp_secret, otpauth_uri };
+  if (passwordStdin) return { ...factors, totp_last_step: 0 };
+  const same = (typed: string): string | true => typed === password || 'this is another password';
+  await givenPassword(context, false, 'The same once more:', same);
+  return { ...factors, totp_last_step: await confirmApp(context, totp_secret, otpauth_uri) };
+}
+
+/** @returns the time step of the code with which the person has shown that the app has the secret. */
+async function confirmApp(
+  { io, ...context }: Context,
+  secret: string,
+  uri: string,
+): Promise<number> {
+  const { totpStep } = await import('../identity/totp.ts');
+  const { renderUnicodeCompact } = await import('uqr');
+  // Scanners want dark on light, whatever the colours of the terminal are.
+  const lines = renderUnicodeCompact(uri)
+    .split('\n')
+    .map((line) => (io.env['TERM'] === 'dumb' ? line : `\u001B[97;40m${line}\u001B[0m`));
+  io.stderr.write(
+    `\n${lines.join('\n')}\n\nScan this with an authenticator app, or type this key: ${secret}\n\n`,
+  );
+  for (;;) {
+    const code = await ask({ io, ...context }, 'Code that the app shows now:', '--password-stdin');
+    const step = totpStep(secret, code.replaceAll(' ', ''), Date.now());
+    if (step !== undefined) return step;
+    io.stderr.write('That code is wrong. Is the clock of the phone right?\n');
+  }
+}
+
+/** Tells what is told once. */
+export function enrolledAnswer(
+  { administrator_id, name, recovery_codes, token }: Enrolled,
+  { otpauth_uri }: NewFactors,
+): Answer {
+  const expires_at = token && formatTime(token.expires_at);
+  return {
+    data: {
+      administrator_id,
+      name,
+      otpauth_uri,
+      recovery_codes,
+      ...(token && { token: { ...token, expires_at } }),
+    },
+    show(out) {
+      out.line(`${name} can log in now. What follows is shown once; keep it safe.`);
+      out.line();
+      out.line('Key of the authenticator app:');
+      out.line(`  ${otpauth_uri}`);
+      out.line();
+      out.line('Recovery codes, each good once in place of a code of the app:');
+      for (const code of recovery_codes) out.line(`  ${code}`);
+      if (!token) return;
+      out.line();
+      out.line(`Token with the scopes ${token.scopes.join(', ')} until ${expires_at}:`);
+      out.line(`  ${token.token}`);
+    },
+  };
+}
