@@ -17,7 +17,21 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   engine: ['market'],
   backtest: ['engine', 'market'],
   bots: ['backtest', 'engine', 'market'],
-  cli: ['backtest', 'bots', 'engine', 'market'],
+  api: ['lease'],
+  server: ['api', 'identity', 'lease', 'storage'],
+  client: ['api', 'lease'],
+  cli: [
+    'api',
+    'backtest',
+    'bots',
+    'client',
+    'engine',
+    'identity',
+    'lease',
+    'market',
+    'server',
+    'storage',
+  ],
 };
 
 /** Why: strategies must give the same events in a backtest, in another process and in a session. */

@@ -171,8 +171,8 @@ async function fail(
 ): Promise<number> {
   const error = expected(thrown);
   if (json) {
-    const { code, message, remedy = null, problems } = error;
-    writeDocument(io, { error: { code, message, remedy, problems } });
+    const { code, reason = null, message, remedy = null, problems } = error;
+    writeDocument(io, { error: { code, reason, message, remedy, problems } });
   } else {
     await tell(error, color, io);
   }

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { ServiceError } from '../errors.ts';
-import type { Db } from '../storage/storage.ts';
-import type { AuditEntriesTable } from '../storage/tables.ts';
+import type { AuditEntriesTable, Db } from '../storage/tables.ts';
 
 /** Who did it. An `operator` is a shell on the server's machine; `server` is the server by itself. */
 export type Actor = `administrator:${string}` | `device:${string}` | 'operator' | 'server';

@@ -1,7 +1,6 @@
 import type { Problem } from '../errors.ts';
 import { formatTime } from '../lease/time.ts';
-import type { Db } from '../storage/storage.ts';
-import type { ContractsTable } from '../storage/tables.ts';
+import type { ContractsTable, Db } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import { idProblems, problemUnless, refuseInvalid } from './checks.ts';
 import type { Identity } from './context.ts';

@@ -1,5 +1,4 @@
-import type { Db } from '../storage/storage.ts';
-import type { CustomersTable } from '../storage/tables.ts';
+import type { CustomersTable, Db } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';

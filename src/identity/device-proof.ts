@@ -5,8 +5,7 @@ import { parseStrictJson, quote } from '../lease/json.ts';
 import { publicKeyId } from '../lease/keys.ts';
 import { LeaseError } from '../lease/refusal.ts';
 import { bodyHash, PROOF_SECONDS, PROOF_TYPE } from '../proof-claims.ts';
-import type { Db } from '../storage/storage.ts';
-import type { DevicesTable } from '../storage/tables.ts';
+import type { Db, DevicesTable } from '../storage/tables.ts';
 import type { Identity } from './context.ts';
 import { hashSecret, newSecret } from './secrets.ts';
 

@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import type { Db } from '../storage/storage.ts';
+import type { Db } from '../storage/tables.ts';
 import { hashSecret } from './secrets.ts';
 
 const MOST_FAILURES = 5;

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { LONGEST_REST_MS } from '../lease/schedule.ts';
-import type { Db } from '../storage/storage.ts';
+import type { Db } from '../storage/tables.ts';
 import type { LeaseState } from './leases.ts';
 
 /** What an operator watches. */

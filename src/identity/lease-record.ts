@@ -3,7 +3,7 @@ import { ServiceError } from '../errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import { encodeEnvelope, leaseToSign } from '../lease/envelope.ts';
 import { formatTime } from '../lease/time.ts';
-import type { Db } from '../storage/storage.ts';
+import type { Db } from '../storage/tables.ts';
 import type { Actor } from './audit.ts';
 import type { LeasePolicy } from './context.ts';
 import type { Signer } from './signing-key.ts';

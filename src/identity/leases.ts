@@ -1,6 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import type { Db } from '../storage/storage.ts';
-import type { LicenseLeasesTable } from '../storage/tables.ts';
+import type { Db, LicenseLeasesTable } from '../storage/tables.ts';
 import { readPage, type Page, type PageRequest } from './paging.ts';
 
 export const LEASE_STATES = ['valid', 'grace', 'expired', 'revoked'] as const;

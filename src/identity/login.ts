@@ -1,6 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import type { Db } from '../storage/storage.ts';
-import type { AdministratorsTable } from '../storage/tables.ts';
+import type { AdministratorsTable, Db } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import type { Identity } from './context.ts';
 import {

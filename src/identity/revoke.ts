@@ -1,6 +1,6 @@
 import { ServiceError } from '../errors.ts';
 import { formatTime } from '../lease/time.ts';
-import type { Db } from '../storage/storage.ts';
+import type { Db } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import { refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';

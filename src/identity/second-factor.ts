@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Db } from '../storage/storage.ts';
-import type { AdministratorsTable } from '../storage/tables.ts';
+import type { AdministratorsTable, Db } from '../storage/tables.ts';
 import { hashSecret } from './secrets.ts';
 import { totpStep } from './totp.ts';
 

@@ -1,6 +1,6 @@
 import { ServiceError } from '../errors.ts';
 import type { Scope } from '../scopes.ts';
-import type { Db } from '../storage/storage.ts';
+import type { Db } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import type { Identity } from './context.ts';
 import { codeSubject, countFailures, forgetFailures, tryLimit } from './failed-tries.ts';

@@ -105,7 +105,8 @@ function entitlementsOf(grounds: Grounds, wishes: Wishes): readonly string[] {
       `the contract ${grounds.contract_id} does not give ${beyond.join(', ')}; it gives ${has}`,
       {
         reason: 'entitlement_not_in_contract',
-        remedy: 'Add it with `service-local identity contracts update --entitlement`.',
+        remedy:
+          'Ask for less; or change the contract with `service-local identity contracts update`.',
       },
     );
   }

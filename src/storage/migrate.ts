@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { ServiceError } from '../errors.ts';
 import { MIGRATIONS, type Migration } from './migrations.ts';
-import type { Db } from './storage.ts';
+import type { Db } from './tables.ts';
 import { storageUnavailable } from './unavailable.ts';
 
 interface Done {

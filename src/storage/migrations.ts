@@ -42,6 +42,8 @@ export const MIGRATIONS: readonly Migration[] = [
         revoked_by text,
         revoked_reason text
       )`,
+      `create index contracts_customer on contracts (customer_id, contract_id)`,
+      `create index deployments_contract on deployments (contract_id, deployment_id)`,
       `create table signing_keys (
         public_key_id text primary key,
         x text not null unique,

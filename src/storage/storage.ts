@@ -2,12 +2,9 @@ import { Kysely, sql } from 'kysely';
 import { migrate } from './migrate.ts';
 import { openPostgres } from './postgres.ts';
 import { openSqlite } from './sqlite.ts';
-import type { Tables } from './tables.ts';
+import type { Db, Tables } from './tables.ts';
 import { storageUnavailable } from './unavailable.ts';
 import { WriteQueue } from './write-queue.ts';
-
-/** The connection on which a query runs: of reads, or within a write. */
-export type Db = Kysely<Tables>;
 
 /**
  * What the hosted side keeps. Writes are serialized, over all servers on one database: within

@@ -1,3 +1,8 @@
+import type { Kysely } from 'kysely';
+
+/** The connection on which a query runs: of reads, or within a write. */
+export type Db = Kysely<Tables>;
+
 /**
  * The tables as the code sees them; `migrations.ts` makes them. The same on SQLite and PostgreSQL:
  * text, whole numbers, and nothing else. Times are milliseconds since the Unix epoch. Lists and

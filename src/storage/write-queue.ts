@@ -1,7 +1,6 @@
 import type { ControlledTransaction } from 'kysely';
 import { ServiceError } from '../errors.ts';
-import type { Db } from './storage.ts';
-import type { Tables } from './tables.ts';
+import type { Db, Tables } from './tables.ts';
 import { asStorageError, storageUnavailable } from './unavailable.ts';
 
 /** What is waiting beyond this could not be served within the time that callers wait. */
