@@ -3,7 +3,7 @@ import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import { readAudit } from '../identity/audit.ts';
 import { grantStepUp } from '../identity/step-up.ts';
 import { createToken, listTokens, revokeToken, type TokenState } from '../identity/tokens.ts';
-import type { App, Services } from './app.ts';
+import type { App, Services } from './services.ts';
 
 export function addAdministrators(app: App, { identity }: Services): void {
   const { read } = identity.storage;

@@ -23,40 +23,19 @@ import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import { ServiceError } from '../errors.ts';
-import type { Identity } from '../identity/context.ts';
 import { addAdministrators } from './administrators.ts';
-import { authenticate, type Callers } from './authentication.ts';
+import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
 import { addDevices } from './devices.ts';
-import { addHealth } from './health.ts';
+import { addHealth, addMetrics } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { addKeys } from './keys.ts';
 import { addLeases } from './leases.ts';
-import type { Log } from './log.ts';
-import { addMetrics, type Metrics } from './metrics.ts';
 import { addOpenApi } from './openapi.ts';
-import { asServiceError, problemResponse } from './problem.ts';
+import { asServiceError } from './failure.ts';
+import { problemResponse } from './problem.ts';
 import { addRegistry } from './registry.ts';
-
-/** What the slices work with. */
-export interface Services {
-  readonly identity: Identity;
-  /** Under which clients know this server, such as `https://licenses.example`; the first is told. */
-  readonly origins: readonly [string, ...string[]];
-  readonly log: Log;
-  readonly metrics: Metrics;
-}
-
-export interface AppEnv {
-  Variables: Callers & {
-    /** In the answer's `X-Request-Id`, in problems and in the log. */
-    request_id: string;
-    /** The bytes of the body; empty where there is none. */
-    body: Uint8Array;
-  };
-}
-
-export type App = OpenAPIHono<AppEnv>;
+import type { App, AppEnv, Services } from './services.ts';
 
 const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addAdministrators,

@@ -3,24 +3,10 @@ import type { Context, MiddlewareHandler } from 'hono';
 import type { Security, SecurityScheme } from '../api/http.ts';
 import { ServiceError } from '../errors.ts';
 import type { Actor } from '../identity/audit.ts';
-import {
-  checkDeviceProof,
-  type CheckedProof,
-  type ProvenRequest,
-} from '../identity/device-proof.ts';
-import { authenticateToken, requireScope, type Caller } from '../identity/tokens.ts';
+import { checkDeviceProof } from '../identity/device-proof.ts';
+import { authenticateToken, requireScope } from '../identity/tokens.ts';
 import type { Scope } from '../scopes.ts';
-import type { AppEnv, Services } from './app.ts';
-
-/** Who sent the request: one of these is there, by the schemes that the route's `security` names. */
-export interface Callers {
-  /** For `administrator`. */
-  caller?: Caller;
-  /** For `device`: to be used up by the handler, with `useDeviceProof`. */
-  device?: CheckedProof;
-  /** For `new_device`, not checked yet: the handler knows which key must have signed. */
-  proof?: { readonly jwt: string; readonly request: ProvenRequest };
-}
+import type { AppEnv, Callers, Services } from './services.ts';
 
 /** The administrator who sent the request, for the audit log. */
 export function actorOf(c: { readonly var: Callers }): Actor {

@@ -8,7 +8,7 @@ import {
   rotateDevice,
   type Device,
 } from '../identity/devices.ts';
-import type { App, Services } from './app.ts';
+import type { App, Services } from './services.ts';
 import { actorOf } from './authentication.ts';
 
 export function addDevices(app: App, { identity, origins }: Services): void {

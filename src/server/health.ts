@@ -1,6 +1,6 @@
 import { getHealth, getReadiness } from '../api/health.ts';
 import { ServiceError } from '../errors.ts';
-import type { App, Services } from './app.ts';
+import type { App, Services } from './services.ts';
 
 export function addHealth(app: App, { identity }: Services): void {
   app.openapi(getHealth, (c) => c.json({ status: 'ok' as const }, 200));
@@ -24,4 +24,10 @@ function missingPart<P extends string>(part: P, why: unknown) {
   if (!(why instanceof ServiceError)) return [];
   const { message, remedy } = why;
   return [{ part, detail: message, ...(remedy !== undefined && { remedy }) }];
+}
+
+export function addMetrics(app: App, { metrics }: Services): void {
+  app.get('/metrics', async (c) =>
+    c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }),
+  );
 }

@@ -4,7 +4,7 @@ import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/keys.ts';
 import { ServiceError } from '../errors.ts';
 import { listKeys, publishedKeys, retireKey, type KeyState } from '../identity/keys.ts';
-import type { App, Services } from './app.ts';
+import type { App, Services } from './services.ts';
 import { actorOf } from './authentication.ts';
 
 /** A key that is new is asked for as soon as it is met, and one that is gone is gone in minutes. */

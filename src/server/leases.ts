@@ -6,7 +6,7 @@ import { issueLease } from '../identity/issue.ts';
 import { getLease, listLeases, type LeaseRecord } from '../identity/leases.ts';
 import { renewLease } from '../identity/renew.ts';
 import { revoke, type RevokeTarget } from '../identity/revoke.ts';
-import type { App, AppEnv, Services } from './app.ts';
+import type { App, AppEnv, Services } from './services.ts';
 
 export function addLeases(app: App, { identity, metrics }: Services): void {
   const { storage, clock } = identity;

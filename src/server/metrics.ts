@@ -1,8 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { identityFigures, type IdentityFigures } from '../identity/figures.ts';
 import type { Identity } from '../identity/context.ts';
-import type { App, Services } from './app.ts';
-import { asServiceError } from './problem.ts';
+import { asServiceError } from './failure.ts';
 
 /** What is counted while the server runs; `text` has it in the format of Prometheus. */
 export interface Metrics {
@@ -94,10 +93,4 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
     },
     contentType: register.contentType,
   };
-}
-
-export function addMetrics(app: App, { metrics }: Services): void {
-  app.get('/metrics', async (c) =>
-    c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }),
-  );
 }

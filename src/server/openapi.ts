@@ -1,6 +1,6 @@
 import { SECURITY_SCHEMES } from '../api/http.ts';
 import { packageVersion } from '../version.ts';
-import type { App, Services } from './app.ts';
+import type { App, Services } from './services.ts';
 
 /** OpenAPI 3.1 of all routes that have been added, at `/openapi.json`. */
 export function addOpenApi(app: App, { origins: [origin] }: Services): void {

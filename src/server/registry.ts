@@ -23,7 +23,7 @@ import {
 } from '../identity/deployments.ts';
 import type { Page } from '../identity/paging.ts';
 import { createPlan, getPlan, listPlans, updatePlan, type Plan } from '../identity/plans.ts';
-import type { App, Services } from './app.ts';
+import type { App, Services } from './services.ts';
 import { actorOf } from './authentication.ts';
 
 export function addRegistry(app: App, { identity }: Services): void {

@@ -10,10 +10,12 @@ import { eraseAnswers } from '../identity/renew.ts';
 import { loadSigner } from '../identity/signing-key.ts';
 import type { Settings } from '../settings.ts';
 import { storageLocation } from '../storage/location.ts';
-import { openStorage, type Db, type Storage } from '../storage/storage.ts';
-import { createApp, type App } from './app.ts';
+import { openStorage, type Storage } from '../storage/storage.ts';
+import type { Db } from '../storage/tables.ts';
+import { createApp } from './app.ts';
 import type { Log } from './log.ts';
 import { createMetrics } from './metrics.ts';
+import type { App } from './services.ts';
 
 export interface RunningServer {
   /** Where it listens: `http://127.0.0.1:8787`. */

@@ -1,5 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
-import { createApp, type App, type Services } from '../../src/server/app.ts';
+import { createApp } from '../../src/server/app.ts';
+import type { App, Services } from '../../src/server/services.ts';
 import { createLog } from '../../src/server/log.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import type { Identity } from '../../src/identity/context.ts';

@@ -1,0 +1,36 @@
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Identity } from '../identity/context.ts';
+import type { CheckedProof, ProvenRequest } from '../identity/device-proof.ts';
+import type { Caller } from '../identity/tokens.ts';
+import type { Log } from './log.ts';
+import type { Metrics } from './metrics.ts';
+
+/** What the slices work with. */
+export interface Services {
+  readonly identity: Identity;
+  /** Under which clients know this server, such as `https://licenses.example`; the first is told. */
+  readonly origins: readonly [string, ...string[]];
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+export interface AppEnv {
+  Variables: Callers & {
+    /** In the answer's `X-Request-Id`, in problems and in the log. */
+    request_id: string;
+    /** The bytes of the body; empty where there is none. */
+    body: Uint8Array;
+  };
+}
+
+export type App = OpenAPIHono<AppEnv>;
+
+/** Who sent the request: one of these is there, by the schemes that the route's `security` names. */
+export interface Callers {
+  /** For `administrator`. */
+  caller?: Caller;
+  /** For `device`: to be used up by the handler, with `useDeviceProof`. */
+  device?: CheckedProof;
+  /** For `new_device`, not checked yet: the handler knows which key must have signed. */
+  proof?: { readonly jwt: string; readonly request: ProvenRequest };
+}
