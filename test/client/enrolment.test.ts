@@ -1,0 +1,299 @@
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { readDeviceKey } from '../../src/client/device-key.ts';
+import { deviceFiles, enrol, rotateKey, type Device } from '../../src/client/enrolment.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { createEnrolmentCode } from '../../src/identity/devices.ts';
+import type { Identity } from '../../src/identity/context.ts';
+import { importKeyset } from '../../src/lease/keys.ts';
+import { verifyLease } from '../../src/lease/verify.ts';
+import { createApp } from '../../src/server/app.ts';
+import { createMetrics } from '../../src/server/metrics.ts';
+import { createLog } from '../../src/server/log.ts';
+import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
+import { testKey } from '../lease/issuer.ts';
+
+let world: LeaseWorld;
+let identity: Identity;
+let server: Server;
+let home: string;
+let device: Device;
+/** What the device is told. */
+let warnings: string[];
+/** The requests that came, as `POST /auth/license/devices`. */
+let requests: string[];
+/** Which of them, from 1, is done and not answered: the connection breaks. */
+let unanswered: number;
+/** What takes the place of an answer to the path. */
+let forged: Readonly<Record<string, string>>;
+
+beforeEach(async () => {
+  world = await newLeaseWorld('sqlite');
+  ({ identity } = world);
+  [warnings, requests, unanswered, forged] = [[], [], 0, {}];
+  let app: ReturnType<typeof createApp>;
+  server = createAdaptorServer({
+    async fetch(request, bindings) {
+      const { pathname } = new URL(request.url);
+      const answer = await app.fetch(request);
+      if (requests.push(`${request.method} ${pathname}`) === unanswered) {
+        (bindings as HttpBindings).outgoing.destroy();
+      }
+      return forged[pathname] === undefined ? answer : new Response(forged[pathname]);
+    },
+  }) as Server;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const log = createLog(() => {}, true);
+  app = createApp({ identity, origins: [url], log, metrics: createMetrics(identity) });
+  home = join(mkdtempSync(join(tmpdir(), 'service-local-enrolment-')), 'home');
+  device = {
+    files: deviceFiles(home),
+    url,
+    clock: () => world.now,
+    warn: (text) => warnings.push(text),
+  };
+});
+
+afterEach(async () => {
+  server.close();
+  server.closeAllConnections();
+  await world.close();
+  rmSync(join(home, '..'), { recursive: true });
+});
+
+const newCode = async (deployment = 'tokyo'): Promise<string> =>
+  (await createEnrolmentCode(identity, 'operator', deployment)).code;
+const count = async (table: 'devices' | 'license_leases'): Promise<number> =>
+  (await identity.storage.read.selectFrom(table).selectAll().execute()).length;
+const contents = (): Record<string, string> =>
+  Object.fromEntries(
+    readdirSync(home).map((name) => [name, readFileSync(join(home, name), 'utf8')]),
+  );
+const ENROL = 'POST /auth/license/devices';
+const KEYS = 'GET /.well-known/license-keys.json';
+const LEASE = 'POST /auth/license/leases';
+const ROTATE = 'POST /auth/license/devices/rotate';
+
+describe('enrolment', () => {
+  test('leaves a key, the keys that verify, and a lease that they verify', async () => {
+    const { device_id, claims } = await enrol(device, await newCode(), 'trading-1');
+    expect(requests).toEqual([ENROL, KEYS, LEASE]);
+    expect(readdirSync(home).sort()).toEqual([
+      'device.key',
+      'license_lease.json',
+      'license_public_key.json',
+    ]);
+    for (const name of readdirSync(home)) {
+      expect(statSync(join(home, name)).mode & 0o777, name).toBe(0o600);
+    }
+    expect((await readDeviceKey(device.files.key))?.device_id).toBe(device_id);
+    const keyset = importKeyset(readFileSync(device.files.keyset, 'utf8'));
+    expect(keyset.ok && verifyLease(readFileSync(device.files.lease, 'utf8'), keyset.keys)).toEqual(
+      {
+        ok: true,
+        claims,
+        keyId: claims.public_key_id,
+      },
+    );
+    expect(claims).toMatchObject({
+      deployment_id: 'tokyo',
+      device_thumbprint: device_id,
+      entitlements: ['kb_federation', 'live_trading'],
+    });
+    expect(warnings).toEqual([]);
+  });
+
+  test.each([1, 2, 3])('goes on after the answer to request %i was lost', async (lost) => {
+    const code = await newCode();
+    unanswered = lost;
+    await expect(enrol(device, code, 'trading-1')).rejects.toMatchObject({
+      code: 'server_unreachable',
+    });
+    const before = readFileSync(device.files.key, 'utf8');
+    expect(readdirSync(home)).toEqual(['device.key']);
+    const { claims } = await enrol(device, code, 'trading-1');
+    expect(readFileSync(device.files.key, 'utf8')).toBe(before);
+    expect([await count('devices'), await count('license_leases')]).toEqual([1, 1]);
+    expect(claims.lease_id).toBe(
+      (await identity.storage.read.selectFrom('license_leases').selectAll().execute())[0]!.lease_id,
+    );
+    expect(warnings).toEqual([]);
+  });
+
+  test('goes on after each file that it writes', async () => {
+    const code = await newCode();
+    await enrol(device, code, 'trading-1');
+    const all = contents();
+    for (const missing of [['lease'], ['lease', 'keyset'], ['keyset']] as const) {
+      for (const name of missing) rmSync(device.files[name]);
+      await enrol(device, code, 'trading-1');
+      expect(contents()).toEqual(all);
+    }
+    writeFileSync(device.files.lease, all['license_lease.json']!.slice(0, 100));
+    await enrol(device, code, 'trading-1');
+    expect(contents()).toEqual(all);
+    expect([await count('devices'), await count('license_leases')]).toEqual([1, 1]);
+  });
+
+  test('that has a lease asks for no other, and renews one that has ended', async () => {
+    const { claims } = await enrol(device, await newCode(), 'trading-1');
+    world.now += 3_600_000;
+    await enrol(device, await newCode(), 'trading-1');
+    expect(await count('license_leases')).toBe(1);
+    world.now += 8 * 86_400_000;
+    const renewed = await enrol(device, await newCode(), 'trading-1');
+    expect(renewed.claims.previous_lease_id).toBe(claims.lease_id);
+    expect(warnings).toEqual([]);
+  });
+
+  test('works with a clock that is wrong', async () => {
+    const wrong = { ...device, clock: () => Date.UTC(2001, 0) };
+    const { claims } = await enrol(wrong, await newCode(), 'trading-1');
+    expect(requests).toEqual([ENROL, KEYS, LEASE, LEASE]);
+    expect(existsSync(device.files.lease)).toBe(true);
+    expect(claims.deployment_id).toBe('tokyo');
+  });
+
+  test('goes on when the server can sign again', async () => {
+    const code = await newCode();
+    const { signer } = identity;
+    const unavailable = new ServiceError('license_lease_unavailable', 'the key is gone');
+    Object.assign(identity, { signer: unavailable });
+    await expect(enrol(device, code, 'trading-1')).rejects.toMatchObject({
+      code: 'license_lease_unavailable',
+    });
+    expect(readdirSync(home)).toEqual(['device.key']);
+    Object.assign(identity, { signer });
+    await enrol(device, code, 'trading-1');
+    expect(await count('devices')).toBe(1);
+  });
+
+  test('takes no keys and no lease that do not fit', async () => {
+    const code = await newCode();
+    const refuses = async (path: string, body: unknown, reason: string): Promise<void> => {
+      forged = { [path]: JSON.stringify(body) };
+      await expect(enrol(device, code, 'trading-1')).rejects.toMatchObject({
+        code: 'invalid_data',
+        reason,
+        remedy: expect.stringContaining('Nothing was changed here.') as string,
+      });
+      expect(readdirSync(home)).toEqual(['device.key']);
+    };
+    await refuses('/.well-known/license-keys.json', { keys: [] }, 'invalid_keyset');
+    await refuses('/.well-known/license-keys.json', { keys: [testKey(1).jwk] }, 'unknown_key');
+    const answer = { lease: { payloadType: 'x' }, warnings: [] };
+    await refuses('/auth/license/leases', answer, 'not_an_envelope');
+  });
+
+  test('takes no lease of another device', async () => {
+    const other = { ...device, files: deviceFiles(join(home, '..', 'other')) };
+    await enrol(other, await newCode(), 'trading-2');
+    const lease = JSON.parse(readFileSync(other.files.lease, 'utf8')) as unknown;
+    forged = { '/auth/license/leases': JSON.stringify({ lease, warnings: [] }) };
+    await expect(enrol(device, await newCode(), 'trading-1')).rejects.toMatchObject({
+      code: 'invalid_data',
+      reason: 'other_lease',
+    });
+    expect(readdirSync(home)).toEqual(['device.key']);
+  });
+
+  test('of a machine that was a device of another deployment says so', async () => {
+    await enrol(device, await newCode(), 'trading-1');
+    const before = contents();
+    await expect(enrol(device, await newCode('osaka'), 'trading-1')).rejects.toMatchObject({
+      code: 'conflict',
+      reason: 'other_deployment',
+    });
+    expect(contents()).toEqual(before);
+  });
+});
+
+describe('rotation of the key', () => {
+  let code: string;
+
+  beforeEach(async () => {
+    code = await newCode();
+    await enrol(device, code, 'trading-1');
+    requests = [];
+  });
+
+  /** Asks with the key in its place: for a lease, once the one it has is ended. */
+  const use = async (): Promise<void> => {
+    world.now += 8 * 86_400_000;
+    await enrol(device, await newCode(), 'trading-1');
+  };
+  const revoked = async (): Promise<(string | null)[]> => {
+    const rows = await identity.storage.read
+      .selectFrom('devices')
+      .select('revoked_reason')
+      .orderBy('enrolled_at')
+      .execute();
+    return rows.map(({ revoked_reason }) => revoked_reason);
+  };
+
+  test('puts another key in its place, and the old one is refused once that is used', async () => {
+    const before = await readDeviceKey(device.files.key);
+    world.now += 1000;
+    const { device_id, replaces } = await rotateKey(device);
+    expect(replaces).toBe(before?.device_id);
+    expect((await readDeviceKey(device.files.key))?.device_id).toBe(device_id);
+    expect(statSync(device.files.key).mode & 0o777).toBe(0o600);
+    expect(existsSync(device.files.nextKey)).toBe(false);
+    expect(await revoked()).toEqual([null, null]);
+    await use();
+    expect(await revoked()).toEqual(['replaced', null]);
+  });
+
+  test('goes on with the same key after its answer was lost', async () => {
+    const before = readFileSync(device.files.key, 'utf8');
+    unanswered = 1;
+    await expect(rotateKey(device)).rejects.toMatchObject({ code: 'server_unreachable' });
+    expect(readFileSync(device.files.key, 'utf8')).toBe(before);
+    const next = readFileSync(device.files.nextKey, 'utf8');
+    await rotateKey(device);
+    expect(requests).toEqual([ROTATE, ROTATE]);
+    expect(readFileSync(device.files.key, 'utf8')).toBe(next);
+    expect(existsSync(device.files.nextKey)).toBe(false);
+    expect(await count('devices')).toBe(2);
+    await use();
+  });
+
+  test('keeps the old key good as long as the answer is lost', async () => {
+    unanswered = 1;
+    await expect(rotateKey(device)).rejects.toMatchObject({ code: 'server_unreachable' });
+    await use();
+    await rotateKey(device);
+    await use();
+    expect(await revoked()).toEqual(['replaced', null]);
+  });
+
+  test('works with a clock that is wrong', async () => {
+    await rotateKey({ ...device, clock: () => 0 });
+    expect(requests).toEqual([ROTATE, ROTATE]);
+  });
+
+  test('needs a device', async () => {
+    rmSync(device.files.key);
+    await expect(rotateKey(device)).rejects.toMatchObject({
+      code: 'file_not_found',
+      message: expect.stringContaining(device.files.key) as string,
+    });
+    expect(requests).toEqual([]);
+  });
+});
