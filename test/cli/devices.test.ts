@@ -1,0 +1,142 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Device } from '../../src/api/devices.ts';
+import { createContract } from '../../src/identity/contracts.ts';
+import { createCustomer } from '../../src/identity/customers.ts';
+import { createDeployment } from '../../src/identity/deployments.ts';
+import { createPlan } from '../../src/identity/plans.ts';
+import { importKeyset } from '../../src/lease/keys.ts';
+import { verifyLease } from '../../src/lease/verify.ts';
+import { newWorld, type World } from '../identity/people.ts';
+import { startServer, type RunningServer } from '../server/running.ts';
+import { serviceLocal, type Result } from './service-local.ts';
+
+let world: World;
+let server: RunningServer;
+let token: string;
+/** Of the customer's machine. */
+let directory: string;
+let home: string;
+
+beforeAll(async () => {
+  world = await newWorld('sqlite');
+  world.now = Date.now();
+  token = await (await world.newPerson()).token('license');
+  const vendor = [world.identity, 'operator'] as const;
+  await createCustomer(...vendor, { customer_id: 'acme', name: 'Acme' });
+  await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
+  const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
+  await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
+  const deployment = { deployment_id: 'acme-tokyo', contract_id: 'acme-pro', name: 'Tokyo' };
+  await createDeployment(...vendor, deployment);
+  server = await startServer(world.database);
+});
+
+afterAll(async () => {
+  await server.stop();
+  await world.close();
+});
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'service-local-device-'));
+  home = join(directory, 'home');
+});
+
+afterEach(() => rmSync(directory, { recursive: true }));
+
+/** On the vendor's machine. */
+const devices = (...words: string[]): Promise<Result> =>
+  serviceLocal(['identity', 'devices', ...words], {
+    env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
+  });
+/** On the customer's machine, which has no token and no database. */
+const license = (...words: string[]): Promise<Result> =>
+  serviceLocal(['license', ...words, '--url', server.url], { env: { SERVICE_LOCAL_HOME: home } });
+const newCode = async (): Promise<string> => {
+  const { code, stdout, stderr } = await devices('enroll-code', '--deployment', 'acme-tokyo');
+  expect({ code, stderr }).toEqual({
+    code: 0,
+    stderr: expect.stringMatching(/^good for one machine, until 20\S+Z\n$/) as string,
+  });
+  return stdout.trim();
+};
+const listed = async (): Promise<Device[]> => {
+  const { stdout } = await devices('list', '--deployment', 'acme-tokyo', '--json');
+  return (JSON.parse(stdout) as { devices: Device[] }).devices;
+};
+const deviceOf = async (id: string): Promise<Device | undefined> =>
+  (await listed()).find(({ device_id }) => device_id === id);
+const problemOf = ({ stdout }: Result): unknown => (JSON.parse(stdout) as { error: unknown }).error;
+
+test('a machine becomes a device with a code, rotates its key, and is revoked', async () => {
+  const code = await newCode();
+  const enrolled = await license('enroll', '--code', code, '--name', 'trading-1', '--json');
+  expect(enrolled).toMatchObject({ code: 0 });
+  const { device_id, files, ...lease } = JSON.parse(enrolled.stdout) as {
+    device_id: string;
+    files: Record<'key' | 'lease' | 'keyset', string>;
+  };
+  expect(lease).toMatchObject({ deployment_id: 'acme-tokyo', entitlements: ['live_trading'] });
+  expect(statSync(home).mode & 0o777).toBe(0o700);
+  for (const file of Object.values(files)) expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(readdirSync(home)).toHaveLength(3);
+  const keyset = importKeyset(readFileSync(files.keyset, 'utf8'));
+  expect(keyset.ok && verifyLease(readFileSync(files.lease, 'utf8'), keyset.keys)).toMatchObject({
+    ok: true,
+    claims: { device_thumbprint: device_id },
+  });
+  expect(await deviceOf(device_id)).toMatchObject({ name: 'trading-1', revoked_at: null });
+
+  const rotated = await license('rotate-key');
+  expect(rotated).toMatchObject({ code: 0, stderr: '' });
+  const [, next] = /holds a new key: this is now the device (\S+)\.\n/.exec(rotated.stdout)!;
+  expect(await deviceOf(next!)).toMatchObject({ replaces: device_id, first_used_at: null });
+  expect(readdirSync(home)).toHaveLength(3);
+
+  const revoked = await devices('revoke', next!, '--reason', 'sold');
+  expect(revoked).toMatchObject({ code: 0, stderr: '' });
+  expect(revoked.stdout).toMatch(/ 20\S+Z sold\n$/);
+  const refused = await license('rotate-key', '--json');
+  expect(refused.code).toBe(4);
+  expect(problemOf(refused)).toMatchObject({
+    code: 'invalid_device_proof',
+    reason: 'revoked_device',
+  });
+});
+
+test('enrolling again with the same code changes nothing, and tells the same', async () => {
+  const code = await newCode();
+  const first = await license('enroll', '--code', code);
+  expect(first).toMatchObject({ code: 0 });
+  expect(first.stdout.split('\n')).toEqual([
+    expect.stringMatching(/^This is now the device \S{43} of the deployment acme-tokyo\.$/),
+    expect.stringContaining(`${join(home, 'license_lease.json')} is good until 20`),
+    'It licenses live_trading.',
+    '',
+  ]);
+  expect(first.stderr).toBe(
+    `Write "server_url: ${server.url}" into ${home}/config.yaml for the commands to come.\n`,
+  );
+  const files = readdirSync(home).map((name) => readFileSync(join(home, name), 'utf8'));
+  expect(await license('enroll', '--code', code)).toEqual(first);
+  expect(readdirSync(home).map((name) => readFileSync(join(home, name), 'utf8'))).toEqual(files);
+});
+
+test('a code that is not good ends with 4, and what is missing with 2', async () => {
+  const refused = await license('enroll', '--code', 'ABCD', '--json');
+  expect(refused.code).toBe(4);
+  expect(problemOf(refused)).toMatchObject({ code: 'not_authenticated', reason: 'unknown_code' });
+  expect((await license('enroll')).code).toBe(2);
+  expect((await devices('enroll-code')).code).toBe(2);
+  expect((await devices('revoke', 'x')).code).toBe(2);
+  expect((await devices('enroll-code', '--deployment', 'acme-osaka')).code).toBe(1);
+});
+
+test('a machine that is no device is told how to become one', async () => {
+  const { code, stderr } = await license('rotate-key');
+  expect(code).toBe(3);
+  expect(stderr).toContain(`${join(home, 'device.key')} is not there: this is no device`);
+  expect(stderr).toContain('service-local license enroll');
+});
