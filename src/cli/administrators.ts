@@ -10,9 +10,8 @@ export async function onDatabase<T>(
   { settings, io }: Context,
   work: (identity: Pick<Identity, 'storage' | 'clock'>) => Promise<T>,
 ): Promise<T> {
-  const { storageLocation } = await import('../storage/location.ts');
-  const { openStorage } = await import('../storage/storage.ts');
-  const storage = await openStorage(storageLocation(settings.home, io.env));
+  const { openOwnStorage } = await import('../storage/location.ts');
+  const storage = await openOwnStorage(settings.home, io.env);
   try {
     return await work({ storage, clock: Date.now });
   } finally {

@@ -9,8 +9,8 @@ import { registerSigner } from '../identity/keys.ts';
 import { eraseAnswers } from '../identity/renew.ts';
 import { loadSigner } from '../identity/signing-key.ts';
 import type { Settings } from '../settings.ts';
-import { storageLocation } from '../storage/location.ts';
-import { openStorage, type Storage } from '../storage/storage.ts';
+import { openOwnStorage } from '../storage/location.ts';
+import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
 import { createApp } from './app.ts';
 import type { Log } from './log.ts';
@@ -53,7 +53,7 @@ export async function startServer(
   log: Log,
 ): Promise<RunningServer> {
   const policy = leasePolicy(settings);
-  const storage = await openStorage(storageLocation(settings.home, env), (error) =>
+  const storage = await openOwnStorage(settings.home, env, (error) =>
     log.warn({ err: error, msg: 'a connection to the database broke' }),
   );
   let server: Server | undefined;

@@ -8,9 +8,10 @@ import { BIN } from '../cli/service-local.ts';
 import type { TestDatabase } from '../storage/databases.ts';
 
 /** PKCS#8 PEM of the key with which servers sign that are given no other. */
-export const SIGNING_KEY_PEM = generateKeyPairSync('ed25519')
-  .privateKey.export({ type: 'pkcs8', format: 'pem' })
-  .toString();
+export const SIGNING_KEY_PEM = generateKeyPairSync('ed25519', {
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+}).privateKey;
 
 /** `service-local server` as a process of its own. */
 export interface RunningServer {
