@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { createLease, LeaseAnswer } from '../../api/leases.ts';
 import { isSystemError, ServiceError } from '../../errors.ts';
 import { connect } from '../connect.ts';
-import { formatSeconds, parseSeconds } from '../seconds.ts';
+import { parseSeconds } from '../seconds.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -71,7 +71,7 @@ function summaryOf(answer: LeaseAnswer): string[] {
     `lease ${lease_id} for ${deployment_id}: ${gives} until ${expires_at}, with grace until ${grace_ends_at}`,
     ...limits.map(({ field, wanted, granted, because }) => {
       const why = because === 'contract_end' ? 'the contract ends' : 'the server allows no more';
-      return `${field}: ${formatSeconds(granted)} instead of ${formatSeconds(wanted)}, as ${why}`;
+      return `${field}: ${granted} instead of ${wanted}, as ${why}`;
     }),
   ];
 }

@@ -1,0 +1,191 @@
+import { createPrivateKey } from 'node:crypto';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import type { LeaseRecord } from '../../src/api/leases.ts';
+import type { Context, Io } from '../../src/cli/verb.ts';
+import { verb as revoke } from '../../src/cli/verbs/identity-leases-revoke.ts';
+import { createContract } from '../../src/identity/contracts.ts';
+import { createCustomer } from '../../src/identity/customers.ts';
+import { createDeployment } from '../../src/identity/deployments.ts';
+import { createPlan } from '../../src/identity/plans.ts';
+import { signerOf } from '../../src/identity/signing-key.ts';
+import { newWorld, type Person, type World } from '../identity/people.ts';
+import { startServer, type RunningServer } from '../server/running.ts';
+import { personWho } from './person.ts';
+import { serviceLocal, type Result } from './service-local.ts';
+
+let world: World;
+let server: RunningServer;
+let ada: Person;
+let token: string;
+let directory: string;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'service-local-leases-'));
+  world = await newWorld('sqlite');
+  world.now = Date.now();
+  ada = await world.newPerson();
+  token = await ada.token('license', 'admin');
+  const vendor = [world.identity, 'operator'] as const;
+  await createCustomer(...vendor, { customer_id: 'acme', name: 'Acme' });
+  const entitlements = ['live_trading', 'kb_federation'];
+  await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements });
+  const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
+  await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
+  for (const deployment_id of ['tokyo', 'osaka', 'kyoto']) {
+    const deployment = { deployment_id, contract_id: 'acme-pro', name: deployment_id };
+    await createDeployment(...vendor, deployment);
+  }
+  server = await startServer(world.database);
+});
+afterAll(async () => {
+  await server.stop();
+  await world.close();
+  await rm(directory, { recursive: true });
+});
+
+const identity = (...words: string[]): Promise<Result> =>
+  serviceLocal(['identity', ...words], {
+    cwd: directory,
+    env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
+  });
+const ask = async <T>(...words: string[]): Promise<T> => {
+  const { code, stdout, stderr } = await identity(...words, '--json');
+  expect({ code, error: code === 0 ? '' : stderr }).toEqual({ code: 0, error: '' });
+  return JSON.parse(stdout) as T;
+};
+const leasesOf = async (deployment: string): Promise<LeaseRecord[]> =>
+  (await ask<{ leases: LeaseRecord[] }>('leases', 'list', '--deployment', deployment)).leases;
+
+test('a signing key is made for its owner alone, is never shown, and never overwritten', async () => {
+  const path = join(directory, 'key.pem');
+  const made = await identity('keys', 'generate', '--out', 'key.pem');
+  const pem = await readFile(path, 'utf8');
+  const { publicKeyId } = signerOf(createPrivateKey(pem));
+  expect(made).toEqual({
+    code: 0,
+    stderr: '',
+    stdout: `${path}: ${publicKeyId}\nStart the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}\n`,
+  });
+  expect((await stat(path)).mode & 0o777).toBe(0o600);
+  const again = await identity('keys', 'generate', '--out', 'key.pem');
+  expect(again).toMatchObject({ code: 6, stdout: '' });
+  expect(again.stderr).toMatch(/^error conflict: .*key\.pem is there already/);
+  expect(await readFile(path, 'utf8')).toBe(pem);
+});
+
+test('a lease is issued into a file, or to stdout, and stands in the registry', async () => {
+  const issue = ['leases', 'issue', '--deployment', 'tokyo', '--entitlement', 'live_trading'];
+  const issued = await identity(...issue, '--ttl', '30d', '--out', 'license_lease.json');
+  expect(issued).toMatchObject({ code: 0, stdout: '' });
+  expect(issued.stderr).toMatch(/^lease [\w-]{36} for tokyo: live_trading until 20.*Z\n$/);
+  const file = JSON.parse(await readFile(join(directory, 'license_lease.json'), 'utf8')) as object;
+  const piped = await identity(...issue);
+  const form = { payloadType: 'application/vnd.service-local.license-lease.v1+json' };
+  expect([file, JSON.parse(piped.stdout)]).toMatchObject([form, form]);
+
+  const [newest, oldest] = await leasesOf('tokyo');
+  expect(oldest).toMatchObject({ state: 'valid', entitlements: ['live_trading'] });
+  const shown = await identity('leases', 'show', newest!.lease_id);
+  expect(shown.stdout).toMatch(new RegExp(`^issued_by +administrator:${ada.id}$`, 'm'));
+});
+
+test('what a lease lacks of its time is told with the reason', async () => {
+  const { code, stderr } = await identity(
+    'leases',
+    'issue',
+    '--deployment',
+    'tokyo',
+    '--ttl',
+    '91d',
+  );
+  expect({ code, stderr }).toMatchObject({ code: 3 });
+  expect(stderr).toContain('/ttl_seconds');
+  const soon = new Date(Math.ceil(Date.now() / 1000) * 1000 + 3_600_000).toISOString();
+  const end = soon.replace('.000Z', 'Z');
+  await ask(
+    'contracts',
+    'create',
+    '--id',
+    'short',
+    '--customer',
+    'acme',
+    '--plan',
+    'pro',
+    '--ends-at',
+    end,
+  );
+  await ask('deployments', 'create', '--id', 'brief', '--contract', 'short', '--name', 'Brief');
+  const cut = await identity('leases', 'issue', '--deployment', 'brief', '--out', 'brief.json');
+  expect(cut.stderr).toContain(`until ${end}, with grace until ${end}`);
+  expect(cut.stderr).toMatch(/^ttl_seconds: \d+ instead of 604800, as the contract ends$/m);
+});
+
+test('a script revokes with --confirm and --code; anything less revokes nothing', async () => {
+  await ask('leases', 'issue', '--deployment', 'osaka');
+  const [lease] = await leasesOf('osaka');
+  const command = ['leases', 'revoke', lease!.lease_id, '--reason', 'unpaid'];
+  for (const [extra, code, error] of [
+    [[], 2, /^error usage: --confirm is missing/m],
+    [['--confirm', 'tokyo'], 2, /^error confirmation_mismatch: 'tokyo' is not osaka/m],
+    [['--confirm', 'osaka'], 2, /^error usage: --code is missing/m],
+    [['--confirm', 'osaka', '--code', '000000'], 4, /^error not_authenticated/m],
+  ] as const) {
+    const refused = await identity(...command, ...extra);
+    expect(refused).toMatchObject({
+      code,
+      stdout: '',
+      stderr: expect.stringMatching(error) as string,
+    });
+  }
+  const code = ada.recovery_codes[0]!;
+  const { stdout } = await identity(...command, '--confirm', 'osaka', '--code', code);
+  expect(stdout).toBe(
+    `Revoked: 1 working lease of osaka.\nThe last copy stops working at ${lease!.grace_ends_at}.\n`,
+  );
+  expect(await leasesOf('osaka')).toMatchObject([{ state: 'revoked', revoked_reason: 'unpaid' }]);
+  expect((await identity('leases', 'issue', '--deployment', 'osaka')).code).toBe(0);
+});
+
+test('a person is told the date before the id is typed and the code is asked for', async () => {
+  await ask('leases', 'issue', '--deployment', 'kyoto');
+  const [lease] = await leasesOf('kyoto');
+  const person = personWho([
+    ['Type kyoto to confirm:', 'kyoto\r'],
+    ['Code of your authenticator:', `${ada.recovery_codes[1]!}\r`],
+  ]);
+  const message = vi.fn<(text: string) => void>();
+  const io = { stdin: person.stdin, stderr: person.stderr, env: { SERVICE_LOCAL_TOKEN: token } };
+  const answer = await revoke.run(
+    {
+      cwd: directory,
+      interactive: true,
+      message,
+      settings: { server_url: server.url } as Context['settings'],
+      io: io as unknown as Io,
+    } as unknown as Context,
+    { lease: undefined },
+    { deployment: 'kyoto', reason: 'unpaid', confirm: undefined, code: undefined },
+  );
+  expect(message).toHaveBeenCalledWith(
+    `kyoto has 1 working lease, the last until ${lease!.grace_ends_at}: until then nothing can stop them.`,
+  );
+  expect(person.asked()).toBe(2);
+  expect(answer.data).toMatchObject({ revoked_leases: 1, effective_at: lease!.grace_ends_at });
+  const denied = await identity('leases', 'issue', '--deployment', 'kyoto');
+  expect(denied).toMatchObject({ code: 4 });
+  expect(denied.stderr).toMatch(/^error license_revoked: .*works until/);
+});
+
+test('the rotation of keys is told, and the key that signs cannot be retired', async () => {
+  const { keys } = await ask<{ keys: { public_key_id: string }[] }>('keys', 'list');
+  const id = keys[0]!.public_key_id;
+  const { stdout } = await identity('keys', 'rotate-status');
+  expect(stdout).toMatch(new RegExp(`^${id} signs since .*\\nNo rotation is under way.\\n$`));
+  expect(await identity('keys', 'retire', id)).toMatchObject({
+    code: 6,
+    stderr: expect.stringMatching(/^error key_in_use: /) as string,
+  });
+});
