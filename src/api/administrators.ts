@@ -186,14 +186,9 @@ export const listAudit = defineRoute({
   security: administrator('admin'),
   request: {
     query: z.strictObject({
-      after_seq: z.coerce
-        .number()
-        .int()
-        .min(0)
-        .default(0)
-        .openapi({
-          description: 'The last entry that is known: `next_cursor` of the page before.',
-        }),
+      after_seq: z.coerce.number().int().min(0).default(0).openapi({
+        description: 'The last entry that is known: `next_cursor` of the page before.',
+      }),
       limit: pageQuery.limit,
     }),
   },

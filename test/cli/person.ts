@@ -18,5 +18,5 @@ export function personWho(answers: readonly Answer[]) {
     // The prompt listens once it has drawn itself.
     setImmediate(() => stdin.write(typeof keys === 'function' ? keys(shown) : keys!));
   });
-  return { stdin, stderr, asked: () => next };
+  return { stdin, stderr, asked: () => next, shown: () => shown };
 }

@@ -1,0 +1,320 @@
+import { TOTP } from 'otpauth';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { Context, Io } from '../../src/cli/verb.ts';
+import { verb as add } from '../../src/cli/verbs/identity-administrators-add.ts';
+import { verb as createToken } from '../../src/cli/verbs/identity-tokens-create.ts';
+import { appendAudit, readAudit } from '../../src/identity/audit.ts';
+import { countFailures, loginSubject } from '../../src/identity/failed-tries.ts';
+import { openStorage } from '../../src/storage/storage.ts';
+import { startServer, type RunningServer } from '../server/running.ts';
+import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
+import { personWho } from './person.ts';
+import { serviceLocal, type Result } from './service-local.ts';
+
+const PASSWORD = 'correct horse battery';
+
+interface Enrolled {
+  readonly administrator_id: string;
+  readonly otpauth_uri: string;
+  readonly recovery_codes: readonly string[];
+  readonly token: { readonly token: string; readonly token_id: string };
+}
+
+let database: TestDatabase;
+let server: RunningServer;
+
+function startOn(kind: (typeof DATABASES)[number]): void {
+  beforeAll(async () => {
+    database = await newDatabase(kind);
+    server = await startServer(database);
+  });
+  afterAll(async () => {
+    await server.stop();
+    await database.remove();
+  });
+}
+
+const run = (words: string, { token = '', input = '' } = {}): Promise<Result> =>
+  serviceLocal(['identity', ...words.split(' ')], {
+    env: { ...server.env, ...(token && { SERVICE_LOCAL_TOKEN: token }) },
+    input,
+  });
+const ask = async <T>(words: string, options?: { token?: string; input?: string }): Promise<T> => {
+  const { code, stdout, stderr } = await run(`${words} --json`, options);
+  expect({ code, stderr: stderr.replace(/^token .*\n/, '') }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout) as T;
+};
+const enrol = (name: string): Promise<Enrolled> =>
+  ask(`administrators add ${name} --password-stdin --token license,admin`, {
+    input: `${PASSWORD}\n`,
+  });
+const logIn = (name: string, code: string, input = PASSWORD): Promise<Result> =>
+  run(`tokens create --administrator ${name} --scopes license --password-stdin --code ${code}`, {
+    input,
+  });
+
+describe('identity administrators and tokens', () => {
+  startOn('sqlite');
+
+  test('an administrator is added, logs in, is disabled, and let in again', async () => {
+    const ada = await enrol('ada');
+    const [first, second, third] = ada.recovery_codes as [string, string, string];
+    const { token } = ada.token;
+
+    const again = await run('administrators add ada --password-stdin', { input: PASSWORD });
+    expect(again).toMatchObject({ code: 6, stdout: '' });
+    expect(again.stderr).toMatch(/^error conflict: there is an administrator ada already/);
+
+    const totp = new TOTP({ secret: new URL(ada.otpauth_uri).searchParams.get('secret')! });
+    const made = await logIn('ada', totp.generate());
+    expect(made.code).toBe(0);
+    expect(made.stdout).toMatch(/^slt_\w{32}_[\w-]{43}\n$/);
+    expect(made.stderr).toMatch(/^token [\w-]{36}: license until 20\d\d-.*Z\n$/);
+    const { tokens } = await ask<{ tokens: { token_id: string; label: string }[] }>('tokens list', {
+      token,
+    });
+    expect(tokens.map(({ label }) => label)).toEqual(['first', 'command line']);
+
+    const wrong = await logIn('ada', second, 'this is not the password');
+    expect(wrong).toMatchObject({ code: 4, stdout: '' });
+    expect(wrong.stderr).toMatch(/^error not_authenticated: name, password or code is wrong/);
+    expect(await logIn('ada', first)).toMatchObject({ code: 0 });
+    expect(await logIn('ada', first)).toMatchObject({ code: 4 });
+
+    const revoked = await run(`tokens revoke ${tokens[1]!.token_id}`, { token });
+    expect(revoked).toMatchObject({ code: 0, stderr: '' });
+    expect(await run('tokens list', { token: made.stdout.trim() })).toMatchObject({ code: 4 });
+
+    expect(await run('administrators disable ada')).toMatchObject({ code: 0, stderr: '' });
+    expect(await run('tokens list', { token })).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('its owner is disabled') as string,
+    });
+    expect(await logIn('ada', third)).toMatchObject({ code: 4 });
+    const input = 'another good password';
+    const reset = await ask<Enrolled>('administrators reset ada --password-stdin', { input });
+    expect(reset).toMatchObject({ administrator_id: ada.administrator_id });
+    expect(await run('tokens list', { token })).toMatchObject({ code: 4 });
+    expect(await logIn('ada', reset.recovery_codes[0]!, input)).toMatchObject({ code: 0 });
+    const list = await run('administrators list');
+    expect(list.stdout).toMatch(/^ada +[\w-]{36} +20\S+Z +— +9$/m);
+
+    for (const secret of [PASSWORD, input, token, first, ...reset.recovery_codes]) {
+      expect(server.log()).not.toContain(secret);
+    }
+  });
+
+  test('the limit on failures exits 1, says until when, and is lifted by reset', async () => {
+    const { recovery_codes } = await enrol('bob');
+    const storage = await openStorage(database.location);
+    const subjects = Array.from({ length: 5 }, () => loginSubject('bob'));
+    await storage.write((tx) => countFailures(tx, Date.now(), subjects));
+    await storage.close();
+    const limited = await logIn('bob', recovery_codes[0]!);
+    expect(limited.code).toBe(1);
+    expect(limited.stderr).toMatch(/^error rate_limited: 5 tries .*\n→ Try again in (8\d\d|900) s/);
+    const input = PASSWORD;
+    const reset = await ask<Enrolled>('administrators reset bob --password-stdin', { input });
+    expect(await logIn('bob', reset.recovery_codes[0]!)).toMatchObject({ code: 0 });
+  });
+});
+
+describe.each(DATABASES)('identity audit on %s', (kind) => {
+  startOn(kind);
+
+  let token: string;
+  let noted: string;
+  beforeAll(async () => {
+    ({ token } = (await enrol('carol')).token);
+    const storage = await openStorage(database.location);
+    await storage.write(async (tx) => {
+      for (let n = 0; n < 8; n++) {
+        const target = `n:${n}`;
+        await appendAudit(tx, Date.now(), { actor: 'operator', action: 'test', target });
+      }
+    });
+    const { head } = await readAudit(storage.read, 0, 1);
+    noted = `${head.seq}:${head.hash}`;
+    await storage.close();
+    await database.execute(`create table kept as select * from audit_entries;
+        create table kept_head as select * from audit_head`);
+  });
+  const restore = (): Promise<void> =>
+    database.execute(`delete from audit_entries; insert into audit_entries select * from kept;
+        delete from audit_head; insert into audit_head select * from kept_head`);
+  const lastSeq = (): number => Number(noted.split(':')[0]);
+
+  test('list shows the last entries, or all after one', async () => {
+    const { entries } = await ask<{ entries: { seq: number }[] }>('audit list --last 3', {
+      token,
+    });
+    expect(entries.map(({ seq }) => seq)).toEqual([lastSeq() - 2, lastSeq() - 1, lastSeq()]);
+    const all = await ask<{ entries: object[] }>('audit list --after 0', { token });
+    expect(all.entries).toHaveLength(lastSeq());
+    const { stdout } = await run('audit list --last 1', { token });
+    expect(stdout).toMatch(
+      /^seq +time +actor +action +target +details\n\d+ .* operator +test +n:7 +\{\}\n$/,
+    );
+  });
+
+  test('verify prints the head, and finds it again when it is given', async () => {
+    const verified = await run('audit verify', { token });
+    expect(verified).toEqual({
+      code: 0,
+      stdout: `Entries that are as they were written: ${lastSeq()}\nHead: ${noted}\n`,
+      stderr: '',
+    });
+    expect(await run(`audit verify --head ${noted}`, { token })).toEqual(verified);
+  });
+
+  const OF_ENTRY = 'has been altered';
+  test.each([
+    ['seq', 'seq = 1000', 'is missing'],
+    ['recorded_at', 'recorded_at = recorded_at - 1', OF_ENTRY],
+    ['actor', `actor = 'server'`, OF_ENTRY],
+    ['action', `action = 'text'`, OF_ENTRY],
+    ['target', `target = 'n:9'`, OF_ENTRY],
+    ['details', `details = '{"n":1}'`, OF_ENTRY],
+    ['details, no JSON any more', `details = '{'`, OF_ENTRY],
+    ['prev_hash', `prev_hash = hash`, 'does not follow from the one before it'],
+    ['hash', `hash = prev_hash`, OF_ENTRY],
+  ])('verify names the entry whose %s was changed', async (_column, change, what) => {
+    const seq = lastSeq() - 4;
+    await database.execute(`update audit_entries set ${change} where seq = ${seq}`);
+    const { code, stdout, stderr } = await run('audit verify', { token });
+    await restore();
+    expect(code).toBe(1);
+    expect(stderr).toMatch(new RegExp(`^error audit_tampered: entry ${seq} ${what}\n`));
+    expect(stdout).toBe(`Entries that are as they were written: ${seq - 1}\n`);
+  });
+
+  test.each([
+    ['in the middle', -4, 'is missing'],
+    ['at the end', 0, 'is missing'],
+  ])('verify names the entry %s that was deleted', async (_where, offset, what) => {
+    const seq = lastSeq() + offset;
+    await database.execute(`delete from audit_entries where seq = ${seq}`);
+    const { code, stdout, stderr } = await run('audit verify --json', { token });
+    await restore();
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      verified: seq - 1,
+      fault: { seq, fault: 'missing' },
+    });
+    expect(stderr).toMatch(new RegExp(`^error audit_tampered: entry ${seq} ${what}\n`));
+  });
+
+  test('verify finds that the whole chain was made anew, by a head noted before', async () => {
+    const seq = lastSeq();
+    await database.execute(`delete from audit_entries where seq = ${seq};
+        update audit_head set seq = ${seq - 1},
+          hash = (select hash from audit_entries where seq = ${seq - 1})`);
+    expect(await run('audit verify', { token })).toMatchObject({ code: 0 });
+    const shorter = await run(`audit verify --head ${noted}`, { token });
+    const storage = await openStorage(database.location);
+    const event = { actor: 'operator', action: 'test', target: 'n:forged' } as const;
+    await storage.write((tx) => appendAudit(tx, Date.now(), event));
+    await storage.close();
+    const forged = await run(`audit verify --head ${noted}`, { token });
+    await restore();
+    expect(shorter.code).toBe(1);
+    expect(shorter.stderr).toContain(`entry ${seq} is missing`);
+    expect(forged.code).toBe(1);
+    expect(forged.stderr).toContain(`entry ${seq} has been altered`);
+  });
+});
+
+test.each([
+  ['tokens create --administrator ada --scopes root', "--scopes: 'root' is no scope"],
+  ['tokens create --administrator ada --scopes license', '--password-stdin is missing'],
+  ['tokens create --administrator ada --scopes license --password-stdin', '--code is missing'],
+  ['administrators add ada', '--password-stdin is missing, and there is nobody to ask'],
+  ['administrators add Ada', "'Ada' is no name for an administrator"],
+  ['administrators add ada --password-stdin', 'a password has 12 to 256 characters, not 0'],
+  ['audit verify --head 12', "--head: '12' is no head of a log"],
+])('%s makes no sense', async (words, message) => {
+  const { code, stdout, stderr } = await serviceLocal(['identity', ...words.split(' ')]);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain(message);
+});
+
+test('without a token the verbs say how to make one', async () => {
+  const { code, stderr } = await serviceLocal(['identity', 'audit', 'verify']);
+  expect(code).toBe(4);
+  expect(stderr).toContain('SERVICE_LOCAL_TOKEN is not set\n→ Make a token with `service-local');
+});
+
+describe('on a terminal', () => {
+  const contextOf = (home: string, person: ReturnType<typeof personWho>): Context => {
+    const io = { stdin: person.stdin, stderr: person.stderr, env: { TERM: 'xterm' } };
+    const context: Partial<Context> = {
+      io: io as unknown as Io,
+      interactive: true,
+      settings: { home, server_url: 'http://127.0.0.1:9' } as Context['settings'],
+    };
+    return context as Context;
+  };
+  beforeAll(() => void vi.stubEnv('TERM', 'xterm'));
+  afterAll(() => void vi.unstubAllEnvs());
+
+  test('add shows a QR code and keeps nothing before a code of the app is right', async () => {
+    const own = await newDatabase('sqlite');
+    const home = (own.location as { file: string }).file.replace('/server.sqlite', '');
+    const storage = await openStorage(own.location);
+    const kept = async (): Promise<number> =>
+      (await storage.read.selectFrom('administrators').select('name').execute()).length;
+    let keptBefore: Promise<number> | undefined;
+    const codeOn = (shown: string): string => {
+      keptBefore = kept();
+      const [, secret] = /or type this key: ([A-Z2-7]{32})/.exec(shown)!;
+      return `${new TOTP({ secret: secret! }).generate()}\r`;
+    };
+    const person = personWho([
+      ['New password of ada:', 'too short\r'],
+      ['12 to 256 characters, not 9', `${'\x7F'.repeat(9)}${PASSWORD}\r`],
+      ['The same once more:', 'correct horse batterx\r'],
+      ['another password', '\x7Fy\r'],
+      ['Code that the app shows now:', '12345\r'],
+      ['That code is wrong', ''],
+      ['Code that the app shows now:', codeOn],
+    ]);
+    const options = { passwordStdin: false, token: ['license' as const] };
+    const { data } = await add.run(contextOf(home, person), { name: 'ada' }, options);
+    expect(person.asked()).toBe(7);
+    expect(await keptBefore).toBe(0);
+    expect(await kept()).toBe(1);
+    const enrolled = data as Enrolled;
+    expect(enrolled.recovery_codes).toHaveLength(10);
+    expect(enrolled.token.token).toMatch(/^slt_/);
+    expect(person.shown()).toContain('\u001B[97;40m█▀▀▀▀▀▀▀█');
+    const typed = [PASSWORD, enrolled.token.token, ...enrolled.recovery_codes];
+    for (const secret of typed) expect(person.shown()).not.toContain(secret);
+    const row = await storage.read.selectFrom('administrators').selectAll().executeTakeFirst();
+    // The code with which the app was confirmed is used up.
+    expect(row!.totp_last_step).toBeGreaterThan(Math.floor(Date.now() / 30_000) - 4);
+    await storage.close();
+    await own.remove();
+  });
+
+  test('tokens create asks for password and code', async () => {
+    const person = personWho([
+      ['Password of ada:', `${PASSWORD}\r`],
+      ['Code of the app, or a recovery code:', '123456\r'],
+    ]);
+    const made = createToken.run(
+      contextOf('/nowhere', person),
+      {},
+      {
+        administrator: 'ada',
+        scopes: ['license'],
+        label: 'x',
+        expires: undefined,
+        passwordStdin: false,
+        code: undefined,
+      },
+    );
+    await expect(made).rejects.toMatchObject({ code: 'server_unreachable' });
+    expect(person.asked()).toBe(2);
+    expect(person.shown()).not.toContain(PASSWORD);
+  });
+});
