@@ -17,16 +17,8 @@ import { PROOF_TYPE } from '../../src/proof-claims.ts';
 import { type SigningKey, signingKey, testKey } from '../lease/issuer.ts';
 import { L, littleEndian, NOT_CANONICAL, SMALL_ORDER } from '../lease/points.ts';
 import { DATABASES } from '../storage/databases.ts';
-import {
-  claimsFor,
-  enrolled,
-  newWorld,
-  ORIGIN,
-  requestOf,
-  seal,
-  signerOf,
-  type World,
-} from './devices.ts';
+import { claimsFor, enrolled, newVendor, ORIGIN, requestOf, seal, signerOf } from './devices.ts';
+import type { World } from './people.ts';
 
 /** Raise it for a long run: `FUZZ_RUNS=100000 vitest run --config test/vitest.config.ts device-proof`. */
 const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1000);
@@ -54,7 +46,7 @@ describe.each(DATABASES)('device proofs on %s', (kind) => {
   let other: SigningKey;
 
   beforeAll(async () => {
-    world = await newWorld(kind);
+    world = await newVendor(kind);
   });
   afterAll(() => world.close());
   beforeEach(async () => {
@@ -448,7 +440,7 @@ describe('hostile proofs', () => {
   let good: string;
 
   beforeAll(async () => {
-    world = await newWorld('sqlite');
+    world = await newVendor('sqlite');
     await enrolled(world, key, 'tokyo');
     good = seal(key, claimsFor(key, request, world.now));
   });

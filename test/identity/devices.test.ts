@@ -18,7 +18,8 @@ import { successionBody } from '../../src/proof-claims.ts';
 import { type SigningKey, signingKey } from '../lease/issuer.ts';
 import { NOT_CANONICAL, SMALL_ORDER } from '../lease/points.ts';
 import { DATABASES } from '../storage/databases.ts';
-import { claimsFor, enrolled, newWorld, ORIGIN, requestOf, seal, type World } from './devices.ts';
+import { claimsFor, enrolled, newVendor, ORIGIN, requestOf, seal } from './devices.ts';
+import type { World } from './people.ts';
 
 const MINUTE = 60_000;
 const newKey = (): SigningKey => signingKey(randomBytes(32));
@@ -35,7 +36,7 @@ describe.each(DATABASES)('devices on %s', (kind) => {
   let head: AuditHead;
 
   beforeAll(async () => {
-    world = await newWorld(kind);
+    world = await newVendor(kind);
   });
   afterAll(() => world.close());
   beforeEach(async () => {

@@ -1,7 +1,5 @@
 import { sign } from 'node:crypto';
 import type { DeviceKey } from '../../src/client/device-key.ts';
-import { ServiceError } from '../../src/errors.ts';
-import type { Identity } from '../../src/identity/context.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
@@ -9,44 +7,16 @@ import type { ProvenRequest } from '../../src/identity/device-proof.ts';
 import { createEnrolmentCode, enrolDevice } from '../../src/identity/devices.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { bodyHash, PROOF_TYPE, type ProofClaims } from '../../src/proof-claims.ts';
-import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import type { Storage } from '../../src/storage/storage.ts';
 import type { SigningKey } from '../lease/issuer.ts';
-import { newDatabase, type TestDatabase } from '../storage/databases.ts';
+import { newWorld, type World } from './people.ts';
 
 export const ORIGIN = 'https://licenses.example';
 export const DEPLOYMENTS = ['tokyo', 'osaka'] as const;
-/** What the clock of the server says first. */
-export const START = Date.parse('2026-01-02T03:04:05.678Z');
 
-/** The identity service on an empty database with a customer's two deployments. */
-export interface World {
-  readonly database: TestDatabase;
-  readonly identity: Identity;
-  /** Of the server; only the test turns it. */
-  now: number;
-  /** A second server on the same database. */
-  readonly another: () => Promise<Identity>;
-  readonly close: () => Promise<void>;
-}
-
-export async function newWorld(kind: Storage['kind']): Promise<World> {
-  const database = await newDatabase(kind);
-  const opened: Storage[] = [];
-  const another = async (): Promise<Identity> => {
-    const storage = await openStorage(database.location);
-    opened.push(storage);
-    return { storage, clock: () => world.now, policy: POLICY, signer: NO_SIGNER };
-  };
-  const world: World = {
-    database,
-    identity: await another(),
-    now: START,
-    another,
-    async close() {
-      for (const storage of opened) await storage.close();
-      await database.remove();
-    },
-  };
+/** The identity service with a customer's two deployments. */
+export async function newVendor(kind: Storage['kind']): Promise<World> {
+  const world = await newWorld(kind);
   const { identity } = world;
   await createCustomer(identity, 'server', { customer_id: 'acme', name: 'Acme' });
   await createPlan(identity, 'server', { plan_id: 'pro', name: 'Pro' });
@@ -62,17 +32,6 @@ export async function newWorld(kind: Storage['kind']): Promise<World> {
   }
   return world;
 }
-
-const POLICY: Identity['policy'] = {
-  issuer: 'service-local',
-  ttl_seconds: 7 * 86_400,
-  ttl_max_seconds: 90 * 86_400,
-  grace_period_seconds: 3 * 86_400,
-  grace_period_max_seconds: 30 * 86_400,
-  registry_enforced: true,
-  clone_policy: 'alert',
-};
-const NO_SIGNER = new ServiceError('license_lease_unavailable', 'there is no signing key');
 
 /** A request as it arrives at the server. */
 export function requestOf(body = '{"a":1}', path = '/auth/license/leases'): ProvenRequest {

@@ -14,7 +14,8 @@ import { importKeyset, publicKeyId } from '../../src/lease/keys.ts';
 import { verifyLease } from '../../src/lease/verify.ts';
 import type { Storage } from '../../src/storage/storage.ts';
 import type { DevicesTable } from '../../src/storage/tables.ts';
-import { newWorld, type World } from './devices.ts';
+import { newVendor } from './devices.ts';
+import type { World } from './people.ts';
 
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
@@ -33,7 +34,7 @@ export interface LeaseWorld extends World {
 }
 
 export async function newLeaseWorld(kind: Storage['kind']): Promise<LeaseWorld> {
-  const world = await newWorld(kind);
+  const world = await newVendor(kind);
   const { storage } = world.identity;
   await storage.write(async (tx) => {
     const administrator = {

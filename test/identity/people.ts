@@ -68,7 +68,7 @@ export async function newWorld(kind: Storage['kind']): Promise<World> {
 }
 
 const POLICY = {
-  issuer: 'test',
+  issuer: 'service-local',
   ttl_seconds: 7 * 86_400,
   ttl_max_seconds: 90 * 86_400,
   grace_period_seconds: 3 * 86_400,
