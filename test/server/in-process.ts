@@ -7,7 +7,7 @@ import type { Identity } from '../../src/identity/context.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import type { Scope } from '../../src/scopes.ts';
 import { ServiceError } from '../../src/errors.ts';
-import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { openStorage } from '../../src/storage/storage.ts';
 import { newDatabase } from '../storage/databases.ts';
 
 /** The origin that the app under test takes for its own. */
@@ -41,11 +41,9 @@ export interface Answer {
   readonly body: unknown;
 }
 
-export async function newTestApp(
-  kind: Storage['kind'] = 'sqlite',
-  services: Partial<Services> = {},
-): Promise<TestApp> {
-  const database = await newDatabase(kind);
+/** @param change what of the identity service is to be another than usual. */
+export async function newTestApp(change: Partial<Identity> = {}): Promise<TestApp> {
+  const database = await newDatabase('sqlite');
   const storage = await openStorage(database.location);
   const log: string[] = [];
   const identity: Identity = {
@@ -61,13 +59,13 @@ export async function newTestApp(
       clone_policy: 'alert',
     },
     signer: new ServiceError('license_lease_unavailable', 'there is no signing key'),
+    ...change,
   };
   const all: Services = {
     identity,
     origins: [PUBLIC_URL],
     log: createLog((line) => log.push(line), true),
     metrics: createMetrics(identity),
-    ...services,
   };
   const test: TestApp = {
     app: createApp(all),

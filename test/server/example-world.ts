@@ -1,0 +1,163 @@
+import { createPrivateKey, createPublicKey } from 'node:crypto';
+import type { DeviceKey } from '../../src/client/device-key.ts';
+import { createContract } from '../../src/identity/contracts.ts';
+import { createCustomer } from '../../src/identity/customers.ts';
+import { createDeployment } from '../../src/identity/deployments.ts';
+import { registerSigner } from '../../src/identity/keys.ts';
+import { hashPassword } from '../../src/identity/password.ts';
+import { createPlan } from '../../src/identity/plans.ts';
+import { REVOKE_ACTION } from '../../src/identity/revoke.ts';
+import { hashSecret } from '../../src/identity/secrets.ts';
+import { signerOf } from '../../src/identity/signing-key.ts';
+import { addToken } from '../../src/identity/tokens.ts';
+import { publicKeyId } from '../../src/lease/keys.ts';
+import type { Scope } from '../../src/scopes.ts';
+import { newTestApp, type TestApp } from './in-process.ts';
+
+/** The devices of the examples: the one that is enrolled, and one that is about to be. */
+export const DEVICE = keyOfSeed(Buffer.alloc(32, 6));
+export const NEW_DEVICE = keyOfSeed(Buffer.alloc(32, 7));
+
+/** The key of RFC 8037, appendix A. It does not sign any more. */
+const RETIRING_KEY = keyOfSeed(
+  Buffer.from('nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A', 'base64url'),
+);
+
+const PASSWORD_HASH = hashPassword('correct horse battery staple');
+
+const LEASE_ID = '0198c0de-0000-7000-8000-00000000aaaa';
+
+/** For what the step-up of an example is good, by the operation to which the example belongs. */
+const STEP_UP_TARGETS: Readonly<Record<string, string>> = {
+  revokeLease: `lease:${LEASE_ID}`,
+  revokeDeployment: 'deployment:acme-tokyo',
+};
+
+export interface ExampleWorld extends TestApp {
+  /** A token of the administrator of the examples. */
+  readonly token: (...scopes: Scope[]) => Promise<string>;
+}
+
+/** A server on which everything is there that the examples of `src/api` speak of. */
+export async function newExampleWorld(operation: string): Promise<ExampleWorld> {
+  const signer = signerOf(keyOfSeed(Buffer.alloc(32, 5)).privateKey);
+  const server = await newTestApp({ signer });
+  const { now } = server;
+  const { identity } = server.services;
+  const { storage } = identity;
+  await registerSigner(identity, signerOf(RETIRING_KEY.privateKey));
+  await registerSigner(identity, signer);
+
+  await createCustomer(identity, 'operator', { customer_id: 'acme', name: 'Acme Trading' });
+  const plan = { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] };
+  await createPlan(identity, 'operator', plan);
+  const contract = { contract_id: 'acme-2026', customer_id: 'acme', plan_id: 'pro' };
+  await createContract(identity, 'operator', { ...contract, ends_at: Date.UTC(2027, 0) });
+  const deployment = { deployment_id: 'acme-tokyo', contract_id: 'acme-2026', name: 'Tokyo' };
+  await createDeployment(identity, 'operator', deployment);
+
+  const password_hash = await PASSWORD_HASH;
+  await storage.write(async (tx) => {
+    const ada = { administrator_id: 'ada', name: 'ada', password_hash, created_at: now };
+    await tx
+      .insertInto('administrators')
+      .values({ ...ada, totp_secret: 'JBSWY3DPEHPK3PXP', totp_last_step: 0, disabled_at: null })
+      .execute();
+    for (const last of ['1', '2']) {
+      const code_hash = hashSecret(last.padStart(32, '0'));
+      await tx
+        .insertInto('recovery_codes')
+        .values({ code_hash, administrator_id: 'ada', used_at: null })
+        .execute();
+    }
+    await tx
+      .insertInto('api_tokens')
+      .values({
+        token_id: '0198c0de-0000-7000-8000-00000000bbbb',
+        administrator_id: 'ada',
+        label: 'CI',
+        secret_hash: hashSecret('of the example'),
+        scopes: '["license"]',
+        created_at: now,
+        expires_at: now + 86_400_000,
+        revoked_at: null,
+      })
+      .execute();
+    await tx
+      .insertInto('step_ups')
+      .values({
+        token_hash: hashSecret('step-up-token'),
+        administrator_id: 'ada',
+        action: REVOKE_ACTION,
+        target: STEP_UP_TARGETS[operation] ?? '',
+        expires_at: now + 300_000,
+        used_at: null,
+      })
+      .execute();
+    await tx
+      .insertInto('enrolment_codes')
+      .values({
+        code_hash: hashSecret('ABCDEFGHJKMNPQRSTVWXYZ234567'),
+        deployment_id: 'acme-tokyo',
+        created_by: 'administrator:ada',
+        created_at: now,
+        expires_at: now + 600_000,
+        used_at: null,
+        device_id: null,
+      })
+      .execute();
+    await tx
+      .insertInto('devices')
+      .values({
+        device_id: DEVICE.device_id,
+        deployment_id: 'acme-tokyo',
+        x: DEVICE.x,
+        name: 'trading-0',
+        enrolled_at: now,
+        replaces: null,
+        first_used_at: null,
+        revoked_at: null,
+        revoked_by: null,
+        revoked_reason: null,
+      })
+      .execute();
+    await tx
+      .insertInto('license_leases')
+      .values({
+        lease_id: LEASE_ID,
+        deployment_id: 'acme-tokyo',
+        customer_id: 'acme',
+        contract_id: 'acme-2026',
+        lineage_id: LEASE_ID,
+        previous_lease_id: null,
+        renewal_id: null,
+        device_id: null,
+        issued_by: 'administrator:ada',
+        public_key_id: signer.publicKeyId,
+        entitlements: '["live_trading"]',
+        issued_at: now,
+        expires_at: now + 7 * 86_400_000,
+        grace_ends_at: now + 10 * 86_400_000,
+        revoked_at: null,
+        revoked_by: null,
+        revoked_reason: null,
+      })
+      .execute();
+  });
+  return Object.assign(server, {
+    token: async (...scopes: Scope[]) => {
+      const terms = { label: 'example', scopes, expires_in_seconds: 3600 };
+      const made = await storage.write((tx) => addToken(tx, now, 'operator', 'ada', terms));
+      return made.token;
+    },
+  });
+}
+
+/** RFC 8410 around the 32 bytes of which an Ed25519 key is made. */
+function keyOfSeed(seed: Buffer): DeviceKey {
+  const prefix = Buffer.from('302e020100300506032b657004220420', 'hex');
+  const key = Buffer.concat([prefix, seed]);
+  const privateKey = createPrivateKey({ key, format: 'der', type: 'pkcs8' });
+  const x = createPublicKey(privateKey).export({ format: 'jwk' }).x!;
+  return { device_id: publicKeyId(x), x, privateKey };
+}
