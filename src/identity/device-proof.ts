@@ -27,13 +27,14 @@ const NONCES_PER_DEVICE = 16;
 
 const NEW_PROOF = 'Sign a new proof for each request.';
 const ENROL = 'Enrol it with a new code: `service-local license enroll`.';
+const NEW_KEY = `Move its device.key away. ${ENROL}`;
 const ADDRESS = 'Use the URL at which the server is known, see its setting server_public_url.';
 
 /** Why a proof is refused. */
 const REFUSALS = {
   malformed: ['the proof is no signed JWT of the expected form', NEW_PROOF],
   unknown_device: ['no device with this key is enrolled', ENROL],
-  revoked_device: ['the device was revoked, or another key has taken its place', ENROL],
+  revoked_device: ['the device was revoked, or another key has taken its place', NEW_KEY],
   bad_signature: [
     'the proof was changed, or another key signed it',
     'Sign it with the key it names.',
@@ -144,21 +145,6 @@ export async function useDeviceProof(
     if (spent.numDeletedRows === 0n) throw new ProofRefusal('unknown_nonce');
   }
   return device;
-}
-
-/**
- * Both of the above, for what needs no write of its own.
- *
- * @throws ProofRefusal
- */
-export async function verifyDeviceProof(
-  identity: Pick<Identity, 'storage' | 'clock'>,
-  proof: string,
-  request: ProvenRequest,
-  audiences: readonly string[],
-): Promise<DevicesTable> {
-  const checked = await checkDeviceProof(identity, proof, request, audiences);
-  return identity.storage.write((tx) => useDeviceProof(tx, identity.clock(), checked));
 }
 
 /**

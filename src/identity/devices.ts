@@ -174,7 +174,7 @@ function refuseOther({ device_id, deployment_id, revoked_at }: Device, wanted: s
   const why = revoked_at === null ? `belongs to the deployment ${deployment_id}` : 'was revoked';
   throw new ServiceError('conflict', `the key ${device_id} ${why}`, {
     reason: revoked_at === null ? 'other_deployment' : 'revoked_key',
-    remedy: 'Enrol with a new key.',
+    remedy: 'Move device.key away, and enrol again: that makes a new key.',
   });
 }
 
@@ -241,7 +241,7 @@ export async function rotateDevice(
     if (known !== undefined) {
       throw new ServiceError('conflict', `the key ${device_id} is known already`, {
         reason: 'known_key',
-        remedy: 'Rotate to a new key.',
+        remedy: 'Move device.key.next away, and rotate again: that makes a new key.',
       });
     }
     const { deployment_id, name } = device;
