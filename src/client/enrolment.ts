@@ -68,13 +68,14 @@ export async function enrol(device: Device, code: string, name: string): Promise
   const answer = await server.call<typeof createLease>('post', '/auth/license/leases', {
     body: { renewal_id, ...(held !== undefined && { lease: held.lease }) },
   });
-  const text = JSON.stringify(answer.lease);
+  // Of an answer that has none, `null`, which is refused as any other text would be.
+  const text = JSON.stringify((answer as Partial<LeaseAnswer>).lease ?? null);
   const claims = verified(text, keys, {
     deployment_id,
     renewal_id,
     device_thumbprint: key.device_id,
   });
-  for (const { detail } of answer.warnings) device.warn(detail);
+  for (const { detail } of answer.warnings ?? []) device.warn(detail);
   await writePrivateFile(files.keyset, JSON.stringify(keyset));
   await writePrivateFile(files.lease, text);
   return { device_id: key.device_id, claims };
