@@ -77,7 +77,7 @@ export const createToken = defineRoute({
       anybody: {
         administrator: 'ada',
         password: 'correct horse battery staple',
-        code: '00000000-00000000-00000000-00000001',
+        code: '0000-0000-0000-0000-0000-0000-0001',
         label: 'CI',
         scopes: ['license'],
         expires_in_seconds: 86_400,
@@ -135,7 +135,7 @@ export const createStepUp = defineRoute({
       administrator: {
         action: 'identity.license.revoke',
         target: 'deployment:acme-tokyo',
-        code: '00000000-00000000-00000000-00000002',
+        code: '0000-0000-0000-0000-0000-0000-0002',
       },
     }),
   },

@@ -64,7 +64,7 @@ async function confirmApp(
   );
   for (;;) {
     const code = await ask({ io, ...context }, 'Code that the app shows now:', '--password-stdin');
-    const step = totpStep(secret, code.replaceAll(' ', ''), Date.now());
+    const step = totpStep(secret, code, Date.now());
     if (step !== undefined) return step;
     io.stderr.write('That code is wrong. Is the clock of the phone right?\n');
   }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
 import { isId } from '../lease/claims.ts';
 import { importKeyset, publicKeyId } from '../lease/keys.ts';
@@ -16,18 +15,12 @@ import {
   useDeviceProof,
 } from './device-proof.ts';
 import { readPage, type Page, type PageRequest } from './paging.ts';
-import { hashSecret } from './secrets.ts';
+import { hashCode, newCode } from './secrets.ts';
 
 /** A machine that gets leases by itself. */
 export type Device = Readonly<DevicesTable>;
 
 const CODE_MS = 10 * 60_000;
-
-/** Of Crockford's Base 32: nobody takes one of them for another. */
-const CODE_LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
-/** 28 letters are 140 bits. */
-const CODE_GROUPS = 7;
-const GROUP_LETTERS = 4;
 
 /** Good for the enrolment of one device. */
 export interface EnrolmentCode {
@@ -57,7 +50,7 @@ export async function createEnrolmentCode(
     await tx
       .insertInto('enrolment_codes')
       .values({
-        code_hash: hashOfCode(code),
+        code_hash: hashCode(code),
         deployment_id: deploymentId,
         created_by: actor,
         created_at: now,
@@ -68,24 +61,6 @@ export async function createEnrolmentCode(
       .execute();
     return answer;
   });
-}
-
-function newCode(): string {
-  const bytes = randomBytes(CODE_GROUPS * GROUP_LETTERS);
-  const letters = Array.from(bytes, (byte) => CODE_LETTERS[byte % CODE_LETTERS.length]!);
-  return Array.from({ length: CODE_GROUPS }, (_, group) =>
-    letters.slice(group * GROUP_LETTERS, (group + 1) * GROUP_LETTERS).join(''),
-  ).join('-');
-}
-
-/** The same for all ways in which people type a code, by Crockford's rules. */
-function hashOfCode(code: string): string {
-  const letters = code
-    .toUpperCase()
-    .replaceAll(/[\s-]/g, '')
-    .replaceAll('O', '0')
-    .replaceAll(/[IL]/g, '1');
-  return hashSecret(letters);
 }
 
 export interface EnrolmentRequest {
@@ -151,7 +126,7 @@ async function findCode(tx: Db, now: number, code: string, deviceId: string): Pr
   const row = await tx
     .selectFrom('enrolment_codes')
     .selectAll()
-    .where('code_hash', '=', hashOfCode(code))
+    .where('code_hash', '=', hashCode(code))
     .executeTakeFirst();
   if (row === undefined) throw badCode('unknown_code', 'there is no such enrolment code');
   const isUsed = row.device_id === deviceId;

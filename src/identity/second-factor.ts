@@ -1,10 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import type { AdministratorsTable, Db } from '../storage/tables.ts';
-import { hashSecret } from './secrets.ts';
+import { hashCode, newCode } from './secrets.ts';
 import { totpStep } from './totp.ts';
 
 const RECOVERY_CODES = 10;
-const RECOVERY_CODE_BYTES = 16;
 
 /** A code that is right and has not been used. */
 export type Code =
@@ -13,7 +11,7 @@ export type Code =
 
 /**
  * What was typed as a second factor, if it is one: a TOTP code (RFC 6238) later than the last one
- * that was used, or a recovery code. Blanks, dashes and case do not matter.
+ * that was used, or a recovery code.
  */
 export async function findCode(
   db: Db,
@@ -21,13 +19,12 @@ export async function findCode(
   administrator: Pick<AdministratorsTable, 'administrator_id' | 'totp_secret' | 'totp_last_step'>,
   typed: string,
 ): Promise<Code | undefined> {
-  const code = plainCode(typed);
-  const step = totpStep(administrator.totp_secret, code, now);
+  const step = totpStep(administrator.totp_secret, typed, now);
   if (step !== undefined && step > administrator.totp_last_step) return { kind: 'totp', step };
   const row = await db
     .selectFrom('recovery_codes')
     .select('code_hash')
-    .where('code_hash', '=', hashSecret(code))
+    .where('code_hash', '=', hashCode(typed))
     .where('administrator_id', '=', administrator.administrator_id)
     .where('used_at', 'is', null)
     .executeTakeFirst();
@@ -60,28 +57,17 @@ export async function useCode(
 
 /** Makes all recovery codes of an administrator anew. @returns them, which are kept nowhere. */
 export async function replaceRecoveryCodes(tx: Db, administratorId: string): Promise<string[]> {
-  const codes = Array.from({ length: RECOVERY_CODES }, newRecoveryCode);
+  const codes = Array.from({ length: RECOVERY_CODES }, newCode);
   await tx.deleteFrom('recovery_codes').where('administrator_id', '=', administratorId).execute();
   await tx
     .insertInto('recovery_codes')
     .values(
       codes.map((code) => ({
-        code_hash: hashSecret(plainCode(code)),
+        code_hash: hashCode(code),
         administrator_id: administratorId,
         used_at: null,
       })),
     )
     .execute();
   return codes;
-}
-
-/** `0a1b2c3d-…-…-…`: hexadecimal digits are told apart best on paper. */
-function newRecoveryCode(): string {
-  return randomBytes(RECOVERY_CODE_BYTES)
-    .toString('hex')
-    .replaceAll(/(.{8})(?=.)/g, '$1-');
-}
-
-function plainCode(typed: string): string {
-  return typed.replaceAll(/[\s-]/g, '').toLowerCase();
 }

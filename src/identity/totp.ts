@@ -20,10 +20,11 @@ export function newTotpSecret(administrator: string): TotpSecret {
   return { secret: secret.base32, uri: totp.toString() };
 }
 
-/** The time step of a code that is right at `now`; `undefined` for any other. */
+/** The time step of a code that is right at `now`, however it is spaced; else `undefined`. */
 export function totpStep(secret: string, code: string, now: number): number | undefined {
-  if (!/^\d{6}$/.test(code)) return undefined;
+  const token = code.replaceAll(/\s/g, '');
+  if (!/^\d{6}$/.test(token)) return undefined;
   const totp = new TOTP({ ...TOTP_FORM, secret });
-  const delta = totp.validate({ token: code, timestamp: now, window: STEPS_OFF });
+  const delta = totp.validate({ token, timestamp: now, window: STEPS_OFF });
   return delta === null ? undefined : totp.counter({ timestamp: now }) + delta;
 }

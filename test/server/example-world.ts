@@ -64,7 +64,7 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
       .values({ ...ada, totp_secret: 'JBSWY3DPEHPK3PXP', totp_last_step: 0, disabled_at: null })
       .execute();
     for (const last of ['1', '2']) {
-      const code_hash = hashSecret(last.padStart(32, '0'));
+      const code_hash = hashSecret(last.padStart(28, '0'));
       await tx
         .insertInto('recovery_codes')
         .values({ code_hash, administrator_id: 'ada', used_at: null })

@@ -3,6 +3,7 @@ import type { getLease, listLeases, revokeDeployment, revokeLease } from '../../
 import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../errors.ts';
 import { formatCountOf } from '../../format.ts';
+import { ask } from '../ask.ts';
 import { connect } from '../connect.ts';
 import { defineVerb, type Context } from '../verb.ts';
 
@@ -117,14 +118,4 @@ async function tellWhatItDoes(
       ? `${deployment_id} has no lease that works.`
       : `${deployment_id} has ${formatCountOf(count, 'working lease')}, the last until ${last}: until then nothing can stop them.`,
   );
-}
-
-async function ask({ interactive, io }: Context, message: string, option: string): Promise<string> {
-  if (!interactive) {
-    throw new ServiceError('usage', `${option} is missing, and nobody can be asked`, {
-      remedy: 'Give --confirm and --code.',
-    });
-  }
-  const { input } = await import('@inquirer/prompts');
-  return input({ message }, { input: io.stdin, output: io.stderr });
 }
