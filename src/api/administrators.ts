@@ -55,13 +55,11 @@ export const Token = z
 
 export type Token = z.infer<typeof Token>;
 
-export const NewToken = Token.extend({
+const NewToken = Token.extend({
   token: z.string().openapi({
     description: 'To be sent as `Authorization: Bearer …`. This is the only time it is shown.',
   }),
 }).openapi('NewToken');
-
-export type NewToken = z.infer<typeof NewToken>;
 
 export const createToken = defineRoute({
   method: 'post',

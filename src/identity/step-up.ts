@@ -17,8 +17,6 @@ const ACTIONS = {
 
 export type StepUpAction = keyof typeof ACTIONS;
 
-export const STEP_UP_ACTIONS = Object.keys(ACTIONS) as readonly StepUpAction[];
-
 export interface StepUpRequest {
   readonly action: StepUpAction;
   /** As `lease:…` or `deployment:…`. */
