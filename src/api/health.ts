@@ -20,7 +20,7 @@ const Readiness = z
       z.strictObject({
         part: z.enum(['storage', 'signing_key']),
         detail: z.string(),
-        remedy: z.string().optional(),
+        reason: z.string().optional().openapi({ description: 'The log of the server has more.' }),
       }),
     ),
   })
@@ -42,4 +42,29 @@ export const getReadiness = defineRoute({
     200: answer('Ready; or degraded, and everything but what is missing works.', Readiness),
     503: answer('Nothing works that needs the database.', Readiness),
   },
+});
+
+export const getMetrics = defineRoute({
+  method: 'get',
+  path: '/metrics',
+  operationId: 'getMetrics',
+  summary: 'What is counted and measured, for Prometheus',
+  tags: ['Server'],
+  security: ANYBODY,
+  responses: {
+    200: {
+      description: 'In the text format of Prometheus.',
+      content: { 'text/plain': { schema: z.string() } },
+    },
+  },
+});
+
+export const getOpenApi = defineRoute({
+  method: 'get',
+  path: '/openapi.json',
+  operationId: 'getOpenApi',
+  summary: 'This document',
+  tags: ['Server'],
+  security: ANYBODY,
+  responses: { 200: answer('OpenAPI 3.1.', z.looseObject({ openapi: z.string() })) },
 });

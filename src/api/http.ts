@@ -183,9 +183,20 @@ export function administrator(...scopes: Scope[]): Security {
 
 export const ANYBODY: Security = [];
 
+/** The parts of the API. */
+export const TAGS = {
+  Server: 'Whether the server works, and how well.',
+  Leases: 'Issuing, renewing and revoking them.',
+  Keys: 'Those that verify leases, and their rotation.',
+  Devices: 'The machines that renew leases by themselves.',
+  Registry: 'Customers, plans, contracts and deployments.',
+  Administrators: 'Tokens, second factors and the audit log.',
+} as const;
+
 type Definition = Omit<RouteConfig, 'path'> & {
   readonly operationId: string;
   readonly summary: string;
+  /** Of `TAGS`. */
   readonly tags: string[];
   readonly security: Security;
   /** Codes of its own: those that any request can meet are added. */
@@ -209,7 +220,7 @@ export function defineRoute<P extends string, R extends Definition & { path: P }
   return createRoute<P, R>({
     ...route,
     request: { query: z.strictObject({}), ...request },
-    responses: { ...route.responses, ...problems(codes) },
+    responses: { ...problems(codes), ...route.responses },
   } as unknown as R);
 }
 

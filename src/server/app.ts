@@ -135,7 +135,8 @@ function observe(c: Context<AppEnv>, { log, metrics }: Services, ms: number): vo
   const route = matchedRoutes(c).at(-1)!.path.replace('/*', 'none');
   metrics.requestSeconds.observe({ method, route, status }, ms / 1000);
   const failure = c.error && asServiceError(c.error);
-  const level = status >= 500 ? 'error' : PROBES.has(path) ? 'debug' : 'info';
+  const level =
+    status < 500 ? (PROBES.has(path) ? 'debug' : 'info') : failure?.cause ? 'error' : 'warn';
   log[level]({
     request_id: c.get('request_id'),
     method,

@@ -1,4 +1,4 @@
-import { getHealth, getReadiness } from '../api/health.ts';
+import { getHealth, getMetrics, getReadiness } from '../api/health.ts';
 import { ServiceError } from '../errors.ts';
 import type { App, Services } from './services.ts';
 
@@ -6,28 +6,27 @@ export function addHealth(app: App, { identity }: Services): void {
   app.openapi(getHealth, (c) => c.json({ status: 'ok' as const }, 200));
 
   app.openapi(getReadiness, async (c) => {
-    const storage = await identity.storage.check().then(
-      () => undefined,
-      (error: unknown) => error,
-    );
-    const missing = [
-      ...missingPart('storage', storage),
-      ...missingPart('signing_key', identity.signer),
-    ];
-    if (storage !== undefined) return c.json({ status: 'unavailable' as const, missing }, 503);
+    const { storage, signer } = identity;
+    const missing = signer instanceof ServiceError ? [noSigner(signer)] : [];
+    try {
+      await storage.check();
+    } catch {
+      const part = { part: 'storage' as const, detail: 'the database does not answer' };
+      return c.json({ status: 'unavailable' as const, missing: [part, ...missing] }, 503);
+    }
     const status = missing.length > 0 ? ('degraded' as const) : ('ready' as const);
     return c.json({ status, missing }, 200);
   });
 }
 
-function missingPart<P extends string>(part: P, why: unknown) {
-  if (!(why instanceof ServiceError)) return [];
-  const { message, remedy } = why;
-  return [{ part, detail: message, ...(remedy !== undefined && { remedy }) }];
+/** Anybody may ask, so it does not say more, such as the path of the key. */
+function noSigner({ reason }: ServiceError) {
+  const part = { part: 'signing_key' as const, detail: 'no leases are issued' };
+  return { ...part, ...(reason !== undefined && { reason }) };
 }
 
 export function addMetrics(app: App, { metrics }: Services): void {
-  app.get('/metrics', async (c) =>
-    c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }),
+  app.openapi(getMetrics, async (c) =>
+    c.text(await metrics.text(), 200, { 'Content-Type': metrics.contentType }),
   );
 }

@@ -10,7 +10,9 @@ export function storageUnavailable(cause: unknown): ServiceError {
 
 /** An error of the database or of the way to it as `storage_unavailable`; any other as it is. */
 export function asStorageError(error: unknown): unknown {
+  // Node's own errors have codes, too; those of wrong arguments are of these types.
+  const isBug = error instanceof TypeError || error instanceof RangeError;
   const isOfDatabase =
-    error instanceof Error && !(error instanceof ServiceError) && 'code' in error;
+    error instanceof Error && !(error instanceof ServiceError) && !isBug && 'code' in error;
   return isOfDatabase ? storageUnavailable(error) : error;
 }
