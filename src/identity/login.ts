@@ -46,32 +46,29 @@ export async function login<T>(
   if (early) throw early;
   const matches = await isPassword(password, before.password_hash);
 
+  // A failure must be counted though it is refused, so the work returns what is then thrown.
   const outcome = await storage.write(
     async (tx): Promise<{ done: T } | { refusal: ServiceError }> => {
       const now = clock();
       const limit = await tryLimit(tx, now, subjects);
       if (limit) return { refusal: limit };
       const administrator = (await findByName(tx, name)) ?? NOBODY;
-      const { administrator_id, password_hash, disabled_at } = administrator;
-      const code = await findCode(tx, now, administrator, typed);
-      const knowsPassword = matches && password_hash === before.password_hash;
+      const { administrator_id } = administrator;
       const target = `administrator:${administrator_id}`;
-      if (
-        knowsPassword &&
-        disabled_at === null &&
-        code !== undefined &&
-        (await useCode(tx, now, administrator_id, code))
-      ) {
+      const code = await findCode(tx, now, administrator, typed);
+      const knowsPassword = matches && administrator.password_hash === before.password_hash;
+      if (knowsPassword && administrator.disabled_at === null && code !== undefined) {
         await appendAudit(tx, now, {
           actor: `administrator:${administrator_id}`,
           action: 'admin.identity.administrator.login',
           target,
           details: { second_factor: code.kind },
         });
+        await useCode(tx, now, administrator_id, code);
         await forgetFailures(tx, subjects);
         return { done: await effect(tx, now, administrator_id) };
       }
-      const wrong = !knowsPassword ? 'password' : disabled_at !== null ? 'disabled' : 'code';
+      const wrong = !knowsPassword ? 'password' : code === undefined ? 'code' : 'disabled';
       if (administrator !== NOBODY) {
         await appendAudit(tx, now, {
           actor: 'server',

@@ -1,3 +1,4 @@
+import { ServiceError } from '../errors.ts';
 import type { AdministratorsTable, Db } from '../storage/tables.ts';
 import { hashCode, newCode } from './secrets.ts';
 import { totpStep } from './totp.ts';
@@ -31,13 +32,13 @@ export async function findCode(
   return row && { kind: 'recovery_code', ...row };
 }
 
-/** @returns whether nobody else has used it meanwhile. */
+/** @throws ServiceError `conflict` when it has been used since it was found. */
 export async function useCode(
   tx: Db,
   now: number,
   administratorId: string,
   code: Code,
-): Promise<boolean> {
+): Promise<void> {
   const { numUpdatedRows } =
     code.kind === 'totp'
       ? await tx
@@ -52,7 +53,7 @@ export async function useCode(
           .where('code_hash', '=', code.code_hash)
           .where('used_at', 'is', null)
           .executeTakeFirstOrThrow();
-  return numUpdatedRows === 1n;
+  if (numUpdatedRows !== 1n) throw new ServiceError('conflict', 'the code has just been used');
 }
 
 /** Makes all recovery codes of an administrator anew. @returns them, which are kept nowhere. */

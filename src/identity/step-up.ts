@@ -65,17 +65,17 @@ export async function grantStepUp(
       .where('administrator_id', '=', administrator_id)
       .executeTakeFirstOrThrow();
     const code = await findCode(tx, now, administrator, typed);
-    const isUsed = code !== undefined && (await useCode(tx, now, administrator_id, code));
     await appendAudit(tx, now, {
       actor: `administrator:${administrator_id}`,
-      action: `admin.identity.administrator.${isUsed ? 'step_up' : 'step_up_failed'}`,
+      action: `admin.identity.administrator.${code ? 'step_up' : 'step_up_failed'}`,
       target,
-      details: { action, token_id, ...(isUsed && { second_factor: code.kind }) },
+      details: { action, token_id, ...(code && { second_factor: code.kind }) },
     });
-    if (!isUsed) {
+    if (code === undefined) {
       await countFailures(tx, now, subjects);
       return wrongCode();
     }
+    await useCode(tx, now, administrator_id, code);
     await forgetFailures(tx, subjects);
     const expires_at = now + STEP_UP_SECONDS * 1000;
     await tx

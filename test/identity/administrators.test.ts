@@ -379,7 +379,7 @@ describe.each(DATABASES)('administrators on %s', (kind) => {
     );
     const text = JSON.stringify(tables);
     expect(text).toContain('secret?');
-    const secrets = [PASSWORD, token.split('_').at(-1)!, step_up_token, 'a wrong password'];
+    const secrets = [PASSWORD, token.slice(-43), step_up_token, 'a wrong password'];
     for (const secret of [...secrets, ...person.recovery_codes]) expect(text).not.toContain(secret);
   });
 });
