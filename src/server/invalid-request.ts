@@ -5,60 +5,76 @@ import { ServiceError, type Problem } from '../errors.ts';
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** What a validator of Hono found. */
-type Checked =
+/** The part of a request that a validator of Hono has checked: what was sent, and what is wrong. */
+type Checked = {
+  readonly target: string;
+  readonly data: unknown;
+} & (
   | { readonly success: true }
-  | { readonly success: false; readonly target: string; readonly error: z.core.$ZodError };
+  | { readonly success: false; readonly error: { readonly issues: readonly Issue[] } }
+);
+
+interface Part {
+  readonly target: string;
+  readonly data: unknown;
+  readonly schema: unknown;
+}
+
+/** What Hono calls the parts of a request, where that is not their name. */
+const NAMES: Readonly<Record<string, string>> = { json: 'body', param: 'path' };
 
 /**
  * Refuses requests in which something is not as the route defines it.
- * @throws ServiceError `invalid_request` with all that is wrong in one part of the request.
+ * @throws ServiceError `invalid_request` with all that is wrong in one part of the request
  */
-export function invalidRequest(route: RouteConfig): (checked: Checked) => void {
+export function invalidRequest({ request }: RouteConfig): (checked: Checked) => void {
+  const [body] = Object.values(request?.body?.content ?? {});
+  const schemas: Readonly<Record<string, unknown>> = {
+    json: body && 'schema' in body ? body.schema : undefined,
+    param: request?.params,
+    query: request?.query,
+  };
   return (checked) => {
     if (checked.success) return;
-    const { target, error } = checked;
-    const schema = schemaOf(route, target);
-    const problems = error.issues.flatMap((issue) => problemsOf(issue, schema, target));
-    const what = target === 'json' ? 'body' : target === 'param' ? 'path' : target;
-    throw new ServiceError('invalid_request', `the ${what} of the request is not as it must be`, {
-      problems,
+    const { target, data, error } = checked;
+    const part = { target, data, schema: schemas[target] };
+    const message = `the ${NAMES[target] ?? target} of the request is not as it must be`;
+    throw new ServiceError('invalid_request', message, {
+      problems: error.issues.flatMap((issue) => problemsOf(issue, part)),
     });
   };
 }
 
-function schemaOf({ request }: RouteConfig, target: string): unknown {
-  if (target === 'json') {
-    const [content] = Object.values(request?.body?.content ?? {});
-    return content && 'schema' in content ? content.schema : undefined;
-  }
-  return target === 'param' ? request?.params : target === 'query' ? request?.query : undefined;
-}
-
-function problemsOf(issue: Issue, schema: unknown, target: string): Problem[] {
+function problemsOf(issue: Issue, part: Part): Problem[] {
   const { path } = issue;
   if (issue.code === 'unrecognized_keys') {
-    const known = keysAt(schema, path);
+    const known = keysAt(part.schema, path);
     return issue.keys.map((key) => {
       const suggestion = closest(key, known);
       const message = known.length > 0 ? `is unknown; known: ${known.join(', ')}` : 'is unknown';
       return {
-        ...problem('unknown_field', [...path, key], message, target),
+        ...problem('unknown_field', [...path, key], message, part),
         ...(suggestion && { suggestion }),
       };
     });
   }
   if (issue.code === 'invalid_union' && issue.errors.length > 0) {
-    const nearest = issue.errors.toSorted((a, b) => a.length - b.length)[0]!;
+    // What has least wrong with it is what was most likely meant.
+    const [nearest = []] = issue.errors.toSorted((a, b) => a.length - b.length);
     return nearest.flatMap((inner) =>
-      problemsOf({ ...inner, path: [...path, ...inner.path] }, schema, target),
+      problemsOf({ ...inner, path: [...path, ...inner.path] }, part),
     );
   }
-  return [problem('invalid_value', path, issue.message, target)];
+  if (valueAt(part.data, path) === undefined) {
+    return [problem('missing_field', path, 'is missing', part)];
+  }
+  // Zod begins its own messages with what kind of fault it is: `Too small: expected …`.
+  const message = issue.message.replace(/^[A-Z][a-z ]*: /, '');
+  return [problem('invalid_value', path, message, part)];
 }
 
 /** Only a body has pointers; a parameter is named. */
-function problem(code: string, path: Path, message: string, target: string): Problem {
+function problem(code: string, path: Path, message: string, { target }: Part): Problem {
   const names = path.map(String);
   return target === 'json'
     ? { code, pointer: pointerOf(names), message }
@@ -70,15 +86,22 @@ function pointerOf(path: readonly string[]): string {
   return path.map((step) => `/${step.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 
+function valueAt(value: unknown, path: Path): unknown {
+  return path.reduce<unknown>((inner, step) => {
+    const isContainer = typeof inner === 'object' && inner !== null && Object.hasOwn(inner, step);
+    return isContainer ? (inner as Record<PropertyKey, unknown>)[step] : undefined;
+  }, value);
+}
+
 /** The members that an object at `path` can have. */
-function keysAt(schema: unknown, [step, ...rest]: Path): string[] {
+function keysAt(schema: unknown, path: Path): string[] {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) {
-    return keysAt(schema.unwrap(), step === undefined ? [] : [step, ...rest]);
+    return keysAt(schema.unwrap(), path);
   }
   if (schema instanceof z.ZodUnion) {
-    const path = step === undefined ? [] : [step, ...rest];
     return [...new Set(schema.options.flatMap((option) => keysAt(option, path)))];
   }
+  const [step, ...rest] = path;
   if (schema instanceof z.ZodArray) return keysAt(schema.element, rest);
   if (!(schema instanceof z.ZodObject)) return [];
   return step === undefined ? Object.keys(schema.shape) : keysAt(schema.shape[String(step)], rest);

@@ -1,17 +1,300 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { newTestApp, type TestApp } from './in-process.ts';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Problem } from '../../src/api/http.ts';
+import { ServiceError } from '../../src/errors.ts';
+import type { Storage } from '../../src/storage/storage.ts';
+import type { Db } from '../../src/storage/tables.ts';
+import { newTestApp, type Answer, type TestApp } from './in-process.ts';
+
+const CUSTOMERS = '/identity/customers';
+const ACME = { customer_id: 'acme', name: 'Acme Trading' };
 
 let test: TestApp;
-beforeAll(async () => {
-  test = await newTestApp();
-});
-afterAll(() => test.close());
+let authorization: string;
 
-describe('the app', () => {
-  it('answers', async () => {
-    expect(await test.send('GET', '/healthz')).toMatchObject({
-      status: 200,
-      body: { status: 'ok' },
+beforeEach(async () => {
+  test = await newTestApp();
+  authorization = await test.bearer('license');
+});
+
+afterEach(() => test.close());
+
+const post = (body: unknown, headers: Record<string, string> = {}): Promise<Answer> =>
+  test.send('POST', CUSTOMERS, { headers: { authorization, ...headers }, body });
+
+const problemOf = ({ body }: Answer): Problem => body as Problem;
+
+/** A database of which only this is there. */
+function storageWith(part: Partial<Storage>): Storage {
+  return part as Storage;
+}
+
+describe('an answer', () => {
+  it('is not kept by anybody, and not taken for a page', async () => {
+    const { headers } = await test.send('GET', '/healthz');
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'cache-control': 'no-store',
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'content-type': 'application/json',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
     });
+  });
+
+  it('names the request, by the name that the caller gave to it if that is one', async () => {
+    const idOf = async (given: string): Promise<string | null> => {
+      const headers = { 'x-request-id': given };
+      return (await test.send('GET', '/healthz', { headers })).headers.get('x-request-id');
+    };
+    expect(await idOf('trace-1.2_3')).toBe('trace-1.2_3');
+    expect(await idOf('two words')).toMatch(/^[0-9a-f-]{36}$/);
+    expect(await idOf('x'.repeat(65))).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it('has no body for HEAD', async () => {
+    expect(await test.send('HEAD', '/healthz')).toMatchObject({ status: 200, body: '' });
+  });
+});
+
+describe('a problem', () => {
+  it('says what, in a form that is the same for all, and what it is called in the log', async () => {
+    const headers = { authorization, 'x-request-id': 'mine' };
+    const answer = await test.send('GET', `${CUSTOMERS}/acme`, { headers });
+    expect(answer.status).toBe(404);
+    expect(answer.headers.get('content-type')).toBe('application/problem+json');
+    expect(answer.body).toEqual({
+      type: 'about:blank',
+      title: 'Not Found',
+      status: 404,
+      code: 'not_found',
+      detail: expect.stringContaining('acme'),
+      remedy: expect.any(String),
+      retryable: false,
+      request_id: 'mine',
+    });
+    expect(JSON.parse(test.log.at(-1)!)).toMatchObject({
+      level: 'info',
+      request_id: 'mine',
+      method: 'GET',
+      path: '/identity/customers/acme',
+      status: 404,
+      code: 'not_found',
+    });
+  });
+
+  it('is a path that does not exist, or not for this method', async () => {
+    expect(await test.send('GET', '/nothing')).toMatchObject({
+      status: 404,
+      body: { code: 'not_found' },
+    });
+    const answer = await test.send('PUT', CUSTOMERS);
+    expect(answer).toMatchObject({ status: 405, body: { code: 'method_not_allowed' } });
+    expect(answer.headers.get('allow')).toBe('GET, HEAD, POST');
+  });
+
+  it('is a body that is too large, whether it says so or not', async () => {
+    const body = JSON.stringify({ name: 'x'.repeat(128 * 1024) });
+    const json = { 'content-type': 'application/json' };
+    const declared = { ...json, 'content-length': String(body.length) };
+    const expected = { status: 413, body: { code: 'payload_too_large' } };
+    expect(await post(body, declared)).toMatchObject(expected);
+    expect(await post(body, json)).toMatchObject(expected);
+    expect(await post(body.slice(0, 128 * 1024), json)).toMatchObject({ status: 400 });
+  });
+
+  it.each([
+    ['a form', 'name=Acme', 'application/x-www-form-urlencoded'],
+    ['text', '{"name":"Acme"}', 'text/plain'],
+    ['bytes of no type', Buffer.from('{"name":"Acme"}'), undefined],
+  ])('is %s instead of JSON', async (_, body, type) => {
+    expect(await post(body, type === undefined ? {} : { 'content-type': type })).toMatchObject({
+      status: 415,
+      body: { code: 'unsupported_media_type' },
+    });
+  });
+
+  it.each([
+    ['cut off', '{"name":'],
+    ['not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
+    ['after a byte order mark', '\uFEFF{"name":"Acme"}'],
+    ['nothing', ''],
+  ])('is JSON that is %s', async (_, body) => {
+    const answer = await post(body, { 'content-type': 'application/json' });
+    expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+  });
+
+  it('is all that is wrong in a body, each with its place', async () => {
+    const answer = await post({ customer_id: 7, nmae: 'Acme', 'a/b': 1 });
+    expect(problemOf(answer)).toMatchObject({
+      status: 400,
+      code: 'invalid_request',
+      detail: 'the body of the request is not as it must be',
+    });
+    expect(problemOf(answer).errors).toEqual([
+      { code: 'invalid_value', pointer: '/customer_id', detail: expect.any(String) },
+      { code: 'missing_field', pointer: '/name', detail: expect.any(String) },
+      {
+        code: 'unknown_field',
+        pointer: '/nmae',
+        detail: 'is unknown; known: customer_id, name',
+        suggestion: 'name',
+      },
+      {
+        code: 'unknown_field',
+        pointer: '/a~1b',
+        detail: 'is unknown; known: customer_id, name',
+      },
+    ]);
+  });
+
+  it('is a query or a path that is not as it must be', async () => {
+    const list = await test.send('GET', `${CUSTOMERS}?limit=0&curser=x`, {
+      headers: { authorization },
+    });
+    expect(problemOf(list)).toMatchObject({
+      status: 400,
+      detail: 'the query of the request is not as it must be',
+      errors: [
+        { code: 'invalid_value', detail: expect.stringContaining('limit: ') },
+        { code: 'unknown_field', suggestion: 'cursor' },
+      ],
+    });
+    const one = await test.send('GET', `${CUSTOMERS}/${'x'.repeat(129)}`, {
+      headers: { authorization },
+    });
+    expect(problemOf(one)).toMatchObject({
+      status: 400,
+      errors: [{ detail: 'customer_id: must be 1 to 128 visible ASCII characters' }],
+    });
+    expect(await test.send('GET', '/healthz?x=1')).toMatchObject({ status: 400 });
+  });
+
+  it('is nobody, somebody unknown, or somebody who may not', async () => {
+    const get = (headers: Record<string, string>) => test.send('GET', CUSTOMERS, { headers });
+    for (const credential of [{}, { authorization: 'Basic YTpi' }, { authorization: 'Bearer' }]) {
+      const answer = await get(credential);
+      expect(answer).toMatchObject({
+        status: 401,
+        body: { code: 'not_authenticated', reason: 'missing_token' },
+      });
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer, DeviceProof');
+    }
+    expect(await get({ authorization: `${authorization}x` })).toMatchObject({
+      status: 401,
+      body: { code: 'not_authenticated', reason: 'unknown_token' },
+    });
+    expect(await get({ authorization: await test.bearer('admin') })).toMatchObject({
+      status: 403,
+      body: { code: 'not_allowed' },
+    });
+    expect(await get({ authorization: authorization.replace('Bearer', 'bearer') })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it('comes before what is wrong with the request, for who may not send it', async () => {
+    const answer = await test.send('POST', CUSTOMERS, { body: { nmae: 1 } });
+    expect(answer).toMatchObject({ status: 401 });
+  });
+
+  it('of the database says that it may be tried again, and nothing of the database', async () => {
+    await test.execute('alter table customers rename to gone');
+    const answer = await post(ACME);
+    expect(answer).toMatchObject({
+      status: 503,
+      body: { code: 'storage_unavailable', retryable: true },
+    });
+    expect(JSON.stringify(answer.body)).not.toContain('customers');
+    expect(test.log.at(-1)).toContain('no such table: customers');
+  });
+
+  it('of the program says nothing of the program; the log does', async () => {
+    const broken = await newTestApp({
+      storage: storageWith({
+        read: {
+          selectFrom() {
+            throw new TypeError('selectFrom is a secret');
+          },
+        } as unknown as Db,
+      }),
+    });
+    const headers = { authorization };
+    const answer = await broken.send('GET', CUSTOMERS, { headers });
+    expect(answer.body).toEqual({
+      type: 'about:blank',
+      title: 'Internal Server Error',
+      status: 500,
+      code: 'failure',
+      detail: 'the server failed to do it',
+      remedy: 'Tell the operator of the server the request_id: the log has the rest.',
+      retryable: false,
+      request_id: answer.headers.get('x-request-id'),
+    });
+    expect(JSON.parse(broken.log.at(-1)!)).toMatchObject({
+      level: 'error',
+      request_id: answer.headers.get('x-request-id'),
+      err: expect.stringMatching(/^TypeError: selectFrom is a secret\n +at /),
+    });
+    await broken.close();
+  });
+});
+
+describe('a request that takes too long', () => {
+  it('is answered while it goes on', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const hanging = await newTestApp({
+        storage: storageWith({ check: () => new Promise(() => {}) }),
+      });
+      const answer = hanging.send('GET', '/readyz');
+      await vi.advanceTimersByTimeAsync(30_000);
+      expect(await answer).toMatchObject({
+        status: 503,
+        body: { code: 'overloaded', retryable: true },
+      });
+      expect((await answer).headers.get('retry-after')).toBe('5');
+      await hanging.close();
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+describe('readiness', () => {
+  it('is full with a database and a signing key', async () => {
+    const signer = { publicKeyId: 'k', x: 'x', sign: () => new Uint8Array() };
+    const ready = await newTestApp({ signer });
+    expect(await ready.send('GET', '/readyz')).toMatchObject({
+      status: 200,
+      body: { status: 'ready', missing: [] },
+    });
+    await ready.close();
+  });
+
+  it('is degraded without a signing key, and does not tell anybody where that should be', async () => {
+    const signer = new ServiceError('license_lease_unavailable', '/etc/keys/lease.pem: gone', {
+      reason: 'unreadable_key',
+    });
+    const degraded = await newTestApp({ signer });
+    expect(await degraded.send('GET', '/readyz')).toMatchObject({
+      status: 200,
+      body: {
+        status: 'degraded',
+        missing: [
+          { part: 'signing_key', detail: 'no leases are issued', reason: 'unreadable_key' },
+        ],
+      },
+    });
+    await degraded.close();
+  });
+
+  it('is none without a database; the process is healthy', async () => {
+    const storage = storageWith({ check: () => Promise.reject(new Error('gone')) });
+    const unready = await newTestApp({ storage });
+    expect(await unready.send('GET', '/readyz')).toMatchObject({
+      status: 503,
+      body: { status: 'unavailable', missing: [{ part: 'storage' }, { part: 'signing_key' }] },
+    });
+    expect(await unready.send('GET', '/healthz')).toMatchObject({ status: 200 });
+    await unready.close();
   });
 });

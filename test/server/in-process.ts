@@ -25,6 +25,8 @@ export interface TestApp {
   readonly bearer: (...scopes: Scope[]) => Promise<string>;
   /** Sends a request as `fetch` would: `send('GET', '/healthz')`. */
   readonly send: (method: string, path: string, init?: SendInit) => Promise<Answer>;
+  /** Runs SQL on its database, behind its back. */
+  readonly execute: (sql: string) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -98,13 +100,14 @@ export async function newTestApp(change: Partial<Identity> = {}): Promise<TestAp
         ...(body !== undefined && { body: (isJson ? JSON.stringify(body) : body) as BodyInit }),
       });
       const text = await answer.text();
-      const isAnswerJson = /json/.test(answer.headers.get('content-type') ?? '');
+      const isAnswerJson = text !== '' && /json/.test(answer.headers.get('content-type') ?? '');
       return {
         status: answer.status,
         headers: answer.headers,
         body: isAnswerJson ? (JSON.parse(text) as unknown) : text,
       };
     },
+    execute: database.execute,
     async close() {
       await storage.close();
       await database.remove();
