@@ -91,7 +91,7 @@ describe.each(DATABASES)('tokens on %s', (kind) => {
     const person = await world.newPerson();
     const { token } = await add(person);
     const other = (await add(person)).token;
-    const [, id, secret] = token.split(/_(.*)_/) as [string, string, string];
+    const [id, secret] = [token.slice(4, 36), token.slice(-43)];
     const wrong = [
       '',
       'slt_',
