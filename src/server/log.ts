@@ -1,4 +1,5 @@
 import { pino, type Logger } from 'pino';
+import { printable } from '../printable.ts';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
 
@@ -28,7 +29,7 @@ export function createLog(write: (line: string) => void, json: boolean): Log {
     serializers: { err: stackOf },
   };
   return pino(options, {
-    write: (line: string) => write(redact(json ? line.trimEnd() : lineForPeople(line))),
+    write: (line: string) => write(redact(json ? line.trimEnd() : printable(lineForPeople(line)))),
   });
 }
 

@@ -50,17 +50,23 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
     silent.set(silent_deployments);
     if (key_activated_at !== null) keyAge.set((clock() - key_activated_at) / 1000);
   };
-  let readAt = -Infinity;
-  const refresh = async (): Promise<void> => {
-    if (Math.abs(clock() - readAt) < FIGURES_FRESH_MS) return;
-    readAt = clock();
+  const read = async (): Promise<void> => {
     try {
       show(await identityFigures(storage.read, clock()));
     } catch {
       // Without a database the rest is still worth to know; stale figures are not.
-      readAt = -Infinity;
-      for (const one of [leases, silent, keyAge]) one.reset();
+      leases.reset();
+      silent.remove();
+      keyAge.remove();
     }
+  };
+  let lastRead: { readonly at: number; readonly done: Promise<void> } | undefined;
+  const refresh = (): Promise<void> => {
+    const now = clock();
+    if (lastRead === undefined || now - lastRead.at >= FIGURES_FRESH_MS) {
+      lastRead = { at: now, done: read() };
+    }
+    return lastRead.done;
   };
 
   return {

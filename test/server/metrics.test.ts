@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
+import { DEVICE, newExampleWorld, type ExampleWorld } from './example-world.ts';
+
+let server: ExampleWorld;
+beforeEach(async () => {
+  server = await newExampleWorld('');
+});
+afterEach(() => server.close());
+
+/** The lines of one metric, without its common beginning. */
+async function metric(name: string): Promise<string[]> {
+  const { status, headers, body } = await server.send('GET', '/metrics');
+  expect({ status, type: headers.get('content-type') }).toEqual({
+    status: 200,
+    type: 'text/plain; version=0.0.4; charset=utf-8',
+  });
+  const lines = (body as string).split('\n');
+  return lines.flatMap((line) => {
+    const prefix = `service_local_${name}`;
+    return /^[ {]/.test(line.slice(prefix.length)) && line.startsWith(prefix)
+      ? [line.slice(prefix.length).trim()]
+      : [];
+  });
+}
+
+async function issue(body: object): Promise<number> {
+  const authorization = `Bearer ${await server.token('license')}`;
+  const answer = await server.send('POST', '/auth/license/leases', {
+    headers: { authorization },
+    body,
+  });
+  return answer.status;
+}
+
+test('requests are counted by method, route and status, with what they took', async () => {
+  await server.send('GET', '/identity/customers/acme');
+  await server.send('GET', '/identity/customers/bolt');
+  await server.send('GET', '/no/such/path');
+  expect(await metric('http_request_duration_seconds_count')).toEqual([
+    '{method="GET",route="/identity/customers/:customer_id",status="401"} 2',
+    '{method="GET",route="none",status="404"} 1',
+  ]);
+});
+
+test('leases are counted as they are issued, and refusals by code and reason', async () => {
+  expect(await issue({ deployment_id: 'acme-tokyo' })).toBe(201);
+  expect(await issue({ deployment_id: 'acme-osaka' })).toBe(404);
+  expect(await metric('license_leases_issued_total')).toEqual(['1']);
+  expect(await metric('license_leases_denied_total')).toEqual(['{code="not_found",reason=""} 1']);
+});
+
+test('leases are shown by state, with the age of the key and who is silent', async () => {
+  expect(await metric('license_leases')).toEqual([
+    '{state="valid"} 1',
+    '{state="grace"} 0',
+    '{state="expired"} 0',
+    '{state="revoked"} 0',
+  ]);
+  await server.execute(`update license_leases set device_id = '${DEVICE.device_id}'`);
+  server.now += 8 * 86_400_000;
+  expect(await metric('license_leases')).toContain('{state="grace"} 1');
+  expect(await metric('license_silent_deployments')).toEqual(['1']);
+  expect(await metric('license_signing_key_age_seconds')).toEqual([String(8 * 86_400)]);
+});
+
+test('who asks again at once gets the figures of before', async () => {
+  await metric('license_leases');
+  expect(await issue({ deployment_id: 'acme-tokyo' })).toBe(201);
+  server.now += 9_000;
+  expect(await metric('license_leases')).toContain('{state="valid"} 1');
+  server.now += 1_000;
+  expect(await metric('license_leases')).toContain('{state="valid"} 2');
+});
+
+test('without a database the rest is there, and no figure that was right before', async () => {
+  expect(await metric('license_leases')).toHaveLength(4);
+  await server.execute('alter table license_leases rename to gone');
+  server.now += 60_000;
+  expect(await metric('license_leases')).toEqual([]);
+  expect(await metric('license_silent_deployments')).toEqual([]);
+  expect(await metric('license_signing_key_age_seconds')).toEqual([]);
+  expect(await metric('http_request_duration_seconds_count')).not.toEqual([]);
+});
+
+test('a work that fails is counted once, and fails as it did', async () => {
+  const error = new ServiceError('contract_ended', 'it is over', { reason: 'contract' });
+  const { metrics } = server.services;
+  await expect(metrics.countingDenials(() => Promise.reject(error))).rejects.toBe(error);
+  expect(await metric('license_leases_denied_total')).toEqual([
+    '{code="contract_ended",reason="contract"} 1',
+  ]);
+});
