@@ -16,9 +16,12 @@ export interface TestDatabase {
   readonly remove: () => Promise<void>;
 }
 
-/** An empty database, which lasts until `remove`. Close what is open on it first. */
-export async function newDatabase(kind: Storage['kind']): Promise<TestDatabase> {
-  return kind === 'sqlite' ? newSqlite() : newPostgres(inject('postgres'));
+/**
+ * An empty database, which lasts until `remove`. Close what is open on it first.
+ * @param cluster URL of the PostgreSQL in which to make it, for programs that vitest does not run.
+ */
+export async function newDatabase(kind: Storage['kind'], cluster?: string): Promise<TestDatabase> {
+  return kind === 'sqlite' ? newSqlite() : newPostgres(cluster ?? inject('postgres'));
 }
 
 async function newSqlite(): Promise<TestDatabase> {

@@ -1,0 +1,38 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { MOST_REQUESTS_PER_HOUR } from '../../daemon/schedule.ts';
+import { simulateFleet } from './fleet.ts';
+
+const DAY = 86_400;
+
+/** `npm run simulate:fleet` has more devices and more days. */
+describe('a fleet that loses its server', () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'service-local-fleet-'));
+  });
+  afterEach(() => rm(directory, { recursive: true }));
+
+  const simulate = (devices: number, outageHours: number) => {
+    const plan = { devices, days: 14, outageHours, seed: 1 };
+    return simulateFleet(plan, join(directory, 'server.sqlite'));
+  };
+
+  it('keeps every lease through 12 hours, when most renewals are due', async () => {
+    const report = await simulate(200, 12);
+    const { first, afterOutage, calm } = report.traffic;
+    expect(report).toMatchObject({ lapsed: { pastExpiry: 0, pastGrace: 0 }, refusals: [] });
+    expect(report.mostRequestsInAnHour).toBeLessThanOrEqual(MOST_REQUESTS_PER_HOUR);
+    expect(report.outage.from).toBeGreaterThanOrEqual(6 * DAY);
+    expect(report.unanswered).toBeGreaterThan(200 * 12);
+    expect([first, afterOutage, calm].map(({ leases }) => leases)).toEqual([200, 200, 200]);
+    expect(report.registered).toBe(600);
+  });
+
+  it('is found out when the outage is longer than a lease can wait', async () => {
+    const { lapsed } = await simulate(20, 30);
+    expect(lapsed).toEqual({ pastExpiry: 20, pastGrace: 0 });
+  });
+});

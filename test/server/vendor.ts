@@ -1,0 +1,108 @@
+import { newDeviceKey, type DeviceKey } from '../../src/client/device-key.ts';
+import { ServiceError } from '../../src/errors.ts';
+import type { Identity, LeasePolicy } from '../../src/identity/context.ts';
+import { createContract } from '../../src/identity/contracts.ts';
+import { createCustomer } from '../../src/identity/customers.ts';
+import { createPlan } from '../../src/identity/plans.ts';
+import { hashCode, newCode } from '../../src/identity/secrets.ts';
+import { addToken } from '../../src/identity/tokens.ts';
+import type { Storage } from '../../src/storage/storage.ts';
+import type { Db } from '../../src/storage/tables.ts';
+
+/** That of a server whose settings nobody has changed. */
+export const POLICY: LeasePolicy = {
+  issuer: 'service-local',
+  ttl_seconds: 7 * 86_400,
+  ttl_max_seconds: 90 * 86_400,
+  grace_period_seconds: 3 * 86_400,
+  grace_period_max_seconds: 30 * 86_400,
+  registry_enforced: true,
+  clone_policy: 'alert',
+};
+
+/** What is in the registry of a server before it is put under load. */
+export interface Vendor {
+  /** What its administrator sends as `Authorization`. */
+  readonly authorization: string;
+  /** Second factors of the administrator, each good once. */
+  readonly recovery_codes: readonly string[];
+  /** One in each deployment. */
+  readonly devices: readonly VendorDevice[];
+}
+
+export interface VendorDevice {
+  readonly key: DeviceKey;
+  readonly deployment_id: string;
+}
+
+export interface VendorSize {
+  readonly deployments: number;
+  readonly recoveryCodes?: number;
+}
+
+const YEAR = 365 * 86_400;
+
+/**
+ * Puts a customer, deployments with a device each and an administrator into the database, without a
+ * server.
+ * @param now milliseconds since the Unix epoch; contract and token last for a year from there.
+ */
+export async function addVendor(
+  storage: Storage,
+  now: number,
+  { deployments, recoveryCodes = 0 }: VendorSize,
+): Promise<Vendor> {
+  const signer = new ServiceError('license_lease_unavailable', 'nothing is issued here');
+  const identity: Identity = { storage, clock: () => now, policy: POLICY, signer };
+  await createCustomer(identity, 'operator', { customer_id: 'acme', name: 'Acme' });
+  const entitlements = ['live_trading', 'kb_federation'];
+  await createPlan(identity, 'operator', { plan_id: 'pro', name: 'Pro', entitlements });
+  const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
+  const ends_at = (Math.floor(now / 1000) + YEAR) * 1000;
+  await createContract(identity, 'operator', { ...contract, ends_at });
+
+  const devices = Array.from({ length: deployments }, (_, i) => ({
+    key: newDeviceKey(),
+    deployment_id: `deployment-${i + 1}`,
+  }));
+  const codes = Array.from({ length: recoveryCodes }, newCode);
+  const { token } = await storage.write(async (tx) => {
+    for (const device of devices) await insertDevice(tx, now, device);
+    await insertAdministrator(tx, now, codes);
+    const scopes = ['license', 'admin'] as const;
+    const terms = { label: 'load', scopes, expires_in_seconds: YEAR };
+    return addToken(tx, now, 'operator', 'root', terms);
+  });
+  return { authorization: `Bearer ${token}`, recovery_codes: codes, devices };
+}
+
+async function insertDevice(
+  tx: Db,
+  now: number,
+  { key: { device_id, x }, deployment_id }: VendorDevice,
+): Promise<void> {
+  const unrevoked = { revoked_at: null, revoked_by: null, revoked_reason: null };
+  const named = { deployment_id, name: deployment_id };
+  await tx
+    .insertInto('deployments')
+    .values({ ...named, contract_id: 'acme-pro', created_at: now, ...unrevoked })
+    .execute();
+  const unused = { replaces: null, first_used_at: null };
+  await tx
+    .insertInto('devices')
+    .values({ ...named, device_id, x, enrolled_at: now, ...unused, ...unrevoked })
+    .execute();
+}
+
+async function insertAdministrator(tx: Db, now: number, codes: readonly string[]): Promise<void> {
+  const administrator_id = 'root';
+  const factors = { password_hash: 'none', totp_secret: 'none', totp_last_step: 0 };
+  await tx
+    .insertInto('administrators')
+    .values({ administrator_id, name: 'root', ...factors, created_at: now, disabled_at: null })
+    .execute();
+  for (const code of codes) {
+    const row = { code_hash: hashCode(code), administrator_id, used_at: null };
+    await tx.insertInto('recovery_codes').values(row).execute();
+  }
+}
