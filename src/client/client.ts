@@ -77,8 +77,9 @@ export interface ClientOptions {
  * for await (const one of client.items<typeof listPlans>('get', '/identity/plans', {})) …
  * ```
  *
- * It honours HTTP_PROXY, HTTPS_PROXY, NO_PROXY and NODE_EXTRA_CA_CERTS, follows no redirect, and
- * rejects with a `ServiceError`: that of the server's answer, or `server_unreachable`.
+ * It honours NODE_EXTRA_CA_CERTS and, but for this very machine, HTTP_PROXY, HTTPS_PROXY and
+ * NO_PROXY. It follows no redirect, and rejects with a `ServiceError`: that of the server's answer,
+ * or `server_unreachable`.
  */
 export interface Client {
   readonly call: <R extends Route>(
@@ -94,8 +95,8 @@ export interface Client {
   ) => AsyncGenerator<ItemOf<R>, void, void>;
 }
 
-/** `connect` is tried on several addresses, and waiting for an answer includes that of the database. */
 const CONNECT_TIMEOUT_MS = 10_000;
+/** The server gives up before, and says so. */
 const ANSWER_TIMEOUT_MS = 40_000;
 const LARGEST_PAGE = 1000;
 const LARGEST_ANSWER = 64 * 1024 * 1024;
@@ -103,11 +104,13 @@ const LARGEST_ANSWER = 64 * 1024 * 1024;
 export function createClient({ url, authorize, warn }: ClientOptions): Client {
   const { origin } = new URL(url);
   let isWarned = false;
+  let opened: Promise<Transport> | undefined;
   const send = async (method: string, path: string, parts: Parts): Promise<unknown> => {
     if (!isWarned && isExposed(origin)) {
       isWarned = true;
       warn?.(`${origin} is plain http: whoever is on the way reads what is sent, secrets included`);
     }
+    const exchange = await (opened ??= openTransport(origin));
     const target = `${origin}${filled(path, parts.params)}${queryOf(parts.query)}`;
     const body = parts.body === undefined ? undefined : Buffer.from(JSON.stringify(parts.body));
     const sent = { method: method.toUpperCase(), url: target, body: body ?? new Uint8Array() };
@@ -153,6 +156,12 @@ interface Parts {
   readonly body?: unknown;
 }
 
+type Transport = (
+  request: SentRequest,
+  body: Buffer | undefined,
+  headers: Readonly<Record<string, string>>,
+) => Promise<Exchanged>;
+
 interface Exchanged {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -174,46 +183,48 @@ function queryOf(query: Parts['query'] = {}): string {
   return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
 }
 
-async function exchange(
-  { method, url }: SentRequest,
-  body: Buffer | undefined,
-  headers: Readonly<Record<string, string>>,
-): Promise<Exchanged> {
-  const { EnvHttpProxyAgent, request } = await import('undici');
-  const dispatcher = new EnvHttpProxyAgent({
+/** Keeps connections for the next request; they do not keep the process. */
+async function openTransport(origin: string): Promise<Transport> {
+  const { Agent, EnvHttpProxyAgent, request } = await import('undici');
+  const options = {
     connect: { timeout: CONNECT_TIMEOUT_MS },
-    headersTimeout: ANSWER_TIMEOUT_MS,
-    bodyTimeout: ANSWER_TIMEOUT_MS,
     maxResponseSize: LARGEST_ANSWER,
-  });
-  try {
-    const answer = await request(url, {
-      method,
-      headers,
-      dispatcher,
-      ...(body && { body }),
-    });
-    return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
-  } catch (error) {
-    throw unreachable(new URL(url).origin, error);
-  } finally {
-    await dispatcher.close();
-  }
+  };
+  // A proxy is another machine: what it would call loopback is itself.
+  const dispatcher = isLoopback(origin) ? new Agent(options) : new EnvHttpProxyAgent(options);
+  return async ({ method, url }, body, headers) => {
+    try {
+      const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
+      const answer = await request(url, {
+        method,
+        headers,
+        dispatcher,
+        signal,
+        ...(body && { body }),
+      });
+      return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+    } catch (error) {
+      throw unreachable(origin, error);
+    }
+  };
 }
 
-function unreachable(origin: string, cause: unknown): ServiceError {
-  const { code = '', message = '' } = causeOf(cause);
-  return new ServiceError('server_unreachable', `${origin}: ${WHAT[code] ?? (message || code)}`, {
-    remedy: code.includes('CERT') || code.startsWith('ERR_TLS') ? TRUST : LOOK,
-    cause,
+function unreachable(origin: string, thrown: unknown): ServiceError {
+  const { name, code, message } = innermost(thrown);
+  const kind = typeof code === 'string' ? code : name;
+  const isUntrusted = UNTRUSTED.has(kind);
+  const what = isUntrusted ? 'its certificate is of nobody who is trusted here' : message;
+  return new ServiceError('server_unreachable', `${origin}: ${WHAT[kind] ?? what}`, {
+    remedy: isUntrusted ? TRUST : LOOK,
+    cause: thrown,
   });
 }
 
-/** The innermost of what is wrapped has the code of the system; of several addresses, the first's. */
-function causeOf(error: unknown): { readonly code?: string; readonly message?: string } {
-  if (error instanceof AggregateError && error.errors.length > 0) return causeOf(error.errors[0]);
-  if (error instanceof Error && error.cause instanceof Error) return causeOf(error.cause);
-  return error instanceof Error ? error : {};
+/** What is wrapped most deeply says why; of several addresses that were tried, the first. */
+function innermost(error: unknown): Error & { readonly code?: unknown } {
+  if (error instanceof AggregateError) return innermost(error.errors[0]);
+  if (!(error instanceof Error)) return new Error(String(error));
+  return error.cause instanceof Error ? innermost(error.cause) : error;
 }
 
 const WHAT: Readonly<Record<string, string>> = {
@@ -223,10 +234,17 @@ const WHAT: Readonly<Record<string, string>> = {
   ECONNRESET: 'the connection broke',
   UND_ERR_SOCKET: 'the connection broke',
   UND_ERR_CONNECT_TIMEOUT: 'it does not answer',
-  UND_ERR_HEADERS_TIMEOUT: 'it does not answer',
-  UND_ERR_BODY_TIMEOUT: 'its answer does not end',
+  TimeoutError: 'it does not answer',
   UND_ERR_RES_EXCEEDED_MAX_SIZE: 'its answer does not end',
 };
+
+const UNTRUSTED: ReadonlySet<string> = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
 
 const LOOK = 'See that the server runs and that --url (SERVICE_LOCAL_SERVER_URL) is its origin.';
 const TRUST =
@@ -256,8 +274,9 @@ function parsed(text: string): unknown {
 
 function isProblem(body: unknown): body is Problem {
   if (typeof body !== 'object' || body === null) return false;
-  const { code, detail } = body as Partial<Problem>;
-  return typeof code === 'string' && typeof detail === 'string';
+  const { code, detail, reason = '', remedy = '', errors = [] } = body as Partial<Problem>;
+  const isText = (value: unknown): boolean => typeof value === 'string';
+  return [code, detail, reason, remedy].every(isText) && Array.isArray(errors);
 }
 
 function asError(problem: Problem, { status, headers }: Exchanged): ServiceError {
@@ -296,6 +315,9 @@ export function tokenFrom(env: NodeJS.ProcessEnv): Authorize {
 
 /** Whether what is sent there can be read on its way. */
 function isExposed(origin: string): boolean {
-  const { protocol, hostname } = new URL(origin);
-  return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+  return origin.startsWith('http:') && !isLoopback(origin);
+}
+
+function isLoopback(origin: string): boolean {
+  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(origin).hostname);
 }

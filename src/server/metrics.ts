@@ -63,7 +63,7 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
   let lastRead: { readonly at: number; readonly done: Promise<void> } | undefined;
   const refresh = (): Promise<void> => {
     const now = clock();
-    if (lastRead === undefined || now - lastRead.at >= FIGURES_FRESH_MS) {
+    if (lastRead === undefined || Math.abs(now - lastRead.at) >= FIGURES_FRESH_MS) {
       lastRead = { at: now, done: read() };
     }
     return lastRead.done;

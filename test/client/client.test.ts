@@ -1,0 +1,340 @@
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { once } from 'node:events';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { getHealth } from '../../src/api/health.ts';
+import type {
+  createCustomer,
+  getCustomer,
+  listContracts,
+  listCustomers,
+} from '../../src/api/registry.ts';
+import { createClient, tokenFrom, type Client } from '../../src/client/client.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { runNode } from '../cli/service-local.ts';
+import { CERTIFICATE, CERTIFICATE_KEY } from './certificate.ts';
+
+const servers: Server[] = [];
+
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+});
+
+/** @returns its origin. */
+async function listen(server: Server): Promise<string> {
+  servers.push(server);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const serve = (listener: RequestListener): Promise<string> => listen(createServer(listener));
+
+/** A server whose every answer is this one. */
+const answering = (
+  status: number,
+  body: string | object,
+  headers: Record<string, string> = {},
+): Promise<string> =>
+  serve((_, response) => {
+    const isText = typeof body === 'string';
+    const type = { 'content-type': isText ? 'text/html' : 'application/json' };
+    response.writeHead(status, { ...type, ...headers });
+    response.end(isText ? body : JSON.stringify(body));
+  });
+
+const health = (client: Client) => client.call<typeof getHealth>('get', '/healthz', {});
+const failureOf = (promise: Promise<unknown>): Promise<ServiceError> =>
+  promise.then(
+    () => expect.fail('it succeeds'),
+    (error: unknown) => {
+      expect(error).toBeInstanceOf(ServiceError);
+      return error as ServiceError;
+    },
+  );
+
+const ACME = { customer_id: 'acme', name: 'Acme', created_at: '2026-01-02T03:04:05Z' };
+
+describe('a request', () => {
+  it('is made of what its route defines', async () => {
+    const seen: [IncomingMessage, string][] = [];
+    const url = await serve(async (request, response) => {
+      seen.push([request, await text(request)]);
+      response.end(JSON.stringify(ACME));
+    });
+    const client = createClient({ url, authorize: tokenFrom({ SERVICE_LOCAL_TOKEN: 'slt_x' }) });
+    const body = { customer_id: 'acme', name: 'Acmé' };
+    const made = await client.call<typeof createCustomer>('post', '/identity/customers', { body });
+    expect(made).toEqual(ACME);
+    const params = { customer_id: 'a/b?c=%' };
+    await client.call<typeof getCustomer>('get', '/identity/customers/{customer_id}', { params });
+    const query = { limit: 7, customer_id: 'a&b', cursor: undefined };
+    await client.call<typeof listContracts>('get', '/identity/contracts', { query });
+
+    expect(seen.map(([{ method, url: path }]) => `${method} ${path}`)).toEqual([
+      'POST /identity/customers',
+      'GET /identity/customers/a%2Fb%3Fc%3D%25',
+      'GET /identity/contracts?limit=7&customer_id=a%26b',
+    ]);
+    expect(JSON.parse(seen[0]![1])).toEqual(body);
+    expect(seen[0]![0].headers).toMatchObject({
+      authorization: 'Bearer slt_x',
+      'content-type': 'application/json',
+    });
+    expect(seen[1]![0].headers).not.toHaveProperty('content-type');
+  });
+
+  it('for a list is repeated until there is no next page', async () => {
+    const paths: unknown[] = [];
+    const url = await serve((request, response) => {
+      paths.push(request.url);
+      const next_cursor = ['b', 'c', null][paths.length - 1];
+      response.end(JSON.stringify({ items: [paths.length], next_cursor }));
+    });
+    const list = createClient({ url }).items<typeof listCustomers>(
+      'get',
+      '/identity/customers',
+      {},
+    );
+    expect(await Array.fromAsync(list)).toEqual([1, 2, 3]);
+    expect(paths).toEqual([
+      '/identity/customers?limit=1000',
+      '/identity/customers?limit=1000&cursor=b',
+      '/identity/customers?limit=1000&cursor=c',
+    ]);
+  });
+
+  it('is signed, and signed once more with the nonce that the server wants', async () => {
+    const seen: string[] = [];
+    const url = await serve((request, response) => {
+      seen.push(request.headers.authorization!);
+      const isSecond = seen.length === 2;
+      response.writeHead(isSecond ? 200 : 401, isSecond ? {} : { 'service-nonce': 'n-1' });
+      response.end(isSecond ? '{"status":"ok"}' : '{}');
+    });
+    const client = createClient({
+      url,
+      authorize: ({ method, url: target }, nonce) => `DeviceProof ${method} ${target} ${nonce}`,
+    });
+    expect(await health(client)).toEqual({ status: 'ok' });
+    expect(seen).toEqual([
+      `DeviceProof GET ${url}/healthz undefined`,
+      `DeviceProof GET ${url}/healthz n-1`,
+    ]);
+  });
+
+  it('goes through the proxy that the environment names, but not to this machine', async () => {
+    const asked: string[] = [];
+    const proxy = await serve((request, response) => {
+      asked.push(request.url!);
+      response.end('{"status":"ok"}');
+    });
+    const direct = await answering(200, { status: 'ok' });
+    vi.stubEnv('http_proxy', proxy);
+    vi.stubEnv('no_proxy', 'direct.example');
+    await health(createClient({ url: direct }));
+    expect(asked).toEqual([]);
+    expect(await health(createClient({ url: 'http://licenses.example' }))).toEqual({
+      status: 'ok',
+    });
+    expect(asked).toEqual(['http://licenses.example/healthz']);
+    await failureOf(health(createClient({ url: 'http://direct.example' })));
+    expect(asked).toHaveLength(1);
+  });
+
+  it('warns, once, when it goes over the network for everybody to read', async () => {
+    const proxy = await answering(200, { status: 'ok' });
+    vi.stubEnv('http_proxy', proxy);
+    const warned: string[] = [];
+    const warn = (line: string): number => warned.push(line);
+    const client = createClient({ url: 'http://licenses.example', warn });
+    await health(client);
+    await health(client);
+    await health(createClient({ url: proxy, warn }));
+    expect(warned).toEqual([
+      'http://licenses.example is plain http: whoever is on the way reads what is sent, secrets included',
+    ]);
+  });
+
+  it('loads no schema and no server', async () => {
+    const client = join(import.meta.dirname, '../../src/client/client.ts');
+    const script = `
+      import { registerHooks } from 'node:module';
+      registerHooks({ resolve(specifier, context, next) {
+        const found = next(specifier, context);
+        console.log(found.url);
+        return found;
+      } });
+      const { createClient } = await import(${JSON.stringify(client)});
+      await createClient({ url: 'http://127.0.0.1:1' }).call('get', '/healthz', {}).catch(() => {});
+    `;
+    const { stdout } = await runNode(['--input-type=module', '--eval', script]);
+    expect(stdout).toContain('node_modules/undici');
+    expect(stdout).not.toMatch(/node_modules\/(@hono|hono|zod)/);
+  });
+});
+
+describe('a failure', () => {
+  it('is the one that the server tells', async () => {
+    const problem = {
+      code: 'license_revoked',
+      detail: 'the deployment is revoked',
+      reason: 'deployment',
+      remedy: 'Ask the vendor.',
+      errors: [{ code: 'invalid_value', pointer: '/a', detail: 'is wrong', suggestion: 'b' }],
+      request_id: 'r-1',
+    };
+    const url = await answering(403, problem, { 'retry-after': '7' });
+    expect(await failureOf(health(createClient({ url })))).toMatchObject({
+      code: 'license_revoked',
+      message: 'the deployment is revoked',
+      reason: 'deployment',
+      remedy: 'Ask the vendor.',
+      problems: [{ code: 'invalid_value', pointer: '/a', message: 'is wrong', suggestion: 'b' }],
+      retryAfterSeconds: 7,
+    });
+  });
+
+  it('is told by its request_id when it is one of the server', async () => {
+    const problem = { code: 'failure', detail: 'it failed', request_id: 'r-1' };
+    const url = await answering(500, problem, { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' });
+    expect(await failureOf(health(createClient({ url })))).toMatchObject({
+      code: 'failure',
+      message: 'it failed (request_id r-1)',
+      retryAfterSeconds: undefined,
+    });
+  });
+
+  it('of a newer server is none that this client would take for another', async () => {
+    const url = await answering(418, { code: 'teapot', detail: 'short and stout' });
+    expect(await failureOf(health(createClient({ url })))).toMatchObject({
+      code: 'failure',
+      message: 'short and stout',
+    });
+  });
+
+  it.each([
+    ['a page', 200, '<html>hello</html>'],
+    ['a page of a proxy', 502, '<html>Bad Gateway</html>'],
+    ['nothing', 200, ''],
+    ['another JSON', 404, { message: 'not here' }],
+    ['another problem', 404, { code: 7, detail: 'x' }],
+    ['a problem with something else in it', 400, { code: 'conflict', detail: 'x', errors: 'y' }],
+    ['no object', 404, '"conflict"'],
+  ])('is %s that no such server answers', async (_, status, body) => {
+    const url = await answering(status, body);
+    expect(await failureOf(health(createClient({ url })))).toMatchObject({
+      code: 'server_unreachable',
+      message: `${url}: what answers (status ${status}) is no service-local server`,
+      remedy: expect.stringContaining('--url'),
+    });
+  });
+
+  it('is a redirect, along which no token is sent', async () => {
+    const elsewhere = vi.fn<RequestListener>((_, response) => response.end('{}'));
+    const location = await serve(elsewhere);
+    const url = await answering(302, '', { location });
+    expect(await failureOf(health(createClient({ url })))).toMatchObject({
+      code: 'server_unreachable',
+      message: expect.stringContaining('status 302'),
+    });
+    expect(elsewhere).not.toHaveBeenCalled();
+  });
+
+  it('is that nothing listens, or nobody is of that name', async () => {
+    const url = await answering(200, {});
+    servers.pop()!.close();
+    expect(await failureOf(health(createClient({ url })))).toMatchObject({
+      code: 'server_unreachable',
+      message: `${url}: nothing listens there`,
+    });
+    const nobody = createClient({ url: 'https://nobody.invalid' });
+    expect((await failureOf(health(nobody))).message).toMatch(
+      /^https:\/\/nobody\.invalid: (there is no host of that name|the name of the host cannot be)/,
+    );
+  });
+
+  it('is a connection that breaks, before the answer or within it', async () => {
+    const before = await serve((request) => request.socket.destroy());
+    const within = await serve((request, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('{');
+      response.flushHeaders();
+      setImmediate(() => request.socket.destroy());
+    });
+    for (const url of [before, within]) {
+      expect(await failureOf(health(createClient({ url })))).toMatchObject({
+        code: 'server_unreachable',
+        message: `${url}: the connection broke`,
+      });
+    }
+  });
+
+  it('is an answer that does not come, or does not end', async () => {
+    const timeout = vi.spyOn(AbortSignal, 'timeout');
+    const silent = await serve(() => {});
+    const endless = await serve((_, response) => response.write('{'));
+    for (const url of [silent, endless]) {
+      const controller = new AbortController();
+      timeout.mockReturnValueOnce(controller.signal);
+      const answer = failureOf(health(createClient({ url })));
+      await vi.waitFor(() => expect(timeout).toHaveBeenLastCalledWith(40_000));
+      controller.abort(new DOMException('late', 'TimeoutError'));
+      expect(await answer).toMatchObject({
+        code: 'server_unreachable',
+        message: `${url}: it does not answer`,
+      });
+    }
+  });
+});
+
+describe('a server with a certificate of its own', () => {
+  it('is trusted only when NODE_EXTRA_CA_CERTS names it', async () => {
+    const server = createTlsServer({ cert: CERTIFICATE, key: CERTIFICATE_KEY }, (_, response) => {
+      response.end('{"status":"ok"}');
+    });
+    const url = (await listen(server)).replace('http:', 'https:');
+    expect(await failureOf(health(createClient({ url })))).toMatchObject({
+      code: 'server_unreachable',
+      message: `${url}: its certificate is of nobody who is trusted here`,
+      remedy: expect.stringContaining('NODE_EXTRA_CA_CERTS'),
+    });
+
+    const directory = await mkdtemp(join(tmpdir(), 'client-'));
+    const file = join(directory, 'ca.pem');
+    await writeFile(file, CERTIFICATE);
+    const client = join(import.meta.dirname, '../../src/client/client.ts');
+    const script = `
+      const { createClient } = await import(${JSON.stringify(client)});
+      console.log(await createClient({ url: '${url}' }).call('get', '/healthz', {}));
+    `;
+    const env = { NODE_EXTRA_CA_CERTS: file };
+    const result = await runNode(['--input-type=module', '--eval', script], { env });
+    expect(result).toEqual({ code: 0, stdout: "{ status: 'ok' }\n", stderr: '' });
+    await rm(directory, { recursive: true });
+  });
+});
+
+describe('the token of a person', () => {
+  it.each([
+    [undefined, 'SERVICE_LOCAL_TOKEN is not set'],
+    ['', 'SERVICE_LOCAL_TOKEN is not set'],
+    ['slt_hunter2\n', 'SERVICE_LOCAL_TOKEN is no token'],
+  ])('cannot be %j', (token, message) => {
+    try {
+      tokenFrom({ SERVICE_LOCAL_TOKEN: token });
+      expect.fail('it can');
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'not_authenticated', message });
+    }
+  });
+});

@@ -1,0 +1,307 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { createToken } from '../../src/api/administrators.ts';
+import type { RequestOf } from '../../src/client/client.ts';
+import { newDeviceKey } from '../../src/client/device-key.ts';
+import { makeDeviceProof } from '../../src/client/device-proof.ts';
+import type { ServiceError } from '../../src/errors.ts';
+import { createLog } from '../../src/server/log.ts';
+import { startServer as startInProcess } from '../../src/server/server.ts';
+import { resolveSettings } from '../../src/settings.ts';
+import { serviceLocal } from '../cli/service-local.ts';
+import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
+import { SIGNING_KEY_PEM, startServer, type RunningServer } from './running.ts';
+
+let database: TestDatabase;
+let running: RunningServer[];
+
+beforeEach(async () => {
+  database = await newDatabase('sqlite');
+  running = [];
+});
+
+afterEach(async () => {
+  for (const server of running) await server.kill();
+  await database.remove();
+});
+
+async function start(
+  args: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+): Promise<RunningServer> {
+  const server = await startServer(database, args, env);
+  running.push(server);
+  return server;
+}
+
+async function connectTo(url: string): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  await once(socket, 'connect');
+  return socket;
+}
+
+describe.each(DATABASES)('the server on %s', (kind) => {
+  it('says where it listens, in one line, answers there, and ends with 0', async () => {
+    const own = await newDatabase(kind);
+    const server = await startServer(own);
+    expect(server.log()).toMatch(/^listening on http:\/\/127\.0\.0\.1:\d+$/);
+    const ready = await fetch(`${server.url}/readyz`);
+    expect(await ready.json()).toEqual({ status: 'ready', missing: [] });
+    expect(await server.stop()).toBe(0);
+    expect(server.log().split('\n')).toEqual([
+      `listening on ${server.url}`,
+      'stopping; Ctrl-C again to stop at once',
+      'stopped',
+    ]);
+    await own.remove();
+  });
+});
+
+describe('a stop', () => {
+  it('finishes what has been accepted, and accepts no more', async () => {
+    const server = await start();
+    const socket = await connectTo(server.url);
+    const body = '{"customer_id":"acme"}';
+    socket.write(
+      `POST /identity/customers HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n` +
+        `content-length: ${body.length}\r\n\r\n{`,
+    );
+    const answered = text(socket);
+    // Its answer shows that the one before it has been read, too.
+    await fetch(`${server.url}/healthz`);
+    const stopped = server.stop();
+    await vi.waitFor(() => expect(server.log()).toContain('stopping'));
+    await vi.waitFor(() => expect(connectTo(server.url)).rejects.toThrow('ECONNREFUSED'));
+    socket.write(body.slice(1));
+    expect(await answered).toContain('"code":"not_authenticated"');
+    expect(await stopped).toBe(0);
+  });
+
+  it('does not wait for connections on which nothing is asked', async () => {
+    const server = await start();
+    const socket = await connectTo(server.url);
+    socket.write('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n');
+    await once(socket, 'data');
+    const ended = once(socket, 'close');
+    expect(await server.stop()).toBe(0);
+    await ended;
+  });
+
+  it('cuts off who has not finished after ten seconds', async () => {
+    const server = await startOwn();
+    const socket = await connectTo(server.url);
+    socket.write('POST /identity/customers HTTP/1.1\r\nhost: x\r\n');
+    await fetch(`${server.url}/healthz`);
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    const stopped = server.stop();
+    const ended = once(socket, 'close');
+    vi.advanceTimersByTime(9_999);
+    expect(socket.closed).toBe(false);
+    vi.advanceTimersByTime(1);
+    vi.useRealTimers();
+    await ended;
+    await stopped;
+  });
+});
+
+/** One in this process, which starts sooner, and whose timers a test can turn. */
+async function startOwn(
+  variables: Readonly<Record<string, string>> = {},
+): Promise<Awaited<ReturnType<typeof startInProcess>>> {
+  const env = {
+    SERVICE_LOCAL_HOME: dirname(fileOf(database)),
+    SERVICE_LOCAL_SERVER_PORT: '0',
+    ...variables,
+  };
+  const log = createLog(() => {}, true);
+  return startInProcess(resolveSettings(tmpdir(), env).values, env, log);
+}
+
+function fileOf({ location }: TestDatabase): string {
+  if (!('file' in location)) throw new Error('SQLite is what this test is on');
+  return location.file;
+}
+
+describe('what is kept for a time only', () => {
+  const nonces = async (): Promise<number> => {
+    const { default: Database } = await import('better-sqlite3');
+    const db = new Database(fileOf(database), { readonly: true });
+    const { count } = db.prepare('select count(*) as count from nonces').get() as { count: number };
+    db.close();
+    return count;
+  };
+  const addNonce = () =>
+    database.execute("insert into nonces values ('hash', (select device_id from devices), 1)");
+
+  it('is forgotten at the start, and every ten minutes', async () => {
+    await (await startOwn()).stop();
+    await database.execute(`
+      insert into customers values ('c', 'c', 0);
+      insert into plans values ('p', 'p', '[]', null, null, 0);
+      insert into contracts (contract_id, customer_id, plan_id, entitlements, ends_at, created_at)
+        values ('k', 'c', 'p', '[]', 1, 0);
+      insert into deployments (deployment_id, contract_id, name, created_at)
+        values ('d', 'k', 'd', 0);
+      insert into devices (device_id, deployment_id, x, name, enrolled_at)
+        values ('v', 'd', 'x', 'v', 0);
+    `);
+    await addNonce();
+    expect(await nonces()).toBe(1);
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    const server = await startOwn();
+    await vi.waitFor(async () => expect(await nonces()).toBe(0));
+    await addNonce();
+    vi.advanceTimersByTime(10 * 60_000 - 1);
+    expect(await nonces()).toBe(1);
+    vi.advanceTimersByTime(1);
+    vi.useRealTimers();
+    await vi.waitFor(async () => expect(await nonces()).toBe(0));
+    await server.stop();
+  });
+});
+
+describe('the log', () => {
+  it('has no secret of a run that used them all', async () => {
+    const own = await newDatabase('postgres');
+    const { location } = own;
+    const url = new URL('url' in location ? location.url : '');
+    url.password = 'pass-of-database';
+    const server = await startServer({ ...own, location: { url: url.href } }, ['--log-json']);
+    const json = { 'content-type': 'application/json' };
+    const post = async (path: string, body: unknown, headers: object): Promise<number> => {
+      const request = {
+        method: 'POST',
+        headers: { ...json, ...headers },
+        body: JSON.stringify(body),
+      };
+      return (await fetch(`${server.url}${path}`, request)).status;
+    };
+    const token = `slt_${'0'.repeat(32)}_secret-of-token${'x'.repeat(28)}`;
+    const login: RequestOf<typeof createToken>['body'] = {
+      administrator: 'ada',
+      password: 'pass-of-ada',
+      code: '918273',
+      label: 'CI',
+      scopes: ['license'],
+    };
+    expect(await post('/identity/tokens', login, {})).toBe(401);
+    expect(await post('/identity/tokens', { ...login, code: SIGNING_KEY_PEM, x: 1 }, {})).toBe(400);
+    const bearer = { authorization: `Bearer ${token}`, 'service-step-up': 'sls_secret-of-step-up' };
+    expect(
+      await post('/identity/deployments/d/revoke', { reason: 'r', confirm: 'd' }, bearer),
+    ).toBe(401);
+    expect(await post(`/${token}?code=918273`, {}, {})).toBe(404);
+    const key = newDeviceKey();
+    const path = '/auth/license/devices';
+    const jwk = { kty: 'OKP', crv: 'Ed25519', x: key.x };
+    const enrolment = { code: 'ABCD-EFGH-JKMN', jwk, name: 'trading' };
+    const body = Buffer.from(JSON.stringify(enrolment));
+    const proof = makeDeviceProof(
+      key,
+      { method: 'POST', url: server.url + path, body },
+      Date.now(),
+    );
+    expect(await post(path, enrolment, { authorization: `DeviceProof ${proof}` })).toBe(401);
+    await own.execute('alter table administrators rename to gone');
+    expect(await post('/identity/tokens', login, {})).toBe(503);
+    expect(await server.stop()).toBe(0);
+    await own.remove();
+
+    const lines = server.log().split('\n');
+    const statuses = lines.map((line) => (JSON.parse(line) as { status?: number }).status);
+    expect(statuses.filter(Boolean)).toEqual([401, 400, 401, 404, 401, 503]);
+    const [, keyText] = SIGNING_KEY_PEM.split('\n');
+    for (const secret of ['pass-of', '918273', 'secret-of', 'ABCD-EFGH', proof, keyText!]) {
+      expect(server.log()).not.toContain(secret);
+    }
+  });
+
+  it('says that there is no signing key, and why', async () => {
+    const server = await start([], { SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: 'nonsense' });
+    expect(server.log()).toMatch(/warn: no leases will be issued: .*PRIVATE_KEY_PEM does not hold/);
+    expect(server.log()).not.toContain('nonsense');
+    const ready = await fetch(`${server.url}/readyz`);
+    expect(await ready.json()).toMatchObject({
+      status: 'degraded',
+      missing: [{ part: 'signing_key', reason: 'not_a_key' }],
+    });
+  });
+
+  it('warns of devices that are told no origin that they can reach', async () => {
+    const everywhere = ['--host', '0.0.0.0'];
+    expect((await start(everywhere)).log()).toContain('warn: devices elsewhere will be refused');
+    const named = await start([...everywhere, '--public-url', 'https://licenses.example']);
+    expect(named.log()).not.toContain('warn');
+    const document = await fetch(named.url.replace('0.0.0.0', '127.0.0.1') + '/openapi.json');
+    expect(await document.json()).toMatchObject({ servers: [{ url: 'https://licenses.example' }] });
+  });
+});
+
+describe('a server that cannot start', () => {
+  it('says that its port is in use', async () => {
+    const server = await startOwn();
+    const { port } = new URL(server.url);
+    await expect(startOwn({ SERVICE_LOCAL_SERVER_PORT: port })).rejects.toMatchObject({
+      code: 'conflict',
+      message: `port ${port} of 127.0.0.1 is in use`,
+      remedy: expect.stringContaining('--port'),
+    });
+    await server.stop();
+  });
+
+  it.each([
+    [
+      'a host that is not its own',
+      { SERVICE_LOCAL_SERVER_HOST: '192.0.2.1' },
+      'invalid_setting',
+      /^cannot listen at 192\.0\.2\.1: /,
+    ],
+    [
+      'a lease that would last for longer than it may',
+      { SERVICE_LOCAL_LICENSE_TTL_MAX_SECONDS: '3600' },
+      'invalid_setting',
+      /^license_ttl_seconds is 604800, more than license_ttl_max_seconds, 3600$/,
+    ],
+    [
+      'a grace period that would',
+      { SERVICE_LOCAL_LICENSE_GRACE_PERIOD_MAX_SECONDS: '0' },
+      'invalid_setting',
+      /^license_grace_period_seconds is 259200, more than /,
+    ],
+    [
+      'a database of another kind',
+      { DATABASE_URL: 'mysql://me:hunter2@db/x' },
+      'invalid_setting',
+      /^DATABASE_URL is no URL of a PostgreSQL$/,
+    ],
+    [
+      'a database that is not there',
+      { DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:1/x' },
+      'storage_unavailable',
+      /^cannot open DATABASE_URL: connect ECONNREFUSED 127\.0\.0\.1:1$/,
+    ],
+    [
+      'a home that is a file',
+      { SERVICE_LOCAL_HOME: import.meta.filename },
+      'storage_unavailable',
+      /server\.sqlite: /,
+    ],
+  ])('says so of %s', async (_, env, code, message) => {
+    const error = await startOwn(env).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
+    expect(`${String(error)} ${(error as ServiceError).remedy}`).not.toContain('hunter2');
+  });
+
+  it('ends with the exit code of its failure', async () => {
+    const { code, stdout, stderr } = await serviceLocal(['server'], {
+      env: { DATABASE_URL: 'mysql://db' },
+    });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(/^error invalid_setting: DATABASE_URL/);
+  });
+});
