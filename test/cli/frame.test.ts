@@ -93,6 +93,7 @@ describe('a command line that makes no sense', () => {
     expect(JSON.parse(stdout)).toEqual({
       error: {
         code: 'usage',
+        reason: null,
         message: "service-local: there is no verb 'conifg'",
         remedy: 'Did you mean service-local config?',
         problems: [],

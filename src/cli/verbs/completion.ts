@@ -89,13 +89,23 @@ else
 fi`;
 }
 
-/** Shell lines, the same for both, that move `$verb` on by `$word` or leave the loop. */
+/**
+ * Shell lines, the same for both, that move `$verb` on by `$word` or leave the loop; after a word
+ * that leads to no verb, `$verb` is none at which anything is offered.
+ */
 function findVerb(verbs: readonly LoadedVerb[]): string {
-  const known = prefixes(verbs).filter((path) => path !== '');
+  const paths = prefixes(verbs).map((path) => path && ` ${path}`);
+  const named = verbs.map(({ path }) => ` ${path.join(' ')}`);
+  const quoted = (some: readonly string[]): string => some.map((path) => `'${path}'`).join(' | ');
   return `    case "$verb $word" in
-      ${known.map((path) => `' ${path}'`).join(' | ')}) verb="$verb $word" ;;
+      ${quoted(paths.filter((path) => path !== ''))}) verb="$verb $word" ;;
       ${GLOBAL_FLAGS.map(({ long }) => `*' ${long}'`).join(' | ')}) ;;
-      *) break ;;
+      *)
+        case $verb in
+          ${quoted(paths.filter((path) => !named.includes(path)))}) verb=none ;;
+        esac
+        break
+        ;;
     esac`;
 }
 

@@ -2,13 +2,7 @@ import type { listAudit } from '../../api/administrators.ts';
 import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../errors.ts';
 import { formatCount } from '../../format.ts';
-import {
-  GENESIS,
-  verifyAudit,
-  verifyAuditEnd,
-  type AuditFault,
-  type AuditHead,
-} from '../../identity/audit.ts';
+import type { AuditFault, AuditHead } from '../../identity/audit.ts';
 import { connect } from '../connect.ts';
 import { defineVerb, type Context } from '../verb.ts';
 
@@ -23,7 +17,7 @@ export const verb = defineVerb({
     'identity audit verify',
     `identity audit verify --head 42:${'0123456789abcdef'.repeat(4)}`,
   ],
-  async run(context, _args, { head: noted = GENESIS }) {
+  async run(context, _args, { head: noted }) {
     const server = await connect(context);
     const { last, fault } = await verifyLog(server, noted, context);
     const head = `${last.seq}:${last.hash}`;
@@ -53,9 +47,10 @@ const WHAT: Readonly<Record<AuditFault['fault'], string>> = {
 /** @returns the last entry that is good, and what is wrong with the next. */
 async function verifyLog(
   server: Client,
-  noted: AuditHead,
+  noted: AuditHead | undefined,
   { progress }: Context,
 ): Promise<{ readonly last: AuditHead; readonly fault?: AuditFault }> {
+  const { GENESIS, verifyAudit, verifyAuditEnd } = await import('../../identity/audit.ts');
   let last = GENESIS;
   let bar: ReturnType<typeof progress> | undefined;
   try {
@@ -66,14 +61,14 @@ async function verifyLog(
       for (const entry of page.items) {
         const next = verifyAudit(last, [entry]);
         if ('fault' in next) return { last, fault: next };
-        if (next.seq === noted.seq && next.hash !== noted.hash) {
+        if (next.seq === noted?.seq && next.hash !== noted.hash) {
           return { last, fault: { seq: next.seq, fault: 'altered' } };
         }
         last = next;
       }
       bar.update(last.seq);
       if (page.next_cursor !== null) continue;
-      const fault = verifyAuditEnd(last, page.head) ?? missingUpTo(last, noted);
+      const fault = verifyAuditEnd(last, page.head) ?? missingUpTo(last, noted ?? GENESIS);
       return fault ? { last, fault } : { last };
     }
   } finally {
