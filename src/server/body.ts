@@ -28,13 +28,22 @@ export async function readBody(request: HonoRequest): Promise<Uint8Array> {
 
 async function readBytes({ raw }: HonoRequest): Promise<Uint8Array> {
   const length = raw.headers.get('content-length');
-  if (length !== null) {
-    if (Number(length) > MOST_BYTES) throw tooLarge();
-    return length === '0' ? new Uint8Array() : new Uint8Array(await raw.arrayBuffer());
+  if (length === '0') return new Uint8Array();
+  if (Number(length) > MOST_BYTES) throw tooLarge();
+  try {
+    // Node sees to it that what has a length is not longer.
+    return length === null ? await readChunks(raw.body) : new Uint8Array(await raw.arrayBuffer());
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+    throw new ServiceError('invalid_request', 'the body ended early', { cause: error });
   }
+}
+
+/** @throws ServiceError `payload_too_large` */
+async function readChunks(body: Request['body']): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let total = 0;
-  for await (const chunk of raw.body ?? []) {
+  for await (const chunk of body ?? []) {
     total += chunk.length;
     if (total > MOST_BYTES) throw tooLarge();
     chunks.push(chunk);

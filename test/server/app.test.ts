@@ -122,6 +122,16 @@ describe('a problem', () => {
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
   });
 
+  it('is a body that breaks off', async () => {
+    const body = new ReadableStream({
+      pull: (controller) => controller.error(Object.assign(new Error(), { code: 'ECONNRESET' })),
+    });
+    const headers = { authorization, 'content-type': 'application/json' };
+    const init = { method: 'POST', headers, body, duplex: 'half' as const };
+    const answer = await test.app.request(CUSTOMERS, init);
+    expect(await answer.json()).toMatchObject({ code: 'invalid_request', status: 400 });
+  });
+
   it('is all that is wrong in a body, each with its place', async () => {
     const answer = await post({ customer_id: 7, nmae: 'Acme', 'a/b': 1 });
     expect(problemOf(answer)).toMatchObject({
