@@ -1,11 +1,12 @@
 /**
- * `npm run bench [-- --json]`: each figure as a ratio to a floor measured in the same run, because
- * machines differ and are shared. Medians; fresh processes wherever compiling and warming up count.
+ * `npm run bench [-- --json] [-- PART …]`: each figure as a ratio to a floor measured in the same run,
+ * because machines differ and are shared. Medians; fresh processes wherever compiling and warming up count.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { axesOf, gridOf, parseAxis } from '../../src/backtest/grid.ts';
 import { conventionsFor } from '../../src/backtest/statistics.ts';
 import { sweep } from '../../src/backtest/sweep.ts';
@@ -14,42 +15,15 @@ import { formatTable, makeStyle } from '../../src/cli/output.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
 import { writeParquet } from '../../src/market/write.ts';
 import { BENCH_CONFIG } from './config.ts';
+import { figure, median, round, type Figure } from './figure.ts';
+import { issuance } from './issuance.ts';
 import { handWrittenLoop } from './loop.ts';
 import { randomWalk } from './series.ts';
-
-interface Figure {
-  readonly what: string;
-  readonly floor: string;
-  readonly ours: string;
-  readonly ratio: number;
-  readonly goal: string;
-  readonly met: boolean;
-}
 
 const root = join(import.meta.dirname, '../..');
 const directory = mkdtempSync(join(tmpdir(), 'service-local-bench-'));
 
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[values.length >> 1]!;
-const round = (value: number, digits = 3): number => Number(value.toPrecision(digits));
 const perSecond = (bars: number, ms: number): string => `${round(bars / ms / 1000)} M bars/s`;
-
-function figure(
-  what: string,
-  [floor, ours]: readonly [string, string],
-  ratio: number,
-  goal: { readonly atLeast?: number; readonly atMost?: number },
-): Figure {
-  const { atLeast = -Infinity, atMost = Infinity } = goal;
-  return {
-    what,
-    floor,
-    ours,
-    ratio: round(ratio),
-    goal: goal.atLeast === undefined ? `≤ ${atMost}` : `≥ ${atLeast}`,
-    met: ratio >= atLeast && ratio <= atMost,
-  };
-}
 
 /** The engine and the loop in turn, each in a process of its own: first runs, and settled ones. */
 function backtests(): Figure[] {
@@ -193,22 +167,38 @@ async function memory(): Promise<Figure> {
   );
 }
 
+const PARTS: Readonly<Record<string, () => Figure[] | Promise<Figure[]>>> = {
+  backtests,
+  sweeps,
+  start: () => [start()],
+  memory: async () => [await memory()],
+  issuance,
+};
+
+const { values, positionals } = parseArgs({
+  options: { json: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
 try {
-  const figures = [...backtests(), ...(await sweeps()), start(), await memory()];
-  if (process.argv.includes('--json')) {
+  const figures: Figure[] = [];
+  for (const [name, part] of Object.entries(PARTS)) {
+    if (positionals.length > 0 && !positionals.includes(name)) continue;
+    figures.push(...(await part()));
+  }
+  if (values.json) {
     console.log(JSON.stringify({ schema: 'service-local/bench/v1', figures }, undefined, 2));
   } else {
     const columns = ['what', 'floor', 'ours', 'ratio', 'goal', ''].map((title, i) => ({
       title,
       align: i > 0 && i < 5 ? ('right' as const) : ('left' as const),
     }));
-    const rows = figures.map(({ what, floor, ours, ratio, goal, met }) => [
+    const rows = figures.map(({ what, floor, ours, ratio, goal = '', met }) => [
       what,
       floor,
       ours,
       String(ratio),
       goal,
-      met ? 'met' : 'not met',
+      met === undefined ? '' : met ? 'met' : 'not met',
     ]);
     process.stdout.write(formatTable(columns, rows, await makeStyle(false)));
   }
