@@ -31,7 +31,7 @@ export interface Renewed {
 }
 
 /** For so long the answer to a renewal is kept, so that one that was lost can be asked for again. */
-export const REPEAT_MS = 24 * 3_600_000;
+const REPEAT_MS = 24 * 3_600_000;
 
 /**
  * Gives a device the lease that follows the one it holds, or its first. The one it holds stays as

@@ -9,6 +9,7 @@ import { createToken, type Caller } from '../../src/identity/tokens.ts';
 import { newTotpSecret } from '../../src/identity/totp.ts';
 import type { Scope } from '../../src/scopes.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { USUAL_POLICY } from './policy.ts';
 import { newDatabase, type TestDatabase } from '../storage/databases.ts';
 
 export const START = Date.UTC(2026, 0, 5, 9, 30);
@@ -50,7 +51,7 @@ export async function newWorld(kind: Storage['kind']): Promise<World> {
     const storage = await openStorage(database.location);
     opened.push(storage);
     const signer = new ServiceError('license_lease_unavailable', 'no key');
-    return { storage, clock: () => world.now, policy: POLICY, signer };
+    return { storage, clock: () => world.now, policy: USUAL_POLICY, signer };
   };
   const identity = await another();
   const world: World = {
@@ -66,16 +67,6 @@ export async function newWorld(kind: Storage['kind']): Promise<World> {
   };
   return world;
 }
-
-const POLICY = {
-  issuer: 'service-local',
-  ttl_seconds: 7 * 86_400,
-  ttl_max_seconds: 90 * 86_400,
-  grace_period_seconds: 3 * 86_400,
-  grace_period_max_seconds: 30 * 86_400,
-  registry_enforced: true,
-  clone_policy: 'alert',
-} as const;
 
 /** What an app shows. */
 export function codeAt(secret: string, now: number): string {

@@ -1,20 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { LeasePolicy } from '../../src/identity/context.ts';
 import { leaseTerms, type Grounds } from '../../src/identity/terms.ts';
+import { USUAL_POLICY } from './policy.ts';
 
 const DAY = 86_400;
 const NOW = Date.UTC(2026, 0, 5, 9, 30, 0, 500);
-
-const policy: LeasePolicy = {
-  issuer: 'test',
-  ttl_seconds: 7 * DAY,
-  ttl_max_seconds: 90 * DAY,
-  grace_period_seconds: 3 * DAY,
-  grace_period_max_seconds: 30 * DAY,
-  registry_enforced: true,
-  clone_policy: 'alert',
-};
 
 function grounds(change: Partial<Grounds> = {}): Grounds {
   return {
@@ -31,7 +21,7 @@ function grounds(change: Partial<Grounds> = {}): Grounds {
 
 describe('the TTL and the grace period', () => {
   test('are those of the server where nobody else says one', () => {
-    expect(leaseTerms(policy, grounds(), {}, NOW)).toEqual({
+    expect(leaseTerms(USUAL_POLICY, grounds(), {}, NOW)).toEqual({
       entitlements: ['kb_federation', 'live_trading'],
       issued_at: Date.UTC(2026, 0, 5, 9, 30),
       expires_at: Date.UTC(2026, 0, 12, 9, 30),
@@ -44,11 +34,11 @@ describe('the TTL and the grace period', () => {
 
   test('are those of the contract, and of the request before them', () => {
     const contract = grounds({ ttl_seconds: 2 * DAY, grace_period_seconds: 0 });
-    expect(leaseTerms(policy, contract, {}, NOW)).toMatchObject({
+    expect(leaseTerms(USUAL_POLICY, contract, {}, NOW)).toMatchObject({
       ttl_seconds: 2 * DAY,
       grace_period_seconds: 0,
     });
-    expect(leaseTerms(policy, contract, { ttl_seconds: DAY }, NOW)).toMatchObject({
+    expect(leaseTerms(USUAL_POLICY, contract, { ttl_seconds: DAY }, NOW)).toMatchObject({
       ttl_seconds: DAY,
       grace_period_seconds: 0,
     });
@@ -56,7 +46,7 @@ describe('the TTL and the grace period', () => {
 
   test('end with the contract, and the answer says so', () => {
     const contract_ends_at = Date.UTC(2026, 0, 14, 9, 30);
-    expect(leaseTerms(policy, grounds({ contract_ends_at }), {}, NOW)).toMatchObject({
+    expect(leaseTerms(USUAL_POLICY, grounds({ contract_ends_at }), {}, NOW)).toMatchObject({
       ttl_seconds: 7 * DAY,
       grace_ends_at: contract_ends_at,
       limits: [
@@ -69,7 +59,7 @@ describe('the TTL and the grace period', () => {
       ],
     });
     const soon = Date.UTC(2026, 0, 6);
-    expect(leaseTerms(policy, grounds({ contract_ends_at: soon }), {}, NOW)).toMatchObject({
+    expect(leaseTerms(USUAL_POLICY, grounds({ contract_ends_at: soon }), {}, NOW)).toMatchObject({
       expires_at: soon,
       grace_ends_at: soon,
       limits: [
@@ -80,7 +70,7 @@ describe('the TTL and the grace period', () => {
   });
 
   test('of a plan from before the server was given a lower maximum are cut to it', () => {
-    const low = { ...policy, ttl_max_seconds: DAY };
+    const low = { ...USUAL_POLICY, ttl_max_seconds: DAY };
     expect(leaseTerms(low, grounds({ ttl_seconds: 30 * DAY }), {}, NOW)).toMatchObject({
       ttl_seconds: DAY,
       limits: [{ field: 'ttl_seconds', wanted: 30 * DAY, because: 'server_maximum' }],
@@ -100,7 +90,7 @@ describe('the TTL and the grace period', () => {
         ),
         (left, wishes) => {
           const contract_ends_at = NOW + 1000 + left;
-          const terms = leaseTerms(policy, grounds({ contract_ends_at }), wishes, NOW);
+          const terms = leaseTerms(USUAL_POLICY, grounds({ contract_ends_at }), wishes, NOW);
           expect(terms.grace_ends_at).toBeLessThanOrEqual(contract_ends_at);
           expect(terms.expires_at).toBeGreaterThan(terms.issued_at);
           expect(terms.grace_ends_at).toBeGreaterThanOrEqual(terms.expires_at);
@@ -112,17 +102,22 @@ describe('the TTL and the grace period', () => {
 
 test('a contract that has ended gives no lease', () => {
   for (const contract_ends_at of [NOW, NOW - 1, NOW + 1]) {
-    expect(() => leaseTerms(policy, grounds({ contract_ends_at }), {}, NOW)).toThrow(
+    expect(() => leaseTerms(USUAL_POLICY, grounds({ contract_ends_at }), {}, NOW)).toThrow(
       expect.objectContaining({ code: 'contract_ended' }),
     );
   }
 });
 
 test('an administrator can give less than the contract, and not more', () => {
-  const some = leaseTerms(policy, grounds(), { entitlements: ['live_trading'] }, NOW);
+  const some = leaseTerms(USUAL_POLICY, grounds(), { entitlements: ['live_trading'] }, NOW);
   expect(some.entitlements).toEqual(['live_trading']);
   expect(() =>
-    leaseTerms(policy, grounds(), { entitlements: ['live_trading', 'byoc_deployments'] }, NOW),
+    leaseTerms(
+      USUAL_POLICY,
+      grounds(),
+      { entitlements: ['live_trading', 'byoc_deployments'] },
+      NOW,
+    ),
   ).toThrow(
     expect.objectContaining({
       code: 'not_allowed',

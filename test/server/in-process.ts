@@ -8,6 +8,7 @@ import { addToken } from '../../src/identity/tokens.ts';
 import type { Scope } from '../../src/scopes.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { openStorage } from '../../src/storage/storage.ts';
+import { USUAL_POLICY } from '../identity/policy.ts';
 import { newDatabase } from '../storage/databases.ts';
 
 /** The origin that the app under test takes for its own. */
@@ -51,15 +52,7 @@ export async function newTestApp(change: Partial<Identity> = {}): Promise<TestAp
   const identity: Identity = {
     storage,
     clock: () => test.now,
-    policy: {
-      issuer: 'service-local',
-      ttl_seconds: 7 * 86_400,
-      ttl_max_seconds: 90 * 86_400,
-      grace_period_seconds: 3 * 86_400,
-      grace_period_max_seconds: 30 * 86_400,
-      registry_enforced: true,
-      clone_policy: 'alert',
-    },
+    policy: USUAL_POLICY,
     signer: new ServiceError('license_lease_unavailable', 'there is no signing key'),
     ...change,
   };

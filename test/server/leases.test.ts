@@ -14,6 +14,7 @@ import { importKeyset } from '../../src/lease/keys.ts';
 import { verifyLease } from '../../src/lease/verify.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
+import { USUAL_POLICY } from '../identity/policy.ts';
 import { startServer, type RunningServer } from './running.ts';
 
 const DAY = 86_400;
@@ -29,7 +30,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     database = await newDatabase(kind);
     storage = await openStorage(database.location);
     server = await startServer(database);
-    const identity = { storage, clock: Date.now, policy: POLICY, signer: undefined as never };
+    const identity = { storage, clock: Date.now, policy: USUAL_POLICY, signer: undefined as never };
     await createCustomer(identity, 'operator', { customer_id: 'acme', name: 'Acme' });
     const entitlements = ['live_trading', 'kb_federation'];
     await createPlan(identity, 'operator', { plan_id: 'pro', name: 'Pro', entitlements });
@@ -64,7 +65,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
   /** A deployment of its own for each test. */
   const newDeployment = async (): Promise<string> => {
     const deployment_id = `site-${made++}`;
-    const identity = { storage, clock: Date.now, policy: POLICY, signer: undefined as never };
+    const identity = { storage, clock: Date.now, policy: USUAL_POLICY, signer: undefined as never };
     const request = { deployment_id, contract_id: 'c', name: 'Site' };
     await createDeployment(identity, 'operator', request);
     return deployment_id;
@@ -251,13 +252,3 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     });
   });
 });
-
-const POLICY = {
-  issuer: 'service-local',
-  ttl_seconds: 7 * DAY,
-  ttl_max_seconds: 90 * DAY,
-  grace_period_seconds: 3 * DAY,
-  grace_period_max_seconds: 30 * DAY,
-  registry_enforced: true,
-  clone_policy: 'alert',
-} as const;

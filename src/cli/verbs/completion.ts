@@ -95,14 +95,14 @@ fi`;
  */
 function findVerb(verbs: readonly LoadedVerb[]): string {
   const paths = prefixes(verbs).map((path) => path && ` ${path}`);
-  const named = verbs.map(({ path }) => ` ${path.join(' ')}`);
+  const named = new Set(verbs.map(({ path }) => ` ${path.join(' ')}`));
   const quoted = (some: readonly string[]): string => some.map((path) => `'${path}'`).join(' | ');
   return `    case "$verb $word" in
       ${quoted(paths.filter((path) => path !== ''))}) verb="$verb $word" ;;
       ${GLOBAL_FLAGS.map(({ long }) => `*' ${long}'`).join(' | ')}) ;;
       *)
         case $verb in
-          ${quoted(paths.filter((path) => !named.includes(path)))}) verb=none ;;
+          ${quoted(paths.filter((path) => !named.has(path)))}) verb=none ;;
         esac
         break
         ;;

@@ -1,0 +1,14 @@
+import type { LeasePolicy } from '../../src/identity/context.ts';
+
+const DAY = 86_400;
+
+/** The settings of a server that was told nothing else. */
+export const USUAL_POLICY: LeasePolicy = {
+  issuer: 'service-local',
+  ttl_seconds: 7 * DAY,
+  ttl_max_seconds: 90 * DAY,
+  grace_period_seconds: 3 * DAY,
+  grace_period_max_seconds: 30 * DAY,
+  registry_enforced: true,
+  clone_policy: 'alert',
+};
