@@ -1,10 +1,11 @@
 import { createHash, type Hash } from 'node:crypto';
-import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises';
+import { mkdtemp, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { writeAtomically } from '../atomic-file.ts';
 import type { RunResult, Trade } from '../engine/result.ts';
 import { ServiceError, isSystemError } from '../errors.ts';
+import { makeDirectory } from '../make-directory.ts';
 import type { Outcome } from './backtest.ts';
 import { holdEquity } from './hold.ts';
 import type { BacktestJob } from './job.ts';
@@ -56,7 +57,7 @@ export async function writeRun(
  */
 export async function prepareDirectory(directory: string): Promise<void> {
   try {
-    await mkdir(directory, { recursive: true });
+    makeDirectory(directory);
     await tryToWriteInto(directory);
   } catch (error) {
     const remedy = 'Choose another directory with --out, or make this one writable.';

@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Params } from '../engine/params.ts';
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import { ServiceError, type Problem } from '../errors.ts';
+import { makeDirectory } from '../make-directory.ts';
 import { parseSpec } from './parse.ts';
 
 /** What a new bot is made from. */
@@ -88,7 +89,7 @@ export function writeBot(directory: string, files: ReadonlyMap<string, string>):
   try {
     for (const [name, content] of files) {
       const path = join(directory, name);
-      mkdirSync(dirname(path), { recursive: true });
+      makeDirectory(dirname(path));
       writeFileSync(path, content);
     }
   } catch (cause) {

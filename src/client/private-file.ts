@@ -1,8 +1,9 @@
 import { constants, type Stats } from 'node:fs';
-import { mkdir, open, readFile, stat, type FileHandle } from 'node:fs/promises';
+import { open, readFile, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { writeAtomically } from '../atomic-file.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
+import { makeDirectory } from '../make-directory.ts';
 
 /** Far more than any of these files takes. */
 const MAX_BYTES = 256 * 1024;
@@ -16,7 +17,7 @@ const MAX_BYTES = 256 * 1024;
  */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    makeDirectory(dirname(path), 0o700);
     checkOwner(dirname(path), await stat(dirname(path)), 0o022, 'written to', '700');
     await writeAtomically(path, [text], { mode: 0o600 });
     if ((await readFile(path, 'utf8')) === text) return;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { writeAtomically } from '../atomic-file.ts';
 import { ServiceError, isSystemError, type Problem } from '../errors.ts';
+import { makeDirectory } from '../make-directory.ts';
 import { BAR_COLUMNS, type Bars } from './bars.ts';
 import { badDataError, checkBars } from './check.ts';
 import { barsDigest } from './digest.ts';
@@ -99,7 +100,7 @@ export async function importBars(
     imported_at: importedAt,
     columns: BAR_COLUMNS.filter((name) => name !== 'volume' || hasVolume),
   };
-  await mkdir(dir, { recursive: true });
+  makeDirectory(dir);
   const staging = await mkdtemp(join(dir, STAGING));
   const draft = join(staging, 'new');
   const old = join(staging, 'old');

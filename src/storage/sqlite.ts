@@ -1,8 +1,9 @@
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { SqliteDialect, type Dialect, type SqliteDatabase, type SqliteStatement } from 'kysely';
 import { ServiceError } from '../errors.ts';
+import { makeDirectory } from '../make-directory.ts';
 
 /** How long a write waits for that of another process, such as a verb run beside the server. */
 const BUSY_TIMEOUT_MS = 10_000;
@@ -22,7 +23,7 @@ export interface SqliteDialects {
  */
 export function openSqlite(file: string): SqliteDialects {
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    makeDirectory(dirname(file), 0o700);
     const writer = new Database(file, { timeout: BUSY_TIMEOUT_MS });
     chmodSync(file, 0o600);
     writer.pragma('journal_mode = WAL');
