@@ -91,7 +91,7 @@ function wholeSeconds(least: number, most: number): SettingType<number> {
 }
 
 const DAY = 86_400;
-const ttl = wholeSeconds(60, 4 * 365 * DAY);
+const ttl = wholeSeconds(300, 4 * 365 * DAY);
 const gracePeriod = wholeSeconds(0, 365 * DAY);
 
 const boolean: SettingType<boolean> = {

@@ -230,7 +230,7 @@ export const revokeLease = defineRoute({
   method: 'post',
   path: '/identity/leases/{lease_id}/revoke',
   operationId: 'revokeLease',
-  summary: 'Deny renewal of a lease, and of all that it was renewed into',
+  summary: 'Deny renewal of a lease, and of all that its machine has',
   ...revokeParts,
   tags: [...revokeParts.tags],
   request: { params: leasePath, headers: stepUpHeader, body: revokeBody },

@@ -87,11 +87,20 @@ export async function readAudit(db: Db, afterSeq: number, limit: number): Promis
   // One statement: between two of them another server may add to the log.
   const rows = await db
     .selectFrom('audit_head as head')
-    .leftJoin('audit_entries as entry', (join) => join.on('entry.seq', '>', afterSeq))
+    .leftJoin(
+      (part) =>
+        part
+          .selectFrom('audit_entries')
+          .selectAll()
+          .where('seq', '>', afterSeq)
+          .orderBy('seq')
+          .limit(limit)
+          .as('entry'),
+      (join) => join.onTrue(),
+    )
     .select(['head.seq as head_seq', 'head.hash as head_hash'])
     .selectAll('entry')
     .orderBy('entry.seq')
-    .limit(limit)
     .execute();
   const [{ head_seq: seq, head_hash: hash } = lostHead()] = rows;
   return { entries: rows.filter(isEntry).map(entryOf), head: { seq, hash } };

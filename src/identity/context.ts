@@ -27,5 +27,8 @@ export interface LeasePolicy {
   readonly clone_policy: 'alert' | 'refuse';
 }
 
-/** A shorter lease would be renewed more often than devices may ask. */
-export const TTL_MIN_SECONDS = 60;
+/**
+ * A device asks at most 30 times an hour, so that one of less than three minutes would lapse; this
+ * leaves room for attempts that fail.
+ */
+export const TTL_MIN_SECONDS = 300;

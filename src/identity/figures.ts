@@ -5,43 +5,50 @@ import type { LeaseState } from './leases.ts';
 
 /** What an operator watches. */
 export interface IdentityFigures {
+  /** Those that are revoked count as such until they end, and as expired from then on. */
   readonly leases: Readonly<Record<LeaseState, number>>;
   /**
-   * Deployments whose devices have not renewed although half of the time they have for it is over:
-   * their owner should be told before the lease ends.
+   * Deployments with a device that has not renewed although half of the time that it has for it is
+   * over: their owner should be told before the lease ends.
    */
   readonly silent_deployments: number;
   /** When the key that signs became the active one; null without one. */
   readonly key_activated_at: number | null;
 }
 
-/** Reads every lease, so not for every request. */
+/** Reads a row for every device and every lease that has not ended, so not for every request. */
 export async function identityFigures(db: Db, now: number): Promise<IdentityFigures> {
-  const revoked = sql`(license_leases.revoked_at is not null or deployments.revoked_at is not null)`;
-  const counted = await sql<Record<LeaseState, number>>`
+  const { all } = await db
+    .selectFrom('license_leases')
+    .select(({ fn }) => fn.countAll<number>().as('all'))
+    .executeTakeFirstOrThrow();
+  const revoked = sql`(leases.revoked_at is not null or deployments.revoked_at is not null)`;
+  const { rows: counts } = await sql<Record<'valid' | 'grace' | 'revoked', number>>`
     select
       count(*) filter (where not ${revoked} and expires_at > ${now}) as valid,
-      count(*) filter (where not ${revoked} and expires_at <= ${now} and grace_ends_at > ${now})
-        as grace,
-      count(*) filter (where not ${revoked} and grace_ends_at <= ${now}) as expired,
+      count(*) filter (where not ${revoked} and expires_at <= ${now}) as grace,
       count(*) filter (where ${revoked}) as revoked
-    from license_leases
-    join deployments on deployments.deployment_id = license_leases.deployment_id`.execute(db);
+    from license_leases leases
+    join deployments on deployments.deployment_id = leases.deployment_id
+    where grace_ends_at > ${now}`.execute(db);
+  const { valid, grace, revoked: denied } = counts[0]!;
 
   // A device renews while between all and three quarters of the rest are left; see src/lease.
   const { rows } = await sql<{ silent: number }>`
     select count(distinct deployments.deployment_id) as silent
-    from (
-      select device_id, max(issued_at) as issued_at, max(expires_at) as expires_at
-      from license_leases where device_id is not null group by device_id
-    ) latest
-    join devices on devices.device_id = latest.device_id and devices.revoked_at is null
+    from devices
     join deployments on deployments.deployment_id = devices.deployment_id
       and deployments.revoked_at is null
     join contracts on contracts.contract_id = deployments.contract_id and contracts.ends_at > ${now}
-    where latest.expires_at - case
-      when latest.expires_at - latest.issued_at > ${3 * LONGEST_REST_MS} then ${LONGEST_REST_MS / 2}
-      else (latest.expires_at - latest.issued_at) / 6 end < ${now}`.execute(db);
+    join license_leases latest on latest.lease_id = (
+      select lease_id from license_leases
+      where device_id = devices.device_id order by issued_at desc, lease_id desc limit 1
+    )
+    where devices.revoked_at is null and latest.revoked_at is null
+      and latest.expires_at - case
+        when latest.expires_at - latest.issued_at > ${3 * LONGEST_REST_MS}
+        then ${LONGEST_REST_MS / 2}
+        else (latest.expires_at - latest.issued_at) / 6 end < ${now}`.execute(db);
 
   const key = await db
     .selectFrom('signing_keys')
@@ -49,7 +56,7 @@ export async function identityFigures(db: Db, now: number): Promise<IdentityFigu
     .where('status', '=', 'active')
     .executeTakeFirst();
   return {
-    leases: counted.rows[0]!,
+    leases: { valid, grace, expired: all - valid - grace - denied, revoked: denied },
     silent_deployments: rows[0]!.silent,
     key_activated_at: key?.activated_at ?? null,
   };

@@ -1,9 +1,10 @@
 import { appendAudit } from './audit.ts';
-import { entitlementProblems, refuseInvalid, secondsProblems } from './checks.ts';
-import { TTL_MIN_SECONDS, type Identity } from './context.ts';
+import { refuseInvalid } from './checks.ts';
+import type { Identity } from './context.ts';
 import { usableSigner } from './keys.ts';
 import { answerText, groundsOf, recordLease, signLease } from './lease-record.ts';
-import { refuseRevoked } from './revoke.ts';
+import { conditionProblems } from './registry.ts';
+import { deploymentRevoked } from './revoke.ts';
 import { leaseTerms, type Wishes } from './terms.ts';
 import type { Caller } from './tokens.ts';
 
@@ -26,7 +27,7 @@ export async function issueLease(
   caller: Caller,
   request: IssueRequest,
 ): Promise<string> {
-  checkRequest(policy, request);
+  refuseInvalid(conditionProblems(policy, request));
   return storage.write(async (tx) => {
     const now = clock();
     const usable = await usableSigner(tx, signer);
@@ -36,7 +37,7 @@ export async function issueLease(
       refuseInvalid([{ code: 'invalid_value', pointer: '/customer_id', message }]);
     }
     if (policy.registry_enforced && grounds.revoked_at !== null) {
-      throw await refuseRevoked(tx, grounds.deployment_id);
+      throw await deploymentRevoked(tx, now, grounds.deployment_id);
     }
     const terms = leaseTerms(policy, grounds, request, now);
     const origin = {
@@ -45,7 +46,7 @@ export async function issueLease(
       renewal_id: null,
       previous: null,
     } as const;
-    const lease = signLease(usable, policy, grounds, terms, origin);
+    const lease = signLease(usable, policy, grounds, terms, origin, now);
     await appendAudit(tx, now, {
       actor: origin.issued_by,
       action: 'admin.identity.license.issue',
@@ -61,17 +62,4 @@ export async function issueLease(
     await recordLease(tx, lease, grounds, terms, origin);
     return answerText(lease, terms.limits, []);
   });
-}
-
-function checkRequest(policy: Identity['policy'], request: IssueRequest): void {
-  const { entitlements, ttl_seconds: ttl, grace_period_seconds: grace } = request;
-  refuseInvalid([
-    ...(entitlements === undefined ? [] : entitlementProblems('/entitlements', entitlements)),
-    ...(ttl === undefined
-      ? []
-      : secondsProblems('/ttl_seconds', ttl, TTL_MIN_SECONDS, policy.ttl_max_seconds)),
-    ...(grace === undefined
-      ? []
-      : secondsProblems('/grace_period_seconds', grace, 0, policy.grace_period_max_seconds)),
-  ]);
 }

@@ -11,7 +11,10 @@ import { unavailable, type Signer } from './signing-key.ts';
 export interface KeyState {
   readonly public_key_id: string;
   readonly x: string;
-  /** `active` signs; `retiring` does no more, but is published; `retired` is not trusted any more. */
+  /**
+   * `active` signs; `retiring` does so only where a server has not been restarted yet; both are
+   * published. `retired` is not trusted any more.
+   */
   readonly status: SigningKeysTable['status'];
   readonly activated_at: number;
   readonly retiring_at: number | null;
@@ -116,9 +119,11 @@ async function keyState(db: Db, row: SigningKeysTable, now: number): Promise<Key
     ...row,
     outstanding_leases: outstanding,
     retirable_at:
-      row.status === 'retiring'
-        ? Math.max(row.retiring_at!, (last ?? 0) + (last ? CLOCK_TOLERANCE_SECONDS * 1000 : 0))
-        : null,
+      row.status !== 'retiring'
+        ? null
+        : last === null
+          ? row.retiring_at
+          : last + CLOCK_TOLERANCE_SECONDS * 1000,
   };
 }
 

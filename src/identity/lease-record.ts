@@ -6,6 +6,7 @@ import { formatTime } from '../lease/time.ts';
 import type { Db } from '../storage/tables.ts';
 import type { Actor } from './audit.ts';
 import type { LeasePolicy } from './context.ts';
+import { entitlementSet } from './registry.ts';
 import type { Signer } from './signing-key.ts';
 import type { Grounds, Limit, Terms } from './terms.ts';
 
@@ -75,7 +76,7 @@ export async function groundsOf(
     customer_id: row.customer_id,
     contract_id: row.contract_id,
     contract_ends_at: row.contract_ends_at,
-    entitlements: [...new Set(names)].sort(),
+    entitlements: entitlementSet(names),
     ttl_seconds: row.contract_ttl ?? row.plan_ttl,
     grace_period_seconds: row.contract_grace ?? row.plan_grace,
   };
@@ -94,9 +95,10 @@ export function signLease(
   grounds: Grounds,
   terms: Terms,
   { device_id, renewal_id, previous }: Origin,
+  now: number,
 ): SignedLease {
   const claims: LeaseClaims = {
-    lease_id: uuidv7({ msecs: terms.issued_at }),
+    lease_id: uuidv7({ msecs: now }),
     deployment_id: grounds.deployment_id,
     customer_id: grounds.customer_id,
     entitlements: terms.entitlements,

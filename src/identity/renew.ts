@@ -1,9 +1,10 @@
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { sql } from 'kysely';
 import { ServiceError } from '../errors.ts';
-import { readClaims } from '../lease/claims.ts';
+import { readClaims, type LeaseClaims } from '../lease/claims.ts';
 import { parseEnvelope, PAYLOAD_TYPE, preAuthEncoding } from '../lease/envelope.ts';
 import { LeaseError } from '../lease/refusal.ts';
+import { parseTime } from '../lease/time.ts';
 import type { Db, DevicesTable, LicenseLeasesTable } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import type { Identity } from './context.ts';
@@ -11,7 +12,7 @@ import { useDeviceProof, type CheckedProof } from './device-proof.ts';
 import { markDeviceUsed } from './devices.ts';
 import { usableSigner } from './keys.ts';
 import { answerText, groundsOf, recordLease, signLease, type Warning } from './lease-record.ts';
-import { refuseRevoked } from './revoke.ts';
+import { deploymentRevoked, machineRevoked } from './revoke.ts';
 import { leaseTerms } from './terms.ts';
 
 /** What a device asks for: nothing but a lease. Entitlements and TTL are the registry's. */
@@ -47,40 +48,46 @@ export async function renewLease(
 ): Promise<Renewed> {
   const { storage, clock, policy, signer } = identity;
   const held = request.lease === undefined ? undefined : readHeld(request.lease);
-  const requestHash = sha256(`${proof.device.device_id}\n${held?.lease_id ?? ''}`);
+  const requestHash = sha256(held?.claims.lease_id ?? '');
 
   const outcome = await storage.write(async (tx): Promise<Renewed | ServiceError> => {
     const now = clock();
     const device = await useDeviceProof(tx, now, proof);
-    const previous = held && (await findHeld(tx, held, device));
+    const line = await lineOf(tx, device);
+    const previous = held && (await findHeld(tx, held, device, line));
     const grounds = await groundsOf(tx, device.deployment_id);
-    const isRevoked =
-      grounds.revoked_at !== null ||
-      (previous?.revoked_at ?? null) !== null ||
-      (await hasRevokedLease(tx, device));
-    if (isRevoked && policy.registry_enforced) {
-      throw await refuseRevoked(tx, device.deployment_id);
+    if (policy.registry_enforced) {
+      if (grounds.revoked_at !== null) {
+        throw await deploymentRevoked(tx, now, device.deployment_id);
+      }
+      if ((previous?.revoked_at ?? null) !== null || (await hasRevokedLease(tx, line))) {
+        throw await machineRevoked(tx, now, line);
+      }
     }
 
     const before = await answered(tx, device.deployment_id, request.renewal_id);
-    if (before !== undefined && before.request_hash !== requestHash) {
+    if (
+      before !== undefined &&
+      !(before.request_hash === requestHash && line.includes(before.device_id!))
+    ) {
       throw new ServiceError(
         'idempotency_mismatch',
         `the renewal ${request.renewal_id} was asked for by another device or with another lease`,
         { remedy: 'Make a new renewal_id.' },
       );
     }
-    if (before?.answer && now < before.answered_at + REPEAT_MS) {
+    // A key that was rotated since then gets a lease of its own.
+    const isSameKey = before?.device_id === device.device_id;
+    if (before?.answer && isSameKey && now < before.answered_at + REPEAT_MS) {
       return { body: before.answer, fresh: false, warnings: [] };
     }
 
     const usable = await usableSigner(tx, signer);
     const terms = leaseTerms(policy, grounds, {}, now);
     const warnings: Warning[] = [];
-    if (await hasOtherChild(tx, device, previous?.lease_id, request.renewal_id)) {
-      const detail = previous
-        ? `the lease ${previous.lease_id} was renewed before, by another request`
-        : `the device ${device.device_id} had a lease and presents none`;
+    const fork = await forkOf(tx, line, previous, request.renewal_id);
+    if (fork !== undefined) {
+      const detail = `${fork}, so there may be two of the device ${device.device_id}`;
       warnings.push({ code: 'credential_cloned', detail });
       await appendAudit(tx, now, {
         actor: `device:${device.device_id}`,
@@ -105,7 +112,7 @@ export async function renewLease(
       renewal_id: request.renewal_id,
       previous: previous ?? null,
     } as const;
-    const lease = signLease(usable, policy, grounds, terms, origin);
+    const lease = signLease(usable, policy, grounds, terms, origin, now);
     const { lease_id } = lease.claims;
     await appendAudit(tx, now, {
       actor: origin.issued_by,
@@ -151,8 +158,7 @@ export async function eraseAnswers(tx: Db, now: number): Promise<void> {
 }
 
 interface Held {
-  readonly lease_id: string;
-  readonly deployment_id: string;
+  readonly claims: LeaseClaims;
   readonly envelope: ReturnType<typeof parseEnvelope>;
 }
 
@@ -160,8 +166,7 @@ interface Held {
 function readHeld(lease: unknown): Held {
   try {
     const envelope = parseEnvelope(JSON.stringify(lease));
-    const { lease_id, deployment_id } = readClaims(envelope.payload);
-    return { lease_id, deployment_id, envelope };
+    return { claims: readClaims(envelope.payload), envelope };
   } catch (error) {
     if (!(error instanceof LeaseError)) throw error;
     throw invalidLease(error.reason, error.message);
@@ -171,7 +176,10 @@ function readHeld(lease: unknown): Held {
 interface Previous {
   readonly lease_id: string;
   readonly lineage_id: string;
+  readonly issued_at: number;
   readonly revoked_at: number | null;
+  /** Whose it is; null for one that an administrator was given. */
+  readonly device_id: string | null;
   /** Whether it is in the registry. */
   readonly known: boolean;
 }
@@ -182,31 +190,48 @@ interface Previous {
  */
 async function findHeld(
   tx: Db,
-  { lease_id, deployment_id, envelope }: Held,
+  { claims, envelope }: Held,
   device: DevicesTable,
+  line: readonly string[],
 ): Promise<Previous> {
-  const row: Pick<LicenseLeasesTable, 'deployment_id' | 'lineage_id' | 'revoked_at'> | undefined =
-    await tx
-      .selectFrom('license_leases')
-      .select(['deployment_id', 'lineage_id', 'revoked_at'])
-      .where('lease_id', '=', lease_id)
-      .executeTakeFirst();
-  if ((row ?? { deployment_id }).deployment_id !== device.deployment_id) {
-    throw new ServiceError('not_allowed', `the lease ${lease_id} belongs to another deployment`, {
-      reason: 'other_deployment',
-      remedy: 'Renew the lease of this deployment, or enrol this device for the other one.',
-    });
-  }
-  if (row !== undefined) return { lease_id, ...row, known: true };
-  if (!(await isSigned(tx, envelope))) {
+  const { lease_id } = claims;
+  const row = await tx
+    .selectFrom('license_leases')
+    .select(['deployment_id', 'device_id', 'lineage_id', 'issued_at', 'revoked_at'])
+    .where('lease_id', '=', lease_id)
+    .executeTakeFirst();
+  if (row === undefined && !(await isSigned(tx, envelope))) {
     throw invalidLease('unknown_lease', `the lease ${lease_id} was not issued by this service`);
   }
-  return { lease_id, lineage_id: lease_id, revoked_at: null, known: false };
+  const previous = row ?? {
+    deployment_id: claims.deployment_id,
+    device_id: claims.device_thumbprint ?? null,
+    lineage_id: lease_id,
+    issued_at: parseTime(claims.issued_at)!,
+    revoked_at: null,
+  };
+  const { deployment_id, device_id } = previous;
+  if (deployment_id !== device.deployment_id) {
+    throw otherLease('other_deployment', `the lease ${lease_id} belongs to another deployment`);
+  }
+  if (device_id !== null && !line.includes(device_id)) {
+    throw otherLease('other_device', `the lease ${lease_id} was given to another device`);
+  }
+  return { lease_id, ...previous, known: row !== undefined };
+}
+
+function otherLease(reason: string, message: string): ServiceError {
+  return new ServiceError('not_allowed', message, {
+    reason,
+    remedy: 'Present the lease that this device was given, or none.',
+  });
 }
 
 /** Whether any key that ever signed here has signed it: retired ones count, as a lease may be old. */
 async function isSigned(tx: Db, { payload, signatures }: Held['envelope']): Promise<boolean> {
-  const ids = signatures.map(({ keyid }) => keyid);
+  // Anything else is no id of a key, and may be a text that the database does not take.
+  const ids = signatures.map(({ keyid }) => keyid).filter((id) => /^[\w-]{43}$/.test(id));
+  if (ids.length === 0) return false;
   const keys = await tx
     .selectFrom('signing_keys')
     .select(['public_key_id', 'x'])
@@ -229,61 +254,83 @@ function invalidLease(reason: string, message: string): ServiceError {
   });
 }
 
-/**
- * Whether a lease of this device was revoked, or of one whose key it took over: who holds a revoked
- * lease must not get another by leaving it out.
- */
-async function hasRevokedLease(tx: Db, { device_id }: DevicesTable): Promise<boolean> {
-  const { rows } = await sql`
-    with recursive line (device_id) as (
-      select cast(${device_id} as text)
-      union
-      select replaces from devices join line on devices.device_id = line.device_id
+/** The device, and those whose keys it took over, one after the other. */
+async function lineOf(tx: Db, { device_id, replaces }: DevicesTable): Promise<readonly string[]> {
+  if (replaces === null) return [device_id];
+  const { rows } = await sql<{ device_id: string }>`
+    with recursive line (device_id, place) as (
+      select cast(${device_id} as text), 0
+      union all
+      select replaces, place + 1 from devices join line on devices.device_id = line.device_id
       where replaces is not null
     )
-    select 1 from license_leases join line on license_leases.device_id = line.device_id
-    where revoked_at is not null limit 1`.execute(tx);
-  return rows.length > 0;
+    select device_id from line order by place`.execute(tx);
+  return rows.map((row) => row.device_id);
+}
+
+/** Who was given a lease that is revoked must not get another by leaving it out. */
+async function hasRevokedLease(tx: Db, line: readonly string[]): Promise<boolean> {
+  const revoked = await tx
+    .selectFrom('license_leases')
+    .select('lease_id')
+    .where('device_id', 'in', line)
+    .where('revoked_at', 'is not', null)
+    .limit(1)
+    .executeTakeFirst();
+  return revoked !== undefined;
+}
+
+interface Answered {
+  readonly request_hash: string;
+  readonly answer: string | null;
+  readonly answered_at: number;
+  /** To which device. */
+  readonly device_id: string | null;
 }
 
 async function answered(
   tx: Db,
   deployment: string,
   renewal: string,
-): Promise<
-  | { readonly request_hash: string; readonly answer: string | null; readonly answered_at: number }
-  | undefined
-> {
+): Promise<Answered | undefined> {
   return tx
     .selectFrom('renewals')
-    .select(['request_hash', 'answer', 'answered_at'])
-    .where('deployment_id', '=', deployment)
-    .where('renewal_id', '=', renewal)
+    .innerJoin('license_leases', 'license_leases.lease_id', 'renewals.lease_id')
+    .select(['request_hash', 'answer', 'answered_at', 'device_id'])
+    .where('renewals.deployment_id', '=', deployment)
+    .where('renewals.renewal_id', '=', renewal)
     .executeTakeFirst();
 }
 
 /**
- * Whether the lease (or, without one, the device's having none) was renewed before by another
- * request: a device asks once from each place in its line, so there are two of it, or it went back.
+ * What shows that a device asks from a place from which it, or what it was copied from, has gone on
+ * already: a device asks once from each. Repeating a request is no such sign.
+ *
+ * @returns a sentence about it.
  */
-async function hasOtherChild(
+async function forkOf(
   tx: Db,
-  { device_id }: DevicesTable,
-  leaseId: string | undefined,
+  line: readonly string[],
+  previous: Previous | undefined,
   renewalId: string,
-): Promise<boolean> {
-  const child = await tx
+): Promise<string | undefined> {
+  const other = tx
     .selectFrom('license_leases')
     .select('lease_id')
-    .where((is) =>
-      leaseId === undefined
-        ? is('device_id', '=', device_id)
-        : is('previous_lease_id', '=', leaseId),
-    )
     .where('renewal_id', '!=', renewalId)
-    .limit(1)
+    .limit(1);
+  if (previous !== undefined) {
+    const child = await other.where('previous_lease_id', '=', previous.lease_id).executeTakeFirst();
+    if (child) return `the lease ${previous.lease_id} was renewed before, by another request`;
+    if (previous.known && previous.device_id !== null) return undefined;
+  }
+  // One that a restored database has forgotten is newer than all that it knows.
+  const since = previous === undefined || previous.known ? 0 : previous.issued_at + 1;
+  const own = await other
+    .where('device_id', 'in', line)
+    .where('issued_at', '>=', since)
     .executeTakeFirst();
-  return child !== undefined;
+  return own && `it had the lease ${own.lease_id} and presents ${previous ? 'another' : 'none'}`;
 }
 
 function cloned(detail: string): ServiceError {

@@ -1,15 +1,20 @@
+import type { ExpressionBuilder } from 'kysely';
 import { ServiceError } from '../errors.ts';
 import { formatTime } from '../lease/time.ts';
-import type { Db } from '../storage/tables.ts';
+import type { Db, Tables } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import { refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { consumeStepUp } from './step-up.ts';
-import type { Caller } from './tokens.ts';
+import { checkCaller, type Caller } from './tokens.ts';
 
 export const REVOKE_ACTION = 'identity.license.revoke';
 
-/** What is revoked: a lease with all that it was renewed into, or a deployment with all its leases. */
+/**
+ * What is revoked: a lease, with its line of renewals and all else that the machine has which it was
+ * given to; or a deployment, with all its leases. A lease that an administrator was given stands for
+ * no machine, so revoking it denies none of them a lease of its own.
+ */
 export type RevokeTarget = { readonly lease_id: string } | { readonly deployment_id: string };
 
 export interface RevokeRequest {
@@ -55,6 +60,7 @@ export async function revoke(
   refuseInvalid(textProblems('/reason', request.reason));
   return storage.write(async (tx) => {
     const now = clock();
+    await checkCaller(tx, now, caller);
     const found = await findTarget(tx, target);
     if (request.confirm !== found.deployment_id) {
       throw new ServiceError(
@@ -100,7 +106,7 @@ export async function revoke(
       await tx
         .updateTable('license_leases')
         .set(change)
-        .where('lineage_id', '=', found.lineage_id)
+        .where((is) => isMeant(is, found))
         .where('revoked_at', 'is', null)
         .execute();
     }
@@ -140,13 +146,15 @@ function notFound(message: string, noun: string): ServiceError {
   });
 }
 
-function chosen({
-  deployment_id,
-  lineage_id,
-}: Found): ['lineage_id' | 'deployment_id', '=', string] {
-  return lineage_id === undefined
-    ? ['deployment_id', '=', deployment_id]
-    : ['lineage_id', '=', lineage_id];
+function isMeant(is: ExpressionBuilder<Tables, 'license_leases'>, found: Found) {
+  const { deployment_id, lineage_id } = found;
+  if (lineage_id === undefined) return is('deployment_id', '=', deployment_id);
+  const machines = is
+    .selectFrom('license_leases as line')
+    .select('line.device_id')
+    .where('line.lineage_id', '=', lineage_id)
+    .where('line.device_id', 'is not', null);
+  return is.or([is('lineage_id', '=', lineage_id), is('device_id', 'in', machines)]);
 }
 
 interface Outstanding {
@@ -165,28 +173,51 @@ async function outstanding(tx: Db, found: Found, now: number): Promise<Outstandi
       fn.countAll<number>().as('open'),
       fn.countAll<number>().filterWhere('grace_ends_at', '>', now).as('active'),
     ])
-    .where(...chosen(found))
+    .where((is) => isMeant(is, found))
     .where('revoked_at', 'is', null)
     .executeTakeFirstOrThrow();
   const { last } = await tx
     .selectFrom('license_leases')
     .select(({ fn }) => fn.max('grace_ends_at').as('last'))
-    .where(...chosen(found))
+    .where((is) => isMeant(is, found))
     .executeTakeFirstOrThrow();
   return { open, active, effective_at: last !== null && last > now ? last : null };
 }
 
-/** The refusal of a lease to what is revoked, with the date until which the last one works. */
-export async function refuseRevoked(tx: Db, deploymentId: string): Promise<ServiceError> {
+/** Refuses a lease to a deployment that is revoked. */
+export async function deploymentRevoked(
+  tx: Db,
+  now: number,
+  deploymentId: string,
+): Promise<ServiceError> {
   const { last } = await tx
     .selectFrom('license_leases')
     .select(({ fn }) => fn.max('grace_ends_at').as('last'))
     .where('deployment_id', '=', deploymentId)
     .executeTakeFirstOrThrow();
-  const until = last === null ? '' : `; what was issued before works until ${formatTime(last)}`;
-  return new ServiceError(
-    'license_revoked',
-    `the license of the deployment ${deploymentId} is revoked${until}`,
-    { remedy: 'Ask whoever issued the license.' },
-  );
+  return revoked(`the license of the deployment ${deploymentId} is revoked`, last, now);
+}
+
+/**
+ * Refuses a lease to a machine of which one is revoked.
+ * @param line the device, and those whose keys it took over.
+ */
+export async function machineRevoked(
+  tx: Db,
+  now: number,
+  line: readonly string[],
+): Promise<ServiceError> {
+  const { last } = await tx
+    .selectFrom('license_leases')
+    .select(({ fn }) => fn.max('grace_ends_at').as('last'))
+    .where('device_id', 'in', line)
+    .executeTakeFirstOrThrow();
+  return revoked(`the license of the device ${line[0]} is revoked`, last, now);
+}
+
+function revoked(what: string, last: number | null, now: number): ServiceError {
+  const until = last === null || last <= now ? '' : `; what it has works until ${formatTime(last)}`;
+  return new ServiceError('license_revoked', what + until, {
+    remedy: 'Ask whoever issued the license.',
+  });
 }

@@ -6,7 +6,7 @@ import type { Identity } from './context.ts';
 import { codeSubject, countFailures, forgetFailures, tryLimit } from './failed-tries.ts';
 import { findCode, useCode } from './second-factor.ts';
 import { hashSecret, newSecret } from './secrets.ts';
-import { requireScope, type Caller } from './tokens.ts';
+import { checkCaller, requireScope, type Caller } from './tokens.ts';
 
 export const STEP_UP_SECONDS = 300;
 
@@ -57,6 +57,7 @@ export async function grantStepUp(
   // A failure must be counted though it is refused, so the work returns what is then thrown.
   const outcome = await storage.write(async (tx): Promise<StepUp | ServiceError> => {
     const now = clock();
+    await checkCaller(tx, now, caller);
     const limit = await tryLimit(tx, now, subjects);
     if (limit) return limit;
     const administrator = await tx

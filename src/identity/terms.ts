@@ -1,6 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import { formatTime } from '../lease/time.ts';
 import type { LeasePolicy } from './context.ts';
+import { entitlementSet } from './registry.ts';
 
 /** What the registry says of a deployment: what its leases may be. */
 export interface Grounds {
@@ -110,5 +111,5 @@ function entitlementsOf(grounds: Grounds, wishes: Wishes): readonly string[] {
       },
     );
   }
-  return wanted;
+  return entitlementSet(wanted);
 }

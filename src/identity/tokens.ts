@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../errors.ts';
 import { formatTime } from '../lease/time.ts';
 import { SCOPES, type Scope } from '../scopes.ts';
-import type { Db } from '../storage/tables.ts';
+import type { AdministratorsTable, ApiTokensTable, Db } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import { refuseInvalid, secondsProblems, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
@@ -150,11 +150,34 @@ export async function authenticateToken(db: Db, now: number, bearer: string): Pr
   const isSecret =
     row && timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(hashSecret(secret)));
   if (!isSecret) throw refused('unknown_token', 'there is no such token');
-  if (row.disabled_at !== null) throw refused('administrator_disabled', 'its owner is disabled');
-  if (row.revoked_at !== null) throw refused('revoked_token', 'the token has been revoked');
-  if (row.expires_at <= now) throw refused('expired_token', 'the token has expired');
+  checkTerm(now, row);
   const { administrator_id, token_id } = row;
   return { administrator_id, token_id, scopes: new Set(JSON.parse(row.scopes) as Scope[]) };
+}
+
+/**
+ * Whether the caller still is one, within the write of what he asked for: it may have waited.
+ * @throws ServiceError as `authenticateToken`
+ */
+export async function checkCaller(tx: Db, now: number, { token_id }: Caller): Promise<void> {
+  const row = await tx
+    .selectFrom('api_tokens')
+    .innerJoin('administrators', 'administrators.administrator_id', 'api_tokens.administrator_id')
+    .select(['api_tokens.expires_at', 'api_tokens.revoked_at', 'administrators.disabled_at'])
+    .where('api_tokens.token_id', '=', token_id)
+    .executeTakeFirst();
+  if (row === undefined) throw refused('unknown_token', 'there is no such token');
+  checkTerm(now, row);
+}
+
+function checkTerm(
+  now: number,
+  token: Pick<ApiTokensTable, 'expires_at' | 'revoked_at'> &
+    Pick<AdministratorsTable, 'disabled_at'>,
+): void {
+  if (token.disabled_at !== null) throw refused('administrator_disabled', 'its owner is disabled');
+  if (token.revoked_at !== null) throw refused('revoked_token', 'the token has been revoked');
+  if (token.expires_at <= now) throw refused('expired_token', 'the token has expired');
 }
 
 function refused(reason: string, message: string): ServiceError {

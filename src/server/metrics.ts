@@ -18,7 +18,7 @@ export interface Metrics {
 }
 
 /** Figures are read from all leases, so not anew for whoever asks again at once. */
-const FIGURES_FRESH_MS = 10_000;
+const FIGURES_FRESH_MS = 60_000;
 
 export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'clock'>): Metrics {
   const register = new Registry();

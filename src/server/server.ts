@@ -164,6 +164,7 @@ async function purge({ storage, clock }: Identity, log: Log): Promise<void> {
     await storage.write(async (tx) => {
       for (const forget of PURGES) await forget(tx, clock());
     });
+    await storage.eraseTraces();
   } catch (error) {
     log.warn({ err: error, msg: 'what has been kept for long enough could not be forgotten' });
   }

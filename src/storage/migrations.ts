@@ -91,6 +91,9 @@ export const MIGRATIONS: readonly Migration[] = [
       `create index license_leases_device on license_leases (device_id, issued_at)`,
       `create index license_leases_previous on license_leases (previous_lease_id)`,
       `create index license_leases_key on license_leases (public_key_id, grace_ends_at)`,
+      `create index license_leases_end on license_leases (grace_ends_at)`,
+      `create index license_leases_revoked on license_leases (device_id)
+        where revoked_at is not null`,
       `create table renewals (
         deployment_id text not null references deployments (deployment_id),
         renewal_id text not null,

@@ -1,10 +1,12 @@
+import type { Socket } from 'node:net';
 import pg from 'pg';
-import { PostgresDialect, type Dialect } from 'kysely';
+import { CompiledQuery, PostgresDialect, type Dialect } from 'kysely';
 
 const CONNECTIONS = 10;
 /** What takes longer than these fails, so that nobody waits for ever on a database that hangs. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
+const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 1000;
 
 const INT8 = 20;
 
@@ -18,12 +20,30 @@ export function openPostgres(url: string, onIdleError: (error: Error) => void): 
     max: CONNECTIONS,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
-    query_timeout: STATEMENT_TIMEOUT_MS + 1000,
     application_name: 'service-local',
     types: { getTypeParser },
   });
   pool.on('error', onIdleError);
-  return new PostgresDialect({ pool });
+  pool.on('connect', (client) => {
+    // The pool listens only while nobody uses a connection; whoever does is told by his query.
+    client.on('error', () => {});
+    // One that has gone silent would keep each who gets it waiting.
+    const socket = client.connection.stream as Socket;
+    socket.setTimeout(SILENCE_TIMEOUT_MS, () => socket.destroy());
+  });
+  return new PostgresDialect({
+    pool,
+    // Whatever the defaults of the database are: a snapshot from before the write lock was had would
+    // be an old one, and what is acknowledged must be on disk.
+    async onCreateConnection(connection) {
+      for (const setting of [
+        "default_transaction_isolation = 'read committed'",
+        'synchronous_commit = on',
+      ]) {
+        await connection.executeQuery(CompiledQuery.raw(`set ${setting}`));
+      }
+    },
+  });
 }
 
 /** Times and counts are far below 2^53, where pg would give texts for fear of larger ones. */

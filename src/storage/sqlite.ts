@@ -10,18 +10,20 @@ const BUSY_TIMEOUT_MS = 10_000;
 
 const MOST_STATEMENTS = 500;
 
-export interface SqliteDialects {
+export interface OpenSqlite {
   /** For one connection that writes. */
   readonly write: Dialect;
   /** For one that reads what is committed, and does not wait for writes. */
   readonly read: Dialect;
+  /** Puts the write-ahead log into the file and empties it. */
+  readonly truncateLog: () => void;
 }
 
 /**
  * Opens the file, or makes it, for its owner only.
  * @throws ServiceError `storage_unavailable`
  */
-export function openSqlite(file: string): SqliteDialects {
+export function openSqlite(file: string): OpenSqlite {
   try {
     makeDirectory(dirname(file), 0o700);
     const writer = new Database(file, { timeout: BUSY_TIMEOUT_MS });
@@ -30,10 +32,13 @@ export function openSqlite(file: string): SqliteDialects {
     // WAL alone would settle for NORMAL, under which a power cut loses acknowledged writes.
     writer.pragma('synchronous = FULL');
     writer.pragma('foreign_keys = ON');
+    // What is erased, such as the answers to renewals, is overwritten.
+    writer.pragma('secure_delete = ON');
     const reader = new Database(file, { timeout: BUSY_TIMEOUT_MS, readonly: true });
     return {
       write: new SqliteDialect({ database: withKeptStatements(writer) }),
       read: new SqliteDialect({ database: withKeptStatements(reader) }),
+      truncateLog: () => void writer.pragma('wal_checkpoint(TRUNCATE)'),
     };
   } catch (error) {
     throw new ServiceError('storage_unavailable', `${file}: ${(error as Error).message}`, {

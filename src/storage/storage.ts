@@ -25,6 +25,11 @@ export interface Storage {
    * during a commit.
    */
   write<T>(work: (tx: Db) => Promise<T>): Promise<T>;
+  /**
+   * Leaves nothing of what has been erased in files that only the database reads. PostgreSQL does
+   * that by itself, in its own time.
+   */
+  eraseTraces(): Promise<void>;
   /** @throws ServiceError `storage_unavailable` when it does not answer. */
   check(): Promise<void>;
   /** Finishes the writes it has accepted, and refuses others. */
@@ -64,7 +69,7 @@ function onSqlite(file: string): Opening {
   const dialects = openSqlite(file);
   const writer = new Kysely<Tables>({ dialect: dialects.write });
   const reader = new Kysely<Tables>({ dialect: dialects.read });
-  return storageOn('sqlite', writer, reader, async () => {});
+  return storageOn('sqlite', writer, reader, async () => {}, dialects.truncateLog);
 }
 
 function onPostgres(url: string, onIdleError: (error: Error) => void): Opening {
@@ -79,12 +84,18 @@ function storageOn(
   writer: Db,
   reader: Db,
   lock: (tx: Db) => Promise<void>,
+  eraseTraces: () => void = () => {},
 ): Opening {
   const queue = new WriteQueue(writer, lock);
   return {
     kind,
     read: reader,
     write: (work) => queue.write(work),
+    async eraseTraces() {
+      // No write of this process is under way then: on SQLite, it is done before others get a turn.
+      await new Promise(setImmediate);
+      eraseTraces();
+    },
     async check() {
       try {
         await sql`select 1`.execute(reader);
@@ -94,8 +105,9 @@ function storageOn(
     },
     async close() {
       await queue.close();
-      await writer.destroy();
+      // The last connection to SQLite puts the write-ahead log into the file; a reader could not.
       if (reader !== writer) await reader.destroy();
+      await writer.destroy();
     },
     ready: migrate(writer, lock),
   };

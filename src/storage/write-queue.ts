@@ -3,12 +3,18 @@ import { ServiceError } from '../errors.ts';
 import type { Db, Tables } from './tables.ts';
 import { asStorageError, storageUnavailable } from './unavailable.ts';
 
-/** What is waiting beyond this could not be served within the time that callers wait. */
+/** So many would not be done in the time that callers wait. */
 const MOST_WAITING = 5_000;
+/** Whoever has waited so long is better told to come back than served when he is gone. */
+const LONGEST_WAIT_MS = 10_000;
 /** One commit costs as much as many works, and what fails with it must be done again. */
 const MOST_AT_ONCE = 128;
+/** Where each query travels far, so that other servers get the lock before they give up. */
+const LONGEST_BATCH_MS = 250;
 
 interface Job {
+  /** When it was asked for, by `performance.now()`. */
+  readonly since: number;
   readonly work: (tx: Db) => Promise<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
@@ -35,15 +41,11 @@ export class WriteQueue {
   write<T>(work: (tx: Db) => Promise<T>): Promise<T> {
     if (this.#closed) return Promise.reject(storageUnavailable(new Error('storage is closed')));
     if (this.#waiting.length >= MOST_WAITING) {
-      return Promise.reject(
-        new ServiceError('overloaded', `${MOST_WAITING} writes are waiting`, {
-          remedy: 'Try again later.',
-          retryAfterSeconds: 5,
-        }),
-      );
+      return Promise.reject(overloaded());
     }
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    this.#waiting.push({ work, resolve: resolve as Job['resolve'], reject });
+    const since = performance.now();
+    this.#waiting.push({ since, work, resolve: resolve as Job['resolve'], reject });
     this.#draining ??= this.#drain();
     return promise;
   }
@@ -56,17 +58,25 @@ export class WriteQueue {
   async #drain(): Promise<void> {
     // Requests that have come in at the same time are read one after the other before this goes on.
     await new Promise(setImmediate);
-    while (this.#waiting.length > 0) await this.#commit(this.#waiting.splice(0, MOST_AT_ONCE));
+    while (this.#waiting.length > 0) await this.#commit();
     this.#draining = undefined;
   }
 
-  async #commit(jobs: readonly Job[]): Promise<void> {
+  /** Does what is waiting, as much of it as belongs into one transaction. */
+  async #commit(): Promise<void> {
+    const jobs: Job[] = [];
     const settle: (() => void)[] = [];
     let tx: ControlledTransaction<Tables> | undefined;
     try {
       tx = await this.#db.startTransaction().execute();
       await this.#lock(tx);
-      for (const job of jobs) settle.push(await attempt(tx, job));
+      const until = performance.now() + LONGEST_BATCH_MS;
+      while (jobs.length < MOST_AT_ONCE && (jobs.length === 0 || performance.now() < until)) {
+        const job = this.#waiting.shift();
+        if (job === undefined) break;
+        jobs.push(job);
+        settle.push(await attempt(tx, job));
+      }
       await tx.commit().execute();
     } catch (error) {
       // The connection may be gone, and the transaction with it: the first error is the one to tell.
@@ -74,25 +84,40 @@ export class WriteQueue {
         ?.rollback()
         .execute()
         .catch(() => {});
-      for (const { reject } of jobs) reject(storageUnavailable(error));
+      // Without a transaction nobody is served: those who wait are told, and not one after the other.
+      const failed = jobs.length > 0 ? jobs : this.#waiting.splice(0);
+      for (const { reject } of failed) reject(storageUnavailable(error));
       return;
     }
     for (const tell of settle) tell();
   }
 }
 
+function overloaded(): ServiceError {
+  return new ServiceError('overloaded', 'more is to be written than can be in time', {
+    remedy: 'Try again later.',
+    retryAfterSeconds: 5,
+  });
+}
+
 /** @returns what to do once the transaction is durable. */
 async function attempt(
   tx: ControlledTransaction<Tables>,
-  { work, resolve, reject }: Job,
+  { since, work, resolve, reject }: Job,
 ): Promise<() => void> {
+  if (performance.now() > since + LONGEST_WAIT_MS) return () => reject(overloaded());
   const savepoint = await tx.savepoint('work').execute();
   try {
     const value = await work(savepoint);
     await savepoint.releaseSavepoint('work').execute();
     return () => resolve(value);
   } catch (error) {
-    await savepoint.rollbackToSavepoint('work').execute();
+    try {
+      await savepoint.rollbackToSavepoint('work').execute();
+    } catch {
+      // SQLite has given up the whole transaction, for the reason that the work was told.
+      throw error;
+    }
     return () => reject(asStorageError(error));
   }
 }

@@ -59,8 +59,8 @@ describe.each(DATABASES)('administrators on %s', (kind) => {
   const fail = async (person: Person, times: number): Promise<void> => {
     for (let i = 0; i < times; i++) await expect(logIn(guess(person))).rejects.toMatchObject(WRONG);
   };
-  const stepUp = (person: Person, code: string): Promise<StepUp> =>
-    grantStepUp(world.identity, person.caller('license'), {
+  const stepUp = async (person: Person, code: string): Promise<StepUp> =>
+    grantStepUp(world.identity, await person.admitted('license'), {
       action: 'identity.license.revoke',
       target: 'deployment:acme-tokyo',
       code,

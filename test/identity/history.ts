@@ -39,7 +39,7 @@ export const anyEvent = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant('issue' as const),
       deployment_id: deployments,
-      ttl: fc.integer({ min: 60, max: 90 * 86_400 }),
+      ttl: fc.integer({ min: 300, max: 90 * 86_400 }),
       grace: fc.integer({ min: 0, max: 30 * 86_400 }),
     }),
   },
@@ -157,7 +157,9 @@ export class History {
       const { renewed } = await renew(this.service(enforced), device, held?.lease);
       return renewed.body;
     });
-    if (enforced && isRevoked) assertRefused(body, 'license_revoked');
+    const isOwn = held === undefined || [null, device.device_id].includes(held.device);
+    if (!isOwn) assertRefused(body, 'not_allowed');
+    else if (enforced && isRevoked) assertRefused(body, 'license_revoked');
     else if (this.hasEnded()) assertRefused(body, 'contract_ended');
     else await this.give(body as string, device.device_id, held);
   }
@@ -200,7 +202,11 @@ export class History {
   async revokeLease(lease: Given | undefined): Promise<void> {
     if (lease === undefined) return;
     await revokeAs(this.world, this.service(), { lease_id: lease.id }, lease.deployment);
-    for (const one of this.leases) if (one.lineage === lease.lineage) one.revoked = true;
+    const line = this.leases.filter(({ lineage }) => lineage === lease.lineage);
+    const machines = new Set(line.map(({ device }) => device).filter((device) => device !== null));
+    for (const one of this.leases) {
+      if (line.includes(one) || (one.device && machines.has(one.device))) one.revoked = true;
+    }
   }
 
   async retire(key: Signer | undefined): Promise<void> {

@@ -31,6 +31,8 @@ export interface LeaseWorld extends World {
   }) => Identity;
   /** A device as it is after its enrolment. */
   readonly enrol: (deployment: string) => Promise<DevicesTable>;
+  /** The same machine with its next key, as it is after its rotation. */
+  readonly succeed: (device: DevicesTable) => Promise<DevicesTable>;
 }
 
 export async function newLeaseWorld(kind: Storage['kind']): Promise<LeaseWorld> {
@@ -47,6 +49,17 @@ export async function newLeaseWorld(kind: Storage['kind']): Promise<LeaseWorld> 
       disabled_at: null,
     };
     await tx.insertInto('administrators').values(administrator).execute();
+    const token = {
+      token_id: 'token',
+      administrator_id: 'root',
+      label: 'test',
+      secret_hash: 'x',
+      scopes: '["license"]',
+      created_at: world.now,
+      expires_at: world.now * 2,
+      revoked_at: null,
+    };
+    await tx.insertInto('api_tokens').values(token).execute();
     await tx.updateTable('plans').set({ entitlements: '["live_trading"]' }).execute();
     await tx.updateTable('contracts').set({ entitlements: '["kb_federation"]' }).execute();
   });
@@ -59,7 +72,9 @@ export async function newLeaseWorld(kind: Storage['kind']): Promise<LeaseWorld> 
       policy: { ...identity.policy, ...policy },
       signer,
     }),
-    enrol: (deployment: string) => addDevice(identity, deployment, world.now),
+    enrol: (deployment: string) => addDevice(identity, deployment, null, world.now),
+    succeed: ({ device_id, deployment_id }: DevicesTable) =>
+      addDevice(identity, deployment_id, device_id, world.now),
   });
 }
 
@@ -74,6 +89,7 @@ export async function newSigner(identity: Identity): Promise<Signer> {
 async function addDevice(
   { storage }: Identity,
   deployment_id: string,
+  replaces: string | null,
   now: number,
 ): Promise<DevicesTable> {
   const { publicKey } = generateKeyPairSync('ed25519');
@@ -84,7 +100,7 @@ async function addDevice(
     x,
     name: 'machine',
     enrolled_at: now,
-    replaces: null,
+    replaces,
     first_used_at: null,
     revoked_at: null,
     revoked_by: null,

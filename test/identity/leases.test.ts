@@ -72,6 +72,14 @@ describe.each(DATABASES)('leases on %s', (kind) => {
       expect((await actions()).at(-1)).toBe('admin.identity.license.issue');
     });
 
+    test('name each feature once', async () => {
+      const { identity, caller } = world;
+      const entitlements = ['live_trading', 'kb_federation', 'live_trading'];
+      const body = await issueLease(identity, caller, { deployment_id: 'tokyo', entitlements });
+      const { claims } = await readAnswer(identity, body);
+      expect(claims.entitlements).toEqual(['kb_federation', 'live_trading']);
+    });
+
     test('are refused for the customer of another deployment, and out of bounds', async () => {
       const { identity, caller } = world;
       const issue = (request: object): Promise<string> =>
@@ -81,7 +89,7 @@ describe.each(DATABASES)('leases on %s', (kind) => {
         problems: [{ pointer: '/customer_id' }],
       });
       await expect(
-        issue({ ttl_seconds: 59, grace_period_seconds: 31 * 86_400 }),
+        issue({ ttl_seconds: 299, grace_period_seconds: 31 * 86_400 }),
       ).rejects.toMatchObject({
         code: 'invalid_request',
         problems: [{ pointer: '/ttl_seconds' }, { pointer: '/grace_period_seconds' }],
@@ -142,6 +150,18 @@ describe.each(DATABASES)('leases on %s', (kind) => {
       expect(later.answer.warnings).toEqual([]);
     });
 
+    test('are had with the same renewal_id after the key was rotated, before the answer came', async () => {
+      const strict = world.with({ policy: { clone_policy: 'refuse' } });
+      const device = await world.enrol('tokyo');
+      const first = await renew(strict, device);
+      const id = randomUUID();
+      await renew(strict, device, first.answer.lease, id);
+      const successor = await world.succeed(device);
+      const { answer, claims } = await renew(strict, successor, first.answer.lease, id);
+      expect(answer.warnings).toEqual([]);
+      expect(claims).toMatchObject({ renewal_id: id, device_thumbprint: successor.device_id });
+    });
+
     test('are refused for the renewal_id of another request', async () => {
       const { identity } = world;
       const device = await world.enrol('tokyo');
@@ -183,6 +203,11 @@ describe.each(DATABASES)('leases on %s', (kind) => {
         code: 'not_allowed',
         reason: 'other_deployment',
       });
+      const neighbour = await world.enrol('tokyo');
+      await expect(renew(identity, neighbour, answer.lease)).rejects.toMatchObject({
+        code: 'not_allowed',
+        reason: 'other_device',
+      });
       await expect(renew(identity, tokyo, { payload: 'x' })).rejects.toMatchObject({
         code: 'invalid_request',
         reason: 'not_an_envelope',
@@ -198,12 +223,17 @@ describe.each(DATABASES)('leases on %s', (kind) => {
         await tx.deleteFrom('license_leases').execute();
       });
       const envelope = answer.lease as { signatures: { sig: string }[] };
-      const forged = structuredClone(envelope);
-      forged.signatures[0]!.sig = Buffer.alloc(64, 1).toString('base64');
-      await expect(renew(identity, device, forged)).rejects.toMatchObject({
-        code: 'invalid_request',
-        reason: 'unknown_lease',
-      });
+      const sig = Buffer.alloc(64, 1).toString('base64');
+      for (const signature of [
+        { ...envelope.signatures[0], sig },
+        { keyid: '\0', sig },
+      ]) {
+        const forged = { ...envelope, signatures: [signature] };
+        await expect(renew(identity, device, forged)).rejects.toMatchObject({
+          code: 'invalid_request',
+          reason: 'unknown_lease',
+        });
+      }
       const next = await renew(identity, device, envelope);
       expect(next.answer.warnings).toMatchObject([{ code: 'unknown_lease' }]);
       expect(next.claims.previous_lease_id).toBe(claims.lease_id);
@@ -223,6 +253,22 @@ describe.each(DATABASES)('leases on %s', (kind) => {
       const without = await renew(identity, device);
       expect(without.answer.warnings).toMatchObject([{ code: 'credential_cloned' }]);
       await renew(identity, device, honest.answer.lease);
+    });
+
+    test('are noticed, too, when the clone presents a lease of nobody, or none, or has rotated its key', async () => {
+      const { identity, caller } = world;
+      const device = await world.enrol('tokyo');
+      const honest = await renew(identity, device);
+      const nobodys = JSON.parse(
+        await issueLease(identity, caller, { deployment_id: 'tokyo' }),
+      ) as { lease: unknown };
+      const warned = [{ code: 'credential_cloned' }];
+      expect((await renew(identity, device, nobodys.lease)).answer.warnings).toMatchObject(warned);
+      expect((await renew(identity, device)).answer.warnings).toMatchObject(warned);
+      const successor = await world.succeed(device);
+      expect((await renew(identity, successor)).answer.warnings).toMatchObject(warned);
+      const next = await renew(identity, successor, honest.answer.lease);
+      expect(next.answer.warnings).toEqual([]);
     });
 
     test('are refused where a setting says so, on record, while the honest one goes on', async () => {
@@ -269,6 +315,28 @@ describe.each(DATABASES)('leases on %s', (kind) => {
       });
       const neighbour = await world.enrol('tokyo');
       await renew(identity, neighbour);
+    });
+
+    test('by lease, are all that their machine has, and the date is that of its last', async () => {
+      const { identity } = world;
+      const device = await world.enrol('tokyo');
+      const first = await renew(identity, device);
+      world.now += DAY;
+      const clone = await renew(identity, device);
+      const neighbour = await renew(identity, await world.enrol('tokyo'));
+      const answer = await revokeAs(world, identity, { lease_id: first.claims.lease_id }, 'tokyo');
+      const end = clone.claims.grace_ends_at;
+      expect(answer).toMatchObject({ revoked_leases: 2, effective_at: Date.parse(end) });
+      await expect(renew(identity, device, clone.answer.lease)).rejects.toMatchObject({
+        message: `the license of the device ${device.device_id} is revoked; what it has works until ${end}`,
+      });
+      const { read } = identity.storage;
+      const other = await getLease(read, world.now, neighbour.claims.lease_id);
+      expect(other.state).toBe('valid');
+      world.now += 30 * DAY;
+      await expect(renew(identity, device)).rejects.toMatchObject({
+        message: `the license of the device ${device.device_id} is revoked`,
+      });
     });
 
     test('by deployment, are all of it in one call; nobody there gets one until it is reinstated', async () => {

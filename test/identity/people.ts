@@ -40,6 +40,8 @@ export interface Person {
   /** All of them right, with the next code. */
   readonly credentials: (wrong?: Partial<Credentials>) => Credentials;
   readonly caller: (...scopes: Scope[]) => Caller;
+  /** With a token that is in the database. */
+  readonly admitted: (...scopes: Scope[]) => Promise<Caller>;
   /** Logs in. */
   readonly token: (...scopes: Scope[]) => Promise<string>;
 }
@@ -119,6 +121,21 @@ export async function newPerson(identity: Identity, wait: (ms: number) => number
       token_id: randomUUID(),
       scopes: new Set(scopes),
     }),
+    async admitted(...scopes) {
+      const caller = person.caller(...scopes);
+      const row = {
+        token_id: caller.token_id,
+        administrator_id: id,
+        label: 'test',
+        secret_hash: 'none',
+        scopes: JSON.stringify(scopes),
+        created_at: 0,
+        expires_at: Number.MAX_SAFE_INTEGER,
+        revoked_at: null,
+      };
+      await storage.write((tx) => tx.insertInto('api_tokens').values(row).execute());
+      return caller;
+    },
     async token(...scopes) {
       const terms = { label: 'test', scopes, expires_in_seconds: 3600 };
       return (await createToken(identity, person.credentials(), terms)).token;

@@ -19,8 +19,8 @@ describe.each(DATABASES)('a step-up on %s', (kind) => {
   });
   afterAll(() => world.close());
 
-  const grant = (person: Person, code = person.nextCode(), target = TARGET) =>
-    grantStepUp(world.identity, person.caller('license'), { action: ACTION, target, code });
+  const grant = async (person: Person, code = person.nextCode(), target = TARGET) =>
+    grantStepUp(world.identity, await person.admitted('license'), { action: ACTION, target, code });
   const consume = (
     person: Person,
     token: string | undefined,
@@ -134,7 +134,7 @@ describe.each(DATABASES)('a step-up on %s', (kind) => {
   test('needs the scope of the action, and a target that it can have', async () => {
     const person = await world.newPerson();
     const request = { action: ACTION, target: TARGET, code: person.nextCode() };
-    const caller = person.caller('admin', 'read', 'write', 'trade', 'halt');
+    const caller = await person.admitted('admin', 'read', 'write', 'trade', 'halt');
     const unscoped = grantStepUp(world.identity, caller, request);
     await expect(unscoped).rejects.toMatchObject({ code: 'not_allowed' });
     for (const target of ['', 'acme-tokyo', 'customer:acme', 'lease:', 'lease:a\u0000']) {
@@ -142,5 +142,23 @@ describe.each(DATABASES)('a step-up on %s', (kind) => {
       await expect(attempt).rejects.toMatchObject({ code: 'invalid_request' });
     }
     await grant(person, request.code, 'lease:1');
+  });
+
+  test('is refused to a token that was revoked while the request waited', async () => {
+    const person = await world.newPerson();
+    const caller = await person.admitted('license');
+    const { storage } = world.identity;
+    const request = { action: ACTION, target: TARGET, code: person.nextCode() } as const;
+    await storage.write((tx) =>
+      tx
+        .updateTable('api_tokens')
+        .set({ revoked_at: world.now })
+        .where('token_id', '=', caller.token_id)
+        .execute(),
+    );
+    await expect(grantStepUp(world.identity, caller, request)).rejects.toMatchObject({
+      code: 'not_authenticated',
+      reason: 'revoked_token',
+    });
   });
 });

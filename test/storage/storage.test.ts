@@ -1,3 +1,5 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { DATABASES, newDatabase, type TestDatabase } from './databases.ts';
@@ -82,6 +84,48 @@ describe.each(DATABASES)('storage on %s', (kind) => {
   });
 });
 
+describe('a SQLite file', () => {
+  let database: TestDatabase;
+  let storage: Storage;
+  let directory: string;
+  beforeEach(async () => {
+    database = await newDatabase('sqlite');
+    storage = await openStorage(database.location);
+    directory = dirname((database.location as { file: string }).file);
+  });
+  afterEach(async () => {
+    await storage.close();
+    await database.remove();
+  });
+
+  const name = (text: string): Promise<unknown> =>
+    storage.write((tx) =>
+      tx.insertInto('customers').values({ customer_id: text, name: text, created_at: 1 }).execute(),
+    );
+  const bytes = async (): Promise<string> => {
+    const files = await readdir(directory);
+    const contents = files.map((file) => readFile(join(directory, file), 'latin1'));
+    return (await Promise.all(contents)).join('');
+  };
+
+  test('holds all of it alone once it is closed', async () => {
+    await name('acme');
+    await storage.check();
+    await storage.close();
+    expect(await readdir(directory)).toEqual(['server.sqlite']);
+    expect(await bytes()).toContain('acme');
+  });
+
+  test('and what belongs to it keep nothing of what was erased', async () => {
+    const secret = 'a signature that nobody may find';
+    await name(secret);
+    expect(await bytes()).toContain(secret);
+    await storage.write((tx) => tx.deleteFrom('customers').execute());
+    await storage.eraseTraces();
+    expect(await bytes()).not.toContain(secret);
+  });
+});
+
 // Two servers on one SQLite file are two processes: SQLite waits for a lock without letting others
 // of its process go on.
 describe('several servers on one PostgreSQL', () => {
@@ -101,6 +145,42 @@ describe('several servers on one PostgreSQL', () => {
     await Promise.all(Array.from({ length: 300 }, (_, i) => countUp(servers[i % 3]!)));
     const head = await servers[0]!.read.selectFrom('audit_head').select('seq').executeTakeFirst();
     expect(head).toEqual({ seq: 300 });
+    for (const server of servers) await server.close();
+    await database.remove();
+  });
+
+  test('go on when their connections break, and tell whoever used one', async () => {
+    const database = await newDatabase('postgres');
+    const server = await openStorage(database.location);
+    const broken = server.write(async (tx) => {
+      await tx.selectFrom('audit_head').selectAll().execute();
+      await database.execute(`select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()`);
+      await tx.selectFrom('audit_head').selectAll().execute();
+    });
+    await expect(broken).rejects.toMatchObject({ code: 'storage_unavailable' });
+    expect(await server.write(async () => 'done')).toBe('done');
+    await server.close();
+    await database.remove();
+  });
+
+  test('do not fail each other where transactions are isolated more by default', async () => {
+    const database = await newDatabase('postgres');
+    await database.execute(`do $$ begin
+      execute format('alter database %I set default_transaction_isolation = serializable',
+        current_database());
+    end $$`);
+    const servers = [await openStorage(database.location), await openStorage(database.location)];
+    const countUp = (on: Storage): Promise<unknown> =>
+      on.write((tx) =>
+        tx
+          .updateTable('audit_head')
+          .set(({ eb }) => ({ seq: eb('seq', '+', 1) }))
+          .execute(),
+      );
+    await Promise.all(Array.from({ length: 100 }, (_, i) => countUp(servers[i % 2]!)));
+    const head = await servers[0]!.read.selectFrom('audit_head').select('seq').executeTakeFirst();
+    expect(head).toEqual({ seq: 100 });
     for (const server of servers) await server.close();
     await database.remove();
   });

@@ -9,7 +9,7 @@ import { defineVerb, type Context } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Renewal is denied from then on, and no other lease is given. What was issued works to its end: the date is told before you confirm, and in the answer. Revoking a lease revokes what it was renewed into as well; with --deployment, it is all leases of the deployment.',
+    'Renewal is denied from then on, and no other lease is given. What was issued works to its end: the date is told before you confirm, and in the answer. Revoking a lease revokes all that its machine has; one that an administrator was given stands for no machine, so revoke the deployment then. With --deployment it is all leases of the deployment, and none is given until it is reinstated.',
   arguments: { lease: { description: 'id of the lease', optional: true } },
   options: {
     deployment: { value: 'id', description: 'revoke the whole deployment' },
