@@ -5,7 +5,7 @@ import { readClaims, type LeaseClaims } from '../lease/claims.ts';
 import { parseEnvelope, PAYLOAD_TYPE, preAuthEncoding } from '../lease/envelope.ts';
 import { LeaseError } from '../lease/refusal.ts';
 import { parseTime } from '../lease/time.ts';
-import type { Db, DevicesTable, LicenseLeasesTable } from '../storage/tables.ts';
+import type { Db, DevicesTable } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import type { Identity } from './context.ts';
 import { useDeviceProof, type CheckedProof } from './device-proof.ts';
