@@ -91,11 +91,12 @@ export async function enrolDevice(
   refuseInvalid(textProblems('/name', name));
   const device_id = checkedKey(x);
   await checkPossession(x, proof, request, audiences);
+  // Anybody gets this far, so only what changes something may take a place in the queue of writes.
+  const before = await findCode(storage.read, clock(), code, device_id);
+  if (before.known !== undefined && before.isUsed) return before.known;
   return storage.write(async (tx) => {
     const now = clock();
-    const { code_hash, deployment_id, isUsed } = await findCode(tx, now, code, device_id);
-    const known = await findDevice(tx, device_id);
-    if (known !== undefined) refuseOther(known, deployment_id);
+    const { code_hash, deployment_id, known, isUsed } = await findCode(tx, now, code, device_id);
     if (known !== undefined && isUsed) return known;
     const device = known ?? newDevice({ device_id, deployment_id, x, name, replaces: null }, now);
     await appendAudit(tx, now, {
@@ -117,23 +118,31 @@ export async function enrolDevice(
 interface FoundCode {
   readonly code_hash: string;
   readonly deployment_id: string;
+  /** The device that wants to use it, when it is one already. */
+  readonly known: Device | undefined;
   /** By this device: it asks again. */
   readonly isUsed: boolean;
 }
 
-/** @throws ServiceError `not_authenticated`, unless the device may use the code or has done so. */
-async function findCode(tx: Db, now: number, code: string, deviceId: string): Promise<FoundCode> {
-  const row = await tx
+/**
+ * @throws ServiceError `not_authenticated`, unless the device may use the code or has done so;
+ * `conflict` when its key is known for something else than to be a device of the code's deployment.
+ */
+async function findCode(db: Db, now: number, code: string, deviceId: string): Promise<FoundCode> {
+  const row = await db
     .selectFrom('enrolment_codes')
     .selectAll()
     .where('code_hash', '=', hashCode(code))
     .executeTakeFirst();
   if (row === undefined) throw badCode('unknown_code', 'there is no such enrolment code');
   const isUsed = row.device_id === deviceId;
-  if (isUsed) return { ...row, isUsed };
-  if (row.used_at !== null) throw badCode('used_code', 'the enrolment code has been used');
-  if (row.expires_at <= now) throw badCode('expired_code', 'the enrolment code is over');
-  return { ...row, isUsed };
+  if (!isUsed && row.used_at !== null) {
+    throw badCode('used_code', 'the enrolment code has been used');
+  }
+  if (!isUsed && row.expires_at <= now) throw badCode('expired_code', 'the enrolment code is over');
+  const known = await findDevice(db, deviceId);
+  if (known !== undefined) refuseOther(known, row.deployment_id);
+  return { ...row, known, isUsed };
 }
 
 function badCode(reason: string, message: string): ServiceError {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { ServiceError } from '../../src/errors.ts';
 import { readAudit, type AuditHead } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { checkDeviceProof, useDeviceProof } from '../../src/identity/device-proof.ts';
@@ -196,6 +197,20 @@ describe.each(DATABASES)('devices on %s', (kind) => {
           reason: 'unknown_code',
         });
       }
+    });
+
+    test('that changes nothing does not wait for the writes of others', async () => {
+      const [used, over] = [await codeFor('tokyo'), await codeFor('tokyo')];
+      const device = await enrol(used);
+      world.now += 10 * MINUTE;
+      const write = (): Promise<never> => Promise.reject(new Error('a write'));
+      const identity = { ...world.identity, storage: { ...world.identity.storage, write } };
+      const outcome = (code: string, signer: SigningKey): Promise<unknown> =>
+        enrol(code, signer, { identity }).catch((error: ServiceError) => error.reason);
+      expect(await outcome('made up', next)).toBe('unknown_code');
+      expect(await outcome(used, next)).toBe('used_code');
+      expect(await outcome(over, next)).toBe('expired_code');
+      expect(await outcome(used, key)).toEqual(device);
     });
 
     test('used by two at once enrols one of them', async () => {
