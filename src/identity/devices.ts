@@ -229,11 +229,12 @@ export async function rotateDevice(
       });
     }
     const { deployment_id, name } = device;
+    const revoked_along = await waitingSuccessors(tx, device);
     await appendAudit(tx, now, {
       actor,
       action: 'identity.device.rotate',
       target: `device:${device.device_id}`,
-      details: { deployment_id, successor: device_id },
+      details: { deployment_id, successor: device_id, revoked_along },
     });
     await tx
       .updateTable('devices')
@@ -251,6 +252,17 @@ export async function rotateDevice(
 }
 
 const REPLACED = 'replaced';
+
+/** The keys that are registered to come after the device's own: one, or none. */
+async function waitingSuccessors(tx: Db, { device_id }: Device): Promise<string[]> {
+  const rows = await tx
+    .selectFrom('devices')
+    .select('device_id')
+    .where('replaces', '=', device_id)
+    .where('revoked_at', 'is', null)
+    .execute();
+  return rows.map((row) => row.device_id);
+}
 
 /** Notes that a device has used its key: from the first time on, the key before it is good no more. */
 export async function markDeviceUsed(tx: Db, now: number, device: Device): Promise<void> {
@@ -326,18 +338,18 @@ export async function revokeDevice(
       });
     }
     if (device.revoked_at !== null) return device;
+    const revoked_along = await waitingSuccessors(tx, device);
     await appendAudit(tx, now, {
       actor,
       action: 'admin.identity.device.revoke',
       target: `device:${deviceId}`,
-      details: { deployment_id: device.deployment_id, reason },
+      details: { deployment_id: device.deployment_id, reason, revoked_along },
     });
     const change = { revoked_at: now, revoked_by: actor, revoked_reason: reason };
     await tx
       .updateTable('devices')
       .set(change)
-      .where((is) => is.or([is('device_id', '=', deviceId), is('replaces', '=', deviceId)]))
-      .where('revoked_at', 'is', null)
+      .where('device_id', 'in', [deviceId, ...revoked_along])
       .execute();
     return { ...device, ...change };
   });

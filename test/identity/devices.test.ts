@@ -309,7 +309,7 @@ describe.each(DATABASES)('devices on %s', (kind) => {
           actor: `device:${key.jwk.kid}`,
           action: 'identity.device.rotate',
           target: `device:${key.jwk.kid}`,
-          details: { deployment_id: 'tokyo', successor: next.jwk.kid },
+          details: { deployment_id: 'tokyo', successor: next.jwk.kid, revoked_along: [] },
         },
         {
           actor: `device:${next.jwk.kid}`,
@@ -331,6 +331,10 @@ describe.each(DATABASES)('devices on %s', (kind) => {
       await rotate();
       await rotate(key, third);
       await expect(use(next)).rejects.toMatchObject(revokedKey);
+      expect((await audit()).at(-1)).toMatchObject({
+        action: 'identity.device.rotate',
+        details: { successor: third.jwk.kid, revoked_along: [next.jwk.kid] },
+      });
       await use(third);
       await expect(use(key)).rejects.toMatchObject(revokedKey);
     });
@@ -382,7 +386,7 @@ describe.each(DATABASES)('devices on %s', (kind) => {
         actor: ADMIN,
         action: 'admin.identity.device.revoke',
         target: `device:${key.jwk.kid}`,
-        details: { deployment_id: 'tokyo', reason: 'laptop stolen' },
+        details: { deployment_id: 'tokyo', reason: 'laptop stolen', revoked_along: [] },
       });
       world.now += MINUTE;
       expect(await revokeDevice(world.identity, 'operator', key.jwk.kid, 'again')).toEqual(revoked);
@@ -394,6 +398,11 @@ describe.each(DATABASES)('devices on %s', (kind) => {
       await rotate();
       await revokeDevice(world.identity, ADMIN, key.jwk.kid, 'stolen');
       await expect(use(next)).rejects.toMatchObject({ reason: 'revoked_device' });
+      expect((await audit()).at(-1)).toMatchObject({
+        action: 'admin.identity.device.revoke',
+        target: `device:${key.jwk.kid}`,
+        details: { revoked_along: [next.jwk.kid] },
+      });
       await use(third);
     });
 
