@@ -1,3 +1,4 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import { compactVerify, errors } from 'jose';
 import * as z from 'zod';
 import { ServiceError } from '../errors.ts';
@@ -5,9 +6,10 @@ import { parseStrictJson, quote } from '../lease/json.ts';
 import { publicKeyId } from '../lease/keys.ts';
 import { LeaseError } from '../lease/refusal.ts';
 import { bodyHash, PROOF_SECONDS, PROOF_TYPE } from '../proof-claims.ts';
+import type { Storage } from '../storage/storage.ts';
 import type { Db, DevicesTable } from '../storage/tables.ts';
 import type { Identity } from './context.ts';
-import { hashSecret, newSecret } from './secrets.ts';
+import { newSecret } from './secrets.ts';
 
 /** In characters: several times what a proof needs. */
 const MAX_LENGTH = 4096;
@@ -15,15 +17,14 @@ const MAX_LENGTH = 4096;
 /** How far the clock of a device may be from that of the server. */
 const CLOCK_TOLERANCE_MS = 60_000;
 
-/**
- * How long used `jti` are kept. A proof that is taken now is too old in two minutes at the latest;
- * the rest is for the clocks of several servers on one database.
- */
-const USED_PROOF_MS = 10 * 60_000;
-
+/** How long a nonce can be used, in any number of proofs. */
 const NONCE_MS = 5 * 60_000;
-/** So many of a device's requests may be on their way at once. */
-const NONCES_PER_DEVICE = 16;
+
+/**
+ * How long used `jti` are kept. A proof that is taken now is too old when its nonce is over, or in
+ * two minutes without; the rest is for the clocks of several servers on one database.
+ */
+const USED_PROOF_MS = 2 * NONCE_MS;
 
 const NEW_PROOF = 'Sign a new proof for each request.';
 const ENROL = 'Enrol it with a new code: `service-local license enroll`.';
@@ -49,7 +50,7 @@ const REFUSALS = {
     'Repeat the request with the nonce of this answer in its proof, and set the clock.',
   ],
   unknown_nonce: [
-    'the nonce is not of this server, was used or is over',
+    'the nonce is not for this device, or is over',
     'Repeat the request with the nonce of this answer in its proof.',
   ],
   replayed: ['the proof was used before', NEW_PROOF],
@@ -85,7 +86,6 @@ export interface ProvenRequest {
 export interface CheckedProof {
   readonly device: DevicesTable;
   readonly jti: string;
-  readonly nonce: string | undefined;
 }
 
 /**
@@ -96,36 +96,36 @@ export interface CheckedProof {
  * @throws ProofRefusal
  */
 export async function checkDeviceProof(
-  identity: Pick<Identity, 'storage' | 'clock'>,
+  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
   proof: string,
   request: ProvenRequest,
   audiences: readonly string[],
 ): Promise<CheckedProof> {
   const claims = readProof(proof);
-  const device = await findDevice(identity.storage.read, claims.sub);
+  const device = await findDevice(storage.read, claims.sub);
   if (device === undefined) throw new ProofRefusal('unknown_device');
   await checkSignature(proof, device.x);
   if (device.revoked_at !== null) throw new ProofRefusal('revoked_device');
   checkRequest(claims, request, audiences);
+  const now = clock();
   const { jti, nonce } = claims;
-  if (!(await isFresh(identity, claims))) {
-    // Only now: who is no device must not be able to fill the database.
-    const fresh = await giveNonce(identity, device.device_id);
-    throw new ProofRefusal(nonce === undefined ? 'use_nonce' : 'unknown_nonce', undefined, fresh);
-  }
-  return { device, jti, nonce };
+  if (nonce === undefined && isTimely(claims, now)) return { device, jti };
+  const secret = await nonceSecret(storage);
+  if (nonce !== undefined && isGoodNonce(nonce, secret, claims.sub, now)) return { device, jti };
+  const reason = nonce === undefined ? 'use_nonce' : 'unknown_nonce';
+  throw new ProofRefusal(reason, undefined, nonceUntil(now + NONCE_MS, secret, claims.sub));
 }
 
 /**
  * Uses up a checked proof, within the write that does what was asked for.
  *
  * @returns the device as it is now.
- * @throws ProofRefusal when the proof or its nonce has been used, or the device revoked, meanwhile.
+ * @throws ProofRefusal when the proof has been used, or the device revoked, meanwhile.
  */
 export async function useDeviceProof(
   tx: Db,
   now: number,
-  { device: { device_id }, jti, nonce }: CheckedProof,
+  { device: { device_id }, jti }: CheckedProof,
 ): Promise<DevicesTable> {
   const device = await findDevice(tx, device_id);
   if (device === undefined || device.revoked_at !== null) throw new ProofRefusal('revoked_device');
@@ -135,15 +135,6 @@ export async function useDeviceProof(
     .onConflict((conflict) => conflict.doNothing())
     .executeTakeFirst();
   if (used.numInsertedOrUpdatedRows === 0n) throw new ProofRefusal('replayed');
-  if (nonce !== undefined) {
-    const spent = await tx
-      .deleteFrom('nonces')
-      .where('nonce_hash', '=', hashSecret(nonce))
-      .where('device_id', '=', device_id)
-      .where('expires_at', '>', now)
-      .executeTakeFirst();
-    if (spent.numDeletedRows === 0n) throw new ProofRefusal('unknown_nonce');
-  }
   return device;
 }
 
@@ -269,49 +260,49 @@ function checkRequest(
   }
 }
 
-/** Whether it was made just now: by its nonce, or else by its times, which passed `checkRequest`. */
-async function isFresh(
-  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
-  { iat, exp, sub, nonce }: UncheckedClaims,
-): Promise<boolean> {
-  const now = clock();
-  if (nonce === undefined) {
-    return Math.abs(now - iat * 1000) <= CLOCK_TOLERANCE_MS && now < exp! * 1000;
-  }
-  const known = await storage.read
-    .selectFrom('nonces')
-    .select('nonce_hash')
-    .where('nonce_hash', '=', hashSecret(nonce))
-    .where('device_id', '=', sub)
-    .where('expires_at', '>', now)
-    .executeTakeFirst();
-  return known !== undefined;
+/** Whether the times of a proof, which passed `checkRequest`, are those of the server. */
+function isTimely({ iat, exp }: UncheckedClaims, now: number): boolean {
+  return Math.abs(now - iat * 1000) <= CLOCK_TOLERANCE_MS && now < exp! * 1000;
 }
 
-/** A nonce for one proof of this device; its oldest give way when it has too many. */
-async function giveNonce(
-  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
-  deviceId: string,
-): Promise<string> {
-  const nonce = newSecret();
-  await storage.write(async (tx) => {
-    const kept = tx
-      .selectFrom('nonces')
-      .select('nonce_hash')
-      .where('device_id', '=', deviceId)
-      .orderBy('expires_at', 'desc')
-      .limit(NONCES_PER_DEVICE - 1);
+/**
+ * What shows that a proof is not old, whatever the clock of its device (RFC 9449 §8). It says by
+ * itself until when it is good, and for which device. None is kept, so whoever sends old proofs to
+ * get nonces takes none from the device.
+ */
+function nonceUntil(end: number, secret: string, deviceId: string): string {
+  const code = createHmac('sha256', secret).update(`${deviceId} ${end}`).digest('base64url');
+  return `${end}.${code}`;
+}
+
+function isGoodNonce(nonce: string, secret: string, deviceId: string, now: number): boolean {
+  const end = Number.parseInt(nonce, 10);
+  const given = Buffer.from(nonce);
+  const good = Buffer.from(nonceUntil(end, secret, deviceId));
+  if (given.length !== good.length || !timingSafeEqual(given, good)) return false;
+  // The clock of a server that has been set back must not make it outlive the `jti` used with it.
+  return now < end && end <= now + NONCE_MS + CLOCK_TOLERANCE_MS;
+}
+
+const NONCE_SECRET = 'nonce';
+
+/** The same for all servers on one database; made by the first that needs it. */
+async function nonceSecret(storage: Storage): Promise<string> {
+  const find = (db: Db) =>
+    db
+      .selectFrom('server_secrets')
+      .select('value')
+      .where('name', '=', NONCE_SECRET)
+      .executeTakeFirst();
+  const made = await find(storage.read);
+  if (made !== undefined) return made.value;
+  return storage.write(async (tx) => {
+    const value = newSecret();
     await tx
-      .deleteFrom('nonces')
-      .where('device_id', '=', deviceId)
-      .where('nonce_hash', 'not in', kept)
+      .insertInto('server_secrets')
+      .values({ name: NONCE_SECRET, value })
+      .onConflict((conflict) => conflict.doNothing())
       .execute();
-    const row = {
-      nonce_hash: hashSecret(nonce),
-      device_id: deviceId,
-      expires_at: clock() + NONCE_MS,
-    };
-    await tx.insertInto('nonces').values(row).execute();
+    return (await find(tx))!.value;
   });
-  return nonce;
 }

@@ -358,7 +358,6 @@ export async function revokeDevice(
 /** Forgets what is refused by its age alone. Used codes stay: they say which device came of which. */
 export async function purgeDevices(tx: Db, now: number): Promise<void> {
   await tx.deleteFrom('used_proofs').where('expires_at', '<=', now).execute();
-  await tx.deleteFrom('nonces').where('expires_at', '<=', now).execute();
   await tx
     .deleteFrom('enrolment_codes')
     .where('expires_at', '<=', now)

@@ -120,12 +120,10 @@ export const MIGRATIONS: readonly Migration[] = [
         primary key (device_id, jti)
       )`,
       `create index used_proofs_expiry on used_proofs (expires_at)`,
-      `create table nonces (
-        nonce_hash text primary key,
-        device_id text not null references devices (device_id),
-        expires_at bigint not null
+      `create table server_secrets (
+        name text primary key,
+        value text not null
       )`,
-      `create index nonces_expiry on nonces (expires_at)`,
       `create table administrators (
         administrator_id text primary key,
         name text not null unique,

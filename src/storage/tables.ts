@@ -19,7 +19,7 @@ export interface Tables {
   devices: DevicesTable;
   enrolment_codes: EnrolmentCodesTable;
   used_proofs: UsedProofsTable;
-  nonces: NoncesTable;
+  server_secrets: ServerSecretsTable;
   administrators: AdministratorsTable;
   recovery_codes: RecoveryCodesTable;
   failed_tries: FailedTriesTable;
@@ -154,11 +154,10 @@ export interface UsedProofsTable {
   expires_at: number;
 }
 
-export interface NoncesTable {
-  /** SHA-256 in hex. */
-  nonce_hash: string;
-  device_id: string;
-  expires_at: number;
+/** What all servers on one database must know alike, and nobody else. */
+export interface ServerSecretsTable {
+  name: string;
+  value: string;
 }
 
 export interface AdministratorsTable {

@@ -112,7 +112,7 @@ async function addDevice(
 
 /** A proof of the device that passed all checks but that of being used. */
 export function proofOf(device: DevicesTable): CheckedProof {
-  return { device, jti: randomUUID(), nonce: undefined };
+  return { device, jti: randomUUID() };
 }
 
 /** Asks as the device does; the answer is read, and the lease in it verified. */

@@ -128,15 +128,15 @@ function fileOf({ location }: TestDatabase): string {
 }
 
 describe('what is kept for a time only', () => {
-  const nonces = async (): Promise<number> => {
+  const usedProofs = async (): Promise<number> => {
     const { default: Database } = await import('better-sqlite3');
     const db = new Database(fileOf(database), { readonly: true });
-    const { count } = db.prepare('select count(*) as count from nonces').get() as { count: number };
+    const rows = db.prepare('select jti from used_proofs').all();
     db.close();
-    return count;
+    return rows.length;
   };
-  const addNonce = () =>
-    database.execute("insert into nonces values ('hash', (select device_id from devices), 1)");
+  const addUsedProof = () =>
+    database.execute("insert into used_proofs values ((select device_id from devices), 'jti', 1)");
 
   it('is forgotten at the start, and every ten minutes', async () => {
     await (await startOwn()).stop();
@@ -150,17 +150,17 @@ describe('what is kept for a time only', () => {
       insert into devices (device_id, deployment_id, x, name, enrolled_at)
         values ('v', 'd', 'x', 'v', 0);
     `);
-    await addNonce();
-    expect(await nonces()).toBe(1);
+    await addUsedProof();
+    expect(await usedProofs()).toBe(1);
     vi.useFakeTimers({ toFake: ['setInterval'] });
     const server = await startOwn();
-    await vi.waitFor(async () => expect(await nonces()).toBe(0));
-    await addNonce();
+    await vi.waitFor(async () => expect(await usedProofs()).toBe(0));
+    await addUsedProof();
     vi.advanceTimersByTime(10 * 60_000 - 1);
-    expect(await nonces()).toBe(1);
+    expect(await usedProofs()).toBe(1);
     vi.advanceTimersByTime(1);
     vi.useRealTimers();
-    await vi.waitFor(async () => expect(await nonces()).toBe(0));
+    await vi.waitFor(async () => expect(await usedProofs()).toBe(0));
     await server.stop();
   });
 });
