@@ -11,32 +11,15 @@ const NEWER_NODE = '26.10.0';
  * @param oldest the oldest Node that would have done, such as `24.15`.
  */
 export function runOnNewerNode(oldest: string): void {
-  if (!process.argv.includes('--quiet')) {
-    const needed = `service-local needs Node ${oldest} or newer, not ${process.versions.node}`;
-    console.error(`${needed}: getting Node ${NEWER_NODE} through npm, once`);
+  // Most often it is in the cache: then no network is needed, and nothing is worth telling.
+  let npm = askNpm(['--offline'], 'ignore');
+  if (npm.status !== 0 && !npm.error) {
+    if (!process.argv.includes('--quiet')) {
+      const needed = `service-local needs Node ${oldest} or newer, not ${process.versions.node}`;
+      console.error(`${needed}: getting Node ${NEWER_NODE} through npm, once`);
+    }
+    npm = askNpm([], 'inherit');
   }
-  const isWindows = process.platform === 'win32';
-  // npm only says where it put the Node: run through it, the command would get its arguments by way
-  // of a shell, and its signals by way of two more processes.
-  const npm = spawnSync(
-    isWindows ? 'npm.cmd' : 'npm',
-    [
-      'exec',
-      '--yes',
-      '--loglevel=error',
-      `--package=${nodePackage()}`,
-      '--',
-      'node',
-      '-p',
-      'process.execPath',
-    ],
-    {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: environmentForNpm(),
-      shell: isWindows, // Node starts no .cmd without one.
-    },
-  );
   const node = npm.status === 0 ? npm.stdout.trim() : process.execPath;
   // When the package brings no program of that name, npm finds the old one.
   if (node === process.execPath) {
@@ -60,6 +43,34 @@ export function runOnNewerNode(oldest: string): void {
     process.exitCode = code ?? 128 + constants.signals[signal!];
     if (signal) process.kill(process.pid, signal);
   });
+}
+
+/**
+ * npm only says where it put the Node: run through it, the command would get its arguments by way of
+ * a shell, and its signals by way of two more processes.
+ */
+function askNpm(options: readonly string[], stderr: 'ignore' | 'inherit') {
+  const isWindows = process.platform === 'win32';
+  return spawnSync(
+    isWindows ? 'npm.cmd' : 'npm',
+    [
+      'exec',
+      '--yes',
+      ...options,
+      '--loglevel=error',
+      `--package=${nodePackage()}`,
+      '--',
+      'node',
+      '-p',
+      'process.execPath',
+    ],
+    {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', stderr],
+      env: environmentForNpm(),
+      shell: isWindows, // Node starts no .cmd without one.
+    },
+  );
 }
 
 function fail(message: string, oldest: string): void {

