@@ -1,4 +1,4 @@
-import { Command, CommanderError, Option } from 'commander';
+import { Command, CommanderError, Help, Option } from 'commander';
 import { closest } from '../closest.ts';
 import { ServiceError } from '../errors.ts';
 import { SETTINGS, environmentName, flagName, type SettingKey } from '../settings.ts';
@@ -199,8 +199,10 @@ export function verbHelp(
   columns: number | undefined,
 ): string {
   const longer = verbs.filter(({ path }) => path !== entry.path && startsWith(path, entry.path));
+  const command = withWidth(verbCommand(entry, verb), columns);
+  command.createHelp = () => new VerbHelp();
   return [
-    withWidth(verbCommand(entry, verb), columns).helpInformation(),
+    command.helpInformation(),
     'Examples:',
     ...verb.examples.map((example) => `  $ service-local ${example}`),
     ...(longer.length > 0 ? ['', 'See also:'] : []),
@@ -208,6 +210,24 @@ export function verbHelp(
     '',
   ].join('\n');
 }
+
+/**
+ * A name that is too long to leave room for its description stands above it; Commander would let the
+ * longest one take the room of all, and then not break lines.
+ */
+class VerbHelp extends Help {
+  override padWidth(command: Command, helper: Help): number {
+    return Math.min(super.padWidth(command, helper), LONGEST_NAME);
+  }
+
+  override formatItem(name: string, width: number, description: string, helper: Help): string {
+    if (name.length <= width) return super.formatItem(name, width, description, helper);
+    return `  ${name}\n${super.formatItem('', width, description, helper)}`;
+  }
+}
+
+/** So that the longest name of a variable fits into the rest of a line of 80. */
+const LONGEST_NAME = 28;
 
 function withWidth(command: Command, columns: number | undefined): Command {
   return command.configureOutput({ getOutHelpWidth: () => columns || USUAL_COLUMNS });

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { verbHelp } from '../../src/cli/command.ts';
 import { VERBS } from '../../src/cli/verbs.ts';
 import { runNode, serviceLocal, type Result, type RunOptions } from './service-local.ts';
 
@@ -43,6 +44,15 @@ describe('help', () => {
       const { verb } = await load();
       expect(verb.examples.length).toBeGreaterThan(0);
       for (const example of verb.examples) expect(`${example} `).toMatch(new RegExp(`^${name} `));
+    },
+  );
+
+  it.each(VERBS.map((entry) => [entry.path.join(' '), entry] as const))(
+    '%s has help that fits a terminal, but for its examples',
+    async (_name, entry) => {
+      const { verb } = await entry.load();
+      const [help] = verbHelp(VERBS, entry, verb, 80).split('\nExamples:\n');
+      expect(help!.split('\n').filter((line) => line.length > 80)).toEqual([]);
     },
   );
 
