@@ -29,12 +29,7 @@ export interface Envelope {
  * (https://github.com/secure-systems-lab/dsse/blob/v1.0.2/protocol.md).
  */
 export function preAuthEncoding(type: string, payload: Uint8Array): Uint8Array {
-  const name = encodeUtf8(type);
-  const header = [
-    ...encodeUtf8(`DSSEv1 ${name.length} `),
-    ...name,
-    ...encodeUtf8(` ${payload.length} `),
-  ];
+  const header = encodeUtf8(`DSSEv1 ${encodeUtf8(type).length} ${type} ${payload.length} `);
   const bytes = new Uint8Array(header.length + payload.length);
   bytes.set(header);
   bytes.set(payload, header.length);

@@ -1,7 +1,20 @@
-/** UTF-8 through the URI functions of ECMAScript: TextEncoder belongs to browsers and Node. */
+/**
+ * UTF-8 through the URI functions of ECMAScript: TextEncoder belongs to browsers and Node. They are
+ * slow, so that ASCII, in which nearly all leases are written, does without them.
+ */
 
 /** @throws URIError for half a surrogate pair. */
 export function encodeUtf8(text: string): Uint8Array {
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i += 1) {
+    const code = text.charCodeAt(i);
+    if (code > 0x7f) return encodeEscaped(text);
+    bytes[i] = code;
+  }
+  return bytes;
+}
+
+function encodeEscaped(text: string): Uint8Array {
   const escaped = encodeURIComponent(text);
   const bytes = escaped.match(/%..|./g) ?? [];
   return Uint8Array.from(bytes, (byte) =>
@@ -11,6 +24,15 @@ export function encodeUtf8(text: string): Uint8Array {
 
 /** `undefined` unless the bytes are UTF-8 in its one shortest form. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  let text = '';
+  for (const byte of bytes) {
+    if (byte > 0x7f) return decodeEscaped(bytes);
+    text += String.fromCharCode(byte);
+  }
+  return text;
+}
+
+function decodeEscaped(bytes: Uint8Array): string | undefined {
   let escaped = '';
   for (const byte of bytes) escaped += `%${byte.toString(16).padStart(2, '0')}`;
   try {
