@@ -94,56 +94,64 @@ function painted(text: string): string {
 }
 
 const GAP = '  ';
-const NARROWEST = 4;
 
 /**
- * Lines of aligned columns below their titles, if there are any. Given a width, the widest
- * left-aligned columns are cut (with `…`) until the lines fit; numbers are never cut, for a figure
- * without its last digits is a wrong one.
+ * Lines of aligned columns below their titles, if there are any. Nothing is ever cut: an id without
+ * its last letters is of no use, and a figure without its last digits is a wrong one. Rows that do
+ * not fit into the width are shown one after the other instead, each value in a line after its
+ * title; pairs of name and value are in that form already.
  */
 export function formatTable(
   columns: readonly Column[],
   rows: readonly (readonly Cell[])[],
   style: Style,
-  width?: number,
+  width = Infinity,
 ): string {
+  const titles = columns.map(({ title }) => ({ text: title, paint: style.dim }));
   const cells = rows.map((row) => columns.map((_, i) => cleanCell(row[i] ?? '')));
-  const widths = columns.map(({ title }, i) =>
-    Math.max(title.length, ...cells.map((row) => row[i]!.text.length)),
-  );
-  if (width !== undefined) shrink(widths, columns, width);
+  const widths = widthsOf([titles, ...cells]);
+  const total = widths.reduce((sum, each) => sum + each + GAP.length, -GAP.length);
+  if (total > width && columns.length > 2 && columns.every(({ title }) => title !== '')) {
+    const pairs = [{ title: '' }, { title: '' }];
+    return cells
+      .map((row) =>
+        linesOf(
+          pairs,
+          row.map((cell, i) => [titles[i]!, cell]),
+        ),
+      )
+      .join('\n');
+  }
+  const hasTitles = columns.some(({ title }) => title !== '');
+  return linesOf(columns, hasTitles ? [titles, ...cells] : cells);
+}
 
-  const line = (row: readonly { text: string; paint: Paint }[]): string =>
+interface CleanCell {
+  readonly text: string;
+  readonly paint: Paint;
+}
+
+function linesOf(columns: readonly Column[], rows: readonly (readonly CleanCell[])[]): string {
+  const widths = widthsOf(rows);
+  const lines = rows.map((row) =>
     row
       .map(({ text, paint }, i) => {
-        const room = widths[i]!;
-        const cut = text.length > room ? `${text.slice(0, room - 1)}…` : text;
-        if (columns[i]!.align === 'right') return ' '.repeat(room - cut.length) + paint(cut);
-        const isLast = i === columns.length - 1;
-        return paint(cut) + (isLast ? '' : ' '.repeat(room - cut.length));
+        const space = ' '.repeat(widths[i]! - text.length);
+        if (columns[i]!.align === 'right') return space + paint(text);
+        return paint(text) + (i === columns.length - 1 ? '' : space);
       })
-      .join(GAP);
-  const titles = line(columns.map(({ title }) => ({ text: title, paint: style.dim })));
-  const lines = cells.map(line);
-  if (columns.some(({ title }) => title !== '')) lines.unshift(titles);
+      .join(GAP),
+  );
   return lines.map((text) => `${text}\n`).join('');
 }
 
-function cleanCell(cell: Cell): { text: string; paint: Paint } {
-  const { text, paint } = typeof cell === 'string' ? { text: cell, paint: plain } : cell;
-  return { text: printableLine(text), paint };
+function widthsOf(rows: readonly (readonly CleanCell[])[]): number[] {
+  return (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]!.text.length)));
 }
 
-function shrink(widths: number[], columns: readonly Column[], width: number): void {
-  const total = (): number => widths.reduce((sum, w) => sum + w, GAP.length * (widths.length - 1));
-  while (total() > width) {
-    let widest = -1;
-    for (const [i, w] of widths.entries()) {
-      if (columns[i]!.align !== 'right' && w > NARROWEST && w > (widths[widest] ?? 0)) widest = i;
-    }
-    if (widest === -1) return;
-    widths[widest]! -= 1;
-  }
+function cleanCell(cell: Cell): CleanCell {
+  const { text, paint } = typeof cell === 'string' ? { text: cell, paint: plain } : cell;
+  return { text: printableLine(text), paint };
 }
 
 /** A bar for one piece of work of known size. */

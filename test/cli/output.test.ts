@@ -29,13 +29,31 @@ describe('a table', () => {
     );
   });
 
-  it('cuts text to fit the terminal, and never a number', () => {
-    const rows = [['SPX', '1234567.89', 'a long remark that does not fit']];
-    expect(formatTable(columns, rows, plain, 30)).toBe(
-      ['symbol      return  note', 'SPX     1234567.89  a long re…', ''].join('\n'),
+  it('that does not fit shows each row by itself, and cuts nothing', () => {
+    const rows = [
+      ['SPX', '1234567.89', 'a long remark that does not fit'],
+      ['A', '-1', 'x'],
+    ];
+    const whole = formatTable(columns, rows, plain);
+    expect(formatTable(columns, rows, plain, 51)).toBe(whole);
+    expect(formatTable(columns, rows, plain, 50)).toBe(
+      [
+        'symbol  SPX',
+        'return  1234567.89',
+        'note    a long remark that does not fit',
+        '',
+        'symbol  A',
+        'return  -1',
+        'note    x',
+        '',
+      ].join('\n'),
     );
-    expect(formatTable(columns, rows, plain, 5)).toContain('1234567.89');
-    expect(formatTable(columns, rows, plain)).toContain('does not fit');
+  });
+
+  it('of pairs stays as it is, however wide', () => {
+    const pairs = [{ title: 'about' }, { title: 'SPX' }];
+    const rows = [['sha256', 'a'.repeat(64)]];
+    expect(formatTable(pairs, rows, plain, 20)).toBe(formatTable(pairs, rows, plain));
   });
 
   it('aligns by what is seen, not by the colour codes', () => {
