@@ -31,17 +31,27 @@ export const verb = defineVerb({
         fault &&
         new ServiceError('audit_tampered', `entry ${fault.seq} ${WHAT[fault.fault]}`, {
           reason: fault.fault,
-          remedy: 'Find out who can write to the database, and restore it from a backup.',
+          remedy:
+            fault.fault === 'not_as_noted'
+              ? 'See whether the head was noted rightly; if it was, the log has been replaced by another.'
+              : 'Find out who can write to the database, and restore it from a backup.',
         }),
     };
   },
 });
 
-const WHAT: Readonly<Record<AuditFault['fault'], string>> = {
+/** Of a log that is sound in itself, it can be that it is not the one of which the head was noted. */
+interface Fault {
+  readonly seq: number;
+  readonly fault: AuditFault['fault'] | 'not_as_noted';
+}
+
+const WHAT: Readonly<Record<Fault['fault'], string>> = {
   missing: 'is missing',
   altered: 'has been altered',
   not_linked: 'does not follow from the one before it',
   beyond_head: 'is beyond the end of the log',
+  not_as_noted: 'is not the one that --head names',
 };
 
 /** @returns the last entry that is good, and what is wrong with the next. */
@@ -49,7 +59,7 @@ async function verifyLog(
   server: Client,
   noted: AuditHead | undefined,
   { progress }: Context,
-): Promise<{ readonly last: AuditHead; readonly fault?: AuditFault }> {
+): Promise<{ readonly last: AuditHead; readonly fault?: Fault }> {
   const { GENESIS, verifyAudit, verifyAuditEnd } = await import('../../identity/audit.ts');
   let last = GENESIS;
   let bar: ReturnType<typeof progress> | undefined;
@@ -62,7 +72,7 @@ async function verifyLog(
         const next = verifyAudit(last, [entry]);
         if ('fault' in next) return { last, fault: next };
         if (next.seq === noted?.seq && next.hash !== noted.hash) {
-          return { last, fault: { seq: next.seq, fault: 'altered' } };
+          return { last, fault: { seq: next.seq, fault: 'not_as_noted' } };
         }
         last = next;
       }
