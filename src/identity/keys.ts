@@ -181,7 +181,8 @@ async function findKey(db: Db, id: string): Promise<SigningKeysTable | undefined
     .executeTakeFirst();
 }
 
-async function activeKey(db: Db): Promise<SigningKeysTable | undefined> {
+/** The key that signs, of whichever server started last. */
+export async function activeKey(db: Db): Promise<SigningKeysTable | undefined> {
   return db
     .selectFrom('signing_keys')
     .selectAll()

@@ -1,5 +1,6 @@
 import { getHealth, getMetrics, getReadiness } from '../api/health.ts';
-import { ServiceError } from '../errors.ts';
+import { usableSigner } from '../identity/keys.ts';
+import { asServiceError } from './failure.ts';
 import type { App, Services } from './services.ts';
 
 export function addHealth(app: App, { identity }: Services): void {
@@ -7,20 +8,23 @@ export function addHealth(app: App, { identity }: Services): void {
 
   app.openapi(getReadiness, async (c) => {
     const { storage, signer } = identity;
-    const missing = signer instanceof ServiceError ? [noSigner(signer)] : [];
     try {
       await storage.check();
-    } catch {
-      const part = { part: 'storage' as const, detail: 'the database does not answer' };
-      return c.json({ status: 'unavailable' as const, missing: [part, ...missing] }, 503);
+      await usableSigner(storage.read, signer);
+      return c.json({ status: 'ready' as const, missing: [] }, 200);
+    } catch (error) {
+      const { code, reason } = asServiceError(error);
+      if (code === 'license_lease_unavailable') {
+        return c.json({ status: 'degraded' as const, missing: [noSigner(reason)] }, 200);
+      }
+      const missing = [{ part: 'storage' as const, detail: 'the database does not answer' }];
+      return c.json({ status: 'unavailable' as const, missing }, 503);
     }
-    const status = missing.length > 0 ? ('degraded' as const) : ('ready' as const);
-    return c.json({ status, missing }, 200);
   });
 }
 
 /** Anybody may ask, so it does not say more, such as the path of the key. */
-function noSigner({ reason }: ServiceError) {
+function noSigner(reason: string | undefined) {
   const part = { part: 'signing_key' as const, detail: 'no leases are issued' };
   return { ...part, ...(reason !== undefined && { reason }) };
 }

@@ -5,9 +5,9 @@ import { createAdaptorServer } from '@hono/node-server';
 import { ServiceError, isSystemError } from '../errors.ts';
 import type { Identity, LeasePolicy } from '../identity/context.ts';
 import { purgeDevices } from '../identity/devices.ts';
-import { registerSigner } from '../identity/keys.ts';
+import { activeKey, registerSigner } from '../identity/keys.ts';
 import { eraseAnswers } from '../identity/renew.ts';
-import { loadSigner } from '../identity/signing-key.ts';
+import { loadSigner, type Signer } from '../identity/signing-key.ts';
 import type { Settings } from '../settings.ts';
 import { openOwnStorage } from '../storage/location.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -58,16 +58,16 @@ export async function startServer(
   );
   let server: Server | undefined;
   try {
-    const identity = await createIdentity(storage, policy, env, log);
-    let app: App | undefined;
+    const { promise: app, resolve: serve } = Promise.withResolvers<App>();
     server = createAdaptorServer({
-      fetch: (request, bindings) => app!.fetch(request, bindings),
+      fetch: async (request, bindings) => (await app).fetch(request, bindings),
       serverOptions: TIMEOUTS,
     }) as Server;
+    // First of all: a server that cannot listen must not have begun to rotate keys.
     const url = await listen(server, settings);
-    // No request is read before this: it only now comes to the end of the turn in which it listens.
+    const identity = await createIdentity(storage, policy, env, log);
     const origins = originsOf(settings, url, log);
-    app = createApp({ identity, origins, log, metrics: createMetrics(identity) });
+    serve(createApp({ identity, origins, log, metrics: createMetrics(identity) }));
     const purging = setInterval(() => void purge(identity, log), PURGE_EVERY_MS).unref();
     void purge(identity, log);
     log.info(`listening on ${url}`);
@@ -109,14 +109,28 @@ async function createIdentity(
   log: Log,
 ): Promise<Identity> {
   const clock = Date.now;
-  const loaded = loadSigner(env);
-  const signer =
-    loaded instanceof ServiceError ? loaded : await registerSigner({ storage, clock }, loaded);
+  const signer = await registeredSigner({ storage, clock }, loadSigner(env), log);
   if (signer instanceof ServiceError) {
     const { message, remedy } = signer;
     log.warn(`no leases will be issued: ${message}. ${remedy ?? ''}`.trimEnd());
   }
   return { storage, clock, policy, signer };
+}
+
+async function registeredSigner(
+  identity: Pick<Identity, 'storage' | 'clock'>,
+  loaded: Signer | ServiceError,
+  log: Log,
+): Promise<Signer | ServiceError> {
+  if (loaded instanceof ServiceError) return loaded;
+  const former = await activeKey(identity.storage.read);
+  const signer = await registerSigner(identity, loaded);
+  if (former && !(signer instanceof ServiceError) && former.public_key_id !== signer.publicKeyId) {
+    log.warn(
+      `${signer.publicKeyId} signs from now on, and ${former.public_key_id} retires: see \`service-local identity keys rotate-status\``,
+    );
+  }
+  return signer;
 }
 
 /** @returns its URL. @throws ServiceError `conflict` or `invalid_setting` */

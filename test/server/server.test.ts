@@ -13,6 +13,7 @@ import { createLog } from '../../src/server/log.ts';
 import { startServer as startInProcess } from '../../src/server/server.ts';
 import { resolveSettings } from '../../src/settings.ts';
 import { serviceLocal } from '../cli/service-local.ts';
+import { ed25519Key } from '../identity/lease-world.ts';
 import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { SIGNING_KEY_PEM, startServer, type RunningServer } from './running.ts';
 
@@ -232,6 +233,20 @@ describe('the log', () => {
     });
   });
 
+  it('says when it begins to rotate keys, and is not ready when its own was retired elsewhere', async () => {
+    const first = await start();
+    const next = ed25519Key();
+    const second = await start([], { SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: next });
+    expect(first.log()).not.toContain('warn');
+    expect(second.log()).toMatch(/warn: [\w-]{43} signs from now on, and [\w-]{43} retires: see/);
+    await database.execute(`update signing_keys set status = 'retired' where status = 'retiring'`);
+    const ready = await fetch(`${first.url}/readyz`);
+    expect(await ready.json()).toMatchObject({
+      status: 'degraded',
+      missing: [{ part: 'signing_key', reason: 'retired_key' }],
+    });
+  });
+
   it('warns of devices that are told no origin that they can reach', async () => {
     const everywhere = ['--host', '0.0.0.0'];
     expect((await start(everywhere)).log()).toContain('warn: devices elsewhere will be refused');
@@ -243,6 +258,19 @@ describe('the log', () => {
 });
 
 describe('a server that cannot start', () => {
+  it('leaves the key alone that another one signs with', async () => {
+    const server = await start();
+    const keysOf = async (): Promise<unknown> =>
+      (await fetch(`${server.url}/.well-known/license-keys.json`)).json();
+    const before = await keysOf();
+    const { port } = new URL(server.url);
+    const failed = start(['--port', port], {
+      SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: ed25519Key(),
+    });
+    await expect(failed).rejects.toThrow('is in use');
+    expect(await keysOf()).toEqual(before);
+  });
+
   it('says that its port is in use', async () => {
     const server = await startOwn();
     const { port } = new URL(server.url);
