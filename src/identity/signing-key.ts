@@ -23,7 +23,13 @@ export interface Signer {
 const PEM = 'SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM';
 const PATH = 'SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH';
 
-const REMEDY = `Make one with \`service-local identity keys generate\`, and name its file in ${PATH}.`;
+/** Never to make a new key where there should be one: that would begin a rotation. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  no_key: `Name the file of the key in ${PATH}; make a first one with \`service-local identity keys generate\`.`,
+  two_keys: 'Start the server with one of them.',
+  retired_key: `Name the file of the key that signs in ${PATH}; see \`service-local identity keys list\`.`,
+};
+const CHECK = `Check that ${PATH} names the file of the key that signs, and that this user may read it.`;
 
 /**
  * The signing key that the environment gives, as PKCS#8 PEM or as the path of a file with it; or why
@@ -108,5 +114,8 @@ export async function generateSigningKey(path: string): Promise<string> {
 
 /** Why nothing can be signed. */
 export function unavailable(reason: string, message: string): ServiceError {
-  return new ServiceError('license_lease_unavailable', message, { reason, remedy: REMEDY });
+  return new ServiceError('license_lease_unavailable', message, {
+    reason,
+    remedy: REMEDIES[reason] ?? CHECK,
+  });
 }
