@@ -17,8 +17,8 @@ export interface Storage {
   readonly read: Db;
   /**
    * Does all of the work or, when it throws, nothing of it. Resolves when it is durable; works that
-   * are waiting at the same time are committed together. The work awaits nothing but its queries:
-   * all others wait for it.
+   * are waiting at the same time are committed together. The work awaits nothing but its queries, as
+   * all others wait for it, and has no other effect: it is done anew when one beside it fails.
    *
    * @throws what the work throws; ServiceError `storage_unavailable` or `overloaded`. After
    * `storage_unavailable` the work may or may not have been done, as when the connection breaks

@@ -21,8 +21,9 @@ interface Job {
 }
 
 /**
- * Group commit: works that came while others were being committed share one transaction, each in
- * its savepoint, and none is told that it succeeded before all of them are durable.
+ * Group commit: works that came while others were being committed share one transaction, and none is
+ * told that it succeeded before all of them are durable. When one of them fails, all are done again,
+ * each in a savepoint, so that it fails alone: savepoints cost as much as the works themselves.
  */
 export class WriteQueue {
   readonly #db: Db;
@@ -65,33 +66,65 @@ export class WriteQueue {
   /** Does what is waiting, as much of it as belongs into one transaction. */
   async #commit(): Promise<void> {
     const jobs: Job[] = [];
+    try {
+      const settle =
+        (await this.#transact(this.#take(jobs), attempt)) ??
+        (await this.#transact(jobs, attemptApart));
+      for (const tell of settle ?? []) tell();
+    } catch (error) {
+      // Without a transaction nobody is served: those who wait are told, and not one after the other.
+      const failed = jobs.length > 0 ? jobs : this.#waiting.splice(0);
+      for (const { reject } of failed) reject(storageUnavailable(error));
+    }
+  }
+
+  /** Takes from those that wait, and keeps in `jobs` what it has taken. */
+  *#take(jobs: Job[]): Generator<Job> {
+    const until = performance.now() + LONGEST_BATCH_MS;
+    while (jobs.length < MOST_AT_ONCE && (jobs.length === 0 || performance.now() < until)) {
+      const job = this.#waiting.shift();
+      if (job === undefined) return;
+      if (performance.now() > job.since + LONGEST_WAIT_MS) {
+        job.reject(overloaded());
+        continue;
+      }
+      jobs.push(job);
+      yield job;
+    }
+  }
+
+  /** @returns what to do now that all is durable; undefined when one failed, and nothing is done. */
+  async #transact(
+    jobs: Iterable<Job>,
+    attemptOne: (tx: Transaction, job: Job) => Promise<(() => void) | undefined>,
+  ): Promise<(() => void)[] | undefined> {
     const settle: (() => void)[] = [];
-    let tx: ControlledTransaction<Tables> | undefined;
+    let tx: Transaction | undefined;
     try {
       tx = await this.#db.startTransaction().execute();
       await this.#lock(tx);
-      const until = performance.now() + LONGEST_BATCH_MS;
-      while (jobs.length < MOST_AT_ONCE && (jobs.length === 0 || performance.now() < until)) {
-        const job = this.#waiting.shift();
-        if (job === undefined) break;
-        jobs.push(job);
-        settle.push(await attempt(tx, job));
+      for (const job of jobs) {
+        const tell = await attemptOne(tx, job);
+        if (tell === undefined) {
+          await tx.rollback().execute();
+          return undefined;
+        }
+        settle.push(tell);
       }
       await tx.commit().execute();
+      return settle;
     } catch (error) {
       // The connection may be gone, and the transaction with it: the first error is the one to tell.
       await tx
         ?.rollback()
         .execute()
         .catch(() => {});
-      // Without a transaction nobody is served: those who wait are told, and not one after the other.
-      const failed = jobs.length > 0 ? jobs : this.#waiting.splice(0);
-      for (const { reject } of failed) reject(storageUnavailable(error));
-      return;
+      throw error;
     }
-    for (const tell of settle) tell();
   }
 }
+
+type Transaction = ControlledTransaction<Tables>;
 
 function overloaded(): ServiceError {
   return new ServiceError('overloaded', 'more is to be written than can be in time', {
@@ -100,12 +133,18 @@ function overloaded(): ServiceError {
   });
 }
 
-/** @returns what to do once the transaction is durable. */
-async function attempt(
-  tx: ControlledTransaction<Tables>,
-  { since, work, resolve, reject }: Job,
-): Promise<() => void> {
-  if (performance.now() > since + LONGEST_WAIT_MS) return () => reject(overloaded());
+/** @returns what to do once the transaction is durable; undefined when the work failed. */
+async function attempt(tx: Transaction, { work, resolve }: Job): Promise<(() => void) | undefined> {
+  try {
+    const value = await work(tx);
+    return () => resolve(value);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The same in a savepoint, of which nothing is left when the work fails. */
+async function attemptApart(tx: Transaction, { work, resolve, reject }: Job): Promise<() => void> {
   const savepoint = await tx.savepoint('work').execute();
   try {
     const value = await work(savepoint);
