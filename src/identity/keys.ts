@@ -66,7 +66,13 @@ export async function registerSigner(
  * @throws ServiceError `license_lease_unavailable`
  */
 export async function usableSigner(tx: Db, signer: Identity['signer']): Promise<Signer> {
-  if (signer instanceof ServiceError) throw signer;
+  if (signer instanceof ServiceError) {
+    // Customers are told, too, and have no business with the paths of this machine.
+    throw new ServiceError('license_lease_unavailable', 'this server has no key to sign with', {
+      ...(signer.reason !== undefined && { reason: signer.reason }),
+      remedy: 'The log of the server says why, where it starts.',
+    });
+  }
   const key = await findKey(tx, signer.publicKeyId);
   // Another server may have retired it while this one was running.
   if (key === undefined || key.status === 'retired') throw retired(signer.publicKeyId);
