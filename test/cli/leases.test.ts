@@ -34,7 +34,7 @@ beforeAll(async () => {
   await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements });
   const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
   await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
-  for (const deployment_id of ['tokyo', 'osaka', 'kyoto']) {
+  for (const deployment_id of ['tokyo', 'osaka', 'kyoto', 'nara']) {
     const deployment = { deployment_id, contract_id: 'acme-pro', name: deployment_id };
     await createDeployment(...vendor, deployment);
   }
@@ -88,6 +88,11 @@ test('a lease is issued into a file, or to stdout, and stands in the registry', 
 
   const [newest, oldest] = await leasesOf('tokyo');
   expect(oldest).toMatchObject({ state: 'valid', entitlements: ['live_trading'] });
+  const listed = await identity('leases', 'list', '--deployment', 'tokyo');
+  expect(listed.stdout).toMatch(new RegExp(` valid +administrator:${ada.id} +20`));
+  const unknown = await identity('leases', 'list', '--deployment', 'nope');
+  expect(unknown).toMatchObject({ code: 1, stdout: '' });
+  expect(unknown.stderr).toMatch(/^error not_found: there is no deployment "nope"/);
   const shown = await identity('leases', 'show', newest!.lease_id);
   expect(shown.stdout).toMatch(new RegExp(`^issued_by +administrator:${ada.id}$`, 'm'));
 });
@@ -149,16 +154,19 @@ test('a script revokes with --confirm and --code; anything less revokes nothing'
   expect((await identity('leases', 'issue', '--deployment', 'osaka')).code).toBe(0);
 });
 
-test('a person is told the date before the id is typed and the code is asked for', async () => {
-  await ask('leases', 'issue', '--deployment', 'kyoto');
-  const [lease] = await leasesOf('kyoto');
+/** Asks a person, who types the id of the deployment and a code. */
+async function revokeAsPerson(
+  deployment: string,
+  target: { readonly lease: string } | { readonly deployment: string },
+  code: string,
+): Promise<{ readonly told: string; readonly data: unknown }> {
   const person = personWho([
-    ['Type kyoto to confirm:', 'kyoto\r'],
-    ['Code of your authenticator:', `${ada.recovery_codes[1]!}\r`],
+    [`Type ${deployment} to confirm:`, `${deployment}\r`],
+    ['Code of your authenticator:', `${code}\r`],
   ]);
   const message = vi.fn<(text: string) => void>();
   const io = { stdin: person.stdin, stderr: person.stderr, env: { SERVICE_LOCAL_TOKEN: token } };
-  const answer = await revoke.run(
+  const { data } = await revoke.run(
     {
       cwd: directory,
       interactive: true,
@@ -166,17 +174,74 @@ test('a person is told the date before the id is typed and the code is asked for
       settings: { server_url: server.url } as Context['settings'],
       io: io as unknown as Io,
     } as unknown as Context,
-    { lease: undefined },
-    { deployment: 'kyoto', reason: 'unpaid', confirm: undefined, code: undefined },
-  );
-  expect(message).toHaveBeenCalledWith(
-    `kyoto has 1 working lease, the last until ${lease!.grace_ends_at}: until then nothing can stop them.`,
+    { lease: 'lease' in target ? target.lease : undefined },
+    {
+      deployment: 'deployment' in target ? target.deployment : undefined,
+      reason: 'unpaid',
+      confirm: undefined,
+      code: undefined,
+    },
   );
   expect(person.asked()).toBe(2);
-  expect(answer.data).toMatchObject({ revoked_leases: 1, effective_at: lease!.grace_ends_at });
+  return { told: message.mock.calls.join(), data };
+}
+
+test('a person is told the date before the id is typed and the code is asked for', async () => {
+  await ask('leases', 'issue', '--deployment', 'kyoto');
+  const [lease] = await leasesOf('kyoto');
+  const { told, data } = await revokeAsPerson(
+    'kyoto',
+    { deployment: 'kyoto' },
+    ada.recovery_codes[1]!,
+  );
+  expect(told).toBe(
+    `This revokes 1 working lease of kyoto, the last until ${lease!.grace_ends_at}: until then nothing can stop them.`,
+  );
+  expect(data).toMatchObject({ revoked_leases: 1, effective_at: lease!.grace_ends_at });
   const denied = await identity('leases', 'issue', '--deployment', 'kyoto');
   expect(denied).toMatchObject({ code: 4 });
   expect(denied.stderr).toMatch(/^error license_revoked: .*works until/);
+});
+
+test('of a lease, what is told is of its machine, and what is done is the same', async () => {
+  for (const ttl of ['90d', '1d', '2d', '3d']) {
+    await ask('leases', 'issue', '--deployment', 'nara', '--ttl', ttl);
+  }
+  const [third, second, first] = await leasesOf('nara');
+  // The first and the second of one line, whose device was given the third in a line of its own.
+  await world.identity.storage.write(async (tx) => {
+    for (const device_id of ['old', 'new']) {
+      await tx
+        .insertInto('devices')
+        .values({
+          device_id,
+          deployment_id: 'nara',
+          x: device_id,
+          name: device_id,
+          enrolled_at: world.now,
+          replaces: null,
+          first_used_at: null,
+          revoked_at: null,
+          revoked_by: null,
+          revoked_reason: null,
+        })
+        .execute();
+    }
+    const change = (id: string, values: object) =>
+      tx.updateTable('license_leases').set(values).where('lease_id', '=', id).execute();
+    await change(first!.lease_id, { device_id: 'old' });
+    await change(second!.lease_id, { device_id: 'new', lineage_id: first!.lineage_id });
+    await change(third!.lease_id, { device_id: 'new' });
+  });
+  const { told, data } = await revokeAsPerson(
+    'nara',
+    { lease: first!.lease_id },
+    ada.recovery_codes[2]!,
+  );
+  expect(told).toBe(
+    `This revokes 3 working leases of the device old of nara, the last until ${third!.grace_ends_at}: until then nothing can stop them.`,
+  );
+  expect(data).toMatchObject({ revoked_leases: 3, effective_at: third!.grace_ends_at });
 });
 
 test('the rotation of keys is told, and the key that signs cannot be retired', async () => {

@@ -1,5 +1,11 @@
 import type { createStepUp } from '../../api/administrators.ts';
-import type { getLease, listLeases, revokeDeployment, revokeLease } from '../../api/leases.ts';
+import type {
+  getLease,
+  LeaseRecord,
+  listLeases,
+  revokeDeployment,
+  revokeLease,
+} from '../../api/leases.ts';
 import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../errors.ts';
 import { formatCountOf } from '../../format.ts';
@@ -29,8 +35,9 @@ export const verb = defineVerb({
   async run(context, { lease }, { deployment, reason, confirm, code }) {
     const target = targetOf(lease, deployment);
     const server = await connect(context);
-    const deploymentId = await deploymentOf(server, target);
-    if (confirm === undefined) await tellWhatItDoes(context, server, deploymentId);
+    const meant = 'lease_id' in target ? await leaseOf(server, target) : target;
+    const { deployment_id: deploymentId } = meant;
+    if (confirm === undefined) await tellWhatItDoes(context, server, meant);
     const typed = confirm ?? (await ask(context, `Type ${deploymentId} to confirm:`, '--confirm'));
     if (typed !== deploymentId) {
       throw new ServiceError('confirmation_mismatch', `'${typed}' is not ${deploymentId}`, {
@@ -90,32 +97,43 @@ function targetOf(lease: string | undefined, deployment: string | undefined): Ta
   });
 }
 
-async function deploymentOf(server: Client, target: Target): Promise<string> {
-  if ('deployment_id' in target) return target.deployment_id;
-  const path = '/identity/leases/{lease_id}';
-  const { deployment_id } = await server.call<typeof getLease>('get', path, { params: target });
-  return deployment_id;
+async function leaseOf(
+  server: Client,
+  params: { readonly lease_id: string },
+): Promise<LeaseRecord> {
+  return server.call<typeof getLease>('get', '/identity/leases/{lease_id}', { params });
 }
 
 /** Before somebody confirms: how many leases there are, and how long they cannot be stopped. */
 async function tellWhatItDoes(
   { message }: Context,
   server: Client,
-  deployment_id: string,
+  target: LeaseRecord | { readonly deployment_id: string },
 ): Promise<void> {
-  let count = 0;
-  let last = '';
-  for (const state of ['valid', 'grace'] as const) {
-    const query = { deployment_id, state, limit: 1000 };
-    const list = server.items<typeof listLeases>('get', '/identity/leases', { query });
-    for await (const { grace_ends_at } of list) {
-      count += 1;
-      if (grace_ends_at > last) last = grace_ends_at;
-    }
-  }
+  const { deployment_id } = target;
+  const list = server.items<typeof listLeases>('get', '/identity/leases', {
+    query: { deployment_id },
+  });
+  const all = await Array.fromAsync(list);
+  const meant = 'lease_id' in target ? ofItsMachine(all, target) : all;
+  const count = meant.filter(({ state }) => state === 'valid' || state === 'grace').length;
+  // What was revoked before may be what works longest.
+  const last = meant
+    .map(({ grace_ends_at }) => grace_ends_at)
+    .reduce((a, b) => (a > b ? a : b), '');
+  const device = 'lease_id' in target ? target.device_id : null;
+  const owner = device === null ? deployment_id : `the device ${device} of ${deployment_id}`;
   message(
     count === 0
-      ? `${deployment_id} has no lease that works.`
-      : `${deployment_id} has ${formatCountOf(count, 'working lease')}, the last until ${last}: until then nothing can stop them.`,
+      ? `There is no working lease of ${owner} that is not revoked already.`
+      : `This revokes ${formatCountOf(count, 'working lease')} of ${owner}, the last until ${last}: until then nothing can stop them.`,
   );
+}
+
+/** Its line of renewals, and all else that the machine has to which any of them was given. */
+function ofItsMachine(leases: readonly LeaseRecord[], { lineage_id }: LeaseRecord): LeaseRecord[] {
+  const line = leases.filter((one) => one.lineage_id === lineage_id);
+  const machines = new Set(line.map(({ device_id }) => device_id));
+  machines.delete(null);
+  return leases.filter((one) => one.lineage_id === lineage_id || machines.has(one.device_id));
 }
