@@ -165,6 +165,7 @@ export const listLeases = defineRoute({
     }),
   },
   responses: { 200: answer('A page of leases.', page(LeaseRecord)) },
+  errors: ['not_found'],
 });
 
 const leasePath = z.strictObject({ lease_id: id('0198c0de-0000-7000-8000-00000000aaaa') });

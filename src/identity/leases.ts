@@ -1,5 +1,6 @@
 import { ServiceError } from '../errors.ts';
 import type { Db, LicenseLeasesTable } from '../storage/tables.ts';
+import { getDeployment } from './deployments.ts';
 import { readPage, type Page, type PageRequest } from './paging.ts';
 
 export const LEASE_STATES = ['valid', 'grace', 'expired', 'revoked'] as const;
@@ -18,13 +19,17 @@ export interface LeaseFilter {
   readonly state?: LeaseState | undefined;
 }
 
-/** Leases, the newest first. @throws ServiceError `invalid_request` for a cursor of another list. */
+/**
+ * Leases, the newest first.
+ * @throws ServiceError `invalid_request` for a cursor of another list, `not_found` for the deployment.
+ */
 export async function listLeases(
   db: Db,
   now: number,
   { deployment_id, state }: LeaseFilter,
   page: PageRequest,
 ): Promise<Page<LeaseRecord>> {
+  if (deployment_id !== undefined) await getDeployment(db, deployment_id);
   return readPage(
     ['leases', deployment_id, state],
     page,
