@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { GENESIS, readAudit, verifyAudit, verifyAuditEnd } from '../../src/identity/audit.ts';
+import type { Identity } from '../../src/identity/context.ts';
+import { issueLease } from '../../src/identity/issue.ts';
+import { renewLease } from '../../src/identity/renew.ts';
+import { newLeaseWorld, proofOf, renew, revokeAs, type LeaseWorld } from './lease-world.ts';
+
+let world: LeaseWorld;
+let servers: readonly [Identity, Identity];
+
+beforeEach(async () => {
+  world = await newLeaseWorld('postgres');
+  const { storage } = await world.another();
+  servers = [world.identity, { ...world.identity, storage }];
+});
+afterEach(() => world.close());
+
+/** One server and the other, by turns. */
+const either = (turn: number): Identity => servers[turn % 2]!;
+
+test('two servers issue and revoke at once: what each said holds, and the log is whole', async () => {
+  const devices = [];
+  for (let i = 0; i < 6; i++) devices.push(await world.enrol(i < 3 ? 'tokyo' : 'osaka'));
+  const given: string[] = [];
+  const work = Array.from({ length: 120 }, async (_, i) => {
+    if (i === 60) return revokeAs(world, either(i), { deployment_id: 'tokyo' }, 'tokyo');
+    const device = devices[i % 6]!;
+    try {
+      const { claims } = await renew(either(i), device);
+      return given.push(claims.lease_id);
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'license_revoked' });
+      return expect(device.deployment_id).toBe('tokyo');
+    }
+  });
+  await Promise.all(work);
+  for (const [i, device] of devices.entries()) {
+    const again = renew(either(i), device);
+    if (device.deployment_id === 'osaka') given.push((await again).claims.lease_id);
+    else await expect(again).rejects.toMatchObject({ code: 'license_revoked' });
+  }
+
+  const { read } = world.identity.storage;
+  const rows = await read.selectFrom('license_leases').select('lease_id').execute();
+  expect(rows.map(({ lease_id }) => lease_id).sort()).toEqual(given.sort());
+  const { entries, head } = await readAudit(read, 0, 1000);
+  const last = verifyAudit(GENESIS, entries);
+  expect(last).toEqual(head);
+  expect(verifyAuditEnd(head, head)).toBeUndefined();
+  const renewals = entries.filter(({ action }) => action === 'identity.license.renew');
+  expect(renewals.map(({ target }) => target.replace('lease:', '')).sort()).toEqual(given);
+});
+
+test('one renewal asked of both at once gets the same bytes from both', async () => {
+  const device = await world.enrol('tokyo');
+  const renewal_id = randomUUID();
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => renewLease(either(i), proofOf(device), { renewal_id })),
+  );
+  expect(new Set(answers.map(({ body }) => body)).size).toBe(1);
+  expect(answers.filter(({ fresh }) => fresh)).toHaveLength(1);
+});
+
+test('a lease is issued by one server while the other revokes its deployment, or not at all', async () => {
+  const { caller } = world;
+  const issued = Array.from({ length: 20 }, (_, i) =>
+    issueLease(either(i), caller, { deployment_id: 'tokyo' }).then(
+      () => 'issued',
+      (error: { code: string }) => error.code,
+    ),
+  );
+  const answer = await revokeAs(world, servers[1], { deployment_id: 'tokyo' }, 'tokyo');
+  const outcomes = await Promise.all(issued);
+  const count = outcomes.filter((outcome) => outcome === 'issued').length;
+  const refused = outcomes.filter((outcome) => outcome === 'license_revoked').length;
+  expect(count + refused).toBe(20);
+  expect(answer.revoked_leases).toBe(count);
+});
