@@ -4,11 +4,15 @@
  */
 
 const SECOND = 1000;
-const HOUR = 3_600 * SECOND;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
 
-/** The first wait is at most this long, and no wait is shorter. */
+/** No wait is shorter, and the first is at most twice as long. */
 const SHORTEST_MS = 30 * SECOND;
 const LONGEST_MS = HOUR;
+
+/** Up to this share is added to what `Retry-After` says. */
+const RETRY_AFTER_SPREAD = 0.1;
 
 /** A denial is seldom taken back, but it is: a revoke by mistake, a contract extended. */
 const DENIED_MS = 6 * HOUR;
@@ -26,25 +30,37 @@ export interface Failure {
 }
 
 /**
- * How many milliseconds to wait. Full jitter (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/)
- * up to an hour, so that a fleet that met the same outage does not come back at the same moment.
+ * How many milliseconds to wait: at random between half a minute and a limit that doubles each time,
+ * so that a fleet that met the same outage does not come back at the same moment
+ * (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
  *
+ * @param leftMs until the lease expires; 0 or less when it has, or there is none.
  * @param chance from 0 to 1, evenly distributed.
  */
-export function retryDelayMs(failure: Failure, chance: number): number {
-  const { count, denied, retryAfterSeconds } = failure;
+export function retryDelayMs(failure: Failure, leftMs: number, chance: number): number {
+  const { count, denied, retryAfterSeconds = 0 } = failure;
   if (denied) return Math.round(DENIED_MS * (0.75 + chance / 2));
-  const most = Math.min(LONGEST_MS, SHORTEST_MS * 2 ** Math.min(count, 20));
-  const asked = (retryAfterSeconds ?? 0) * SECOND;
-  return Math.max(SHORTEST_MS, Math.round(chance * most), Math.min(LONGEST_MS, asked));
+  const most = Math.min(longestMs(leftMs), SHORTEST_MS * 2 ** Math.min(count, 20));
+  const wait = SHORTEST_MS + chance * (most - SHORTEST_MS);
+  // All of a fleet may have been told the same, also what is too long.
+  const asked = Math.min(retryAfterSeconds * SECOND, LONGEST_MS / (1 + RETRY_AFTER_SPREAD));
+  return Math.round(Math.max(wait, asked * (1 + chance * RETRY_AFTER_SPREAD)));
+}
+
+/** The less time is left, the sooner it must notice that the server is back. */
+function longestMs(leftMs: number): number {
+  if (leftMs <= 0) return 30 * MINUTE;
+  return Math.min(LONGEST_MS, Math.max(5 * MINUTE, leftMs / 8));
 }
 
 /**
  * When the next request may go out at the earliest, whatever else is decided.
  *
- * @param sent when the requests of the last hour were sent, the oldest first; ms since the epoch.
+ * @param sent when the requests of the last hour were sent; ms since the epoch, in any order. Those
+ * that are later than `now` were sent before the clock was set back, and do not count.
  */
-export function earliestRequest(sent: readonly number[]): number {
-  const first = sent.at(-MOST_REQUESTS_PER_HOUR);
+export function earliestRequest(sent: readonly number[], now: number): number {
+  const past = sent.filter((at) => at <= now).sort((a, b) => a - b);
+  const first = past.at(-MOST_REQUESTS_PER_HOUR);
   return first === undefined ? Number.NEGATIVE_INFINITY : first + HOUR;
 }

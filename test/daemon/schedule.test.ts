@@ -1,45 +1,109 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { earliestRequest, MOST_REQUESTS_PER_HOUR, retryDelayMs } from '../../daemon/schedule.ts';
+import {
+  earliestRequest,
+  MOST_REQUESTS_PER_HOUR,
+  retryDelayMs,
+  type Failure,
+} from '../../daemon/schedule.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
 const chances = fc.double({ min: 0, max: 1, noNaN: true });
+const counts = fc.integer({ min: 1, max: 1000 });
+/** The shortest, the middle and the longest wait. */
+const waits = (failure: Partial<Failure>, left = DAY): number[] =>
+  [0, 0.5, 1].map((chance) => retryDelayMs({ count: 1, denied: false, ...failure }, left, chance));
 
-test('waits longer and longer, from half a minute to an hour', () => {
-  const longest = [1, 2, 3, 7, 100].map((count) => retryDelayMs({ count, denied: false }, 1));
-  expect(longest).toEqual([MINUTE, 2 * MINUTE, 4 * MINUTE, HOUR, HOUR]);
-  expect(retryDelayMs({ count: 100, denied: false }, 0)).toBe(MINUTE / 2);
+test('waits longer and longer, at random from half a minute on', () => {
+  expect(waits({ count: 1 })).toEqual([MINUTE / 2, 0.75 * MINUTE, MINUTE]);
+  expect(waits({ count: 2 })).toEqual([MINUTE / 2, 1.25 * MINUTE, 2 * MINUTE]);
+  const longest = [3, 7, 100].map((count) => waits({ count })[2]);
+  expect(longest).toEqual([4 * MINUTE, HOUR, HOUR]);
 });
 
-test('does as Retry-After says, unless that is absurd', () => {
-  const wait = (retryAfterSeconds: number): number =>
-    retryDelayMs({ count: 1, denied: false, retryAfterSeconds }, 0);
-  expect([0, 1, 600, 86_400 * 365].map(wait)).toEqual([MINUTE / 2, MINUTE / 2, 10 * MINUTE, HOUR]);
+test('waits an eighth of the time left at most, but not less than five minutes', () => {
+  const longest = (left: number) => waits({ count: 100 }, left)[2]! / MINUTE;
+  const left = [30 * DAY, 8 * HOUR, 4 * HOUR, 40 * MINUTE, MINUTE, 1];
+  expect(left.map(longest)).toEqual([60, 60, 30, 5, 5, 5]);
+  expect([0, -DAY].map(longest), 'nothing to lose any more').toEqual([30, 30]);
+});
+
+test('notices a server that is back before the lease ends, with time to spare', () => {
+  const losses = fc.record({
+    left: fc.integer({ min: MINUTE, max: 30 * DAY }),
+    down: fc.double({ min: 0, max: 1, noNaN: true }),
+  });
+  const lots = fc.infiniteStream(chances);
+  fc.assert(
+    fc.property(losses, lots, ({ left, down }, rolls) => {
+      const back = left * down;
+      let now = 0;
+      for (let count = 1; now < back; count += 1) {
+        const chance = rolls.next().value as number;
+        now += retryDelayMs({ count, denied: false }, left - now, chance);
+      }
+      expect(now).toBeLessThanOrEqual(Math.ceil(back + Math.max(5 * MINUTE, (left - back) / 8)));
+    }),
+  );
+});
+
+test('does as Retry-After says, unless that is absurd, and never all at once', () => {
+  const after = (retryAfterSeconds: number): number[] => waits({ retryAfterSeconds });
+  expect(after(1)).toEqual(waits({}));
+  expect(after(600)).toEqual([10 * MINUTE, 10.5 * MINUTE, 11 * MINUTE]);
+  const [shortest, middle, longest] = after(86_400 * 365);
+  expect(longest).toBe(HOUR);
+  expect(middle).toBeLessThan(longest!);
+  expect(shortest).toBeGreaterThan(54 * MINUTE);
 });
 
 test('asks rarely after a denial', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 1000 }), chances, (count, chance) => {
-      const wait = retryDelayMs({ count, denied: true }, chance);
+    fc.property(counts, chances, (count, chance) => {
+      const wait = retryDelayMs({ count, denied: true }, DAY, chance);
       expect(wait).toBeGreaterThanOrEqual(4.5 * HOUR);
       expect(wait).toBeLessThanOrEqual(7.5 * HOUR);
     }),
   );
 });
 
-test('sends no more than 30 requests in any hour, whatever chance has it', () => {
+test('sends no more than 30 requests in any hour, whatever is decided', () => {
+  const anyWait = fc.oneof(
+    fc.constant(0),
+    fc.nat({ max: 2 * HOUR }),
+    fc
+      .record({ count: counts, left: fc.integer({ min: -DAY, max: DAY }), chance: chances })
+      .map(({ count, left, chance }) => retryDelayMs({ count, denied: false }, left, chance)),
+  );
+  const earlier = fc.array(fc.integer({ min: -DAY, max: DAY }), { maxLength: 60 });
   fc.assert(
-    fc.property(fc.array(chances, { minLength: 200, maxLength: 200 }), (rolls) => {
-      const sent: number[] = [];
-      let now = 0;
-      for (const [i, chance] of rolls.entries()) {
-        const wait = retryDelayMs({ count: (i % 3) + 1, denied: false }, chance);
-        now = Math.max(now + wait, earliestRequest(sent));
-        sent.push(now);
-      }
-      const spans = sent.slice(MOST_REQUESTS_PER_HOUR).map((at, i) => at - sent[i]!);
-      expect(Math.min(...spans)).toBeGreaterThanOrEqual(HOUR);
+    fc.property(
+      fc.array(anyWait, { minLength: 200, maxLength: 200 }),
+      earlier,
+      (decided, before) => {
+        const sent: number[] = [];
+        let now = 0;
+        for (const wait of decided) {
+          now = Math.max(now + wait, earliestRequest([...sent, ...before], now));
+          sent.push(now);
+        }
+        const spans = sent.slice(MOST_REQUESTS_PER_HOUR).map((at, i) => at - sent[i]!);
+        expect(Math.min(...spans)).toBeGreaterThanOrEqual(HOUR);
+      },
+    ),
+  );
+});
+
+test('is held up for an hour at most, also by a clock that was ahead', () => {
+  const clockAhead = Array.from({ length: 30 }, (_, i) => 30 * DAY + i * MINUTE);
+  expect(earliestRequest(clockAhead, 0)).toBe(Number.NEGATIVE_INFINITY);
+  expect(earliestRequest(clockAhead, clockAhead.at(-1)!)).toBe(30 * DAY + HOUR);
+  const times = fc.integer({ min: -DAY, max: DAY });
+  fc.assert(
+    fc.property(fc.array(times), times, (sent, now) => {
+      expect(earliestRequest(sent, now)).toBeLessThanOrEqual(now + HOUR);
     }),
   );
 });

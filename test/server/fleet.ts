@@ -105,7 +105,8 @@ export async function simulateFleet(
   /** The devices that will ask, by the second at which they will. */
   const agenda = new Map<number, Device[]>();
   const schedule = (device: Device, moment: number): void => {
-    const second = Math.ceil((Math.max(moment, earliestRequest(device.sent)) - START) / 1000);
+    const earliest = Math.max(moment, earliestRequest(device.sent, server.now));
+    const second = Math.ceil((earliest - START) / 1000);
     const others = agenda.get(second);
     if (others === undefined) agenda.set(second, [device]);
     else others.push(device);
@@ -146,7 +147,8 @@ export async function simulateFleet(
     else refusals.push(`${answer.status} ${await answer.text()}`);
     device.failures += 1;
     const failure = { count: device.failures, denied: answer?.status === 403 };
-    schedule(device, now + retryDelayMs(failure, random()));
+    const left = device.lease ? Date.parse(device.lease.claims.expires_at) - now : 0;
+    schedule(device, now + retryDelayMs(failure, left, random()));
   };
 
   for (const device of devices) schedule(device, START + random() * HOUR * 1000);
