@@ -2,8 +2,8 @@ import { ServiceError } from '../errors.ts';
 import type { Db } from '../storage/tables.ts';
 import { hashSecret } from './secrets.ts';
 
-const MOST_FAILURES = 5;
-const WINDOW_MINUTES = 15;
+export const MOST_FAILURES = 5;
+export const WINDOW_MINUTES = 15;
 const WINDOW_MS = WINDOW_MINUTES * 60_000;
 
 /**
@@ -28,32 +28,29 @@ export function codeSubject(administratorId: string): Subject {
 export async function tryLimit(
   db: Db,
   now: number,
-  subjects: readonly Subject[],
+  subject: Subject,
 ): Promise<ServiceError | undefined> {
-  for (const subject of subjects) {
-    const decisive = await db
-      .selectFrom('failed_tries')
-      .select('failed_at')
-      .where('subject', '=', subject)
-      .where('failed_at', '>', now - WINDOW_MS)
-      .orderBy('failed_at', 'desc')
-      .limit(1)
-      .offset(MOST_FAILURES - 1)
-      .executeTakeFirst();
-    if (decisive === undefined) continue;
-    const retryAfterSeconds = Math.ceil((decisive.failed_at + WINDOW_MS - now) / 1000);
-    return new ServiceError(
-      'rate_limited',
-      `${MOST_FAILURES} tries have failed within ${WINDOW_MINUTES} minutes`,
-      {
-        remedy:
-          `Try again in ${retryAfterSeconds} s, or lift the limit on the server's machine with ` +
-          '`service-local identity administrators reset`.',
-        retryAfterSeconds,
-      },
-    );
-  }
-  return undefined;
+  const decisive = await db
+    .selectFrom('failed_tries')
+    .select('failed_at')
+    .where('subject', '=', subject)
+    .where('failed_at', '>', now - WINDOW_MS)
+    .orderBy('failed_at', 'desc')
+    .limit(1)
+    .offset(MOST_FAILURES - 1)
+    .executeTakeFirst();
+  if (decisive === undefined) return undefined;
+  const retryAfterSeconds = Math.ceil((decisive.failed_at + WINDOW_MS - now) / 1000);
+  return new ServiceError(
+    'rate_limited',
+    `${MOST_FAILURES} tries have failed within ${WINDOW_MINUTES} minutes`,
+    {
+      remedy:
+        `Try again in ${retryAfterSeconds} s, or lift the limit on the server's machine with ` +
+        '`service-local identity administrators reset`.',
+      retryAfterSeconds,
+    },
+  );
 }
 
 export async function countFailures(

@@ -7,7 +7,9 @@ import {
   countFailures,
   forgetFailures,
   loginSubject,
+  MOST_FAILURES,
   tryLimit,
+  WINDOW_MINUTES,
 } from './failed-tries.ts';
 import { isPassword, NOBODYS_HASH } from './password.ts';
 import { findCode, useCode } from './second-factor.ts';
@@ -41,8 +43,8 @@ export async function login<T>(
   effect: (tx: Db, now: number, administratorId: string) => Promise<T>,
 ): Promise<T> {
   const before = (await findByName(storage.read, name)) ?? NOBODY;
-  const subjects = [loginSubject(name), codeSubject(before.administrator_id)];
-  const early = await tryLimit(storage.read, clock(), subjects);
+  const logins = loginSubject(name);
+  const early = await tryLimit(storage.read, clock(), logins);
   if (early) throw early;
   const matches = await isPassword(password, before.password_hash);
 
@@ -50,12 +52,17 @@ export async function login<T>(
   const outcome = await storage.write(
     async (tx): Promise<{ done: T } | { refusal: ServiceError }> => {
       const now = clock();
-      const limit = await tryLimit(tx, now, subjects);
+      const limit = await tryLimit(tx, now, logins);
       if (limit) return { refusal: limit };
       const administrator = (await findByName(tx, name)) ?? NOBODY;
       const { administrator_id } = administrator;
       const target = `administrator:${administrator_id}`;
-      const code = await findCode(tx, now, administrator, typed);
+      const codes = codeSubject(administrator_id);
+      const found = await findCode(tx, now, administrator, typed);
+      // Looked up for everybody and told to nobody: it would say that there is such a name or, told
+      // only to those who know the password, that it is right.
+      const areCodesLimited = (await tryLimit(tx, now, codes)) !== undefined;
+      const code = areCodesLimited ? undefined : found;
       const knowsPassword = matches && administrator.password_hash === before.password_hash;
       if (knowsPassword && administrator.disabled_at === null && code !== undefined) {
         await appendAudit(tx, now, {
@@ -65,10 +72,11 @@ export async function login<T>(
           details: { second_factor: code.kind },
         });
         await useCode(tx, now, administrator_id, code);
-        await forgetFailures(tx, subjects);
+        await forgetFailures(tx, [logins, codes]);
         return { done: await effect(tx, now, administrator_id) };
       }
-      const wrong = !knowsPassword ? 'password' : code === undefined ? 'code' : 'disabled';
+      const wrongCode = areCodesLimited ? 'code_limit' : 'code';
+      const wrong = !knowsPassword ? 'password' : code === undefined ? wrongCode : 'disabled';
       if (administrator !== NOBODY) {
         await appendAudit(tx, now, {
           actor: 'server',
@@ -77,7 +85,7 @@ export async function login<T>(
           details: { wrong },
         });
       }
-      await countFailures(tx, now, wrong === 'code' ? subjects : [loginSubject(name)]);
+      await countFailures(tx, now, wrong === 'code' ? [logins, codes] : [logins]);
       return { refusal: wrongCredentials() };
     },
   );
@@ -88,7 +96,9 @@ export async function login<T>(
 function wrongCredentials(): ServiceError {
   return new ServiceError('not_authenticated', 'name, password or code is wrong', {
     reason: 'wrong_credentials',
-    remedy: 'A code works once: wait for the next one before trying again.',
+    remedy:
+      'A code works once: wait for the next one before trying again. ' +
+      `After ${MOST_FAILURES} wrong ones, none is taken for ${WINDOW_MINUTES} minutes.`,
   });
 }
 

@@ -53,12 +53,12 @@ export async function grantStepUp(
   }
   const { administrator_id, token_id } = caller;
   const step_up_token = `sls_${newSecret()}`;
-  const subjects = [codeSubject(administrator_id)];
+  const codes = codeSubject(administrator_id);
   // A failure must be counted though it is refused, so the work returns what is then thrown.
   const outcome = await storage.write(async (tx): Promise<StepUp | ServiceError> => {
     const now = clock();
     await checkCaller(tx, now, caller);
-    const limit = await tryLimit(tx, now, subjects);
+    const limit = await tryLimit(tx, now, codes);
     if (limit) return limit;
     const administrator = await tx
       .selectFrom('administrators')
@@ -73,11 +73,11 @@ export async function grantStepUp(
       details: { action, token_id, ...(code && { second_factor: code.kind }) },
     });
     if (code === undefined) {
-      await countFailures(tx, now, subjects);
+      await countFailures(tx, now, [codes]);
       return wrongCode();
     }
     await useCode(tx, now, administrator_id, code);
-    await forgetFailures(tx, subjects);
+    await forgetFailures(tx, [codes]);
     const expires_at = now + STEP_UP_SECONDS * 1000;
     await tx
       .insertInto('step_ups')

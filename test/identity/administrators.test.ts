@@ -41,7 +41,9 @@ const WRONG = {
   code: 'not_authenticated',
   reason: 'wrong_credentials',
   message: 'name, password or code is wrong',
-  remedy: 'A code works once: wait for the next one before trying again.',
+  remedy:
+    'A code works once: wait for the next one before trying again. ' +
+    'After 5 wrong ones, none is taken for 15 minutes.',
 };
 const limited = (retryAfterSeconds: number) => ({ code: 'rate_limited', retryAfterSeconds });
 
@@ -352,7 +354,29 @@ describe.each(DATABASES)('administrators on %s', (kind) => {
         await expect(logIn(person.credentials({ code: wrong }))).rejects.toMatchObject(WRONG);
       }
       await expect(stepUp(person, person.nextCode())).rejects.toMatchObject(limited(870));
-      await expect(logIn(person.credentials())).rejects.toMatchObject(limited(840));
+      await expect(logIn(person.credentials())).rejects.toMatchObject(WRONG);
+    });
+
+    test('of codes is not told at a login: neither that there is such a name, nor its password', async () => {
+      const person = await world.newPerson();
+      const wrong = wrongCodeAt(person.totp_secret, world.now);
+      for (let i = 0; i < 5; i++) {
+        await expect(stepUp(person, wrong)).rejects.toMatchObject({ reason: 'wrong_code' });
+      }
+      const attempts: Partial<Credentials>[] = [
+        { name: `nobody-${world.now}` },
+        { password: 'a wrong password' },
+        { code: wrong },
+        {},
+      ];
+      for (const part of attempts) {
+        const refused = await logIn(person.credentials(part)).catch((error: unknown) => error);
+        expect(refused).toMatchObject({ ...WRONG, retryAfterSeconds: undefined });
+      }
+      const failed = (await auditOf(person.id)).slice(-3).map(({ details }) => details!['wrong']);
+      expect(failed).toEqual(['password', 'code_limit', 'code_limit']);
+      world.now += 15 * MINUTE;
+      expect(await logIn(person.credentials())).toBe(person.id);
     });
   });
 
