@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { ServiceError } from '../errors.ts';
+import { prepared } from '../storage/prepared.ts';
 import type { AuditEntriesTable, Db } from '../storage/tables.ts';
 
 /** Who did it. An `operator` is a shell on the server's machine; `server` is the server by itself. */
@@ -57,16 +58,20 @@ export async function appendAudit(tx: Db, now: number, event: AuditEvent): Promi
     prev_hash: head.hash,
   };
   const hash = hashOf(entry);
-  await tx
-    .insertInto('audit_entries')
-    .values({ ...entry, recorded_at: now, details: JSON.stringify(entry.details), hash })
-    .execute();
-  await tx.updateTable('audit_head').set({ seq: entry.seq, hash }).execute();
+  const details = JSON.stringify(entry.details);
+  await insertEntry(tx, { ...entry, recorded_at: now, details, hash });
+  await updateHead(tx, { seq: entry.seq, hash });
 }
 
+const insertEntry = prepared((db, row: AuditEntriesTable) =>
+  db.insertInto('audit_entries').values(row),
+);
+const updateHead = prepared((db, head: AuditHead) => db.updateTable('audit_head').set(head));
+const selectHead = prepared((db) => db.selectFrom('audit_head').select(['seq', 'hash']));
+
 async function auditHead(db: Db): Promise<AuditHead> {
-  const head = await db.selectFrom('audit_head').select(['seq', 'hash']).executeTakeFirst();
-  return head ?? lostHead();
+  const [head = lostHead()] = await selectHead(db, {});
+  return head;
 }
 
 function lostHead(): never {

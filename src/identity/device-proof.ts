@@ -6,6 +6,7 @@ import { parseStrictJson, quote } from '../lease/json.ts';
 import { publicKeyId } from '../lease/keys.ts';
 import { LeaseError } from '../lease/refusal.ts';
 import { bodyHash, PROOF_SECONDS, PROOF_TYPE } from '../proof-claims.ts';
+import { prepared } from '../storage/prepared.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db, DevicesTable } from '../storage/tables.ts';
 import type { Identity } from './context.ts';
@@ -158,8 +159,13 @@ export async function checkPossession(
 }
 
 export async function findDevice(db: Db, deviceId: string): Promise<DevicesTable | undefined> {
-  return db.selectFrom('devices').selectAll().where('device_id', '=', deviceId).executeTakeFirst();
+  const [device] = await selectDevice(db, { deviceId });
+  return device;
 }
+
+const selectDevice = prepared((db, { deviceId }: { readonly deviceId: string }) =>
+  db.selectFrom('devices').selectAll().where('device_id', '=', deviceId),
+);
 
 const THUMBPRINT = z.string().regex(/^[\w-]{43}$/);
 

@@ -3,7 +3,8 @@ import { ServiceError } from '../errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import { encodeEnvelope, leaseToSign } from '../lease/envelope.ts';
 import { formatTime } from '../lease/time.ts';
-import type { Db } from '../storage/tables.ts';
+import { prepared } from '../storage/prepared.ts';
+import type { Db, LicenseLeasesTable } from '../storage/tables.ts';
 import type { Actor } from './audit.ts';
 import type { LeasePolicy } from './context.ts';
 import { entitlementSet } from './registry.ts';
@@ -45,25 +46,7 @@ export async function groundsOf(
   db: Db,
   deploymentId: string,
 ): Promise<Grounds & { readonly revoked_at: number | null }> {
-  const row = await db
-    .selectFrom('deployments')
-    .innerJoin('contracts', 'contracts.contract_id', 'deployments.contract_id')
-    .innerJoin('plans', 'plans.plan_id', 'contracts.plan_id')
-    .select([
-      'deployments.deployment_id',
-      'deployments.revoked_at',
-      'contracts.contract_id',
-      'contracts.customer_id',
-      'contracts.ends_at as contract_ends_at',
-      'contracts.entitlements as extra',
-      'contracts.ttl_seconds as contract_ttl',
-      'contracts.grace_period_seconds as contract_grace',
-      'plans.entitlements as included',
-      'plans.ttl_seconds as plan_ttl',
-      'plans.grace_period_seconds as plan_grace',
-    ])
-    .where('deployments.deployment_id', '=', deploymentId)
-    .executeTakeFirst();
+  const [row] = await selectGrounds(db, { deploymentId });
   if (row === undefined) {
     throw new ServiceError('not_found', `there is no deployment ${deploymentId}`, {
       remedy: 'Register it with `service-local identity deployments create`.',
@@ -81,6 +64,27 @@ export async function groundsOf(
     grace_period_seconds: row.contract_grace ?? row.plan_grace,
   };
 }
+
+const selectGrounds = prepared((db, { deploymentId }: { readonly deploymentId: string }) =>
+  db
+    .selectFrom('deployments')
+    .innerJoin('contracts', 'contracts.contract_id', 'deployments.contract_id')
+    .innerJoin('plans', 'plans.plan_id', 'contracts.plan_id')
+    .select([
+      'deployments.deployment_id',
+      'deployments.revoked_at',
+      'contracts.contract_id',
+      'contracts.customer_id',
+      'contracts.ends_at as contract_ends_at',
+      'contracts.entitlements as extra',
+      'contracts.ttl_seconds as contract_ttl',
+      'contracts.grace_period_seconds as contract_grace',
+      'plans.entitlements as included',
+      'plans.ttl_seconds as plan_ttl',
+      'plans.grace_period_seconds as plan_grace',
+    ])
+    .where('deployments.deployment_id', '=', deploymentId),
+);
 
 /** A signed lease, not yet recorded. */
 export interface SignedLease {
@@ -127,29 +131,30 @@ export async function recordLease(
   origin: Origin,
 ): Promise<void> {
   const { lease_id } = claims;
-  await tx
-    .insertInto('license_leases')
-    .values({
-      lease_id,
-      deployment_id: grounds.deployment_id,
-      customer_id: grounds.customer_id,
-      contract_id: grounds.contract_id,
-      lineage_id: origin.previous?.lineage_id ?? lease_id,
-      previous_lease_id: origin.previous?.lease_id ?? null,
-      renewal_id: origin.renewal_id,
-      device_id: origin.device_id,
-      issued_by: origin.issued_by,
-      public_key_id: claims.public_key_id,
-      entitlements: JSON.stringify(terms.entitlements),
-      issued_at: terms.issued_at,
-      expires_at: terms.expires_at,
-      grace_ends_at: terms.grace_ends_at,
-      revoked_at: null,
-      revoked_by: null,
-      revoked_reason: null,
-    })
-    .execute();
+  await insertLease(tx, {
+    lease_id,
+    deployment_id: grounds.deployment_id,
+    customer_id: grounds.customer_id,
+    contract_id: grounds.contract_id,
+    lineage_id: origin.previous?.lineage_id ?? lease_id,
+    previous_lease_id: origin.previous?.lease_id ?? null,
+    renewal_id: origin.renewal_id,
+    device_id: origin.device_id,
+    issued_by: origin.issued_by,
+    public_key_id: claims.public_key_id,
+    entitlements: JSON.stringify(terms.entitlements),
+    issued_at: terms.issued_at,
+    expires_at: terms.expires_at,
+    grace_ends_at: terms.grace_ends_at,
+    revoked_at: null,
+    revoked_by: null,
+    revoked_reason: null,
+  });
 }
+
+const insertLease = prepared((db, row: LicenseLeasesTable) =>
+  db.insertInto('license_leases').values(row),
+);
 
 /** The body of the answer, written once: asking again must give the same bytes. */
 export function answerText(

@@ -3,6 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../errors.ts';
 import { formatTime } from '../lease/time.ts';
 import { SCOPES, type Scope } from '../scopes.ts';
+import { prepared } from '../storage/prepared.ts';
 import type { AdministratorsTable, ApiTokensTable, Db } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import { refuseInvalid, secondsProblems, textProblems } from './checks.ts';
@@ -133,20 +134,7 @@ const FORM = /^slt_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]
 export async function authenticateToken(db: Db, now: number, bearer: string): Promise<Caller> {
   const [, ...parts] = FORM.exec(bearer) ?? [];
   const secret = parts.pop() ?? '';
-  const row = await db
-    .selectFrom('api_tokens')
-    .innerJoin('administrators', 'administrators.administrator_id', 'api_tokens.administrator_id')
-    .select([
-      'api_tokens.token_id',
-      'api_tokens.administrator_id',
-      'api_tokens.secret_hash',
-      'api_tokens.scopes',
-      'api_tokens.expires_at',
-      'api_tokens.revoked_at',
-      'administrators.disabled_at',
-    ])
-    .where('api_tokens.token_id', '=', parts.join('-'))
-    .executeTakeFirst();
+  const [row] = await selectToken(db, { id: parts.join('-') });
   const isSecret =
     row && timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(hashSecret(secret)));
   if (!isSecret) throw refused('unknown_token', 'there is no such token');
@@ -179,6 +167,22 @@ function checkTerm(
   if (token.revoked_at !== null) throw refused('revoked_token', 'the token has been revoked');
   if (token.expires_at <= now) throw refused('expired_token', 'the token has expired');
 }
+
+const selectToken = prepared((db, { id }: { readonly id: string }) =>
+  db
+    .selectFrom('api_tokens')
+    .innerJoin('administrators', 'administrators.administrator_id', 'api_tokens.administrator_id')
+    .select([
+      'api_tokens.token_id',
+      'api_tokens.administrator_id',
+      'api_tokens.secret_hash',
+      'api_tokens.scopes',
+      'api_tokens.expires_at',
+      'api_tokens.revoked_at',
+      'administrators.disabled_at',
+    ])
+    .where('api_tokens.token_id', '=', id),
+);
 
 function refused(reason: string, message: string): ServiceError {
   return new ServiceError('not_authenticated', message, {

@@ -221,8 +221,8 @@ describe('a problem', () => {
     const broken = await newTestApp({
       storage: storageWith({
         read: {
-          selectFrom() {
-            throw new TypeError('selectFrom is a secret');
+          getExecutor() {
+            throw new TypeError('getExecutor is a secret');
           },
         } as unknown as Db,
       }),
@@ -242,7 +242,7 @@ describe('a problem', () => {
     expect(JSON.parse(broken.log.at(-1)!)).toMatchObject({
       level: 'error',
       request_id: answer.headers.get('x-request-id'),
-      err: expect.stringMatching(/^TypeError: selectFrom is a secret\n +at /),
+      err: expect.stringMatching(/^TypeError: getExecutor is a secret\n +at /),
     });
     await broken.close();
   });

@@ -1,0 +1,44 @@
+import type { Compilable, CompiledQuery } from 'kysely';
+import type { Db } from './tables.ts';
+
+/** Stands for a value in a query that is kept. */
+class Parameter {
+  readonly name: string;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/**
+ * A query that is run all the time. It is built once, as to build it takes longer than to run it.
+ *
+ * ```ts
+ * const selectPlan = prepared((db, { id }: { readonly id: string }) =>
+ *   db.selectFrom('plans').selectAll().where('plan_id', '=', id),
+ * );
+ * const [plan] = await selectPlan(db, { id: 'pro' });
+ * ```
+ *
+ * @param build gets stand-ins for the values, of which it may look at none.
+ * @returns runs it, for its rows.
+ */
+export function prepared<Values extends object, Row>(
+  build: (db: Db, values: Values) => Compilable<Row>,
+): (db: Db, values: Values) => Promise<Row[]> {
+  /** By the database for whose dialect it was compiled. */
+  const built = new WeakMap<object, CompiledQuery<Row>>();
+  return async (db, values) => {
+    const { adapter } = db.getExecutor();
+    let query = built.get(adapter);
+    if (query === undefined) {
+      const names = Object.keys(values).map((name) => [name, new Parameter(name)]);
+      query = build(db, Object.fromEntries(names) as Values).compile();
+      built.set(adapter, query);
+    }
+    const parameters = query.parameters.map((parameter) =>
+      parameter instanceof Parameter ? values[parameter.name as keyof Values] : parameter,
+    );
+    return (await db.executeQuery({ ...query, parameters })).rows;
+  };
+}
