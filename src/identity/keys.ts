@@ -2,6 +2,7 @@ import { ServiceError } from '../errors.ts';
 import type { PublicKey } from '../lease/keys.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../lease/status.ts';
 import { formatTime } from '../lease/time.ts';
+import { prepared } from '../storage/prepared.ts';
 import type { Db, SigningKeysTable } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import type { Identity } from './context.ts';
@@ -180,12 +181,13 @@ export async function retireKey(
 }
 
 async function findKey(db: Db, id: string): Promise<SigningKeysTable | undefined> {
-  return db
-    .selectFrom('signing_keys')
-    .selectAll()
-    .where('public_key_id', '=', id)
-    .executeTakeFirst();
+  const [key] = await selectKey(db, { id });
+  return key;
 }
+
+const selectKey = prepared((db, { id }: { readonly id: string }) =>
+  db.selectFrom('signing_keys').selectAll().where('public_key_id', '=', id),
+);
 
 /** The key that signs, of whichever server started last. */
 export async function activeKey(db: Db): Promise<SigningKeysTable | undefined> {
