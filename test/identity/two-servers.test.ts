@@ -4,6 +4,7 @@ import { GENESIS, readAudit, verifyAudit, verifyAuditEnd } from '../../src/ident
 import type { Identity } from '../../src/identity/context.ts';
 import { issueLease } from '../../src/identity/issue.ts';
 import { renewLease } from '../../src/identity/renew.ts';
+import type { DevicesTable } from '../../src/storage/tables.ts';
 import { newLeaseWorld, proofOf, renew, revokeAs, type LeaseWorld } from './lease-world.ts';
 
 let world: LeaseWorld;
@@ -20,7 +21,7 @@ afterEach(() => world.close());
 const either = (turn: number): Identity => servers[turn % 2]!;
 
 test('two servers issue and revoke at once: what each said holds, and the log is whole', async () => {
-  const devices = [];
+  const devices: DevicesTable[] = [];
   for (let i = 0; i < 6; i++) devices.push(await world.enrol(i < 3 ? 'tokyo' : 'osaka'));
   const given: string[] = [];
   const work = Array.from({ length: 120 }, async (_, i) => {
