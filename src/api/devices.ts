@@ -136,7 +136,7 @@ export const createEnrolmentCode = defineRoute({
   security: administrator('license'),
   request: { params: z.strictObject({ deployment_id: id('acme-tokyo') }) },
   responses: { 201: answer('The code, told this once. It is good for one device.', EnrolmentCode) },
-  errors: ['not_found'],
+  errors: ['not_found', 'license_revoked'],
 });
 
 export const listDevices = defineRoute({

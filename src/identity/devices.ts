@@ -15,6 +15,7 @@ import {
   useDeviceProof,
 } from './device-proof.ts';
 import { readPage, type Page, type PageRequest } from './paging.ts';
+import { deploymentRevoked, REINSTATE } from './revoke.ts';
 import { hashCode, newCode } from './secrets.ts';
 
 /** A machine that gets leases by itself. */
@@ -31,16 +32,19 @@ export interface EnrolmentCode {
   readonly expires_at: number;
 }
 
-/** @throws ServiceError `not_found` */
+/** @throws ServiceError `not_found`; `license_revoked` while the registry is enforced. */
 export async function createEnrolmentCode(
-  { storage, clock }: Identity,
+  { storage, clock, policy }: Identity,
   actor: Actor,
   deploymentId: string,
 ): Promise<EnrolmentCode> {
   const code = newCode();
   return storage.write(async (tx) => {
     const now = clock();
-    await getDeployment(tx, deploymentId);
+    const { revoked_at } = await getDeployment(tx, deploymentId);
+    if (policy.registry_enforced && revoked_at !== null) {
+      throw await deploymentRevoked(tx, now, deploymentId, REINSTATE);
+    }
     await appendAudit(tx, now, {
       actor,
       action: 'admin.identity.device.enrol_code',

@@ -4,7 +4,7 @@ import type { Identity } from './context.ts';
 import { usableSigner } from './keys.ts';
 import { answerText, groundsOf, recordLease, signLease } from './lease-record.ts';
 import { conditionProblems } from './registry.ts';
-import { deploymentRevoked } from './revoke.ts';
+import { deploymentRevoked, REINSTATE } from './revoke.ts';
 import { leaseTerms, type Wishes } from './terms.ts';
 import type { Caller } from './tokens.ts';
 
@@ -37,7 +37,7 @@ export async function issueLease(
       refuseInvalid([{ code: 'invalid_value', pointer: '/customer_id', message }]);
     }
     if (policy.registry_enforced && grounds.revoked_at !== null) {
-      throw await deploymentRevoked(tx, now, grounds.deployment_id);
+      throw await deploymentRevoked(tx, now, grounds.deployment_id, REINSTATE);
     }
     const terms = leaseTerms(policy, grounds, request, now);
     const origin = {

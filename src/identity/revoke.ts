@@ -184,18 +184,22 @@ async function outstanding(tx: Db, found: Found, now: number): Promise<Outstandi
   return { open, active, effective_at: last !== null && last > now ? last : null };
 }
 
-/** Refuses a lease to a deployment that is revoked. */
+/**
+ * Refuses a lease to a deployment that is revoked.
+ * @param remedy of whoever asks for it.
+ */
 export async function deploymentRevoked(
   tx: Db,
   now: number,
   deploymentId: string,
+  remedy = ASK,
 ): Promise<ServiceError> {
   const { last } = await tx
     .selectFrom('license_leases')
     .select(({ fn }) => fn.max('grace_ends_at').as('last'))
     .where('deployment_id', '=', deploymentId)
     .executeTakeFirstOrThrow();
-  return revoked(`the license of the deployment ${deploymentId} is revoked`, last, now);
+  return revoked(`the license of the deployment ${deploymentId} is revoked`, last, now, remedy);
 }
 
 /**
@@ -212,12 +216,15 @@ export async function machineRevoked(
     .select(({ fn }) => fn.max('grace_ends_at').as('last'))
     .where('device_id', 'in', line)
     .executeTakeFirstOrThrow();
-  return revoked(`the license of the device ${line[0]} is revoked`, last, now);
+  return revoked(`the license of the device ${line[0]} is revoked`, last, now, ASK);
 }
 
-function revoked(what: string, last: number | null, now: number): ServiceError {
+const ASK = 'Ask whoever issued the license.';
+
+/** For administrators. */
+export const REINSTATE = 'Take it back with `service-local identity deployments reinstate`.';
+
+function revoked(what: string, last: number | null, now: number, remedy: string): ServiceError {
   const until = last === null || last <= now ? '' : `; what it has works until ${formatTime(last)}`;
-  return new ServiceError('license_revoked', what + until, {
-    remedy: 'Ask whoever issued the license.',
-  });
+  return new ServiceError('license_revoked', what + until, { remedy });
 }

@@ -200,7 +200,11 @@ test('a person is told the date before the id is typed and the code is asked for
   expect(data).toMatchObject({ revoked_leases: 1, effective_at: lease!.grace_ends_at });
   const denied = await identity('leases', 'issue', '--deployment', 'kyoto');
   expect(denied).toMatchObject({ code: 4 });
-  expect(denied.stderr).toMatch(/^error license_revoked: .*works until/);
+  const reinstate = /^error license_revoked: .*works until.*\n→ .*identity deployments reinstate/;
+  expect(denied.stderr).toMatch(reinstate);
+  const code = await identity('devices', 'enroll-code', '--deployment', 'kyoto');
+  expect(code).toMatchObject({ code: 4, stdout: '' });
+  expect(code.stderr).toMatch(reinstate);
 });
 
 test('of a lease, what is told is of its machine, and what is done is the same', async () => {
