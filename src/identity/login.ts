@@ -97,7 +97,7 @@ function wrongCredentials(): ServiceError {
   return new ServiceError('not_authenticated', 'name, password or code is wrong', {
     reason: 'wrong_credentials',
     remedy:
-      'A code works once: wait for the next one before trying again. ' +
+      'Check name, password and code; a code works once. ' +
       `After ${MOST_FAILURES} wrong ones, none is taken for ${WINDOW_MINUTES} minutes.`,
   });
 }

@@ -99,7 +99,7 @@ export async function grantStepUp(
 function wrongCode(): ServiceError {
   return new ServiceError('not_authenticated', 'the code is wrong, or has been used', {
     reason: 'wrong_code',
-    remedy: 'A code works once: wait for the next one before trying again.',
+    remedy: 'Check the code. It works once: after a try wait for the next one.',
   });
 }
 

@@ -163,7 +163,7 @@ function checkTerm(
   token: Pick<ApiTokensTable, 'expires_at' | 'revoked_at'> &
     Pick<AdministratorsTable, 'disabled_at'>,
 ): void {
-  if (token.disabled_at !== null) throw refused('administrator_disabled', 'its owner is disabled');
+  if (token.disabled_at !== null) throw ownerDisabled();
   if (token.revoked_at !== null) throw refused('revoked_token', 'the token has been revoked');
   if (token.expires_at <= now) throw refused('expired_token', 'the token has expired');
 }
@@ -183,6 +183,15 @@ const selectToken = prepared((db, { id }: { readonly id: string }) =>
     ])
     .where('api_tokens.token_id', '=', id),
 );
+
+function ownerDisabled(): ServiceError {
+  return new ServiceError('not_authenticated', 'its owner is disabled', {
+    reason: 'administrator_disabled',
+    remedy:
+      "Only the operator lets him in again, on the server's machine: " +
+      '`service-local identity administrators reset`.',
+  });
+}
 
 function refused(reason: string, message: string): ServiceError {
   return new ServiceError('not_authenticated', message, {

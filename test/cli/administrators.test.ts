@@ -88,7 +88,7 @@ describe('identity administrators and tokens', () => {
     expect(await run('administrators disable ada')).toMatchObject({ code: 0, stderr: '' });
     expect(await run('tokens list', { token })).toMatchObject({
       code: 4,
-      stderr: expect.stringContaining('its owner is disabled') as string,
+      stderr: expect.stringContaining('its owner is disabled\n→ Only the operator') as string,
     });
     expect(await logIn('ada', third)).toMatchObject({ code: 4 });
     const input = 'another good password';

@@ -42,7 +42,7 @@ const WRONG = {
   reason: 'wrong_credentials',
   message: 'name, password or code is wrong',
   remedy:
-    'A code works once: wait for the next one before trying again. ' +
+    'Check name, password and code; a code works once. ' +
     'After 5 wrong ones, none is taken for 15 minutes.',
 };
 const limited = (retryAfterSeconds: number) => ({ code: 'rate_limited', retryAfterSeconds });
