@@ -22,6 +22,7 @@ export function openPostgres(url: string, onIdleError: (error: Error) => void): 
     statement_timeout: STATEMENT_TIMEOUT_MS,
     application_name: 'service-local',
     types: { getTypeParser },
+    Client: PlannedOnce,
   });
   pool.on('error', onIdleError);
   pool.on('connect', (client) => {
@@ -49,3 +50,40 @@ export function openPostgres(url: string, onIdleError: (error: Error) => void): 
 /** Times and counts are far below 2^53, where pg would give texts for fear of larger ones. */
 const getTypeParser: pg.CustomTypesConfig['getTypeParser'] = (id, format) =>
   (id as number) === INT8 ? Number : pg.types.getTypeParser(id, format);
+
+/** As many plans each connection keeps. */
+const MOST_PLANS = 500;
+const RESULT_TYPE_CHANGED = '0A000';
+
+/** Under which names connections keep the plans of statements. */
+const names = new Map<string, string>();
+let named = 0;
+
+function nameOf(statement: string): string | undefined {
+  let name = names.get(statement);
+  if (name === undefined && names.size < MOST_PLANS) {
+    name = `planned_${named}`;
+    named += 1;
+    names.set(statement, name);
+  }
+  return name;
+}
+
+/** Plans a statement once for each connection, since that takes longer than to run it. */
+class PlannedOnce extends pg.Client {
+  override query(...args: never[]): never {
+    const [text, values] = args as readonly unknown[];
+    if (typeof text !== 'string' || !Array.isArray(values) || values.length === 0) {
+      return super.query(...(args as [never]));
+    }
+    const name = nameOf(text);
+    const result = super.query({ text, values, ...(name !== undefined && { name }) });
+    return result.catch((error: unknown) => {
+      // A newer version has migrated the schema. Under a new name the statement is planned anew.
+      if (error instanceof pg.DatabaseError && error.code === RESULT_TYPE_CHANGED) {
+        names.delete(text);
+      }
+      throw error;
+    }) as never;
+  }
+}

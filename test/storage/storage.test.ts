@@ -164,6 +164,19 @@ describe('several servers on one PostgreSQL', () => {
     await database.remove();
   });
 
+  test('go on after one failure when a newer version adds to a table', async () => {
+    const database = await newDatabase('postgres');
+    const server = await openStorage(database.location);
+    const find = () =>
+      server.read.selectFrom('customers').selectAll().where('customer_id', '=', 'a').execute();
+    expect(await find()).toEqual([]);
+    await database.execute(`alter table customers add column note text`);
+    await expect(find()).rejects.toThrow('cached plan');
+    expect(await find()).toEqual([]);
+    await server.close();
+    await database.remove();
+  });
+
   test('do not fail each other where transactions are isolated more by default', async () => {
     const database = await newDatabase('postgres');
     await database.execute(`do $$ begin
