@@ -51,8 +51,11 @@ interface SettingSpec<T> {
   /** The default, for a user who reads about it. */
   readonly defaultText: string;
   default(cwd: string, home: string): T;
-  /** It says where the user file is, so no file and no flag can set it. */
-  readonly environmentOnly?: true;
+  /**
+   * Which files can set it, where not both can: a project is something that others made, and must
+   * not decide where secrets are sent; and no file can say where the user file is.
+   */
+  readonly files?: 'user' | 'none';
 }
 
 const path: SettingType<string> = {
@@ -152,7 +155,7 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     description: 'directory of the user file and of everything kept between runs',
     defaultText: '~/.service-local',
     default: () => join(homedir(), '.service-local'),
-    environmentOnly: true,
+    files: 'none',
   },
   runs_dir: {
     type: path,
@@ -188,6 +191,7 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     type: host,
     description: 'where the server listens',
     flag: '--host',
+    files: 'user',
     defaultText: '127.0.0.1',
     default: () => '127.0.0.1',
   },
@@ -195,6 +199,7 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     type: port,
     description: 'on which port the server listens; 0 takes a free one',
     flag: '--port',
+    files: 'user',
     defaultText: '8787',
     default: () => 8787,
   },
@@ -202,6 +207,7 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     type: webOriginOrAuto,
     description: 'under which origin clients know the server; auto makes it of host and port',
     flag: '--public-url',
+    files: 'user',
     defaultText: 'auto',
     default: () => 'auto',
   },
@@ -209,48 +215,56 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     type: webOrigin,
     description: 'which server to talk to',
     flag: '--url',
+    files: 'user',
     defaultText: 'http://127.0.0.1:8787',
     default: () => 'http://127.0.0.1:8787',
   },
   license_registry_enforced: {
     type: boolean,
     description: 'whether the server denies renewal of what is revoked',
+    files: 'user',
     defaultText: 'true',
     default: () => true,
   },
   license_clone_policy: {
     type: oneOf('alert', 'refuse'),
     description: 'what the server does when a lease is renewed a second time',
+    files: 'user',
     defaultText: 'alert',
     default: () => 'alert',
   },
   license_ttl_seconds: {
     type: ttl,
     description: 'how long a lease lasts when nothing else says so',
+    files: 'user',
     defaultText: '604800, 7 days',
     default: () => 7 * DAY,
   },
   license_ttl_max_seconds: {
     type: ttl,
     description: 'how long a lease lasts at most',
+    files: 'user',
     defaultText: '7776000, 90 days',
     default: () => 90 * DAY,
   },
   license_grace_period_seconds: {
     type: gracePeriod,
     description: 'how long a lease works after its end when nothing else says so',
+    files: 'user',
     defaultText: '259200, 3 days',
     default: () => 3 * DAY,
   },
   license_grace_period_max_seconds: {
     type: gracePeriod,
     description: 'how long a lease works after its end at most',
+    files: 'user',
     defaultText: '2592000, 30 days',
     default: () => 30 * DAY,
   },
   license_issuer: {
     type: visible,
     description: 'who issues the leases, as they name it',
+    files: 'user',
     defaultText: 'service-local',
     default: () => 'service-local',
   },
@@ -299,9 +313,10 @@ interface Written {
   /** What a relative path is relative to. */
   readonly base: string;
   /** Where it is in a file, to point at when it is wrong. */
-  readonly place?: { readonly key: Place; readonly value: Place };
+  readonly place?: { readonly kind: FileKind; readonly key: Place; readonly value: Place };
 }
 
+type FileKind = 'project' | 'user';
 type Place = Pick<Problem, 'file' | 'line' | 'column' | 'pointer'>;
 
 /**
@@ -325,7 +340,7 @@ export function resolveSettings(
     check(typed, problems),
     environment,
     readNearestFile(cwd, problems),
-    readFile(join(String(home), 'config.yaml'), problems) ?? NOTHING,
+    readFile(join(String(home), 'config.yaml'), 'user', problems) ?? NOTHING,
   ];
   if (problems.length > 0) throw settingsError(problems);
 
@@ -353,10 +368,11 @@ function check(written: readonly Written[], problems: Problem[]): Layer {
       problems.push({ ...place?.key, ...unknownSetting(key) });
       continue;
     }
-    const { type, environmentOnly } = SETTINGS[key];
+    const { type, files } = SETTINGS[key];
     const value = text === undefined ? undefined : type.parse(text, base);
-    if (environmentOnly && place) {
-      const message = `${key} can be set only by ${environmentName(key)}`;
+    if (place && files !== undefined && files !== place.kind) {
+      const others = files === 'user' ? ` or the user file` : '';
+      const message = `${key} can be set only by ${environmentName(key)}${others}`;
       problems.push({ ...place.key, code: 'invalid_setting', message });
     } else if (value === undefined) {
       problems.push(invalidValue(key, text, origin, place?.value));
@@ -384,13 +400,13 @@ function readEnvironment(env: NodeJS.ProcessEnv, cwd: string, problems: Problem[
 function readNearestFile(directory: string, problems: Problem[]): Layer {
   const parent = dirname(directory);
   return (
-    readFile(join(directory, 'service-local.yaml'), problems) ??
+    readFile(join(directory, 'service-local.yaml'), 'project', problems) ??
     (parent === directory ? NOTHING : readNearestFile(parent, problems))
   );
 }
 
 /** `undefined` when there is no such file. */
-function readFile(file: string, problems: Problem[]): Layer | undefined {
+function readFile(file: string, kind: FileKind, problems: Problem[]): Layer | undefined {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
@@ -399,10 +415,10 @@ function readFile(file: string, problems: Problem[]): Layer | undefined {
     problems.push({ code: 'invalid_setting', file, message: (error as Error).message });
     return NOTHING;
   }
-  return parseFile(file, text, problems);
+  return parseFile(file, kind, text, problems);
 }
 
-function parseFile(file: string, text: string, problems: Problem[]): Layer {
+function parseFile(file: string, kind: FileKind, text: string, problems: Problem[]): Layer {
   // Loaded here and not above: most runs have no such file, and need no YAML.
   const yaml = createRequire(import.meta.url)('yaml') as typeof import('yaml');
   const lines = new yaml.LineCounter();
@@ -431,6 +447,7 @@ function parseFile(file: string, text: string, problems: Problem[]): Layer {
       origin: `${file}:${place.line}`,
       base: dirname(file),
       place: {
+        kind,
         key: place,
         value: yaml.isNode(valueNode) ? { ...place, ...at(valueNode.range[0]) } : place,
       },
@@ -475,7 +492,7 @@ function invalidValue(
 ): Problem {
   const { name, choices } = SETTINGS[key].type;
   const subject = place ? key : `${origin}: ${key}`;
-  const shown = text?.replace(/\/\/[^/]*@/, '//…@');
+  const shown = text?.replace(/\/\/.*@/, '//…@');
   const message = `${subject} needs ${name}${shown === undefined ? '' : `, not '${shown}'`}`;
   const suggestion = text && choices && closest(text, choices);
   return { ...place, code: 'invalid_setting', message, ...(suggestion && { suggestion }) };

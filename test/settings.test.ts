@@ -190,7 +190,7 @@ describe('a wrong setting', () => {
     ['server_url', 'https://a.example/path', 'an origin such as https://licenses.example'],
     ['server_public_url', 'a.example', 'auto or an origin such as https://licenses.example'],
     ['license_registry_enforced', 'yes', 'true or false'],
-    ['license_ttl_seconds', '59', 'a whole number of seconds from 60 to 126144000'],
+    ['license_ttl_seconds', '299', 'a whole number of seconds from 300 to 126144000'],
     ['license_grace_period_seconds', '1.5', 'a whole number of seconds from 0 to 31536000'],
     ['license_issuer', 'two words', '1 to 128 visible ASCII characters'],
   ])('is one of the server: %s cannot be %s', async (key, text, needed) => {
@@ -211,7 +211,7 @@ describe('a setting of the server', () => {
 
   it('has an option by its short name, and can be true or false in a file', async () => {
     await writeFile(
-      join(project, 'service-local.yaml'),
+      join(home, 'config.yaml'),
       'license_registry_enforced: false\nserver_public_url: https://licenses.example/\n',
     );
     const typed = ['--host', '::', '--port', '0', '--url', 'https://LICENSES.example:443'];
@@ -223,6 +223,19 @@ describe('a setting of the server', () => {
       server_public_url: { value: 'https://licenses.example' },
       license_registry_enforced: { value: false },
     });
+  });
+
+  it('is not decided by a project, which others may have made', async () => {
+    await writeFile(
+      join(project, 'service-local.yaml'),
+      'server_url: https://evil.example\nlicense_registry_enforced: false\n',
+    );
+    const { code, stderr } = await config(['list']);
+    expect(code).toBe(2);
+    expect(stderr).toContain(
+      'service-local.yaml:1:1 /server_url invalid_setting server_url can be set only by SERVICE_LOCAL_SERVER_URL or the user file',
+    );
+    expect(stderr).toContain('service-local.yaml:2:1 /license_registry_enforced');
   });
 
   it('is no secret: those are in variables that are never shown', async () => {
