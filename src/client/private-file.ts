@@ -23,7 +23,10 @@ export async function writePrivateFile(path: string, text: string): Promise<void
     if ((await readFile(path, 'utf8')) === text) return;
   } catch (error) {
     if (!isSystemError(error)) throw error;
-    throw new ServiceError('output_not_writable', `${path}: ${error.message}`, { cause: error });
+    throw new ServiceError('output_not_writable', `${path}: ${error.message}`, {
+      remedy: 'See that this user may write there, and that the disk has room.',
+      cause: error,
+    });
   }
   throw new ServiceError('output_not_writable', `${path} reads otherwise than it was written`, {
     remedy: 'See that the disk is sound, and that nothing else writes there.',

@@ -107,7 +107,10 @@ export async function generateSigningKey(path: string): Promise<string> {
         remedy: 'Name a file that is not: a key that is lost cannot be made again.',
       });
     }
-    throw new ServiceError('output_not_writable', error.message, { cause: error });
+    throw new ServiceError('output_not_writable', `cannot write ${path} (${error.code})`, {
+      remedy: 'Name a file in a directory that is there and that you may write to.',
+      cause: error,
+    });
   }
   return signerOf(privateKey).publicKeyId;
 }

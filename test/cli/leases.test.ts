@@ -1,5 +1,5 @@
 import { createPrivateKey } from 'node:crypto';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -74,6 +74,11 @@ test('a signing key is made for its owner alone, is never shown, and never overw
   expect(again).toMatchObject({ code: 6, stdout: '' });
   expect(again.stderr).toMatch(/^error conflict: .*key\.pem is there already/);
   expect(await readFile(path, 'utf8')).toBe(pem);
+  const nowhere = await identity('keys', 'generate', '--out', 'nowhere/key.pem');
+  expect(nowhere).toMatchObject({ code: 1, stdout: '' });
+  expect(nowhere.stderr).toMatch(
+    /^error output_not_writable: .*key\.pem \(ENOENT\)\n→ Name a file/,
+  );
 });
 
 test('a lease is issued into a file, or to stdout, and stands in the registry', async () => {
@@ -82,6 +87,7 @@ test('a lease is issued into a file, or to stdout, and stands in the registry', 
   expect(issued).toMatchObject({ code: 0, stdout: '' });
   expect(issued.stderr).toMatch(/^lease [\w-]{36} for tokyo: live_trading until 20.*Z\n$/);
   const file = JSON.parse(await readFile(join(directory, 'license_lease.json'), 'utf8')) as object;
+  expect(await identity(...issue, '--out', 'license_lease.json')).toMatchObject({ code: 0 });
   const piped = await identity(...issue);
   const form = { payloadType: 'application/vnd.service-local.license-lease.v1+json' };
   expect([file, JSON.parse(piped.stdout)]).toMatchObject([form, form]);
@@ -95,6 +101,21 @@ test('a lease is issued into a file, or to stdout, and stands in the registry', 
   expect(unknown.stderr).toMatch(/^error not_found: there is no deployment "nope"/);
   const shown = await identity('leases', 'show', newest!.lease_id);
   expect(shown.stdout).toMatch(new RegExp(`^issued_by +administrator:${ada.id}$`, 'm'));
+});
+
+test('no lease is issued that could not be kept', async () => {
+  await writeFile(join(directory, 'precious.txt'), 'no lease');
+  const before = await leasesOf('tokyo');
+  for (const [out, error] of [
+    ['nowhere/lease.json', /^error output_not_writable: .*lease\.json \(ENOENT\)\n→ Name a file/],
+    ['.', /^error output_not_writable: .*\(EISDIR\)\n→ Name a file/],
+    ['precious.txt', /^error conflict: .*precious\.txt is there already, and is no lease\n/],
+  ] as const) {
+    const refused = await identity('leases', 'issue', '--deployment', 'tokyo', '--out', out);
+    expect(refused.stderr).toMatch(error);
+  }
+  expect(await readFile(join(directory, 'precious.txt'), 'utf8')).toBe('no lease');
+  expect(await leasesOf('tokyo')).toEqual(before);
 });
 
 test('what a lease lacks of its time is told with the reason', async () => {

@@ -1,13 +1,16 @@
-import { resolve } from 'node:path';
+import { constants } from 'node:fs';
+import { access, readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import type { createLease, LeaseAnswer } from '../../api/leases.ts';
 import { isSystemError, ServiceError } from '../../errors.ts';
+import { PAYLOAD_TYPE } from '../../lease/envelope.ts';
 import { connect } from '../connect.ts';
 import { parseSeconds } from '../seconds.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'For machines that cannot renew by themselves. The signed lease is told once: the registry does not keep it. Without --out it goes to stdout.',
+    'For machines that cannot renew by themselves. The signed lease is told once: the registry does not keep it. Without --out it goes to stdout. With it, a lease that is there is replaced; any other file is not.',
   options: {
     deployment: { value: 'id', description: 'for which it is', required: true },
     entitlement: {
@@ -30,6 +33,8 @@ export const verb = defineVerb({
     'identity leases issue --deployment acme-tokyo --entitlement live_trading --ttl 30d > license_lease.json',
   ],
   async run(context, _args, { deployment, entitlement, ttl, grace, customer, out: file }) {
+    const path = file === undefined ? undefined : resolve(context.cwd, file);
+    if (path !== undefined) await checkPlace(path);
     const server = await connect(context);
     const answer = await server.call<typeof createLease>('post', '/auth/license/leases', {
       body: {
@@ -41,27 +46,45 @@ export const verb = defineVerb({
       },
     });
     const text = `${JSON.stringify(answer.lease)}\n`;
-    if (file !== undefined) await writeLease(resolve(context.cwd, file), text);
+    if (path !== undefined) await writeLease(path, text, answer.lease_id);
     for (const line of summaryOf(answer)) context.message(line);
-    return { data: answer, show: (out) => (file === undefined ? out.line(text.trimEnd()) : {}) };
+    return { data: answer, show: (out) => (path === undefined ? out.line(text.trimEnd()) : {}) };
   },
 });
 
-async function writeLease(path: string, text: string): Promise<void> {
+/** Before a lease is issued that could not be kept. */
+async function checkPlace(path: string): Promise<void> {
+  let there: string | undefined;
+  try {
+    await access(dirname(path), constants.W_OK);
+    there = await readFile(path, 'utf8').catch((error: unknown) => {
+      if (isSystemError(error, 'ENOENT')) return undefined;
+      throw error;
+    });
+  } catch (error) {
+    throw notWritable(error, `cannot write ${path}`);
+  }
+  if (there === undefined || there.includes(PAYLOAD_TYPE)) return;
+  throw new ServiceError('conflict', `${path} is there already, and is no lease`, {
+    remedy: 'Name another file. Nothing was issued.',
+  });
+}
+
+async function writeLease(path: string, text: string, leaseId: string): Promise<void> {
   const { writeAtomically } = await import('../../atomic-file.ts');
   try {
     await writeAtomically(path, [text], { mode: 0o600 });
   } catch (error) {
-    if (!isSystemError(error)) throw error;
-    throw new ServiceError(
-      'output_not_writable',
-      `the lease is issued and lost: ${error.message}`,
-      {
-        remedy: 'Issue another one to a file that can be written.',
-        cause: error,
-      },
-    );
+    throw notWritable(error, `the lease ${leaseId} is issued and lost: cannot write ${path}`);
   }
+}
+
+function notWritable(error: unknown, message: string): unknown {
+  if (!isSystemError(error)) return error;
+  return new ServiceError('output_not_writable', `${message} (${error.code})`, {
+    remedy: 'Name a file in a directory that is there and that you may write to.',
+    cause: error,
+  });
 }
 
 function summaryOf(answer: LeaseAnswer): string[] {
