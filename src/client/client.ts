@@ -235,6 +235,8 @@ const WHAT: Readonly<Record<string, string>> = {
   UND_ERR_SOCKET: 'the connection broke',
   UND_ERR_CONNECT_TIMEOUT: 'it does not answer',
   TimeoutError: 'it does not answer',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'what answers there does not speak TLS',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'what answers there does not speak TLS',
   UND_ERR_RES_EXCEEDED_MAX_SIZE: 'its answer does not end',
 };
 

@@ -324,6 +324,15 @@ describe('a server with a certificate of its own', () => {
   });
 });
 
+it('says that a server of plain http does not speak TLS', async () => {
+  const server = createServer((_request, response) => response.end('{}'));
+  const url = (await listen(server)).replace('http:', 'https:');
+  expect(await failureOf(health(createClient({ url })))).toMatchObject({
+    code: 'server_unreachable',
+    message: `${url}: what answers there does not speak TLS`,
+  });
+});
+
 describe('the token of a person', () => {
   it.each([
     [undefined, 'SERVICE_LOCAL_TOKEN is not set'],
