@@ -1,5 +1,6 @@
-import type { LeaseRecord } from '../api/leases.ts';
+import type { LeaseAnswer, LeaseRecord } from '../api/leases.ts';
 import { NO_VALUE } from '../format.ts';
+import { formatSeconds } from '../seconds.ts';
 import type { Columns } from './items.ts';
 
 export const LEASE_COLUMNS: Columns<LeaseRecord> = {
@@ -12,3 +13,12 @@ export const LEASE_COLUMNS: Columns<LeaseRecord> = {
   'grace ends': ({ grace_ends_at }) => grace_ends_at,
   entitlements: ({ entitlements }) => entitlements.join(' ') || NO_VALUE,
 };
+
+/** Where a lease lasts less than was due, one line each. */
+export function limitLines(limits: LeaseAnswer['limits']): string[] {
+  return limits.map(({ field, wanted, granted, because }) => {
+    const what = field === 'ttl_seconds' ? 'it lasts' : 'its grace period is';
+    const why = because === 'contract_end' ? 'the contract ends then' : 'the server allows no more';
+    return `${what} ${formatSeconds(granted)} instead of ${formatSeconds(wanted)}, as ${why}`;
+  });
+}

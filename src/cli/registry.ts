@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.ts';
 import { NO_VALUE } from '../format.ts';
 import { formatTime, parseTime } from '../lease/time.ts';
 import type { Columns } from './items.ts';
-import { formatSeconds, parseSeconds } from './seconds.ts';
+import { formatSeconds, parseSeconds } from '../seconds.ts';
 import type { OptionValues } from './verb.ts';
 
 /** Of what is created. */

@@ -40,6 +40,8 @@ export interface Device {
 export interface Enrolled {
   readonly device_id: string;
   readonly claims: LeaseClaims;
+  /** Where the lease lasts less than was due; of one that is not new, nothing is known of that. */
+  readonly limits: LeaseAnswer['limits'];
 }
 
 /**
@@ -54,15 +56,18 @@ export async function enrol(device: Device, code: string, name: string): Promise
   const { files, clock } = device;
   const key = await keyAt(files.key);
   const server = connect(device, key);
-  const { deployment_id } = await server.call<typeof enrolDevice>('post', '/auth/license/devices', {
-    body: { code, jwk: jwkOf(key), name },
-  });
+  const body = { code, jwk: jwkOf(key), name };
+  const { deployment_id } = await server
+    .call<typeof enrolDevice>('post', '/auth/license/devices', { body })
+    .catch((error: unknown) => {
+      throw withPlaceOfKey(error, files.key);
+    });
   const keyset = await server.call<typeof getKeyset>('get', '/.well-known/license-keys.json', {});
   const keys = trusted(keyset);
   const held = await heldLease(files.lease, keys, key.device_id);
   if (held !== undefined && leaseStatus(held.claims, clock()).state === 'valid') {
     await writePrivateFile(files.keyset, JSON.stringify(keyset));
-    return { device_id: key.device_id, claims: held.claims };
+    return { device_id: key.device_id, claims: held.claims, limits: [] };
   }
   const renewal_id = `${key.device_id}.${held?.claims.lease_id ?? 'first'}`;
   const answer = await server.call<typeof createLease>('post', '/auth/license/leases', {
@@ -78,7 +83,18 @@ export async function enrol(device: Device, code: string, name: string): Promise
   for (const { detail } of answer.warnings ?? []) device.warn(detail);
   await writePrivateFile(files.keyset, JSON.stringify(keyset));
   await writePrivateFile(files.lease, text);
-  return { device_id: key.device_id, claims };
+  return { device_id: key.device_id, claims, limits: answer.limits ?? [] };
+}
+
+/** The server, which refuses a key as a device's, does not know where it is. */
+function withPlaceOfKey(error: unknown, path: string): unknown {
+  if (!(error instanceof ServiceError && error.code === 'conflict')) return error;
+  const { code, message, reason } = error;
+  return new ServiceError(code, message, {
+    ...(reason !== undefined && { reason }),
+    remedy: `Move ${path} away, and enrol again: that makes a new key.`,
+    cause: error,
+  });
 }
 
 export interface Rotated {

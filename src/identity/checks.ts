@@ -1,5 +1,6 @@
 import { ServiceError, type Problem } from '../errors.ts';
 import { isEntitlement, MAX_ENTITLEMENTS } from '../lease/claims.ts';
+import { formatSeconds } from '../seconds.ts';
 
 const MAX_TEXT_LENGTH = 200;
 
@@ -62,7 +63,7 @@ export function secondsProblems(
   return problemUnless(
     Number.isSafeInteger(seconds) && seconds >= least && seconds <= most,
     pointer,
-    `this server takes whole seconds from ${least} to ${most}, not ${seconds}`,
+    `this server takes whole seconds from ${least} to ${most} (${formatSeconds(most)}), not ${seconds}`,
   );
 }
 

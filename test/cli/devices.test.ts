@@ -117,11 +117,24 @@ test('enrolling again with the same code changes nothing, and tells the same', a
     '',
   ]);
   expect(first.stderr).toBe(
-    `Write "server_url: ${server.url}" into ${home}/config.yaml for the commands to come.\n`,
+    `To do without --url from now on, put this line into ${home}/config.yaml:\nserver_url: ${server.url}\n`,
   );
   const files = readdirSync(home).map((name) => readFileSync(join(home, name), 'utf8'));
   expect(await license('enroll', '--code', code)).toEqual(first);
   expect(readdirSync(home).map((name) => readFileSync(join(home, name), 'utf8'))).toEqual(files);
+});
+
+test('a machine is told where its lease lasts less than was due', async () => {
+  const vendor = [world.identity, 'operator'] as const;
+  const ends_at = Math.ceil(Date.now() / 1000 + 3600) * 1000;
+  const contract = { contract_id: 'short', customer_id: 'acme', plan_id: 'pro', ends_at };
+  await createContract(...vendor, contract);
+  const deployment = { deployment_id: 'brief', contract_id: 'short', name: 'Brief' };
+  await createDeployment(...vendor, deployment);
+  const code = (await devices('enroll-code', '--deployment', 'brief')).stdout.trim();
+  const { stdout } = await license('enroll', '--code', code);
+  expect(stdout).toMatch(/^ {2}it lasts \d+[smh] instead of 7d, as the contract ends then$/m);
+  expect(stdout).toMatch(/^ {2}its grace period is 0d instead of 3d, as the contract ends then$/m);
 });
 
 test('a code that is not good ends with 4, and what is missing with 2', async () => {

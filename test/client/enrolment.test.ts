@@ -53,7 +53,7 @@ beforeEach(async () => {
       if (requests.push(`${request.method} ${pathname}`) === unanswered) {
         (bindings as HttpBindings).outgoing.destroy();
       }
-      return forged[pathname] === undefined ? answer : new Response(forged[pathname]);
+      return forged[pathname] === undefined ? answer : new Response(forged[pathname], answer);
     },
   }) as Server;
   server.listen(0, '127.0.0.1');
@@ -219,6 +219,7 @@ describe('enrolment', () => {
     await expect(enrol(device, await newCode('osaka'), 'trading-1')).rejects.toMatchObject({
       code: 'conflict',
       reason: 'other_deployment',
+      remedy: `Move ${device.files.key} away, and enrol again: that makes a new key.`,
     });
     expect(contents()).toEqual(before);
   });

@@ -215,8 +215,9 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
       '/plan_id': expect.any(String) as string,
       '/entitlements/1':
         'an entitlement has 1 to 64 lower-case letters, digits or _ . : - and begins with a letter',
-      '/ttl_seconds': 'this server takes whole seconds from 300 to 7776000, not 59',
-      '/grace_period_seconds': 'this server takes whole seconds from 0 to 2592000, not 2592001',
+      '/ttl_seconds': 'this server takes whole seconds from 300 to 7776000 (90d), not 59',
+      '/grace_period_seconds':
+        'this server takes whole seconds from 0 to 2592000 (30d), not 2592001',
     });
     await newPlan();
     const change = { name: '', ttl_seconds: 90.5, grace_period_seconds: -1, entitlements: [''] };

@@ -5,7 +5,8 @@ import type { createLease, LeaseAnswer } from '../../api/leases.ts';
 import { isSystemError, ServiceError } from '../../errors.ts';
 import { PAYLOAD_TYPE } from '../../lease/envelope.ts';
 import { connect } from '../connect.ts';
-import { parseSeconds } from '../seconds.ts';
+import { parseSeconds } from '../../seconds.ts';
+import { limitLines } from '../leases.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -92,9 +93,6 @@ function summaryOf(answer: LeaseAnswer): string[] {
   const gives = entitlements.join(', ') || 'nothing';
   return [
     `lease ${lease_id} for ${deployment_id}: ${gives} until ${expires_at}, with grace until ${grace_ends_at}`,
-    ...limits.map(({ field, wanted, granted, because }) => {
-      const why = because === 'contract_end' ? 'the contract ends' : 'the server allows no more';
-      return `${field}: ${granted} instead of ${wanted}, as ${why}`;
-    }),
+    ...limitLines(limits),
   ];
 }

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { limitLines } from '../leases.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -17,10 +18,11 @@ export const verb = defineVerb({
     const { home, server_url: url } = settings;
     const files = deviceFiles(home);
     const device = { files, url, clock: Date.now, warn: message };
-    const { device_id, claims } = await enrol(device, code, name);
+    const { device_id, claims, limits } = await enrol(device, code, name);
     const { deployment_id, lease_id, entitlements, expires_at, grace_ends_at } = claims;
     if (settingSources.server_url[0].origin.startsWith('--')) {
-      message(`Write "server_url: ${url}" into ${home}/config.yaml for the commands to come.`);
+      message(`To do without --url from now on, put this line into ${home}/config.yaml:`);
+      message(`server_url: ${url}`);
     }
     return {
       data: {
@@ -30,11 +32,13 @@ export const verb = defineVerb({
         entitlements,
         expires_at,
         grace_ends_at,
+        limits,
         files: { key: files.key, lease: files.lease, keyset: files.keyset },
       },
       show(out) {
         out.line(`This is now the device ${device_id} of the deployment ${deployment_id}.`);
         out.line(`${files.lease} is good until ${expires_at}, with grace until ${grace_ends_at}.`);
+        for (const line of limitLines(limits)) out.line(`  ${line}`);
         out.line(`It licenses ${entitlements.join(', ') || 'no features'}.`);
       },
     };

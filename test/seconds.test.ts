@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formatSeconds, parseSeconds } from '../../src/cli/seconds.ts';
+import { formatSeconds, parseSeconds } from '../src/seconds.ts';
 
 test.each([
   ['7d', 604_800],

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from './errors.ts';
 
 const UNITS = { d: 86_400, h: 3600, m: 60, s: 1 } as const;
 
