@@ -106,12 +106,12 @@ export function createClient({ url, authorize, warn }: ClientOptions): Client {
   let isWarned = false;
   let opened: Promise<Transport> | undefined;
   const send = async (method: string, path: string, parts: Parts): Promise<unknown> => {
+    const target = `${origin}${filled(path, parts.params)}${queryOf(parts.query)}`;
     if (!isWarned && isExposed(origin)) {
       isWarned = true;
       warn?.(`${origin} is plain http: whoever is on the way reads what is sent, secrets included`);
     }
     const exchange = await (opened ??= openTransport(origin));
-    const target = `${origin}${filled(path, parts.params)}${queryOf(parts.query)}`;
     const body = parts.body === undefined ? undefined : Buffer.from(JSON.stringify(parts.body));
     const sent = { method: method.toUpperCase(), url: target, body: body ?? new Uint8Array() };
     const headers = {
@@ -130,7 +130,7 @@ export function createClient({ url, authorize, warn }: ClientOptions): Client {
   return {
     call: (method, path, request) => send(method, path, request) as Promise<never>,
     async *items(method, path, request) {
-      let cursor: string | undefined;
+      let cursor: string | null | undefined;
       do {
         const parts = request as Parts;
         const query = {
@@ -138,13 +138,12 @@ export function createClient({ url, authorize, warn }: ClientOptions): Client {
           ...parts.query,
           ...(cursor !== undefined && { cursor }),
         };
-        const page = (await send(method, path, { ...parts, query })) as {
-          items: never[];
-          next_cursor: string | null;
-        };
+        const page = await send(method, path, { ...parts, query });
+        // The same part once more would be the next one for ever.
+        if (!isPage(page) || page.next_cursor === cursor) throw notAServer(origin);
         yield* page.items;
-        cursor = page.next_cursor ?? undefined;
-      } while (cursor !== undefined);
+        cursor = page.next_cursor;
+      } while (cursor !== null);
     },
   };
 }
@@ -172,8 +171,17 @@ function authorization(value: string | undefined): { readonly authorization?: st
   return value === undefined ? {} : { authorization: value };
 }
 
+/** @throws ServiceError `not_found` */
 function filled(path: string, params: Parts['params'] = {}): string {
-  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name]!));
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = params[name]!;
+    // Of these, however they are encoded, a URL makes another path.
+    if (!['', '.', '..'].includes(value)) return encodeURIComponent(value);
+    throw new ServiceError(
+      'not_found',
+      `there is nothing with the ${name} ${JSON.stringify(value)}`,
+    );
+  });
 }
 
 function queryOf(query: Parts['query'] = {}): string {
@@ -254,16 +262,19 @@ const TRUST =
 
 /** @throws ServiceError for all but a success */
 function read(answer: Exchanged, origin: string): unknown {
-  const { status, text } = answer;
+  const { status, headers, text } = answer;
+  if (headers['service-name'] !== 'service-local') throw notAServer(origin, status);
   if (status === 204) return undefined;
   const body = parsed(text);
   if (status >= 200 && status < 300 && body !== undefined) return body;
-  if (isProblem(body)) throw asError(body, answer);
-  throw new ServiceError(
-    'server_unreachable',
-    `${origin}: what answers (status ${status}) is no service-local server`,
-    { remedy: LOOK },
-  );
+  throw isProblem(body) ? asError(body, answer) : notAServer(origin, status);
+}
+
+function notAServer(origin: string, status?: number): ServiceError {
+  const what = status === undefined ? 'what answers' : `what answers (status ${status})`;
+  return new ServiceError('server_unreachable', `${origin}: ${what} is no service-local server`, {
+    remedy: LOOK,
+  });
 }
 
 function parsed(text: string): unknown {
@@ -274,11 +285,29 @@ function parsed(text: string): unknown {
   }
 }
 
-function isProblem(body: unknown): body is Problem {
+function isPage(body: unknown): body is { items: never[]; next_cursor: string | null } {
   if (typeof body !== 'object' || body === null) return false;
-  const { code, detail, reason = '', remedy = '', errors = [] } = body as Partial<Problem>;
-  const isText = (value: unknown): boolean => typeof value === 'string';
-  return [code, detail, reason, remedy].every(isText) && Array.isArray(errors);
+  const { items, next_cursor: next } = body as Readonly<Record<string, unknown>>;
+  return Array.isArray(items) && (next === null || typeof next === 'string');
+}
+
+function isProblem(body: unknown): body is Problem {
+  if (!hasTexts(body, ['code', 'detail'], ['reason', 'remedy', 'request_id'])) return false;
+  const { errors = [] } = body as Partial<Problem>;
+  return (
+    Array.isArray(errors) &&
+    errors.every((one) => hasTexts(one, ['code', 'detail'], ['pointer', 'suggestion']))
+  );
+}
+
+/** @param others of which each may be absent. */
+function hasTexts(value: unknown, names: readonly string[], others: readonly string[]): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const members = value as Readonly<Record<string, unknown>>;
+  return (
+    names.every((name) => typeof members[name] === 'string') &&
+    others.every((name) => members[name] === undefined || typeof members[name] === 'string')
+  );
 }
 
 function asError(problem: Problem, { status, headers }: Exchanged): ServiceError {

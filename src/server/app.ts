@@ -53,6 +53,8 @@ const HEADERS = Object.entries({
   'Cache-Control': 'no-store',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
   'Referrer-Policy': 'no-referrer',
+  // By it clients know that what answers is no other server.
+  'Service-Name': 'service-local',
   'X-Content-Type-Options': 'nosniff',
 });
 

@@ -37,7 +37,14 @@ async function listen(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-const serve = (listener: RequestListener): Promise<string> => listen(createServer(listener));
+/** A server that says it is ours. */
+const serve = (listener: RequestListener): Promise<string> =>
+  listen(
+    createServer((request, response) => {
+      response.setHeader('service-name', 'service-local');
+      listener(request, response);
+    }),
+  );
 
 /** A server whose every answer is this one. */
 const answering = (
@@ -229,6 +236,8 @@ describe('a failure', () => {
     ['another JSON', 404, { message: 'not here' }],
     ['another problem', 404, { code: 7, detail: 'x' }],
     ['a problem with something else in it', 400, { code: 'conflict', detail: 'x', errors: 'y' }],
+    ['a problem of nothing', 400, { code: 'conflict', detail: 'x', errors: [null] }],
+    ['a problem without a place', 400, { code: 'conflict', detail: 'x', errors: [{ code: 'y' }] }],
     ['no object', 404, '"conflict"'],
   ])('is %s that no such server answers', async (_, status, body) => {
     const url = await answering(status, body);
@@ -237,6 +246,54 @@ describe('a failure', () => {
       message: `${url}: what answers (status ${status}) is no service-local server`,
       remedy: expect.stringContaining('--url'),
     });
+  });
+
+  it.each([
+    ['another answer', 200, { hello: 1 }],
+    ['another problem', 404, { code: 'not_found', detail: 'there is no such page' }],
+  ])('is %s of a server that does not say it is ours', async (_, status, body) => {
+    const url = await listen(
+      createServer((_request, response) => {
+        response.writeHead(status, { 'content-type': 'application/json' });
+        response.end(JSON.stringify(body));
+      }),
+    );
+    expect(await failureOf(health(createClient({ url })))).toMatchObject({
+      code: 'server_unreachable',
+      message: `${url}: what answers (status ${status}) is no service-local server`,
+    });
+  });
+
+  it.each([
+    ['no list', { hello: 1 }],
+    ['nothing', null],
+    ['a list that does not say whether it ends', { items: [] }],
+    ['a list that does not end', { items: [1], next_cursor: 'the same' }],
+  ])('is %s where a list is asked for', async (_, body) => {
+    const url = await answering(200, body ?? 'null');
+    const list = createClient({ url }).items<typeof listCustomers>(
+      'get',
+      '/identity/customers',
+      {},
+    );
+    expect(await failureOf(Array.fromAsync(list))).toMatchObject({
+      code: 'server_unreachable',
+      message: `${url}: what answers is no service-local server`,
+    });
+  });
+
+  it.each(['', '.', '..'])('is told without a request for the id %j', async (customer_id) => {
+    const asked = vi.fn<RequestListener>((_, response) => response.end('{}'));
+    const client = createClient({ url: await serve(asked) });
+    const params = { customer_id };
+    const path = '/identity/customers/{customer_id}';
+    expect(await failureOf(client.call<typeof getCustomer>('get', path, { params }))).toMatchObject(
+      {
+        code: 'not_found',
+        message: `there is nothing with the customer_id "${customer_id}"`,
+      },
+    );
+    expect(asked).not.toHaveBeenCalled();
   });
 
   it('is a redirect, along which no token is sent', async () => {
@@ -300,6 +357,7 @@ describe('a failure', () => {
 describe('a server with a certificate of its own', () => {
   it('is trusted only when NODE_EXTRA_CA_CERTS names it', async () => {
     const server = createTlsServer({ cert: CERTIFICATE, key: CERTIFICATE_KEY }, (_, response) => {
+      response.setHeader('service-name', 'service-local');
       response.end('{"status":"ok"}');
     });
     const url = (await listen(server)).replace('http:', 'https:');

@@ -36,6 +36,7 @@ describe('an answer', () => {
       'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
       'content-type': 'application/json',
       'referrer-policy': 'no-referrer',
+      'service-name': 'service-local',
       'x-content-type-options': 'nosniff',
     });
   });
