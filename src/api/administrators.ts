@@ -19,7 +19,10 @@ const ANY_ADMINISTRATOR: Security = [{ administrator: [] }];
 
 const MONTH_SECONDS = 30 * 86_400;
 
-const scopes = z.array(z.enum(SCOPES)).openapi({ description: 'No scope implies another.' });
+const scopes = z
+  .array(z.enum(SCOPES))
+  .max(SCOPES.length)
+  .openapi({ description: 'No scope implies another.' });
 
 const code = z.string().min(1).max(100).openapi({
   description: 'Of the authenticator app, or a recovery code. Each works once.',

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { ANYBODY, answer, defineRoute } from './http.ts';
+import { administrator, ANYBODY, answer, defineRoute } from './http.ts';
 
 const Health = z.strictObject({ status: z.literal('ok') }).openapi('Health');
 
@@ -50,7 +50,7 @@ export const getMetrics = defineRoute({
   operationId: 'getMetrics',
   summary: 'What is counted and measured, for Prometheus',
   tags: ['Server'],
-  security: ANYBODY,
+  security: administrator('read'),
   responses: {
     200: {
       description: 'In the text format of Prometheus.',

@@ -91,6 +91,11 @@ export const LeaseAnswer = z
 
 export type LeaseAnswer = z.infer<typeof LeaseAnswer>;
 
+/** Of an administrator, or of a device. */
+const LeaseRequest = z.union([IssueRequest, RenewRequest]);
+
+export type LeaseRequest = z.infer<typeof LeaseRequest>;
+
 export const createLease = defineRoute({
   method: 'post',
   path: '/auth/license/leases',
@@ -101,7 +106,7 @@ export const createLease = defineRoute({
   tags: ['Leases'],
   security: [{ administrator: ['license'] }, { device: [] }],
   request: {
-    body: json(z.union([IssueRequest, RenewRequest]), {
+    body: json(LeaseRequest, {
       administrator: {
         deployment_id: 'acme-tokyo',
         entitlements: ['live_trading'],

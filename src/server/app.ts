@@ -22,6 +22,7 @@ import { METHODS } from 'node:http';
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { matchedRoutes } from 'hono/route';
+import { createLease } from '../api/leases.ts';
 import { ServiceError } from '../errors.ts';
 import { addAdministrators } from './administrators.ts';
 import { authenticate } from './authentication.ts';
@@ -83,14 +84,13 @@ export function createApp(services: Services): App {
     const allowed = methodsOf(app, c.req.path);
     const isPath = allowed.length > 0;
     if (isPath) c.header('Allow', allowed.join(', '));
-    return problemResponse(
-      c,
-      isPath
-        ? new ServiceError('method_not_allowed', `there is ${allowed.join(' and ')} at this path`)
-        : new ServiceError('not_found', 'there is nothing at this path', {
-            remedy: 'See /openapi.json for all paths.',
-          }),
-    );
+    const error = isPath
+      ? new ServiceError('method_not_allowed', `there is ${allowed.join(' and ')} at this path`)
+      : new ServiceError('not_found', 'there is nothing at this path', {
+          remedy: 'See /openapi.json for all paths.',
+        });
+    c.error = error;
+    return problemResponse(c, error);
   });
   app.onError((thrown, c) => problemResponse(c, asServiceError(thrown)));
   return app;
@@ -132,11 +132,17 @@ async function inTime(work: Promise<void>): Promise<void> {
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 function observe(c: Context<AppEnv>, { log, metrics }: Services, ms: number): void {
-  const { method, path } = c.req;
+  const { method } = c.req;
+  // As it was sent: what is decoded could pass for lines of the log.
+  const path = new URL(c.req.url).pathname;
   const { status } = c.res;
   const route = matchedRoutes(c).at(-1)!.path.replace('/*', 'none');
   metrics.requestSeconds.observe({ method, route, status }, ms / 1000);
   const failure = c.error && asServiceError(c.error);
+  if (failure && route === createLease.path) {
+    metrics.denied.inc({ code: failure.code, reason: failure.reason ?? '' });
+    if (failure.code === 'credential_cloned') metrics.clonesSuspected.inc();
+  }
   const level =
     status < 500 ? (PROBES.has(path) ? 'debug' : 'info') : failure?.cause ? 'error' : 'warn';
   log[level]({

@@ -20,6 +20,9 @@ interface Part {
   readonly schema: unknown;
 }
 
+/** Whoever sends nonsense gets no more than he can use of what is wrong with it. */
+const MOST_PROBLEMS = 20;
+
 /** What Hono calls the parts of a request, where that is not their name. */
 const NAMES: Readonly<Record<string, string>> = { json: 'body', param: 'path' };
 
@@ -38,10 +41,19 @@ export function invalidRequest({ request }: RouteConfig): (checked: Checked) => 
     if (checked.success) return;
     const { target, data, error } = checked;
     const part = { target, data, schema: schemas[target] };
-    const message = `the ${NAMES[target] ?? target} of the request is not as it must be`;
-    throw new ServiceError('invalid_request', message, {
-      problems: error.issues.flatMap((issue) => problemsOf(issue, part)),
-    });
+    const { issues } = error;
+    const more =
+      issues.length > MOST_PROBLEMS ? `; the first ${MOST_PROBLEMS} faults are told` : '';
+    throw new ServiceError(
+      'invalid_request',
+      `the ${NAMES[target] ?? target} of the request is not as it must be${more}`,
+      {
+        problems: issues
+          .slice(0, MOST_PROBLEMS)
+          .flatMap((issue) => problemsOf(issue, part))
+          .slice(0, MOST_PROBLEMS),
+      },
+    );
   };
 }
 
@@ -49,7 +61,7 @@ function problemsOf(issue: Issue, part: Part): Problem[] {
   const { path } = issue;
   if (issue.code === 'unrecognized_keys') {
     const known = keysAt(part.schema, path);
-    return issue.keys.map((key) => {
+    return issue.keys.slice(0, MOST_PROBLEMS).map((key) => {
       const suggestion = closest(key, known);
       const message = known.length > 0 ? `is unknown; known: ${known.join(', ')}` : 'is unknown';
       return {

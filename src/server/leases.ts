@@ -2,33 +2,36 @@ import type { Context } from 'hono';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/leases.ts';
 import { ServiceError } from '../errors.ts';
+import type { CheckedProof } from '../identity/device-proof.ts';
 import { issueLease } from '../identity/issue.ts';
 import { getLease, listLeases, type LeaseRecord } from '../identity/leases.ts';
 import { renewLease } from '../identity/renew.ts';
 import { revoke, type RevokeTarget } from '../identity/revoke.ts';
+import type { Caller } from '../identity/tokens.ts';
 import type { App, AppEnv, Services } from './services.ts';
 
 export function addLeases(app: App, { identity, metrics }: Services): void {
   const { storage, clock } = identity;
 
+  const issued = async (caller: Caller, request: api.LeaseRequest): Promise<string> => {
+    if (!('deployment_id' in request)) throw wrongCaller('an administrator', 'deployment_id');
+    const body = await issueLease(identity, caller, request);
+    metrics.issued.inc();
+    return body;
+  };
+  const renewed = async (proof: CheckedProof, request: api.LeaseRequest): Promise<string> => {
+    if (!('renewal_id' in request)) throw wrongCaller('a device', 'renewal_id');
+    const { body, fresh, warnings } = await renewLease(identity, proof, request);
+    (fresh ? metrics.renewed : metrics.repeated).inc();
+    if (warnings.some(({ code }) => code === 'credential_cloned')) metrics.clonesSuspected.inc();
+    return body;
+  };
   app.openapi(api.createLease, async (c) => {
     const request = c.req.valid('json');
     const proof = c.get('device');
-    const body = await metrics.countingDenials(async () => {
-      if (proof === undefined) {
-        if (!('deployment_id' in request)) throw wrongCaller('an administrator', 'deployment_id');
-        const issued = await issueLease(identity, c.get('caller')!, request);
-        metrics.issued.inc();
-        return issued;
-      }
-      if (!('renewal_id' in request)) throw wrongCaller('a device', 'renewal_id');
-      const renewed = await renewLease(identity, proof, request);
-      (renewed.fresh ? metrics.renewed : metrics.repeated).inc();
-      if (renewed.warnings.some(({ code }) => code === 'credential_cloned')) {
-        metrics.clonesSuspected.inc();
-      }
-      return renewed.body;
-    });
+    const body = await (proof === undefined
+      ? issued(c.get('caller')!, request)
+      : renewed(proof, request));
     // Sent as it is kept: an answer that is given again has the same bytes.
     return c.body(body, 201, { 'Content-Type': 'application/json' }) as never;
   });

@@ -5,7 +5,10 @@ export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
 
 /** What nobody may read in a log, by whatever way it came there. */
 const SECRETS: readonly (readonly [pattern: RegExp, instead: string])[] = [
-  [/-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)/gs, '[private key]'],
+  [
+    /-----BEGIN [A-Z ]*PRIVATE KEY-----[^"]*?(-----END [A-Z ]*PRIVATE KEY-----|(?="|$))/g,
+    '[private key]',
+  ],
   [/\b(bearer|deviceproof) +[\w.~+/=-]+/gi, '$1 [secret]'],
   [/\bsl[a-z]_[\w-]{20,}/g, '[secret]'],
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '[signed]'],

@@ -1,7 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { identityFigures, type IdentityFigures } from '../identity/figures.ts';
 import type { Identity } from '../identity/context.ts';
-import { asServiceError } from './failure.ts';
 
 /** What is counted while the server runs; `text` has it in the format of Prometheus. */
 export interface Metrics {
@@ -10,8 +9,8 @@ export interface Metrics {
   /** Renewals that were asked for again and got the same answer. */
   readonly repeated: Counter;
   readonly clonesSuspected: Counter;
-  /** Does the work, and counts under its code and reason what it throws. */
-  readonly countingDenials: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Requests for a lease that were refused, by `code` and `reason`. */
+  readonly denied: Counter<'code' | 'reason'>;
   readonly requestSeconds: Histogram<'method' | 'route' | 'status'>;
   readonly text: () => Promise<string>;
   readonly contentType: string;
@@ -28,12 +27,6 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
   const gauge = <L extends string>(name: string, help: string, labelNames: L[] = []): Gauge<L> =>
     new Gauge({ name: `service_local_${name}`, help, labelNames, registers: [register] });
 
-  const denied = new Counter({
-    name: 'service_local_license_leases_denied_total',
-    help: 'Requests for a lease that were refused',
-    labelNames: ['code', 'reason'],
-    registers: [register],
-  });
   const leases = gauge('license_leases', 'Leases in the registry by their state', ['state']);
   const silent = gauge(
     'license_silent_deployments',
@@ -77,15 +70,12 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
       'license_clones_suspected_total',
       'Leases that were renewed twice: a device was cloned, or restored from a backup',
     ),
-    async countingDenials(work) {
-      try {
-        return await work();
-      } catch (error) {
-        const { code, reason = '' } = asServiceError(error);
-        denied.inc({ code, reason });
-        throw error;
-      }
-    },
+    denied: new Counter({
+      name: 'service_local_license_leases_denied_total',
+      help: 'Requests for a lease that were refused',
+      labelNames: ['code', 'reason'],
+      registers: [register],
+    }),
     requestSeconds: new Histogram({
       name: 'service_local_http_request_duration_seconds',
       help: 'From the request to its answer',

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { Server } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { ServiceError, isSystemError } from '../errors.ts';
@@ -61,9 +61,12 @@ export async function startServer(
     const { promise: app, resolve: serve } = Promise.withResolvers<App>();
     server = createAdaptorServer({
       fetch: async (request, bindings) => (await app).fetch(request, bindings),
+      // For requests that name no host, such as those of old probes.
+      hostname: settings.server_host,
       serverOptions: TIMEOUTS,
     }) as Server;
     // First of all: a server that cannot listen must not have begun to rotate keys.
+    const drain = drainable(server);
     const url = await listen(server, settings);
     const identity = await createIdentity(storage, policy, env, log);
     const origins = originsOf(settings, url, log);
@@ -71,7 +74,12 @@ export async function startServer(
     const purging = setInterval(() => void purge(identity, log), PURGE_EVERY_MS).unref();
     void purge(identity, log);
     log.info(`listening on ${url}`);
-    return { url, stop: () => stop(server!, purging, storage) };
+    const stop = async (): Promise<void> => {
+      clearInterval(purging);
+      await drain();
+      await storage.close();
+    };
+    return { url, stop };
   } catch (error) {
     server?.close();
     await storage.close();
@@ -184,15 +192,29 @@ async function purge({ storage, clock }: Identity, log: Log): Promise<void> {
   }
 }
 
-async function stop(server: Server, purging: NodeJS.Timeout, storage: Storage): Promise<void> {
-  clearInterval(purging);
-  const closed = once(server, 'close');
-  server.close();
-  // Connections are kept for further requests; those of which no request is left are of no use now.
-  const idle = setInterval(() => server.closeIdleConnections(), 50);
-  const late = setTimeout(() => server.closeAllConnections(), STOP_WITHIN_MS);
-  await closed;
-  clearInterval(idle);
-  clearTimeout(late);
-  await storage.close();
+/**
+ * Keeps account of the answers under way.
+ * @returns what ends the server once they all have been read, and no connection is kept for more.
+ */
+function drainable(server: Server): () => Promise<void> {
+  const open = new Set<ServerResponse>();
+  let isEnding = false;
+  server.prependListener('request', (_request: unknown, answer: ServerResponse) => {
+    open.add(answer);
+    answer.once('close', () => open.delete(answer));
+    if (isEnding) answer.setHeader('Connection', 'close');
+  });
+  return async () => {
+    isEnding = true;
+    const closed = once(server, 'close');
+    server.close();
+    for (const answer of open) {
+      if (!answer.headersSent) answer.setHeader('Connection', 'close');
+      else if (answer.writableFinished) answer.socket?.end();
+      else answer.once('finish', () => answer.socket?.end());
+    }
+    const late = setTimeout(() => server.closeAllConnections(), STOP_WITHIN_MS);
+    await closed;
+    clearTimeout(late);
+  };
 }

@@ -92,6 +92,25 @@ describe('a problem', () => {
     expect(answer.headers.get('allow')).toBe('GET, HEAD, POST');
   });
 
+  it('is in the log as it was sent, and cannot pass for more', async () => {
+    await test.send('GET', '/x%0A11:40:00%20GET%20/y%C2%9B31m-----BEGIN%20PRIVATE%20KEY-----');
+    expect(JSON.parse(test.log.at(-1)!)).toMatchObject({
+      path: '/x%0A11:40:00%20GET%20/y%C2%9B31m-----BEGIN%20PRIVATE%20KEY-----',
+      status: 404,
+      code: 'not_found',
+    });
+  });
+
+  it('is told in part where somebody sends nothing but faults', async () => {
+    const body = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`field_${i}`, i]));
+    const { status, body: told } = await test.send('POST', CUSTOMERS, {
+      headers: { authorization },
+      body,
+    });
+    expect(status).toBe(400);
+    expect((told as { errors: unknown[] }).errors).toHaveLength(20);
+  });
+
   it('is a body that is too large, whether it says so or not', async () => {
     const body = JSON.stringify({ name: 'x'.repeat(128 * 1024) });
     const json = { 'content-type': 'application/json' };

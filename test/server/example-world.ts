@@ -146,7 +146,7 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   });
   return Object.assign(server, {
     token: async (...scopes: Scope[]) => {
-      const terms = { label: 'example', scopes, expires_in_seconds: 3600 };
+      const terms = { label: 'example', scopes, expires_in_seconds: 365 * 86_400 };
       const made = await storage.write((tx) => addToken(tx, now, 'operator', 'ada', terms));
       return made.token;
     },

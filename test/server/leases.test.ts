@@ -50,7 +50,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
       await tx.insertInto('administrators').values(row).execute();
       const terms = {
         label: 'test',
-        scopes: ['license', 'admin'],
+        scopes: ['license', 'admin', 'read'],
         expires_in_seconds: 600,
       } as const;
       return `Bearer ${(await addToken(tx, Date.now(), 'operator', 'root', terms)).token}`;
@@ -158,7 +158,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
       issued_by: `device:${key.device_id}`,
       entitlements: ['kb_federation', 'live_trading'],
     });
-    const metrics = await (await fetch(`${server.url}/metrics`)).text();
+    const metrics = await (await send('GET', '/metrics')).text();
     expect(metrics).toMatch(/^service_local_license_leases_repeated_total [1-9]/m);
   });
 
@@ -211,7 +211,7 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
       retryable: false,
       detail: expect.stringContaining(grace_ends_at) as string,
     });
-    const metrics = await (await fetch(`${server.url}/metrics`)).text();
+    const metrics = await (await send('GET', '/metrics')).text();
     expect(metrics).toContain('license_leases_denied_total{code="license_revoked",reason=""} 1');
   });
 

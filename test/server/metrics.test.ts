@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
 import { DEVICE, newExampleWorld, type ExampleWorld } from './example-world.ts';
 
 let server: ExampleWorld;
@@ -10,7 +9,10 @@ afterEach(() => server.close());
 
 /** The lines of one metric, without its common beginning. */
 async function metric(name: string): Promise<string[]> {
-  const { status, headers, body } = await server.send('GET', '/metrics');
+  const authorization = `Bearer ${await server.token('read')}`;
+  const { status, headers, body } = await server.send('GET', '/metrics', {
+    headers: { authorization },
+  });
   expect({ status, type: headers.get('content-type') }).toEqual({
     status: 200,
     type: 'text/plain; version=0.0.4; charset=utf-8',
@@ -83,11 +85,14 @@ test('without a database the rest is there, and no figure that was right before'
   expect(await metric('http_request_duration_seconds_count')).not.toEqual([]);
 });
 
-test('a work that fails is counted once, and fails as it did', async () => {
-  const error = new ServiceError('contract_ended', 'it is over', { reason: 'contract' });
-  const { metrics } = server.services;
-  await expect(metrics.countingDenials(() => Promise.reject(error))).rejects.toBe(error);
+test('a refusal before anything is asked of the registry is counted, too', async () => {
+  const answer = await server.send('POST', '/auth/license/leases', { body: {} });
+  expect(answer.status).toBe(401);
   expect(await metric('license_leases_denied_total')).toEqual([
-    '{code="contract_ended",reason="contract"} 1',
+    '{code="not_authenticated",reason="missing_token"} 1',
   ]);
+});
+
+test('nobody reads them without a token', async () => {
+  expect(await server.send('GET', '/metrics')).toMatchObject({ status: 401 });
 });

@@ -79,7 +79,9 @@ describe('a stop', () => {
     await vi.waitFor(() => expect(server.log()).toContain('stopping'));
     await vi.waitFor(() => expect(connectTo(server.url)).rejects.toThrow('ECONNREFUSED'));
     socket.write(body.slice(1));
-    expect(await answered).toContain('"code":"not_authenticated"');
+    const answer = await answered;
+    expect(answer).toContain('"code":"not_authenticated"');
+    expect(answer).toMatch(/^connection: close\r$/im);
     expect(await stopped).toBe(0);
   });
 

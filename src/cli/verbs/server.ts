@@ -1,3 +1,4 @@
+import { printable } from '../../printable.ts';
 import { abortOnInterrupt } from '../interrupt.ts';
 import { defineVerb } from '../verb.ts';
 
@@ -24,10 +25,10 @@ export const verb = defineVerb({
     'server --host 0.0.0.0 --public-url https://licenses.example --log-json',
     'server --port 0 --license-ttl-seconds 86400',
   ],
-  async run({ settings, io, message }, _args, { logJson }) {
+  async run({ settings, io }, _args, { logJson }) {
     const { createLog } = await import('../../server/log.ts');
-    const write = logJson ? (line: string) => io.stderr.write(`${line}\n`) : message;
-    const log = createLog(write, logJson);
+    // Also with --quiet: without it nobody would know where it listens, or what it met.
+    const log = createLog((line) => io.stderr.write(`${printable(line)}\n`), logJson);
     const signal = abortOnInterrupt((text) => log.info(text));
     const { startServer } = await import('../../server/server.ts');
     const { url, stop } = await startServer(settings, io.env, log);
