@@ -130,7 +130,7 @@ export function createClient({ url, authorize, warn }: ClientOptions): Client {
   return {
     call: (method, path, request) => send(method, path, request) as Promise<never>,
     async *items(method, path, request) {
-      let cursor: string | null | undefined;
+      let cursor: string | undefined;
       do {
         const parts = request as Parts;
         const query = {
@@ -142,8 +142,8 @@ export function createClient({ url, authorize, warn }: ClientOptions): Client {
         // The same part once more would be the next one for ever.
         if (!isPage(page) || page.next_cursor === cursor) throw notAServer(origin);
         yield* page.items;
-        cursor = page.next_cursor;
-      } while (cursor !== null);
+        cursor = page.next_cursor ?? undefined;
+      } while (cursor !== undefined);
     },
   };
 }
