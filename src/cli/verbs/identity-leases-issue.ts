@@ -3,7 +3,6 @@ import { access, readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { createLease, LeaseAnswer } from '../../api/leases.ts';
 import { isSystemError, ServiceError } from '../../errors.ts';
-import { PAYLOAD_TYPE } from '../../lease/envelope.ts';
 import { connect } from '../connect.ts';
 import { parseSeconds } from '../../seconds.ts';
 import { limitLines } from '../leases.ts';
@@ -55,6 +54,7 @@ export const verb = defineVerb({
 
 /** Before a lease is issued that could not be kept. */
 async function checkPlace(path: string): Promise<void> {
+  const { PAYLOAD_TYPE } = await import('../../lease/envelope.ts');
   let there: string | undefined;
   try {
     await access(dirname(path), constants.W_OK);
