@@ -76,13 +76,14 @@ export function enrolledAnswer(
   { otpauth_uri }: NewFactors,
 ): Answer {
   const expires_at = token && formatTime(token.expires_at);
+  const created_at = token && formatTime(token.created_at);
   return {
     data: {
       administrator_id,
       name,
       otpauth_uri,
       recovery_codes,
-      ...(token && { token: { ...token, expires_at } }),
+      ...(token && { token: { ...token, created_at, expires_at } }),
     },
     show(out) {
       out.line(`${name} can log in now. What follows is shown once; keep it safe.`);

@@ -130,6 +130,16 @@ function entryOf(row: AuditEntriesTable): AuditEntry {
   };
 }
 
+/** A row as details: its times, whose names end in `_at`, as the log has its own. */
+export function detailsOf(row: object): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]: [string, unknown]) => [
+      name,
+      name.endsWith('_at') && typeof value === 'number' ? formatInstant(value) : value,
+    ]),
+  );
+}
+
 /** A row that was tampered with may hold anything. It is to be told, and not to stop who tells it. */
 function formatInstant(ms: number): string {
   const isTime = Number.isInteger(ms) && Math.abs(ms) <= 8.64e15;

@@ -1,7 +1,7 @@
 import type { Problem } from '../errors.ts';
 import { formatTime } from '../lease/time.ts';
 import type { ContractsTable, Db } from '../storage/tables.ts';
-import { appendAudit, type Actor } from './audit.ts';
+import { appendAudit, detailsOf, type Actor } from './audit.ts';
 import { idProblems, problemUnless, refuseInvalid } from './checks.ts';
 import type { Identity } from './context.ts';
 import { getCustomer } from './customers.ts';
@@ -69,7 +69,7 @@ export async function createContract(
       actor,
       action: 'admin.identity.contract.create',
       target: `contract:${id}`,
-      details: { ...contract },
+      details: detailsOf(contract),
     });
     await tx.insertInto('contracts').values(rowOf(contract)).execute();
     return contract;
@@ -105,7 +105,7 @@ export async function updateContract(
       actor,
       action: 'admin.identity.contract.update',
       target: `contract:${id}`,
-      details: change,
+      details: { before: detailsOf(change.before), after: detailsOf(change.after) },
     });
     await tx.updateTable('contracts').set(rowOf(contract)).where('contract_id', '=', id).execute();
     return contract;

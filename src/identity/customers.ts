@@ -1,5 +1,5 @@
 import type { CustomersTable, Db } from '../storage/tables.ts';
-import { appendAudit, type Actor } from './audit.ts';
+import { appendAudit, detailsOf, type Actor } from './audit.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { readPage, type Page, type PageRequest } from './paging.ts';
@@ -28,7 +28,7 @@ export async function createCustomer(
       actor,
       action: 'admin.identity.customer.create',
       target: `customer:${id}`,
-      details: { ...customer },
+      details: detailsOf(customer),
     });
     await tx.insertInto('customers').values(customer).execute();
     return customer;

@@ -1,5 +1,5 @@
 import type { Db, DeploymentsTable } from '../storage/tables.ts';
-import { appendAudit, type Actor } from './audit.ts';
+import { appendAudit, detailsOf, type Actor } from './audit.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { getContract } from './contracts.ts';
@@ -32,7 +32,7 @@ export async function createDeployment(
       actor,
       action: 'admin.identity.deployment.create',
       target: `deployment:${id}`,
-      details: created,
+      details: detailsOf(created),
     });
     const deployment: Deployment = { ...created, ...NOT_REVOKED };
     await tx.insertInto('deployments').values(deployment).execute();
@@ -60,7 +60,7 @@ export async function reinstateDeployment(
       actor,
       action: 'admin.identity.deployment.reinstate',
       target: `deployment:${id}`,
-      details: { before: { revoked_at, revoked_by, revoked_reason } },
+      details: { before: detailsOf({ revoked_at, revoked_by, revoked_reason }) },
     });
     await tx.updateTable('deployments').set(NOT_REVOKED).where('deployment_id', '=', id).execute();
     return { ...deployment, ...NOT_REVOKED };

@@ -1,5 +1,5 @@
 import type { Db, PlansTable } from '../storage/tables.ts';
-import { appendAudit, type Actor } from './audit.ts';
+import { appendAudit, detailsOf, type Actor } from './audit.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { readPage, type Page, type PageRequest } from './paging.ts';
@@ -48,7 +48,7 @@ export async function createPlan(
       actor,
       action: 'admin.identity.plan.create',
       target: `plan:${id}`,
-      details: { ...plan },
+      details: detailsOf(plan),
     });
     await tx.insertInto('plans').values(rowOf(plan)).execute();
     return plan;
@@ -82,7 +82,7 @@ export async function updatePlan(
       actor,
       action: 'admin.identity.plan.update',
       target: `plan:${id}`,
-      details: change,
+      details: { before: detailsOf(change.before), after: detailsOf(change.after) },
     });
     await tx.updateTable('plans').set(rowOf(plan)).where('plan_id', '=', id).execute();
     return plan;

@@ -60,6 +60,10 @@ describe('identity administrators and tokens', () => {
     const ada = await enrol('ada');
     const [first, second, third] = ada.recovery_codes as [string, string, string];
     const { token } = ada.token;
+    expect(ada.token).toMatchObject({
+      created_at: expect.stringMatching(/^20\S+Z$/) as string,
+      expires_at: expect.stringMatching(/^20\S+Z$/) as string,
+    });
 
     const again = await run('administrators add ada --password-stdin', { input: PASSWORD });
     expect(again).toMatchObject({ code: 6, stdout: '' });

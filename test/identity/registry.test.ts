@@ -132,7 +132,8 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
       [actor, 'admin.identity.contract.create', 'contract:acme-2026'],
       [actor, 'admin.identity.deployment.create', 'deployment:acme:eu-1'],
     ]);
-    expect(entries[1]!.details).toEqual(plan);
+    const created_at = new Date(START).toISOString();
+    expect(entries[1]!.details).toEqual({ ...plan, created_at });
   });
 
   test('makes an id of the time for what is given none', async () => {
@@ -286,11 +287,11 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
         before: {
           plan_id: 'pro',
           entitlements: [],
-          ends_at: NEXT_YEAR,
+          ends_at: new Date(NEXT_YEAR).toISOString(),
           ttl_seconds: null,
           grace_period_seconds: null,
         },
-        after: changes,
+        after: { ...changes, ends_at: new Date(NEXT_YEAR + 1000).toISOString() },
       },
     });
   });
@@ -364,7 +365,8 @@ describe.each(DATABASES)('the registry on %s', (kind) => {
     });
     expect(await reinstateDeployment(identity, actor, 'a')).toEqual(created);
     expect(await getDeployment(identity.storage.read, 'a')).toEqual(created);
-    const before = { revoked_at: START, revoked_by: actor, revoked_reason: 'not paid' };
+    const revoked_at = new Date(START).toISOString();
+    const before = { revoked_at, revoked_by: actor, revoked_reason: 'not paid' };
     const entries = await audit();
     expect(entries.at(-1)).toEqual({
       action: 'admin.identity.deployment.reinstate',
