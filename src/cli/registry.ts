@@ -72,15 +72,19 @@ export function givenChanges<T extends object>(
 }
 
 /**
- * A time as the server takes it, or `now`.
+ * A time as the server takes it.
  * @throws ServiceError `usage`
  */
 export function parseEnd(text: string): string {
-  const time = text === 'now' ? formatTime(Date.now()) : text;
-  if (parseTime(time) !== undefined) return time;
+  if (parseTime(text) !== undefined) return text;
   throw new ServiceError('usage', `'${text}' is no time`, {
-    remedy: 'Write it as 2027-01-01T00:00:00Z, or now.',
+    remedy: 'Write it as 2027-01-01T00:00:00Z.',
   });
+}
+
+/** The same, or `now`. */
+export function parseEndOrNow(text: string): string {
+  return text === 'now' ? formatTime(Date.now()) : parseEnd(text);
 }
 
 export const CUSTOMER_COLUMNS: Columns<Customer> = {

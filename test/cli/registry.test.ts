@@ -192,6 +192,10 @@ describe('what cannot be done', () => {
     ],
     [['plans', 'update', 'pro', '--ttl', '7'], "--ttl: '7' is no length of time"],
     [['contracts', 'update', 'a', '--ends-at', '2027-01-01'], "'2027-01-01' is no time"],
+    [
+      'contracts create --customer a --plan a --ends-at yesterday'.split(' '),
+      "'yesterday' is no time\n→ Write it as 2027-01-01T00:00:00Z.\n",
+    ],
     [['contracts', 'create', '--customer', 'acme'], "required option '--plan <id>' not specified"],
   ])('%j is refused before a token is asked for', async (words, what) => {
     const { code, stderr } = await serviceLocal(['identity', ...words]);

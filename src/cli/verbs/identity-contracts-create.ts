@@ -19,7 +19,7 @@ export const verb = defineVerb({
     plan: { value: 'id', description: 'what was bought', required: true },
     endsAt: {
       value: 'time',
-      description: 'when no lease works any more',
+      description: 'when no lease works any more: 2027-01-01T00:00:00Z',
       required: true,
       parse: parseEnd,
     },

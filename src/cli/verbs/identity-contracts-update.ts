@@ -6,7 +6,7 @@ import {
   CONTRACT_COLUMNS,
   givenChanges,
   NO_ENTITLEMENTS_OPTION,
-  parseEnd,
+  parseEndOrNow,
 } from '../registry.ts';
 import { defineVerb } from '../verb.ts';
 
@@ -18,7 +18,11 @@ export const verb = defineVerb({
   arguments: { contract: { description: 'id of the contract' } },
   options: {
     plan: { value: 'id', description: 'what was bought instead' },
-    endsAt: { value: 'time', description: 'when it ends, or now', parse: parseEnd },
+    endsAt: {
+      value: 'time',
+      description: 'when it ends: 2027-01-01T00:00:00Z, or now',
+      parse: parseEndOrNow,
+    },
     ...CONDITION_OPTIONS,
     noEntitlements: NO_ENTITLEMENTS_OPTION,
   },
