@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { GIVEN_ID, GIVEN_ID_RULE } from '../given-id.ts';
 import {
   administrator,
   answer,
@@ -18,7 +19,11 @@ const name = text(200);
 
 /** Of something new, which gets one made for it when none is given. */
 function newId(example: string) {
-  return id(example).optional().openapi({ description: 'Stays for good; made when absent.' });
+  return z
+    .string()
+    .regex(GIVEN_ID, GIVEN_ID_RULE)
+    .optional()
+    .openapi({ example, description: 'Stays for good; made when absent.' });
 }
 
 const ttl = z.int().min(1).nullable().openapi({ example: 604_800 });

@@ -1,11 +1,9 @@
 import { ServiceError, type Problem } from '../errors.ts';
+import { GIVEN_ID, GIVEN_ID_RULE } from '../given-id.ts';
 import { isEntitlement, MAX_ENTITLEMENTS } from '../lease/claims.ts';
 import { formatSeconds } from '../seconds.ts';
 
 const MAX_TEXT_LENGTH = 200;
-
-/** Of ids that a person gives: they stand in leases, URLs and command lines, and mean nothing there. */
-const GIVEN_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 
 /**
  * Refuses a request for all that was found wrong with it, if anything was.
@@ -18,11 +16,7 @@ export function refuseInvalid(problems: readonly Problem[]): void {
 
 /** Of an id for something new, which gets one made for it when none is given. */
 export function idProblems(pointer: string, id: string | undefined): Problem[] {
-  return problemUnless(
-    id === undefined || GIVEN_ID.test(id),
-    pointer,
-    'an id has 1 to 128 letters, digits or . _ : - and begins with a letter or digit',
-  );
+  return problemUnless(id === undefined || GIVEN_ID.test(id), pointer, GIVEN_ID_RULE);
 }
 
 /** Of names and reasons, which are shown in one line. */

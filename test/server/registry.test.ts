@@ -88,7 +88,7 @@ test('the audit log names the administrator', async () => {
 });
 
 test('a list goes on behind its cursor, which no other list takes', async () => {
-  for (const customer_id of ['a', 'b', 'c']) {
+  for (const customer_id of ['a', 'B.c_d:e-1', '-x', 'a b', 'a/b', 'ä', '..', '']) {
     await send('POST', 'customers', { customer_id, name: customer_id });
   }
   const first = (await send('GET', 'customers?limit=2')).body as { next_cursor: string };
@@ -230,6 +230,17 @@ test.each([
   const { errors } = problem as { errors: readonly { pointer: string }[] };
   expect(errors.map(({ pointer }) => pointer)).toEqual(pointers);
   expect((await send('GET', path)).body).toEqual({ items: [], next_cursor: null });
+});
+
+test('the rule for new ids is the one of the document', async () => {
+  const { components } = (await (await server.app.request('/openapi.json')).json()) as {
+    components: { schemas: Record<string, { properties: Record<string, { pattern?: string }> }> };
+  };
+  const pattern = components.schemas['NewCustomer']!.properties['customer_id']!.pattern!;
+  for (const customer_id of ['a', 'B.c_d:e-1', '-x', 'a b', 'a/b', 'ä', '..', '']) {
+    const { status } = await send('POST', 'customers', { customer_id, name: 'Acme' });
+    expect(status === 201, customer_id).toBe(new RegExp(pattern).test(customer_id));
+  }
 });
 
 test('what is there already, or is not there, is told by its code', async () => {
