@@ -43,15 +43,25 @@ function stackOf(error: unknown): string {
   return cause === undefined ? stack : `${stack}\ncaused by ${stackOf(cause)}`;
 }
 
+interface Entry {
+  readonly level: string;
+  readonly time: string;
+  readonly [name: string]: string | number | undefined;
+}
+
 /** `10:16:41 POST /auth/license/leases 201 3 ms`; what the server says of itself has no time. */
 function lineForPeople(line: string): string {
-  const { level, time, msg, method, path, status, ms, code, reason, err } = JSON.parse(line) as {
-    readonly level: string;
-    readonly time: string;
-    readonly [name: string]: string | number | undefined;
-  };
+  const entry = JSON.parse(line) as Entry;
+  const { level, time, msg, method, err } = entry;
   if (level === 'info' && msg !== undefined) return String(msg);
-  const what = msg ?? [method, path, status, `${ms} ms`, code, reason].filter(Boolean).join(' ');
+  // Of an error Pino makes the message, too; its stack begins with the same.
+  const what = method === undefined ? msg : requestOf(entry);
   const prefix = level === 'info' ? '' : `${level}: `;
   return `${time.slice(11, 19)} ${prefix}${what}${err === undefined ? '' : `\n${err}`}`;
+}
+
+/** One that failed has the id that its answer has. */
+function requestOf({ method, path, status, ms, code, reason, request_id }: Entry): string {
+  const failure = code === undefined ? [] : [code, reason, `request_id ${request_id}`];
+  return [method, path, status, `${ms} ms`, ...failure].filter(Boolean).join(' ');
 }

@@ -25,13 +25,19 @@ describe('a line of the log', () => {
     const lines = logged(false, (log) => {
       log.info('listening on http://127.0.0.1:8787');
       log.info({ request_id: 'a', ...request });
-      log.info({ ...request, status: 403, code: 'license_revoked', reason: 'deployment' });
+      const failure = {
+        request_id: 'b',
+        ...request,
+        code: 'license_revoked',
+        reason: 'deployment',
+      };
+      log.info({ ...failure, status: 403 });
       log.warn('no key');
     });
     expect(lines.map((line) => line.replace(/^\d\d:\d\d:\d\d/, 'T'))).toEqual([
       'listening on http://127.0.0.1:8787',
       'T POST /auth/license/leases 201 3 ms',
-      'T POST /auth/license/leases 403 3 ms license_revoked deployment',
+      'T POST /auth/license/leases 403 3 ms license_revoked deployment request_id b',
       'T warn: no key',
     ]);
   });
@@ -44,6 +50,15 @@ describe('a line of the log', () => {
       expect(line).toMatch(/Error: it failed.*log\.test\.ts.*caused by Error: duplicate key/s);
       expect(line).not.toContain('Ada');
     }
+  });
+
+  it('names the request of an error before its stack', () => {
+    const failure = { request_id: 'b', ...request, status: 500, code: 'failure' };
+    const [line] = logged(false, (log) => log.error({ ...failure, err: new Error('it failed') }));
+    expect(line!.split('\n').slice(0, 2)).toEqual([
+      expect.stringMatching(/error: POST \/auth\/license\/leases 500 3 ms failure request_id b$/),
+      'Error: it failed',
+    ]);
   });
 
   it('has nothing that acts on a terminal', () => {
