@@ -213,7 +213,7 @@ export async function rotateDevice(
   { storage, clock }: Identity,
   old: CheckedProof,
   { x, proof }: Successor,
-  request: ProvenRequest,
+  request: Omit<ProvenRequest, 'body'>,
   audiences: readonly string[],
 ): Promise<Device> {
   const device_id = checkedKey(x);

@@ -22,7 +22,7 @@ export function addDevices(app: App, { identity, origins }: Services): void {
   app.openapi(api.rotateDevice, async (c) => {
     const { jwk, proof } = c.req.valid('json');
     const { method, url } = c.req;
-    const request = { method, url, body: c.get('body') };
+    const request = { method, url };
     const successor = { x: jwk.x, proof };
     const device = await rotateDevice(identity, c.get('device')!, successor, request, origins);
     return c.json(deviceAnswer(device), 201);
