@@ -1,16 +1,31 @@
 /** What the verbs `identity administrators …` have in common. */
+import { ServiceError } from '../errors.ts';
 import type { Enrolled, Factors } from '../identity/administrators.ts';
 import type { Identity } from '../identity/context.ts';
 import { formatTime } from '../lease/time.ts';
 import { ask, givenPassword } from './ask.ts';
 import type { Answer, Context } from './verb.ts';
 
-/** Works on the server's own database, whether a server is running or not. */
+export type OwnDatabase = Pick<Identity, 'storage' | 'clock'>;
+
+/**
+ * Works on the server's own database, whether a server is running or not, and says which it is.
+ * With `mayMake`, one is made where there is none.
+ * @throws ServiceError `not_found` where there is none; as `openOwnStorage`.
+ */
 export async function onDatabase<T>(
-  { settings, io }: Context,
-  work: (identity: Pick<Identity, 'storage' | 'clock'>) => Promise<T>,
+  { settings, io, message }: Context,
+  work: (identity: OwnDatabase) => Promise<T>,
+  { mayMake = false } = {},
 ): Promise<T> {
-  const { openOwnStorage } = await import('../storage/location.ts');
+  const { openOwnStorage, ownStorage } = await import('../storage/location.ts');
+  const { name, isNew } = ownStorage(settings.home, io.env);
+  if (isNew && !mayMake) {
+    throw new ServiceError('not_found', `there is no database ${name}`, {
+      remedy: 'Set SERVICE_LOCAL_HOME or DATABASE_URL to what the server has.',
+    });
+  }
+  message(isNew ? `database: ${name}, which is new` : `database: ${name}`);
   const storage = await openOwnStorage(settings.home, io.env);
   try {
     return await work({ storage, clock: Date.now });

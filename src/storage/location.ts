@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ServiceError } from '../errors.ts';
 import { openStorage, type Storage, type StorageLocation } from './storage.ts';
@@ -13,6 +14,20 @@ function storageLocation(home: string, env: NodeJS.ProcessEnv): StorageLocation 
   throw new ServiceError('invalid_setting', 'DATABASE_URL is no URL of a PostgreSQL', {
     remedy: 'Write it as postgres://user:password@host:5432/database, or leave it out for SQLite.',
   });
+}
+
+/**
+ * Which database it is, for an operator: the file, or host and name without the password.
+ * @throws ServiceError `invalid_setting`
+ */
+export function ownStorage(
+  home: string,
+  env: NodeJS.ProcessEnv,
+): { readonly name: string; readonly isNew: boolean } {
+  const location = storageLocation(home, env);
+  if ('file' in location) return { name: location.file, isNew: !existsSync(location.file) };
+  const { host, pathname } = new URL(location.url);
+  return { name: `PostgreSQL ${host}${pathname}`, isNew: false };
 }
 
 /**

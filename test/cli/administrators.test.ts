@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { TOTP } from 'otpauth';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Context, Io } from '../../src/cli/verb.ts';
@@ -41,7 +43,8 @@ const run = (words: string, { token = '', input = '' } = {}): Promise<Result> =>
   });
 const ask = async <T>(words: string, options?: { token?: string; input?: string }): Promise<T> => {
   const { code, stdout, stderr } = await run(`${words} --json`, options);
-  expect({ code, stderr: stderr.replace(/^token .*\n/, '') }).toEqual({ code: 0, stderr: '' });
+  const told = /^(token|database:|all tokens of) .*\n/gm;
+  expect({ code, stderr: stderr.replaceAll(told, '') }).toEqual({ code: 0, stderr: '' });
   return JSON.parse(stdout) as T;
 };
 const enrol = (name: string): Promise<Enrolled> =>
@@ -67,7 +70,9 @@ describe('identity administrators and tokens', () => {
 
     const again = await run('administrators add ada --password-stdin', { input: PASSWORD });
     expect(again).toMatchObject({ code: 6, stdout: '' });
-    expect(again.stderr).toMatch(/^error conflict: there is an administrator ada already/);
+    expect(again.stderr).toMatch(
+      /^database: .*\nerror conflict: there is an administrator ada already/,
+    );
 
     const totp = new TOTP({ secret: new URL(ada.otpauth_uri).searchParams.get('secret')! });
     const made = await logIn('ada', totp.generate());
@@ -89,7 +94,12 @@ describe('identity administrators and tokens', () => {
     expect(revoked).toMatchObject({ code: 0, stderr: '' });
     expect(await run('tokens list', { token: made.stdout.trim() })).toMatchObject({ code: 4 });
 
-    expect(await run('administrators disable ada')).toMatchObject({ code: 0, stderr: '' });
+    const { file } = database.location as { file: string };
+    expect(await run('administrators disable ada')).toEqual({
+      code: 0,
+      stdout: 'ada is disabled.\n',
+      stderr: `database: ${file}\n`,
+    });
     expect(await run('tokens list', { token })).toMatchObject({
       code: 4,
       stderr: expect.stringContaining('its owner is disabled\n→ Only the operator') as string,
@@ -106,6 +116,8 @@ describe('identity administrators and tokens', () => {
     for (const secret of [PASSWORD, input, token, first, ...reset.recovery_codes]) {
       expect(server.log()).not.toContain(secret);
     }
+    const gone = await run('administrators reset ada --password-stdin', { input });
+    expect(gone.stderr).toBe(`database: ${file}\nall tokens of ada have ended\n`);
   });
 
   test('the limit on failures exits 1, says until when, and is lifted by reset', async () => {
@@ -234,6 +246,31 @@ describe.each(DATABASES)('identity audit on %s', (kind) => {
   });
 });
 
+test('a database is made by add alone, and its name has no password', async () => {
+  const own = await newDatabase('sqlite');
+  const { file } = own.location as { file: string };
+  const administrators = (words: string, env = {}): Promise<Result> =>
+    serviceLocal(['identity', 'administrators', ...words.split(' ')], {
+      env: { SERVICE_LOCAL_HOME: dirname(file), ...env },
+      input: PASSWORD,
+    });
+  const listed = await administrators('list');
+  expect(listed).toMatchObject({ code: 1, stdout: '' });
+  expect(listed.stderr).toMatch(
+    /^error not_found: there is no database .*\n→ Set SERVICE_LOCAL_HOME/,
+  );
+  expect(existsSync(file)).toBe(false);
+  const added = await administrators('add ada --password-stdin');
+  expect(added).toMatchObject({ code: 0, stderr: `database: ${file}, which is new\n` });
+  const DATABASE_URL = 'postgres://me:secret@127.0.0.1:1/service';
+  const { stderr } = await administrators('list', { DATABASE_URL });
+  expect(stderr).toMatch(
+    /^database: PostgreSQL 127\.0\.0\.1:1\/service\nerror storage_unavailable/,
+  );
+  expect(stderr).not.toContain('secret');
+  await own.remove();
+});
+
 test.each([
   ['tokens create --administrator ada --scopes root', "--scopes: 'root' is no scope"],
   ['tokens create --administrator ada --scopes license', '--password-stdin is missing'],
@@ -261,6 +298,7 @@ describe('on a terminal', () => {
     const context: Partial<Context> = {
       io: io as unknown as Io,
       interactive: true,
+      message: () => {},
       settings: { home, server_url: 'http://127.0.0.1:9' } as Context['settings'],
     };
     return context as Context;

@@ -1,7 +1,7 @@
-import { enrolledAnswer, newFactors, onDatabase } from '../administrators.ts';
+import { enrolledAnswer, newFactors, onDatabase, type OwnDatabase } from '../administrators.ts';
 import { PASSWORD_STDIN_OPTION } from '../ask.ts';
 import { parseScopes } from '../scopes.ts';
-import { defineVerb } from '../verb.ts';
+import { defineVerb, type Answer } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
@@ -21,11 +21,12 @@ export const verb = defineVerb({
   ],
   async run(context, { name }, { passwordStdin, token: scopes }) {
     const { addAdministrator, checkNewName } = await import('../../identity/administrators.ts');
-    return onDatabase(context, async (identity) => {
+    const add = async (identity: OwnDatabase): Promise<Answer> => {
       await checkNewName(identity.storage.read, name);
       const factors = await newFactors(context, name, passwordStdin);
       const terms = scopes && { label: 'first', scopes, expires_in_seconds: 30 * 86_400 };
       return enrolledAnswer(await addAdministrator(identity, name, factors, terms), factors);
-    });
+    };
+    return onDatabase(context, add, { mayMake: true });
   },
 });

@@ -17,7 +17,9 @@ export const verb = defineVerb({
     return onDatabase(context, async (identity) => {
       await getAdministrator(identity.storage.read, name);
       const factors = await newFactors(context, name, passwordStdin);
-      return enrolledAnswer(await resetAdministrator(identity, name, factors), factors);
+      const enrolled = await resetAdministrator(identity, name, factors);
+      context.message(`all tokens of ${name} have ended`);
+      return enrolledAnswer(enrolled, factors);
     });
   },
 });
