@@ -122,6 +122,9 @@ async function createIdentity(
     const { message, remedy } = signer;
     log.warn(`no leases will be issued: ${message}. ${remedy ?? ''}`.trimEnd());
   }
+  if (!policy.registry_enforced) {
+    log.warn('what is revoked is renewed all the same: license_registry_enforced is off');
+  }
   return { storage, clock, policy, signer };
 }
 

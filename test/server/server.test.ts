@@ -249,6 +249,11 @@ describe('the log', () => {
     });
   });
 
+  it('warns when what is revoked is renewed all the same', async () => {
+    const server = await start(['--license-registry-enforced', 'false']);
+    expect(server.log()).toContain('warn: what is revoked is renewed all the same');
+  });
+
   it('warns of devices that are told no origin that they can reach', async () => {
     const everywhere = ['--host', '0.0.0.0'];
     expect((await start(everywhere)).log()).toContain('warn: devices elsewhere will be refused');
