@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { link, lstat, open, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { isSystemError } from './errors.ts';
 
 export interface AtomicWriteOptions {
   /** Permissions of the new file; by default what the umask leaves. */
   readonly mode?: number;
+  /** Fails with `EEXIST` instead of taking the place of a file that is there. */
+  readonly exclusive?: boolean;
 }
 
 /**
@@ -17,7 +19,7 @@ export interface AtomicWriteOptions {
 export async function writeAtomically(
   path: string,
   parts: Iterable<string | Uint8Array>,
-  { mode }: AtomicWriteOptions = {},
+  { mode, exclusive = false }: AtomicWriteOptions = {},
 ): Promise<void> {
   const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`;
   const file = await open(temporary, 'wx', mode);
@@ -28,10 +30,36 @@ export async function writeAtomically(
     } finally {
       await file.close();
     }
-    await replaceFile(temporary, path);
+    if (exclusive) {
+      await link(temporary, path);
+      await rm(temporary);
+    } else {
+      await rename(temporary, path);
+    }
+    await syncDirectory(dirname(path));
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
+  }
+}
+
+/** How long a process can take from one part to the next. */
+const ABANDONED_AFTER_MS = 60_000;
+
+/**
+ * Removes from a directory what `writeAtomically` was writing there when its process was killed.
+ */
+export async function removeAbandoned(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (!/\.[0-9a-f]{16}\.tmp$/.test(name)) continue;
+    const path = join(directory, name);
+    try {
+      const { mtimeMs } = await lstat(path);
+      if (Date.now() - mtimeMs > ABANDONED_AFTER_MS) await rm(path);
+    } catch (error) {
+      // Another process has put it into its place, or removed it.
+      if (!isSystemError(error, 'ENOENT')) throw error;
+    }
   }
 }
 

@@ -1,8 +1,16 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { writeAtomically } from '../src/atomic-file.ts';
+import { removeAbandoned, writeAtomically } from '../src/atomic-file.ts';
 
 let directory: string;
 let file: string;
@@ -42,6 +50,35 @@ describe('a file that is written atomically', () => {
     await expect(writeAtomically(file, parts())).rejects.toThrow('no more');
     expect(readFileSync(file, 'utf8')).toBe('before');
     expect(readdirSync(directory)).toEqual(['file']);
+  });
+
+  it('that is to be new leaves what is there, and nothing beside it', async () => {
+    await writeAtomically(file, ['first'], { exclusive: true });
+    const second = writeAtomically(file, ['second'], { exclusive: true });
+    await expect(second).rejects.toMatchObject({ code: 'EEXIST' });
+    expect(readFileSync(file, 'utf8')).toBe('first');
+    expect(readdirSync(directory)).toEqual(['file']);
+  });
+
+  it('leaves what can be removed when its process is killed, once nobody can be writing', async () => {
+    const names: string[] = [];
+    const parts = function* () {
+      names.push(...readdirSync(directory));
+      yield '';
+    };
+    for (let i = 0; i < 2; i += 1) {
+      await writeAtomically(file, parts());
+      rmSync(file);
+    }
+    const [old, fresh] = names as [string, string];
+    for (const name of [...names, 'file', 'other.tmp']) {
+      writeFileSync(join(directory, name), 'secret');
+      const at = name === fresh ? new Date() : new Date(Date.now() - 61_000);
+      utimesSync(join(directory, name), at, at);
+    }
+    await removeAbandoned(directory);
+    expect(readdirSync(directory).sort()).toEqual(['file', 'other.tmp', fresh].sort());
+    expect(old).not.toBe(fresh);
   });
 
   it('is written beside its place under another name each time', async () => {

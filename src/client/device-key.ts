@@ -6,7 +6,7 @@ import {
 } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
 import { publicKeyId } from '../lease/keys.ts';
-import { readPrivateFile, writePrivateFile } from './private-file.ts';
+import { createPrivateFile, readPrivateFile } from './private-file.ts';
 
 /** The key pair by which a server knows this device. */
 export interface DeviceKey {
@@ -28,11 +28,17 @@ function deviceKeyOf(privateKey: KeyObject): DeviceKey {
 }
 
 /**
- * Puts the key into a file, as PKCS#8 PEM.
- * @throws ServiceError as `writePrivateFile`
+ * The key in a file, which is made, as PKCS#8 PEM, when it is not there. All who ask at once for one
+ * that is not there get the same.
+ *
+ * @throws ServiceError as `readDeviceKey` and `createPrivateFile`
  */
-export async function writeDeviceKey(path: string, { privateKey }: DeviceKey): Promise<void> {
-  await writePrivateFile(path, privateKey.export({ type: 'pkcs8', format: 'pem' }));
+export async function deviceKeyAt(path: string): Promise<DeviceKey> {
+  const existing = await readDeviceKey(path);
+  if (existing !== undefined) return existing;
+  const { privateKey } = newDeviceKey();
+  await createPrivateFile(path, privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  return deviceKeyAt(path);
 }
 
 /**

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import type { createLease, LeaseAnswer } from '../api/leases.ts';
 import type { enrolDevice, rotateDevice } from '../api/devices.ts';
 import type { getKeyset } from '../api/keys.ts';
-import { replaceFile } from '../atomic-file.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import { importKeyset, type TrustedKeys } from '../lease/keys.ts';
@@ -11,9 +10,9 @@ import { leaseStatus } from '../lease/status.ts';
 import { verifyLease } from '../lease/verify.ts';
 import { successionBody } from '../proof-claims.ts';
 import { createClient, type Client } from './client.ts';
-import { newDeviceKey, readDeviceKey, writeDeviceKey, type DeviceKey } from './device-key.ts';
+import { deviceKeyAt, readDeviceKey, type DeviceKey } from './device-key.ts';
 import { makeDeviceProof } from './device-proof.ts';
-import { writePrivateFile } from './private-file.ts';
+import { replacePrivateFile, writePrivateFile } from './private-file.ts';
 
 /** What a device keeps in its home directory. */
 export function deviceFiles(home: string) {
@@ -54,7 +53,7 @@ export interface Enrolled {
  */
 export async function enrol(device: Device, code: string, name: string): Promise<Enrolled> {
   const { files, clock } = device;
-  const key = await keyAt(files.key);
+  const key = await deviceKeyAt(files.key);
   const server = connect(device, key);
   const body = { code, jwk: jwkOf(key), name };
   const { deployment_id } = await server
@@ -118,23 +117,14 @@ export async function rotateKey(device: Device): Promise<Rotated> {
       remedy: 'Enrol it with `service-local license enroll`.',
     });
   }
-  const next = await keyAt(files.nextKey);
+  const next = await deviceKeyAt(files.nextKey);
   const path = '/auth/license/devices/rotate';
   const sent = { method: 'POST', url: `${url}${path}`, body: successionBody(key.device_id) };
   await connect(device, key).call<typeof rotateDevice>('post', path, {
     body: { jwk: jwkOf(next), proof: makeDeviceProof(next, sent, clock()) },
   });
-  await replaceFile(files.nextKey, files.key);
+  await replacePrivateFile(files.nextKey, files.key);
   return { device_id: next.device_id, replaces: key.device_id };
-}
-
-/** The key in the file, which is made when it is not there. */
-async function keyAt(path: string): Promise<DeviceKey> {
-  const existing = await readDeviceKey(path);
-  if (existing !== undefined) return existing;
-  const key = newDeviceKey();
-  await writeDeviceKey(path, key);
-  return key;
 }
 
 /** Signs each request with the key. */

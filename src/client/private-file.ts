@@ -1,7 +1,7 @@
 import { constants, type Stats } from 'node:fs';
 import { open, readFile, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { writeAtomically } from '../atomic-file.ts';
+import { removeAbandoned, replaceFile, writeAtomically } from '../atomic-file.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
 
@@ -16,11 +16,44 @@ const MAX_BYTES = 256 * 1024;
  * into the directory.
  */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
-  try {
-    makeDirectory(dirname(path), 0o700);
-    checkOwner(dirname(path), await stat(dirname(path)), 0o022, 'written to', '700');
+  const written = await writing(path, async () => {
+    await prepareDirectory(dirname(path));
     await writeAtomically(path, [text], { mode: 0o600 });
-    if ((await readFile(path, 'utf8')) === text) return;
+    return readFile(path, 'utf8');
+  });
+  if (written === text) return;
+  throw new ServiceError('output_not_writable', `${path} reads otherwise than it was written`, {
+    remedy: 'See that the disk is sound, and that nothing else writes there.',
+  });
+}
+
+/**
+ * The same, but a file that is there stays as it is.
+ * @throws ServiceError as `writePrivateFile`
+ */
+export async function createPrivateFile(path: string, text: string): Promise<void> {
+  await writing(path, async () => {
+    await prepareDirectory(dirname(path));
+    try {
+      await writeAtomically(path, [text], { mode: 0o600, exclusive: true });
+    } catch (error) {
+      if (!isSystemError(error, 'EEXIST')) throw error;
+    }
+  });
+}
+
+/**
+ * Lets one such file take the place of another, for good once this has returned.
+ * @throws ServiceError `output_not_writable`
+ */
+export async function replacePrivateFile(from: string, to: string): Promise<void> {
+  await writing(to, () => replaceFile(from, to));
+}
+
+/** @throws ServiceError `output_not_writable` for what the system refuses. */
+async function writing<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
   } catch (error) {
     if (!isSystemError(error)) throw error;
     throw new ServiceError('output_not_writable', `${path}: ${error.message}`, {
@@ -28,9 +61,13 @@ export async function writePrivateFile(path: string, text: string): Promise<void
       cause: error,
     });
   }
-  throw new ServiceError('output_not_writable', `${path} reads otherwise than it was written`, {
-    remedy: 'See that the disk is sound, and that nothing else writes there.',
-  });
+}
+
+async function prepareDirectory(path: string): Promise<void> {
+  makeDirectory(path, 0o700);
+  checkOwner(path, await stat(path), 0o022, 'written to', '700');
+  // What is left there may hold a key.
+  await removeAbandoned(path);
 }
 
 /**

@@ -9,13 +9,15 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { newDeviceKey, readDeviceKey, writeDeviceKey } from '../../src/client/device-key.ts';
+import { deviceKeyAt, newDeviceKey, readDeviceKey } from '../../src/client/device-key.ts';
+import { writePrivateFile } from '../../src/client/private-file.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 
@@ -42,10 +44,25 @@ describe('a device key', () => {
     expect(newDeviceKey().device_id).not.toBe(device_id);
   });
 
+  test('is made once, by whichever of those that ask at once is first', async () => {
+    const keys = await Promise.all(Array.from({ length: 5 }, () => deviceKeyAt(path)));
+    const { device_id } = (await readDeviceKey(path))!;
+    for (const key of keys) expect(key.device_id).toBe(device_id);
+    expect(readdirSync(home)).toEqual(['device.key']);
+  });
+
+  test('is not left beside its place when its process is killed', async () => {
+    await deviceKeyAt(path);
+    const abandoned = `${path}.0123456789abcdef.tmp`;
+    writeFileSync(abandoned, readFileSync(path));
+    utimesSync(abandoned, 0, 0);
+    await writePrivateFile(join(home, 'license_lease.json'), '{}');
+    expect(readdirSync(home)).toEqual(['device.key', 'license_lease.json']);
+  });
+
   test('is read as it was written, by its owner only', async () => {
     expect(await readDeviceKey(path)).toBeUndefined();
-    const key = newDeviceKey();
-    await writeDeviceKey(path, key);
+    const key = await deviceKeyAt(path);
     expect([modeOf(home), modeOf(path)]).toEqual([0o700, 0o600]);
     expect(readdirSync(home)).toEqual(['device.key']);
     expect(readFileSync(path, 'utf8')).toMatch(/^-----BEGIN PRIVATE KEY-----\n/);
@@ -57,22 +74,11 @@ describe('a device key', () => {
   test('is private from the start, whatever the umask', async () => {
     const before = process.umask(0);
     try {
-      await writeDeviceKey(path, newDeviceKey());
+      await deviceKeyAt(path);
     } finally {
       process.umask(before);
     }
     expect([modeOf(home), modeOf(path)]).toEqual([0o700, 0o600]);
-  });
-
-  test('takes the place of a link, and does not follow it', async () => {
-    mkdirSync(home, { mode: 0o700 });
-    const elsewhere = join(directory, 'elsewhere');
-    writeFileSync(elsewhere, 'as before');
-    symlinkSync(elsewhere, path);
-    const key = newDeviceKey();
-    await writeDeviceKey(path, key);
-    expect(readFileSync(elsewhere, 'utf8')).toBe('as before');
-    expect((await readDeviceKey(path))?.device_id).toBe(key.device_id);
   });
 });
 
@@ -88,11 +94,11 @@ describe('refused is a key', () => {
     return `${error.reason}: ${error.message.replace(`${path} `, '')}`;
   };
 
-  beforeEach(() => writeDeviceKey(path, newDeviceKey()));
+  beforeEach(() => deviceKeyAt(path));
 
   test('behind a link', async () => {
     const elsewhere = join(home, 'elsewhere.key');
-    await writeDeviceKey(elsewhere, newDeviceKey());
+    await deviceKeyAt(elsewhere);
     rmSync(path);
     symlinkSync(elsewhere, path);
     expect(await refusal()).toBe('symlink: is a link');
@@ -149,18 +155,28 @@ describe('refused is a key', () => {
 describe('the directory of secrets', () => {
   test('is made with all above it, and left as it is when it is there', async () => {
     const deep = join(home, 'a', 'b');
-    await writeDeviceKey(join(deep, 'device.key'), newDeviceKey());
+    await writePrivateFile(join(deep, 'file'), '');
     expect([modeOf(home), modeOf(deep)]).toEqual([0o700, 0o700]);
     chmodSync(deep, 0o755);
-    await writeDeviceKey(join(deep, 'device.key'), newDeviceKey());
+    await writePrivateFile(join(deep, 'file'), '');
     expect(modeOf(deep)).toBe(0o755);
+  });
+
+  test('keeps a link from leading elsewhere', async () => {
+    mkdirSync(home, { mode: 0o700 });
+    const elsewhere = join(directory, 'elsewhere');
+    writeFileSync(elsewhere, 'as before');
+    symlinkSync(elsewhere, path);
+    await writePrivateFile(path, 'another');
+    expect(readFileSync(elsewhere, 'utf8')).toBe('as before');
+    expect(readFileSync(path, 'utf8')).toBe('another');
   });
 
   test('is refused where others may write', async () => {
     mkdirSync(home);
     for (const mode of [0o770, 0o707, 0o777]) {
       chmodSync(home, mode);
-      await expect(writeDeviceKey(path, newDeviceKey())).rejects.toMatchObject({
+      await expect(deviceKeyAt(path)).rejects.toMatchObject({
         code: 'invalid_data',
         reason: 'not_private',
         message: `${home} can be written to by others`,
@@ -172,7 +188,7 @@ describe('the directory of secrets', () => {
 
   test('is refused where there is a file', async () => {
     writeFileSync(home, '');
-    await expect(writeDeviceKey(path, newDeviceKey())).rejects.toMatchObject({
+    await expect(writePrivateFile(path, '')).rejects.toMatchObject({
       code: 'output_not_writable',
       message: expect.stringContaining(home) as string,
     });

@@ -1,5 +1,6 @@
 import {
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -213,6 +214,17 @@ describe('enrolment', () => {
     expect(readdirSync(home)).toEqual(['device.key']);
   });
 
+  test('at once with another in the same home ends with one key, and a lease for it', async () => {
+    const codes = [await newCode(), await newCode()];
+    const all = await Promise.all(codes.map((code) => enrol(device, code, 'trading-1')));
+    const { device_id } = (await readDeviceKey(device.files.key))!;
+    for (const { claims, ...enrolled } of all) {
+      expect([enrolled.device_id, claims.device_thumbprint]).toEqual([device_id, device_id]);
+    }
+    expect(await count('devices')).toBe(1);
+    expect(readdirSync(home)).toHaveLength(3);
+  });
+
   test('of a machine that was a device of another deployment says so', async () => {
     await enrol(device, await newCode(), 'trading-1');
     const before = contents();
@@ -287,6 +299,24 @@ describe('rotation of the key', () => {
   test('works with a clock that is wrong', async () => {
     await rotateKey({ ...device, clock: () => 0 });
     expect(requests).toEqual([ROTATE, ROTATE]);
+  });
+
+  test('says where it cannot put the new key, and goes on from there', async () => {
+    const { key } = device.files;
+    const clock = (): number => {
+      rmSync(key, { recursive: true });
+      mkdirSync(join(key, 'something'), { recursive: true });
+      return world.now;
+    };
+    const before = readFileSync(key, 'utf8');
+    await expect(rotateKey({ ...device, clock })).rejects.toMatchObject({
+      code: 'output_not_writable',
+      message: expect.stringContaining(`${key}: `) as string,
+    });
+    rmSync(key, { recursive: true });
+    writeFileSync(key, before, { mode: 0o600 });
+    const { device_id } = (await readDeviceKey(device.files.nextKey))!;
+    expect(await rotateKey(device)).toMatchObject({ device_id });
   });
 
   test('needs a device', async () => {
