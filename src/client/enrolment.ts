@@ -171,7 +171,7 @@ function unusable(
     `the ${what} that the server gave is unusable: ${detail}`,
     {
       reason,
-      remedy: 'Nothing was changed here. Ask whoever runs the server.',
+      remedy: 'The lease file was not changed; run it again with the same code.',
     },
   );
 }

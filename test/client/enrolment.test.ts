@@ -192,7 +192,7 @@ describe('enrolment', () => {
       await expect(enrol(device, code, 'trading-1')).rejects.toMatchObject({
         code: 'invalid_data',
         reason,
-        remedy: expect.stringContaining('Nothing was changed here.') as string,
+        remedy: 'The lease file was not changed; run it again with the same code.',
       });
       expect(readdirSync(home)).toEqual(['device.key']);
     };
