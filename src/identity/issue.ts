@@ -2,7 +2,7 @@ import { appendAudit } from './audit.ts';
 import { refuseInvalid } from './checks.ts';
 import type { Identity } from './context.ts';
 import { usableSigner } from './keys.ts';
-import { answerText, groundsOf, recordLease, signLease } from './lease-record.ts';
+import { answerText, groundsOf, newLease, recordLease } from './lease-record.ts';
 import { conditionProblems } from './registry.ts';
 import { deploymentRevoked, REINSTATE } from './revoke.ts';
 import { leaseTerms, type Wishes } from './terms.ts';
@@ -28,7 +28,7 @@ export async function issueLease(
   request: IssueRequest,
 ): Promise<string> {
   refuseInvalid(conditionProblems(policy, request));
-  return storage.write(async (tx) => {
+  const issued = await storage.write(async (tx) => {
     const now = clock();
     const usable = await usableSigner(tx, signer);
     const grounds = await groundsOf(tx, request.deployment_id);
@@ -46,7 +46,7 @@ export async function issueLease(
       renewal_id: null,
       previous: null,
     } as const;
-    const lease = signLease(usable, policy, grounds, terms, origin, now);
+    const lease = newLease(usable, policy, grounds, terms, origin, now);
     await appendAudit(tx, now, {
       actor: origin.issued_by,
       action: 'admin.identity.license.issue',
@@ -60,6 +60,9 @@ export async function issueLease(
       },
     });
     await recordLease(tx, lease, grounds, terms, origin);
-    return answerText(lease, terms.limits, []);
+    return { lease, limits: terms.limits, signer: usable };
   });
+  // Only now, since all other writes wait until one is done.
+  const signature = await issued.signer.signAside(issued.lease.toSign);
+  return answerText(issued.lease, signature, issued.limits, []);
 }

@@ -86,21 +86,23 @@ const selectGrounds = prepared((db, { deploymentId }: { readonly deploymentId: s
     .where('deployments.deployment_id', '=', deploymentId),
 );
 
-/** A signed lease, not yet recorded. */
-export interface SignedLease {
+/** A lease that is neither recorded nor signed. */
+export interface NewLease {
   readonly claims: LeaseClaims;
-  /** Content of the lease file. */
-  readonly text: string;
+  /** The claims as they are signed. */
+  readonly payload: Uint8Array;
+  /** What the signature is of. */
+  readonly toSign: Uint8Array;
 }
 
-export function signLease(
+export function newLease(
   signer: Signer,
   policy: LeasePolicy,
   grounds: Grounds,
   terms: Terms,
   { device_id, renewal_id, previous }: Origin,
   now: number,
-): SignedLease {
+): NewLease {
   const claims: LeaseClaims = {
     lease_id: uuidv7({ msecs: now }),
     deployment_id: grounds.deployment_id,
@@ -117,15 +119,13 @@ export function signLease(
     ...(previous !== null && { previous_lease_id: previous.lease_id }),
     ...(device_id !== null && { device_thumbprint: device_id }),
   };
-  const { payload, toSign } = leaseToSign(claims);
-  const text = encodeEnvelope(payload, [{ keyid: signer.publicKeyId, bytes: signer.sign(toSign) }]);
-  return { claims, text };
+  return { claims, ...leaseToSign(claims) };
 }
 
 /** Puts the lease into the registry: what it says, and nothing from which it could be made again. */
 export async function recordLease(
   tx: Db,
-  { claims }: SignedLease,
+  { claims }: NewLease,
   grounds: Grounds,
   terms: Terms,
   origin: Origin,
@@ -158,7 +158,8 @@ const insertLease = prepared((db, row: LicenseLeasesTable) =>
 
 /** The body of the answer, written once: asking again must give the same bytes. */
 export function answerText(
-  { claims, text }: SignedLease,
+  { claims, payload }: NewLease,
+  signature: Uint8Array,
   limits: readonly Limit[],
   warnings: readonly Warning[],
 ): string {
@@ -173,5 +174,6 @@ export function answerText(
     limits,
     warnings,
   };
-  return `{"lease":${text},${JSON.stringify(answer).slice(1)}`;
+  const lease = encodeEnvelope(payload, [{ keyid: claims.public_key_id, bytes: signature }]);
+  return `{"lease":${lease},${JSON.stringify(answer).slice(1)}`;
 }

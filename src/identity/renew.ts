@@ -11,7 +11,7 @@ import type { Identity } from './context.ts';
 import { useDeviceProof, type CheckedProof } from './device-proof.ts';
 import { markDeviceUsed } from './devices.ts';
 import { usableSigner } from './keys.ts';
-import { answerText, groundsOf, recordLease, signLease, type Warning } from './lease-record.ts';
+import { answerText, groundsOf, newLease, recordLease, type Warning } from './lease-record.ts';
 import { deploymentRevoked, machineRevoked } from './revoke.ts';
 import { leaseTerms } from './terms.ts';
 
@@ -112,7 +112,7 @@ export async function renewLease(
       renewal_id: request.renewal_id,
       previous: previous ?? null,
     } as const;
-    const lease = signLease(usable, policy, grounds, terms, origin, now);
+    const lease = newLease(usable, policy, grounds, terms, origin, now);
     const { lease_id } = lease.claims;
     await appendAudit(tx, now, {
       actor: origin.issued_by,
@@ -126,7 +126,7 @@ export async function renewLease(
       },
     });
     await recordLease(tx, lease, grounds, terms, origin);
-    const body = answerText(lease, terms.limits, warnings);
+    const body = answerText(lease, usable.sign(lease.toSign), terms.limits, warnings);
     const answer = { lease_id, request_hash: requestHash, answer: body, answered_at: now };
     await tx
       .insertInto('renewals')
