@@ -27,6 +27,7 @@
  */
 import { createRoute, z, type RouteConfig } from '@hono/zod-openapi';
 import { ERROR_CODES, ServiceError, type ErrorCode } from '../errors.ts';
+import { bodyHash, PROOF_SECONDS, PROOF_TYPE, type ProofClaims } from '../proof-claims.ts';
 import type { Scope } from '../scopes.ts';
 
 /** The answer of every request that failed (RFC 9457), as `application/problem+json`. */
@@ -152,6 +153,34 @@ function valued<T>(examples: Readonly<Record<string, T>>): Record<string, { valu
   return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
 }
 
+/** Of `POST /auth/license/leases` with the body `{"renewal_id":"1"}`. */
+const PROOF_EXAMPLE: ProofClaims = {
+  iss: 'FxVhuO_Ir82yjJ8FMIoWpXpN_BZn-l_LcBqPspZfzfk',
+  sub: 'FxVhuO_Ir82yjJ8FMIoWpXpN_BZn-l_LcBqPspZfzfk',
+  aud: 'https://licenses.example',
+  iat: 1_767_323_045,
+  exp: 1_767_323_045 + PROOF_SECONDS,
+  jti: '0198c0de-0000-7000-8000-000000000003',
+  htm: 'POST',
+  htu: 'https://licenses.example/auth/license/leases',
+  bh: bodyHash(Buffer.from('{"renewal_id":"1"}')),
+};
+
+const PROOF = `A JWT by the Ed25519 key of an enrolled device: \`Authorization: DeviceProof <JWT>\`. It is good for this one request; make a new one for each.
+
+Its header is \`{"typ":"${PROOF_TYPE}","alg":"EdDSA","kid":"<device_id>"}\`; the device_id is the RFC 7638 thumbprint of the public key. Its claims are those of DPoP (RFC 9449), and a hash of the body:
+
+- \`iss\`, \`sub\`: the device_id.
+- \`aud\`: the origin of the server, as in its \`server_public_url\`.
+- \`iat\`, \`exp\`: seconds since the Unix epoch, at most ${PROOF_SECONDS} apart.
+- \`jti\`: a UUID, used once.
+- \`htm\`: the method.
+- \`htu\`: the origin and the path, without the query.
+- \`bh\`: the SHA-256 of the bytes of the body, which may be none, in base64url without padding.
+- \`nonce\`: only where the answer to the request before was 401 with a header \`Service-Nonce\`: its value. It then counts instead of the times, so that a device whose clock is wrong can renew.
+
+An example, of a request whose body is \`{"renewal_id":"1"}\`: \`${JSON.stringify(PROOF_EXAMPLE)}\``;
+
 /** The callers there are: `Authorization: Bearer slt_…` and `Authorization: DeviceProof <JWT>`. */
 export const SECURITY_SCHEMES = {
   administrator: {
@@ -162,7 +191,7 @@ export const SECURITY_SCHEMES = {
   device: {
     type: 'http',
     scheme: 'DeviceProof',
-    description: 'A JWT by the key of an enrolled device, for this one request.',
+    description: PROOF,
   },
   new_device: {
     type: 'http',

@@ -1,4 +1,5 @@
 import { createPublicKey } from 'node:crypto';
+import type { MiddlewareHandler } from 'hono';
 import { etag } from 'hono/etag';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/keys.ts';
@@ -13,7 +14,7 @@ const CACHE_CONTROL = 'public, max-age=300, stale-if-error=86400';
 export function addKeys(app: App, { identity }: Services): void {
   const { storage, clock } = identity;
 
-  for (const { path } of [api.getKeyset, api.getPublicKey]) app.use(path, etag());
+  for (const { path } of [api.getKeyset, api.getPublicKey]) app.use(path, forAnyOrigin, etag());
 
   app.openapi(api.getKeyset, async (c) => {
     c.header('Cache-Control', CACHE_CONTROL);
@@ -42,6 +43,12 @@ export function addKeys(app: App, { identity }: Services): void {
     return c.json(keyAnswer(await retireKey(identity, actorOf(c), public_key_id)), 200);
   });
 }
+
+/** Scripts of any web site may read what anybody may read anyway. */
+const forAnyOrigin: MiddlewareHandler = async (c, next) => {
+  await next();
+  c.header('Access-Control-Allow-Origin', '*');
+};
 
 function noKey(): ServiceError {
   return new ServiceError('license_lease_unavailable', 'no key signs leases here yet', {

@@ -215,6 +215,21 @@ describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
     expect(metrics).toContain('license_leases_denied_total{code="license_revoked",reason=""} 1');
   });
 
+  test('scripts of any web site may read the public keys, and nothing else', async () => {
+    const allowed = async (path: string, headers = {}): Promise<unknown> => {
+      const answer = await fetch(`${server.url}${path}`, { headers });
+      return [answer.status, answer.headers.get('access-control-allow-origin')];
+    };
+    const path = '/.well-known/license-keys.json';
+    const etag = (await fetch(`${server.url}${path}`)).headers.get('etag')!;
+    expect(await allowed(path)).toEqual([200, '*']);
+    expect(await allowed(path, { 'if-none-match': etag })).toEqual([304, '*']);
+    expect(await allowed('/auth/license/public-key')).toEqual([200, '*']);
+    expect(await allowed('/auth/license/public-key?public_key_id=x')).toEqual([404, '*']);
+    expect(await allowed('/healthz')).toEqual([200, null]);
+    expect(await allowed('/identity/keys')).toEqual([401, null]);
+  });
+
   test('the public keys can be cached, and one is had by its id', async () => {
     const path = `${server.url}/.well-known/license-keys.json`;
     const answer = await fetch(path);

@@ -1,5 +1,7 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { expect, test } from 'vitest';
+import { newDeviceKey } from '../../src/client/device-key.ts';
+import { makeDeviceProof } from '../../src/client/device-proof.ts';
 import { newTestApp } from './in-process.ts';
 
 async function faultsOf(document: string): Promise<string[]> {
@@ -32,4 +34,27 @@ test('the OpenAPI document has no faults, and a fault would be found', async () 
     expect.stringContaining('operation-operationId #/paths/~1healthz'),
     expect.stringContaining('no-invalid-schema-examples #/components/schemas/'),
   ]);
+});
+
+test('the OpenAPI document tells all that is in the proof of a device', async () => {
+  const server = await newTestApp();
+  const document = (await (await server.app.request('/openapi.json')).json()) as {
+    components: { securitySchemes: { device: { description: string } } };
+  };
+  await server.close();
+  const { description } = document.components.securitySchemes.device;
+  const url = 'https://licenses.example/auth/license/leases';
+  const request = { method: 'POST', url, body: Buffer.from('{"renewal_id":"1"}') };
+  const proof = makeDeviceProof(newDeviceKey(), request, Date.now(), 'nonce');
+  const [header, claims] = proof
+    .split('.', 2)
+    .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()) as object);
+  for (const [name, value] of Object.entries({ ...header, kid: '<device_id>' })) {
+    expect(description).toContain(`"${name}":"${value}"`);
+  }
+  for (const name of Object.keys(claims!)) expect(description).toContain(`\`${name}\``);
+  const { bh, htu, htm, aud } = claims as Record<string, string>;
+  for (const [name, value] of Object.entries({ bh, htu, htm, aud })) {
+    expect(description).toContain(`"${name}":"${value}"`);
+  }
 });
