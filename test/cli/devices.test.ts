@@ -1,8 +1,10 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import type { Device } from '../../src/api/devices.ts';
+import type { Context, Io } from '../../src/cli/verb.ts';
+import { verb as enroll } from '../../src/cli/verbs/license-enroll.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
@@ -11,6 +13,7 @@ import { importKeyset } from '../../src/lease/keys.ts';
 import { verifyLease } from '../../src/lease/verify.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
+import { personWho } from './person.ts';
 import { serviceLocal, type Result } from './service-local.ts';
 
 let world: World;
@@ -52,8 +55,12 @@ const devices = (...words: string[]): Promise<Result> =>
     env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
   });
 /** On the customer's machine, which has no token and no database. */
-const license = (...words: string[]): Promise<Result> =>
-  serviceLocal(['license', ...words, '--url', server.url], { env: { SERVICE_LOCAL_HOME: home } });
+const licenseWith = (input: string, ...words: string[]): Promise<Result> =>
+  serviceLocal(['license', ...words, '--url', server.url], {
+    env: { SERVICE_LOCAL_HOME: home },
+    input,
+  });
+const license = (...words: string[]): Promise<Result> => licenseWith('', ...words);
 const newCode = async (): Promise<string> => {
   const { code, stdout, stderr } = await devices('enroll-code', '--deployment', 'acme-tokyo');
   expect({ code, stderr }).toEqual({
@@ -122,6 +129,26 @@ test('enrolling again with the same code changes nothing, and tells the same', a
   const files = readdirSync(home).map((name) => readFileSync(join(home, name), 'utf8'));
   expect(await license('enroll', '--code', code)).toEqual(first);
   expect(readdirSync(home).map((name) => readFileSync(join(home, name), 'utf8'))).toEqual(files);
+});
+
+test('the code comes from standard input, or from a person who is asked', async () => {
+  const code = await newCode();
+  const enrolled = await licenseWith(`${code}\n`, 'enroll', '--code', '-', '--json');
+  expect(enrolled).toMatchObject({ code: 0 });
+
+  vi.stubEnv('TERM', 'xterm');
+  const person = personWho([['Code from whoever runs the server:', `${code}\r`]]);
+  const context: Partial<Context> = {
+    io: { stdin: person.stdin, stderr: person.stderr } as unknown as Io,
+    interactive: true,
+    settings: { home, server_url: server.url } as Context['settings'],
+    settingSources: { server_url: [{ origin: 'default' }] } as unknown as Context['settingSources'],
+    message: () => {},
+  };
+  const asked = await enroll.run(context as Context, {}, { code: undefined, name: 'trading-1' });
+  vi.unstubAllEnvs();
+  expect(person.asked()).toBe(1);
+  expect(asked.data).toEqual({ ...(JSON.parse(enrolled.stdout) as object), limits: [] });
 });
 
 test('a machine is told where its lease lasts less than was due', async () => {

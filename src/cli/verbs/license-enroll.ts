@@ -1,24 +1,32 @@
 import { hostname } from 'node:os';
+import { text } from 'node:stream/consumers';
+import { ask } from '../ask.ts';
 import { limitLines } from '../leases.ts';
-import { defineVerb } from '../verb.ts';
+import { defineVerb, type Context } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
     'Makes a key pair for this machine, has the server know its public half as a device of the deployment that the code is for, and gets the first lease. When it is interrupted, run it again with the same code.',
   options: {
-    code: { value: 'code', description: 'from whoever runs the server', required: true },
+    code: {
+      value: 'code',
+      description: 'from whoever runs the server; asked for when absent, read from stdin when -',
+    },
     name: { value: 'text', description: 'what people call this machine', default: hostname() },
   },
   settings: ['server_url'],
   examples: [
+    'license enroll --url https://licenses.example',
+    'license enroll --url https://licenses.example --code - < code.txt',
     'license enroll --url https://licenses.example --code ABCD-EFGH-JKMN-PQRS-TVWX-YZ23-4567',
   ],
-  async run({ settings, settingSources, message }, _args, { code, name }) {
+  async run(context, _args, { code, name }) {
+    const { settings, settingSources, message } = context;
     const { deviceFiles, enrol } = await import('../../client/enrolment.ts');
     const { home, server_url: url } = settings;
     const files = deviceFiles(home);
     const device = { files, url, clock: Date.now, warn: message };
-    const { device_id, claims, limits } = await enrol(device, code, name);
+    const { device_id, claims, limits } = await enrol(device, await codeOf(context, code), name);
     const { deployment_id, lease_id, entitlements, expires_at, grace_ends_at } = claims;
     if (settingSources.server_url[0].origin.startsWith('--')) {
       message(`To do without --url from now on, put this line into ${home}/config.yaml:`);
@@ -44,3 +52,9 @@ export const verb = defineVerb({
     };
   },
 });
+
+/** What is typed after the verb can be seen by other users, and is kept by the shell. */
+async function codeOf(context: Context, given: string | undefined): Promise<string> {
+  if (given === '-') return (await text(context.io.stdin)).trim();
+  return given ?? ask(context, 'Code from whoever runs the server:', '--code');
+}
