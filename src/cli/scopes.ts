@@ -1,6 +1,13 @@
 import { ServiceError } from '../errors.ts';
 import { SCOPES, type Scope } from '../scopes.ts';
 
+/** For the help of verbs that make tokens. */
+export const SCOPES_HELP =
+  "Scopes: license is for customers, plans, contracts, deployments, devices and leases; admin for signing keys, the audit log and everybody's tokens; read for the metrics. No scope implies another. Nothing asks for write, trade or halt yet.";
+
+/** For the help of verbs that need it. */
+export const NEEDS_ADMIN = 'Needs a token with the scope admin.';
+
 /** `license,admin`. @throws ServiceError `usage` */
 export function parseScopes(text: string): Scope[] {
   return text.split(',').map((word) => {

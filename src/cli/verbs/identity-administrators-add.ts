@@ -1,11 +1,10 @@
 import { enrolledAnswer, newFactors, onDatabase, type OwnDatabase } from '../administrators.ts';
 import { PASSWORD_STDIN_OPTION } from '../ask.ts';
-import { parseScopes } from '../scopes.ts';
+import { parseScopes, SCOPES_HELP } from '../scopes.ts';
 import { defineVerb, type Answer } from '../verb.ts';
 
 export const verb = defineVerb({
-  description:
-    "Works on the server's database, so it is for the server's machine: the one of SERVICE_LOCAL_HOME or DATABASE_URL. Asks for a password twice, and for a code of the authenticator app that has scanned the QR code; only then is anything kept.",
+  description: `Works on the server's database, so it is for the server's machine: the one of SERVICE_LOCAL_HOME or DATABASE_URL. Asks for a password twice, and for a code of the authenticator app that has scanned the QR code; only then is anything kept.\n\n${SCOPES_HELP}`,
   arguments: { name: { description: 'with which to log in, such as ada or ada@example.org' } },
   options: {
     passwordStdin: PASSWORD_STDIN_OPTION,

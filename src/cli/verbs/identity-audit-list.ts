@@ -3,10 +3,11 @@ import { ServiceError } from '../../errors.ts';
 import { NO_VALUE } from '../../format.ts';
 import { connect } from '../connect.ts';
 import { showItems } from '../items.ts';
+import { NEEDS_ADMIN } from '../scopes.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
-  description: 'The last entries, or all after a given one; the oldest first.',
+  description: `The last entries, or all after a given one; the oldest first. ${NEEDS_ADMIN}`,
   options: {
     last: { value: 'count', description: 'how many (default: 50)', parse: parseCount },
     after: { value: 'seq', description: 'all entries after this one', parse: parseCount },

@@ -4,11 +4,11 @@ import { ServiceError } from '../../errors.ts';
 import { formatCount } from '../../format.ts';
 import type { AuditFault, AuditHead } from '../../identity/audit.ts';
 import { connect } from '../connect.ts';
+import { NEEDS_ADMIN } from '../scopes.ts';
 import { defineVerb, type Context } from '../verb.ts';
 
 export const verb = defineVerb({
-  description:
-    'Reads the whole log and computes its hash chain here, not on the server. Exit 1, naming the first bad entry, when anything was altered, removed or added. Whoever can write to the database could compute the chain anew: note the head that is printed in a place out of his reach, and give it with --head the next time.',
+  description: `Reads the whole log and computes its hash chain here, not on the server. Exit 1, naming the first bad entry, when anything was altered, removed or added. Whoever can write to the database could compute the chain anew: note the head that is printed in a place out of his reach, and give it with --head the next time. ${NEEDS_ADMIN}`,
   options: {
     head: { value: 'seq:hash', description: 'a head noted before', parse: parseHead },
   },

@@ -2,9 +2,11 @@ import type { listKeys } from '../../api/keys.ts';
 import { connect } from '../connect.ts';
 import { showItems } from '../items.ts';
 import { KEY_COLUMNS } from '../keys.ts';
+import { NEEDS_ADMIN } from '../scopes.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
+  description: NEEDS_ADMIN,
   settings: ['server_url'],
   examples: ['identity keys list', 'identity keys list --json'],
   async run(context) {

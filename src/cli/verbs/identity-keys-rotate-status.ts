@@ -1,11 +1,11 @@
 import type { KeyState, listKeys } from '../../api/keys.ts';
 import { formatCountOf } from '../../format.ts';
 import { connect } from '../connect.ts';
+import { NEEDS_ADMIN } from '../scopes.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
-  description:
-    'A rotation begins when the server starts with a new key, and ends when the old one is retired.',
+  description: `A rotation begins when the server starts with a new key, and ends when the old one is retired. ${NEEDS_ADMIN}`,
   settings: ['server_url'],
   examples: ['identity keys rotate-status', 'identity keys rotate-status --json'],
   async run(context) {

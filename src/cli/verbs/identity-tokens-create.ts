@@ -1,17 +1,16 @@
 import type { createToken } from '../../api/administrators.ts';
 import { ask, givenPassword, PASSWORD_STDIN_OPTION } from '../ask.ts';
-import { parseScopes } from '../scopes.ts';
+import { parseScopes, SCOPES_HELP } from '../scopes.ts';
 import { parseSeconds } from '../../seconds.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
-  description:
-    'Logs in with password and code. The token goes to stdout, and is shown this once; other verbs find it in SERVICE_LOCAL_TOKEN.',
+  description: `Logs in with password and code. The token goes to stdout, and is shown this once; other verbs find it in SERVICE_LOCAL_TOKEN.\n\n${SCOPES_HELP}`,
   options: {
     administrator: { value: 'name', description: 'who logs in', required: true },
     scopes: {
       value: 'scopes',
-      description: 'what it is good for, such as license,admin; no scope implies another',
+      description: 'what it is good for, such as license,admin',
       parse: parseScopes,
       required: true,
     },
