@@ -47,7 +47,7 @@ export const GENESIS: AuditHead = { seq: 0, hash: '0'.repeat(64) };
  * does not happen.
  */
 export async function appendAudit(tx: Db, now: number, event: AuditEvent): Promise<void> {
-  const head = await auditHead(tx);
+  const head = heads.get(tx) ?? (await auditHead(tx));
   const entry = {
     seq: head.seq + 1,
     recorded_at: formatInstant(now),
@@ -61,7 +61,11 @@ export async function appendAudit(tx: Db, now: number, event: AuditEvent): Promi
   const details = JSON.stringify(entry.details);
   await insertEntry(tx, { ...entry, recorded_at: now, details, hash });
   await updateHead(tx, { seq: entry.seq, hash });
+  heads.set(tx, { seq: entry.seq, hash });
 }
+
+/** What has been added in a transaction that is not over; nobody else can add to the log meanwhile. */
+const heads = new WeakMap<Db, AuditHead>();
 
 const insertEntry = prepared((db, row: AuditEntriesTable) =>
   db.insertInto('audit_entries').values(row),
