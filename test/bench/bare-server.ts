@@ -1,7 +1,7 @@
 /**
  * The floor that issuing is measured against: a Hono route that signs the claims of a lease with
- * `node:crypto` and answers them. It knows no caller, no request, no registry, no log and no disk.
- * Prints its URL.
+ * `node:crypto` and answers them. It checks neither caller nor request, and knows no registry, no log
+ * and no disk. Prints its URL.
  */
 import { generateKeyPairSync, randomUUID, sign } from 'node:crypto';
 import { serve } from '@hono/node-server';
@@ -14,11 +14,12 @@ const GRACE_SECONDS = 3 * 86_400;
 const after = (ms: number, seconds: number): string => new Date(ms + seconds * 1000).toISOString();
 
 const app = new Hono();
-app.post('/auth/license/leases', (c) => {
+app.post('/auth/license/leases', async (c) => {
+  const { deployment_id } = await c.req.json<{ readonly deployment_id: string }>();
   const now = Date.now();
   const claims = {
     lease_id: randomUUID(),
-    deployment_id: 'deployment-1',
+    deployment_id,
     customer_id: 'acme',
     entitlements: ['kb_federation', 'live_trading'],
     issued_at: after(now, 0),

@@ -74,7 +74,7 @@ async function withServers(
     });
     undo.push(async () => bare.kill());
     const [line] = (await once(bare.stdout, 'data')) as [Buffer];
-    const anybody = { authorization: 'Bearer none', body: '{}' };
+    const anybody = { authorization: 'Bearer none', body: '{"deployment_id":"deployment-1"}' };
     const floor = {
       url: line.toString().trim(),
       callers: Array.from({ length: CONNECTIONS }, () => anybody),

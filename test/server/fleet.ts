@@ -16,7 +16,8 @@ import { createLog } from '../../src/server/log.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import type { App } from '../../src/server/services.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
-import { addVendor, POLICY, type VendorDevice } from './vendor.ts';
+import { USUAL_POLICY } from '../identity/policy.ts';
+import { addVendor, type VendorDevice } from './vendor.ts';
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -203,7 +204,7 @@ class SimulatedServer {
   async start(): Promise<void> {
     const storage = await openStorage({ file: this.#file });
     const signer = await registerSigner({ storage, clock: () => this.now }, this.#signer);
-    const identity: Identity = { storage, clock: () => this.now, policy: POLICY, signer };
+    const identity: Identity = { storage, clock: () => this.now, policy: USUAL_POLICY, signer };
     const log = createLog(() => {}, true);
     const metrics = createMetrics(identity);
     this.#storage = storage;
@@ -234,7 +235,7 @@ class SimulatedServer {
     return this.#app.request(url, { method: 'POST', headers, body });
   }
 
-  /** As the server does every ten minutes. */
+  /** Forgets what the server forgets, which it does every ten minutes. */
   async purge(): Promise<void> {
     await this.#storage?.write(async (tx) => {
       await eraseAnswers(tx, this.now);

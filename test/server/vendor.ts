@@ -1,6 +1,6 @@
 import { newDeviceKey, type DeviceKey } from '../../src/client/device-key.ts';
 import { ServiceError } from '../../src/errors.ts';
-import type { Identity, LeasePolicy } from '../../src/identity/context.ts';
+import type { Identity } from '../../src/identity/context.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createPlan } from '../../src/identity/plans.ts';
@@ -8,17 +8,7 @@ import { hashCode, newCode } from '../../src/identity/secrets.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import type { Storage } from '../../src/storage/storage.ts';
 import type { Db } from '../../src/storage/tables.ts';
-
-/** That of a server whose settings nobody has changed. */
-export const POLICY: LeasePolicy = {
-  issuer: 'service-local',
-  ttl_seconds: 7 * 86_400,
-  ttl_max_seconds: 90 * 86_400,
-  grace_period_seconds: 3 * 86_400,
-  grace_period_max_seconds: 30 * 86_400,
-  registry_enforced: true,
-  clone_policy: 'alert',
-};
+import { USUAL_POLICY } from '../identity/policy.ts';
 
 /** What is in the registry of a server before it is put under load. */
 export interface Vendor {
@@ -53,7 +43,7 @@ export async function addVendor(
   { deployments, recoveryCodes = 0 }: VendorSize,
 ): Promise<Vendor> {
   const signer = new ServiceError('license_lease_unavailable', 'nothing is issued here');
-  const identity: Identity = { storage, clock: () => now, policy: POLICY, signer };
+  const identity: Identity = { storage, clock: () => now, policy: USUAL_POLICY, signer };
   await createCustomer(identity, 'operator', { customer_id: 'acme', name: 'Acme' });
   const entitlements = ['live_trading', 'kb_federation'];
   await createPlan(identity, 'operator', { plan_id: 'pro', name: 'Pro', entitlements });
