@@ -77,7 +77,7 @@ async function verifyLog(
         last = next;
       }
       bar.update(last.seq);
-      if (page.next_cursor !== null) continue;
+      if (page.next_cursor !== null && page.items.length > 0) continue;
       const fault = verifyAuditEnd(last, page.head) ?? missingUpTo(last, noted ?? GENESIS);
       return fault ? { last, fault } : { last };
     }
