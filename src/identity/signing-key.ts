@@ -7,7 +7,6 @@ import {
 } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { promisify } from 'node:util';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { publicKeyId } from '../lease/keys.ts';
 
@@ -19,8 +18,6 @@ export interface Signer {
   readonly x: string;
   /** 64 bytes, by RFC 8032. */
   readonly sign: (bytes: Uint8Array) => Uint8Array;
-  /** The same, while this thread does something else. */
-  readonly signAside: (bytes: Uint8Array) => Promise<Uint8Array>;
 }
 
 const PEM = 'SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM';
@@ -78,15 +75,12 @@ function privateKeyOf(pem: string, origin: string): KeyObject {
   return key;
 }
 
-const signOnOtherThread = promisify(sign);
-
 export function signerOf(key: KeyObject): Signer {
   const { x } = createPublicKey(key).export({ format: 'jwk' });
   return {
     publicKeyId: publicKeyId(x!),
     x: x!,
     sign: (bytes) => sign(null, bytes, key),
-    signAside: (bytes) => signOnOtherThread(null, bytes, key),
   };
 }
 
