@@ -44,7 +44,7 @@ async function newSqlite(): Promise<TestDatabase> {
 
 async function newPostgres(admin: string): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;
-  await query(admin, `create database ${name}`);
+  await query(admin, `create database ${name} strategy file_copy`);
   const url = new URL(admin);
   url.pathname = `/${name}`;
   return {
