@@ -5,12 +5,14 @@ import {
   SqliteDialect,
   SqliteQueryCompiler,
   type Dialect,
+  type DialectAdapter,
   type QueryCompiler,
   type SqliteDatabase,
   type SqliteStatement,
 } from 'kysely';
 import { ServiceError } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
+import { atOnce } from './prepared.ts';
 
 /** How long a write waits for that of another process, such as a verb run beside the server. */
 const BUSY_TIMEOUT_MS = 10_000;
@@ -43,8 +45,8 @@ export function openSqlite(file: string): OpenSqlite {
     writer.pragma('secure_delete = ON');
     const reader = new Database(file, { timeout: BUSY_TIMEOUT_MS, readonly: true });
     return {
-      write: new PlannedOnce({ database: withKeptStatements(writer) }),
-      read: new PlannedOnce({ database: withKeptStatements(reader) }),
+      write: new InProcess(withKeptStatements(writer)),
+      read: new InProcess(withKeptStatements(reader)),
       truncateLog: () => void writer.pragma('wal_checkpoint(TRUNCATE)'),
     };
   } catch (error) {
@@ -55,18 +57,36 @@ export function openSqlite(file: string): OpenSqlite {
   }
 }
 
+class InProcess extends SqliteDialect {
+  readonly #database: SqliteDatabase;
+
+  constructor(database: SqliteDatabase) {
+    super({ database });
+    this.#database = database;
+  }
+
+  override createAdapter(): DialectAdapter {
+    const adapter = super.createAdapter();
+    atOnce.set(adapter, (sql, parameters) => {
+      const statement = this.#database.prepare(sql);
+      if (statement.reader) return statement.all(parameters);
+      statement.run(parameters);
+      return [];
+    });
+    return adapter;
+  }
+
+  override createQueryCompiler(): QueryCompiler {
+    return new PlannedOnce();
+  }
+}
+
 /**
  * Where a parameter is compared with an indexed column, SQLite plans the statement anew for each
  * value (https://sqlite.org/c3ref/prepare.html), which takes ten times as long as running it. It does
  * not look into an expression, such as this one that changes nothing.
  */
-class PlannedOnce extends SqliteDialect {
-  override createQueryCompiler(): QueryCompiler {
-    return new ExpressionCompiler();
-  }
-}
-
-class ExpressionCompiler extends SqliteQueryCompiler {
+class PlannedOnce extends SqliteQueryCompiler {
   protected override getCurrentParameterPlaceholder(): string {
     return '+?';
   }
