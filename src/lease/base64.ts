@@ -27,14 +27,14 @@ export function decodeBase64Url(text: string): Uint8Array | undefined {
 }
 
 function encode(bytes: Uint8Array, alphabet: string): string {
+  const letter = (bits: number): string => alphabet[bits & 0x3f]!;
   let text = '';
-  let buffer = 0;
-  let bits = 0;
-  for (const byte of bytes) {
-    buffer = ((buffer & 0x3f) << 8) | byte;
-    for (bits += 8; bits >= 6; bits -= 6) text += alphabet[(buffer >> (bits - 6)) & 0x3f]!;
+  for (let i = 0; i < bytes.length; i += 3) {
+    const bits = (bytes[i]! << 16) | ((bytes[i + 1] ?? 0) << 8) | (bytes[i + 2] ?? 0);
+    text += letter(bits >> 18) + letter(bits >> 12) + letter(bits >> 6) + letter(bits);
   }
-  return bits === 0 ? text : text + alphabet[(buffer << (6 - bits)) & 0x3f]!;
+  // Without the letters that stand for no byte.
+  return text.slice(0, Math.ceil((bytes.length * 4) / 3));
 }
 
 /** The bytes up to the first character that is none of the alphabet; encoding again tells of it. */
