@@ -6,7 +6,7 @@ import { openStorage } from '../../src/storage/storage.ts';
 import { startServer } from '../server/running.ts';
 import { addVendor } from '../server/vendor.ts';
 import { startPostgres } from '../storage/cluster.ts';
-import { newDatabase } from '../storage/databases.ts';
+import { newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { figure, median, round, type Figure, type Goal } from './figure.ts';
 import type { Load, Measured } from './load.ts';
 
@@ -23,49 +23,51 @@ const GOAL: Goal = { atLeast: 0.5 };
 /** A server, and who asks it. */
 type Target = Pick<Load, 'url' | 'callers'>;
 
-/**
- * Leases over HTTP: from a route that only signs, and from servers with durable databases. In turn,
- * so that what else the machine does meets them alike.
- */
+/** What is measured in turn, so that what else the machine does meets all of them alike. */
+type Targets = Readonly<Record<'bare' | 'issue' | 'renew', Target>>;
+
+/** Leases over HTTP: from a route that only signs, and from servers with durable databases. */
 export async function issuance(): Promise<Figure[]> {
-  const bare: Measured[] = [];
-  const served = new Map<string, Measured[]>();
+  const onSqlite = await compare('SQLite', () => newDatabase('sqlite'));
   const cluster = await startPostgres(['-c', 'fsync=on', '-c', 'synchronous_commit=on']);
   try {
-    for (let i = 0; i < PROCESSES; i += 1) {
-      await withServers(cluster.url, async (floor, targets) => {
-        for (const target of [floor, ...targets.values()]) await measure({ ...target, ...WARM_UP });
-        for (let k = 0; k < ROUNDS; k += 1) {
-          bare.push(await measure({ ...floor, ...ROUND }));
-          for (const [name, target] of targets) {
-            const measured = await measure({ ...target, ...ROUND });
-            served.set(name, [...(served.get(name) ?? []), measured]);
-          }
-        }
-      });
-    }
+    const newOne = () => newDatabase('postgres', cluster.url);
+    return [...onSqlite, ...(await compare('PostgreSQL', newOne))];
   } finally {
     await cluster.stop();
   }
-  return [...served].flatMap(([name, ours]) => compare(name, bare, ours));
 }
 
-function compare(name: string, bare: readonly Measured[], ours: readonly Measured[]): Figure[] {
-  const row = (key: keyof Measured, unit: string, goal?: Goal): Figure => {
-    const typical = (all: readonly Measured[]): string =>
-      `${round(median(all.map((one) => one[key])))} ${unit}`;
-    const ratios = ours.map((one, i) => one[key] / bare[i]![key]);
-    const what = key === 'perSecond' ? name : `${name}, ${key}`;
-    return figure(what, [typical(bare), typical(ours)], median(ratios), goal);
+async function compare(on: string, newOne: () => Promise<TestDatabase>): Promise<Figure[]> {
+  const samples: Record<keyof Targets, Measured[]> = { bare: [], issue: [], renew: [] };
+  for (let i = 0; i < PROCESSES; i += 1) {
+    await withServers(newOne, async (targets) => {
+      for (const target of Object.values(targets)) await measure({ ...target, ...WARM_UP });
+      for (let k = 0; k < ROUNDS; k += 1) {
+        for (const name of ['bare', 'issue', 'renew'] as const) {
+          samples[name].push(await measure({ ...targets[name], ...ROUND }));
+        }
+      }
+    });
+  }
+  const row = (name: keyof Targets, key: keyof Measured, unit: string, goal?: Goal): Figure => {
+    const typical = (of: keyof Targets): string =>
+      `${round(median(samples[of].map((one) => one[key])))} ${unit}`;
+    const ratios = samples[name].map((one, i) => one[key] / samples.bare[i]![key]);
+    const what = [`${name}, ${on}`, ...(key === 'perSecond' ? [] : [key])].join(', ');
+    return figure(what, [typical('bare'), typical(name)], median(ratios), goal);
   };
-  const isIssuing = name.startsWith('issue');
-  return [row('perSecond', '/s', isIssuing ? GOAL : undefined), row('p50', 'ms'), row('p99', 'ms')];
+  return (['issue', 'renew'] as const).flatMap((name) => [
+    row(name, 'perSecond', '/s', name === 'issue' ? GOAL : undefined),
+    row(name, 'p50', 'ms'),
+    row(name, 'p99', 'ms'),
+  ]);
 }
 
-/** Starts each server anew, on a new database; all of it is gone afterwards. */
+/** Starts both servers anew, on a new database; all of it is gone afterwards. */
 async function withServers(
-  cluster: string,
-  work: (floor: Target, targets: ReadonlyMap<string, Target>) => Promise<void>,
+  newOne: () => Promise<TestDatabase>,
+  work: (targets: Targets) => Promise<void>,
 ): Promise<void> {
   const undo: (() => Promise<unknown>)[] = [];
   try {
@@ -74,41 +76,30 @@ async function withServers(
     });
     undo.push(async () => bare.kill());
     const [line] = (await once(bare.stdout, 'data')) as [Buffer];
-    const anybody = { authorization: 'Bearer none', body: '{"deployment_id":"deployment-1"}' };
-    const floor = {
-      url: line.toString().trim(),
-      callers: Array.from({ length: CONNECTIONS }, () => anybody),
-    };
 
-    const targets = new Map<string, Target>();
-    for (const kind of ['sqlite', 'postgres'] as const) {
-      const database = await newDatabase(kind, cluster);
-      undo.push(database.remove);
-      const storage = await openStorage(database.location);
-      const { authorization, devices } = await addVendor(storage, Date.now(), {
-        deployments: CONNECTIONS,
-      });
-      await storage.close();
-      const server = await startServer(database, ['--log-json']);
-      undo.push(server.stop);
-      const name = kind === 'sqlite' ? 'SQLite' : 'PostgreSQL';
-      targets.set(`issue, ${name}`, {
-        url: server.url,
-        callers: devices.map(({ deployment_id }) => ({
-          authorization,
-          body: JSON.stringify({ deployment_id }),
-        })),
-      });
-      targets.set(`renew, ${name}`, {
-        url: server.url,
-        callers: devices.map(({ key: { device_id, x, privateKey } }) => ({
-          device_id,
-          x,
-          pem: privateKey.export({ type: 'pkcs8', format: 'pem' }),
-        })),
-      });
-    }
-    await work(floor, targets);
+    const database = await newOne();
+    undo.push(database.remove);
+    const storage = await openStorage(database.location);
+    const size = { deployments: CONNECTIONS };
+    const { authorization, devices } = await addVendor(storage, Date.now(), size);
+    await storage.close();
+    const server = await startServer(database, ['--log-json']);
+    undo.push(server.stop);
+
+    const administrators = devices.map(({ deployment_id }) => ({
+      authorization,
+      body: JSON.stringify({ deployment_id }),
+    }));
+    const machines = devices.map(({ key: { device_id, x, privateKey } }) => ({
+      device_id,
+      x,
+      pem: privateKey.export({ type: 'pkcs8', format: 'pem' }),
+    }));
+    await work({
+      bare: { url: line.toString().trim(), callers: administrators },
+      issue: { url: server.url, callers: administrators },
+      renew: { url: server.url, callers: machines },
+    });
   } finally {
     for (const one of undo.toReversed()) await one();
   }
