@@ -42,6 +42,8 @@ const CODES = {
   /** Lease or deployment is revoked, and the registry is enforced. */
   license_revoked: { exit: 4, status: 403 },
   contract_ended: { exit: 4, status: 403 },
+  /** No lease that is good for what was asked; `reason` is a `LeaseReason`. */
+  license_invalid: { exit: 4, status: 403 },
   not_found: { exit: 1, status: 404 },
   method_not_allowed: { exit: 1, status: 405 },
   conflict: { exit: 6, status: 409 },

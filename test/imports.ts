@@ -11,6 +11,7 @@ const SHARED = '[^/]+\\.ts$';
 
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   lease: [],
+  gate: ['lease'],
   storage: [],
   identity: ['lease', 'storage'],
   market: [],
@@ -18,14 +19,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   backtest: ['engine', 'market'],
   bots: ['backtest', 'engine', 'market'],
   api: ['lease'],
-  server: ['api', 'identity', 'lease', 'storage'],
-  client: ['api', 'lease'],
+  server: ['api', 'gate', 'identity', 'lease', 'storage'],
+  client: ['api', 'gate', 'lease'],
+  doctor: ['api', 'client', 'daemon', 'gate', 'lease', 'market'],
   cli: [
     'api',
     'backtest',
     'bots',
     'client',
+    'daemon',
+    'doctor',
     'engine',
+    'gate',
     'identity',
     'lease',
     'market',
@@ -71,14 +76,14 @@ const forbidden: IForbiddenRuleType[] = [
     from: { path: `^src/${folder}/` },
     to: {
       path: '^(src|bin|daemon)/',
-      pathNot: `^src/(${SHARED}|(${[folder, ...allowed].join('|')})/)`,
+      pathNot: `^(src/(${SHARED}|(${[folder, ...allowed].join('|')})/)${allowed.includes('daemon') ? '|daemon/' : ''})`,
     },
   })),
   {
-    name: 'daemon-imports-only-client-lease',
+    name: 'daemon-imports-only-client-gate-lease',
     severity: 'error',
     from: { path: '^daemon/' },
-    to: { path: '^(src|bin)/', pathNot: `^src/(${SHARED}|(client|lease)/)` },
+    to: { path: '^(src|bin)/', pathNot: `^src/(${SHARED}|(client|gate|lease)/)` },
   },
   {
     name: 'shared-files-stay-at-the-bottom',

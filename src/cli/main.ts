@@ -67,11 +67,16 @@ export async function run(
     };
     // Stdout is for the answer alone; what a strategy logs, whenever it does, goes to stderr.
     Object.assign(console, new Console(io.stderr));
-    const { data, failure, show } = await verb.run(context, invocation.args, invocation.options);
+    const {
+      data,
+      failure,
+      exitCode = 0,
+      show,
+    } = await verb.run(context, invocation.args, invocation.options);
 
     if (json) writeDocument(io, data);
     else show(makeOutput(io.stdout, await makeStyle(wantsColour(color, io.env, io.stdout))));
-    if (!failure) return 0;
+    if (!failure) return exitCode;
     await tell(failure, color, io);
     return failure.exitCode;
   } catch (thrown) {

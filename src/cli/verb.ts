@@ -115,6 +115,8 @@ export interface Answer {
   readonly show: (out: Output) => void;
   /** Told on stderr after the data; its code decides the exit code. */
   readonly failure?: ServiceError | undefined;
+  /** What the answer is to a script that asked; 0 unless there is a failure. */
+  readonly exitCode?: number;
 }
 
 /** What a verb is given besides its arguments. */

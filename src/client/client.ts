@@ -64,6 +64,12 @@ export interface ClientOptions {
   readonly authorize?: Authorize | undefined;
   /** Told what the person should know, such as that a token goes over the network unencrypted. */
   readonly warn?: (text: string) => void;
+  /** Called before each request goes out; one call may send two. */
+  readonly onRequest?: () => void;
+  /** Told the headers of each answer, whoever it is from. */
+  readonly onAnswer?: (headers: Exchanged['headers']) => void;
+  /** How long an answer may take. By default longer than the server takes to give up. */
+  readonly timeoutMs?: number;
 }
 
 /**
@@ -101,7 +107,14 @@ const ANSWER_TIMEOUT_MS = 40_000;
 const LARGEST_PAGE = 1000;
 const LARGEST_ANSWER = 64 * 1024 * 1024;
 
-export function createClient({ url, authorize, warn }: ClientOptions): Client {
+export function createClient({
+  url,
+  authorize,
+  warn,
+  onRequest,
+  onAnswer,
+  timeoutMs = ANSWER_TIMEOUT_MS,
+}: ClientOptions): Client {
   const { origin } = new URL(url);
   let isWarned = false;
   let opened: Promise<Transport> | undefined;
@@ -111,7 +124,13 @@ export function createClient({ url, authorize, warn }: ClientOptions): Client {
       isWarned = true;
       warn?.(`${origin} is plain http: whoever is on the way reads what is sent, secrets included`);
     }
-    const exchange = await (opened ??= openTransport(origin));
+    const transport = await (opened ??= openTransport(origin, timeoutMs));
+    const exchange: Transport = async (...request) => {
+      onRequest?.();
+      const answer = await transport(...request);
+      onAnswer?.(answer.headers);
+      return answer;
+    };
     const body = parts.body === undefined ? undefined : Buffer.from(JSON.stringify(parts.body));
     const sent = { method: method.toUpperCase(), url: target, body: body ?? new Uint8Array() };
     const headers = {
@@ -192,17 +211,17 @@ function queryOf(query: Parts['query'] = {}): string {
 }
 
 /** Keeps connections for the next request; they do not keep the process. */
-async function openTransport(origin: string): Promise<Transport> {
+async function openTransport(origin: string, timeoutMs: number): Promise<Transport> {
   const { Agent, EnvHttpProxyAgent, request } = await import('undici');
   const options = {
-    connect: { timeout: CONNECT_TIMEOUT_MS },
+    connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
     maxResponseSize: LARGEST_ANSWER,
   };
   // A proxy is another machine: what it would call loopback is itself.
   const dispatcher = isLoopback(origin) ? new Agent(options) : new EnvHttpProxyAgent(options);
   return async ({ method, url }, body, headers) => {
     try {
-      const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
+      const signal = AbortSignal.timeout(timeoutMs);
       const answer = await request(url, {
         method,
         headers,

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { createLease, LeaseAnswer } from '../api/leases.ts';
 import type { enrolDevice, rotateDevice } from '../api/devices.ts';
 import type { getKeyset } from '../api/keys.ts';
@@ -8,26 +7,16 @@ import type { LeaseClaims } from '../lease/claims.ts';
 import { importKeyset, type TrustedKeys } from '../lease/keys.ts';
 import { leaseStatus } from '../lease/status.ts';
 import { verifyLease } from '../lease/verify.ts';
+import type { LicenseFiles } from '../license-files.ts';
 import { successionBody } from '../proof-claims.ts';
 import { createClient, type Client } from './client.ts';
 import { deviceKeyAt, readDeviceKey, type DeviceKey } from './device-key.ts';
 import { makeDeviceProof } from './device-proof.ts';
 import { replacePrivateFile, writePrivateFile } from './private-file.ts';
 
-/** What a device keeps in its home directory. */
-export function deviceFiles(home: string) {
-  return {
-    key: join(home, 'device.key'),
-    /** While its key is being rotated. */
-    nextKey: join(home, 'device.key.next'),
-    lease: join(home, 'license_lease.json'),
-    keyset: join(home, 'license_public_key.json'),
-  } as const;
-}
-
 /** This machine, and the server that gives it leases. */
 export interface Device {
-  readonly files: ReturnType<typeof deviceFiles>;
+  readonly files: LicenseFiles;
   /** Origin of the server. */
   readonly url: string;
   /** Milliseconds since the Unix epoch. */

@@ -3,6 +3,8 @@
  * it. The codes are stable: answers of the API, the CLI, logs and metrics carry them.
  */
 export const LEASE_REASONS = {
+  missing: 'There is no lease file.',
+  unreadable: 'The file cannot be read.',
   too_large: 'The file is longer than 64 KiB.',
   not_json: 'The text is not JSON.',
   nested_too_deep: 'The JSON has more than 16 levels.',
@@ -37,6 +39,8 @@ export const LEASE_REASONS = {
   not_yet_valid: 'The clock of this machine is more than 5 minutes behind the issue of the lease.',
   clock_rollback: 'The clock of this machine is more than 5 minutes behind an earlier signed time.',
   expired: 'The lease was not renewed, and its grace period is over.',
+
+  entitlement_missing: 'The lease does not give this feature.',
 } as const;
 
 export type LeaseReason = keyof typeof LEASE_REASONS;

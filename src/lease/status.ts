@@ -23,39 +23,39 @@ export const CLOCK_TOLERANCE_SECONDS = 300;
 
 /**
  * What a verified lease is worth now. Time is never taken to be earlier than the latest time known
- * to be signed: the `issued_at` of this lease, or `latestSignedTime`. With T = the later of that and
+ * to have passed: the `issued_at` of this lease, or `knownTime`. With T = the later of that and
  * `now`:
  *
  * | state   | when                                              | reason                           |
  * |---------|---------------------------------------------------|----------------------------------|
  * | expired | T ≥ `grace_ends_at`                               | `expired`                        |
- * | grace   | `now` is over 300 s before the signed time        | `not_yet_valid` (before this     |
+ * | grace   | `now` is over 300 s before the known time         | `not_yet_valid` (before this     |
  * |         |                                                   | issue) or else `clock_rollback`  |
  * | grace   | T ≥ `expires_at`                                  | `in_grace`                       |
  * | valid   | otherwise                                         | `null`                           |
  *
  * A clock that is behind shows as a warning and never stops anything; it is noticed as far back as
- * the latest signed time reaches. A clock that is ahead ends the lease early, until it is set right.
+ * the known time reaches. A clock that is ahead ends the lease early, until it is set right.
  * The two ends have no tolerance: `expires_at` has the grace period behind it, and `grace_ends_at` is
  * the moment promised to whoever revokes.
  *
  * @param now the clock of this machine, in milliseconds since the Unix epoch.
- * @param latestSignedTime the latest time that this machine has seen signed by the issuer, in any
- * lease or answer, in the form of the claims. Times that nobody signed do not belong here: one
- * moment with the clock far ahead would end the lease for good.
+ * @param knownTime the latest time that is known to have passed, in the form of the claims: one that
+ * the issuer signed, or see `knownTime` in `known-time.ts`. What a clock said that people can set does
+ * not belong here: one moment with it far ahead would end the lease for good.
  * @throws RangeError when `now` or a time is none: it must not pass for a time before the end.
  */
 export function leaseStatus(
   claims: LeaseClaims,
   now: number,
-  latestSignedTime: string = claims.issued_at,
+  knownTime: string = claims.issued_at,
 ): LeaseStatus {
   if (!Number.isFinite(now)) throw new RangeError(`now is ${now}, which is no time`);
   const issued = timeOf(claims.issued_at);
   const expires = timeOf(claims.expires_at);
   const graceEnds = timeOf(claims.grace_ends_at);
-  const signed = Math.max(issued, timeOf(latestSignedTime));
-  const time = Math.max(now, signed);
+  const known = Math.max(issued, timeOf(knownTime));
+  const time = Math.max(now, known);
   const tolerance = CLOCK_TOLERANCE_SECONDS * 1000;
   const { entitlements } = claims;
 
@@ -70,12 +70,12 @@ export function leaseStatus(
       next_change_at: formatTime(issued - tolerance),
     };
   }
-  if (now < signed - tolerance) {
+  if (now < known - tolerance) {
     return {
       state: 'grace',
       entitlements,
       reason: 'clock_rollback',
-      next_change_at: formatTime(signed - tolerance),
+      next_change_at: formatTime(known - tolerance),
     };
   }
   if (time >= expires) {

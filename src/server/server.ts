@@ -13,7 +13,7 @@ import { openOwnStorage } from '../storage/location.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
 import { createApp } from './app.ts';
-import type { Log } from './log.ts';
+import type { Log } from '../log.ts';
 import { createMetrics } from './metrics.ts';
 import type { App } from './services.ts';
 

@@ -2,7 +2,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Identity } from '../identity/context.ts';
 import type { CheckedProof, ProvenRequest } from '../identity/device-proof.ts';
 import type { Caller } from '../identity/tokens.ts';
-import type { Log } from './log.ts';
+import type { Log } from '../log.ts';
 import type { Metrics } from './metrics.ts';
 
 /** What the slices work with. */

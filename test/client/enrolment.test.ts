@@ -16,7 +16,8 @@ import { join } from 'node:path';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { readDeviceKey } from '../../src/client/device-key.ts';
-import { deviceFiles, enrol, rotateKey, type Device } from '../../src/client/enrolment.ts';
+import { enrol, rotateKey, type Device } from '../../src/client/enrolment.ts';
+import { licenseFiles } from '../../src/license-files.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { createEnrolmentCode } from '../../src/identity/devices.ts';
 import type { Identity } from '../../src/identity/context.ts';
@@ -24,7 +25,7 @@ import { importKeyset } from '../../src/lease/keys.ts';
 import { verifyLease } from '../../src/lease/verify.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
-import { createLog } from '../../src/server/log.ts';
+import { createLog } from '../../src/log.ts';
 import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
 import { testKey } from '../lease/issuer.ts';
 
@@ -64,7 +65,7 @@ beforeEach(async () => {
   app = createApp({ identity, origins: [url], log, metrics: createMetrics(identity) });
   home = join(mkdtempSync(join(tmpdir(), 'service-local-enrolment-')), 'home');
   device = {
-    files: deviceFiles(home),
+    files: licenseFiles(home, {}),
     url,
     clock: () => world.now,
     warn: (text) => warnings.push(text),
@@ -203,7 +204,7 @@ describe('enrolment', () => {
   });
 
   test('takes no lease of another device', async () => {
-    const other = { ...device, files: deviceFiles(join(home, '..', 'other')) };
+    const other = { ...device, files: licenseFiles(join(home, '..', 'other'), {}) };
     await enrol(other, await newCode(), 'trading-2');
     const lease = JSON.parse(readFileSync(other.files.lease, 'utf8')) as unknown;
     forged = { '/auth/license/leases': JSON.stringify({ lease, warnings: [] }) };

@@ -12,7 +12,7 @@ import { readClaims, type LeaseClaims } from '../../src/lease/claims.ts';
 import { parseEnvelope } from '../../src/lease/envelope.ts';
 import { renewalMoment } from '../../src/lease/schedule.ts';
 import { createApp } from '../../src/server/app.ts';
-import { createLog } from '../../src/server/log.ts';
+import { createLog } from '../../src/log.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import type { App } from '../../src/server/services.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';

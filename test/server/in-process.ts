@@ -1,7 +1,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import { createApp } from '../../src/server/app.ts';
 import type { App, Services } from '../../src/server/services.ts';
-import { createLog } from '../../src/server/log.ts';
+import { createLog } from '../../src/log.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { addToken } from '../../src/identity/tokens.ts';

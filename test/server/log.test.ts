@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { createLog, redact, type Log } from '../../src/server/log.ts';
+import { createLog, redact, type Log } from '../../src/log.ts';
 
 function logged(json: boolean, use: (log: Log) => void): string[] {
   const lines: string[] = [];

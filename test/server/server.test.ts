@@ -9,7 +9,7 @@ import type { RequestOf } from '../../src/client/client.ts';
 import { newDeviceKey } from '../../src/client/device-key.ts';
 import { makeDeviceProof } from '../../src/client/device-proof.ts';
 import type { ServiceError } from '../../src/errors.ts';
-import { createLog } from '../../src/server/log.ts';
+import { createLog } from '../../src/log.ts';
 import { startServer as startInProcess } from '../../src/server/server.ts';
 import { resolveSettings } from '../../src/settings.ts';
 import { serviceLocal } from '../cli/service-local.ts';

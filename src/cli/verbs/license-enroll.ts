@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { ask } from '../ask.ts';
+import { licenseFiles } from '../../license-files.ts';
 import { limitLines } from '../leases.ts';
 import { defineVerb, type Context } from '../verb.ts';
 
@@ -21,10 +22,10 @@ export const verb = defineVerb({
     'license enroll --url https://licenses.example --code ABCD-EFGH-JKMN-PQRS-TVWX-YZ23-4567',
   ],
   async run(context, _args, { code, name }) {
-    const { settings, settingSources, message } = context;
-    const { deviceFiles, enrol } = await import('../../client/enrolment.ts');
+    const { settings, settingSources, io, message } = context;
+    const { enrol } = await import('../../client/enrolment.ts');
     const { home, server_url: url } = settings;
-    const files = deviceFiles(home);
+    const files = licenseFiles(home, io.env);
     const device = { files, url, clock: Date.now, warn: message };
     const { device_id, claims, limits } = await enrol(device, await codeOf(context, code), name);
     const { deployment_id, lease_id, entitlements, expires_at, grace_ends_at } = claims;

@@ -1,3 +1,4 @@
+import { licenseFiles } from '../../license-files.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -5,9 +6,9 @@ export const verb = defineVerb({
     'Makes a new key pair for this machine, which takes the place of the old one. The server refuses the old one once the new one is first used, at the next renewal. When it is interrupted, run it again.',
   settings: ['server_url'],
   examples: ['license rotate-key'],
-  async run({ settings, message }) {
-    const { deviceFiles, rotateKey } = await import('../../client/enrolment.ts');
-    const files = deviceFiles(settings.home);
+  async run({ settings, io, message }) {
+    const { rotateKey } = await import('../../client/enrolment.ts');
+    const files = licenseFiles(settings.home, io.env);
     const rotated = await rotateKey({
       files,
       url: settings.server_url,

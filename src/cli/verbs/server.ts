@@ -26,7 +26,7 @@ export const verb = defineVerb({
     'server --port 0 --license-ttl-seconds 86400',
   ],
   async run({ settings, io }, _args, { logJson }) {
-    const { createLog } = await import('../../server/log.ts');
+    const { createLog } = await import('../../log.ts');
     // Also with --quiet: without it nobody would know where it listens, or what it met.
     const log = createLog((line) => io.stderr.write(`${printable(line)}\n`), logJson);
     const signal = abortOnInterrupt((text) => log.info(text));

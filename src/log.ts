@@ -1,5 +1,5 @@
 import { pino, type Logger } from 'pino';
-import { printable } from '../printable.ts';
+import { printable } from './printable.ts';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
 

@@ -1,0 +1,168 @@
+import { constants } from 'node:fs';
+import { open, readdir, type FileHandle } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { isSystemError } from '../errors.ts';
+import type { LeaseClaims } from '../lease/claims.ts';
+import { importKeyset, type TrustedKeys } from '../lease/keys.ts';
+import { knownTime, type RunningTime } from '../lease/known-time.ts';
+import type { LeaseReason } from '../lease/reasons.ts';
+import { leaseStatus, type LeaseStatus } from '../lease/status.ts';
+import { parseTime } from '../lease/time.ts';
+import { verifyLease } from '../lease/verify.ts';
+import type { LicenseFiles } from '../license-files.ts';
+
+/** A lease that verified, and the text that did. */
+export interface HeldLease {
+  readonly path: string;
+  readonly text: string;
+  readonly claims: LeaseClaims;
+}
+
+/** Why there is none in a file. */
+export interface RefusedFile {
+  readonly path: string;
+  readonly reason: LeaseReason;
+  readonly detail: string;
+}
+
+/** What the files of a license hold. */
+export interface License {
+  readonly keyset:
+    | { readonly ok: true; readonly keys: TrustedKeys }
+    | ({ ok: false } & RefusedFile);
+  /** All that verified, the best first. The first is the lease that counts. */
+  readonly leases: readonly HeldLease[];
+  /** The others; the lease file itself first, when it is one of them. */
+  readonly refused: readonly RefusedFile[];
+  /** As the daemon has counted it, where it has. */
+  readonly running: RunningTime | undefined;
+}
+
+/** The second copy of the lease beside the first, for when something wrote over that. */
+export function backupOf(lease: string): string {
+  return `${lease}.bak`;
+}
+
+/**
+ * Reads and verifies the lease file, its backup, and what was being written when a process was
+ * killed. Where they are links to what a secret store delivers, these are followed.
+ *
+ * @param now milliseconds since the Unix epoch, by which the best is found.
+ */
+export async function readLicense(
+  files: Pick<LicenseFiles, 'lease' | 'keyset' | 'state'>,
+  now: number,
+): Promise<License> {
+  const [keyset, running, paths] = await Promise.all([
+    readKeyset(files.keyset),
+    readRunningTime(files.state),
+    candidatesOf(files.lease),
+  ]);
+  const leases: HeldLease[] = [];
+  const refused: RefusedFile[] = [];
+  for (const path of paths) {
+    const read = await readText(path);
+    const found = read.ok && keyset.ok ? verifyLease(read.text, keyset.keys) : undefined;
+    if (!read.ok) {
+      if (read.reason !== 'missing' || path === files.lease) refused.push({ ...read, path });
+    } else if (found?.ok) {
+      leases.push({ path, text: read.text, claims: found.claims });
+    } else {
+      refused.push({ path, ...(found ?? noKeys(files.keyset)) });
+    }
+  }
+  return { keyset, leases: leases.sort(byWorth(now, running)), refused, running };
+}
+
+/** What a lease is worth now, by all that is known of time. */
+export function statusOf(
+  { claims }: HeldLease,
+  now: number,
+  running: RunningTime | undefined,
+): LeaseStatus {
+  return leaseStatus(claims, now, knownTime(claims, running));
+}
+
+const RANK = { valid: 0, grace: 1, expired: 2 } as const;
+
+/** Orders leases, the best first: what works, then what was issued later, then what lasts longer. */
+export function byWorth(
+  now: number,
+  running: RunningTime | undefined,
+): (a: HeldLease, b: HeldLease) => number {
+  const rank = (lease: HeldLease): number => RANK[statusOf(lease, now, running).state];
+  const at = (time: string): number => parseTime(time)!;
+  return (a, b) =>
+    rank(a) - rank(b) ||
+    at(b.claims.issued_at) - at(a.claims.issued_at) ||
+    at(b.claims.grace_ends_at) - at(a.claims.grace_ends_at);
+}
+
+/** The lease file, its backup, and temporary files of `writeAtomically` for either. */
+async function candidatesOf(lease: string): Promise<readonly string[]> {
+  const directory = dirname(lease);
+  const names = await readdir(directory).catch((error: unknown) => {
+    if (isSystemError(error)) return [];
+    throw error;
+  });
+  const name = basename(lease);
+  const left = names.filter((one) => one.startsWith(`${name}.`) && one.endsWith('.tmp'));
+  return [lease, backupOf(lease), ...left.map((one) => join(directory, one))];
+}
+
+/** Reads a keyset, and says why it cannot be used. */
+async function readKeyset(path: string): Promise<License['keyset']> {
+  const read = await readText(path);
+  if (!read.ok) return { ...read, path, ...(read.reason === 'missing' && noKeys(path)) };
+  const imported = importKeyset(read.text);
+  return imported.ok ? imported : { ...imported, path };
+}
+
+function noKeys(path: string) {
+  return { ok: false, reason: 'unknown_key', detail: `there are no keys in ${path}` } as const;
+}
+
+/** Anything wrong with it is as good as none: the daemon counts anew. */
+async function readRunningTime(path: string): Promise<RunningTime | undefined> {
+  const read = await readText(path);
+  if (!read.ok) return undefined;
+  try {
+    const { running_time: running } = JSON.parse(read.text) as { running_time?: RunningTime };
+    const { lease_id, seconds, uptime_seconds } = running ?? {};
+    const isRight = typeof lease_id === 'string' && isAmount(seconds) && isAmount(uptime_seconds);
+    return isRight ? running : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** No machine runs for longer than a century. */
+function isAmount(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0 && value < 100 * 366 * 86_400;
+}
+
+const MAX_BYTES = 64 * 1024;
+
+type Read =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly reason: LeaseReason; readonly detail: string };
+
+async function readText(path: string): Promise<Read> {
+  let file: FileHandle | undefined;
+  try {
+    // Without O_NONBLOCK a pipe at this place would make the opening wait for ever.
+    file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stats = await file.stat();
+    if (!stats.isFile()) return { ok: false, reason: 'unreadable', detail: `${path} is no file` };
+    if (stats.size > MAX_BYTES) {
+      return { ok: false, reason: 'too_large', detail: `${path} has ${stats.size} bytes` };
+    }
+    return { ok: true, text: await file.readFile('utf8') };
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+    const isMissing = isSystemError(error, 'ENOENT', 'ENOTDIR');
+    return { ok: false, reason: isMissing ? 'missing' : 'unreadable', detail: error.message };
+  } finally {
+    await file?.close();
+  }
+}
