@@ -1,0 +1,103 @@
+import { existsSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import Database, { SqliteError } from 'better-sqlite3';
+import { isSystemError, ServiceError } from '../errors.ts';
+import { makeDirectory } from '../make-directory.ts';
+
+const RETRY_MS = 25;
+
+/** Whoever only looks keeps the lock for less than that, and is no reason to refuse it. */
+const LOOK_MS = 250;
+
+export interface Lock {
+  /** May be called again. */
+  release(): void;
+}
+
+/**
+ * Holds what no other process, and nobody else in this one, can hold at the same time. It ends with
+ * the process however that ends: the file that stays says nothing, only the lock that the system
+ * keeps on it. Node cannot lock files itself, SQLite can; the database stays empty.
+ *
+ * @param waitMs how long to wait for whoever holds it.
+ * @throws ServiceError `conflict`, reason `locked`; `output_not_writable`.
+ */
+export async function holdLock(path: string, waitMs: number): Promise<Lock> {
+  await prepare(path);
+  const until = performance.now() + Math.max(waitMs, LOOK_MS);
+  const database = openDatabase(path, false);
+  try {
+    while (!take(database, 'BEGIN EXCLUSIVE', path)) {
+      if (performance.now() >= until) throw locked(path);
+      await wait(RETRY_MS);
+    }
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+  return { release: () => database.close() };
+}
+
+/**
+ * Whether somebody holds it.
+ * @throws ServiceError `output_not_writable` where this user cannot see that.
+ */
+export function isLocked(path: string): boolean {
+  if (!existsSync(path)) return false;
+  const database = openDatabase(path, true);
+  try {
+    return !take(database, 'SELECT 1 FROM sqlite_schema', path);
+  } finally {
+    database.close();
+  }
+}
+
+/** A file that is there is not opened: to close it would end the locks that this process has on it. */
+async function prepare(path: string): Promise<void> {
+  try {
+    makeDirectory(dirname(path), 0o700);
+    await (await open(path, 'wx', 0o600)).close();
+  } catch (error) {
+    if (isSystemError(error, 'EEXIST')) return;
+    if (!isSystemError(error)) throw error;
+    throw unusable(path, error);
+  }
+}
+
+function openDatabase(path: string, readonly: boolean): Database.Database {
+  try {
+    return new Database(path, { readonly, fileMustExist: true, timeout: 0 });
+  } catch (error) {
+    throw unusable(path, error);
+  }
+}
+
+/** False when somebody else has it. */
+function take(database: Database.Database, sql: string, path: string): boolean {
+  try {
+    const statement = database.prepare(sql);
+    if (statement.reader) statement.all();
+    else statement.run();
+    return true;
+  } catch (error) {
+    if (error instanceof SqliteError && error.code.startsWith('SQLITE_BUSY')) return false;
+    throw unusable(path, error);
+  }
+}
+
+function locked(path: string): ServiceError {
+  return new ServiceError('conflict', `${path} is held by another process`, {
+    reason: 'locked',
+    remedy: 'Run it again when that has ended.',
+  });
+}
+
+function unusable(path: string, cause: unknown): ServiceError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new ServiceError('output_not_writable', `${path} cannot be locked: ${why}`, {
+    remedy: 'See that this user may write there, and that the file is empty.',
+    cause,
+  });
+}
