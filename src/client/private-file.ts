@@ -1,5 +1,5 @@
 import { constants, type Stats } from 'node:fs';
-import { open, readFile, stat, type FileHandle } from 'node:fs/promises';
+import { lstat, open, readFile, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { removeAbandoned, replaceFile, writeAtomically } from '../atomic-file.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
@@ -50,8 +50,29 @@ export async function replacePrivateFile(from: string, to: string): Promise<void
   await writing(to, () => replaceFile(from, to));
 }
 
+/**
+ * Sees that a file of this user, or nothing, is where one is to be written.
+ * @throws ServiceError `invalid_data`, with a reason, for a link, what is no file, and a file of
+ * another user; `output_not_writable` where that cannot be seen.
+ */
+export async function checkPlace(path: string): Promise<Stats | undefined> {
+  const stats = await writing(path, async () => {
+    try {
+      return await lstat(path);
+    } catch (error) {
+      if (isSystemError(error, 'ENOENT')) return undefined;
+      throw error;
+    }
+  });
+  if (stats === undefined) return undefined;
+  if (stats.isSymbolicLink()) throw isLink(path);
+  if (!stats.isFile()) throw refused(path, 'not_a_file', 'is no file', 'See what is there.');
+  checkOwner(path, stats);
+  return stats;
+}
+
 /** @throws ServiceError `output_not_writable` for what the system refuses. */
-async function writing<T>(path: string, work: () => Promise<T>): Promise<T> {
+export async function writing<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -65,7 +86,9 @@ async function writing<T>(path: string, work: () => Promise<T>): Promise<T> {
 
 async function prepareDirectory(path: string): Promise<void> {
   makeDirectory(path, 0o700);
-  checkOwner(path, await stat(path), 0o022, 'written to', '700');
+  const stats = await stat(path);
+  checkOwner(path, stats);
+  checkMode(path, stats, 0o022, 'written to', '700');
   // What is left there may hold a key.
   await removeAbandoned(path);
 }
@@ -84,7 +107,7 @@ export async function readPrivateFile(path: string): Promise<string | undefined>
   } catch (error) {
     if (isSystemError(error, 'ENOENT')) return undefined;
     if (isSystemError(error, 'ELOOP')) {
-      throw refused(path, 'symlink', 'is a link', 'Put the file itself there.');
+      throw isLink(path);
     }
     if (!isSystemError(error)) throw error;
     throw refused(path, 'unreadable', `cannot be read: ${error.message}`, 'See its permissions.');
@@ -94,31 +117,36 @@ export async function readPrivateFile(path: string): Promise<string | undefined>
     if (!stats.isFile() || stats.size > MAX_BYTES) {
       throw refused(path, 'not_a_file', 'is no file of the usual size', 'See what is there.');
     }
-    checkOwner(path, stats, 0o077, 'read or changed', '600');
+    checkOwner(path, stats);
+    checkMode(path, stats, 0o077, 'read or changed', '600');
     return await file.readFile('utf8');
   } finally {
     await file.close();
   }
 }
 
+function checkOwner(path: string, { uid }: Stats): void {
+  const user = process.getuid?.();
+  if (user === undefined || uid === user) return;
+  const why = `belongs to the user ${uid}, and this runs as ${user}`;
+  throw refused(path, 'foreign_owner', why, 'Run it as the owner.');
+}
+
 /** @param forbidden permissions that nobody but the owner may have; on Windows there are none. */
-function checkOwner(
+function checkMode(
   path: string,
-  { uid, mode }: Stats,
+  { mode }: Stats,
   forbidden: number,
   done: string,
   chmod: string,
 ): void {
-  const user = process.getuid?.();
-  if (user === undefined) return;
-  if (uid !== user) {
-    const why = `belongs to the user ${uid}, and this runs as ${user}`;
-    throw refused(path, 'foreign_owner', why, 'Run it as the owner.');
-  }
-  if ((mode & forbidden) !== 0) {
-    const why = `can be ${done} by others`;
-    throw refused(path, 'not_private', why, `Run \`chmod ${chmod} ${path}\`.`);
-  }
+  if (process.getuid === undefined || (mode & forbidden) === 0) return;
+  const why = `can be ${done} by others`;
+  throw refused(path, 'not_private', why, `Run \`chmod ${chmod} ${path}\`.`);
+}
+
+function isLink(path: string): ServiceError {
+  return refused(path, 'symlink', 'is a link', 'Put the file itself there.');
 }
 
 function refused(path: string, reason: string, why: string, remedy: string): ServiceError {
