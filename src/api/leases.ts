@@ -71,22 +71,22 @@ const Warning = z.strictObject({
   detail: z.string(),
 });
 
+const given = {
+  deployment_id: z.string(),
+  entitlements: z.array(z.string()),
+  issued_at: time,
+  expires_at: time,
+  grace_ends_at: time,
+  limits: z
+    .array(Limit)
+    .openapi({ description: 'Where less time was given than was due, and why.' }),
+  warnings: z
+    .array(Warning)
+    .openapi({ description: 'What somebody should look into, though the lease is good.' }),
+};
+
 export const LeaseAnswer = z
-  .strictObject({
-    lease: Envelope,
-    lease_id: z.string(),
-    deployment_id: z.string(),
-    entitlements: z.array(z.string()),
-    issued_at: time,
-    expires_at: time,
-    grace_ends_at: time,
-    limits: z
-      .array(Limit)
-      .openapi({ description: 'Where less time was given than was due, and why.' }),
-    warnings: z
-      .array(Warning)
-      .openapi({ description: 'What somebody should look into, though the lease is good.' }),
-  })
+  .strictObject({ lease: Envelope, lease_id: z.string(), ...given })
   .openapi('LeaseAnswer');
 
 export type LeaseAnswer = z.infer<typeof LeaseAnswer>;
@@ -117,6 +117,32 @@ export const createLease = defineRoute({
   },
   responses: { 201: answer('The signed lease.', LeaseAnswer) },
   errors: [
+    'license_revoked',
+    'contract_ended',
+    'not_found',
+    'credential_cloned',
+    'idempotency_mismatch',
+    'license_lease_unavailable',
+  ],
+});
+
+const DryRun = z.strictObject(given).openapi('DryRun');
+
+export const dryRunRenewal = defineRoute({
+  method: 'post',
+  path: '/auth/license/leases/dry-run',
+  operationId: 'dryRunRenewal',
+  summary: 'Say what a renewal would give',
+  description:
+    'Takes the request of a renewal and makes all its checks, so that what is wrong is known before the lease ends. Nothing is issued.',
+  tags: ['Leases'],
+  security: [{ device: [] }],
+  request: {
+    body: json(RenewRequest, { device: { renewal_id: '0198c0de-0000-7000-8000-000000000001' } }),
+  },
+  responses: { 200: answer('What it would give, had it been asked for now.', DryRun) },
+  errors: [
+    'not_allowed',
     'license_revoked',
     'contract_ended',
     'not_found',

@@ -4,16 +4,24 @@ import { ServiceError } from '../errors.ts';
 import { readClaims, type LeaseClaims } from '../lease/claims.ts';
 import { parseEnvelope, PAYLOAD_TYPE, preAuthEncoding } from '../lease/envelope.ts';
 import { LeaseError } from '../lease/refusal.ts';
-import { parseTime } from '../lease/time.ts';
+import { formatTime, parseTime } from '../lease/time.ts';
 import type { Db, DevicesTable } from '../storage/tables.ts';
-import { appendAudit } from './audit.ts';
+import { appendAudit, type AuditEvent } from './audit.ts';
 import type { Identity } from './context.ts';
 import { useDeviceProof, type CheckedProof } from './device-proof.ts';
 import { markDeviceUsed } from './devices.ts';
 import { usableSigner } from './keys.ts';
-import { answerText, groundsOf, newLease, recordLease, type Warning } from './lease-record.ts';
+import {
+  answerText,
+  groundsOf,
+  newLease,
+  recordLease,
+  type LeaseAnswer,
+  type Warning,
+} from './lease-record.ts';
 import { deploymentRevoked, machineRevoked } from './revoke.ts';
-import { leaseTerms } from './terms.ts';
+import type { Signer } from './signing-key.ts';
+import { leaseTerms, type Grounds, type Terms, type Wishes } from './terms.ts';
 
 /** What a device asks for: nothing but a lease. Entitlements and TTL are the registry's. */
 export interface RenewRequest {
@@ -46,105 +54,202 @@ export async function renewLease(
   proof: CheckedProof,
   request: RenewRequest,
 ): Promise<Renewed> {
-  const { storage, clock, policy, signer } = identity;
-  const held = request.lease === undefined ? undefined : readHeld(request.lease);
-  const requestHash = sha256(held?.claims.lease_id ?? '');
-
+  const { storage, clock } = identity;
+  const asked = readRequest(request);
   const outcome = await storage.write(async (tx): Promise<Renewed | ServiceError> => {
     const now = clock();
     const device = await useDeviceProof(tx, now, proof);
-    const line = await lineOf(tx, device);
-    const previous = held && (await findHeld(tx, held, device, line));
-    const grounds = await groundsOf(tx, device.deployment_id);
-    if (policy.registry_enforced) {
-      if (grounds.revoked_at !== null) {
-        throw await deploymentRevoked(tx, now, device.deployment_id);
-      }
-      if ((previous?.revoked_at ?? null) !== null || (await hasRevokedLease(tx, line))) {
-        throw await machineRevoked(tx, now, line);
-      }
-    }
-
-    const before = await answered(tx, device.deployment_id, request.renewal_id);
-    if (
-      before !== undefined &&
-      !(before.request_hash === requestHash && line.includes(before.device_id!))
-    ) {
-      throw new ServiceError(
-        'idempotency_mismatch',
-        `the renewal ${request.renewal_id} was asked for by another device or with another lease`,
-        { remedy: 'Make a new renewal_id.' },
-      );
-    }
-    // A key that was rotated since then gets a lease of its own.
-    const isSameKey = before?.device_id === device.device_id;
-    if (before?.answer && isSameKey && now < before.answered_at + REPEAT_MS) {
-      return { body: before.answer, fresh: false, warnings: [] };
-    }
-
-    const usable = await usableSigner(tx, signer);
-    const terms = leaseTerms(policy, grounds, {}, now);
-    const warnings: Warning[] = [];
-    const fork = await forkOf(tx, line, previous, request.renewal_id);
-    if (fork !== undefined) {
-      const detail = `${fork}, so there may be two of the device ${device.device_id}`;
-      warnings.push({ code: 'credential_cloned', detail });
-      await appendAudit(tx, now, {
-        actor: `device:${device.device_id}`,
-        action: 'identity.license.clone_suspected',
-        target: `deployment:${device.deployment_id}`,
-        details: {
-          detail,
-          renewal_id: request.renewal_id,
-          refused: policy.clone_policy === 'refuse',
-        },
-      });
-      if (policy.clone_policy === 'refuse') return cloned(detail);
-    }
-    if (previous !== undefined && !previous.known) {
-      const detail = `the lease ${previous.lease_id} is signed by this service and not in its registry`;
-      warnings.push({ code: 'unknown_lease', detail });
-    }
-
-    const origin = {
-      issued_by: `device:${device.device_id}`,
-      device_id: device.device_id,
-      renewal_id: request.renewal_id,
-      previous: previous ?? null,
-    } as const;
-    const lease = newLease(usable, policy, grounds, terms, origin, now);
-    const { lease_id } = lease.claims;
-    await appendAudit(tx, now, {
-      actor: origin.issued_by,
-      action: 'identity.license.renew',
-      target: `lease:${lease_id}`,
-      details: {
-        deployment_id: device.deployment_id,
-        previous_lease_id: previous?.lease_id ?? null,
-        expires_at: lease.claims.expires_at,
-        ...(warnings.length > 0 && { warnings: warnings.map(({ code }) => code) }),
-      },
-    });
-    await recordLease(tx, lease, grounds, terms, origin);
-    const body = answerText(lease, usable.sign(lease.toSign), terms.limits, warnings);
-    const answer = { lease_id, request_hash: requestHash, answer: body, answered_at: now };
-    await tx
-      .insertInto('renewals')
-      .values({
-        deployment_id: device.deployment_id,
-        renewal_id: request.renewal_id,
-        ...answer,
-      })
-      .onConflict((conflict) =>
-        conflict.columns(['deployment_id', 'renewal_id']).doUpdateSet(answer),
-      )
-      .execute();
-    await markDeviceUsed(tx, now, device);
-    return { body, fresh: true, warnings };
+    const actor = `device:${device.device_id}` as const;
+    const event = { actor, action: 'identity.license.renew' };
+    const renewed = await giveLease(identity, tx, now, device, asked, event);
+    if ('fresh' in renewed && renewed.fresh) await markDeviceUsed(tx, now, device);
+    return renewed;
   });
   // Thrown only here: the entry in the audit log stays.
   if (outcome instanceof ServiceError) throw outcome;
   return outcome;
+}
+
+/** What a renewal would give: of `LeaseAnswer` all but the lease. */
+export type DryRun = Omit<LeaseAnswer, 'lease' | 'lease_id'>;
+
+/**
+ * Makes all checks of a renewal and says what it would give. Nothing is issued, and nothing recorded
+ * but that the proof was used.
+ *
+ * @throws ServiceError as `renewLease`
+ */
+export async function dryRunRenewal(
+  identity: Identity,
+  proof: CheckedProof,
+  request: RenewRequest,
+): Promise<DryRun> {
+  const { storage, clock, policy } = identity;
+  const asked = readRequest(request);
+  return storage.write(async (tx) => {
+    const now = clock();
+    const device = await useDeviceProof(tx, now, proof);
+    const planned = await planRenewal(identity, tx, now, device, asked);
+    if ('given' in planned) {
+      const { lease: _lease, lease_id: _id, ...rest } = JSON.parse(planned.given) as LeaseAnswer;
+      return rest;
+    }
+    const { fork, terms, warnings } = planned;
+    if (fork !== undefined && policy.clone_policy === 'refuse') throw cloned(fork);
+    return {
+      deployment_id: device.deployment_id,
+      entitlements: terms.entitlements,
+      issued_at: formatTime(terms.issued_at),
+      expires_at: formatTime(terms.expires_at),
+      grace_ends_at: formatTime(terms.grace_ends_at),
+      limits: terms.limits,
+      warnings,
+    };
+  });
+}
+
+/** A request of a device, whoever brings it. */
+interface Asked {
+  readonly renewal_id: string;
+  readonly held: Held | undefined;
+  /** Of the administrator who brings it. */
+  readonly wishes: Wishes | undefined;
+  /** The same for the same request. */
+  readonly hash: string;
+}
+
+/** @throws ServiceError `invalid_request` */
+export function readRequest({ renewal_id, lease }: RenewRequest, wishes?: Wishes): Asked {
+  const held = lease === undefined ? undefined : readHeld(lease);
+  // Where nothing is wished, the device gets the same when it asks by itself after all.
+  const wished = Object.values(wishes ?? {}).some((wish) => wish !== undefined);
+  const hash = sha256((held?.claims.lease_id ?? '') + (wished ? JSON.stringify(wishes) : ''));
+  return { renewal_id, held, wishes, hash };
+}
+
+/** The lease that is to be given. */
+interface Planned {
+  readonly usable: Signer;
+  readonly grounds: Grounds;
+  readonly terms: Terms;
+  readonly previous: Previous | undefined;
+  /** A sentence about why the device may have been cloned. */
+  readonly fork: string | undefined;
+  readonly warnings: readonly Warning[];
+}
+
+/** The answer that was given to the same request before. */
+interface Given {
+  readonly given: string;
+}
+
+/** @throws ServiceError as `renewLease` */
+async function planRenewal(
+  { policy, signer }: Identity,
+  tx: Db,
+  now: number,
+  device: DevicesTable,
+  { renewal_id, held, wishes, hash }: Asked,
+): Promise<Planned | Given> {
+  const line = await lineOf(tx, device);
+  const previous = held && (await findHeld(tx, held, device, line));
+  const grounds = await groundsOf(tx, device.deployment_id);
+  if (policy.registry_enforced) {
+    if (grounds.revoked_at !== null) {
+      throw await deploymentRevoked(tx, now, device.deployment_id);
+    }
+    if ((previous?.revoked_at ?? null) !== null || (await hasRevokedLease(tx, line))) {
+      throw await machineRevoked(tx, now, line);
+    }
+  }
+
+  const before = await answered(tx, device.deployment_id, renewal_id);
+  if (before !== undefined && !(before.request_hash === hash && line.includes(before.device_id!))) {
+    throw new ServiceError(
+      'idempotency_mismatch',
+      `the renewal ${renewal_id} was asked for by another device or with another lease`,
+      { remedy: 'Make a new renewal_id.' },
+    );
+  }
+  // A key that was rotated since then gets a lease of its own.
+  const isSameKey = before?.device_id === device.device_id;
+  if (before?.answer && isSameKey && now < before.answered_at + REPEAT_MS) {
+    return { given: before.answer };
+  }
+  if (before !== undefined && wishes !== undefined) {
+    throw new ServiceError('conflict', `the renewal ${renewal_id} was answered long ago`, {
+      reason: 'used_request',
+      remedy: 'Make a new request with `service-local license export-request`.',
+    });
+  }
+
+  const usable = await usableSigner(tx, signer);
+  const terms = leaseTerms(policy, grounds, wishes ?? {}, now);
+  const warnings: Warning[] = [];
+  const sign = await forkOf(tx, line, previous, renewal_id);
+  const fork = sign && `${sign}, so there may be two of the device ${device.device_id}`;
+  if (fork !== undefined) warnings.push({ code: 'credential_cloned', detail: fork });
+  if (previous !== undefined && !previous.known) {
+    const detail = `the lease ${previous.lease_id} is signed by this service and not in its registry`;
+    warnings.push({ code: 'unknown_lease', detail });
+  }
+  return { usable, grounds, terms, previous, fork, warnings };
+}
+
+/**
+ * Issues the lease, and keeps the answer for when it is asked for again.
+ *
+ * @param event as which it is recorded.
+ * @returns the error to throw once the write is done, where a clone is refused.
+ * @throws ServiceError as `renewLease`
+ */
+export async function giveLease(
+  identity: Identity,
+  tx: Db,
+  now: number,
+  device: DevicesTable,
+  asked: Asked,
+  { actor, action }: Pick<AuditEvent, 'actor' | 'action'>,
+): Promise<Renewed | ServiceError> {
+  const planned = await planRenewal(identity, tx, now, device, asked);
+  if ('given' in planned) return { body: planned.given, fresh: false, warnings: [] };
+  const { usable, grounds, terms, previous, fork, warnings } = planned;
+  const { policy } = identity;
+  const { device_id, deployment_id } = device;
+  const { renewal_id, hash } = asked;
+  if (fork !== undefined) {
+    await appendAudit(tx, now, {
+      actor: `device:${device_id}`,
+      action: 'identity.license.clone_suspected',
+      target: `deployment:${deployment_id}`,
+      details: { detail: fork, renewal_id, refused: policy.clone_policy === 'refuse' },
+    });
+    if (policy.clone_policy === 'refuse') return cloned(fork);
+  }
+  const origin = { issued_by: actor, device_id, renewal_id, previous: previous ?? null };
+  const lease = newLease(usable, policy, grounds, terms, origin, now);
+  const { lease_id } = lease.claims;
+  await appendAudit(tx, now, {
+    actor,
+    action,
+    target: `lease:${lease_id}`,
+    details: {
+      deployment_id,
+      ...(actor !== `device:${device_id}` && { device_id }),
+      previous_lease_id: previous?.lease_id ?? null,
+      expires_at: lease.claims.expires_at,
+      ...(warnings.length > 0 && { warnings: warnings.map(({ code }) => code) }),
+    },
+  });
+  await recordLease(tx, lease, grounds, terms, origin);
+  const body = answerText(lease, usable.sign(lease.toSign), terms.limits, warnings);
+  const answer = { lease_id, request_hash: hash, answer: body, answered_at: now };
+  await tx
+    .insertInto('renewals')
+    .values({ deployment_id, renewal_id, ...answer })
+    .onConflict((conflict) => conflict.columns(['deployment_id', 'renewal_id']).doUpdateSet(answer))
+    .execute();
+  return { body, fresh: true, warnings };
 }
 
 /** Erases the answers that are not given again: the only stored copies of signed leases. */

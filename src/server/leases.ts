@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.ts';
 import type { CheckedProof } from '../identity/device-proof.ts';
 import { issueLease } from '../identity/issue.ts';
 import { getLease, listLeases, type LeaseRecord } from '../identity/leases.ts';
-import { renewLease } from '../identity/renew.ts';
+import { dryRunRenewal, renewLease } from '../identity/renew.ts';
 import { revoke, type RevokeTarget } from '../identity/revoke.ts';
 import type { Caller } from '../identity/tokens.ts';
 import type { App, AppEnv, Services } from './services.ts';
@@ -34,6 +34,16 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
       : renewed(proof, request));
     // Sent as it is kept: an answer that is given again has the same bytes.
     return c.body(body, 201, { 'Content-Type': 'application/json' }) as never;
+  });
+
+  app.openapi(api.dryRunRenewal, async (c) => {
+    const { entitlements, limits, warnings, ...rest } = await dryRunRenewal(
+      identity,
+      c.get('device')!,
+      c.req.valid('json'),
+    );
+    const lists = { entitlements: [...entitlements], limits: [...limits], warnings: [...warnings] };
+    return c.json({ ...rest, ...lists }, 200);
   });
 
   app.openapi(api.listLeases, async (c) => {

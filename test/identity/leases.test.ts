@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
 import { readAudit } from '../../src/identity/audit.ts';
 import { reinstateDeployment } from '../../src/identity/deployments.ts';
+import type { Identity } from '../../src/identity/context.ts';
 import { issueLease } from '../../src/identity/issue.ts';
 import { getLease, listLeases } from '../../src/identity/leases.ts';
-import { eraseAnswers, renewLease } from '../../src/identity/renew.ts';
+import { dryRunRenewal, eraseAnswers, renewLease, type DryRun } from '../../src/identity/renew.ts';
 import { revoke } from '../../src/identity/revoke.ts';
 import { formatTime } from '../../src/lease/time.ts';
+import type { DevicesTable } from '../../src/storage/tables.ts';
 import { DATABASES } from '../storage/databases.ts';
 import {
   DAY,
@@ -237,6 +240,65 @@ describe.each(DATABASES)('leases on %s', (kind) => {
       const next = await renew(identity, device, envelope);
       expect(next.answer.warnings).toMatchObject([{ code: 'unknown_lease' }]);
       expect(next.claims.previous_lease_id).toBe(claims.lease_id);
+    });
+  });
+
+  describe('said beforehand, by a dry run', () => {
+    const dryRun = (
+      identity: Identity,
+      device: DevicesTable,
+      lease?: unknown,
+      renewal_id: string = randomUUID(),
+    ): Promise<DryRun> =>
+      dryRunRenewal(identity, proofOf(device), {
+        renewal_id,
+        ...(lease !== undefined && { lease }),
+      });
+
+    test('are those that renewing then gives, and nothing is recorded', async () => {
+      const { identity } = world;
+      const device = await world.enrol('tokyo');
+      const first = await renew(identity, device);
+      const before = await stored();
+      for (const held of [undefined, first.answer.lease]) await dryRun(identity, device, held);
+      expect(await stored()).toBe(before);
+      const said = await dryRun(identity, device, first.answer.lease);
+      const id = randomUUID();
+      const { answer } = await renew(identity, device, first.answer.lease, id);
+      const { lease: _lease, lease_id: _id, ...given } = answer;
+      expect(said).toEqual(given);
+      world.now += HOUR;
+      expect(await dryRun(identity, device, first.answer.lease, id)).toEqual(given);
+    });
+
+    test('are refused as renewing is, and the proof is good once', async () => {
+      const strict = world.with({ policy: { clone_policy: 'refuse' } });
+      const device = await world.enrol('tokyo');
+      const { answer } = await renew(strict, device);
+      const proof = proofOf(device);
+      const request = { renewal_id: randomUUID(), lease: answer.lease };
+      await dryRunRenewal(strict, proof, request);
+      await expect(dryRunRenewal(strict, proof, request)).rejects.toMatchObject({
+        reason: 'replayed',
+      });
+      await expect(dryRun(strict, await world.enrol('osaka'), answer.lease)).rejects.toMatchObject({
+        reason: 'other_deployment',
+      });
+      const warned = await dryRun(world.identity, device);
+      expect(warned.warnings).toMatchObject([{ code: 'credential_cloned' }]);
+      await expect(dryRun(strict, device)).rejects.toMatchObject({ code: 'credential_cloned' });
+      expect(await actions()).not.toContain('identity.license.clone_suspected');
+      const keyless = world.with({
+        signer: new ServiceError('license_lease_unavailable', 'there is no key'),
+      });
+      await expect(dryRun(keyless, device, answer.lease)).rejects.toMatchObject({
+        code: 'license_lease_unavailable',
+      });
+      await revokeAs(world, strict, { deployment_id: 'tokyo' }, 'tokyo');
+      await expect(dryRun(strict, device, answer.lease)).rejects.toMatchObject({
+        code: 'license_revoked',
+        message: expect.stringContaining(answer.grace_ends_at) as string,
+      });
     });
   });
 
