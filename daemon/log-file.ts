@@ -1,0 +1,42 @@
+import { closeSync, constants, lstatSync, openSync, renameSync, writeSync } from 'node:fs';
+import { isSystemError } from '../src/errors.ts';
+
+/** As much again is kept of what was before. */
+const MOST_BYTES = 1024 * 1024;
+
+/** A link, or a pipe that nobody reads, is no place for a log. */
+const FLAGS =
+  constants.O_WRONLY |
+  constants.O_APPEND |
+  constants.O_CREAT |
+  constants.O_NOFOLLOW |
+  constants.O_NONBLOCK;
+
+/** The file that has the lines before those of the log file. */
+export function olderLog(path: string): string {
+  return `${path}.1`;
+}
+
+/**
+ * Appends a line to a file that only this user can read. It is opened for each line: there are few,
+ * and whoever moves or removes the file gets a new one.
+ *
+ * @returns why the line is not there, when it is not: a log that cannot be written stops nobody.
+ */
+export function appendLine(path: string, line: string): string | undefined {
+  const text = `${line}\n`;
+  try {
+    const { size = 0 } = lstatSync(path, { throwIfNoEntry: false }) ?? {};
+    if (size + Buffer.byteLength(text) > MOST_BYTES) renameSync(path, olderLog(path));
+    const file = openSync(path, FLAGS, 0o600);
+    try {
+      writeSync(file, text);
+    } finally {
+      closeSync(file);
+    }
+    return undefined;
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+    return error.message;
+  }
+}
