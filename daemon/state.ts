@@ -1,3 +1,4 @@
+import { readPrivateFile, writePrivateFile } from '../src/client/private-file.ts';
 import type { RunningTime } from '../src/lease/known-time.ts';
 
 /** Why the next attempt is when it is. */
@@ -14,6 +15,15 @@ export type AttemptReason =
   | 'rate_limit'
   /** This machine is no device yet. */
   | 'not_enrolled';
+
+/** A renewal that may have been sent: it is asked for again with the same id. */
+export interface PendingRenewal {
+  readonly renewal_id: string;
+  /** The lease that was held when it began; null without one. */
+  readonly lease_id: string | null;
+  /** The server did not take that lease as this device's: it is asked for without. */
+  readonly without_lease?: true;
+}
 
 /** `daemon_state.json`: what the daemon has to know when it starts again, and what it tells people. */
 export interface DaemonState {
@@ -38,9 +48,42 @@ export interface DaemonState {
   readonly failures_in_row: number;
   readonly next_attempt_at: string | null;
   readonly next_attempt_because: AttemptReason | null;
-  /** A renewal that may have been sent, by the lease it was to follow: asked again with the same id. */
-  readonly pending: { readonly renewal_id: string; readonly lease_id: string | null } | null;
+  readonly pending: PendingRenewal | null;
   /** When requests were sent in the last hour; milliseconds since the Unix epoch. */
   readonly requests: readonly number[];
   readonly running_time: RunningTime | null;
+}
+
+/** Of a machine on which nothing has been done yet. */
+export const NO_STATE: DaemonState = {
+  schema: 1,
+  daemon: null,
+  last_success_at: null,
+  last_error: null,
+  failures_in_row: 0,
+  next_attempt_at: null,
+  next_attempt_because: null,
+  pending: null,
+  requests: [],
+  running_time: null,
+};
+
+/** What is in the file; `NO_STATE` when there is none, or it cannot be read: nothing depends on it. */
+export async function readState(path: string): Promise<DaemonState> {
+  try {
+    const state = JSON.parse((await readPrivateFile(path)) ?? 'null') as DaemonState | null;
+    return state?.schema === 1 ? { ...NO_STATE, ...state } : NO_STATE;
+  } catch {
+    return NO_STATE;
+  }
+}
+
+/**
+ * On disk once this has returned. Whoever changes something holds the lock of the license files from
+ * before it read the state, so that nothing of another is lost.
+ *
+ * @throws ServiceError as `writePrivateFile`
+ */
+export async function writeState(path: string, state: DaemonState): Promise<void> {
+  await writePrivateFile(path, `${JSON.stringify(state, undefined, 2)}\n`);
 }

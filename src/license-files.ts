@@ -11,6 +11,8 @@ export interface LicenseFiles {
   readonly nextKey: string;
   /** What the daemon keeps; see `daemon/state.ts`. */
   readonly state: string;
+  /** Held by whoever changes any of these, for as long as it takes. */
+  readonly lock: string;
 }
 
 /**
@@ -25,5 +27,6 @@ export function licenseFiles(home: string, env: NodeJS.ProcessEnv): LicenseFiles
     key: join(home, 'device.key'),
     nextKey: join(home, 'device.key.next'),
     state: join(home, 'daemon_state.json'),
+    lock: join(home, 'license.lock'),
   };
 }
