@@ -65,3 +65,17 @@ export function formatInstant(ms: number, dateOnly: boolean): string {
 export function formatCountOf(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
+
+const DAY_MS = 86_400_000;
+
+/** Milliseconds as people say it: `3 days`, `2 hours`, `1 minute`, `40 seconds`; never more than it is. */
+export function formatSpan(ms: number): string {
+  const units = [
+    [DAY_MS, 'day'],
+    [3_600_000, 'hour'],
+    [60_000, 'minute'],
+  ] as const;
+  // From two of a unit on: 30 hours are not a day.
+  const [size, name] = units.find(([each]) => ms >= 2 * each) ?? [1000, 'second'];
+  return formatCountOf(Math.floor(ms / size), name);
+}

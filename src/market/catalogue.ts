@@ -154,15 +154,45 @@ async function recover(dir: string): Promise<void> {
 /** Names of all datasets in the catalogue, in order. */
 export async function datasetNames(dir: string): Promise<string[]> {
   await recover(dir);
+  return namesIn(dir);
+}
+
+async function namesIn(dir: string): Promise<string[]> {
   const entries = await readdir(dir, { withFileTypes: true }).catch(ignoreAbsence);
   const folders = (entries ?? []).filter((entry) => entry.isDirectory() && isName(entry.name));
   return folders.map(({ name }) => name).toSorted();
 }
 
+/**
+ * The names of all datasets, and of those that lack their data or a sound manifest. Only looks: what
+ * a killed import left stays as it is, and the bars are not read.
+ */
+export async function lookAtDatasets(
+  dir: string,
+): Promise<{ readonly names: readonly string[]; readonly damaged: readonly string[] }> {
+  const names = await namesIn(dir);
+  const isSound = await Promise.all(
+    names.map(async (name) => {
+      try {
+        return await exists(dataFile(folderOf(dir, name), await manifestAt(dir, name)));
+      } catch (error) {
+        if (error instanceof ServiceError) return false;
+        throw error;
+      }
+    }),
+  );
+  return { names, damaged: names.filter((_, i) => !isSound[i]) };
+}
+
 /** @throws ServiceError `file_not_found`, or `invalid_data` when its manifest is damaged. */
 export async function readManifest(dir: string, name: string): Promise<Manifest> {
-  const path = join(folderOf(dir, name), MANIFEST);
   await recover(dir);
+  return manifestAt(dir, name);
+}
+
+/** @throws ServiceError as `readManifest` */
+async function manifestAt(dir: string, name: string): Promise<Manifest> {
+  const path = join(folderOf(dir, name), MANIFEST);
   const text = await readFile(path, 'utf8').catch(ignoreAbsence);
   if (text === undefined) throw await notThere(dir, name);
   const parsed = manifestSchema.safeParse(parseJson(text));
@@ -229,7 +259,7 @@ function dataFile(folder: string, { timeframe }: Manifest): string {
 }
 
 async function notThere(dir: string, name: string): Promise<ServiceError> {
-  const names = await datasetNames(dir);
+  const names = await namesIn(dir);
   return new ServiceError('file_not_found', `the catalogue ${dir} has no dataset ${name}`, {
     remedy:
       names.length === 0
