@@ -1,11 +1,14 @@
+import { createPublicKey, hash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open, readdir, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isSystemError } from '../errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
-import { importKeyset, type TrustedKeys } from '../lease/keys.ts';
+import { isJsonObject, parseStrictJson } from '../lease/json.ts';
+import { importKeyset, publicKeyId, type TrustedKeys } from '../lease/keys.ts';
 import { knownTime, type RunningTime } from '../lease/known-time.ts';
 import type { LeaseReason } from '../lease/reasons.ts';
+import { LeaseError, orRefused, type Refused } from '../lease/refusal.ts';
 import { leaseStatus, type LeaseStatus } from '../lease/status.ts';
 import { parseTime } from '../lease/time.ts';
 import { verifyLease } from '../lease/verify.ts';
@@ -53,23 +56,54 @@ export async function readLicense(
   files: Pick<LicenseFiles, 'lease' | 'keyset' | 'state'>,
   now: number,
 ): Promise<License> {
-  const [keyset, running, paths] = await Promise.all([
-    readKeyset(files.keyset),
+  return verifyLicense(await readLicenseTexts(files), now);
+}
+
+/** What is in the files of a license, for `verifyLicense`. */
+export interface LicenseTexts {
+  readonly keyset: TextFile;
+  /** The lease file first. */
+  readonly leases: readonly TextFile[];
+  readonly running: RunningTime | undefined;
+  /** Of keyset and leases: where it is the same, so is what verifies. */
+  readonly digest: string;
+}
+
+interface TextFile {
+  readonly path: string;
+  readonly read: Read;
+}
+
+/** The first half of `readLicense`, without the half that takes time. */
+export async function readLicenseTexts(
+  files: Pick<LicenseFiles, 'lease' | 'keyset' | 'state'>,
+): Promise<LicenseTexts> {
+  const at = async (path: string): Promise<TextFile> => ({ path, read: await readText(path) });
+  const [keyset, running, leases] = await Promise.all([
+    at(files.keyset),
     readRunningTime(files.state),
-    candidatesOf(files.lease),
+    candidatesOf(files.lease).then((paths) => Promise.all(paths.map(at))),
   ]);
+  const digest = hash('sha256', JSON.stringify([keyset, leases]));
+  return { keyset, leases, running, digest };
+}
+
+export function verifyLicense(
+  { keyset: keysetFile, leases: leaseFiles, running }: LicenseTexts,
+  now: number,
+): License {
+  const keyset = keysetOf(keysetFile);
   const leases: HeldLease[] = [];
   const refused: RefusedFile[] = [];
-  for (const path of paths) {
-    const read = await readText(path);
-    const found = read.ok && keyset.ok ? verifyLease(read.text, keyset.keys) : undefined;
+  for (const [i, { path, read }] of leaseFiles.entries()) {
     if (!read.ok) {
-      if (read.reason !== 'missing' || path === files.lease) refused.push({ ...read, path });
-    } else if (found?.ok) {
-      leases.push({ path, text: read.text, claims: found.claims });
-    } else {
-      refused.push({ path, ...(found ?? noKeys(files.keyset)) });
+      const { reason, detail } = read;
+      if (reason !== 'missing' || i === 0) refused.push({ path, reason, detail });
+      continue;
     }
+    const found = keyset.ok ? verifyLease(read.text, keyset.keys) : keyset;
+    if (found.ok) leases.push({ path, text: read.text, claims: found.claims });
+    else refused.push({ path, reason: found.reason, detail: found.detail });
   }
   return { keyset, leases: leases.sort(byWorth(now, running)), refused, running };
 }
@@ -90,7 +124,14 @@ export function byWorth(
   now: number,
   running: RunningTime | undefined,
 ): (a: HeldLease, b: HeldLease) => number {
-  const rank = (lease: HeldLease): number => RANK[statusOf(lease, now, running).state];
+  return byStatus((lease) => statusOf(lease, now, running));
+}
+
+/** The same for who knows more of the time than one running time. */
+export function byStatus(
+  status: (lease: HeldLease) => LeaseStatus,
+): (a: HeldLease, b: HeldLease) => number {
+  const rank = (lease: HeldLease): number => RANK[status(lease).state];
   const at = (time: string): number => parseTime(time)!;
   return (a, b) =>
     rank(a) - rank(b) ||
@@ -110,16 +151,41 @@ async function candidatesOf(lease: string): Promise<readonly string[]> {
   return [lease, backupOf(lease), ...left.map((one) => join(directory, one))];
 }
 
-/** Reads a keyset, and says why it cannot be used. */
-async function readKeyset(path: string): Promise<License['keyset']> {
-  const read = await readText(path);
-  if (!read.ok) return { ...read, path, ...(read.reason === 'missing' && noKeys(path)) };
-  const imported = importKeyset(read.text);
+/** A keyset, or why it cannot be used. */
+function keysetOf({ path, read }: TextFile): License['keyset'] {
+  if (!read.ok && read.reason === 'missing') {
+    return { ok: false, path, reason: 'unknown_key', detail: `there are no keys in ${path}` };
+  }
+  const imported = read.ok ? importKeys(read.text) : read;
   return imported.ok ? imported : { ...imported, path };
 }
 
-function noKeys(path: string) {
-  return { ok: false, reason: 'unknown_key', detail: `there are no keys in ${path}` } as const;
+/**
+ * Takes the keys that verify leases in any of the forms in which they are handed over: a
+ * `PublicKeyset`, one JWK of it, or one key as SubjectPublicKeyInfo in PEM.
+ */
+export function importKeys(
+  text: string,
+): { readonly ok: true; readonly keys: TrustedKeys } | Refused {
+  return orRefused(() => {
+    const value = text.includes('-----BEGIN ')
+      ? jwkOfPem(text)
+      : parseStrictJson(text, 'the keyset');
+    if (!isJsonObject(value) || !Object.hasOwn(value, 'kty')) return importKeyset(value);
+    // The id of a single key is not always beside it.
+    return importKeyset({ keys: [{ kid: publicKeyId(String(value['x'])), ...value }] });
+  });
+}
+
+function jwkOfPem(pem: string): object {
+  if (/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(pem)) {
+    throw new LeaseError('private_key', 'the PEM has the private part of a key');
+  }
+  try {
+    return createPublicKey(pem).export({ format: 'jwk' });
+  } catch {
+    throw new LeaseError('invalid_keyset', 'the PEM is no public key');
+  }
 }
 
 /** Anything wrong with it is as good as none: the daemon counts anew. */

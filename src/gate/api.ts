@@ -1,0 +1,17 @@
+/**
+ * Lets a program do what is licensed and nothing else: keeps the lease of this machine in memory, and
+ * up to date while the program runs.
+ *
+ * ```ts
+ * const files = licenseFiles(join(homedir(), '.service-local'), process.env);
+ * const gate = await openLicenseGate({ files, enforced: true });
+ * app.post('/orders', gate.requireFeature('live_trading'), placeOrder);
+ * ```
+ */
+export { LEASE_REASONS, type LeaseReason } from '../lease/reasons.ts';
+export type { LeaseClaims } from '../lease/claims.ts';
+export { LICENSE_STATUS_HEADER } from '../license-features.ts';
+export { licenseFiles, type LicenseFiles } from '../license-files.ts';
+export type { Decision, GateStatus, Refusal } from './decide.ts';
+export { openLicenseGate, type GateOptions, type LicenseGate } from './gate.ts';
+export type { RefusedFile } from './license.ts';

@@ -1,0 +1,101 @@
+import { ServiceError } from '../errors.ts';
+import type { LeaseClaims } from '../lease/claims.ts';
+import { knownTime, type RunningTime } from '../lease/known-time.ts';
+import { LEASE_REASONS, type LeaseReason } from '../lease/reasons.ts';
+import { leaseStatus, type LeaseStatus } from '../lease/status.ts';
+import { parseTime } from '../lease/time.ts';
+import { byStatus, type HeldLease, type RefusedFile } from './license.ts';
+
+/** Whether a feature may be used now. */
+export type Decision =
+  | { readonly allowed: true; readonly status: 'valid' | 'grace' | 'not_enforced' }
+  | Refusal;
+
+export interface Refusal {
+  readonly allowed: false;
+  readonly reason: LeaseReason;
+  /** The same for people; without what only the operator may know, such as paths. */
+  readonly detail: string;
+}
+
+/** What a gate goes by. */
+export interface GateStatus {
+  readonly enforced: boolean;
+  /** Of the lease; `none` where there is none that verified. */
+  readonly state: LeaseStatus['state'] | 'none';
+  /** Why the state is not `valid`; `null` when it is. */
+  readonly reason: LeaseReason | null;
+  /** The lease that counts. */
+  readonly lease: LeaseClaims | null;
+  /** What the lease gives now. */
+  readonly entitlements: readonly string[];
+  /** When state or reason will be another; see `LeaseStatus`. */
+  readonly next_change_at: string | null;
+  /** The lease file and its backup, where what is there is not good. */
+  readonly refused: readonly RefusedFile[];
+}
+
+/** All that is known at one moment. */
+export interface Known {
+  readonly enforced: boolean;
+  /** All that verified, in any order. */
+  readonly leases: readonly HeldLease[];
+  readonly refused: readonly RefusedFile[];
+  /** For how long each lease has been seen, by its id. */
+  readonly running: ReadonlyMap<string, RunningTime>;
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+}
+
+/** All that follows from it; never changed, and replaced as a whole. */
+export interface Snapshot {
+  readonly status: GateStatus;
+  readonly entitled: ReadonlySet<string>;
+  readonly whenEntitled: Decision;
+  readonly whenNot: Decision;
+  /** It is right from here until there on the clock of this machine, unless more gets known. */
+  readonly from: number;
+  readonly until: number;
+}
+
+const NOT_ENFORCED: Decision = Object.freeze({ allowed: true, status: 'not_enforced' });
+
+export function decide(known: Known): Snapshot {
+  const status = Object.freeze(statusAt(known));
+  const { enforced, state, reason, entitlements, next_change_at } = status;
+  const works = state === 'valid' || state === 'grace';
+  const whenNot = enforced ? refusal(works ? 'entitlement_missing' : reason!) : NOT_ENFORCED;
+  return Object.freeze({
+    status,
+    entitled: new Set(entitlements),
+    whenEntitled: enforced && works ? Object.freeze({ allowed: true, status: state }) : whenNot,
+    whenNot,
+    from: known.now,
+    until: next_change_at === null ? Number.POSITIVE_INFINITY : parseTime(next_change_at)!,
+  });
+}
+
+function statusAt({ enforced, leases, refused, running, now }: Known): GateStatus {
+  const worth = ({ claims }: HeldLease): LeaseStatus =>
+    leaseStatus(claims, now, knownTime(claims, running.get(claims.lease_id)));
+  const [best] = leases.toSorted(byStatus(worth));
+  if (best !== undefined) return { enforced, ...worth(best), lease: best.claims, refused };
+  const reason = refused[0]?.reason ?? 'missing';
+  const nothing = { entitlements: [], next_change_at: null, lease: null };
+  return { enforced, state: 'none', reason, ...nothing, refused };
+}
+
+function refusal(reason: LeaseReason): Refusal {
+  return Object.freeze({ allowed: false, reason, detail: LEASE_REASONS[reason] });
+}
+
+/** A refusal as the failure of what needed the feature. */
+export function licenseInvalid(feature: string, { reason, detail }: Refusal): ServiceError {
+  return new ServiceError('license_invalid', `${feature} is not licensed: ${detail}`, {
+    reason,
+    remedy:
+      reason === 'entitlement_missing'
+        ? 'Have it added to the contract; it comes with the next renewal.'
+        : 'Run `service-local doctor` on the machine that this runs on.',
+  });
+}

@@ -1,0 +1,178 @@
+import { uptime as systemUptime } from 'node:os';
+import type { MiddlewareHandler } from 'hono';
+import { runningTime, type RunningTime } from '../lease/known-time.ts';
+import type { LicenseFiles } from '../license-files.ts';
+import { decide, type Decision, type GateStatus, type Snapshot } from './decide.ts';
+import { requireFeature } from './hono.ts';
+import {
+  backupOf,
+  readLicenseTexts,
+  verifyLicense,
+  type HeldLease,
+  type RefusedFile,
+} from './license.ts';
+import { watchFiles } from './watch.ts';
+
+export interface GateOptions {
+  /** See `licenseFiles`. */
+  readonly files: Pick<LicenseFiles, 'lease' | 'keyset' | 'state'>;
+  /** Whether anything is refused. */
+  readonly enforced: boolean;
+  /** Milliseconds since the Unix epoch; `Date.now` by default. */
+  readonly clock?: () => number;
+  /** Seconds since the machine was started; that of the system by default. */
+  readonly uptime?: () => number;
+  /** How often the files are read although nothing was told of them: every 30 s, or more often. */
+  readonly pollMs?: number;
+  /** Told what is new, after it is in force. */
+  readonly onChange?: (status: GateStatus) => void;
+  /** Told what keeps the gate from noticing changes at once. */
+  readonly warn?: (text: string) => void;
+}
+
+/** Keeps what is licensed in memory, and up to date with the files. */
+export interface LicenseGate {
+  /** Takes less than a microsecond. @param feature the name of an entitlement. */
+  check(feature: string): Decision;
+  /** Middleware of Hono, that lets a request pass only while the feature is licensed. */
+  requireFeature(feature: string): MiddlewareHandler;
+  status(): GateStatus;
+  /** Ends the watching; `check` goes by what was read last. */
+  close(): Promise<void>;
+}
+
+const LONGEST_POLL_MS = 30_000;
+
+/** After an event: what is written within one tick of the file system's clock can look the same. */
+const LOOK_AGAIN_MS = 200;
+
+/**
+ * Reads and watches the files of a license. Whatever is there or is not, it opens, and goes on when
+ * something good comes. What was read and is still better is never given up for what is in the files
+ * now: they may be gone, torn, tampered with or older.
+ */
+export async function openLicenseGate(options: GateOptions): Promise<LicenseGate> {
+  const { files, enforced, clock = Date.now, uptime = systemUptime, onChange, warn } = options;
+  const pollMs = Math.min(options.pollMs ?? LONGEST_POLL_MS, LONGEST_POLL_MS);
+  let digest = '';
+  let leases: readonly HeldLease[] = [];
+  let refused: readonly RefusedFile[] = [];
+  /** By the id of the lease. */
+  let running: ReadonlyMap<string, RunningTime> = new Map();
+  let snapshot: Snapshot | undefined;
+
+  /** Decides anew, by what is in memory and by the time. */
+  const settle = (): Snapshot => {
+    const before = snapshot?.status;
+    running = countOn(running, leases, uptime());
+    snapshot = decide({ enforced, leases, refused, running, now: clock() });
+    if (before !== undefined && !isSame(before, snapshot.status)) onChange?.(snapshot.status);
+    return snapshot;
+  };
+  const current = (): Snapshot => {
+    const now = clock();
+    return snapshot !== undefined && now >= snapshot.from && now < snapshot.until
+      ? snapshot
+      : settle();
+  };
+  const read = async (): Promise<void> => {
+    const texts = await readLicenseTexts(files);
+    if (texts.digest !== digest) {
+      const license = verifyLicense(texts, clock());
+      const held = leases.filter(({ claims }) => claims === snapshot?.status.lease);
+      leases = distinct([...held, ...license.leases]);
+      refused = license.refused.filter(({ path }) => !path.endsWith('.tmp'));
+      ({ digest } = texts);
+    }
+    running = counted(running, texts.running, uptime());
+    settle();
+  };
+  const reading = inTurn(read, (error) => {
+    warn?.(`the license could not be read: ${String(error)}`);
+  });
+  let again: NodeJS.Timeout | undefined;
+  const watch = await watchFiles(
+    [files.lease, backupOf(files.lease), files.keyset],
+    () => {
+      void reading.start();
+      clearTimeout(again);
+      again = setTimeout(() => void reading.start(), LOOK_AGAIN_MS).unref();
+    },
+    (error) => warn?.(`a new license is noticed within ${pollMs / 1000} s, not at once: ${error}`),
+  );
+  await reading.start();
+  const polling = setInterval(() => void reading.start(), pollMs).unref();
+
+  const check = (feature: string): Decision => {
+    const { entitled, whenEntitled, whenNot } = current();
+    return entitled.has(feature) ? whenEntitled : whenNot;
+  };
+  return {
+    check,
+    requireFeature: (feature) => requireFeature(check, feature),
+    status: () => current().status,
+    async close() {
+      clearInterval(polling);
+      await watch.close();
+      clearTimeout(again);
+      await reading.stop();
+    },
+  };
+}
+
+/** One at a time: what is asked for meanwhile is done once, after that. */
+function inTurn(work: () => Promise<void>, onError: (error: unknown) => void) {
+  let wanted = false;
+  let working: Promise<void> | undefined;
+  const workOff = async (): Promise<void> => {
+    while (wanted) {
+      wanted = false;
+      await work().catch(onError);
+    }
+    working = undefined;
+  };
+  const start = (): Promise<void> => {
+    wanted = true;
+    return (working ??= workOff());
+  };
+  const stop = (): Promise<void> => {
+    wanted = false;
+    return working ?? Promise.resolve();
+  };
+  return { start, stop };
+}
+
+/** Each once, though it is in several files. */
+function distinct(leases: readonly HeldLease[]): readonly HeldLease[] {
+  return [...new Map(leases.map((lease) => [lease.text, lease])).values()];
+}
+
+/** For how long each of the leases has been seen by now. */
+function countOn(
+  running: ReadonlyMap<string, RunningTime>,
+  leases: readonly HeldLease[],
+  uptime: number,
+): ReadonlyMap<string, RunningTime> {
+  const ids = leases.map(({ claims }) => claims.lease_id);
+  return new Map(ids.map((id) => [id, runningTime(running.get(id), id, uptime)]));
+}
+
+/** With what the daemon has counted, where that is more. */
+function counted(
+  running: ReadonlyMap<string, RunningTime>,
+  byDaemon: RunningTime | undefined,
+  uptime: number,
+): ReadonlyMap<string, RunningTime> {
+  if (byDaemon === undefined) return running;
+  const { lease_id } = byDaemon;
+  const [own, other] = [running.get(lease_id), byDaemon].map((one) =>
+    runningTime(one, lease_id, uptime),
+  );
+  return new Map([...running, [lease_id, own!.seconds >= other!.seconds ? own! : other!]]);
+}
+
+function isSame(a: GateStatus, b: GateStatus): boolean {
+  const told = ({ state, reason, lease, refused }: GateStatus): string =>
+    JSON.stringify([state, reason, lease, refused]);
+  return told(a) === told(b);
+}
