@@ -18,6 +18,7 @@ export interface Settings {
   readonly server_port: number;
   readonly server_public_url: string;
   readonly server_url: string;
+  readonly license_enforcement_enabled: boolean;
   readonly license_registry_enforced: boolean;
   readonly license_clone_policy: 'alert' | 'refuse';
   readonly license_ttl_seconds: number;
@@ -218,6 +219,13 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     files: 'user',
     defaultText: 'http://127.0.0.1:8787',
     default: () => 'http://127.0.0.1:8787',
+  },
+  license_enforcement_enabled: {
+    type: boolean,
+    description: 'whether the server refuses what its own license does not give',
+    files: 'user',
+    defaultText: 'true',
+    default: () => true,
   },
   license_registry_enforced: {
     type: boolean,

@@ -12,6 +12,7 @@ export const verb = defineVerb({
     'server_host',
     'server_port',
     'server_public_url',
+    'license_enforcement_enabled',
     'license_registry_enforced',
     'license_clone_policy',
     'license_ttl_seconds',
