@@ -44,3 +44,25 @@ export function bodyHash(body: Uint8Array): string {
 export function successionBody(deviceId: string): Uint8Array {
   return Buffer.from(deviceId);
 }
+
+/** `typ` of the JWT by which a device without a network asks for a lease. */
+export const OFFLINE_REQUEST_TYPE = 'service-local-offline-request+jwt';
+
+/**
+ * What it says. Somebody carries it to an administrator, and the lease back, so it has no end; its
+ * `renewal_id` is good once. Header as that of a proof, but for `typ`.
+ */
+export interface OfflineRequestClaims {
+  /** The device's id: the RFC 7638 thumbprint of its public key. */
+  readonly iss: string;
+  readonly sub: string;
+  /** Seconds since the Unix epoch, by the clock of the device. */
+  readonly iat: number;
+  /** The public key: the server may not know it yet. */
+  readonly jwk: { readonly kty: 'OKP'; readonly crv: 'Ed25519'; readonly x: string };
+  /** What people call the device. */
+  readonly name: string;
+  readonly renewal_id: string;
+  /** The lease that the device holds, the content of its file; absent when it holds none. */
+  readonly lease?: unknown;
+}

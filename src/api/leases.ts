@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { MAX_ENTITLEMENTS } from '../lease/claims.ts';
 import { PAYLOAD_TYPE } from '../lease/envelope.ts';
+import { OFFLINE_REQUEST_TYPE } from '../proof-claims.ts';
 import {
   administrator,
   answer,
@@ -42,6 +43,13 @@ const IssueRequest = z
     customer_id: id('acme').optional().openapi({
       description: 'To be sure: the customer to whom the deployment belongs.',
     }),
+    offline_request: z
+      .string()
+      .max(65_536)
+      .optional()
+      .openapi({
+        description: `What a device without a network asks for, brought by hand: a JWT by its key, with the header of a DeviceProof but for \`typ\`, which is \`${OFFLINE_REQUEST_TYPE}\`, and the claims \`iss\`, \`sub\`, \`iat\`, \`jwk\`, \`name\`, \`renewal_id\` and \`lease\`, the last two as in RenewRequest. The lease is then for this device, which becomes one of the deployment when it is none. The same request gets the same bytes for 24 hours, and none after that.`,
+      }),
   })
   .openapi('IssueRequest', { description: 'What an administrator sends.' });
 
@@ -120,6 +128,7 @@ export const createLease = defineRoute({
     'license_revoked',
     'contract_ended',
     'not_found',
+    'conflict',
     'credential_cloned',
     'idempotency_mismatch',
     'license_lease_unavailable',

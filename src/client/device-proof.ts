@@ -1,5 +1,12 @@
 import { randomUUID, sign } from 'node:crypto';
-import { bodyHash, PROOF_SECONDS, PROOF_TYPE, type ProofClaims } from '../proof-claims.ts';
+import {
+  bodyHash,
+  OFFLINE_REQUEST_TYPE,
+  PROOF_SECONDS,
+  PROOF_TYPE,
+  type OfflineRequestClaims,
+  type ProofClaims,
+} from '../proof-claims.ts';
 import type { SentRequest } from './client.ts';
 import type { DeviceKey } from './device-key.ts';
 
@@ -11,7 +18,7 @@ import type { DeviceKey } from './device-key.ts';
  * @param nonce of the answer to the request before, where it had one in `Service-Nonce`.
  */
 export function makeDeviceProof(
-  { device_id, privateKey }: DeviceKey,
+  key: DeviceKey,
   { method, url, body }: SentRequest,
   now: number,
   nonce?: string,
@@ -19,8 +26,8 @@ export function makeDeviceProof(
   const { origin, pathname } = new URL(url);
   const iat = Math.floor(now / 1000);
   const claims: ProofClaims = {
-    iss: device_id,
-    sub: device_id,
+    iss: key.device_id,
+    sub: key.device_id,
     aud: origin,
     iat,
     exp: iat + PROOF_SECONDS,
@@ -30,7 +37,31 @@ export function makeDeviceProof(
     bh: bodyHash(body),
     ...(nonce !== undefined && { nonce }),
   };
-  const header = { typ: PROOF_TYPE, alg: 'EdDSA', kid: device_id };
+  return signJwt(key, PROOF_TYPE, claims);
+}
+
+/**
+ * The JWT by which a device without a network asks for a lease.
+ * @param now the clock of this machine, in milliseconds since the Unix epoch.
+ */
+export function makeOfflineRequest(
+  key: DeviceKey,
+  asked: Pick<OfflineRequestClaims, 'name' | 'renewal_id' | 'lease'>,
+  now: number,
+): string {
+  const { device_id, x } = key;
+  const claims: OfflineRequestClaims = {
+    iss: device_id,
+    sub: device_id,
+    iat: Math.floor(now / 1000),
+    jwk: { kty: 'OKP', crv: 'Ed25519', x },
+    ...asked,
+  };
+  return signJwt(key, OFFLINE_REQUEST_TYPE, claims);
+}
+
+function signJwt({ device_id, privateKey }: DeviceKey, typ: string, claims: object): string {
+  const header = { typ, alg: 'EdDSA', kid: device_id };
   const signed = `${encode(header)}.${encode(claims)}`;
   return `${signed}.${sign(null, Buffer.from(signed), privateKey).toString('base64url')}`;
 }

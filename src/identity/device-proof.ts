@@ -1,15 +1,14 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { compactVerify, errors } from 'jose';
 import * as z from 'zod';
 import { ServiceError } from '../errors.ts';
-import { parseStrictJson, quote } from '../lease/json.ts';
+import { quote } from '../lease/json.ts';
 import { publicKeyId } from '../lease/keys.ts';
-import { LeaseError } from '../lease/refusal.ts';
 import { bodyHash, PROOF_SECONDS, PROOF_TYPE } from '../proof-claims.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db, DevicesTable } from '../storage/tables.ts';
 import type { Identity } from './context.ts';
+import { isSignedBy, readDeviceJwt, THUMBPRINT, type JwtForm } from './device-jwt.ts';
 import { newSecret } from './secrets.ts';
 
 /** In characters: several times what a proof needs. */
@@ -102,7 +101,7 @@ export async function checkDeviceProof(
   request: ProvenRequest,
   audiences: readonly string[],
 ): Promise<CheckedProof> {
-  const claims = readProof(proof);
+  const claims = readDeviceJwt(proof, PROOF);
   const device = await findDevice(storage.read, claims.sub);
   if (device === undefined) throw new ProofRefusal('unknown_device');
   await checkSignature(proof, device.x);
@@ -152,7 +151,7 @@ export async function checkPossession(
   request: ProvenRequest,
   audiences: readonly string[],
 ): Promise<void> {
-  const claims = readProof(proof);
+  const claims = readDeviceJwt(proof, PROOF);
   if (claims.sub !== publicKeyId(x)) throw new ProofRefusal('bad_signature');
   await checkSignature(proof, x);
   checkRequest(claims, request, audiences);
@@ -166,16 +165,6 @@ export async function findDevice(db: Db, deviceId: string): Promise<DevicesTable
 const selectDevice = prepared((db, { deviceId }: { readonly deviceId: string }) =>
   db.selectFrom('devices').selectAll().where('device_id', '=', deviceId),
 );
-
-const THUMBPRINT = z.string().regex(/^[\w-]{43}$/);
-
-const HEADER = z.object({
-  typ: z.literal(PROOF_TYPE),
-  alg: z.literal('EdDSA'),
-  kid: THUMBPRINT,
-  // RFC 7515 §4.1.11: it names what a reader must understand, and there is nothing of the kind.
-  crit: z.undefined().optional(),
-});
 
 const CLAIMS = z.object({
   iss: THUMBPRINT,
@@ -192,60 +181,15 @@ const CLAIMS = z.object({
 
 type UncheckedClaims = z.infer<typeof CLAIMS>;
 
-/** What the proof says, by a signature yet to be checked. */
-function readProof(proof: string): UncheckedClaims {
-  if (proof.length > MAX_LENGTH) {
-    throw new ProofRefusal('malformed', `it has more than ${MAX_LENGTH} characters`);
-  }
-  const parts = proof.split('.');
-  const [header, payload] = parts;
-  // The library is lenient about base64, and would take several texts for one proof.
-  if (
-    header === undefined ||
-    payload === undefined ||
-    parts.length !== 3 ||
-    !parts.every(isBase64Url)
-  ) {
-    throw new ProofRefusal('malformed', 'it is not three parts of base64url');
-  }
-  const { kid } = readPart(header, 'header', HEADER);
-  const claims = readPart(payload, 'payload', CLAIMS);
-  if (claims.iss !== kid || claims.sub !== kid) {
-    throw new ProofRefusal('malformed', 'iss, sub and kid are not the same');
-  }
-  return claims;
-}
+const PROOF: JwtForm<UncheckedClaims> = {
+  typ: PROOF_TYPE,
+  claims: CLAIMS,
+  maxLength: MAX_LENGTH,
+  malformed: (detail) => new ProofRefusal('malformed', detail),
+};
 
-function isBase64Url(text: string): boolean {
-  return Buffer.from(text, 'base64url').toString('base64url') === text;
-}
-
-function readPart<T>(part: string, what: string, schema: z.ZodType<T>): T {
-  let value: unknown;
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(part, 'base64url'));
-    value = parseStrictJson(text, `the ${what}`);
-  } catch (error) {
-    if (error instanceof LeaseError) throw new ProofRefusal('malformed', error.message);
-    throw new ProofRefusal('malformed', `the ${what} is not UTF-8`);
-  }
-  const read = schema.safeParse(value);
-  if (read.success) return read.data;
-  const { path, message } = read.error.issues[0]!;
-  throw new ProofRefusal('malformed', `${[what, ...path].join('.')}: ${message}`);
-}
-
-/**
- * Node refuses what `src/lease/ed25519.ts` refuses of signatures: scalars out of range and points
- * that are not canonical. Keys are checked when they are enrolled.
- */
 async function checkSignature(proof: string, x: string): Promise<void> {
-  try {
-    await compactVerify(proof, { kty: 'OKP', crv: 'Ed25519', x }, { algorithms: ['EdDSA'] });
-  } catch (error) {
-    if (error instanceof errors.JOSEError) throw new ProofRefusal('bad_signature');
-    throw error;
-  }
+  if (!(await isSignedBy(proof, x))) throw new ProofRefusal('bad_signature');
 }
 
 function checkRequest(

@@ -119,6 +119,38 @@ export async function enrolDevice(
   });
 }
 
+/**
+ * The device with a key that an administrator takes for one of the deployment, and which becomes one
+ * with that when it is none.
+ *
+ * @param pointer to the request of the device.
+ * @throws ServiceError as `enrolDevice`
+ */
+export async function admitDevice(
+  tx: Db,
+  now: number,
+  actor: Actor,
+  { deployment_id, x, name }: Pick<Device, 'deployment_id' | 'x' | 'name'>,
+  pointer: string,
+): Promise<Device> {
+  refuseInvalid(textProblems(pointer, name));
+  const device_id = checkedKey(x, pointer);
+  const known = await findDevice(tx, device_id);
+  if (known !== undefined) {
+    refuseOther(known, deployment_id);
+    return known;
+  }
+  const device = newDevice({ device_id, deployment_id, x, name, replaces: null }, now);
+  await appendAudit(tx, now, {
+    actor,
+    action: 'admin.identity.device.admit',
+    target: `deployment:${deployment_id}`,
+    details: { device_id, name },
+  });
+  await tx.insertInto('devices').values(device).execute();
+  return device;
+}
+
 interface FoundCode {
   readonly code_hash: string;
   readonly deployment_id: string;
@@ -167,14 +199,14 @@ function refuseOther({ device_id, deployment_id, revoked_at }: Device, wanted: s
 }
 
 /** The device's key id. @throws ServiceError `invalid_request` for a key that proves nothing. */
-function checkedKey(x: string): string {
+function checkedKey(x: string, pointer = '/jwk/x'): string {
   const kid = publicKeyId(x);
   const imported = importKeyset({ keys: [{ kty: 'OKP', crv: 'Ed25519', x, kid }] });
   if (imported.ok) return kid;
   const { reason, detail } = imported;
   throw new ServiceError('invalid_request', 'the public key cannot be used', {
     reason,
-    problems: [{ code: 'invalid_value', pointer: '/jwk/x', message: detail }],
+    problems: [{ code: 'invalid_value', pointer, message: detail }],
     remedy: 'Make a new Ed25519 key pair.',
   });
 }

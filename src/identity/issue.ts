@@ -1,11 +1,20 @@
+import * as z from 'zod';
+import { ServiceError } from '../errors.ts';
+import { isId } from '../lease/claims.ts';
+import { publicKeyId } from '../lease/keys.ts';
+import { formatTime } from '../lease/time.ts';
+import { OFFLINE_REQUEST_TYPE, type OfflineRequestClaims } from '../proof-claims.ts';
 import { appendAudit } from './audit.ts';
 import { refuseInvalid } from './checks.ts';
 import type { Identity } from './context.ts';
+import { isSignedBy, readDeviceJwt, THUMBPRINT, type JwtForm } from './device-jwt.ts';
+import { admitDevice } from './devices.ts';
 import { usableSigner } from './keys.ts';
 import { answerText, groundsOf, newLease, recordLease } from './lease-record.ts';
 import { conditionProblems } from './registry.ts';
+import { giveLease, readRequest, type Renewed } from './renew.ts';
 import { deploymentRevoked, REINSTATE } from './revoke.ts';
-import { leaseTerms, type Wishes } from './terms.ts';
+import { leaseTerms, type Grounds, type Wishes } from './terms.ts';
 import type { Caller } from './tokens.ts';
 
 /** What an administrator asks for. */
@@ -32,10 +41,7 @@ export async function issueLease(
     const now = clock();
     const usable = await usableSigner(tx, signer);
     const grounds = await groundsOf(tx, request.deployment_id);
-    if (request.customer_id !== undefined && request.customer_id !== grounds.customer_id) {
-      const message = `the deployment ${grounds.deployment_id} belongs to the customer ${grounds.customer_id}`;
-      refuseInvalid([{ code: 'invalid_value', pointer: '/customer_id', message }]);
-    }
+    refuseOtherCustomer(grounds, request);
     if (policy.registry_enforced && grounds.revoked_at !== null) {
       throw await deploymentRevoked(tx, now, grounds.deployment_id, REINSTATE);
     }
@@ -65,4 +71,92 @@ export async function issueLease(
   // Only now, since all other writes wait until one is done.
   const signature = issued.signer.sign(issued.lease.toSign);
   return answerText(issued.lease, signature, issued.limits, []);
+}
+
+/**
+ * Issues to an administrator the lease that a device without a network asks for. It is the renewal
+ * that the device would ask for by itself: the same request gets the same bytes for a day, and is
+ * good for nothing after that. A device that nobody knows is one of the deployment from then on.
+ *
+ * @param offlineRequest a JWT of `OfflineRequestClaims`.
+ * @throws ServiceError as `issueLease` and `renewLease`; `invalid_request` with a reason for what is
+ * no such request; `conflict` for a key that was revoked or belongs to another deployment, and for a
+ * request that was answered long ago.
+ */
+export async function issueForRequest(
+  identity: Identity,
+  caller: Caller,
+  request: IssueRequest,
+  offlineRequest: string,
+): Promise<Renewed> {
+  const { storage, clock, policy } = identity;
+  refuseInvalid(conditionProblems(policy, request));
+  const { iat, jwk, name, renewal_id, lease } = await readOfflineRequest(offlineRequest);
+  const { deployment_id, entitlements, ttl_seconds, grace_period_seconds } = request;
+  const wishes = { entitlements, ttl_seconds, grace_period_seconds };
+  const asked = readRequest({ renewal_id, lease }, wishes);
+  const outcome = await storage.write(async (tx) => {
+    const now = clock();
+    refuseOtherCustomer(await groundsOf(tx, deployment_id), request);
+    const actor = `administrator:${caller.administrator_id}` as const;
+    const about = { deployment_id, x: jwk.x, name };
+    const device = await admitDevice(tx, now, actor, about, POINTER);
+    const event = {
+      actor,
+      action: 'admin.identity.license.issue',
+      details: {
+        device_id: device.device_id,
+        requested_at: formatTime(iat * 1000),
+        token_id: caller.token_id,
+      },
+    };
+    return giveLease(identity, tx, now, device, asked, event);
+  });
+  if (outcome instanceof ServiceError) throw outcome;
+  return outcome;
+}
+
+const POINTER = '/offline_request';
+
+/** Several times what a device makes of its lease. */
+const MAX_LENGTH = 64 * 1024;
+
+const OFFLINE_REQUEST: JwtForm<OfflineRequestClaims> = {
+  typ: OFFLINE_REQUEST_TYPE,
+  claims: z.object({
+    iss: THUMBPRINT,
+    sub: THUMBPRINT,
+    iat: z.int().min(0).max(253_402_300_799),
+    jwk: z.object({ kty: z.literal('OKP'), crv: z.literal('Ed25519'), x: z.string() }),
+    name: z.string(),
+    renewal_id: z.string().refine(isId),
+    lease: z.unknown().optional(),
+  }),
+  maxLength: MAX_LENGTH,
+  malformed: (detail) => noRequest('malformed', `it is no request of a device: ${detail}`),
+};
+
+/** @throws ServiceError `invalid_request` */
+async function readOfflineRequest(text: string): Promise<OfflineRequestClaims> {
+  const claims = readDeviceJwt(text, OFFLINE_REQUEST);
+  const { x } = claims.jwk;
+  if (publicKeyId(x) === claims.iss && (await isSignedBy(text, x))) return claims;
+  throw noRequest('bad_signature', 'the request was changed, or another key signed it');
+}
+
+function noRequest(reason: string, message: string): ServiceError {
+  return new ServiceError('invalid_request', message, {
+    reason,
+    problems: [{ code: reason, pointer: POINTER, message }],
+    remedy: 'Send the text of the file that `service-local license export-request` wrote.',
+  });
+}
+
+function refuseOtherCustomer(
+  { deployment_id, customer_id }: Grounds,
+  request: Pick<IssueRequest, 'customer_id'>,
+): void {
+  if (request.customer_id === undefined || request.customer_id === customer_id) return;
+  const message = `the deployment ${deployment_id} belongs to the customer ${customer_id}`;
+  refuseInvalid([{ code: 'invalid_value', pointer: '/customer_id', message }]);
 }

@@ -19,7 +19,7 @@ import {
   type LeaseAnswer,
   type Warning,
 } from './lease-record.ts';
-import { deploymentRevoked, machineRevoked } from './revoke.ts';
+import { deploymentRevoked, machineRevoked, REINSTATE } from './revoke.ts';
 import type { Signer } from './signing-key.ts';
 import { leaseTerms, type Grounds, type Terms, type Wishes } from './terms.ts';
 
@@ -61,9 +61,7 @@ export async function renewLease(
     const device = await useDeviceProof(tx, now, proof);
     const actor = `device:${device.device_id}` as const;
     const event = { actor, action: 'identity.license.renew' };
-    const renewed = await giveLease(identity, tx, now, device, asked, event);
-    if ('fresh' in renewed && renewed.fresh) await markDeviceUsed(tx, now, device);
-    return renewed;
+    return giveLease(identity, tx, now, device, asked, event);
   });
   // Thrown only here: the entry in the audit log stays.
   if (outcome instanceof ServiceError) throw outcome;
@@ -156,7 +154,7 @@ async function planRenewal(
   const grounds = await groundsOf(tx, device.deployment_id);
   if (policy.registry_enforced) {
     if (grounds.revoked_at !== null) {
-      throw await deploymentRevoked(tx, now, device.deployment_id);
+      throw await deploymentRevoked(tx, now, device.deployment_id, wishes && REINSTATE);
     }
     if ((previous?.revoked_at ?? null) !== null || (await hasRevokedLease(tx, line))) {
       throw await machineRevoked(tx, now, line);
@@ -209,7 +207,7 @@ export async function giveLease(
   now: number,
   device: DevicesTable,
   asked: Asked,
-  { actor, action }: Pick<AuditEvent, 'actor' | 'action'>,
+  { actor, action, details }: Omit<AuditEvent, 'target'>,
 ): Promise<Renewed | ServiceError> {
   const planned = await planRenewal(identity, tx, now, device, asked);
   if ('given' in planned) return { body: planned.given, fresh: false, warnings: [] };
@@ -235,10 +233,10 @@ export async function giveLease(
     target: `lease:${lease_id}`,
     details: {
       deployment_id,
-      ...(actor !== `device:${device_id}` && { device_id }),
       previous_lease_id: previous?.lease_id ?? null,
       expires_at: lease.claims.expires_at,
       ...(warnings.length > 0 && { warnings: warnings.map(({ code }) => code) }),
+      ...details,
     },
   });
   await recordLease(tx, lease, grounds, terms, origin);
@@ -249,6 +247,7 @@ export async function giveLease(
     .values({ deployment_id, renewal_id, ...answer })
     .onConflict((conflict) => conflict.columns(['deployment_id', 'renewal_id']).doUpdateSet(answer))
     .execute();
+  await markDeviceUsed(tx, now, device);
   return { body, fresh: true, warnings };
 }
 

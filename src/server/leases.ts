@@ -3,9 +3,9 @@ import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/leases.ts';
 import { ServiceError } from '../errors.ts';
 import type { CheckedProof } from '../identity/device-proof.ts';
-import { issueLease } from '../identity/issue.ts';
+import { issueForRequest, issueLease } from '../identity/issue.ts';
 import { getLease, listLeases, type LeaseRecord } from '../identity/leases.ts';
-import { dryRunRenewal, renewLease } from '../identity/renew.ts';
+import { dryRunRenewal, renewLease, type Renewed } from '../identity/renew.ts';
 import { revoke, type RevokeTarget } from '../identity/revoke.ts';
 import type { Caller } from '../identity/tokens.ts';
 import type { App, AppEnv, Services } from './services.ts';
@@ -13,18 +13,24 @@ import type { App, AppEnv, Services } from './services.ts';
 export function addLeases(app: App, { identity, metrics }: Services): void {
   const { storage, clock } = identity;
 
+  const counted = ({ body, fresh, warnings }: Renewed, given: typeof metrics.issued): string => {
+    (fresh ? given : metrics.repeated).inc();
+    if (warnings.some(({ code }) => code === 'credential_cloned')) metrics.clonesSuspected.inc();
+    return body;
+  };
   const issued = async (caller: Caller, request: api.LeaseRequest): Promise<string> => {
     if (!('deployment_id' in request)) throw wrongCaller('an administrator', 'deployment_id');
-    const body = await issueLease(identity, caller, request);
-    metrics.issued.inc();
-    return body;
+    const { offline_request: offline, ...wanted } = request;
+    if (offline === undefined) {
+      const body = await issueLease(identity, caller, wanted);
+      metrics.issued.inc();
+      return body;
+    }
+    return counted(await issueForRequest(identity, caller, wanted, offline), metrics.issued);
   };
   const renewed = async (proof: CheckedProof, request: api.LeaseRequest): Promise<string> => {
     if (!('renewal_id' in request)) throw wrongCaller('a device', 'renewal_id');
-    const { body, fresh, warnings } = await renewLease(identity, proof, request);
-    (fresh ? metrics.renewed : metrics.repeated).inc();
-    if (warnings.some(({ code }) => code === 'credential_cloned')) metrics.clonesSuspected.inc();
-    return body;
+    return counted(await renewLease(identity, proof, request), metrics.renewed);
   };
   app.openapi(api.createLease, async (c) => {
     const request = c.req.valid('json');

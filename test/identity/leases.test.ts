@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { newDeviceKey, type DeviceKey } from '../../src/client/device-key.ts';
+import { makeDeviceProof, makeOfflineRequest } from '../../src/client/device-proof.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { readAudit } from '../../src/identity/audit.ts';
 import { reinstateDeployment } from '../../src/identity/deployments.ts';
 import type { Identity } from '../../src/identity/context.ts';
-import { issueLease } from '../../src/identity/issue.ts';
+import { findDevice } from '../../src/identity/device-proof.ts';
+import { issueForRequest, issueLease, type IssueRequest } from '../../src/identity/issue.ts';
 import { getLease, listLeases } from '../../src/identity/leases.ts';
 import { dryRunRenewal, eraseAnswers, renewLease, type DryRun } from '../../src/identity/renew.ts';
 import { revoke } from '../../src/identity/revoke.ts';
@@ -240,6 +243,113 @@ describe.each(DATABASES)('leases on %s', (kind) => {
       const next = await renew(identity, device, envelope);
       expect(next.answer.warnings).toMatchObject([{ code: 'unknown_lease' }]);
       expect(next.claims.previous_lease_id).toBe(claims.lease_id);
+    });
+  });
+
+  describe('issued for the request of a device without a network', () => {
+    const DEPLOYMENT = { deployment_id: 'tokyo' };
+    const issue = (
+      asked: string,
+      wishes: Partial<IssueRequest> = {},
+      identity = world.identity,
+    ): Promise<Renewed> =>
+      issueForRequest(identity, world.caller, { ...DEPLOYMENT, ...wishes }, asked);
+    const requestOf = (key: DeviceKey, lease?: unknown): string =>
+      makeOfflineRequest(
+        key,
+        { name: 'vault', renewal_id: randomUUID(), ...(lease !== undefined && { lease }) },
+        world.now,
+      );
+
+    test('are for this device, which belongs to the deployment from then on', async () => {
+      const { identity } = world;
+      const key = newDeviceKey();
+      const first = await readAnswer(identity, (await issue(requestOf(key))).body);
+      expect(first.claims).toMatchObject({ ...DEPLOYMENT, device_thumbprint: key.device_id });
+      world.now += DAY;
+      const wishes = { ttl_seconds: 3600, entitlements: ['live_trading'] };
+      const asked = requestOf(key, first.answer.lease);
+      const { claims, answer } = await readAnswer(identity, (await issue(asked, wishes)).body);
+      expect(claims).toMatchObject({
+        ...wishes,
+        previous_lease_id: first.claims.lease_id,
+        device_thumbprint: key.device_id,
+      });
+      const { entries } = await readAudit(identity.storage.read, 0, 1000);
+      const by = { actor: 'administrator:root' };
+      const details = { device_id: key.device_id };
+      expect(entries.slice(-3)).toMatchObject([
+        { ...by, action: 'admin.identity.device.admit', target: 'deployment:tokyo', details },
+        { ...by, action: 'admin.identity.license.issue', details },
+        {
+          ...by,
+          action: 'admin.identity.license.issue',
+          target: `lease:${claims.lease_id}`,
+          details: { ...details, requested_at: formatTime(world.now) },
+        },
+      ]);
+      const device = (await findDevice(identity.storage.read, key.device_id))!;
+      expect(device).toMatchObject({ name: 'vault', first_used_at: world.now - DAY });
+      const online = await renew(identity, device, answer.lease);
+      expect(online.answer.warnings).toEqual([]);
+    });
+
+    test('are the same bytes for a day, also for the device itself, and then no more', async () => {
+      const { identity } = world;
+      const key = newDeviceKey();
+      const renewal_id = randomUUID();
+      const asked = makeOfflineRequest(key, { name: 'vault', renewal_id }, world.now);
+      const { body } = await issue(asked);
+      expect(await issue(asked)).toMatchObject({ body, fresh: false });
+      const device = (await findDevice(identity.storage.read, key.device_id))!;
+      expect((await renew(identity, device, undefined, renewal_id)).renewed.body).toBe(body);
+      await expect(issue(asked, { ttl_seconds: 3600 })).rejects.toMatchObject({
+        code: 'idempotency_mismatch',
+      });
+      world.now += DAY;
+      await expect(issue(asked)).rejects.toMatchObject({
+        code: 'conflict',
+        reason: 'used_request',
+      });
+    });
+
+    test('are refused where a renewal would be, and for a request that no key signed', async () => {
+      const key = newDeviceKey();
+      const asked = requestOf(key);
+      const other = requestOf(newDeviceKey());
+      for (const [text, reason] of [
+        ['', 'malformed'],
+        [
+          makeDeviceProof(key, { method: 'POST', url: 'https://a.example/', body: Buffer.of() }, 0),
+          'malformed',
+        ],
+        [
+          asked.slice(0, asked.lastIndexOf('.')) + other.slice(other.lastIndexOf('.')),
+          'bad_signature',
+        ],
+        [requestOf({ ...key, x: newDeviceKey().x }), 'bad_signature'],
+        [requestOf(key, { payload: 'x' }), 'not_an_envelope'],
+      ] as const) {
+        await expect(issue(text)).rejects.toMatchObject({ code: 'invalid_request', reason });
+      }
+      expect(await findDevice(world.identity.storage.read, key.device_id)).toBeUndefined();
+      await issue(asked);
+      await expect(issue(asked, { customer_id: 'nobody' })).rejects.toMatchObject({
+        code: 'invalid_request',
+      });
+      await expect(issue(requestOf(key), { deployment_id: 'osaka' })).rejects.toMatchObject({
+        code: 'conflict',
+        reason: 'other_deployment',
+      });
+      const strict = world.with({ policy: { clone_policy: 'refuse' } });
+      await expect(issue(requestOf(key), {}, strict)).rejects.toMatchObject({
+        code: 'credential_cloned',
+      });
+      await revokeAs(world, strict, DEPLOYMENT, 'tokyo');
+      await expect(issue(requestOf(key))).rejects.toMatchObject({
+        code: 'license_revoked',
+        remedy: expect.stringContaining('reinstate') as string,
+      });
     });
   });
 
