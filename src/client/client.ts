@@ -69,7 +69,9 @@ export interface ClientOptions {
   /** Told the headers of each answer, whoever it is from. */
   readonly onAnswer?: (headers: Exchanged['headers']) => void;
   /** How long an answer may take. By default longer than the server takes to give up. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
+  /** Breaks off what is waited for, with `interrupted`. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -114,6 +116,7 @@ export function createClient({
   onRequest,
   onAnswer,
   timeoutMs = ANSWER_TIMEOUT_MS,
+  signal,
 }: ClientOptions): Client {
   const { origin } = new URL(url);
   let isWarned = false;
@@ -124,7 +127,7 @@ export function createClient({
       isWarned = true;
       warn?.(`${origin} is plain http: whoever is on the way reads what is sent, secrets included`);
     }
-    const transport = await (opened ??= openTransport(origin, timeoutMs));
+    const transport = await (opened ??= openTransport(origin, timeoutMs, signal));
     const exchange: Transport = async (...request) => {
       onRequest?.();
       const answer = await transport(...request);
@@ -211,7 +214,11 @@ function queryOf(query: Parts['query'] = {}): string {
 }
 
 /** Keeps connections for the next request; they do not keep the process. */
-async function openTransport(origin: string, timeoutMs: number): Promise<Transport> {
+async function openTransport(
+  origin: string,
+  timeoutMs: number,
+  interrupt: AbortSignal | undefined,
+): Promise<Transport> {
   const { Agent, EnvHttpProxyAgent, request } = await import('undici');
   const options = {
     connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
@@ -221,7 +228,8 @@ async function openTransport(origin: string, timeoutMs: number): Promise<Transpo
   const dispatcher = isLoopback(origin) ? new Agent(options) : new EnvHttpProxyAgent(options);
   return async ({ method, url }, body, headers) => {
     try {
-      const signal = AbortSignal.timeout(timeoutMs);
+      const timeout = AbortSignal.timeout(timeoutMs);
+      const signal = interrupt ? AbortSignal.any([timeout, interrupt]) : timeout;
       const answer = await request(url, {
         method,
         headers,
@@ -231,6 +239,7 @@ async function openTransport(origin: string, timeoutMs: number): Promise<Transpo
       });
       return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
     } catch (error) {
+      if (interrupt?.aborted) throw new ServiceError('interrupted', 'it was told to stop');
       throw unreachable(origin, error);
     }
   };
