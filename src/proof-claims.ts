@@ -49,8 +49,8 @@ export function successionBody(deviceId: string): Uint8Array {
 export const OFFLINE_REQUEST_TYPE = 'service-local-offline-request+jwt';
 
 /**
- * What it says. Somebody carries it to an administrator, and the lease back, so it has no end; its
- * `renewal_id` is good once. Header as that of a proof, but for `typ`.
+ * What it says. Somebody carries it to an administrator, and the lease back, so it has no end; asking
+ * again is a matter of its `renewal_id`. Header as that of a proof, but for `typ`.
  */
 export interface OfflineRequestClaims {
   /** The device's id: the RFC 7638 thumbprint of its public key. */

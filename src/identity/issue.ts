@@ -75,13 +75,12 @@ export async function issueLease(
 
 /**
  * Issues to an administrator the lease that a device without a network asks for. It is the renewal
- * that the device would ask for by itself: the same request gets the same bytes for a day, and is
- * good for nothing after that. A device that nobody knows is one of the deployment from then on.
+ * that the device would ask for by itself, with all that this means for asking again. A device that
+ * nobody knows is one of the deployment from then on.
  *
  * @param offlineRequest a JWT of `OfflineRequestClaims`.
  * @throws ServiceError as `issueLease` and `renewLease`; `invalid_request` with a reason for what is
- * no such request; `conflict` for a key that was revoked or belongs to another deployment, and for a
- * request that was answered long ago.
+ * no such request; `conflict` for a key that was revoked or belongs to another deployment.
  */
 export async function issueForRequest(
   identity: Identity,

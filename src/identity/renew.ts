@@ -174,12 +174,6 @@ async function planRenewal(
   if (before?.answer && isSameKey && now < before.answered_at + REPEAT_MS) {
     return { given: before.answer };
   }
-  if (before !== undefined && wishes !== undefined) {
-    throw new ServiceError('conflict', `the renewal ${renewal_id} was answered long ago`, {
-      reason: 'used_request',
-      remedy: 'Make a new request with `service-local license export-request`.',
-    });
-  }
 
   const usable = await usableSigner(tx, signer);
   const terms = leaseTerms(policy, grounds, wishes ?? {}, now);
