@@ -26,6 +26,7 @@
  * the callers that `security` names, or by the one after whom it is named: `device: {…}`.
  */
 import { createRoute, z, type RouteConfig } from '@hono/zod-openapi';
+import { LICENSE_STATUS_HEADER, type Feature } from '../license-features.ts';
 import { ERROR_CODES, ServiceError, type ErrorCode } from '../errors.ts';
 import { bodyHash, PROOF_SECONDS, PROOF_TYPE, type ProofClaims } from '../proof-claims.ts';
 import type { Scope } from '../scopes.ts';
@@ -228,33 +229,52 @@ type Definition = Omit<RouteConfig, 'path'> & {
   /** Of `TAGS`. */
   readonly tags: string[];
   readonly security: Security;
+  /** What this server must be licensed for to do it. */
+  readonly feature?: Feature;
   /** Codes of its own: those that any request can meet are added. */
   readonly errors?: readonly ErrorCode[];
 };
+
+/** Where the route, and the OpenAPI document, have its `feature`. */
+export const FEATURE_EXTENSION = 'x-license-feature';
+
+/**
+ * What works whatever became of the license: the way back to a good one, what tells of the server,
+ * and all that stops trading. Reading does, too.
+ */
+const NEVER_LICENSED =
+  /^\/(auth|identity|healthz|readyz|metrics|openapi\.json|\.well-known)(\/|$)|\/halts?([/-]|$)/;
 
 /** A route with all that it takes and may answer. Query parameters that it does not name are refused. */
 export function defineRoute<P extends string, R extends Definition & { path: P }>(
   definition: R,
 ): ReturnType<typeof createRoute<P, R>> {
-  const { errors = [], ...route } = definition;
+  const { errors = [], feature, ...route } = definition;
   const { security, request = {} } = route;
   const codes: ErrorCode[] = [
     'invalid_request',
     ...(security.some((one) => one.administrator) ? NOT_ADMITTED : []),
     ...(security.some((one) => one.device || one.new_device) ? NOT_PROVEN : []),
     ...(request.body ? WRONG_BODY : []),
+    ...(feature ? NOT_LICENSED : []),
     ...errors,
     ...UNABLE,
   ];
+  if (feature && (route.method === 'get' || NEVER_LICENSED.test(route.path))) {
+    throw new Error(`${route.method} ${route.path} must work without a license`);
+  }
+  const responses = { ...problems(codes), ...route.responses };
   return createRoute<P, R>({
     ...route,
+    ...(feature && { [FEATURE_EXTENSION]: feature }),
     request: { query: z.strictObject({}), ...request },
-    responses: { ...problems(codes), ...route.responses },
+    responses: feature ? withStatusHeader(responses) : responses,
   } as unknown as R);
 }
 
 const NOT_ADMITTED: readonly ErrorCode[] = ['not_authenticated', 'not_allowed'];
 const NOT_PROVEN: readonly ErrorCode[] = ['invalid_device_proof'];
+const NOT_LICENSED: readonly ErrorCode[] = ['license_invalid'];
 const WRONG_BODY: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type'];
 const UNABLE: readonly ErrorCode[] = ['failure', 'overloaded', 'storage_unavailable'];
 
@@ -270,4 +290,16 @@ function problems(codes: readonly ErrorCode[]): RouteConfig['responses'] {
       },
     ]),
   );
+}
+
+/** In the answers to what was done. */
+function withStatusHeader(responses: RouteConfig['responses']): RouteConfig['responses'] {
+  const description = '`grace` where the license of this server was not renewed in time.';
+  const header = { description, schema: { type: 'string' as const, enum: ['grace'] } };
+  const entries = Object.entries(responses).map(([status, response]) =>
+    status.startsWith('2')
+      ? [status, { ...response, headers: { [LICENSE_STATUS_HEADER]: header } }]
+      : [status, response],
+  );
+  return Object.fromEntries(entries) as RouteConfig['responses'];
 }

@@ -12,7 +12,8 @@
  * ```
  *
  * A handler is called when the request is from one of those that `security` of the definition names,
- * with the scope, and when its path, query and body are as defined. It throws `ServiceError` for
+ * with the scope, when this server is licensed for the `feature` that it may name, and when its path,
+ * query and body are as defined. It throws `ServiceError` for
  * everything else, of which the frame makes the answer. Who sent the request is in `c.get('caller')`
  * for an administrator, in `c.get('device')` for a device, whose proof the handler uses up, and in
  * `c.get('proof')` where a key is to be checked that is no device's yet. What happens is counted in
@@ -32,6 +33,7 @@ import { addHealth, addMetrics } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { addKeys } from './keys.ts';
 import { addLeases } from './leases.ts';
+import { licensed } from './license.ts';
 import { addOpenApi } from './openapi.ts';
 import { asServiceError } from './failure.ts';
 import { problemResponse } from './problem.ts';
@@ -104,7 +106,7 @@ function withGuards(app: App, services: Services): App {
     hook: ReturnType<typeof invalidRequest>,
   ) => App;
   app.openapi = ((route: RouteConfig, handler: never) => {
-    const middleware = authenticate(route, services);
+    const middleware = [authenticate(route, services), ...licensed(route, services)];
     return register({ ...route, middleware }, handler, invalidRequest(route));
   }) as typeof app.openapi;
   return app;

@@ -9,6 +9,8 @@ export interface Metrics {
   /** Renewals that were asked for again and got the same answer. */
   readonly repeated: Counter;
   readonly clonesSuspected: Counter;
+  /** 1 for the state of this server's own license. */
+  readonly license: Gauge<'state'>;
   /** Requests for a lease that were refused, by `code` and `reason`. */
   readonly denied: Counter<'code' | 'reason'>;
   readonly requestSeconds: Histogram<'method' | 'route' | 'status'>;
@@ -70,6 +72,7 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
       'license_clones_suspected_total',
       'Leases that were renewed twice: a device was cloned, or restored from a backup',
     ),
+    license: gauge('license_state', "1 for the state of this server's own license", ['state']),
     denied: new Counter({
       name: 'service_local_license_leases_denied_total',
       help: 'Requests for a lease that were refused',

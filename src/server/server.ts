@@ -14,6 +14,7 @@ import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
 import { createApp } from './app.ts';
 import type { Log } from '../log.ts';
+import { openOwnGate } from './license.ts';
 import { createMetrics } from './metrics.ts';
 import type { App } from './services.ts';
 
@@ -70,13 +71,16 @@ export async function startServer(
     const url = await listen(server, settings);
     const identity = await createIdentity(storage, policy, env, log);
     const origins = originsOf(settings, url, log);
-    serve(createApp({ identity, origins, log, metrics: createMetrics(identity) }));
+    const metrics = createMetrics(identity);
+    const gate = await openOwnGate(settings, env, log, metrics);
+    serve(createApp({ identity, origins, gate, log, metrics }));
     const purging = setInterval(() => void purge(identity, log), PURGE_EVERY_MS).unref();
     void purge(identity, log);
     log.info(`listening on ${url}`);
     const stop = async (): Promise<void> => {
       clearInterval(purging);
       await drain();
+      await gate.close();
       await storage.close();
     };
     return { url, stop };

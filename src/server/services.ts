@@ -2,6 +2,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Identity } from '../identity/context.ts';
 import type { CheckedProof, ProvenRequest } from '../identity/device-proof.ts';
 import type { Caller } from '../identity/tokens.ts';
+import type { LicenseGate } from '../gate/gate.ts';
 import type { Log } from '../log.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -10,6 +11,8 @@ export interface Services {
   readonly identity: Identity;
   /** Under which clients know this server, such as `https://licenses.example`; the first is told. */
   readonly origins: readonly [string, ...string[]];
+  /** Of this server's own license. */
+  readonly gate: Pick<LicenseGate, 'check'>;
   readonly log: Log;
   readonly metrics: Metrics;
 }

@@ -28,6 +28,7 @@ import { createMetrics } from '../../src/server/metrics.ts';
 import { createLog } from '../../src/log.ts';
 import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
 import { testKey } from '../lease/issuer.ts';
+import { OPEN_GATE } from '../server/open-gate.ts';
 
 let world: LeaseWorld;
 let identity: Identity;

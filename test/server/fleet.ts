@@ -17,6 +17,7 @@ import { createMetrics } from '../../src/server/metrics.ts';
 import type { App } from '../../src/server/services.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
+import { OPEN_GATE } from './open-gate.ts';
 import { addVendor, type VendorDevice } from './vendor.ts';
 
 const MINUTE = 60;
@@ -208,7 +209,7 @@ class SimulatedServer {
     const log = createLog(() => {}, true);
     const metrics = createMetrics(identity);
     this.#storage = storage;
-    this.#app = createApp({ identity, origins: [ORIGIN], log, metrics });
+    this.#app = createApp({ identity, origins: [ORIGIN], gate: OPEN_GATE, log, metrics });
   }
 
   async stop(): Promise<void> {

@@ -10,6 +10,7 @@ import { ServiceError } from '../../src/errors.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
 import { newDatabase } from '../storage/databases.ts';
+import { OPEN_GATE } from './open-gate.ts';
 
 /** The origin that the app under test takes for its own. */
 export const PUBLIC_URL = 'https://licenses.example';
@@ -45,7 +46,10 @@ export interface Answer {
 }
 
 /** @param change what of the identity service is to be another than usual. */
-export async function newTestApp(change: Partial<Identity> = {}): Promise<TestApp> {
+export async function newTestApp(
+  change: Partial<Identity> = {},
+  gate: Services['gate'] = OPEN_GATE,
+): Promise<TestApp> {
   const database = await newDatabase('sqlite');
   const storage = await openStorage(database.location);
   const log: string[] = [];
@@ -59,6 +63,7 @@ export async function newTestApp(change: Partial<Identity> = {}): Promise<TestAp
   const all: Services = {
     identity,
     origins: [PUBLIC_URL],
+    gate,
     log: createLog((line) => log.push(line), true),
     metrics: createMetrics(identity),
   };
