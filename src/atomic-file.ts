@@ -8,6 +8,10 @@ export interface AtomicWriteOptions {
   readonly mode?: number;
   /** Fails with `EEXIST` instead of taking the place of a file that is there. */
   readonly exclusive?: boolean;
+  /**
+   * Told where the new file is before it takes its place; when it throws, all is as before.
+   */
+  readonly check?: (temporary: string) => Promise<void>;
 }
 
 /**
@@ -19,7 +23,7 @@ export interface AtomicWriteOptions {
 export async function writeAtomically(
   path: string,
   parts: Iterable<string | Uint8Array>,
-  { mode, exclusive = false }: AtomicWriteOptions = {},
+  { mode, exclusive = false, check }: AtomicWriteOptions = {},
 ): Promise<void> {
   const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`;
   const file = await open(temporary, 'wx', mode);
@@ -30,6 +34,7 @@ export async function writeAtomically(
     } finally {
       await file.close();
     }
+    await check?.(temporary);
     if (exclusive) {
       await link(temporary, path);
       await rm(temporary);
@@ -38,7 +43,8 @@ export async function writeAtomically(
     }
     await syncDirectory(dirname(path));
   } catch (error) {
-    await rm(temporary, { force: true });
+    // Where that fails, too, the first error says more.
+    await rm(temporary, { force: true }).catch(() => undefined);
     throw error;
   }
 }
@@ -47,18 +53,20 @@ export async function writeAtomically(
 const ABANDONED_AFTER_MS = 60_000;
 
 /**
- * Removes from a directory what `writeAtomically` was writing there when its process was killed.
+ * Removes from a directory what `writeAtomically` was writing there when its process was killed, if
+ * the system lets it.
  */
 export async function removeAbandoned(directory: string): Promise<void> {
-  for (const name of await readdir(directory)) {
-    if (!/\.[0-9a-f]{16}\.tmp$/.test(name)) continue;
+  const names = await readdir(directory);
+  for (const name of names.filter((one) => /\.[0-9a-f]{16}\.tmp$/.test(one))) {
     const path = join(directory, name);
     try {
       const { mtimeMs } = await lstat(path);
       if (Date.now() - mtimeMs > ABANDONED_AFTER_MS) await rm(path);
     } catch (error) {
-      // Another process has put it into its place, or removed it.
-      if (!isSystemError(error, 'ENOENT')) throw error;
+      // Another process has put it into its place or removed it, or it cannot be removed: whoever
+      // wrote a file must not hear of that as if the file were not written.
+      if (!isSystemError(error)) throw error;
     }
   }
 }

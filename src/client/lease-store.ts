@@ -1,5 +1,6 @@
 import { link, lstat, readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { removeAbandoned } from '../atomic-file.ts';
 import { isSystemError } from '../errors.ts';
 import { backupOf } from '../gate/license.ts';
 import { checkPlace, writing, writePrivateFile } from './private-file.ts';
@@ -19,6 +20,8 @@ export async function storeLease(path: string, text: string): Promise<void> {
   await checkPlace(backupOf(path));
   await writePrivateFile(backupOf(path), text);
   await writePrivateFile(path, text);
+  // Not before: what a killed process left there may have been the only lease that was whole.
+  await removeAbandoned(dirname(path));
 }
 
 /**

@@ -1,7 +1,7 @@
 import { constants, type Stats } from 'node:fs';
 import { lstat, open, readFile, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { removeAbandoned, replaceFile, writeAtomically } from '../atomic-file.ts';
+import { replaceFile, writeAtomically } from '../atomic-file.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
 
@@ -16,15 +16,21 @@ const MAX_BYTES = 256 * 1024;
  * into the directory.
  */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
-  const written = await writing(path, async () => {
+  await writing(path, async () => {
     await prepareDirectory(dirname(path));
-    await writeAtomically(path, [text], { mode: 0o600 });
-    return readFile(path, 'utf8');
+    await writeAtomically(path, [text], { mode: 0o600, check: readBack(path, text) });
   });
-  if (written === text) return;
-  throw new ServiceError('output_not_writable', `${path} reads otherwise than it was written`, {
-    remedy: 'See that the disk is sound, and that nothing else writes there.',
-  });
+}
+
+function readBack(path: string, text: string): (temporary: string) => Promise<void> {
+  return async (temporary) => {
+    if ((await readFile(temporary, 'utf8')) === text) return;
+    throw new ServiceError(
+      'output_not_writable',
+      `${path} was not changed: what was written for it reads otherwise`,
+      { remedy: 'See that the disk is sound.' },
+    );
+  };
 }
 
 /**
@@ -35,7 +41,8 @@ export async function createPrivateFile(path: string, text: string): Promise<voi
   await writing(path, async () => {
     await prepareDirectory(dirname(path));
     try {
-      await writeAtomically(path, [text], { mode: 0o600, exclusive: true });
+      const check = readBack(path, text);
+      await writeAtomically(path, [text], { mode: 0o600, exclusive: true, check });
     } catch (error) {
       if (!isSystemError(error, 'EEXIST')) throw error;
     }
@@ -66,7 +73,7 @@ export async function checkPlace(path: string): Promise<Stats | undefined> {
   });
   if (stats === undefined) return undefined;
   if (stats.isSymbolicLink()) throw isLink(path);
-  if (!stats.isFile()) throw refused(path, 'not_a_file', 'is no file', 'See what is there.');
+  if (!stats.isFile()) throw refused(path, 'not_a_file', 'is no file', 'Move away what is there.');
   checkOwner(path, stats);
   return stats;
 }
@@ -89,8 +96,6 @@ async function prepareDirectory(path: string): Promise<void> {
   const stats = await stat(path);
   checkOwner(path, stats);
   checkMode(path, stats, 0o022, 'written to', '700');
-  // What is left there may hold a key.
-  await removeAbandoned(path);
 }
 
 /**

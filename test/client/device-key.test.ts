@@ -9,7 +9,6 @@ import {
   rmSync,
   statSync,
   symlinkSync,
-  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -49,15 +48,6 @@ describe('a device key', () => {
     const { device_id } = (await readDeviceKey(path))!;
     for (const key of keys) expect(key.device_id).toBe(device_id);
     expect(readdirSync(home)).toEqual(['device.key']);
-  });
-
-  test('is not left beside its place when its process is killed', async () => {
-    await deviceKeyAt(path);
-    const abandoned = `${path}.0123456789abcdef.tmp`;
-    writeFileSync(abandoned, readFileSync(path));
-    utimesSync(abandoned, 0, 0);
-    await writePrivateFile(join(home, 'license_lease.json'), '{}');
-    expect(readdirSync(home)).toEqual(['device.key', 'license_lease.json']);
   });
 
   test('is read as it was written, by its owner only', async () => {

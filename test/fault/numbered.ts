@@ -1,0 +1,53 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { backupOf, readLicense } from '../../src/gate/license.ts';
+import { storeKeyset, storeLease } from '../../src/client/lease-store.ts';
+import { formatTime } from '../../src/lease/time.ts';
+import { licenseFiles } from '../../src/license-files.ts';
+import { claimsOf, issue, testKey } from '../lease/issuer.ts';
+
+/** Leases and keysets that can be told apart: the later has the higher number. */
+const KEYS = [testKey(1), testKey(2)] as const;
+const ISSUED = Date.UTC(2026, 0, 5);
+const TTL_SECONDS = 30 * 86_400;
+
+/** When each of them, up to a million, works. */
+export const NOW = ISSUED + 20 * 86_400_000;
+
+export function leaseText(number: number): string {
+  const key = KEYS[number % 2]!;
+  const issued_at = formatTime(ISSUED + number * 1000);
+  const lease_id = `lease-${number}`;
+  return issue(claimsOf(key, { lease_id, issued_at, ttl_seconds: TTL_SECONDS }), key);
+}
+
+/** With it, each of the leases verifies. */
+export function keysetText(number: number): string {
+  const keys = KEYS.map(({ jwk }) => jwk);
+  return JSON.stringify({ keys: number % 2 === 0 ? keys : keys.toReversed() });
+}
+
+export const numberedFiles = (home: string) => licenseFiles(home, {});
+
+/** As a renewal does it. */
+export async function store(home: string, number: number): Promise<void> {
+  const { keyset, lease } = numberedFiles(home);
+  await storeKeyset(keyset, keysetText(number));
+  await storeLease(lease, leaseText(number));
+}
+
+/** What is there when `store` has been at work at some time before. */
+export function putStored(home: string, number: number): void {
+  const { keyset, lease } = numberedFiles(home);
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+  writeFileSync(keyset, keysetText(number), { mode: 0o600 });
+  for (const path of [backupOf(lease), lease]) {
+    writeFileSync(path, leaseText(number), { mode: 0o600 });
+  }
+}
+
+/** Number of the lease that counts; undefined when there is none. */
+export async function heldNumber(home: string): Promise<number | undefined> {
+  const { leases } = await readLicense(numberedFiles(home), NOW);
+  const id = leases[0]?.claims.lease_id;
+  return id === undefined ? undefined : Number(id.replace('lease-', ''));
+}

@@ -1,0 +1,241 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { deviceKeyAt } from '../../src/client/device-key.ts';
+import { quarantine, storeLease } from '../../src/client/lease-store.ts';
+import { backupOf, readLicense } from '../../src/gate/license.ts';
+import { failAt, type Fault, type Outcome } from './fail-points.ts';
+import {
+  heldNumber,
+  keysetText,
+  leaseText,
+  NOW,
+  numberedFiles,
+  putStored,
+  store,
+} from './numbered.ts';
+
+let root: string;
+let home: string;
+beforeAll(() => {
+  root = mkdtempSync(join(tmpdir(), 'service-local-write-path-'));
+});
+afterAll(() => rmSync(root, { recursive: true }));
+beforeEach(() => {
+  home = newHome();
+});
+
+function newHome(): string {
+  const directory = mkdtempSync(join(root, 'home-'));
+  putStored(directory, 1);
+  return directory;
+}
+
+const emptyHome = (): string => mkdtempSync(join(root, 'home-'));
+
+const OLD = [keysetText(1), leaseText(1), leaseText(1)];
+const NEW = [keysetText(2), leaseText(2), leaseText(2)];
+const NAMES = ['license_lease.json', 'license_lease.json.bak', 'license_public_key.json'];
+const WRITE = ['open', 'write', 'sync', 'close', 'rename'];
+const SYNC_NAME = ['open', 'sync', 'close'];
+const CALLS = 3 * (WRITE.length + SYNC_NAME.length);
+
+/** Texts of keyset, lease and backup. */
+function texts(directory: string): string[] {
+  const { keyset, lease } = numberedFiles(directory);
+  return [keyset, lease, backupOf(lease)].map((path) => readFileSync(path, 'utf8'));
+}
+
+/** Files that are neither as before nor as they are to be. */
+function halfDone(directory: string): string[] {
+  const isWhole = (text: string, i: number): boolean => text === OLD[i] || text === NEW[i];
+  return texts(directory).filter((text, i) => !isWhole(text, i));
+}
+
+/** The next start, some time later: nothing is left of what went before. */
+async function storeAgain(directory: string): Promise<void> {
+  for (const name of readdirSync(directory)) utimesSync(join(directory, name), 0, 0);
+  await store(directory, 2);
+}
+
+/** All ends of the work with each of the faults at each of its calls. */
+async function atEachCall(
+  faults: readonly Fault[],
+  prepare: () => string,
+  work: (directory: string) => Promise<unknown>,
+  check: (directory: string, outcome: Outcome, fault: Fault) => Promise<void>,
+): Promise<void> {
+  for (const fault of faults) {
+    for (let at = 1, reached = true; reached; at += 1) {
+      const directory = prepare();
+      const outcome = await failAt({ directory, at, fault }, () => work(directory));
+      reached = outcome.calls.length >= at;
+      await check(directory, outcome, fault);
+    }
+  }
+}
+
+test('each file is on the disk before it has its name, the keyset before the lease', async () => {
+  const { calls, end } = await failAt({ directory: home, at: Infinity, fault: 'kill' }, () =>
+    store(home, 2),
+  );
+  expect(end).toBe('done');
+  const file = (name: string): string[] => [
+    ...WRITE.slice(0, -1).map((call) => `${call} ${name}.*.tmp`),
+    `rename ${name}`,
+    ...SYNC_NAME.map((call) => expect.stringMatching(`^${call} home-`) as string),
+  ];
+  const [lease, backup, keyset] = NAMES as [string, string, string];
+  expect(calls).toEqual([...file(keyset), ...file(backup), ...file(lease)]);
+  expect(texts(home)).toEqual(NEW);
+});
+
+test('whenever the process is killed, all files are the old or the new ones', async () => {
+  const program = join(import.meta.dirname, 'store-program.ts');
+  const failPoints = join(import.meta.dirname, 'fail-points.ts');
+  /** @returns the signal that ended it. */
+  const run = async (directory: string, at: number): Promise<unknown> => {
+    const env = {
+      ...process.env,
+      NODE_COMPILE_CACHE: join(root, 'compiled'),
+      FAIL_POINT: JSON.stringify({ directory, at, fault: 'kill' }),
+    };
+    const args = ['--import', failPoints, program, directory, '2', '2'];
+    try {
+      await promisify(execFile)(process.execPath, args, { env });
+      return undefined;
+    } catch (error) {
+      return (error as { signal?: string }).signal ?? error;
+    }
+  };
+  expect(await run(home, CALLS + 1)).toBeUndefined();
+  expect(texts(home)).toEqual(NEW);
+  const kill = async (at: number): Promise<void> => {
+    const directory = newHome();
+    expect(await run(directory, at)).toBe('SIGKILL');
+    expect(halfDone(directory)).toEqual([]);
+    const { leases, refused } = await readLicense(numberedFiles(directory), NOW);
+    expect(leases[0]).toBeDefined();
+    expect(refused.filter(({ path }) => !path.endsWith('.tmp'))).toEqual([]);
+    await storeAgain(directory);
+    expect(texts(directory)).toEqual(NEW);
+    expect(readdirSync(directory)).toEqual(NAMES);
+  };
+  for (let at = 1; at <= CALLS; at += 2) await Promise.all([kill(at), kill(at + 1)]);
+});
+
+test('whenever the power fails, all files are the old or the new ones', async () => {
+  const seen = new Set<string>();
+  await atEachCall(
+    ['lost_contents', 'lost_names'],
+    newHome,
+    (directory) => store(directory, 2),
+    async (directory, { end }) => {
+      expect(halfDone(directory)).toEqual([]);
+      const held = texts(directory);
+      seen.add(held.map((text, i) => (text === NEW[i] ? 'new' : 'old')).join());
+      // What was said to be done outlasts it.
+      expect(held).toEqual(end === 'done' ? NEW : expect.anything());
+      await storeAgain(directory);
+      expect(texts(directory)).toEqual(NEW);
+      expect(readdirSync(directory)).toEqual(NAMES);
+    },
+  );
+  expect([...seen].sort()).toEqual(['new,new,new', 'new,old,new', 'new,old,old', 'old,old,old']);
+});
+
+test('whatever the system refuses is told, and nothing that was there is lost', async () => {
+  const ends: unknown[] = [];
+  await atEachCall(
+    ['ENOSPC', 'EIO', 'ENOSPC for ever', 'EROFS for ever'],
+    newHome,
+    (directory) => store(directory, 2),
+    async (directory, { end }, fault) => {
+      expect(halfDone(directory)).toEqual([]);
+      if (!fault.endsWith('for ever')) expect(readdirSync(directory)).toEqual(NAMES);
+      if (end === 'done') {
+        expect(texts(directory)).toEqual(NEW);
+      } else {
+        const message = expect.stringContaining(fault.split(' ')[0]!) as string;
+        const remedy = 'See that this user may write there, and that the disk has room.';
+        expect(end).toMatchObject({ error: { code: 'output_not_writable', message, remedy } });
+        ends.push(end);
+      }
+      await storeAgain(directory);
+      expect(texts(directory)).toEqual(NEW);
+      expect(readdirSync(directory)).toEqual(NAMES);
+    },
+  );
+  expect(ends).toHaveLength(4 * CALLS);
+});
+
+test('a disk that loses half of what it says it wrote is found out before it matters', async () => {
+  const errors: unknown[] = [];
+  await atEachCall(
+    ['lie'],
+    newHome,
+    (directory) => store(directory, 2),
+    async (directory, { end }) => {
+      expect(halfDone(directory)).toEqual([]);
+      expect(readdirSync(directory)).toEqual(NAMES);
+      if (end !== 'done') errors.push(end);
+    },
+  );
+  const message = expect.stringMatching('was not changed: what was written') as string;
+  const told = expect.objectContaining({ code: 'output_not_writable', message }) as unknown;
+  expect(errors).toEqual([{ error: told }, { error: told }, { error: told }]);
+});
+
+test('the first lease of a machine is there as a whole or not at all', async () => {
+  await atEachCall(
+    ['lost_contents', 'lost_names', 'ENOSPC for ever'],
+    emptyHome,
+    (directory) => store(directory, 2),
+    async (directory, { end }) => {
+      for (const name of readdirSync(directory).filter((one) => NAMES.includes(one))) {
+        expect(NEW).toContain(readFileSync(join(directory, name), 'utf8'));
+      }
+      if (end === 'done') expect(texts(directory)).toEqual(NEW);
+    },
+  );
+});
+
+test('a device key is there as a whole or not at all, and for good once it is told', async () => {
+  const told = new Map<string, string>();
+  await atEachCall(
+    ['lost_contents', 'lost_names', 'EIO', 'EROFS for ever', 'lie'],
+    emptyHome,
+    async (directory) => {
+      told.set(directory, (await deviceKeyAt(join(directory, 'device.key'))).device_id);
+    },
+    async (directory) => {
+      const { device_id } = await deviceKeyAt(join(directory, 'device.key'));
+      expect(told.get(directory) ?? device_id).toBe(device_id);
+    },
+  );
+  expect(told.size).toBeGreaterThan(0);
+});
+
+test('a lease that is torn is there until the best takes its place, whatever ends that', async () => {
+  const torn = leaseText(1).slice(0, 300);
+  await atEachCall(
+    ['lost_contents', 'lost_names', 'ENOSPC for ever'],
+    () => {
+      const directory = newHome();
+      writeFileSync(numberedFiles(directory).lease, torn);
+      return directory;
+    },
+    async (directory) => {
+      const { lease } = numberedFiles(directory);
+      await quarantine(lease, NOW);
+      await storeLease(lease, leaseText(1));
+    },
+    async (directory) => {
+      expect(await heldNumber(directory)).toBe(1);
+      expect([torn, OLD[1]]).toContain(readFileSync(numberedFiles(directory).lease, 'utf8'));
+    },
+  );
+});
