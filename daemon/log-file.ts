@@ -1,5 +1,6 @@
 import { closeSync, constants, lstatSync, openSync, renameSync, writeSync } from 'node:fs';
 import { isSystemError } from '../src/errors.ts';
+import type { DaemonFiles } from './files.ts';
 
 /** As much again is kept of what was before. */
 const MOST_BYTES = 1024 * 1024;
@@ -12,23 +13,21 @@ const FLAGS =
   constants.O_NOFOLLOW |
   constants.O_NONBLOCK;
 
-/** The file that has the lines before those of the log file. */
-export function olderLog(path: string): string {
-  return `${path}.1`;
-}
-
 /**
- * Appends a line to a file that only this user can read. It is opened for each line: there are few,
+ * Appends a line to the log, which only this user can read. The file is opened for each line: there are few,
  * and whoever moves or removes the file gets a new one.
  *
  * @returns why the line is not there, when it is not: a log that cannot be written stops nobody.
  */
-export function appendLine(path: string, line: string): string | undefined {
+export function appendLine(
+  { log, olderLog }: Pick<DaemonFiles, 'log' | 'olderLog'>,
+  line: string,
+): string | undefined {
   const text = `${line}\n`;
   try {
-    const { size = 0 } = lstatSync(path, { throwIfNoEntry: false }) ?? {};
-    if (size + Buffer.byteLength(text) > MOST_BYTES) renameSync(path, olderLog(path));
-    const file = openSync(path, FLAGS, 0o600);
+    const { size = 0 } = lstatSync(log, { throwIfNoEntry: false }) ?? {};
+    if (size + Buffer.byteLength(text) > MOST_BYTES) renameSync(log, olderLog);
+    const file = openSync(log, FLAGS, 0o600);
     try {
       writeSync(file, text);
     } finally {

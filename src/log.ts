@@ -49,8 +49,8 @@ interface Entry {
   readonly [name: string]: string | number | undefined;
 }
 
-/** `10:16:41 POST /auth/license/leases 201 3 ms`; what the server says of itself has no time. */
-function lineForPeople(line: string): string {
+/** `10:16:41 POST /auth/license/leases 201 3 ms`; what a process says of itself has no time. */
+export function lineForPeople(line: string): string {
   const entry = JSON.parse(line) as Entry;
   const { level, time, msg, method, err } = entry;
   if (level === 'info' && msg !== undefined) return String(msg);

@@ -75,7 +75,7 @@ export async function run(
     } = await verb.run(context, invocation.args, invocation.options);
 
     if (json) writeDocument(io, data);
-    else show(makeOutput(io.stdout, await makeStyle(wantsColour(color, io.env, io.stdout))));
+    else await show(makeOutput(io.stdout, await makeStyle(wantsColour(color, io.env, io.stdout))));
     if (!failure) return exitCode;
     await tell(failure, color, io);
     return failure.exitCode;

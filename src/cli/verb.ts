@@ -111,8 +111,8 @@ export type Completion = 'file' | 'directory' | readonly string[];
 export interface Answer {
   /** Printed by `--json`: one document. */
   readonly data: unknown;
-  /** Shows the same to a person, on stdout. */
-  readonly show: (out: Output) => void;
+  /** Shows the same to a person, on stdout; also what is still to come, until that has ended. */
+  readonly show: (out: Output) => void | Promise<void>;
   /** Told on stderr after the data; its code decides the exit code. */
   readonly failure?: ServiceError | undefined;
   /** What the answer is to a script that asked; 0 unless there is a failure. */

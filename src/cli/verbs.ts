@@ -173,6 +173,41 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/license-rotate-key.ts'),
   },
   {
+    path: ['daemon', 'run'],
+    summary: 'keep the license of this machine fresh, until Ctrl-C',
+    load: () => import('./verbs/daemon-run.ts'),
+  },
+  {
+    path: ['daemon', 'start'],
+    summary: 'let the daemon run in the background',
+    load: () => import('./verbs/daemon-start.ts'),
+  },
+  {
+    path: ['daemon', 'stop'],
+    summary: 'end the daemon, and wait until it is gone',
+    load: () => import('./verbs/daemon-stop.ts'),
+  },
+  {
+    path: ['daemon', 'status'],
+    summary: 'say whether the daemon runs, and when it asks for a lease next',
+    load: () => import('./verbs/daemon-status.ts'),
+  },
+  {
+    path: ['daemon', 'logs'],
+    summary: 'show what the daemon logged',
+    load: () => import('./verbs/daemon-logs.ts'),
+  },
+  {
+    path: ['daemon', 'install'],
+    summary: 'let the service manager of this machine run the daemon',
+    load: () => import('./verbs/daemon-install.ts'),
+  },
+  {
+    path: ['daemon', 'uninstall'],
+    summary: 'take the daemon from the service manager again',
+    load: () => import('./verbs/daemon-uninstall.ts'),
+  },
+  {
     path: ['identity', 'leases', 'issue'],
     summary: 'issue a lease for a machine that cannot renew by itself',
     load: () => import('./verbs/identity-leases-issue.ts'),

@@ -2,6 +2,7 @@ import type { AuditEntry, listAudit } from '../../api/administrators.ts';
 import { ServiceError } from '../../errors.ts';
 import { NO_VALUE } from '../../format.ts';
 import { connect } from '../connect.ts';
+import { parseCount } from '../count.ts';
 import { showItems } from '../items.ts';
 import { NEEDS_ADMIN } from '../scopes.ts';
 import { defineVerb } from '../verb.ts';
@@ -54,9 +55,4 @@ function factsOf(details: object, prefix = ''): string[] {
     if (typeof value === 'object' && value !== null) return factsOf(value, `${name}.`);
     return [`${name}=${/\s/.test(String(value)) ? JSON.stringify(value) : String(value)}`];
   });
-}
-
-function parseCount(text: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new ServiceError('usage', `'${text}' is no whole number from 0`);
 }

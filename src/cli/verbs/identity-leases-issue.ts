@@ -48,7 +48,12 @@ export const verb = defineVerb({
     const text = `${JSON.stringify(answer.lease)}\n`;
     if (path !== undefined) await writeLease(path, text, answer.lease_id);
     for (const line of summaryOf(answer)) context.message(line);
-    return { data: answer, show: (out) => (path === undefined ? out.line(text.trimEnd()) : {}) };
+    return {
+      data: answer,
+      show(out) {
+        if (path === undefined) out.line(text.trimEnd());
+      },
+    };
   },
 });
 

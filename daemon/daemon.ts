@@ -1,0 +1,156 @@
+import { uptime } from 'node:os';
+import { holdLock, type Lock } from '../src/client/lock.ts';
+import { ServiceError } from '../src/errors.ts';
+import { licenseFiles, type LicenseFiles } from '../src/license-files.ts';
+import { createLog, lineForPeople, type Log } from '../src/log.ts';
+import type { Settings } from '../src/settings.ts';
+import { packageVersion } from '../src/version.ts';
+import { daemonFiles, type DaemonFiles } from './files.ts';
+import { appendLine } from './log-file.ts';
+import { runLoop, type Subscribe, type Tick } from './loop.ts';
+import { openNotifier } from './notify.ts';
+import { readState, writeState, type DaemonState } from './state.ts';
+import { nextAttempt } from './words.ts';
+
+export interface DaemonOptions {
+  /** Ends it. */
+  readonly signal: AbortSignal;
+  /** Shown each line of the log. */
+  readonly tell: (line: string) => void;
+  /** Whether these are JSON objects, or texts for people. */
+  readonly json: boolean;
+  /** Called when it has begun its work. */
+  readonly onReady: () => void;
+}
+
+/** For those who change the license just now: they make few requests. */
+const LICENSE_LOCK_MS = 10_000;
+
+/**
+ * Keeps the license of this machine fresh until the signal is aborted. SIGHUP has it look at once.
+ *
+ * @throws ServiceError `conflict`, reason `locked`, where another daemon does that for this home;
+ * what `writePrivateFile` throws, where it cannot leave a note of who it is.
+ */
+export async function runDaemon(
+  { home, server_url: url }: Pick<Settings, 'home' | 'server_url'>,
+  env: NodeJS.ProcessEnv,
+  { signal, tell, json, onReady }: DaemonOptions,
+): Promise<void> {
+  // Without a listener it would end this process.
+  process.on('SIGHUP', () => {});
+  const files = licenseFiles(home, env);
+  const own = daemonFiles(home);
+  const lock = await holdDaemonLock(own, files);
+  try {
+    const daemon = {
+      pid: process.pid,
+      version: packageVersion(),
+      started_at: new Date().toISOString(),
+      stopped_at: null,
+      server_url: url,
+    };
+    await noteDaemon(files, daemon);
+    const log = openLog(own, tell, json);
+    process.on('uncaughtExceptionMonitor', (err) => log.error({ err }, 'the daemon broke'));
+    const warn = (text: string): void => log.warn(text);
+    const supervision = await superviseBy(env, warn, signal);
+    log.info({ pid: process.pid, version: daemon.version }, `keeping ${files.lease} fresh`);
+    const machine = { files, url, clock: Date.now, uptime, random: Math.random, warn };
+    onReady();
+    try {
+      await runLoop(machine, { signal, log, wake: onHangUp, onTick: supervision.onTick });
+    } finally {
+      supervision.end();
+    }
+    await noteDaemon(files, { ...daemon, stopped_at: new Date().toISOString() });
+    log.info('stopped');
+  } finally {
+    lock.release();
+  }
+}
+
+const onHangUp: Subscribe = (call) => {
+  process.on('SIGHUP', call);
+  return () => process.off('SIGHUP', call);
+};
+
+async function holdDaemonLock({ lock }: DaemonFiles, { state }: LicenseFiles): Promise<Lock> {
+  try {
+    return await holdLock(lock, 0);
+  } catch (error) {
+    if (!(error instanceof ServiceError && error.reason === 'locked')) throw error;
+    const { daemon } = await readState(state);
+    const who = daemon === null ? '' : `, as the process ${daemon.pid}`;
+    throw new ServiceError('conflict', `a daemon runs for this home already${who}`, {
+      reason: 'locked',
+      remedy: 'See `service-local daemon status`, or stop it with `service-local daemon stop`.',
+      cause: error,
+    });
+  }
+}
+
+/** Leaves a note in the state: by it others know whom to signal. */
+async function noteDaemon(files: LicenseFiles, daemon: DaemonState['daemon']): Promise<void> {
+  const lock = await holdLock(files.lock, LICENSE_LOCK_MS);
+  try {
+    await writeState(files.state, { ...(await readState(files.state)), daemon });
+  } finally {
+    lock.release();
+  }
+}
+
+/** A log in the file and before whoever watches. */
+function openLog(files: DaemonFiles, tell: (line: string) => void, json: boolean): Log {
+  let failing: string | undefined;
+  return createLog((line) => {
+    tell(json ? line : lineForPeople(line));
+    const error = appendLine(files, line);
+    if (error !== undefined && error !== failing) tell(`warn: the log is not kept: ${error}`);
+    failing = error;
+  }, true);
+}
+
+interface Supervision {
+  readonly onTick: (tick: Tick) => void;
+  readonly end: () => void;
+}
+
+/** One look, with the requests that it may make, takes less. */
+const LONGEST_LOOK_MS = 5 * 60_000;
+
+/** Tells a service manager, where there is one, that this runs, how, and that it is about to end. */
+async function superviseBy(
+  env: NodeJS.ProcessEnv,
+  warn: (text: string) => void,
+  signal: AbortSignal,
+): Promise<Supervision> {
+  const notifier = await openNotifier(env, warn);
+  if (notifier === undefined) return { onTick() {}, end() {} };
+  const { notify, watchdogMs, close } = notifier;
+  let looked = performance.now();
+  // That timers run does not show that the loop does.
+  const watchdog =
+    watchdogMs &&
+    setInterval(() => {
+      if (performance.now() - looked < LONGEST_LOOK_MS) notify('WATCHDOG=1');
+    }, watchdogMs / 2);
+  let said = '';
+  const say = (what: string): void => {
+    if (what !== said) notify(what);
+    said = what;
+  };
+  notify('READY=1');
+  signal.addEventListener('abort', () => notify('STOPPING=1'), { once: true });
+  return {
+    onTick({ state, lease, status }) {
+      looked = performance.now();
+      const held = lease && status ? `lease ${status.state}` : 'no lease';
+      say(`STATUS=${held}; ${nextAttempt(state)}`);
+    },
+    end() {
+      clearInterval(watchdog);
+      close();
+    },
+  };
+}

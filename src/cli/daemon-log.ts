@@ -1,0 +1,79 @@
+import { open, stat } from 'node:fs/promises';
+import type { DaemonFiles } from '../../daemon/files.ts';
+import { isSystemError } from '../errors.ts';
+
+/** A line of the daemon's log; it may have more members. */
+export interface LogEntry {
+  readonly time: string;
+  readonly level: string;
+  readonly msg: string;
+}
+
+/** What is in the log, and where it ends. */
+export interface LogPart {
+  readonly entries: readonly LogEntry[];
+  readonly end: LogEnd;
+}
+
+interface LogEnd {
+  /** Of the file, which is another one once it is full; 0 when there is none. */
+  readonly ino: number;
+  readonly bytes: number;
+}
+
+/** @throws the error of the system, but for a log that is not there. */
+export async function readLog({ log, olderLog }: DaemonFiles): Promise<LogPart> {
+  const older = await readFrom(olderLog, 0);
+  const { text, end } = await readFrom(log, 0);
+  return { entries: entriesOf(older.text + text), end };
+}
+
+/** What was added since. */
+export async function readOn({ log, olderLog }: DaemonFiles, since: LogEnd): Promise<LogPart> {
+  const isSame = (await inodeOf(log)) === since.ino;
+  const wasRenamed = !isSame && (await inodeOf(olderLog)) === since.ino;
+  const rest = wasRenamed ? await readFrom(olderLog, since.bytes) : undefined;
+  const { text, end } = await readFrom(log, isSame ? since.bytes : 0);
+  return { entries: entriesOf((rest?.text ?? '') + text), end };
+}
+
+/** Of the line that was being written when the machine lost its power, nothing can be told. */
+function entriesOf(text: string): readonly LogEntry[] {
+  return text.split('\n').flatMap((line) => {
+    try {
+      return [JSON.parse(line) as LogEntry];
+    } catch {
+      return [];
+    }
+  });
+}
+
+async function inodeOf(path: string): Promise<number> {
+  return (await whenThere(stat(path)))?.ino ?? 0;
+}
+
+/** The whole lines from there on. */
+async function readFrom(path: string, start: number): Promise<{ text: string; end: LogEnd }> {
+  const file = await whenThere(open(path, 'r'));
+  if (file === undefined) return { text: '', end: { ino: 0, bytes: 0 } };
+  try {
+    const { ino, size } = await file.stat();
+    const { buffer, bytesRead } = await file.read({
+      buffer: Buffer.alloc(Math.max(0, size - start)),
+      position: start,
+    });
+    const whole = buffer.subarray(0, bytesRead).lastIndexOf('\n') + 1;
+    return { text: buffer.toString('utf8', 0, whole), end: { ino, bytes: start + whole } };
+  } finally {
+    await file.close();
+  }
+}
+
+async function whenThere<T>(looking: Promise<T>): Promise<T | undefined> {
+  try {
+    return await looking;
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,20 @@
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description: 'Stops the service that `daemon install` has made, and removes it.',
+  options: {
+    system: { description: 'that of the machine, which takes root, and not that of this user' },
+  },
+  examples: ['daemon uninstall', 'daemon uninstall --system'],
+  async run({ io }, _args, { system }) {
+    const { serviceManager } = await import('../../../daemon/service-unit.ts');
+    const { uninstallService } = await import('../service.ts');
+    const manager = serviceManager(process.platform, system ? 'system' : 'user', io.env);
+    const removed = await uninstallService(manager);
+    const { path } = manager;
+    return {
+      data: { removed, path },
+      show: (out) => out.line(removed ? `${path} is removed.` : `There is no ${path}.`),
+    };
+  },
+});
