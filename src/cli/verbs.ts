@@ -248,6 +248,11 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/identity-keys-retire.ts'),
   },
   {
+    path: ['doctor'],
+    summary: 'say what is wrong with this machine, and what to do about it',
+    load: () => import('./verbs/doctor.ts'),
+  },
+  {
     path: ['schema'],
     summary: 'print the JSON Schema of bot files',
     load: () => import('./verbs/schema.ts'),

@@ -1,0 +1,103 @@
+import { uptime } from 'node:os';
+import { licenseFiles } from '../../license-files.ts';
+import type { CheckResult, CheckStatus } from '../../doctor/check.ts';
+import type { Diagnosis } from '../../doctor/examine.ts';
+import type { Repair } from '../../doctor/repair.ts';
+import { formatCountOf } from '../../format.ts';
+import type { Output } from '../output.ts';
+import { defineVerb } from '../verb.ts';
+
+/** To a script. */
+const EXIT_CODES = { ok: 0, warn: 1, fail: 2 } as const;
+
+/** With this no check is late when the network answers. */
+const SERVER_MS = 5000;
+
+export const verb = defineVerb({
+  description:
+    'Looks at everything that this machine needs, and says what is wrong and what to do about it. Where one thing follows from another, only the cause is told. Nothing is changed without --fix. Exit 0 when all is well, 1 with warnings, 2 when something fails.',
+  options: {
+    fix: {
+      description:
+        'repair what can be: permissions, a torn lease of which a copy is good, leftovers',
+    },
+    offline: { description: 'ask no server' },
+  },
+  settings: ['server_url', 'catalogue_dir'],
+  examples: [
+    'doctor',
+    'doctor --fix',
+    'doctor --json | jq \'.checks[] | select(.status == "fail")\'',
+  ],
+  async run(context, _args, { fix, offline }) {
+    const { settings, settingSources, io, message } = context;
+    const { examine } = await import('../../doctor/examine.ts');
+    const { home } = settings;
+    const files = licenseFiles(home, io.env);
+    const isDefault = settingSources.server_url.length === 1;
+    const { readState } = await import('../../../daemon/state.ts');
+    const { daemon } = await readState(files.state);
+    const machine = {
+      home,
+      files,
+      catalogueDir: settings.catalogue_dir,
+      // Enrolled with --url, a machine has it nowhere else.
+      url: (isDefault && daemon?.server_url) || settings.server_url,
+      env: io.env,
+      offline,
+      timeoutMs: SERVER_MS,
+      clock: Date.now,
+      uptime,
+    };
+    const fixed = fix
+      ? await (await import('../../doctor/repair.ts')).repair(machine, message)
+      : [];
+    const { status, checks } = await examine(machine);
+    return {
+      data: { schema_version: 1, status, checks, fixed },
+      show: (out) => show(out, { status, checks }, fixed),
+      exitCode: EXIT_CODES[status],
+    };
+  },
+});
+
+/** On a terminal the last lines are those that are seen. */
+const WORST_LAST: readonly CheckStatus[] = ['skip', 'ok', 'warn', 'fail'];
+
+function show(out: Output, { status, checks }: Diagnosis, fixed: readonly Repair[]): void {
+  const { bold, dim, green, red, yellow } = out.style;
+  const paint = { skip: dim, ok: green, warn: yellow, fail: red };
+  for (const { path, done } of fixed) out.line(`fixed ${path}: ${done}`);
+  const width = Math.max(...checks.map(({ code }) => code.length));
+  const indent = ' '.repeat('fail  '.length + width);
+  for (const each of WORST_LAST) {
+    for (const { codes, summary, remedy } of linesOf(checks.filter((one) => one.status === each))) {
+      out.line(`${paint[each](each.padEnd(4))}  ${codes.join(', ').padEnd(width)}  ${summary}`);
+      if (remedy !== null) out.line(`${indent}${dim('→')} ${remedy}`);
+    }
+  }
+  const count = (wanted: CheckStatus): number =>
+    checks.filter((one) => one.status === wanted).length;
+  const found = [
+    ...(count('fail') > 0 ? [formatCountOf(count('fail'), 'failure')] : []),
+    ...(count('warn') > 0 ? [formatCountOf(count('warn'), 'warning')] : []),
+  ];
+  out.line(bold(paint[status](found.join(', ') || 'All is well.')));
+}
+
+interface Line {
+  readonly codes: string[];
+  readonly summary: string;
+  readonly remedy: string | null;
+}
+
+/** What is not looked at for the same cause is one line. */
+function linesOf(checks: readonly CheckResult[]): readonly Line[] {
+  const lines: Line[] = [];
+  for (const { code, status, summary, remedy } of checks) {
+    const same = lines.find((line) => status === 'skip' && line.summary === summary);
+    if (same) same.codes.push(code);
+    else lines.push({ codes: [code], summary, remedy });
+  }
+  return lines;
+}

@@ -1,0 +1,218 @@
+import { existsSync } from 'node:fs';
+import { formatSpan } from '../../format.ts';
+import { statusOf, type License } from '../../gate/license.ts';
+import { knownTime } from '../../lease/known-time.ts';
+import { LEASE_REASONS, type LeaseReason } from '../../lease/reasons.ts';
+import { CLOCK_TOLERANCE_SECONDS } from '../../lease/status.ts';
+import { formatTime, parseTime } from '../../lease/time.ts';
+import type { Check, Finding } from '../check.ts';
+import type { Facts } from '../facts.ts';
+
+/** What ails a file, and not what somebody signed. */
+const OF_THE_FILE: ReadonlySet<LeaseReason> = new Set([
+  'missing',
+  'unreadable',
+  'too_large',
+  'not_json',
+  'nested_too_deep',
+  'duplicate_member',
+  'forbidden_member',
+  'not_an_envelope',
+]);
+
+const leaseFile: Check<Facts> = {
+  code: 'lease_file',
+  blames: ['home'],
+  async look({ files, env, license }) {
+    const { keyset, leases, refused } = await license();
+    const winner = leases[0];
+    const evidence = { winner: winner?.path ?? null, candidates: candidatesOf(leases, refused) };
+    if (winner?.path === files.lease) return { status: 'ok', summary: winner.path, evidence };
+
+    const own = refused.find(({ path }) => path === files.lease);
+    const fault = own?.reason === 'missing' ? 'is not there' : own && `is no good: ${own.detail}`;
+    if (winner !== undefined) {
+      return {
+        status: 'warn',
+        summary: `${files.lease} ${fault ?? 'is not the best'}; what counts is ${winner.path}`,
+        evidence,
+        remedy: 'Put the best in its place with `service-local doctor --fix`.',
+      };
+    }
+    // What may have been signed is for the signature to say.
+    if (refused.some(({ reason }) => !OF_THE_FILE.has(reason))) {
+      return { status: 'ok', summary: files.lease, evidence };
+    }
+    const isDevice = existsSync(files.key);
+    const isLicensed = isDevice || keyset.ok || env['SERVICE_LICENSE_LEASE_PATH'];
+    if (refused.length === 1 && own?.reason === 'missing' && !isLicensed) {
+      return {
+        status: 'skip',
+        summary: 'there is no license here, and local work needs none',
+        evidence,
+        remedy: 'To get one, run `service-local license enroll`.',
+      };
+    }
+    return {
+      status: 'fail',
+      summary: `${files.lease} ${fault}`,
+      evidence,
+      remedy: isDevice ? RENEW : DELIVER,
+    };
+  },
+};
+
+function candidatesOf(leases: License['leases'], refused: License['refused']): readonly object[] {
+  return [
+    ...leases.map(({ path, claims: { lease_id, issued_at, expires_at } }) => ({
+      path,
+      lease_id,
+      issued_at,
+      expires_at,
+    })),
+    ...refused,
+  ];
+}
+
+const RENEW = 'Get one that is good with `service-local license renew --now`.';
+const DELIVER = 'Have it delivered anew, or run `service-local license enroll`.';
+
+const keyset: Check<Facts> = {
+  code: 'keyset',
+  needs: ['lease_file'],
+  async look({ files, license }) {
+    const { keyset: read } = await license();
+    if (read.ok) {
+      const ids = [...read.keys.keys()];
+      return { status: 'ok', summary: files.keyset, evidence: { public_key_ids: ids } };
+    }
+    const { path, reason, detail } = read;
+    return {
+      status: 'fail',
+      summary: reason === 'private_key' ? `${path}: ${detail}` : detail,
+      evidence: { path, reason },
+      remedy: existsSync(files.key)
+        ? 'Get the keys of the server with `service-local license renew --now`.'
+        : 'Have the keys of the issuer delivered anew.',
+    };
+  },
+};
+
+const leaseSignature: Check<Facts> = {
+  code: 'lease_signature',
+  needs: ['lease_file', 'keyset'],
+  async look({ files, license }) {
+    const { leases, refused } = await license();
+    if (leases[0] !== undefined) {
+      const { lease_id, deployment_id, customer_id, public_key_id, issuer } = leases[0].claims;
+      return {
+        status: 'ok',
+        summary: `${issuer} signed the lease ${lease_id} of ${deployment_id}`,
+        evidence: { lease_id, deployment_id, customer_id, issuer, public_key_id },
+      };
+    }
+    const { path, reason, detail } = refused.find((file) => !OF_THE_FILE.has(file.reason))!;
+    return {
+      status: 'fail',
+      summary: `${path}: ${detail}. ${LEASE_REASONS[reason].replace(/\.$/, '')}`,
+      evidence: { path, reason },
+      remedy: existsSync(files.key) ? RENEW : DELIVER,
+    };
+  },
+};
+
+const TOLERANCE_MS = CLOCK_TOLERANCE_SECONDS * 1000;
+
+const clock: Check<Facts> = {
+  code: 'clock',
+  async look(facts) {
+    const ahead = await aheadOfClock(facts);
+    const behind = await behindSigned(facts);
+    const evidence = {
+      now: formatTime(facts.clock()),
+      server_ahead_seconds: ahead === undefined ? null : Math.round(ahead / 1000),
+      behind_signed_seconds: behind === undefined ? null : Math.round(behind / 1000),
+    };
+    if (ahead === undefined && behind === undefined) {
+      return { status: 'skip', summary: 'there is no time to compare it with', evidence };
+    }
+    const off = Math.max(ahead ?? 0, behind ?? 0);
+    if (off > TOLERANCE_MS) return clockIs(`${formatSpan(off)} behind`, evidence);
+    if (ahead !== undefined && -ahead > TOLERANCE_MS) {
+      return clockIs(`${formatSpan(-ahead)} ahead`, evidence);
+    }
+    const compared = ahead === undefined ? 'not behind any signed time' : 'as that of the server';
+    return { status: 'ok', summary: compared, evidence };
+  },
+};
+
+function clockIs(what: string, evidence: Finding['evidence'] & {}): Finding {
+  const remedy = 'Set it right, and have it kept so (`timedatectl set-ntp true`).';
+  return { status: 'fail', summary: `the clock of this machine is ${what}`, evidence, remedy };
+}
+
+/** By how many milliseconds the server is ahead, where it says so; that it cannot be asked is for another check. */
+async function aheadOfClock({ server }: Facts): Promise<number | undefined> {
+  const answer = await server().catch(() => undefined);
+  return answer?.ahead;
+}
+
+/** By how many milliseconds the clock is behind the time that has passed for certain. */
+async function behindSigned({ license, running, clock: now }: Facts): Promise<number | undefined> {
+  const [lease] = (await license()).leases;
+  return lease && parseTime(knownTime(lease.claims, await running()))! - now();
+}
+
+const leaseState: Check<Facts> = {
+  code: 'lease_state',
+  needs: ['lease_signature'],
+  async look(facts) {
+    const now = facts.clock();
+    const [license, running, ahead] = await Promise.all([
+      facts.license(),
+      facts.running(),
+      aheadOfClock(facts),
+    ]);
+    const lease = license.leases[0]!;
+    const { issued_at, expires_at, grace_ends_at } = lease.claims;
+    const { state, reason } = statusOf(lease, now, running);
+    const evidence = { state, reason, issued_at, expires_at, grace_ends_at };
+    const isClockWrong = Math.abs(ahead ?? 0) > TOLERANCE_MS;
+    const right = isClockWrong ? statusOf(lease, now + ahead!, running).state : state;
+    if (right !== state || reason === 'not_yet_valid' || reason === 'clock_rollback') {
+      const summary = `${state} by a clock that is wrong; the lease says until ${expires_at}`;
+      return { status: 'skip', summary, evidence, because: 'clock' };
+    }
+    const until = (time: string): string => `${time} (${formatSpan(parseTime(time)! - now)} left)`;
+    if (state === 'valid') {
+      const summary = `everything works until ${until(expires_at)}, with grace until ${grace_ends_at}`;
+      return { status: 'ok', summary, evidence };
+    }
+    const remedy = existsSync(facts.files.key) ? RENEW : DELIVER;
+    if (state === 'grace') {
+      const summary = `not renewed in time; everything still works until ${until(grace_ends_at)}`;
+      return { status: 'warn', summary, evidence, remedy };
+    }
+    const summary = `the lease and its grace are over since ${grace_ends_at}`;
+    return { status: 'fail', summary, evidence, remedy };
+  },
+};
+
+const entitlements: Check<Facts> = {
+  code: 'entitlements',
+  needs: ['lease_state'],
+  async look({ license }) {
+    const { entitlements: features } = (await license()).leases[0]!.claims;
+    const summary = features.join(', ') || 'none: no feature is licensed';
+    return { status: 'ok', summary, evidence: { entitlements: features } };
+  },
+};
+
+export const LICENSE_CHECKS = [
+  leaseFile,
+  keyset,
+  leaseSignature,
+  clock,
+  leaseState,
+  entitlements,
+] as const;

@@ -1,0 +1,248 @@
+import { existsSync, type Stats } from 'node:fs';
+import { access, constants, lstat, mkdtemp, readFile, rm, stat, statfs } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { daemonFiles } from '../../../daemon/files.ts';
+import { writeAtomically } from '../../atomic-file.ts';
+import { checkPlace } from '../../client/private-file.ts';
+import { isSystemError, ServiceError } from '../../errors.ts';
+import { formatCount, formatCountOf } from '../../format.ts';
+import { backupOf } from '../../gate/license.ts';
+import { watchFiles } from '../../gate/watch.ts';
+import { lookAtDatasets } from '../../market/catalogue.ts';
+import type { Check } from '../check.ts';
+import type { Facts } from '../facts.ts';
+
+const runtime: Check<Facts> = {
+  code: 'runtime',
+  async look() {
+    const { version, platform, arch } = process;
+    const evidence = { node: version, platform, arch };
+    try {
+      // Built for one Node and one system, it is what breaks when either changes.
+      const { default: Database } = await import('better-sqlite3');
+      new Database(':memory:').close();
+      return { status: 'ok', summary: `Node ${version} on ${platform} ${arch}`, evidence };
+    } catch (error) {
+      return {
+        status: 'fail',
+        summary: `SQLite does not load in Node ${version}: ${error instanceof Error ? error.message : String(error)}`,
+        evidence,
+        remedy: 'Install service-local anew with this Node.',
+      };
+    }
+  },
+};
+
+/** What of this user's is open to others and must not be, and the permissions that it is to have. */
+export async function openToOthers({
+  home,
+  files,
+}: Pick<Facts, 'home' | 'files'>): Promise<
+  readonly { readonly path: string; readonly mode: number }[]
+> {
+  const { lease, keyset, key, nextKey, state } = files;
+  const { log, olderLog } = daemonFiles(home);
+  const paths = [lease, backupOf(lease), keyset, key, nextKey, state, log, olderLog];
+  const open: { path: string; mode: number }[] = [];
+  let forbidden = 0o022;
+  // Those that are delivered elsewhere are signed, and for others to protect.
+  for (const path of paths.filter((one) => dirname(one) === home)) {
+    const stats = await lstat(path).catch(ignoreSystem);
+    if (!stats?.isFile() || !isOurs(stats)) continue;
+    forbidden = 0o077;
+    if ((stats.mode & forbidden) !== 0) open.push({ path, mode: 0o600 });
+  }
+  const stats = await stat(home).catch(ignoreSystem);
+  if (stats && isOurs(stats) && (stats.mode & forbidden) !== 0) {
+    open.unshift({ path: home, mode: 0o700 });
+  }
+  return open;
+}
+
+const home: Check<Facts> = {
+  code: 'home',
+  async look(facts) {
+    const { home: path, files } = facts;
+    const stats = await stat(path).catch((error: unknown) => {
+      if (isSystemError(error, 'ENOENT')) return undefined;
+      throw cannotRead(path, error);
+    });
+    if (stats === undefined) {
+      return { status: 'ok', summary: `${path} is not there yet: it is made when it is needed` };
+    }
+    const evidence = { path, mode: (stats.mode & 0o777).toString(8), uid: stats.uid };
+    if (!stats.isDirectory()) {
+      const remedy = 'Move it away, or name another place in SERVICE_LOCAL_HOME.';
+      return { status: 'fail', summary: `${path} is no directory`, evidence, remedy };
+    }
+    if (!isOurs(stats)) {
+      const summary = `${path} belongs to the user ${stats.uid}, and this runs as ${process.getuid?.()}`;
+      return { status: 'fail', summary, evidence, remedy: 'Run it as the owner.' };
+    }
+    await access(path, constants.R_OK | constants.X_OK).catch((error: unknown) => {
+      throw cannotRead(path, error);
+    });
+    // Into these the daemon writes; where there is no key there is none, and links are right.
+    const written = existsSync(files.key)
+      ? [files.lease, backupOf(files.lease), files.keyset, files.state]
+      : [files.state];
+    for (const file of written) await checkPlace(file);
+    // What is wrong with the keys, the check of the keys says.
+    const open = (await openToOthers(facts)).filter(
+      (one) => one.path !== files.key && one.path !== files.nextKey,
+    );
+    if (open.length === 0) return { status: 'ok', summary: path, evidence };
+    const canWrite = (stats.mode & 0o022) !== 0;
+    return {
+      status: canWrite ? 'fail' : 'warn',
+      summary: `others may ${canWrite ? 'write to' : 'read'} ${open[0]!.path}${
+        open.length > 1 ? ` and ${open.length - 1} more` : ''
+      }`,
+      evidence: { ...evidence, open: open.map((one) => one.path) },
+      remedy: 'Close it to others with `service-local doctor --fix`.',
+    };
+  },
+};
+
+/** Where a user is not known by a number, who may do what is not known here. */
+function isOurs({ uid }: Stats): boolean {
+  return process.getuid === undefined || uid === process.getuid();
+}
+
+function ignoreSystem(error: unknown): undefined {
+  if (!isSystemError(error)) throw error;
+}
+
+function cannotRead(path: string, error: unknown): unknown {
+  if (!isSystemError(error)) return error;
+  return new ServiceError('invalid_data', `${path} cannot be read: ${error.message}`, {
+    reason: 'unreadable',
+    remedy: 'See its permissions, and those of the directories above it.',
+    cause: error,
+  });
+}
+
+const MIB = 1024 * 1024;
+/** A lease has a few kilobytes; but who has so little left, has soon nothing. */
+const LITTLE_BYTES = 100 * MIB;
+
+const disk: Check<Facts> = {
+  code: 'disk',
+  blames: ['home'],
+  async look({ home: path, files }) {
+    const there = nearest(path);
+    const { bavail, bsize, files: inodes, ffree } = await statfs(there);
+    const free = bavail * bsize;
+    const evidence = { path: there, free_bytes: free, free_inodes: inodes > 0 ? ffree : null };
+    const isDevice = existsSync(files.key);
+    try {
+      // A home that is not there is not made only to see whether it could be.
+      if (there !== path) await access(there, constants.W_OK);
+      else {
+        const places = isDevice ? [path, dirname(files.lease), dirname(files.keyset)] : [path];
+        for (const place of new Set(places)) await writeTwice(place);
+      }
+    } catch (error) {
+      if (!isSystemError(error)) throw error;
+      const status = isDevice ? 'fail' : 'warn';
+      const remedy = 'See that this user may write there, and that the disk has room.';
+      return { status, summary: `cannot be written to: ${error.message}`, evidence, remedy };
+    }
+    const room = `${formatCount(free / MIB)} MiB free at ${there}`;
+    return free < LITTLE_BYTES
+      ? { status: 'warn', summary: `only ${room}`, evidence, remedy: 'Make room.' }
+      : { status: 'ok', summary: `${room}, and files are replaced whole`, evidence };
+  },
+};
+
+/** The path, or what is there of those above it. */
+function nearest(path: string): string {
+  return existsSync(path) ? path : nearest(dirname(path));
+}
+
+/** @throws the error of the system, or one of ours when a file is not what was written. */
+async function writeTwice(place: string): Promise<void> {
+  await inNewDirectory(place, async (directory) => {
+    const file = join(directory, 'file');
+    for (const text of ['first', 'second']) {
+      await writeAtomically(file, [text]);
+      if ((await readFile(file, 'utf8')) === text) continue;
+      throw new ServiceError('output_not_writable', `${place} does not keep what is written`, {
+        remedy: 'See that the disk is sound.',
+      });
+    }
+  });
+}
+
+/** In one that others leave alone, gone when the work is done. */
+async function inNewDirectory<T>(
+  place: string,
+  work: (directory: string) => Promise<T>,
+): Promise<T> {
+  const directory = await mkdtemp(join(place, SELF_TEST));
+  try {
+    return await work(directory);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** What a doctor that was killed leaves begins with this. */
+export const SELF_TEST = '.self-test-';
+
+const SEEN_WITHIN_MS = 1000;
+
+const watcher: Check<Facts> = {
+  code: 'watcher',
+  needs: ['disk'],
+  async look({ home: path }) {
+    if (!existsSync(path)) return { status: 'skip', summary: 'there is nothing to watch yet' };
+    const began = performance.now();
+    const fault = await inNewDirectory(path, async (directory) => {
+      const file = join(directory, 'file');
+      const { promise, resolve } = Promise.withResolvers<string | undefined>();
+      const late = setTimeout(() => resolve('the system tells of no change'), SEEN_WITHIN_MS);
+      const watching = await watchFiles([file], () => resolve(undefined), resolve);
+      try {
+        await writeAtomically(file, ['new']);
+        return await promise;
+      } finally {
+        clearTimeout(late);
+        await watching.close();
+      }
+    });
+    const ms = Math.round(performance.now() - began);
+    if (fault === undefined) {
+      return { status: 'ok', summary: `a change was noticed within ${ms} ms`, evidence: { ms } };
+    }
+    return {
+      status: 'warn',
+      summary: `changes of the license are noticed after up to 30 seconds: ${fault}`,
+      evidence: { fault },
+      remedy: 'On Linux, raise fs.inotify.max_user_watches and fs.inotify.max_user_instances.',
+    };
+  },
+};
+
+const catalogue: Check<Facts> = {
+  code: 'catalogue',
+  async look({ catalogueDir: path }) {
+    const { names, damaged } = await lookAtDatasets(path);
+    const evidence = { path, datasets: names.length, damaged };
+    if (damaged.length > 0) {
+      return {
+        status: 'fail',
+        summary: `${formatCountOf(damaged.length, 'damaged dataset')} in ${path}: ${damaged.join(', ')}`,
+        evidence,
+        remedy: 'Import them anew with `service-local data import … --replace`.',
+      };
+    }
+    const summary =
+      names.length === 0
+        ? `${path} is empty`
+        : `${formatCountOf(names.length, 'dataset')} in ${path}`;
+    return { status: 'ok', summary, evidence };
+  },
+};
+
+export const MACHINE_CHECKS = [runtime, home, disk, watcher, catalogue] as const;

@@ -1,0 +1,26 @@
+import { makeChecks, worstOf, type CheckResult } from './check.ts';
+import { DAEMON_CHECKS } from './checks/daemon.ts';
+import { LICENSE_CHECKS } from './checks/license.ts';
+import { MACHINE_CHECKS } from './checks/machine.ts';
+import { SERVER_CHECKS } from './checks/server.ts';
+import { factsOf, type Machine } from './facts.ts';
+
+/** What is right and wrong with a machine. */
+export interface Diagnosis {
+  /** The worst that any check found. */
+  readonly status: 'ok' | 'warn' | 'fail';
+  readonly checks: readonly CheckResult[];
+}
+
+export const CHECKS = [
+  ...MACHINE_CHECKS,
+  ...LICENSE_CHECKS,
+  ...SERVER_CHECKS,
+  ...DAEMON_CHECKS,
+] as const;
+
+/** Looks at everything at once. It changes nothing, and leaves no file behind. */
+export async function examine(machine: Machine): Promise<Diagnosis> {
+  const checks = await makeChecks(CHECKS, factsOf(machine));
+  return { status: worstOf(checks), checks };
+}

@@ -1,0 +1,113 @@
+import { chmod, readdir, rm, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { removeAbandoned } from '../atomic-file.ts';
+import { quarantine, storeLease } from '../client/lease-store.ts';
+import { holdLock } from '../client/lock.ts';
+import { isSystemError, ServiceError } from '../errors.ts';
+import { readLicense, type HeldLease } from '../gate/license.ts';
+import type { CheckCode } from './check.ts';
+import { openToOthers, SELF_TEST } from './checks/machine.ts';
+import type { Machine } from './facts.ts';
+
+export interface Repair {
+  /** Of the check that found it wrong. */
+  readonly code: CheckCode;
+  readonly path: string;
+  /** What was done to it. */
+  readonly done: string;
+}
+
+/**
+ * Does what harms nothing: closes to others what is private, puts the best copy of the lease in its
+ * place and keeps what was there, and removes what killed processes left.
+ *
+ * @param warn told what could not be done.
+ */
+export async function repair(
+  machine: Machine,
+  warn: (text: string) => void,
+): Promise<readonly Repair[]> {
+  const done: Repair[] = [];
+  for (const { path, mode } of await openToOthers(machine)) {
+    await unlessRefused(warn, async () => {
+      await chmod(path, mode);
+      done.push({ code: 'home', path, done: 'closed to others' });
+    });
+  }
+  await unlessRefused(warn, async () => {
+    const kept = await restoreLease(machine);
+    if (kept === undefined) return;
+    const before = kept === '' ? '' : `; what was there is now ${kept}`;
+    const text = `the best copy was put in its place${before}`;
+    done.push({ code: 'lease_file', path: machine.files.lease, done: text });
+  });
+  await unlessRefused(warn, async () => {
+    const left = await removeLeftovers(machine);
+    done.push(...left.map((path) => ({ code: 'disk', path, done: 'removed' }) as const));
+  });
+  return done;
+}
+
+async function unlessRefused(
+  warn: (text: string) => void,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!isSystemError(error) && !(error instanceof ServiceError)) throw error;
+    warn(`not repaired: ${error.message}`);
+  }
+}
+
+/** A renewal takes no longer, unless the server hardly answers. */
+const LOCK_MS = 2000;
+
+/** @returns where the bad file is kept, '' when there was none; undefined when the lease is in place. */
+async function restoreLease({ files, clock }: Machine): Promise<string | undefined> {
+  if (!isElsewhere(await readBest(files, clock()), files.lease)) return undefined;
+  const lock = await holdLock(files.lock, LOCK_MS);
+  try {
+    // The daemon may have been faster.
+    const best = await readBest(files, clock());
+    if (!isElsewhere(best, files.lease)) return undefined;
+    const kept = await quarantine(files.lease, clock());
+    await storeLease(files.lease, best.text);
+    return kept ?? '';
+  } finally {
+    lock.release();
+  }
+}
+
+async function readBest(files: Machine['files'], now: number): Promise<HeldLease | undefined> {
+  return (await readLicense(files, now)).leases[0];
+}
+
+function isElsewhere(best: HeldLease | undefined, path: string): best is HeldLease {
+  return best !== undefined && best.path !== path;
+}
+
+async function removeLeftovers({ home, files, clock }: Machine): Promise<readonly string[]> {
+  const before = await leftoversOf(home);
+  if (before.length === 0) return [];
+  // While none is in its place, one of these may be the only copy of a lease.
+  const best = await readBest(files, clock());
+  const isLease = (path: string): boolean => basename(path).startsWith(`${basename(files.lease)}.`);
+  if (best?.path !== files.lease && before.some(isLease)) return [];
+  await removeAbandoned(home);
+  for (const path of before.filter((one) => basename(one).startsWith(SELF_TEST))) {
+    if (Date.now() - (await stat(path)).mtimeMs > 60_000) await rm(path, { recursive: true });
+  }
+  const after = new Set(await leftoversOf(home));
+  return before.filter((path) => !after.has(path));
+}
+
+async function leftoversOf(home: string): Promise<readonly string[]> {
+  const names = await readdir(home).catch((error: unknown) => {
+    if (isSystemError(error)) return [];
+    throw error;
+  });
+  return names
+    .filter((name) => name.endsWith('.tmp') || name.startsWith(SELF_TEST))
+    .map((name) => join(home, name));
+}
