@@ -77,8 +77,11 @@ export async function replaceFile(from: string, to: string): Promise<void> {
   await syncDirectory(dirname(to));
 }
 
-/** Without it a power cut may bring back what was at the name before. */
-async function syncDirectory(path: string): Promise<void> {
+/**
+ * Lets the names in a directory outlast a power cut, which may otherwise bring back what was there
+ * under these before.
+ */
+export async function syncDirectory(path: string): Promise<void> {
   try {
     const directory = await open(path, 'r');
     try {

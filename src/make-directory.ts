@@ -7,18 +7,22 @@ import { isSystemError } from './errors.ts';
  * goes on for ever where the system says of every new directory that it is not there, as in /proc.
  *
  * @param mode of the new ones; by default what the umask leaves.
+ * @returns the new ones, the uppermost first.
  * @throws the error of the system, also for a path at which there is something else.
  */
-export function makeDirectory(path: string, mode?: number): void {
+export function makeDirectory(path: string, mode?: number): readonly string[] {
   const missing = [resolve(path)];
   while (!existsSync(dirname(missing[0]!))) missing.unshift(dirname(missing[0]!));
+  const made: string[] = [];
   for (const directory of missing) {
     try {
       mkdirSync(directory, mode);
+      made.push(directory);
     } catch (error) {
       if (!isSystemError(error, 'EEXIST') || !isDirectory(directory)) throw error;
     }
   }
+  return made;
 }
 
 function isDirectory(path: string): boolean {

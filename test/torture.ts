@@ -1,16 +1,20 @@
 /**
- * `npm run torture [-- --rounds N --seed N]`: kills servers with SIGKILL at random moments under load,
- * and looks for anything that was acknowledged and is gone, or was done twice: on SQLite, on
- * PostgreSQL, and with two servers on one PostgreSQL. See `server/torture.ts` for what is asked and
- * checked.
+ * `npm run torture [-- --only servers|lease-file --rounds N --seed N]`: kills processes with SIGKILL at
+ * random moments, and looks for anything that they had said to be done and is gone.
+ *
+ * - servers, under load, on SQLite, on PostgreSQL, and two on one PostgreSQL; also for what was done
+ *   twice. See `server/torture.ts` for what is asked and checked.
+ * - lease-file: processes that store one lease after the other; see `fault/torture.ts`.
  */
 import { parseArgs } from 'node:util';
+import { tortureLeaseFile } from './fault/torture.ts';
 import { newDatabase } from './storage/databases.ts';
 import { startPostgres } from './storage/cluster.ts';
 import { torture } from './server/torture.ts';
 
 const { values } = parseArgs({
   options: {
+    only: { type: 'string' },
     rounds: { type: 'string', default: '200' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   },
@@ -18,33 +22,61 @@ const { values } = parseArgs({
 const rounds = Number(values.rounds);
 const seed = Number(values.seed);
 
-const cluster = await startPostgres([]);
-try {
-  for (const { name, kind, servers } of [
-    { name: 'SQLite', kind: 'sqlite', servers: 1 },
-    { name: 'PostgreSQL', kind: 'postgres', servers: 1 },
-    { name: 'two servers on one PostgreSQL', kind: 'postgres', servers: 2 },
-  ] as const) {
-    console.log(`${name}: ${rounds} rounds, seed ${seed}`);
-    const database = await newDatabase(kind, cluster.url);
-    try {
-      const begin = performance.now();
-      const report = await torture(database, { rounds, servers, seed }, (round) => {
-        if (round % 20 === 0) console.log(`  round ${round}`);
-      });
-      const { acknowledged, cutOff, auditEntries } = report;
-      for (const deed of ['issue', 'renew', 'enrol', 'revoke'] as const) {
-        const { sent, done } = cutOff[deed];
+const PARTS: Readonly<Record<string, () => Promise<void>>> = {
+  'lease-file': ofLeaseFile,
+  servers: ofServers,
+};
+const { only } = values;
+if (only !== undefined && !Object.hasOwn(PARTS, only)) {
+  throw new Error(`--only takes ${Object.keys(PARTS).join(' or ')}`);
+}
+for (const [name, run] of Object.entries(PARTS)) if (name === (only ?? name)) await run();
+
+async function ofLeaseFile(): Promise<void> {
+  console.log(`lease file: ${rounds} rounds, seed ${seed}`);
+  const begin = performance.now();
+  const { stored, reads, untold, abandoned } = await tortureLeaseFile({ rounds, seed }, onRound);
+  console.log(`  ${stored} leases stored, all there; looked at ${reads} times, and always whole`);
+  console.log(`  ${untold} kills after which there was a later one, ${abandoned} that left a part`);
+  console.log(`  took ${secondsSince(begin)} s`);
+}
+
+function onRound(round: number): void {
+  if (round % 20 === 0) console.log(`  round ${round}`);
+}
+
+function secondsSince(begin: number): number {
+  return Math.round((performance.now() - begin) / 1000);
+}
+
+async function ofServers(): Promise<void> {
+  const cluster = await startPostgres([]);
+  try {
+    for (const { name, kind, servers } of [
+      { name: 'SQLite', kind: 'sqlite', servers: 1 },
+      { name: 'PostgreSQL', kind: 'postgres', servers: 1 },
+      { name: 'two servers on one PostgreSQL', kind: 'postgres', servers: 2 },
+    ] as const) {
+      console.log(`${name}: ${rounds} rounds, seed ${seed}`);
+      const database = await newDatabase(kind, cluster.url);
+      try {
+        const begin = performance.now();
+        const report = await torture(database, { rounds, servers, seed }, onRound);
+        const { acknowledged, cutOff, auditEntries } = report;
+        for (const deed of ['issue', 'renew', 'enrol', 'revoke'] as const) {
+          const { sent, done } = cutOff[deed];
+          console.log(
+            `  ${deed}: ${acknowledged[deed]} acknowledged, all there; ${sent} cut off, of which ${done} had been done`,
+          );
+        }
         console.log(
-          `  ${deed}: ${acknowledged[deed]} acknowledged, all there; ${sent} cut off, of which ${done} had been done`,
+          `  audit log: ${auditEntries} entries, unbroken; took ${secondsSince(begin)} s`,
         );
+      } finally {
+        await database.remove();
       }
-      const seconds = Math.round((performance.now() - begin) / 1000);
-      console.log(`  audit log: ${auditEntries} entries, unbroken; took ${seconds} s`);
-    } finally {
-      await database.remove();
     }
+  } finally {
+    await cluster.stop();
   }
-} finally {
-  await cluster.stop();
 }

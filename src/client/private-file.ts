@@ -1,7 +1,7 @@
 import { constants, type Stats } from 'node:fs';
 import { lstat, open, readFile, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { replaceFile, writeAtomically } from '../atomic-file.ts';
+import { replaceFile, syncDirectory, writeAtomically } from '../atomic-file.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
 
@@ -92,7 +92,7 @@ export async function writing<T>(path: string, work: () => Promise<T>): Promise<
 }
 
 async function prepareDirectory(path: string): Promise<void> {
-  makeDirectory(path, 0o700);
+  for (const made of makeDirectory(path, 0o700)) await syncDirectory(dirname(made));
   const stats = await stat(path);
   checkOwner(path, stats);
   checkMode(path, stats, 0o022, 'written to', '700');

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { backupOf, readLicense } from '../../src/gate/license.ts';
 import { storeKeyset, storeLease } from '../../src/client/lease-store.ts';
+import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { licenseFiles } from '../../src/license-files.ts';
 import { claimsOf, issue, testKey } from '../lease/issuer.ts';
@@ -18,6 +19,13 @@ export function leaseText(number: number): string {
   const issued_at = formatTime(ISSUED + number * 1000);
   const lease_id = `lease-${number}`;
   return issue(claimsOf(key, { lease_id, issued_at, ttl_seconds: TTL_SECONDS }), key);
+}
+
+/** @throws an error for what is no lease. */
+export function numberOf(lease: string): number {
+  const { payload } = JSON.parse(lease) as { readonly payload: string };
+  const claims = JSON.parse(Buffer.from(payload, 'base64').toString()) as LeaseClaims;
+  return Number(claims.lease_id.replace('lease-', ''));
 }
 
 /** With it, each of the leases verifies. */
@@ -48,6 +56,5 @@ export function putStored(home: string, number: number): void {
 /** Number of the lease that counts; undefined when there is none. */
 export async function heldNumber(home: string): Promise<number | undefined> {
   const { leases } = await readLicense(numberedFiles(home), NOW);
-  const id = leases[0]?.claims.lease_id;
-  return id === undefined ? undefined : Number(id.replace('lease-', ''));
+  return leases[0] && numberOf(leases[0].text);
 }

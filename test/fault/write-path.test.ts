@@ -93,6 +93,14 @@ test('each file is on the disk before it has its name, the keyset before the lea
   expect(texts(home)).toEqual(NEW);
 });
 
+test('a directory that is made for them is on the disk, too', async () => {
+  const directory = emptyHome();
+  const work = (): Promise<void> => store(join(directory, 'a', 'b'), 2);
+  const { calls } = await failAt({ directory, at: Infinity, fault: 'kill' }, work);
+  const name = (call: string): unknown => expect.stringMatching(`^${call} home-`);
+  expect(calls).toEqual([...SYNC_NAME.map(name), 'open a', 'sync a', 'close a']);
+});
+
 test('whenever the process is killed, all files are the old or the new ones', async () => {
   const program = join(import.meta.dirname, 'store-program.ts');
   const failPoints = join(import.meta.dirname, 'fail-points.ts');
