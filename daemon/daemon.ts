@@ -1,6 +1,7 @@
 import { uptime } from 'node:os';
 import { holdLock, type Lock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
+import { watchFiles } from '../src/gate/watch.ts';
 import { licenseFiles, type LicenseFiles } from '../src/license-files.ts';
 import { createLog, lineForPeople, type Log } from '../src/log.ts';
 import type { Settings } from '../src/settings.ts';
@@ -56,12 +57,15 @@ export async function runDaemon(
     const warn = (text: string): void => log.warn(text);
     const supervision = await superviseBy(env, warn, signal);
     log.info({ pid: process.pid, version: daemon.version }, `keeping ${files.lease} fresh`);
+    const { watch, unwatch } = await watchLicense(files, warn);
     const machine = { files, url, clock: Date.now, uptime, random: Math.random, warn };
     onReady();
     try {
-      await runLoop(machine, { signal, log, wake: onHangUp, onTick: supervision.onTick });
+      const { onTick } = supervision;
+      await runLoop(machine, { signal, log, wake: onHangUp, watch, onTick });
     } finally {
       supervision.end();
+      await unwatch();
     }
     await noteDaemon(files, { ...daemon, stopped_at: new Date().toISOString() });
     log.info('stopped');
@@ -74,6 +78,24 @@ const onHangUp: Subscribe = (call) => {
   process.on('SIGHUP', call);
   return () => process.off('SIGHUP', call);
 };
+
+async function watchLicense(
+  { lease, keyset, key }: LicenseFiles,
+  warn: (text: string) => void,
+): Promise<{ readonly watch: Subscribe; readonly unwatch: () => Promise<void> }> {
+  const callers = new Set<() => void>();
+  const onEvent = (): void => callers.forEach((call) => call());
+  const onError = (why: string): void =>
+    warn(`changes of the license are noticed within a minute, not at once: ${why}`);
+  const watcher = await watchFiles([lease, keyset, key], onEvent, onError);
+  return {
+    watch(call) {
+      callers.add(call);
+      return () => callers.delete(call);
+    },
+    unwatch: () => watcher.close(),
+  };
+}
 
 async function holdDaemonLock({ lock }: DaemonFiles, { state }: LicenseFiles): Promise<Lock> {
   try {

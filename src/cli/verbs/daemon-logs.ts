@@ -22,12 +22,13 @@ export const verb = defineVerb({
     'daemon logs -n 5 --follow',
     "daemon logs --json | jq '.entries[].msg'",
   ],
-  async run({ settings, io: { stdout } }, _args, { lines = 50, follow }) {
+  async run({ settings, io: { stdout }, message }, _args, { lines = 50, follow }) {
     const { daemonFiles } = await import('../../../daemon/files.ts');
     const { readLog, readOn } = await import('../daemon-log.ts');
     const files = daemonFiles(settings.home);
     const part = await readLog(files);
     const entries = part.entries.slice(Math.max(0, part.entries.length - lines));
+    if (part.entries.length === 0) message(`nothing is logged in ${files.log}`);
     return {
       data: { log: files.log, entries },
       async show(out) {

@@ -53,8 +53,10 @@ export const verb = defineVerb({
           out.line(`No daemon runs for ${home}; \`service-local daemon start\` starts one.`);
           if (daemon) out.line(howItEnded(daemon));
         }
-        if (lease === null) out.line(`lease: none that is good: ${refused[0]?.detail}`);
-        else {
+        if (lease === null) {
+          const bad = refused.find(({ reason }) => reason !== 'missing');
+          out.line(`lease: none${bad ? ` that is good: ${bad.path}: ${bad.detail}` : ''}`);
+        } else {
           const { state: is, expires_at, grace_ends_at } = lease;
           out.line(`lease: ${is}; it expires at ${expires_at}, its grace ends at ${grace_ends_at}`);
         }
