@@ -227,7 +227,9 @@ async function readText(path: string): Promise<Read> {
   } catch (error) {
     if (!isSystemError(error)) throw error;
     const isMissing = isSystemError(error, 'ENOENT', 'ENOTDIR');
-    return { ok: false, reason: isMissing ? 'missing' : 'unreadable', detail: error.message };
+    return isMissing
+      ? { ok: false, reason: 'missing', detail: `there is no file ${path}` }
+      : { ok: false, reason: 'unreadable', detail: error.message };
   } finally {
     await file?.close();
   }
