@@ -1,8 +1,23 @@
-import type { HeldLease } from '../src/gate/license.ts';
+import { stat } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { quarantine, storeKeyset, storeLease } from '../src/client/lease-store.ts';
+import { holdLock, type Lock } from '../src/client/lock.ts';
+import { isSystemError } from '../src/errors.ts';
+import {
+  backupOf,
+  byWorth,
+  readLicense,
+  statusOf,
+  type HeldLease,
+  type License,
+} from '../src/gate/license.ts';
+import { runningTime, type RunningTime } from '../src/lease/known-time.ts';
 import type { LeaseStatus } from '../src/lease/status.ts';
+import { verifyLease } from '../src/lease/verify.ts';
 import type { Log } from '../src/log.ts';
-import type { Machine } from './renewal.ts';
-import type { DaemonState } from './state.ts';
+import { isFailing, planAttempt, stateTime, type Patience, type Plan } from './plan.ts';
+import { asServiceError, keysetText, renew, type KeptLease, type Machine } from './renewal.ts';
+import { NO_STATE, readState, writeState, type DaemonState } from './state.ts';
 
 /** Has itself called; what it returns ends that. */
 export type Subscribe = (call: () => void) => () => void;
@@ -21,15 +36,345 @@ export interface LoopOptions {
   readonly log: Log;
   /** Whoever wants it to look now, and not to wait any longer after a failure: SIGHUP. */
   readonly wake?: Subscribe;
-  /** Whoever sees that the files may have changed: it looks now. */
+  /** Whoever sees that lease, keyset or key may be another: it looks now. */
   readonly watch?: Subscribe;
   /** After each look, at least once a minute but while a request is waited for. */
   readonly onTick?: (tick: Tick) => void;
   /** Rejects or resolves when the signal is aborted. */
-  readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly wait?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
+/** A clock may be set at any time, and a machine sleep: no wait is longer. */
+const LONGEST_WAIT_MS = 60_000;
+
 /** Keeps the lease of this machine fresh and its files whole, until it is told to end. */
-export async function runLoop(_machine: Machine, _options: LoopOptions): Promise<void> {
-  throw new Error('to come');
+export async function runLoop(machine: Machine, options: LoopOptions): Promise<void> {
+  const { signal, log, wake, watch, onTick } = options;
+  const { wait = (ms, alarm) => sleep(ms, undefined, { signal: alarm }) } = options;
+  const keeper = new Keeper(machine, log, signal);
+  let alarm = new AbortController();
+  const ring = (): void => alarm.abort();
+  const sleepIn = wake?.(() => {
+    keeper.isImpatient = true;
+    ring();
+  });
+  const lookAway = watch?.(ring);
+  signal.addEventListener('abort', ring);
+  try {
+    while (!signal.aborted) {
+      alarm = new AbortController();
+      const { tick, waitMs } = await keeper.look();
+      onTick?.(tick);
+      if (!alarm.signal.aborted && !signal.aborted) {
+        await wait(waitMs, alarm.signal).catch(() => {});
+      }
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    signal.removeEventListener('abort', ring);
+    sleepIn?.();
+    lookAway?.();
+  }
+}
+
+/** How much of the running time a power cut may cost: so much longer a lease would last. */
+const RUNNING_TIME_SECONDS = 3600;
+
+/** What somebody else keeps writing is not put right more often. */
+const REPAIR_SECONDS = 10;
+
+/** Which files there are, to see when one is another. */
+interface Stamps {
+  readonly lease: string;
+  readonly backup: string;
+  readonly keyset: string;
+  readonly key: string;
+  readonly state: string;
+}
+
+/** What the loop knows from one look to the next. */
+class Keeper {
+  readonly #machine: Machine;
+  readonly #log: Log;
+  readonly #signal: AbortSignal;
+  /** Whether somebody asked not to wait any longer after a failure. */
+  isImpatient = false;
+  #stamps: Stamps | undefined;
+  /** Of the lease and its keys: whether they have to be read. */
+  #isOutdated = true;
+  #repairedAt = Number.NEGATIVE_INFINITY;
+  /** The best lease that there was, and the keys that verified it. */
+  #kept: KeptLease | undefined;
+  #state: DaemonState = NO_STATE;
+  /** Whether the state is newer than what is on disk. */
+  #isUnsaved = false;
+  /** What the last failure was about: with another device or lease it says nothing. */
+  #subject: string | undefined;
+  /** What is wrong, as it was last logged. */
+  readonly #faults = new Map<string, string>();
+
+  constructor(machine: Machine, log: Log, signal: AbortSignal) {
+    this.#machine = machine;
+    this.#log = log;
+    this.#signal = signal;
+  }
+
+  /** Sees what has changed, puts right what is wrong, and asks for a lease when it is time. */
+  async look(): Promise<{ readonly tick: Tick; readonly waitMs: number }> {
+    const { files, clock } = this.#machine;
+    const before = this.#stamps;
+    const stamps = await stampsOf(files);
+    this.#stamps = stamps;
+    if (stamps.state !== before?.state && !this.#isUnsaved) {
+      this.#state = await readState(files.state);
+    }
+    const isSame = (name: keyof Stamps): boolean => stamps[name] === before?.[name];
+    if (this.#isOutdated || !(['lease', 'backup', 'keyset'] as const).every(isSame)) {
+      await this.#inspect();
+    }
+
+    const isImpatient = this.isImpatient || (before !== undefined && this.#isNewSubject());
+    this.isImpatient = false;
+    const plan = this.#plan(isImpatient ? 'until_due' : 'usual');
+    if (plan.at !== null && plan.at <= clock()) await this.#renew(isImpatient);
+    this.#subject = this.#currentSubject();
+    const next = this.#plan('usual');
+    await this.#save(next);
+
+    const lease = this.#kept?.lease;
+    const running = lease && this.#runningTime(lease);
+    const status = lease && statusOf(lease, clock(), running);
+    // What is due and was not done is held up by another process, or by the disk.
+    const left = next.at === null || next.at <= clock() ? LONGEST_WAIT_MS : next.at - clock();
+    return {
+      tick: { state: this.#state, lease, status },
+      waitMs: Math.min(left, LONGEST_WAIT_MS),
+    };
+  }
+
+  #plan(patience: Patience): Plan {
+    const { clock, uptime } = this.#machine;
+    const circumstances = {
+      isDevice: this.#stamps!.key !== MISSING,
+      lease: this.#kept?.lease.claims,
+      state: this.#state,
+      now: clock(),
+      uptime: uptime(),
+    };
+    return planAttempt(circumstances, patience);
+  }
+
+  #runningTime({ claims }: HeldLease): RunningTime {
+    const { running_time: before } = this.#state;
+    return runningTime(before ?? undefined, claims.lease_id, this.#machine.uptime());
+  }
+
+  #currentSubject(): string {
+    return `${this.#stamps!.key} ${this.#kept?.lease.claims.lease_id}`;
+  }
+
+  #isNewSubject(): boolean {
+    return this.#subject !== this.#currentSubject();
+  }
+
+  async #renew(force: boolean): Promise<void> {
+    const signal = this.#signal;
+    const unsaved = this.#isUnsaved ? this.#state : undefined;
+    try {
+      const outcome = await renew(this.#machine, { force, signal, unsaved });
+      this.#state = outcome.state;
+      this.#isUnsaved = !outcome.isSaved;
+      if (outcome.status === 'failed') {
+        const { error, unstored, state } = outcome;
+        const { code, reason } = error;
+        if (unstored !== undefined) this.#kept = unstored;
+        const text = `no new lease: ${error.message}; next attempt at ${state.next_attempt_at}`;
+        const err = code === 'failure' && error.cause;
+        this.#fault('renewal', `${code} ${reason}`, text, err ? { code, err } : { code, reason });
+      } else if (outcome.status === 'renewed') {
+        const { expires_at, grace_ends_at } = outcome.lease.claims;
+        this.#faults.delete('renewal');
+        this.#log.info(`renewed: good until ${expires_at}, with grace until ${grace_ends_at}`);
+      }
+      if (outcome.status !== 'failed') await this.#inspect();
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      this.#faultOf('lock', 'no new lease', thrown);
+    }
+  }
+
+  /** Reads the lease and its keys, and puts them right by what is known to be better. */
+  async #inspect(): Promise<void> {
+    const { files, clock, uptime } = this.#machine;
+    this.#isOutdated = true;
+    let lock: Lock | undefined;
+    try {
+      let license = await readLicense(files, clock());
+      if (this.#isWrong(license) && uptime() - this.#repairedAt >= REPAIR_SECONDS) {
+        lock = await holdLock(files.lock, 0);
+        // Whoever had the lock has changed all that it was about to change.
+        license = await this.#repairKeyset(await readLicense(files, clock()));
+        this.#keep(license);
+        await this.#repairLease(license);
+        license = await readLicense(files, clock());
+      }
+      this.#keep(license);
+      this.#isOutdated = this.#isWrong(license);
+      this.#right('files', 'the license files are right again');
+    } catch (thrown) {
+      this.#faultOf('files', 'the license files cannot be put right', thrown);
+    } finally {
+      lock?.release();
+    }
+  }
+
+  /** The best of what was read and what was kept. */
+  #best({ keyset, leases, running }: License): KeptLease | undefined {
+    const kept = this.#kept;
+    if (!keyset.ok) return kept;
+    const isGood = kept !== undefined && verifyLease(kept.lease.text, keyset.keys).ok;
+    const all = isGood ? [...leases, kept.lease] : [...leases];
+    const [lease] = all.sort(byWorth(this.#machine.clock(), running));
+    return lease === undefined ? kept : { lease, keys: keyset.keys };
+  }
+
+  #keep(license: License): void {
+    this.#kept = this.#best(license);
+  }
+
+  #isWrong(license: License): boolean {
+    return this.#needsKeyset(license) || this.#needsLease(license);
+  }
+
+  /** Whether there are no keys, or others, by which no lease is good while the one that was works. */
+  #needsKeyset({ keyset, leases, running }: License): boolean {
+    const kept = this.#kept;
+    if (kept === undefined || !keyset.ok) return kept !== undefined;
+    if (leases.length > 0 || verifyLease(kept.lease.text, keyset.keys).ok) return false;
+    return statusOf(kept.lease, this.#machine.clock(), running).state !== 'expired';
+  }
+
+  #needsLease(license: License): boolean {
+    const { files } = this.#machine;
+    const best = this.#best(license)?.lease;
+    if (best === undefined) return false;
+    const isThere = (path: string): boolean =>
+      license.leases.some((lease) => lease.path === path && lease.text === best.text);
+    // Where leases are delivered, there is one copy.
+    const isBackedUp = this.#stamps!.key === MISSING || isThere(backupOf(files.lease));
+    return !isThere(files.lease) || !isBackedUp;
+  }
+
+  async #repairKeyset(license: License): Promise<License> {
+    if (!this.#needsKeyset(license)) return license;
+    const { files, clock, uptime } = this.#machine;
+    this.#repairedAt = uptime();
+    const bad = await quarantine(files.keyset, clock());
+    await storeKeyset(files.keyset, keysetText(this.#kept!.keys));
+    this.#log.warn(`put ${files.keyset} back${bad === undefined ? '' : `; it was as ${bad} is`}`);
+    return readLicense(files, clock());
+  }
+
+  async #repairLease(license: License): Promise<void> {
+    if (!this.#needsLease(license)) return;
+    const { files, clock, uptime } = this.#machine;
+    const { text } = this.#kept!.lease;
+    this.#repairedAt = uptime();
+    const isOther = license.leases.every(
+      ({ path, text: there }) => path !== files.lease || there !== text,
+    );
+    const bad = isOther ? await quarantine(files.lease, clock()) : undefined;
+    await storeLease(files.lease, text);
+    if (isOther) {
+      this.#log.warn(`put ${files.lease} back${bad === undefined ? '' : `; it was as ${bad} is`}`);
+    }
+  }
+
+  /** Writes down what others have to know: when a lease is asked for next, and what time has passed. */
+  async #save({ at, because }: Plan): Promise<void> {
+    const { files, clock } = this.#machine;
+    const lease = this.#kept?.lease;
+    const running = lease && this.#runningTime(lease);
+    // What is due is asked for now, or by another process.
+    const isDue = at !== null && at <= clock();
+    const changeOf = (state: DaemonState): Partial<DaemonState> => ({
+      ...(!isDue && {
+        next_attempt_at: at === null ? null : stateTime(at),
+        next_attempt_because: because,
+      }),
+      ...(state.failures_in_row > 0 &&
+        !isFailing(state, lease?.claims) && {
+          failures_in_row: 0,
+          last_error: null,
+          pending: null,
+        }),
+      ...(running && isWorthSaving(running, state.running_time) && { running_time: running }),
+    });
+    const isOutdated = Object.entries(changeOf(this.#state)).some(
+      ([name, value]) => this.#state[name as keyof DaemonState] !== value,
+    );
+    if (!isOutdated && !this.#isUnsaved) return;
+    let lock: Lock | undefined;
+    try {
+      lock = await holdLock(files.lock, 0);
+      const base = this.#isUnsaved ? this.#state : await readState(files.state);
+      this.#state = { ...base, ...changeOf(base) };
+      this.#isUnsaved = true;
+      await writeState(files.state, this.#state);
+      this.#isUnsaved = false;
+      this.#right('state', `${files.state} is written again`);
+    } catch (thrown) {
+      this.#faultOf('state', 'what the daemon knows is not kept', thrown);
+    } finally {
+      lock?.release();
+    }
+  }
+
+  /** Logs what is wrong, once until it is something else. */
+  #fault(about: string, kind: string, text: string, data: object = {}): void {
+    if (this.#faults.get(about) === kind) return;
+    this.#faults.set(about, kind);
+    this.#log.warn(data, text);
+  }
+
+  #faultOf(about: string, what: string, thrown: unknown): void {
+    const { code, reason, message } = asServiceError(thrown);
+    // Whoever has the lock does the same, and the next look sees what came of it.
+    if (reason !== 'locked') this.#fault(about, message, `${what}: ${message}`, { code, reason });
+  }
+
+  #right(about: string, text: string): void {
+    if (this.#faults.delete(about)) this.#log.info(text);
+  }
+}
+
+function isWorthSaving(running: RunningTime, saved: RunningTime | null): boolean {
+  if (running.lease_id !== saved?.lease_id) return true;
+  return running.seconds - saved.seconds >= RUNNING_TIME_SECONDS;
+}
+
+const MISSING = 'missing';
+
+async function stampsOf({ lease, keyset, key, state }: Machine['files']): Promise<Stamps> {
+  const [...stamps] = await Promise.all([lease, backupOf(lease), keyset, key, state].map(stampOf));
+  const [ofLease, ofBackup, ofKeyset, ofKey, ofState] = stamps as [
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
+  return { lease: ofLease, backup: ofBackup, keyset: ofKeyset, key: ofKey, state: ofState };
+}
+
+async function stampOf(path: string): Promise<string> {
+  try {
+    const { ino, size, mtimeNs } = await stat(path, { bigint: true });
+    return `${ino} ${size} ${mtimeNs}`;
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT', 'ENOTDIR')) return MISSING;
+    if (isSystemError(error)) return String(error.code);
+    throw error;
+  }
 }

@@ -1,8 +1,41 @@
-import type { HeldLease } from '../src/gate/license.ts';
-import type { LeaseAnswer } from '../src/api/leases.ts';
-import type { ServiceError } from '../src/errors.ts';
+import { v7 as uuidv7 } from 'uuid';
+import type { Client } from '../src/client/client.ts';
+import { readDeviceKey } from '../src/client/device-key.ts';
+import {
+  checkLease,
+  connectAsDevice,
+  fetchKeyset,
+  fetchLease,
+  unusable,
+  type FetchedLease,
+} from '../src/client/lease-server.ts';
+import { storeKeyset, storeLease } from '../src/client/lease-store.ts';
+import { holdLock } from '../src/client/lock.ts';
+import { ServiceError } from '../src/errors.ts';
+import { readLicense, type HeldLease } from '../src/gate/license.ts';
+import { encodeBase64Url } from '../src/lease/base64.ts';
+import type { LeaseClaims } from '../src/lease/claims.ts';
+import type { TrustedKeys } from '../src/lease/keys.ts';
+import { runningTime } from '../src/lease/known-time.ts';
+import { renewalMoment } from '../src/lease/schedule.ts';
+import { formatTime, parseTime } from '../src/lease/time.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
-import type { AttemptReason, DaemonState } from './state.ts';
+import {
+  isFailing,
+  MOST_REQUESTS_PER_ATTEMPT,
+  passedTime,
+  planAttempt,
+  stateTime,
+  type Patience,
+} from './plan.ts';
+import { retryDelayMs } from './schedule.ts';
+import {
+  readState,
+  writeState,
+  type AttemptReason,
+  type DaemonState,
+  type PendingRenewal,
+} from './state.ts';
 
 /** A machine that has leases renewed, and what it can see of the world. */
 export interface Machine {
@@ -21,15 +54,23 @@ export interface Machine {
   readonly timeoutMs?: number | undefined;
 }
 
+/** A lease that verified, with the keys by which it did. */
+export interface KeptLease {
+  readonly lease: HeldLease;
+  readonly keys: TrustedKeys;
+}
+
 /** What came of it, and the state that it left. */
 export type Outcome = {
   readonly state: DaemonState;
+  /** False when that could not be written. */
+  readonly isSaved: boolean;
 } & (
   | {
       readonly status: 'renewed';
       readonly lease: HeldLease;
       /** Where the lease lasts less than was due. */
-      readonly limits: LeaseAnswer['limits'];
+      readonly limits: FetchedLease['limits'];
     }
   /** Nothing was asked. */
   | {
@@ -44,6 +85,8 @@ export type Outcome = {
       readonly error: ServiceError;
       /** What is held all the same. */
       readonly lease: HeldLease | undefined;
+      /** What came and could not be stored. */
+      readonly unstored: KeptLease | undefined;
     }
 );
 
@@ -52,14 +95,274 @@ export interface RenewOptions {
   readonly force: boolean;
   /** Breaks off what is waited for; what was begun is taken up by the next attempt. */
   readonly signal?: AbortSignal | undefined;
+  /** The state as it would be, had it been possible to write it. */
+  readonly unsaved?: DaemonState | undefined;
 }
+
+/** Who only looks, or writes the state, has it for less. */
+const LOCK_WAIT_MS = 500;
 
 /**
  * Renews the lease of this machine, if that is due: one attempt. Whatever ends it, also a kill, the
  * next one takes it up where it stopped.
  *
- * @throws ServiceError `conflict`, reason `locked`, while another does the same, or `interrupted`.
+ * @throws ServiceError `conflict`, reason `locked`, while another does the same; `output_not_writable`
+ * where the lock cannot be; `interrupted`.
  */
-export async function renew(_machine: Machine, _options: RenewOptions): Promise<Outcome> {
-  throw new Error('to come');
+export async function renew(machine: Machine, options: RenewOptions): Promise<Outcome> {
+  const lock = await holdLock(machine.files.lock, LOCK_WAIT_MS);
+  try {
+    return await attempt(machine, options);
+  } finally {
+    lock.release();
+  }
+}
+
+async function attempt(
+  machine: Machine,
+  { force, signal, unsaved }: RenewOptions,
+): Promise<Outcome> {
+  const { files, clock, uptime, warn } = machine;
+  const before = unsaved ?? (await readState(files.state));
+  const patience: Patience = force ? 'none' : 'usual';
+  const earlier = before.requests.filter((at) => at <= clock() && at > clock() - 3_600_000);
+  const sent: number[] = [];
+  let state = before;
+  let held: HeldLease | undefined;
+  let unstored: KeptLease | undefined;
+
+  const save = async (change: Partial<DaemonState>): Promise<void> => {
+    state = { ...state, ...change };
+    await writeState(files.state, state);
+  };
+  const end = async (change: Partial<DaemonState>): Promise<boolean> => {
+    try {
+      await save({ requests: [...earlier, ...sent], ...change });
+      return true;
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      return false;
+    }
+  };
+  const onRequest = (): void => {
+    if (sent.length === MOST_REQUESTS_PER_ATTEMPT) throw tooManyRequests();
+    sent.push(clock());
+  };
+
+  try {
+    let license = await readLicense(files, clock());
+    [held] = license.leases;
+    const key = await readDeviceKey(files.key);
+    const plan = () => {
+      [held] = license.leases;
+      const lease = held?.claims;
+      const isDevice = key !== undefined;
+      const circumstances = { isDevice, lease, state: before, now: clock(), uptime: uptime() };
+      return planAttempt(circumstances, patience);
+    };
+    const notDue = (isSaved: boolean): Outcome | undefined => {
+      const { at, because } = plan();
+      if (key !== undefined && at !== null && at <= clock()) return undefined;
+      return { status: 'not_due', because, next: at, lease: held, state, isSaved };
+    };
+    const early = notDue(unsaved === undefined);
+    if (early !== undefined || key === undefined) return early!;
+
+    const server = connectAsDevice({ ...machine, onRequest, signal }, key);
+    // All that this attempt can send counts from now on, also if a kill ends it: a daemon that is
+    // started again and again sends no more for that.
+    const reserved = Array.from({ length: MOST_REQUESTS_PER_ATTEMPT }, clock);
+    await save({ requests: [...earlier, ...reserved] });
+    if (!license.keyset.ok) {
+      // What is held cannot be told from what is not, and to present nothing looks like a clone.
+      await storeKeyset(files.keyset, (await fetchKeyset(server)).text);
+      license = await readLicense(files, clock());
+      const healed = notDue(true);
+      if (healed !== undefined) return { ...healed, isSaved: await end({}), state };
+    }
+    const keep = async (pending: PendingRenewal): Promise<void> => save({ pending });
+    const { answer, pending } = await ask(server, state.pending, held, keep);
+    const keyset = await fetchKeyset(server);
+    const claims = checkLease(answer.text, keyset.keys, {
+      renewal_id: pending.renewal_id,
+      device_thumbprint: key.device_id,
+      deployment_id: pending.without_lease ? undefined : held?.claims.deployment_id,
+    });
+    if (held !== undefined && !pending.without_lease) {
+      const { running_time } = before;
+      checkNotWorse(claims, held.claims, passedTime(held.claims, running_time, clock(), uptime()));
+    }
+    const lease = { path: files.lease, text: answer.text, claims };
+    unstored = { lease, keys: keyset.keys };
+    await store(files, lease, keyset, license.keyset.ok ? license.keyset.keys : undefined);
+    for (const { detail } of answer.warnings) warn(detail);
+    const isSaved = await end(succeeded(machine, before, claims));
+    return { status: 'renewed', lease, limits: answer.limits, state, isSaved };
+  } catch (thrown) {
+    if (signal?.aborted) throw thrown;
+    const error = asServiceError(thrown);
+    const isSaved = await end(failed(machine, state, held?.claims, error));
+    return { status: 'failed', error, lease: held, unstored, state, isSaved };
+  }
+}
+
+/** Asks for a lease by an id that is on disk before, and once more where that id or the lease is no good. */
+async function ask(
+  server: Client,
+  before: PendingRenewal | null,
+  held: HeldLease | undefined,
+  keep: (pending: PendingRenewal) => Promise<void>,
+  mayRepeat = true,
+): Promise<{ readonly answer: FetchedLease; readonly pending: PendingRenewal }> {
+  const lease_id = held?.claims.lease_id ?? null;
+  const pending = before?.lease_id === lease_id ? before : { renewal_id: uuidv7(), lease_id };
+  if (pending !== before) await keep(pending);
+  const { renewal_id, without_lease } = pending;
+  const lease = held && !without_lease ? (JSON.parse(held.text) as Envelope) : undefined;
+  try {
+    const answer = await fetchLease(server, { renewal_id, ...(lease && { lease }) });
+    return { answer, pending };
+  } catch (error) {
+    const other = mayRepeat ? otherRequest(error, pending, lease !== undefined) : undefined;
+    if (other === undefined) throw error;
+    await keep(other);
+    return ask(server, other, held, keep, false);
+  }
+}
+
+type Envelope = NonNullable<Parameters<typeof fetchLease>[1]['lease']>;
+
+/** What to ask for instead of what the server refused; undefined when there is nothing. */
+function otherRequest(
+  error: unknown,
+  pending: PendingRenewal,
+  presented: boolean,
+): PendingRenewal | undefined {
+  if (!(error instanceof ServiceError)) return undefined;
+  const { code, reason = '' } = error;
+  const renewal_id = uuidv7();
+  if (code === 'idempotency_mismatch') return { ...pending, renewal_id };
+  const isOthers =
+    (code === 'not_allowed' && ['other_device', 'other_deployment'].includes(reason)) ||
+    (code === 'invalid_request' && reason === 'unknown_lease');
+  if (!isOthers || !presented) return undefined;
+  return { renewal_id, lease_id: pending.lease_id, without_lease: true };
+}
+
+/** @throws ServiceError `invalid_data` for a lease that ends before one that still works */
+function checkNotWorse(claims: LeaseClaims, held: LeaseClaims, time: number): void {
+  if (time >= parseTime(held.grace_ends_at)!) return;
+  if (parseTime(claims.expires_at)! >= parseTime(held.expires_at)!) return;
+  const detail = `it expires at ${claims.expires_at}, and what is held at ${held.expires_at}`;
+  throw unusable('lease', { reason: 'older_lease', detail });
+}
+
+/** First the keys and then the lease, so that whoever looks finds none without its key. */
+export async function store(
+  files: LicenseFiles,
+  lease: HeldLease,
+  keyset: { readonly text: string; readonly keys: TrustedKeys },
+  heldKeys: TrustedKeys | undefined,
+): Promise<void> {
+  const gone = [...(heldKeys ?? [])].filter(([id]) => !keyset.keys.has(id));
+  // Not before the new lease is in its place, the one that is there can do without its key.
+  if (gone.length > 0) await storeKeyset(files.keyset, keysetText([...keyset.keys, ...gone]));
+  else await storeKeyset(files.keyset, keyset.text);
+  await storeLease(files.lease, lease.text);
+  if (gone.length > 0) await storeKeyset(files.keyset, keyset.text);
+}
+
+/** The content of a keyset file with these keys. */
+export function keysetText(keys: Iterable<readonly [id: string, bytes: Uint8Array]>): string {
+  const jwks = Array.from(keys, ([kid, bytes]) => ({
+    kty: 'OKP',
+    crv: 'Ed25519',
+    x: encodeBase64Url(bytes),
+    kid,
+  }));
+  return JSON.stringify({ keys: jwks });
+}
+
+/** The longest wait after a lease that was due at once. */
+const DUE_AT_ONCE_MS = 6 * 3_600_000;
+
+/** What a lease changes of the state. */
+function succeeded(
+  { clock, uptime }: Machine,
+  before: DaemonState,
+  claims: LeaseClaims,
+): Partial<DaemonState> {
+  const now = clock();
+  const change = {
+    last_success_at: formatTime(now),
+    pending: null,
+    running_time: runningTime(before.running_time ?? undefined, claims.lease_id, uptime()),
+  };
+  const moment = renewalMoment(claims);
+  if (now < moment) {
+    return {
+      ...change,
+      last_error: null,
+      failures_in_row: 0,
+      next_attempt_at: stateTime(moment),
+      next_attempt_because: 'due',
+    };
+  }
+  // By a clock that is ahead every lease is due when it comes. As nothing shows for how long it will
+  // be, this asks as often as it would by a clock that is right, after some tries in between: the
+  // answer may also be an old one that was lost before.
+  const { last_error } = before;
+  const count = last_error?.reason === 'due_at_once' ? before.failures_in_row + 1 : 1;
+  const usual = Math.min(DUE_AT_ONCE_MS, moment - parseTime(claims.issued_at)!);
+  const message = `the lease that came was issued at ${claims.issued_at} and is due for renewal already: the clock of this machine says ${formatTime(now)}`;
+  return {
+    ...change,
+    last_error: { at: formatTime(now), code: 'invalid_data', reason: 'due_at_once', message },
+    failures_in_row: count,
+    next_attempt_at: stateTime(now + Math.min(usual, 30_000 * 2 ** Math.min(count, 20))),
+    next_attempt_because: 'retry',
+  };
+}
+
+/** What a failure changes of it. */
+function failed(
+  { clock, uptime, random }: Machine,
+  state: DaemonState,
+  held: LeaseClaims | undefined,
+  { code, reason, message, retryAfterSeconds }: ServiceError,
+): Partial<DaemonState> {
+  const now = clock();
+  const count = isFailing(state, held) ? state.failures_in_row + 1 : 1;
+  const denied = isDenial(code, reason);
+  const left = held
+    ? parseTime(held.expires_at)! - passedTime(held, state.running_time, now, uptime())
+    : 0;
+  const delay = retryDelayMs({ count, denied, retryAfterSeconds }, left, random());
+  return {
+    last_error: { at: formatTime(now), code, reason: reason ?? null, message },
+    failures_in_row: count,
+    next_attempt_at: stateTime(now + delay),
+    next_attempt_because: denied ? 'denied' : 'retry',
+  };
+}
+
+/** Whether the server knows this machine, or knows that it does not, and does not want to give it a lease. */
+function isDenial(code: ServiceError['code'], reason: string | undefined): boolean {
+  if (code === 'invalid_device_proof') {
+    return reason === 'unknown_device' || reason === 'revoked_device';
+  }
+  return ['license_revoked', 'contract_ended', 'credential_cloned', 'not_allowed'].includes(code);
+}
+
+function tooManyRequests(): ServiceError {
+  return new ServiceError('rate_limited', 'this attempt has sent as many requests as one may', {
+    reason: 'attempt_limit',
+  });
+}
+
+/** Nothing that goes wrong with one attempt must end the daemon. */
+export function asServiceError(thrown: unknown): ServiceError {
+  if (thrown instanceof ServiceError) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return new ServiceError('failure', message, { cause: thrown });
 }
