@@ -1,3 +1,7 @@
+/**
+ * Leases and keysets that can be told apart. As a program, `node numbered.ts HOME FIRST LAST` stores
+ * those with these numbers, and says so after each.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { backupOf, readLicense } from '../../src/gate/license.ts';
 import { storeKeyset, storeLease } from '../../src/client/lease-store.ts';
@@ -6,7 +10,6 @@ import { formatTime } from '../../src/lease/time.ts';
 import { licenseFiles } from '../../src/license-files.ts';
 import { claimsOf, issue, testKey } from '../lease/issuer.ts';
 
-/** Leases and keysets that can be told apart: the later has the higher number. */
 const KEYS = [testKey(1), testKey(2)] as const;
 const ISSUED = Date.UTC(2026, 0, 5);
 const TTL_SECONDS = 30 * 86_400;
@@ -14,6 +17,7 @@ const TTL_SECONDS = 30 * 86_400;
 /** When each of them, up to a million, works. */
 export const NOW = ISSUED + 20 * 86_400_000;
 
+/** The later has the higher number. */
 export function leaseText(number: number): string {
   const key = KEYS[number % 2]!;
   const issued_at = formatTime(ISSUED + number * 1000);
@@ -57,4 +61,12 @@ export function putStored(home: string, number: number): void {
 export async function heldNumber(home: string): Promise<number | undefined> {
   const { leases } = await readLicense(numberedFiles(home), NOW);
   return leases[0] && numberOf(leases[0].text);
+}
+
+if (import.meta.main) {
+  const [home, first, last] = process.argv.slice(2);
+  for (let number = Number(first); number <= Number(last); number += 1) {
+    await store(home!, number);
+    process.stdout.write(`${number}\n`);
+  }
 }

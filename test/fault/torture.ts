@@ -31,7 +31,7 @@ export interface LeaseTortureReport {
 /** From the first lease that the process has stored. */
 const LONGEST_LIFE_MS = 40;
 
-const PROGRAM = join(import.meta.dirname, 'store-program.ts');
+const PROGRAM = join(import.meta.dirname, 'numbered.ts');
 
 /**
  * Kills processes that store one license after the other, and looks at what is there, before and

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { deviceKeyAt } from '../../src/client/device-key.ts';
-import { quarantine, storeLease } from '../../src/client/lease-store.ts';
+import { quarantine, storeKeyset, storeLease } from '../../src/client/lease-store.ts';
 import { backupOf, readLicense } from '../../src/gate/license.ts';
 import { failAt, type Fault, type Outcome } from './fail-points.ts';
 import {
@@ -102,7 +102,7 @@ test('a directory that is made for them is on the disk, too', async () => {
 });
 
 test('whenever the process is killed, all files are the old or the new ones', async () => {
-  const program = join(import.meta.dirname, 'store-program.ts');
+  const program = join(import.meta.dirname, 'numbered.ts');
   const failPoints = join(import.meta.dirname, 'fail-points.ts');
   /** @returns the signal that ended it. */
   const run = async (directory: string, at: number): Promise<unknown> => {
@@ -227,23 +227,33 @@ test('a device key is there as a whole or not at all, and for good once it is to
   expect(told.size).toBeGreaterThan(0);
 });
 
-test('a lease that is torn is there until the best takes its place, whatever ends that', async () => {
+test('the only whole lease, left by a killed process, stays until there is another', async () => {
   const torn = leaseText(1).slice(0, 300);
   await atEachCall(
-    ['lost_contents', 'lost_names', 'ENOSPC for ever'],
+    ['lost_contents', 'lost_names'],
     () => {
       const directory = newHome();
-      writeFileSync(numberedFiles(directory).lease, torn);
+      const { lease } = numberedFiles(directory);
+      writeFileSync(lease, torn);
+      writeFileSync(backupOf(lease), '');
+      const left = `${lease}.0123456789abcdef.tmp`;
+      writeFileSync(left, leaseText(1));
+      utimesSync(left, 0, 0);
       return directory;
     },
     async (directory) => {
-      const { lease } = numberedFiles(directory);
+      const { keyset, lease } = numberedFiles(directory);
       await quarantine(lease, NOW);
+      await storeKeyset(keyset, keysetText(1));
       await storeLease(lease, leaseText(1));
     },
-    async (directory) => {
+    async (directory, { end }) => {
       expect(await heldNumber(directory)).toBe(1);
-      expect([torn, OLD[1]]).toContain(readFileSync(numberedFiles(directory).lease, 'utf8'));
+      const kept = readdirSync(directory).find((name) => name.includes('quarantined'));
+      expect(kept && readFileSync(join(directory, kept), 'utf8')).toBeOneOf([torn, undefined]);
+      const { lease } = numberedFiles(directory);
+      expect([torn, OLD[1]]).toContain(readFileSync(lease, 'utf8'));
+      if (end === 'done') expect(texts(directory)).toEqual(OLD);
     },
   );
 });
