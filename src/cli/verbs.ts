@@ -173,6 +173,36 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/license-rotate-key.ts'),
   },
   {
+    path: ['license', 'status'],
+    summary: 'say until when everything works',
+    load: () => import('./verbs/license-status.ts'),
+  },
+  {
+    path: ['license', 'renew'],
+    summary: 'get the next lease, when it is due',
+    load: () => import('./verbs/license-renew.ts'),
+  },
+  {
+    path: ['license', 'needs-renewal'],
+    summary: 'tell a script whether the lease is due for renewal',
+    load: () => import('./verbs/license-needs-renewal.ts'),
+  },
+  {
+    path: ['license', 'verify'],
+    summary: 'check a lease, and say what it is worth',
+    load: () => import('./verbs/license-verify.ts'),
+  },
+  {
+    path: ['license', 'export-request'],
+    summary: 'ask for a lease on a machine without a network',
+    load: () => import('./verbs/license-export-request.ts'),
+  },
+  {
+    path: ['license', 'import'],
+    summary: 'put a lease that was brought into its place',
+    load: () => import('./verbs/license-import.ts'),
+  },
+  {
     path: ['daemon', 'run'],
     summary: 'keep the license of this machine fresh, until Ctrl-C',
     load: () => import('./verbs/daemon-run.ts'),

@@ -1,16 +1,21 @@
 import { constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import type { getKeyset } from '../../api/keys.ts';
 import type { createLease, LeaseAnswer } from '../../api/leases.ts';
+import type { Client } from '../../client/client.ts';
 import { isSystemError, ServiceError } from '../../errors.ts';
-import { connect } from '../connect.ts';
+import { formatTime } from '../../lease/time.ts';
+import type { OfflineRequestClaims } from '../../proof-claims.ts';
 import { parseSeconds } from '../../seconds.ts';
+import { connect } from '../connect.ts';
 import { limitLines } from '../leases.ts';
+import { readNamed } from '../license.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'For machines that cannot renew by themselves. The signed lease is told once: the registry does not keep it. Without --out it goes to stdout. With it, a lease that is there is replaced; any other file is not.',
+    'For machines that cannot renew by themselves. The signed lease is told once: the registry does not keep it. Without --out it goes to stdout. With it, a lease that is there is replaced; any other file is not. With the request of a machine, the lease is for this machine alone, and the keys that verify it are put beside it.',
   options: {
     deployment: { value: 'id', description: 'for which it is', required: true },
     entitlement: {
@@ -25,14 +30,21 @@ export const verb = defineVerb({
       parse: parseSeconds,
     },
     customer: { value: 'id', description: 'to be sure: to whom the deployment belongs' },
+    request: {
+      value: 'file',
+      description: 'what `license export-request` wrote on the machine',
+      complete: 'file',
+    },
     out: { value: 'file', description: 'where to put the lease', complete: 'file' },
   },
   settings: ['server_url'],
   examples: [
     'identity leases issue --deployment acme-tokyo --out license_lease.json',
     'identity leases issue --deployment acme-tokyo --entitlement live_trading --ttl 30d > license_lease.json',
+    'identity leases issue --deployment acme-tokyo --request request.jwt --out lease.json',
   ],
-  async run(context, _args, { deployment, entitlement, ttl, grace, customer, out: file }) {
+  async run(context, _args, { deployment, entitlement, ttl, grace, customer, request, out: file }) {
+    const asked = request === undefined ? undefined : await readRequest(context.cwd, request);
     const path = file === undefined ? undefined : resolve(context.cwd, file);
     if (path !== undefined) await checkPlace(path);
     const server = await connect(context);
@@ -43,19 +55,47 @@ export const verb = defineVerb({
         ttl_seconds: ttl,
         grace_period_seconds: grace,
         customer_id: customer,
+        offline_request: asked?.jwt,
       },
     });
-    const text = `${JSON.stringify(answer.lease)}\n`;
+    const keyset = asked && (await keysetOf(server));
+    const text = `${JSON.stringify(keyset ? { lease: answer.lease, keyset } : answer.lease)}\n`;
     if (path !== undefined) await writeLease(path, text, answer.lease_id);
+    if (asked) context.message(`asked for ${asked.by}`);
     for (const line of summaryOf(answer)) context.message(line);
     return {
-      data: answer,
+      data: keyset ? { ...answer, keyset } : answer,
       show(out) {
         if (path === undefined) out.line(text.trimEnd());
       },
     };
   },
 });
+
+interface Asked {
+  readonly jwt: string;
+  /** Who asked, and when by their clock; only the server checks that it is so. */
+  readonly by: string;
+}
+
+/** @throws ServiceError `file_not_found`; `invalid_data` for what is no request */
+async function readRequest(cwd: string, file: string): Promise<Asked> {
+  const path = resolve(cwd, file);
+  const jwt = (await readNamed(path)).trim();
+  try {
+    const payload = Buffer.from(jwt.split('.')[1]!, 'base64url').toString();
+    const { iat, sub, name } = JSON.parse(payload) as OfflineRequestClaims;
+    return { jwt, by: `by the device ${sub} (${name}) at ${formatTime(iat * 1000)}` };
+  } catch {
+    throw new ServiceError('invalid_data', `${path} is no request of a machine`, {
+      remedy: 'Name the file that `service-local license export-request` wrote there.',
+    });
+  }
+}
+
+function keysetOf(server: Client) {
+  return server.call<typeof getKeyset>('get', '/.well-known/license-keys.json', {});
+}
 
 /** Before a lease is issued that could not be kept. */
 async function checkPlace(path: string): Promise<void> {

@@ -1,0 +1,202 @@
+import { v7 as uuidv7 } from 'uuid';
+import { deviceKeyAt, readDeviceKey } from '../src/client/device-key.ts';
+import { makeOfflineRequest } from '../src/client/device-proof.ts';
+import { storeLease } from '../src/client/lease-store.ts';
+import { holdLock } from '../src/client/lock.ts';
+import { ServiceError } from '../src/errors.ts';
+import {
+  backupOf,
+  byWorth,
+  importKeys,
+  readLicense,
+  statusOf,
+  type HeldLease,
+  type License,
+} from '../src/gate/license.ts';
+import type { LeaseClaims } from '../src/lease/claims.ts';
+import type { TrustedKeys } from '../src/lease/keys.ts';
+import type { Refused } from '../src/lease/refusal.ts';
+import { verifyLease } from '../src/lease/verify.ts';
+import type { LicenseFiles } from '../src/license-files.ts';
+import { store } from './renewal.ts';
+import { readState, writeState } from './state.ts';
+
+/** Longer than a renewal takes, unless the server hardly answers. */
+const LOCK_WAIT_MS = 10_000;
+
+export interface OfflineRequest {
+  /** For `offline_request` of the administrator who issues the lease. */
+  readonly jwt: string;
+  readonly device_id: string;
+  readonly renewal_id: string;
+  /** The lease that it would follow. */
+  readonly lease_id: string | null;
+}
+
+/**
+ * Makes the request for the next lease of a machine without a network, and its key when it has none.
+ * Until a lease answers it, it is the same renewal that is asked for again.
+ *
+ * @param name what people call the machine.
+ * @param now milliseconds since the Unix epoch.
+ * @throws ServiceError `conflict` while another process changes the license files; `invalid_data` for
+ * a key that cannot be used, `output_not_writable`.
+ */
+export async function exportRequest(
+  files: LicenseFiles,
+  name: string,
+  now: number,
+): Promise<OfflineRequest> {
+  return alone(files, async () => {
+    const key = await deviceKeyAt(files.key);
+    const {
+      leases: [held],
+    } = await readLicense(files, now);
+    const lease_id = held?.claims.lease_id ?? null;
+    const state = await readState(files.state);
+    const before = state.pending?.lease_id === lease_id ? state.pending : undefined;
+    const pending = before ?? { renewal_id: uuidv7(), lease_id };
+    if (before === undefined) await writeState(files.state, { ...state, pending });
+    const { renewal_id, without_lease } = pending;
+    const presented = held && !without_lease && isFor(key.device_id, held.claims);
+    const lease = presented ? (JSON.parse(held.text) as unknown) : undefined;
+    const asked = { name, renewal_id, ...(presented && { lease }) };
+    const jwt = makeOfflineRequest(key, asked, now);
+    return { jwt, device_id: key.device_id, renewal_id, lease_id: presented ? lease_id : null };
+  });
+}
+
+/** What somebody brought. */
+export interface Brought {
+  /** The content of a lease file. */
+  readonly lease: string;
+  /** The keys that came with it. */
+  readonly keyset?: string | undefined;
+}
+
+/**
+ * Verifies a lease as `importLease` does, by the keys beside it or else by those of this machine.
+ * @throws ServiceError `invalid_data` with a `LeaseReason`
+ */
+export function verifyBrought(
+  { lease, keyset }: Brought,
+  own: License['keyset'],
+): { readonly claims: LeaseClaims; readonly keys: TrustedKeys } {
+  const imported = keyset === undefined ? own : importKeys(keyset);
+  if (!imported.ok) throw refused('the keyset', imported);
+  const result = verifyLease(lease, imported.keys);
+  if (!result.ok) throw refused('the lease', result);
+  return { claims: result.claims, keys: imported.keys };
+}
+
+export interface Imported {
+  readonly claims: LeaseClaims;
+  /** False when it was there already. */
+  readonly isNew: boolean;
+}
+
+/**
+ * Puts a lease that somebody brought, and the keys with it, into their places: when it verifies, is
+ * for this machine, and is not worse than what is held and works. Otherwise nothing changes.
+ *
+ * @param now milliseconds since the Unix epoch.
+ * @throws ServiceError `invalid_data` with a reason, `license_invalid` for a lease that has ended;
+ * `conflict` with a reason for what does not go with the lease that is held, and while another
+ * process changes the license files; `output_not_writable`.
+ */
+export async function importLease(
+  files: LicenseFiles,
+  brought: Brought,
+  now: number,
+): Promise<Imported> {
+  return alone(files, async () => {
+    const license = await readLicense(files, now);
+    const { claims, keys } = verifyBrought(brought, license.keyset);
+    const key = await readDeviceKey(files.key);
+    if (!isFor(key?.device_id, claims)) throw otherDevice(claims, key?.device_id);
+    const lease = { path: files.lease, text: brought.lease, claims };
+    if (statusOf(lease, now, license.running).state === 'expired') throw ended(claims);
+    const [held] = license.leases;
+    if (held !== undefined && statusOf(held, now, license.running).state !== 'expired') {
+      if (claims.deployment_id !== held.claims.deployment_id) throw otherDeployment(held, lease);
+      if (byWorth(now, license.running)(lease, held) > 0) throw worse(held, lease);
+    }
+    const isNew = held?.path !== files.lease || held.claims.lease_id !== claims.lease_id;
+    if (brought.keyset !== undefined) {
+      const { keyset } = license;
+      const text = brought.keyset;
+      await store(files, lease, { text, keys }, keyset.ok ? keyset.keys : undefined);
+    } else if (isNew) {
+      await storeLease(files.lease, lease.text);
+    }
+    const state = await readState(files.state);
+    const pending = state.pending?.renewal_id === claims.renewal_id ? null : state.pending;
+    await writeState(files.state, { ...state, pending, last_error: null, failures_in_row: 0 });
+    return { claims, isNew };
+  });
+}
+
+async function alone<T>({ lock }: LicenseFiles, work: () => Promise<T>): Promise<T> {
+  const held = await holdLock(lock, LOCK_WAIT_MS);
+  try {
+    return await work();
+  } finally {
+    held.release();
+  }
+}
+
+/** One that names no device is for whoever has it. */
+function isFor(device_id: string | undefined, { device_thumbprint }: LeaseClaims): boolean {
+  return device_thumbprint === undefined || device_thumbprint === device_id;
+}
+
+const NOTHING_CHANGED = 'Nothing was changed.';
+
+function refused(what: string, { reason, detail }: Omit<Refused, 'ok'>): ServiceError {
+  const remedy =
+    reason === 'unknown_key'
+      ? 'Give the keys that came with it: --keyset FILE. They are at /.well-known/license-keys.json of the server.'
+      : 'Have the file sent again, as it was written.';
+  return new ServiceError('invalid_data', `${what} is refused: ${detail}`, { reason, remedy });
+}
+
+function otherDevice(
+  { device_thumbprint }: LeaseClaims,
+  device_id: string | undefined,
+): ServiceError {
+  const own = device_id === undefined ? 'has no device key' : `is the device ${device_id}`;
+  return new ServiceError(
+    'invalid_data',
+    `the lease is for the device ${device_thumbprint}, and this machine ${own}`,
+    {
+      reason: 'other_device',
+      remedy: `${NOTHING_CHANGED} Ask for a lease for this machine with \`service-local license export-request\`.`,
+    },
+  );
+}
+
+function ended({ grace_ends_at }: LeaseClaims): ServiceError {
+  return new ServiceError('license_invalid', `the lease ended on ${grace_ends_at}`, {
+    reason: 'expired',
+    remedy: `${NOTHING_CHANGED} Ask for a new one with \`service-local license export-request\`; if it is new, set the clock of this machine.`,
+  });
+}
+
+function otherDeployment({ claims: held }: HeldLease, { claims, path }: HeldLease): ServiceError {
+  return new ServiceError(
+    'conflict',
+    `the lease is for the deployment ${claims.deployment_id}, and this machine holds one for ${held.deployment_id}`,
+    {
+      reason: 'other_deployment',
+      remedy: `${NOTHING_CHANGED} If that is meant, move ${path} and ${backupOf(path)} away first.`,
+    },
+  );
+}
+
+function worse({ claims: held }: HeldLease, { claims }: HeldLease): ServiceError {
+  return new ServiceError(
+    'conflict',
+    `the lease of ${claims.issued_at} works until ${claims.grace_ends_at}; this machine holds a better one of ${held.issued_at}, which works until ${held.grace_ends_at}`,
+    { reason: 'older_lease', remedy: `${NOTHING_CHANGED} What is held goes on.` },
+  );
+}

@@ -1,0 +1,93 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { Brought } from '../../daemon/offline.ts';
+import { isSystemError, ServiceError } from '../errors.ts';
+import type { HeldLease, License } from '../gate/license.ts';
+import type { LeaseClaims } from '../lease/claims.ts';
+import { renewalMoment } from '../lease/schedule.ts';
+import type { LeaseStatus } from '../lease/status.ts';
+import { formatTime } from '../lease/time.ts';
+import { licenseFiles, type LicenseFiles } from '../license-files.ts';
+import type { Output } from './output.ts';
+import type { Context } from './verb.ts';
+
+/** The license of this machine as it is now. */
+export interface LicenseView {
+  readonly files: LicenseFiles;
+  readonly license: License;
+  /** The lease that counts; undefined when none verifies. */
+  readonly held: (HeldLease & { readonly status: LeaseStatus }) | undefined;
+}
+
+export async function viewLicense(
+  { settings, io }: Pick<Context, 'settings' | 'io'>,
+  now: number,
+): Promise<LicenseView> {
+  const { readLicense, statusOf } = await import('../gate/license.ts');
+  const files = licenseFiles(settings.home, io.env);
+  const license = await readLicense(files, now);
+  const [best] = license.leases;
+  const held = best && { ...best, status: statusOf(best, now, license.running) };
+  return { files, license, held };
+}
+
+/**
+ * What is in a file that somebody brought: a lease, or the document of lease and keyset that
+ * `identity leases issue --request` writes.
+ *
+ * @param keyset a file with the keys instead.
+ * @throws ServiceError `file_not_found`
+ */
+export async function readBrought(
+  cwd: string,
+  lease: string,
+  keyset: string | undefined,
+): Promise<Brought> {
+  const text = await readNamed(resolve(cwd, lease));
+  const parts = partsOf(text);
+  const keys = keyset === undefined ? parts?.keyset : await readNamed(resolve(cwd, keyset));
+  return { lease: parts?.lease ?? text, keyset: keys };
+}
+
+function partsOf(text: string): Required<Brought> | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { lease, keyset } = value as Readonly<Record<string, unknown>>;
+  if (lease === undefined || keyset === undefined) return undefined;
+  return { lease: JSON.stringify(lease), keyset: JSON.stringify(keyset) };
+}
+
+/**
+ * A file that was named on the command line.
+ * @throws ServiceError `file_not_found`
+ */
+export async function readNamed(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+    throw new ServiceError('file_not_found', `cannot read ${path} (${error.code})`, {
+      remedy: 'Check the path and its permissions.',
+      cause: error,
+    });
+  }
+}
+
+/** When it is to be renewed, in whole seconds. */
+export function dueAt(claims: LeaseClaims): string {
+  return formatTime(Math.ceil(renewalMoment(claims) / 1000) * 1000);
+}
+
+/** What a lease says, for people. */
+export function showClaims(out: Output, claims: LeaseClaims): void {
+  const rows = Object.entries(claims).map(([name, value]) => [
+    name,
+    Array.isArray(value) ? value.join(' ') : String(value),
+  ]);
+  out.table([{ title: '' }, { title: '' }], rows);
+}

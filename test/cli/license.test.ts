@@ -1,0 +1,228 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { LeaseClaims } from '../../src/lease/claims.ts';
+import { formatTime } from '../../src/lease/time.ts';
+import { createContract } from '../../src/identity/contracts.ts';
+import { createCustomer } from '../../src/identity/customers.ts';
+import { createDeployment } from '../../src/identity/deployments.ts';
+import { createPlan } from '../../src/identity/plans.ts';
+import { newWorld, type World } from '../identity/people.ts';
+import { claimsOf, issue, testKey } from '../lease/issuer.ts';
+import { startServer, type RunningServer } from '../server/running.ts';
+import { serviceLocal, type Result } from './service-local.ts';
+
+let world: World;
+let server: RunningServer;
+let token: string;
+/** Where the files are that people carry from machine to machine. */
+let directory: string;
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'service-local-license-'));
+  world = await newWorld('sqlite');
+  world.now = Date.now();
+  token = await (await world.newPerson()).token('license');
+  const vendor = [world.identity, 'operator'] as const;
+  await createCustomer(...vendor, { customer_id: 'acme', name: 'Acme' });
+  await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
+  const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
+  await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
+  for (const deployment_id of ['tokyo', 'osaka']) {
+    await createDeployment(...vendor, { deployment_id, contract_id: 'acme-pro', name: 'A' });
+  }
+  server = await startServer(world.database);
+});
+afterAll(async () => {
+  await server.stop();
+  await world.close();
+  rmSync(directory, { recursive: true });
+});
+
+/** On the vendor's machine. */
+const identity = (...words: string[]): Promise<Result> =>
+  serviceLocal(['identity', ...words], {
+    cwd: directory,
+    env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
+  });
+/** On one of the customer's machines, by its name. */
+const on =
+  (machine: string) =>
+  (...words: string[]): Promise<Result> =>
+    serviceLocal(['license', ...words], {
+      cwd: directory,
+      env: { SERVICE_LOCAL_HOME: join(directory, machine), SERVICE_LOCAL_SERVER_URL: server.url },
+    });
+const documentOf = ({ stdout }: Result): unknown => JSON.parse(stdout);
+
+interface Status {
+  readonly state: string;
+  readonly reason: string | null;
+  readonly works_until: string | null;
+  readonly lease: LeaseClaims | null;
+  readonly renewal: object;
+}
+
+test('a machine without a network is licensed by files that people carry', async () => {
+  const vault = on('vault');
+  const none = await vault('status', '--json');
+  expect(none).toMatchObject({ code: 4 });
+  expect(none.stderr).toMatch(
+    /^error license_invalid: nothing licensed works: there is no file .*\n→ Enrol/,
+  );
+  expect(documentOf(none)).toMatchObject({ state: 'none', reason: 'missing', works_until: null });
+
+  const asked = await vault('export-request', '--out', 'request.jwt', '--name', 'vault');
+  expect(asked).toMatchObject({ code: 0, stderr: '' });
+  const [, device] = /asks for a lease for the device (\S+)\.\n/.exec(asked.stdout)!;
+  const request = ['leases', 'issue', '--deployment', 'tokyo', '--request', 'request.jwt'];
+  const issued = await identity(...request, '--out', 'lease.json');
+  expect(issued).toMatchObject({ code: 0, stdout: '' });
+  expect(issued.stderr).toMatch(
+    new RegExp(
+      `^asked for by the device ${device} \\(vault\\) at 20\\S+Z\nlease \\S+ for tokyo: live_trading`,
+    ),
+  );
+
+  const taken = await vault('import', 'lease.json');
+  expect(taken).toMatchObject({ code: 0, stderr: '' });
+  expect(taken.stdout).toMatch(
+    /license_lease\.json is good until 20.*\nIt licenses live_trading\.\n$/,
+  );
+  const works = await vault('status');
+  expect(works).toMatchObject({ code: 0, stderr: '' });
+  expect(works.stdout).toMatch(
+    /^Everything licensed works until 20\S+Z, from 20\S+Z on with a warning\.\n/,
+  );
+  expect((await vault('import', 'lease.json')).stdout).toMatch(/ is this lease already\.\n/);
+
+  await vault('export-request', '--out', 'request.jwt');
+  await identity(...request, '--ttl', '30d', '--out', 'next.json');
+  expect(await vault('import', 'next.json')).toMatchObject({ code: 0 });
+  const [first, second] = ['lease.json', 'next.json'].map((name) => {
+    const { lease } = JSON.parse(readFileSync(join(directory, name), 'utf8')) as {
+      lease: { payload: string };
+    };
+    return JSON.parse(Buffer.from(lease.payload, 'base64').toString()) as LeaseClaims;
+  });
+  expect(second).toMatchObject({ previous_lease_id: first!.lease_id, device_thumbprint: device });
+  expect(documentOf(await vault('status', '--json'))).toMatchObject({ lease: second });
+
+  const older = await vault('import', 'lease.json');
+  expect(older).toMatchObject({ code: 6, stdout: '' });
+  expect(older.stderr).toMatch(/^error conflict: .*\n→ Nothing was changed\./);
+  const stolen = await on('thief')('import', 'next.json');
+  expect(stolen).toMatchObject({ code: 3, stdout: '' });
+  expect(stolen.stderr).toMatch(/^error invalid_data: the lease is for the device /);
+});
+
+test('what is no request, or asks for another deployment, issues nothing', async () => {
+  writeFileSync(join(directory, 'no-request'), 'hello');
+  const request = ['leases', 'issue', '--deployment', 'tokyo', '--request'];
+  const refused = await identity(...request, 'no-request');
+  expect(refused).toMatchObject({ code: 3, stdout: '' });
+  expect(refused.stderr).toMatch(/^error invalid_data: .*no-request is no request of a machine\n/);
+  expect(await identity(...request, 'nowhere')).toMatchObject({
+    code: 3,
+    stderr: expect.stringMatching(/^error file_not_found: /) as string,
+  });
+});
+
+test('an enrolled machine renews when it is due, or when told to, until that is denied', async () => {
+  const osaka = on('osaka');
+  const early = await osaka('renew');
+  expect(early).toMatchObject({ code: 3, stdout: '' });
+  expect(early.stderr).toMatch(/this is no device\n→ Enrol it with/);
+  const code = await identity('devices', 'enroll-code', '--deployment', 'osaka');
+  await osaka('enroll', '--code', code.stdout.trim());
+  const before = documentOf(await osaka('status', '--json')) as Status;
+
+  const notDue = await osaka('renew');
+  expect(notDue).toMatchObject({ code: 0, stderr: '' });
+  expect(notDue.stdout).toMatch(/^Not renewed; next attempt at 20\S+Z: the lease is due then\.\n/);
+  const renewed = await osaka('renew', '--now');
+  expect(renewed).toMatchObject({ code: 0, stderr: '' });
+  expect(renewed.stdout).toMatch(/^Renewed\.\n.*license_lease\.json is good until 20/);
+  const after = documentOf(await osaka('status', '--json')) as Status;
+  expect(after).toMatchObject({
+    state: 'valid',
+    lease: { previous_lease_id: before.lease!.lease_id },
+    renewal: { enrolled: true, daemon: false, denied: false, last_error: null },
+  });
+
+  await world.identity.storage.write((tx) =>
+    tx
+      .updateTable('deployments')
+      .set({ revoked_at: Date.now() })
+      .where('deployment_id', '=', 'osaka')
+      .execute(),
+  );
+  const denied = await osaka('renew', '--now');
+  expect(denied).toMatchObject({ code: 4 });
+  expect(denied.stderr).toMatch(/^error license_revoked: .*works until 20\S+Z\n/);
+  const status = await osaka('status');
+  expect(status).toMatchObject({ code: 0, stderr: '' });
+  expect(status.stdout.split('\n')).toEqual(
+    expect.arrayContaining([
+      `Everything licensed works until ${after.works_until}, from ${after.lease!.expires_at} on with a warning.`,
+      `The server denies renewal: the license of the deployment osaka is revoked; what it has works until ${after.works_until}.`,
+    ]),
+  );
+});
+
+const KEY = testKey(1);
+
+/** A machine to which a lease was given that old a time ago, of seven days and three of grace. */
+function licensedSince(machine: string, days: number): ReturnType<typeof on> {
+  const issued_at = formatTime(Date.now() - days * 86_400_000);
+  const lease = issue(claimsOf(KEY, { issued_at }), KEY);
+  writeFileSync(join(directory, `${machine}.json`), lease);
+  writeFileSync(join(directory, 'keys.json'), JSON.stringify({ keys: [KEY.jwk] }));
+  return on(machine);
+}
+
+test('a lease is verified anywhere, and a script learns what it is worth from the exit code', async () => {
+  const valid = await licensedSince('fresh', 1)('verify', 'fresh.json', '--keyset', 'keys.json');
+  expect(valid).toMatchObject({ code: 0, stderr: '' });
+  expect(valid.stdout).toMatch(
+    /^The lease is genuine, and works until 20\S+Z\.\n[^]*^entitlements +live_trading kb_federation$/m,
+  );
+  const old = await licensedSince('old', 11)(
+    'verify',
+    'old.json',
+    '--keyset',
+    'keys.json',
+    '--json',
+  );
+  expect(old).toMatchObject({ code: 4 });
+  expect(documentOf(old)).toMatchObject({ state: 'expired', claims: { lease_id: 'lease-1' } });
+  const unknown = await on('fresh')('verify', 'fresh.json');
+  expect(unknown).toMatchObject({ code: 3, stdout: '' });
+  expect(unknown.stderr).toMatch(/^error invalid_data: .*there are no keys in .*\n→ Give the keys/);
+  expect(await on('fresh')('verify', 'nowhere.json')).toMatchObject({ code: 3, stdout: '' });
+});
+
+test('a script learns whether to renew from the exit code, and nothing is told on stderr', async () => {
+  const none = await on('empty')('needs-renewal');
+  expect(none).toMatchObject({ code: 2, stderr: '' });
+  expect(none.stdout).toMatch(/^There is no lease to renew: there is no file .*\n$/);
+
+  await licensedSince('early', 1)('import', 'early.json', '--keyset', 'keys.json');
+  const early = await on('early')('needs-renewal');
+  expect(early).toMatchObject({ code: 1, stderr: '' });
+  expect(early.stdout).toMatch(/^Not due: it is to be renewed at 20\S+Z\.\n$/);
+
+  await licensedSince('late', 8)('import', 'late.json', '--keyset', 'keys.json');
+  const late = await on('late')('needs-renewal', '--json');
+  expect(late).toMatchObject({ code: 0, stderr: '' });
+  expect(documentOf(late)).toMatchObject({ due: true, reason: 'in_grace' });
+  const status = await on('late')('status');
+  expect(status).toMatchObject({ code: 0 });
+  expect(status.stdout).toMatch(
+    /^Everything licensed works until 20\S+Z, with a warning: The lease was not renewed in time/,
+  );
+  expect(status.stdout).toMatch(
+    /^This machine is not enrolled, so that a new lease has to be brought/m,
+  );
+});

@@ -1,0 +1,171 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { exportRequest, importLease, type Imported } from '../../daemon/offline.ts';
+import { NO_STATE, readState, writeState } from '../../daemon/state.ts';
+import { deviceKeyAt } from '../../src/client/device-key.ts';
+import { holdLock } from '../../src/client/lock.ts';
+import type { LeaseClaims } from '../../src/lease/claims.ts';
+import { formatTime } from '../../src/lease/time.ts';
+import { licenseFiles, type LicenseFiles } from '../../src/license-files.ts';
+import type { OfflineRequestClaims } from '../../src/proof-claims.ts';
+import { claimsOf, issue, testKey, type LeaseFile, type SigningKey } from '../lease/issuer.ts';
+
+const KEY = testKey(1);
+const NEXT_KEY = testKey(2);
+const NOW = Date.UTC(2026, 0, 6);
+const DAY = 86_400_000;
+
+let home: string;
+let files: LicenseFiles;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'service-local-offline-'));
+  files = licenseFiles(home, {});
+});
+afterEach(() => rmSync(home, { recursive: true }));
+
+const keyset = (...keys: SigningKey[]): string =>
+  JSON.stringify({ keys: keys.map(({ jwk }) => jwk) });
+const lease = (change: Partial<LeaseClaims> = {}, key = KEY): string =>
+  issue(claimsOf(key, { issued_at: formatTime(NOW), ...change }), key);
+const bring = (text: string, keys?: string, now = NOW): Promise<Imported> =>
+  importLease(files, { lease: text, keyset: keys }, now);
+/** What is in the home, but for the locks. */
+const content = (): Record<string, string> =>
+  Object.fromEntries(
+    readdirSync(home)
+      .filter((name) => !name.includes('.lock'))
+      .map((name) => [name, readFileSync(join(home, name), 'utf8')]),
+  );
+const read = (jwt: string): OfflineRequestClaims =>
+  JSON.parse(Buffer.from(jwt.split('.')[1]!, 'base64url').toString()) as OfflineRequestClaims;
+
+describe('a request', () => {
+  test('presents the lease that is held, and is the same renewal until a lease has come', async () => {
+    const first = await exportRequest(files, 'vault', NOW);
+    const key = await deviceKeyAt(files.key);
+    expect(read(first.jwt)).toEqual({
+      iss: key.device_id,
+      sub: key.device_id,
+      iat: NOW / 1000,
+      jwk: { kty: 'OKP', crv: 'Ed25519', x: key.x },
+      name: 'vault',
+      renewal_id: first.renewal_id,
+    });
+    const again = await exportRequest(files, 'vault', NOW + DAY);
+    expect(again).toMatchObject({ renewal_id: first.renewal_id, lease_id: null });
+
+    const change = { device_thumbprint: key.device_id, renewal_id: first.renewal_id };
+    const text = lease(change);
+    await bring(text, keyset(KEY));
+    expect(await readState(files.state)).toMatchObject({ pending: null });
+    const next = await exportRequest(files, 'vault', NOW);
+    expect(next.renewal_id).not.toBe(first.renewal_id);
+    expect(next.lease_id).toBe('lease-1');
+    expect(read(next.jwt).lease).toEqual(JSON.parse(text));
+  });
+
+  test('takes up the renewal that the daemon has begun', async () => {
+    const pending = { renewal_id: 'begun', lease_id: null };
+    await writeState(files.state, { ...NO_STATE, pending, failures_in_row: 3 });
+    expect(await exportRequest(files, 'vault', NOW)).toMatchObject({ renewal_id: 'begun' });
+    expect(await readState(files.state)).toMatchObject({ pending, failures_in_row: 3 });
+  });
+
+  test('does not present the lease of another machine', async () => {
+    const text = lease({ device_thumbprint: testKey(9).jwk.kid });
+    writeFileSync(files.keyset, keyset(KEY));
+    writeFileSync(files.lease, text);
+    const { jwt, lease_id } = await exportRequest(files, 'vault', NOW);
+    expect([lease_id, read(jwt).lease]).toEqual([null, undefined]);
+  });
+});
+
+describe('a lease that somebody brings', () => {
+  test('takes its place with its keys, and what the daemon told of failures is over', async () => {
+    const last_error = { at: 'then', code: 'license_revoked', reason: null, message: 'revoked' };
+    await writeState(files.state, { ...NO_STATE, last_error, failures_in_row: 3 });
+    const text = lease();
+    expect(await bring(text, keyset(KEY))).toMatchObject({ isNew: true });
+    expect(content()).toMatchObject({
+      'license_lease.json': text,
+      'license_lease.json.bak': text,
+      'license_public_key.json': keyset(KEY),
+    });
+    expect(await readState(files.state)).toMatchObject({ last_error: null, failures_in_row: 0 });
+    expect(await bring(text)).toMatchObject({ isNew: false });
+  });
+
+  test('is taken under a new key, which may be all that is trusted from then on', async () => {
+    await bring(lease(), keyset(KEY));
+    const later = { lease_id: 'lease-2', issued_at: formatTime(NOW + 1000) };
+    await bring(lease(later, NEXT_KEY), keyset(NEXT_KEY));
+    expect(content()['license_public_key.json']).toBe(keyset(NEXT_KEY));
+  });
+
+  test('takes the place of one that has ended, though that was for another deployment', async () => {
+    await bring(lease({ deployment_id: 'old' }), keyset(KEY));
+    const text = lease({ lease_id: 'lease-2', issued_at: formatTime(NOW + 11 * DAY) });
+    expect(await bring(text, undefined, NOW + 11 * DAY)).toMatchObject({ isNew: true });
+  });
+
+  const OTHER = { device_thumbprint: testKey(9).jwk.kid };
+  const sealed = (): LeaseFile => JSON.parse(lease()) as LeaseFile;
+  const forged = (): string =>
+    JSON.stringify({
+      ...sealed(),
+      payload: (JSON.parse(lease({ entitlements: [] })) as LeaseFile).payload,
+    });
+
+  test.each<[what: string, text: string, keys: string | undefined, error: object]>([
+    ['no lease', '{}', undefined, { code: 'invalid_data', reason: 'not_an_envelope' }],
+    ['half a lease', lease().slice(0, 99), undefined, { code: 'invalid_data', reason: 'not_json' }],
+    ['a forged one', forged(), undefined, { code: 'invalid_data', reason: 'bad_signature' }],
+    [
+      'one by an unknown key',
+      lease({}, NEXT_KEY),
+      undefined,
+      { code: 'invalid_data', reason: 'unknown_key' },
+    ],
+    ['no keyset', lease(), 'x', { code: 'invalid_data', reason: 'not_json' }],
+    ['that of another machine', lease(OTHER), undefined, { reason: 'other_device' }],
+    [
+      'that of another deployment',
+      lease({ deployment_id: 'other', issued_at: formatTime(NOW + 1000) }),
+      keyset(KEY),
+      { code: 'conflict', reason: 'other_deployment' },
+    ],
+    [
+      'an older one',
+      lease({ lease_id: 'lease-0', issued_at: formatTime(NOW - 1000) }),
+      undefined,
+      { code: 'conflict', reason: 'older_lease' },
+    ],
+    [
+      'one that has ended',
+      lease({ issued_at: formatTime(NOW - 10 * DAY) }),
+      undefined,
+      { code: 'license_invalid', reason: 'expired' },
+    ],
+  ])('is refused and changes nothing when it is %s', async (_what, text, keys, error) => {
+    await bring(lease(), keyset(KEY));
+    await deviceKeyAt(files.key);
+    const before = content();
+    await expect(bring(text, keys)).rejects.toMatchObject(error);
+    expect(content()).toEqual(before);
+  });
+
+  test('needs keys, and a machine that nothing else is done to', async () => {
+    await expect(bring(lease())).rejects.toMatchObject({
+      reason: 'unknown_key',
+      remedy: expect.stringContaining('--keyset') as string,
+    });
+    writeFileSync(files.lease, lease());
+    rmSync(files.lock);
+    const lock = await holdLock(files.lock, 0);
+    const waiting = bring(lease(), keyset(KEY));
+    lock.release();
+    expect(await waiting).toMatchObject({ isNew: true });
+  });
+});
