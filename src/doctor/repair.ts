@@ -28,21 +28,22 @@ export async function repair(
   warn: (text: string) => void,
 ): Promise<readonly Repair[]> {
   const done: Repair[] = [];
+  // Whoever stores a lease removes some of these, too.
+  const leftovers = await leftoversOf(machine.home);
   for (const { path, mode } of await openToOthers(machine)) {
     await unlessRefused(warn, async () => {
       await chmod(path, mode);
-      done.push({ code: 'home', path, done: 'closed to others' });
+      const code = path === machine.files.key ? 'device_key' : 'home';
+      done.push({ code, path, done: 'closed to others' });
     });
   }
   await unlessRefused(warn, async () => {
-    const kept = await restoreLease(machine);
-    if (kept === undefined) return;
-    const before = kept === '' ? '' : `; what was there is now ${kept}`;
-    const text = `the best copy was put in its place${before}`;
-    done.push({ code: 'lease_file', path: machine.files.lease, done: text });
+    const what = await restoreLease(machine);
+    if (what === undefined) return;
+    done.push({ code: 'lease_file', path: machine.files.lease, done: what });
   });
   await unlessRefused(warn, async () => {
-    const left = await removeLeftovers(machine);
+    const left = await removed(leftovers, machine);
     done.push(...left.map((path) => ({ code: 'disk', path, done: 'removed' }) as const));
   });
   return done;
@@ -63,7 +64,7 @@ async function unlessRefused(
 /** A renewal takes no longer, unless the server hardly answers. */
 const LOCK_MS = 2000;
 
-/** @returns where the bad file is kept, '' when there was none; undefined when the lease is in place. */
+/** @returns what was done; undefined when the best lease is in its place already. */
 async function restoreLease({ files, clock }: Machine): Promise<string | undefined> {
   if (!isElsewhere(await readBest(files, clock()), files.lease)) return undefined;
   const lock = await holdLock(files.lock, LOCK_MS);
@@ -73,7 +74,8 @@ async function restoreLease({ files, clock }: Machine): Promise<string | undefin
     if (!isElsewhere(best, files.lease)) return undefined;
     const kept = await quarantine(files.lease, clock());
     await storeLease(files.lease, best.text);
-    return kept ?? '';
+    const before = kept === undefined ? '' : `; what was there is now ${kept}`;
+    return `the best copy was put in its place${before}`;
   } finally {
     lock.release();
   }
@@ -87,8 +89,11 @@ function isElsewhere(best: HeldLease | undefined, path: string): best is HeldLea
   return best !== undefined && best.path !== path;
 }
 
-async function removeLeftovers({ home, files, clock }: Machine): Promise<readonly string[]> {
-  const before = await leftoversOf(home);
+/** @returns those that are gone. */
+async function removed(
+  before: readonly string[],
+  { home, files, clock }: Machine,
+): Promise<readonly string[]> {
   if (before.length === 0) return [];
   // While none is in its place, one of these may be the only copy of a lease.
   const best = await readBest(files, clock());

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { formatSpan } from '../../format.ts';
-import { statusOf, type License } from '../../gate/license.ts';
+import { statusOf, type License, type RefusedFile } from '../../gate/license.ts';
 import { knownTime } from '../../lease/known-time.ts';
 import { LEASE_REASONS, type LeaseReason } from '../../lease/reasons.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../../lease/status.ts';
@@ -39,8 +39,9 @@ const leaseFile: Check<Facts> = {
         remedy: 'Put the best in its place with `service-local doctor --fix`.',
       };
     }
-    // What may have been signed is for the signature to say.
-    if (refused.some(({ reason }) => !OF_THE_FILE.has(reason))) {
+    // Without keys none is looked at any closer, and what is signed is for the signature to say.
+    const isUnread = ({ detail }: RefusedFile): boolean => !keyset.ok && detail === keyset.detail;
+    if (refused.some((file) => isUnread(file) || !OF_THE_FILE.has(file.reason))) {
       return { status: 'ok', summary: files.lease, evidence };
     }
     const isDevice = existsSync(files.key);

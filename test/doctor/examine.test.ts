@@ -1,0 +1,454 @@
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { daemonFiles } from '../../daemon/files.ts';
+import { writeState, type DaemonState } from '../../daemon/state.ts';
+import { holdLock, type Lock } from '../../src/client/lock.ts';
+import type { CheckCode, CheckResult } from '../../src/doctor/check.ts';
+import { examine } from '../../src/doctor/examine.ts';
+import type { Machine } from '../../src/doctor/facts.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { backupOf } from '../../src/gate/license.ts';
+import { renewalMoment } from '../../src/lease/schedule.ts';
+import { formatTime } from '../../src/lease/time.ts';
+import { licenseFiles } from '../../src/license-files.ts';
+import { DAY, HOUR, newSigner, renew, revokeAs } from '../identity/lease-world.ts';
+import { testKey } from '../lease/issuer.ts';
+import { newLicensed, startIssuer, type Issuer, type Licensed } from './licensed.ts';
+
+let issuer: Issuer;
+let directory: string;
+let licensed: Licensed;
+let machine: Machine;
+let daemon: Lock;
+
+beforeAll(async () => {
+  issuer = await startIssuer();
+});
+afterAll(() => issuer.close());
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'service-local-doctor-'));
+  licensed = await newLicensed(issuer, directory, 'tokyo');
+  ({ machine } = licensed);
+  daemon = await holdLock(daemonFiles(machine.home).lock, 0);
+});
+afterEach(() => {
+  daemon.release();
+  rmSync(directory, { recursive: true });
+});
+
+/** What is not as it should be, as `code status`, with the cause where it follows from another. */
+const faults = async (change: Partial<Machine> = {}): Promise<string[]> => {
+  const { checks } = await examine({ ...machine, ...change });
+  return checks
+    .filter(({ status, code }) => status !== 'ok' && code !== 'service_unit')
+    .map(({ code, status, because }) => `${code} ${because ?? status}`);
+};
+const found = async (code: CheckCode, change: Partial<Machine> = {}): Promise<CheckResult> => {
+  const { checks } = await examine({ ...machine, ...change });
+  return checks.find((check) => check.code === code)!;
+};
+const later = (ms: number): Partial<Machine> => ({ clock: () => issuer.now + ms });
+const setState = (change: Partial<DaemonState>): Promise<void> =>
+  writeState(machine.files.state, { ...licensed.state, ...change });
+const spoil = (text: string): void => {
+  const { lease } = machine.files;
+  for (const path of [lease, backupOf(lease)]) writeFileSync(path, text);
+};
+/** Names, contents and times of all files. */
+const contents = (): unknown =>
+  (readdirSync(directory, { recursive: true }) as string[]).map((name) => {
+    const stats = statSync(join(directory, name));
+    const text = stats.isFile() ? readFileSync(join(directory, name), 'utf8') : '';
+    return [name, stats.mode, stats.isFile() ? stats.mtimeMs : 0, text];
+  });
+
+test('a machine that is in order has nothing to complain of, and is left as it was', async () => {
+  const before = contents();
+  const { status, checks } = await examine(machine);
+  expect(checks.filter((check) => check.status !== 'ok')).toMatchObject([
+    { code: 'service_unit', status: 'skip', because: null },
+  ]);
+  expect(status).toBe('ok');
+  expect(contents()).toEqual(before);
+  const { claims, device_id } = licensed;
+  const { expires_at, grace_ends_at } = claims;
+  expect(Object.fromEntries(checks.map(({ code, summary }) => [code, summary]))).toMatchObject({
+    lease_file: machine.files.lease,
+    lease_signature: `service-local signed the lease ${claims.lease_id} of tokyo`,
+    clock: 'as that of the server',
+    lease_state: `everything works until ${expires_at} (7 days left), with grace until ${grace_ends_at}`,
+    entitlements: 'kb_federation, live_trading',
+    device_key: `this is the device ${device_id}`,
+    renewal: `asked now, the server would give a lease until ${expires_at}`,
+    schedule: expect.stringContaining('next attempt at 20') as string,
+  });
+});
+
+test('a machine without a license is healthy, and nothing is made there', async () => {
+  const home = join(directory, 'other');
+  const fresh = { home, files: licenseFiles(home, {}), catalogueDir: join(home, 'catalogue') };
+  const { status, checks } = await examine({ ...machine, ...fresh });
+  expect(status).toBe('ok');
+  expect(checks.filter((check) => check.status !== 'skip').map(({ code }) => code)).toEqual([
+    'runtime',
+    'home',
+    'disk',
+    'catalogue',
+    'versions',
+  ]);
+  expect(checks.filter(({ remedy }) => remedy !== null).map(({ code }) => code)).toEqual([
+    'lease_file',
+    'device_key',
+  ]);
+  expect(readdirSync(directory)).toEqual(['home']);
+});
+
+test('without a network everything else is looked at', async () => {
+  expect(await faults({ offline: true })).toEqual(['server skip', 'renewal server']);
+});
+
+describe('the lease', () => {
+  test('that is torn is made up for by its copy', async () => {
+    writeFileSync(machine.files.lease, readFileSync(machine.files.lease).subarray(0, 100));
+    expect(await faults()).toEqual(['lease_file warn']);
+    const { summary, evidence } = await found('lease_file');
+    const copy = backupOf(machine.files.lease);
+    expect(summary).toBe(
+      `${machine.files.lease} is no good: the lease is empty, cut short or otherwise not JSON; what counts is ${copy}`,
+    );
+    expect(evidence).toMatchObject({
+      winner: copy,
+      candidates: [{ path: copy }, { path: machine.files.lease, reason: 'not_json' }],
+    });
+  });
+
+  test.each([
+    ['', 'not_json'],
+    ['{}', 'not_an_envelope'],
+  ])('that is %j fails once', async (text) => {
+    spoil(text);
+    expect(await faults()).toEqual([
+      'lease_file fail',
+      'keyset lease_file',
+      'lease_signature lease_file',
+      'lease_state lease_file',
+      'entitlements lease_file',
+    ]);
+  });
+
+  test('that is not there, though this is a device, fails once', async () => {
+    rmSync(machine.files.lease);
+    rmSync(backupOf(machine.files.lease));
+    expect(await found('lease_file')).toMatchObject({
+      status: 'fail',
+      summary: `${machine.files.lease} is not there`,
+      remedy: 'Get one that is good with `service-local license renew --now`.',
+    });
+  });
+
+  test('that was changed, or is of another, fails by its signature', async () => {
+    const envelope = JSON.parse(readFileSync(machine.files.lease, 'utf8')) as { payload: string };
+    const text = Buffer.from(envelope.payload, 'base64').toString();
+    const payload = Buffer.from(text.replace('"tokyo"', '"osaka"')).toString('base64');
+    spoil(JSON.stringify({ ...envelope, payload }));
+    expect(await faults()).toEqual([
+      'lease_signature fail',
+      'lease_state lease_signature',
+      'entitlements lease_signature',
+    ]);
+    expect((await found('lease_signature')).evidence).toMatchObject({ reason: 'bad_signature' });
+  });
+
+  test.each([
+    ['is not there', undefined, 'keyset', 'unknown_key'],
+    ['is torn', '{"keys":', 'keyset', 'not_json'],
+    ['has a private key', '{"keys":[{"d":"x"}]}', 'keyset', 'private_key'],
+    [
+      'has other keys',
+      JSON.stringify({ keys: [testKey(1).jwk] }),
+      'lease_signature',
+      'unknown_key',
+    ],
+  ] as const)('whose keyset %s fails once', async (_what, text, root, reason) => {
+    if (text === undefined) rmSync(machine.files.keyset);
+    else writeFileSync(machine.files.keyset, text);
+    const following = ['lease_signature', 'lease_state', 'entitlements'].filter(
+      (code) => code !== root,
+    );
+    expect(await faults()).toEqual([`${root} fail`, ...following.map((code) => `${code} ${root}`)]);
+    expect((await found(root)).evidence['reason']).toBe(reason);
+  });
+
+  test('in grace is a warning with the last date, and over it is a failure', async () => {
+    const { expires_at, grace_ends_at } = licensed.claims;
+    const offline = { offline: true };
+    expect(await found('lease_state', { ...later(7 * DAY), ...offline })).toMatchObject({
+      status: 'warn',
+      summary: `not renewed in time; everything still works until ${grace_ends_at} (3 days left)`,
+      evidence: { state: 'grace', reason: 'in_grace', expires_at },
+    });
+    expect(await found('lease_state', { ...later(10 * DAY), ...offline })).toMatchObject({
+      status: 'fail',
+      summary: `the lease and its grace are over since ${grace_ends_at}`,
+    });
+    expect(await found('entitlements', { ...later(10 * DAY), ...offline })).toMatchObject({
+      status: 'skip',
+      because: 'lease_state',
+    });
+  });
+
+  test('that is delivered needs no key, and may be a link', async () => {
+    rmSync(machine.files.key);
+    const delivered = join(directory, 'delivered.json');
+    renameSync(machine.files.lease, delivered);
+    rmSync(backupOf(machine.files.lease));
+    symlinkSync(delivered, machine.files.lease);
+    chmodSync(delivered, 0o444);
+    expect(await faults()).toEqual([
+      'device_key skip',
+      'server device_key',
+      'renewal device_key',
+      'daemon device_key',
+      'schedule device_key',
+    ]);
+  });
+});
+
+describe('the clock', () => {
+  test.each([
+    ['behind', -DAY],
+    ['ahead', 366.5 * DAY],
+  ])('that is %s fails once, and the lease waits for it', async (where, ms) => {
+    await setState({ next_attempt_at: null, next_attempt_because: 'no_lease' });
+    expect(await faults(later(ms))).toEqual([
+      'clock fail',
+      'lease_state clock',
+      'entitlements clock',
+    ]);
+    expect((await found('clock', later(ms))).summary).toMatch(
+      new RegExp(`^the clock of this machine is (366 days|24 hours) ${where}$`),
+    );
+  });
+
+  test('that is a little off is right', async () => {
+    expect(await faults(later(4 * 60_000))).toEqual([]);
+  });
+
+  test('that is off without any effect on the lease leaves the lease alone', async () => {
+    expect(await faults(later(HOUR))).toEqual(['clock fail']);
+  });
+
+  test('is held against the time that the machine has run', async () => {
+    const { lease_id } = licensed.claims;
+    await setState({ running_time: { lease_id, seconds: 2 * 86_400, uptime_seconds: 1000 } });
+    expect(await faults({ offline: true })).toEqual([
+      'clock fail',
+      'lease_state clock',
+      'entitlements clock',
+      'server skip',
+      'renewal server',
+    ]);
+  });
+});
+
+describe('the server', () => {
+  test('that is down fails once, also when attempts have failed', async () => {
+    const at = formatTime(issuer.now);
+    const last_error = { at, code: 'server_unreachable', reason: null, message: 'down' };
+    await setState({ failures_in_row: 3, last_error });
+    const url = 'http://127.0.0.1:1';
+    expect(await faults({ url })).toEqual([
+      'server fail',
+      'renewal server',
+      'daemon warn',
+      'schedule server',
+    ]);
+    expect(await found('server', { url })).toMatchObject({
+      summary: 'http://127.0.0.1:1: nothing listens there',
+      evidence: { code: 'server_unreachable' },
+    });
+  });
+
+  test('that refuses a revoked license is told in plain words, with the last date', async () => {
+    const osaka = join(directory, 'osaka');
+    const revoked = await newLicensed(issuer, osaka, 'osaka');
+    await revokeAs(issuer.world, issuer.world.identity, { deployment_id: 'osaka' }, 'osaka');
+    const at = formatTime(issuer.now);
+    await writeState(revoked.machine.files.state, {
+      ...revoked.state,
+      failures_in_row: 1,
+      last_error: { at, code: 'license_revoked', reason: null, message: 'revoked' },
+    });
+    const lock = await holdLock(daemonFiles(revoked.machine.home).lock, 0);
+    expect(await faults(revoked.machine)).toEqual(['renewal fail', 'schedule renewal']);
+    lock.release();
+    expect(await found('renewal', revoked.machine)).toMatchObject({
+      summary: `the license is revoked, and is not renewed any more; what is here works until ${revoked.claims.grace_ends_at}`,
+      evidence: { code: 'license_revoked' },
+      remedy: 'Ask whoever issued the license.',
+    });
+  });
+
+  test('that cannot sign for now is a warning', async () => {
+    const { identity } = issuer.world;
+    const { signer } = identity;
+    const gone = new ServiceError('license_lease_unavailable', 'the key is gone');
+    Object.assign(identity, { signer: gone });
+    expect(await faults()).toEqual(['renewal warn']);
+    Object.assign(identity, { signer });
+  });
+
+  test('knows of a copy of this machine', async () => {
+    const lease = JSON.parse(readFileSync(machine.files.lease, 'utf8')) as unknown;
+    const { identity } = issuer.world;
+    const device = await identity.storage.read
+      .selectFrom('devices')
+      .selectAll()
+      .where('device_id', '=', licensed.device_id)
+      .executeTakeFirstOrThrow();
+    const { lease_id } = licensed.claims;
+    await renew(identity, device, lease, 'renewal-1');
+    expect(await found('renewal')).toMatchObject({
+      status: 'warn',
+      evidence: { warnings: [{ code: 'credential_cloned' }] },
+    });
+    // The same, but it was this machine that asked and did not hear the answer.
+    await setState({ pending: { renewal_id: 'renewal-1', lease_id } });
+    expect(await faults()).toEqual([]);
+  });
+});
+
+describe('the device key', () => {
+  test('that others may read fails once', async () => {
+    chmodSync(machine.files.key, 0o644);
+    expect(await faults()).toEqual([
+      'device_key fail',
+      'server device_key',
+      'renewal device_key',
+      'daemon device_key',
+      'schedule device_key',
+    ]);
+  });
+
+  test('that was to be another is a warning', async () => {
+    writeFileSync(machine.files.nextKey, readFileSync(machine.files.key), { mode: 0o600 });
+    expect(await faults()).toEqual(['device_key warn']);
+  });
+});
+
+describe('the daemon', () => {
+  test('that does not run is a warning, and a failure once the lease is due', async () => {
+    daemon.release();
+    expect(await faults()).toEqual(['daemon warn']);
+    expect((await found('daemon')).summary).toBe(
+      'it does not run, and was killed: nobody renews the lease',
+    );
+    await setState({ daemon: { ...licensed.state.daemon!, stopped_at: formatTime(issuer.now) } });
+    expect((await found('daemon')).summary).toBe('it does not run: nobody renews the lease');
+    const due = renewalMoment(licensed.claims) - issuer.now;
+    expect(await faults({ ...later(due), offline: true })).toEqual([
+      'server skip',
+      'renewal server',
+      'daemon warn',
+      'schedule fail',
+    ]);
+  });
+
+  test('that hangs is a failure', async () => {
+    await setState({ next_attempt_at: formatTime(issuer.now - HOUR) });
+    expect(await faults()).toEqual(['schedule fail']);
+    expect((await found('schedule')).summary).toMatch(
+      /^the daemon hangs: it was to ask for a lease at 20\S+Z, 60 minutes ago$/,
+    );
+  });
+
+  test('that fails, though the server would give a lease, says at what', async () => {
+    const message = 'the disk is full';
+    const at = formatTime(issuer.now);
+    const last_error = { at, code: 'output_not_writable', reason: null, message };
+    await setState({ failures_in_row: 2, last_error, next_attempt_because: 'retry' });
+    expect(await faults()).toEqual(['schedule warn']);
+    expect((await found('schedule')).summary).toMatch(
+      /^2 attempts failed, at last with: the disk is full; next attempt at 20\S+Z: /,
+    );
+  });
+
+  test('of another version, or of another server, is a warning', async () => {
+    await setState({ daemon: { ...licensed.state.daemon!, version: '0.0.1' } });
+    expect(await faults()).toEqual(['versions warn']);
+    await setState({ daemon: { ...licensed.state.daemon!, server_url: 'https://other.example' } });
+    expect(await faults()).toEqual(['daemon warn']);
+  });
+
+  test('that was installed for a Node that is gone is a failure', async () => {
+    const units = join(directory, '.config/systemd/user');
+    mkdirSync(units, { recursive: true });
+    const path = join(units, 'service-local.service');
+    writeFileSync(path, `[Service]\nExecStart="${process.execPath}" "/gone/cli.js" daemon run\n`);
+    const linux = await found('service_unit');
+    expect(linux).toMatchObject({ status: 'fail', evidence: { path, gone: ['/gone/cli.js'] } });
+    writeFileSync(path, `[Service]\nExecStart="${process.execPath}" daemon run\n`);
+    expect(await found('service_unit')).toMatchObject({ status: 'ok', summary: path });
+  });
+});
+
+describe('the home', () => {
+  test('that others may write to is a failure, and a file that they may read a warning', async () => {
+    chmodSync(machine.files.lease, 0o644);
+    expect(await faults()).toEqual(['home warn']);
+    chmodSync(machine.home, 0o777);
+    expect(await faults()).toEqual(['home fail']);
+    expect(await found('home')).toMatchObject({
+      summary: `others may write to ${machine.home} and 1 more`,
+      evidence: { mode: '777', open: [machine.home, machine.files.lease] },
+    });
+  });
+
+  test('with a link where the daemon writes is a failure', async () => {
+    renameSync(machine.files.lease, join(directory, 'elsewhere.json'));
+    symlinkSync(join(directory, 'elsewhere.json'), machine.files.lease);
+    expect(await faults()).toEqual(['home fail']);
+    expect((await found('home')).evidence).toMatchObject({ reason: 'symlink' });
+  });
+
+  test('that is a file fails once', async () => {
+    const home = join(directory, 'file');
+    writeFileSync(home, '');
+    const files = licenseFiles(home, {});
+    expect(await faults({ home, files, catalogueDir: join(directory, 'catalogue') })).toContain(
+      'home fail',
+    );
+    expect(await found('disk', { home, files })).toMatchObject({ status: 'skip', because: 'home' });
+  });
+
+  test('in which datasets are damaged is a failure, and keeps what an import left', async () => {
+    const { catalogueDir } = machine;
+    mkdirSync(join(catalogueDir, 'SPX'), { recursive: true });
+    mkdirSync(join(catalogueDir, '.import-abc'));
+    expect(await faults()).toEqual(['catalogue fail']);
+    expect((await found('catalogue')).evidence).toMatchObject({ datasets: 1, damaged: ['SPX'] });
+    expect(readdirSync(catalogueDir)).toContain('.import-abc');
+  });
+});
+
+test('a lease under a key that the server signs with since is in order', async () => {
+  const { identity } = issuer.world;
+  const { signer } = identity;
+  Object.assign(identity, { signer: await newSigner(identity) });
+  expect(await faults()).toEqual([]);
+  Object.assign(identity, { signer });
+});

@@ -1,0 +1,105 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { createAdaptorServer } from '@hono/node-server';
+import { NO_STATE, writeState, type DaemonState } from '../../daemon/state.ts';
+import { enrol } from '../../src/client/enrolment.ts';
+import type { Machine } from '../../src/doctor/facts.ts';
+import { createEnrolmentCode } from '../../src/identity/devices.ts';
+import type { LeaseClaims } from '../../src/lease/claims.ts';
+import { renewalMoment } from '../../src/lease/schedule.ts';
+import { formatTime } from '../../src/lease/time.ts';
+import { licenseFiles } from '../../src/license-files.ts';
+import { createLog } from '../../src/log.ts';
+import { createApp } from '../../src/server/app.ts';
+import { createMetrics } from '../../src/server/metrics.ts';
+import { packageVersion } from '../../src/version.ts';
+import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
+import { OPEN_GATE } from '../server/open-gate.ts';
+
+/** A server that issues, in this process and with a clock that only the test turns. */
+export interface Issuer {
+  readonly world: LeaseWorld;
+  readonly url: string;
+  /** What its answers say of the time; milliseconds since the Unix epoch. */
+  now: number;
+  readonly close: () => Promise<void>;
+}
+
+export async function startIssuer(): Promise<Issuer> {
+  const world = await newLeaseWorld('sqlite');
+  const { identity } = world;
+  let app: ReturnType<typeof createApp>;
+  const server = createAdaptorServer({
+    async fetch(request) {
+      const answer = await app.fetch(request);
+      answer.headers.set('date', new Date(issuer.now).toUTCString());
+      return answer;
+    },
+  }) as Server;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const log = createLog(() => {}, true);
+  const metrics = createMetrics(identity);
+  app = createApp({ identity, origins: [url], gate: OPEN_GATE, log, metrics });
+  const issuer: Issuer = {
+    world,
+    url,
+    now: world.now,
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await world.close();
+    },
+  };
+  return issuer;
+}
+
+/** A machine whose license is in order, and whose daemon has just renewed it; it does not run. */
+export interface Licensed {
+  readonly machine: Machine;
+  readonly claims: LeaseClaims;
+  readonly device_id: string;
+  readonly state: DaemonState;
+}
+
+/** @param directory where its home is made; what looks for files of the user finds none there. */
+export async function newLicensed(
+  { world, url, now }: Issuer,
+  directory: string,
+  deployment: string,
+): Promise<Licensed> {
+  const home = join(directory, 'home');
+  const files = licenseFiles(home, {});
+  const device = { files, url, clock: () => now, warn: () => {} };
+  const { code } = await createEnrolmentCode(world.identity, 'operator', deployment);
+  const { device_id, claims } = await enrol(device, code, 'trading-1');
+  const state: DaemonState = {
+    ...NO_STATE,
+    daemon: {
+      pid: process.pid,
+      version: packageVersion(),
+      started_at: formatTime(now),
+      stopped_at: null,
+      server_url: url,
+    },
+    last_success_at: formatTime(now),
+    next_attempt_at: formatTime(renewalMoment(claims)),
+    next_attempt_because: 'due',
+  };
+  await writeState(files.state, state);
+  const machine: Machine = {
+    home,
+    catalogueDir: join(home, 'catalogue'),
+    files,
+    env: { HOME: directory },
+    url,
+    offline: false,
+    timeoutMs: 5000,
+    clock: () => now,
+    uptime: () => 1000,
+  };
+  return { machine, claims, device_id, state };
+}
