@@ -1,0 +1,22 @@
+/** An API of which one part needs a license: `node examples/gated-api.ts`, once there is a lease. */
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { serve } from '@hono/node-server';
+import { Hono } from 'hono';
+import { licenseFiles, openLicenseGate } from 'service-local/gate';
+
+const home = process.env['SERVICE_LOCAL_HOME'] ?? join(homedir(), '.service-local');
+const gate = await openLicenseGate({
+  files: licenseFiles(home, process.env),
+  enforced: true,
+  onChange: ({ state, reason }) => console.error(`license: ${state} ${reason ?? ''}`),
+  warn: console.error,
+});
+
+const app = new Hono();
+app.get('/positions', (c) => c.json([])); // What one has can always be seen.
+app.post('/orders', gate.requireFeature('live_trading'), (c) => c.json({ status: 'accepted' }));
+
+serve({ fetch: app.fetch, hostname: '127.0.0.1', port: Number(process.env['PORT'] ?? 0) }, (at) => {
+  console.log(`http://127.0.0.1:${at.port}`);
+});
