@@ -115,6 +115,8 @@ const { open, rename, link, rm } = fs;
 type Open = (path: string, flags: string | number, mode?: number) => Promise<FileHandle>;
 
 const watched: Open = async (path, flags, mode) => {
+  // To read one: those who do that want more than letters can say.
+  if (typeof flags === 'number') return open(path, flags, mode);
   const file = await call('open', path, () => open(path, flags, mode));
   const run = armed;
   if (run === undefined) return file;

@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createAdaptorServer } from '@hono/node-server';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { renew, type Machine, type Outcome as Renewal } from '../../daemon/renewal.ts';
+import { enrol } from '../../src/client/enrolment.ts';
+import { readLicense } from '../../src/gate/license.ts';
+import type { Identity } from '../../src/identity/context.ts';
+import { createEnrolmentCode } from '../../src/identity/devices.ts';
+import { renewalMoment } from '../../src/lease/schedule.ts';
+import { licenseFiles } from '../../src/license-files.ts';
+import { createLog } from '../../src/log.ts';
+import { createApp } from '../../src/server/app.ts';
+import { createMetrics } from '../../src/server/metrics.ts';
+import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
+import { OPEN_GATE } from '../server/open-gate.ts';
+import { failAt, type FailPoint, type Outcome } from './fail-points.ts';
+
+let world: LeaseWorld;
+let identity: Identity;
+let server: Server;
+let root: string;
+let url: string;
+beforeEach(async () => {
+  world = await newLeaseWorld('sqlite');
+  // Who renews a lease a second time gets none.
+  identity = world.with({ policy: { clone_policy: 'refuse', ttl_seconds: 3600 } });
+  let app: ReturnType<typeof createApp>;
+  server = createAdaptorServer({ fetch: (request) => app.fetch(request) }) as Server;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const log = createLog(() => {}, true);
+  const metrics = createMetrics(identity);
+  app = createApp({ identity, origins: [url], gate: OPEN_GATE, log, metrics });
+  root = mkdtempSync(join(tmpdir(), 'service-local-renewal-'));
+});
+afterEach(async () => {
+  server.close();
+  server.closeAllConnections();
+  await world.close();
+  rmSync(root, { recursive: true });
+});
+
+function newMachine(): Machine {
+  const home = mkdtempSync(join(root, 'home-'));
+  return {
+    files: licenseFiles(home, {}),
+    url,
+    clock: () => world.now,
+    uptime: () => world.now / 1000,
+    random: () => 0.5,
+    warn: () => undefined,
+  };
+}
+
+/** The same machine in another process: the lock of one that was cut off is no more. */
+function restarted(machine: Machine): Machine {
+  const directory = mkdtempSync(join(root, 'locks-'));
+  return { ...machine, files: { ...machine.files, lock: join(directory, 'license.lock') } };
+}
+
+const newCode = async (): Promise<string> =>
+  (await createEnrolmentCode(identity, 'operator', 'tokyo')).code;
+
+/** Ids of all leases that the server gave, the newest first. */
+async function given(): Promise<string[]> {
+  const leases = identity.storage.read.selectFrom('license_leases').select('lease_id');
+  const rows = await leases.orderBy('issued_at', 'desc').execute();
+  return rows.map(({ lease_id }) => lease_id);
+}
+
+const held = async ({ files }: Machine) => (await readLicense(files, world.now)).leases[0];
+
+/**
+ * A power cut where one of the files has just been given its name, and nobody can say yet whether that
+ * lasts: if it does, and if it does not. Everything else that a power cut can leave is one of these.
+ *
+ * @param calls of a run that nothing cut off.
+ */
+function powerCuts(calls: readonly string[]): Pick<FailPoint, 'at' | 'fault'>[] {
+  const named = [...calls.keys()].filter((i) => calls[i]!.startsWith('open home-'));
+  const faults = ['lost_contents', 'lost_names'] as const;
+  return named.flatMap((i) => faults.map((fault) => ({ at: i + 1, fault })));
+}
+
+const NEVER = { at: Infinity, fault: 'kill' } as const;
+
+test('a renewal that a power cut ends at any moment is taken up: one lease, and no clone', async () => {
+  const machine = newMachine();
+  const directory = join(machine.files.lease, '..');
+  await enrol(machine, await newCode(), 'trading-1');
+  const attempt = async (point: Pick<FailPoint, 'at' | 'fault'>): Promise<Outcome> => {
+    world.now = renewalMoment((await held(machine))!.claims) + 1000;
+    return failAt({ directory, ...point }, () => renew(restarted(machine), { force: false }));
+  };
+  const cuts = powerCuts((await attempt(NEVER)).calls);
+  // Twice what may be asked, keyset, backup and lease, and what came of it.
+  expect(cuts).toHaveLength(2 * 6);
+  for (const cut of cuts) {
+    const count = (await given()).length;
+    const { end } = await attempt(cut);
+    expect(end).toBe('power_cut');
+    expect(await held(machine)).toBeDefined();
+    const { status } = await renew(restarted(machine), { force: false });
+    expect(status).toBeOneOf(['renewed', 'not_due'] satisfies Renewal['status'][]);
+    const all = await given();
+    expect(all).toHaveLength(count + 1);
+    expect((await held(machine))!.claims.lease_id).toBe(all[0]);
+  }
+});
+
+test('an enrolment that a power cut ends at any moment goes on with the same code', async () => {
+  const attempt = async (point: Pick<FailPoint, 'at' | 'fault'>) => {
+    const machine = newMachine();
+    const directory = join(machine.files.lease, '..');
+    const code = await newCode();
+    const work = () => enrol(restarted(machine), code, 'trading-1');
+    return { machine, work, outcome: await failAt({ directory, ...point }, work) };
+  };
+  const cuts = powerCuts((await attempt(NEVER)).outcome.calls);
+  // Key, keyset, backup and lease.
+  expect(cuts).toHaveLength(2 * 4);
+  for (const cut of cuts) {
+    const count = (await given()).length;
+    const { machine, work, outcome } = await attempt(cut);
+    expect(outcome.end).toBe('power_cut');
+    const { device_id, claims } = await work();
+    expect(claims.device_thumbprint).toBe(device_id);
+    expect((await held(machine))!.claims).toEqual(claims);
+    expect(await given()).toHaveLength(count + 1);
+  }
+});
