@@ -32,9 +32,9 @@ function run(command: string, how: How = {}): void {
 }
 
 /** Shows a command, and answers with the document it makes for programs. */
-function ask<T>(command: string, how: How): T {
+function ask(command: string, how: How): unknown {
   console.log(`$ npx service-local ${command}`);
-  return JSON.parse(start([...command.split(' '), '--json'], how, 'pipe')) as T;
+  return JSON.parse(start([...command.split(' '), '--json'], how, 'pipe'));
 }
 
 function start(
@@ -102,10 +102,9 @@ async function license(): Promise<void> {
   const machine = { SERVICE_LOCAL_HOME: customer, SERVICE_LOCAL_SERVER_URL: server.url };
   try {
     const add = 'identity administrators add ada --token license --password-stdin';
-    const { token } = ask<{ token: { token: string } }>(add, {
-      env: home,
-      input: 'a password of the demo alone',
-    });
+    const { token } = ask(add, { env: home, input: 'a password of the demo alone' }) as {
+      token: { token: string };
+    };
     const env = { SERVICE_LOCAL_SERVER_URL: server.url, SERVICE_LOCAL_TOKEN: token.token };
     ask('identity customers create --id acme --name Acme', { env });
     ask('identity plans create --id pro --name Pro --entitlement live_trading', { env });
@@ -115,7 +114,7 @@ async function license(): Promise<void> {
     );
     ask('identity deployments create --id tokyo --contract acme-pro --name Tokyo', { env });
     const enrolCode = 'identity devices enroll-code --deployment tokyo';
-    const { code } = ask<{ code: string }>(enrolCode, { env });
+    const { code } = ask(enrolCode, { env }) as { code: string };
 
     console.log(`\nA customer's machine, in ${directory}/customer/\n`);
     run(`license enroll --code ${code}`, { env: machine });
@@ -127,21 +126,22 @@ async function license(): Promise<void> {
     run('license status', { env: machine });
 
     console.log('$ node examples/gated-api.ts');
-    for (const env of [machine, { SERVICE_LOCAL_HOME: join(customer, 'none') }]) {
-      const api = await serve([join(root, 'examples/gated-api.ts')], env);
+    for (const place of [machine, { SERVICE_LOCAL_HOME: join(customer, 'none') }]) {
+      const api = await serve([join(root, 'examples/gated-api.ts')], place);
       running.push(api.child);
       const answer = await fetch(`${api.url}/orders`, { method: 'POST' });
-      const where = env === machine ? 'with the lease' : 'without one';
+      const where = place === machine ? 'with the lease' : 'without one';
       console.log(`POST /orders ${where}: ${answer.status} ${await answer.text()}`);
     }
     console.log();
     run('doctor', { env: machine, codes: [0, 1] });
   } finally {
     start(['daemon', 'stop'], { env: machine }, 'pipe');
-    for (const child of running) child.kill();
-    await Promise.all(
-      running.map((child) => (child.exitCode === null ? once(child, 'close') : undefined)),
-    );
+    for (const child of running) {
+      if (child.exitCode !== null) continue;
+      child.kill();
+      await once(child, 'close');
+    }
   }
 }
 
