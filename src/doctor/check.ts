@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { isSystemError, ServiceError } from '../errors.ts';
 
 /** The codes are stable: scripts and monitoring go by them. */
 export type CheckCode =
@@ -43,7 +43,7 @@ export interface Check<Subject> {
   readonly needs?: readonly CheckCode[];
   /** Where one of these fails, it is the cause of what this finds wrong. */
   readonly blames?: readonly CheckCode[];
-  /** @throws ServiceError as good as a finding that fails. */
+  /** @throws ServiceError, or the error of the system: as good as a finding that fails. */
   readonly look: (subject: Subject) => Finding | Promise<Finding>;
 }
 
@@ -96,6 +96,9 @@ async function look<Subject>(check: Check<Subject>, subject: Subject): Promise<F
   try {
     return await check.look(subject);
   } catch (error) {
+    if (isSystemError(error)) {
+      return { status: 'fail', summary: error.message, evidence: { code: error.code } };
+    }
     if (!(error instanceof ServiceError)) throw error;
     const { code, reason, message: summary, remedy } = error;
     const evidence = { code, ...(reason !== undefined && { reason }) };

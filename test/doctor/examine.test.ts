@@ -428,11 +428,11 @@ describe('the home', () => {
   test('that is a file fails once', async () => {
     const home = join(directory, 'file');
     writeFileSync(home, '');
-    const files = licenseFiles(home, {});
-    expect(await faults({ home, files, catalogueDir: join(directory, 'catalogue') })).toContain(
-      'home fail',
-    );
-    expect(await found('disk', { home, files })).toMatchObject({ status: 'skip', because: 'home' });
+    const other = { home, files: licenseFiles(home, {}), catalogueDir: join(home, 'catalogue') };
+    const { status, checks } = await examine({ ...machine, ...other });
+    expect(status).toBe('fail');
+    expect(checks.filter((check) => check.status === 'fail')).toMatchObject([{ code: 'home' }]);
+    expect(checks.find(({ code }) => code === 'disk')).toMatchObject({ because: 'home' });
   });
 
   test('in which datasets are damaged is a failure, and keeps what an import left', async () => {

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
+import { createServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
@@ -18,6 +19,9 @@ import { packageVersion } from '../../src/version.ts';
 import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 
+/** Certificate and key of a server that speaks TLS, as `https://localhost`. */
+export type Certificate = Pick<ServerOptions, 'cert' | 'key'>;
+
 /** A server that issues, in this process and with a clock that only the test turns. */
 export interface Issuer {
   readonly world: LeaseWorld;
@@ -27,7 +31,7 @@ export interface Issuer {
   readonly close: () => Promise<void>;
 }
 
-export async function startIssuer(): Promise<Issuer> {
+export async function startIssuer(certificate?: Certificate): Promise<Issuer> {
   const world = await newLeaseWorld('sqlite');
   const { identity } = world;
   let app: ReturnType<typeof createApp>;
@@ -37,10 +41,12 @@ export async function startIssuer(): Promise<Issuer> {
       answer.headers.set('date', new Date(issuer.now).toUTCString());
       return answer;
     },
+    ...(certificate && { createServer, serverOptions: certificate }),
   }) as Server;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const origin = certificate ? 'https://localhost' : 'http://127.0.0.1';
+  const url = `${origin}:${(server.address() as AddressInfo).port}`;
   const log = createLog(() => {}, true);
   const metrics = createMetrics(identity);
   app = createApp({ identity, origins: [url], gate: OPEN_GATE, log, metrics });

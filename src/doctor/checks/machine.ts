@@ -227,6 +227,7 @@ const watcher: Check<Facts> = {
 
 const catalogue: Check<Facts> = {
   code: 'catalogue',
+  blames: ['home'],
   async look({ catalogueDir: path }) {
     const { names, damaged } = await lookAtDatasets(path);
     const evidence = { path, datasets: names.length, damaged };

@@ -1,0 +1,130 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { daemonFiles } from '../../daemon/files.ts';
+import { holdLock } from '../../src/client/lock.ts';
+import type { CheckResult } from '../../src/doctor/check.ts';
+import { examine } from '../../src/doctor/examine.ts';
+import { CERTIFICATE, CERTIFICATE_KEY } from '../client/certificate.ts';
+import { newLicensed, startIssuer, type Issuer, type Licensed } from '../doctor/licensed.ts';
+import { revokeAs } from '../identity/lease-world.ts';
+import { serviceLocal, type Result } from './service-local.ts';
+
+const trusted = getCACertificates();
+let issuer: Issuer;
+let directory: string;
+let authority: string;
+
+beforeAll(async () => {
+  setDefaultCACertificates([...trusted, CERTIFICATE]);
+  issuer = await startIssuer({ cert: CERTIFICATE, key: CERTIFICATE_KEY });
+  issuer.world.now = issuer.now = Date.now();
+});
+afterAll(async () => {
+  await issuer.close();
+  setDefaultCACertificates(trusted);
+});
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'service-local-doctor-'));
+  authority = join(directory, 'authority.pem');
+  writeFileSync(authority, CERTIFICATE);
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const doctor = ({ machine }: Pick<Licensed, 'machine'>, ...words: string[]): Promise<Result> =>
+  serviceLocal(['doctor', ...words], {
+    env: {
+      SERVICE_LOCAL_HOME: machine.home,
+      SERVICE_LOCAL_SERVER_URL: machine.url,
+      NODE_EXTRA_CA_CERTS: authority,
+    },
+  });
+
+test('a fresh machine is well, is told what it could have, and stays as it was', async () => {
+  const home = join(directory, 'home');
+  const fresh = await serviceLocal(['doctor'], { env: { SERVICE_LOCAL_HOME: home } });
+  expect(fresh).toMatchObject({ code: 0, stderr: '' });
+  expect(fresh.stdout).toMatch(/^skip {2}lease_file +there is no license here, and local work/m);
+  expect(fresh.stdout).toMatch(/^skip {2}keyset, lease_signature, .* because of lease_file$/m);
+  expect(fresh.stdout).toMatch(/^ok {4}runtime +Node v/m);
+  expect(fresh.stdout).toMatch(/\nAll is well\.\n$/);
+  expect(readdirSync(directory)).toEqual(['authority.pem']);
+});
+
+test('what is wrong comes last, with what to do; and a torn lease is repaired', async () => {
+  const licensed = await newLicensed(issuer, directory, 'tokyo');
+  const { home, files } = licensed.machine;
+  const lease = readFileSync(files.lease, 'utf8');
+  writeFileSync(files.lease, lease.slice(0, 100));
+  const torn = await doctor(licensed);
+  expect(torn).toMatchObject({ code: 1, stderr: '' });
+  expect(torn.stdout.split('\n').slice(-6)).toEqual([
+    expect.stringMatching(/^warn {2}lease_file +.* cut short .*what counts is .*\.bak$/) as string,
+    expect.stringMatching(/^ +→ Put the best in its place with `service-local doctor --fix`\.$/),
+    expect.stringMatching(/^warn {2}daemon +it does not run, and was killed: nobody renews/),
+    expect.stringMatching(/^ +→ Start it with `service-local daemon start`/) as string,
+    '2 warnings',
+    '',
+  ]);
+
+  const fixed = await doctor(licensed, '--fix');
+  expect(fixed).toMatchObject({ code: 1, stderr: '' });
+  expect(fixed.stdout).toMatch(
+    new RegExp(`^fixed ${files.lease}: the best copy was put in its place; what was there is now`),
+  );
+  expect(fixed.stdout).toMatch(/\n1 warning\n$/);
+  expect(readFileSync(files.lease, 'utf8')).toBe(lease);
+
+  const lock = await holdLock(daemonFiles(home).lock, 0);
+  const well = await doctor(licensed, '--fix');
+  lock.release();
+  expect(well).toMatchObject({ code: 0, stderr: '' });
+  expect(well.stdout).toMatch(/^ok {4}server +https:\/\/localhost:\d+ answered in \d+ ms$/m);
+  expect(well.stdout).toMatch(
+    /^ok {4}lease_state +everything works until 20\S+Z \(\d+ \w+ left\)/m,
+  );
+  expect(well.stdout).toMatch(/\nAll is well\.\n$/);
+});
+
+test('a revoked license is one failure in one document', async () => {
+  const licensed = await newLicensed(issuer, directory, 'osaka');
+  const { world } = issuer;
+  await revokeAs(world, world.identity, { deployment_id: 'osaka' }, 'osaka');
+  const { code, stdout, stderr } = await doctor(licensed, '--json');
+  expect({ code, stderr }).toEqual({ code: 2, stderr: '' });
+  const { checks, ...rest } = JSON.parse(stdout) as { checks: CheckResult[] };
+  expect(rest).toEqual({ schema_version: 1, status: 'fail', fixed: [] });
+  expect(checks.filter(({ status }) => status === 'fail')).toEqual([
+    {
+      code: 'renewal',
+      status: 'fail',
+      summary: `the license is revoked, and is not renewed any more; what is here works until ${licensed.claims.grace_ends_at}`,
+      depends_on: ['server'],
+      because: null,
+      evidence: { code: 'license_revoked', message: expect.stringContaining('osaka') as string },
+      remedy: 'Ask whoever issued the license.',
+    },
+  ]);
+  expect(checks.find((check) => check.code === 'server')?.evidence).toMatchObject({
+    certificate_ends_at: '2126-10-27T11:00:07.000Z',
+  });
+});
+
+test('a server whose certificate ends soon, or is of nobody trusted, is told', async () => {
+  const { machine } = await newLicensed(issuer, directory, 'tokyo');
+  issuer.now = Date.UTC(2126, 9, 25);
+  const { checks } = await examine({ ...machine, clock: () => issuer.now });
+  issuer.now = issuer.world.now;
+  expect(checks.find(({ code }) => code === 'server')).toMatchObject({
+    status: 'warn',
+    summary: `the certificate of ${machine.url} ends in 2 days`,
+  });
+  authority = '';
+  const { code, stdout } = await doctor({ machine });
+  expect(code).toBe(2);
+  expect(stdout).toMatch(/^fail {2}server +.*its certificate is of nobody who is trusted here$/m);
+  expect(stdout).toMatch(/^ +→ .*NODE_EXTRA_CA_CERTS\.$/m);
+});
