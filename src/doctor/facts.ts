@@ -37,6 +37,8 @@ export interface ServerAnswer {
   readonly ahead: number | undefined;
   /** When the certificate ends with which it showed who it is. */
   readonly certificateEnds: number | undefined;
+  /** What somebody should know who uses it. */
+  readonly warning: string | undefined;
 }
 
 /** What several checks need, each read once and when it is first asked for. */
@@ -89,10 +91,12 @@ async function askServer({ url, timeoutMs, clock }: Machine): Promise<ServerAnsw
     if (Number.isFinite(ends)) certificateEnds = ends;
   };
   let ahead: number | undefined;
+  let warning: string | undefined;
   let sent = clock();
   const client = createClient({
     url,
     timeoutMs,
+    warn: (text) => void (warning = text),
     onRequest: () => void (sent = clock()),
     onAnswer({ date }) {
       const theirs = typeof date === 'string' ? Date.parse(date) : NaN;
@@ -104,7 +108,7 @@ async function askServer({ url, timeoutMs, clock }: Machine): Promise<ServerAnsw
   const began = performance.now();
   try {
     await client.call<typeof getHealth>('get', '/healthz', {});
-    return { ms: Math.round(performance.now() - began), ahead, certificateEnds };
+    return { ms: Math.round(performance.now() - began), ahead, certificateEnds, warning };
   } finally {
     unsubscribe(CONNECTED, onConnected);
   }

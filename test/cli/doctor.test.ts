@@ -34,11 +34,11 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
+/** Asks the server that the daemon asked last, when it is told of no other. */
 const doctor = ({ machine }: Pick<Licensed, 'machine'>, ...words: string[]): Promise<Result> =>
   serviceLocal(['doctor', ...words], {
     env: {
       SERVICE_LOCAL_HOME: machine.home,
-      SERVICE_LOCAL_SERVER_URL: machine.url,
       NODE_EXTRA_CA_CERTS: authority,
     },
   });
@@ -123,7 +123,7 @@ test('a server whose certificate ends soon, or is of nobody trusted, is told', a
     summary: `the certificate of ${machine.url} ends in 2 days`,
   });
   authority = '';
-  const { code, stdout } = await doctor({ machine });
+  const { code, stdout } = await doctor({ machine }, '--url', machine.url);
   expect(code).toBe(2);
   expect(stdout).toMatch(/^fail {2}server +.*its certificate is of nobody who is trusted here$/m);
   expect(stdout).toMatch(/^ +→ .*NODE_EXTRA_CA_CERTS\.$/m);

@@ -27,7 +27,11 @@ const leaseFile: Check<Facts> = {
     const { keyset, leases, refused } = await license();
     const winner = leases[0];
     const evidence = { winner: winner?.path ?? null, candidates: candidatesOf(leases, refused) };
-    if (winner?.path === files.lease) return { status: 'ok', summary: winner.path, evidence };
+    if (winner?.path === files.lease) {
+      const count = evidence.candidates.length;
+      const copies = count > 1 ? `, the best of ${count} copies` : '';
+      return { status: 'ok', summary: `${winner.path}${copies}`, evidence };
+    }
 
     const own = refused.find(({ path }) => path === files.lease);
     const fault = own?.reason === 'missing' ? 'is not there' : own && `is no good: ${own.detail}`;
@@ -75,7 +79,8 @@ function candidatesOf(leases: License['leases'], refused: License['refused']): r
   ];
 }
 
-const RENEW = 'Get one that is good with `service-local license renew --now`.';
+const RENEW =
+  'Get a good one with `service-local license renew --now`, unless another check says why that fails.';
 const DELIVER = 'Have it delivered anew, or run `service-local license enroll`.';
 
 const keyset: Check<Facts> = {

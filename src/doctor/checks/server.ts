@@ -43,7 +43,7 @@ const server: Check<Facts> = {
   async look({ url, env, clock, server: ask }) {
     const answer = await ask();
     if (answer === undefined) return { status: 'skip', summary: 'not asked: --offline' };
-    const { ms, certificateEnds } = answer;
+    const { ms, certificateEnds, warning } = answer;
     const ends = certificateEnds === undefined ? null : new Date(certificateEnds).toISOString();
     const evidence = { url, ms, proxies: proxiesOf(env), certificate_ends_at: ends };
     if (certificateEnds !== undefined && certificateEnds - clock() < CERTIFICATE_MS) {
@@ -53,6 +53,10 @@ const server: Check<Facts> = {
         evidence,
         remedy: 'Tell whoever runs the server.',
       };
+    }
+    if (warning !== undefined) {
+      const remedy = 'Have the server speak TLS, and set server_url to its https address.';
+      return { status: 'warn', summary: warning, evidence, remedy };
     }
     return { status: 'ok', summary: `${url} answered in ${ms} ms`, evidence };
   },
