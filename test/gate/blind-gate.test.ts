@@ -1,0 +1,44 @@
+import { EventEmitter } from 'node:events';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import {
+  DAY,
+  KEY,
+  keysetOf,
+  leaseOf,
+  newLicensePlace,
+  type LicensePlace,
+} from './license-place.ts';
+
+/** On a machine that has no watch left to give. */
+vi.mock('chokidar', () => ({
+  watch() {
+    const watcher = Object.assign(new EventEmitter(), { close: () => Promise.resolve() });
+    setImmediate(() => watcher.emit('error', new Error('ENOSPC: no watches left')));
+    return watcher;
+  },
+}));
+
+let place: LicensePlace;
+beforeEach(() => {
+  place = newLicensePlace();
+});
+afterEach(() => place.remove());
+
+test('a gate that is told of nothing looks, and says that it is late', async () => {
+  const gate = await place.open({ pollMs: 20 });
+  expect(gate.warnings).toEqual([
+    'a new license is noticed within 0.02 s, not at once: ENOSPC: no watches left',
+  ]);
+  place.time.now += DAY;
+  place.put(place.files.keyset, keysetOf(KEY));
+  place.put(place.files.lease, leaseOf('1'));
+  await gate.until(({ lease }) => lease?.lease_id === '1');
+  place.put(place.files.lease, leaseOf('2', 1));
+  await gate.until(({ lease }) => lease?.lease_id === '2');
+  expect(gate.check('live_trading')).toEqual({ allowed: true, status: 'valid' });
+});
+
+test('a gate looks every half a minute, however seldom it is told to', async () => {
+  const gate = await place.open({ pollMs: 3_600_000 });
+  expect(gate.warnings[0]).toContain('within 30 s');
+});

@@ -1,0 +1,349 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { GateStatus } from '../../src/gate/decide.ts';
+import { licenseFiles } from '../../src/license-files.ts';
+import { nodeKey, testKey, type LeaseFile } from '../lease/issuer.ts';
+import {
+  DAY,
+  KEY,
+  keysetOf,
+  leaseOf,
+  newLicensePlace,
+  NOW,
+  type LicensePlace,
+} from './license-place.ts';
+
+let place: LicensePlace;
+beforeEach(() => {
+  place = newLicensePlace();
+});
+afterEach(() => place.remove());
+
+const VALID = { allowed: true, status: 'valid' };
+const GRACE = { allowed: true, status: 'grace' };
+const refused = (reason: string) => ({ allowed: false, reason, detail: expect.any(String) });
+const has = (lease_id: string) => (status: GateStatus) => status.lease?.lease_id === lease_id;
+
+function changed(text: string, change: (lease: LeaseFile) => Partial<LeaseFile>): string {
+  const lease = JSON.parse(text) as LeaseFile;
+  return JSON.stringify({ ...lease, ...change(lease) });
+}
+
+const GOOD = leaseOf('good');
+const OTHER = JSON.parse(leaseOf('other')) as LeaseFile;
+const FALSE_CLAIMS = Buffer.from(GOOD).toString('base64');
+
+const BAD: readonly (readonly [what: string, text: string, reason: string])[] = [
+  ['nothing', '', 'not_json'],
+  ['half of a lease', GOOD.slice(0, GOOD.length / 2), 'not_json'],
+  ['other claims', changed(GOOD, () => ({ payload: FALSE_CLAIMS })), 'bad_signature'],
+  [
+    'the signature of another lease',
+    changed(GOOD, () => ({ signatures: OTHER.signatures })),
+    'bad_signature',
+  ],
+  ['a lease by another key', leaseOf('forged', 1, {}, testKey(2)), 'unknown_key'],
+  ['far too much', ' '.repeat(70_000) + GOOD, 'too_large'],
+];
+
+describe('what is licensed', () => {
+  it('is nothing without a lease', async () => {
+    const gate = await place.open();
+    expect(gate.check('live_trading')).toEqual(refused('missing'));
+    expect(gate.status()).toMatchObject({ state: 'none', reason: 'missing', lease: null });
+  });
+
+  it('is what the lease gives, and no more', async () => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, GOOD);
+    const gate = await place.open();
+    expect(gate.check('live_trading')).toEqual(VALID);
+    expect(gate.check('byoc_deployments')).toEqual(refused('entitlement_missing'));
+    expect(gate.check('__proto__')).toEqual(refused('entitlement_missing'));
+  });
+
+  it('is the same in the period of grace, and nothing after it', async () => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, GOOD);
+    const gate = await place.open();
+    place.time.now = NOW + 7 * DAY - 1;
+    expect(gate.check('live_trading')).toEqual(VALID);
+    place.time.now += 1;
+    expect(gate.check('live_trading')).toEqual(GRACE);
+    expect(gate.check('byoc_deployments')).toEqual(refused('entitlement_missing'));
+    place.time.now = NOW + 10 * DAY - 1;
+    expect(gate.check('live_trading')).toEqual(GRACE);
+    place.time.now += 1;
+    expect(gate.check('live_trading')).toEqual(refused('expired'));
+    expect(gate.told.map(({ state, reason }) => [state, reason])).toEqual([
+      ['grace', 'in_grace'],
+      ['expired', 'expired'],
+    ]);
+  });
+
+  it('is everything where nothing is enforced; what the lease is worth is told all the same', async () => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, GOOD);
+    place.time.now += 30 * DAY;
+    const gate = await place.open({ enforced: false });
+    const passes = { allowed: true, status: 'not_enforced' };
+    expect([gate.check('live_trading'), gate.check('anything')]).toEqual([passes, passes]);
+    expect(gate.status()).toMatchObject({ enforced: false, state: 'expired', entitlements: [] });
+  });
+
+  it.each(BAD)('is nothing where there is %s', async (_, text, reason) => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, text);
+    const gate = await place.open();
+    expect(gate.check('live_trading')).toEqual(refused(reason));
+  });
+
+  it('is found in the backup where the lease file is bad', async () => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, '');
+    place.put(`${place.files.lease}.bak`, GOOD);
+    const gate = await place.open();
+    expect(gate.check('live_trading')).toEqual(VALID);
+    expect(gate.status().refused).toMatchObject([{ path: place.files.lease, reason: 'not_json' }]);
+  });
+
+  it.each([
+    ['a single JWK', JSON.stringify(KEY.jwk)],
+    ['a JWK without its id', JSON.stringify({ ...KEY.jwk, kid: undefined })],
+    ['a PEM', nodeKey(KEY.bytes).export({ type: 'spki', format: 'pem' })],
+  ])('can be verified by %s', async (_, text) => {
+    place.put(place.files.keyset, text);
+    place.put(place.files.lease, GOOD);
+    expect((await place.open()).check('live_trading')).toEqual(VALID);
+  });
+
+  it.each([
+    ['a private key', '-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----', 'private_key'],
+    ['a private JWK', JSON.stringify({ ...KEY.jwk, d: 'secret' }), 'private_key'],
+    ['a JWK with the id of another', JSON.stringify({ ...KEY.jwk, kid: 'a' }), 'key_id_mismatch'],
+    ['what is no key', '-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----', 'invalid_keyset'],
+    ['half of a keyset', keysetOf(KEY).slice(0, 50), 'not_json'],
+  ])('cannot be verified by %s', async (_, text, reason) => {
+    place.put(place.files.keyset, text);
+    place.put(place.files.lease, GOOD);
+    expect((await place.open()).check('live_trading')).toEqual(refused(reason));
+  });
+});
+
+describe('a change of the files', () => {
+  beforeEach(() => {
+    place.time.now += 3 * DAY;
+  });
+
+  it('is in force within a second, whichever of lease and keyset comes first', async () => {
+    const gate = await place.open();
+    place.put(place.files.lease, GOOD);
+    expect(await gate.until(({ reason }) => reason === 'unknown_key')).toBeDefined();
+    place.put(place.files.keyset, keysetOf(KEY));
+    await gate.until(has('good'));
+    expect(gate.check('live_trading')).toEqual(VALID);
+    place.put(place.files.lease, leaseOf('next', 1));
+    await gate.until(has('next'));
+    expect(gate.warnings).toEqual([]);
+  }, 3_000);
+
+  it('is seen in a directory that is made later', async () => {
+    const files = licenseFiles(join(place.home, 'later'), {});
+    const gate = await place.open({ files });
+    mkdirSync(join(place.home, 'later'));
+    place.put(files.keyset, keysetOf(KEY));
+    place.put(files.lease, GOOD);
+    await gate.until(has('good'));
+    expect(gate.warnings).toEqual([]);
+  });
+
+  it('is seen where a secret store swaps the directory behind the files', async () => {
+    const swap = (version: string, lease: string): void => {
+      mkdirSync(join(place.home, version));
+      writeFileSync(join(place.home, version, 'license_lease.json'), lease);
+      writeFileSync(join(place.home, version, 'license_public_key.json'), keysetOf(KEY));
+      symlinkSync(version, join(place.home, '..data_tmp'));
+      renameSync(join(place.home, '..data_tmp'), join(place.home, '..data'));
+    };
+    swap('..2026_01', GOOD);
+    symlinkSync('..data/license_lease.json', place.files.lease);
+    symlinkSync('..data/license_public_key.json', place.files.keyset);
+    const gate = await place.open();
+    expect(gate.check('live_trading')).toEqual(VALID);
+    swap('..2026_02', leaseOf('next', 1));
+    await gate.until(has('next'));
+    swap('..2026_03', leaseOf('third', 2));
+    await gate.until(has('third'));
+  });
+
+  it('is found by looking where the files are links to elsewhere', async () => {
+    const target = join(place.home, '..', 'lease');
+    writeFileSync(target, GOOD);
+    symlinkSync(target, place.files.lease);
+    place.put(place.files.keyset, keysetOf(KEY));
+    const gate = await place.open({ pollMs: 20 });
+    place.put(target, leaseOf('next', 1));
+    await gate.until(has('next'));
+    writeFileSync(target, leaseOf('third', 2));
+    await gate.until(has('third'));
+    expect(gate.check('live_trading')).toEqual(VALID);
+  });
+
+  it.each([...BAD, ['an older lease', leaseOf('old', -1), undefined] as const])(
+    'to %s does not take away what is loaded',
+    async (_, text, reason) => {
+      place.put(place.files.keyset, keysetOf(KEY));
+      place.put(place.files.lease, GOOD);
+      const gate = await place.open();
+      place.put(place.files.lease, text);
+      // The next one tells that the bad one was read, too: they are looked at in order.
+      place.put(`${place.files.lease}.bak`, 'no lease');
+      const told = await gate.until((status) =>
+        status.refused.some(({ path }) => path.endsWith('.bak')),
+      );
+      expect(told.lease?.lease_id).toBe('good');
+      expect(gate.status().refused[0]?.reason).toBe(reason ?? 'not_json');
+      expect(gate.check('live_trading')).toEqual(VALID);
+      place.put(place.files.lease, leaseOf('next', 1));
+      await gate.until(has('next'));
+    },
+  );
+
+  it('to nothing does not, and neither does one of the keyset', async () => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, GOOD);
+    const gate = await place.open();
+    rmSync(place.files.keyset);
+    rmSync(place.files.lease);
+    await gate.until((status) => status.refused[0]?.reason === 'missing');
+    expect(gate.check('live_trading')).toEqual(VALID);
+    // A key that is taken back ends with the last lease by it.
+    place.put(place.files.keyset, keysetOf(testKey(2)));
+    place.put(place.files.lease, GOOD);
+    await gate.until((status) => status.refused[0]?.reason === 'unknown_key');
+    expect(gate.check('live_trading')).toEqual(VALID);
+    place.put(place.files.lease, leaseOf('next', 1, {}, testKey(2)));
+    await gate.until(has('next'));
+  });
+
+  it('to a later lease takes away what that does not give any more', async () => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, GOOD);
+    const gate = await place.open();
+    place.put(place.files.lease, leaseOf('less', 1, { entitlements: ['kb_federation'] }));
+    await gate.until(has('less'));
+    expect(gate.check('live_trading')).toEqual(refused('entitlement_missing'));
+  });
+
+  it('is none of a thousand that is lost, and nobody sees half of one', async () => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, leaseOf('0'));
+    const gate = await place.open();
+    const leases = Array.from({ length: 1000 }, (_, i) =>
+      leaseOf(String(i + 1), 0, { issued_at: secondsLater(i + 1), entitlements: [`e${i + 1}`] }),
+    );
+    for (const [i, lease] of leases.entries()) {
+      place.put(place.files.lease, lease);
+      if (i % 10 === 9) await new Promise(setImmediate);
+      const { state, lease: held, entitlements } = gate.status();
+      const own = held!.lease_id === '0' ? 'live_trading' : `e${held!.lease_id}`;
+      expect({ state, own: entitlements[0] }).toEqual({ state: 'valid', own });
+      expect(gate.check(own)).toEqual(VALID);
+    }
+    await gate.until(has('1000'));
+    const seen = gate.told.map(({ lease }) => Number(lease!.lease_id));
+    expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+    expect(gate.told.every(({ state }) => state === 'valid')).toBe(true);
+  });
+
+  it('is waited for one after the other, and each is seen', async () => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    const gate = await place.open();
+    for (let i = 1; i <= 25; i += 1) {
+      place.put(place.files.lease, leaseOf(String(i), 0, { issued_at: secondsLater(i) }));
+      await gate.until(has(String(i)));
+    }
+    expect(gate.warnings).toEqual([]);
+  });
+
+  it('is not told any more of a gate that is closed', async () => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, GOOD);
+    const gate = await place.open({ pollMs: 5 });
+    place.put(place.files.lease, leaseOf('next', 1));
+    await gate.close();
+    const told = gate.told.length;
+    const other = await place.open({ pollMs: 5 });
+    place.put(place.files.lease, leaseOf('third', 2));
+    await other.until(has('third'));
+    expect(gate.told).toHaveLength(told);
+    expect(gate.check('live_trading')).toEqual(VALID);
+  });
+});
+
+function secondsLater(seconds: number): string {
+  return `${new Date(NOW + seconds * 1000).toISOString().slice(0, 19)}Z`;
+}
+
+describe('time', () => {
+  beforeEach(() => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, GOOD);
+  });
+
+  it('that is set back a day is noticed, works on, and gives nobody a day more', async () => {
+    const gate = await place.open({ pollMs: 5 });
+    place.time.now -= DAY;
+    expect(gate.check('live_trading')).toEqual(GRACE);
+    expect(gate.status()).toMatchObject({ state: 'grace', reason: 'not_yet_valid' });
+    place.time.up += DAY;
+    place.time.now += DAY;
+    await gate.until(({ reason }) => reason === 'clock_rollback');
+    place.time.now += 6 * DAY;
+    place.time.up += 6 * DAY;
+    expect(gate.check('live_trading')).toEqual(GRACE);
+    place.time.now += 3 * DAY;
+    place.time.up += 3 * DAY;
+    await gate.until(({ state }) => state === 'expired');
+    expect(gate.check('live_trading')).toEqual(refused('expired'));
+  });
+
+  it('that stands still ends the lease nevertheless', async () => {
+    const gate = await place.open({ pollMs: 5 });
+    place.time.up += 7 * DAY;
+    await gate.until(({ state }) => state === 'grace');
+    place.time.up += 3 * DAY;
+    await gate.until(({ state }) => state === 'expired');
+    place.time.now -= DAY;
+    expect(gate.check('live_trading')).toEqual(refused('expired'));
+  });
+
+  it('that is set back counts from what the daemon has seen', async () => {
+    const running_time = { lease_id: 'good', seconds: (9 * DAY) / 1000, uptime_seconds: 1000 };
+    place.put(place.files.state, JSON.stringify({ schema: 1, running_time }));
+    const gate = await place.open();
+    // The machine was started anew since.
+    place.time.up = DAY;
+    place.time.now -= DAY;
+    expect(gate.check('live_trading')).toEqual(refused('expired'));
+  });
+
+  it('that is set forward a year and back leaves no trace', async () => {
+    const gate = await place.open();
+    place.time.now += 365 * DAY;
+    expect(gate.check('live_trading')).toEqual(refused('expired'));
+    place.time.now -= 365 * DAY;
+    expect(gate.check('live_trading')).toEqual(VALID);
+  });
+
+  it('that passes in a suspend counts at the first check after it', async () => {
+    const gate = await place.open();
+    place.time.now += 8 * DAY;
+    place.time.up += 8 * DAY;
+    expect(gate.check('live_trading')).toEqual(GRACE);
+    place.time.now += 7 * DAY;
+    place.time.up += 7 * DAY;
+    expect(gate.check('live_trading')).toEqual(refused('expired'));
+  });
+});
