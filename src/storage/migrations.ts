@@ -180,4 +180,66 @@ export const MIGRATIONS: readonly Migration[] = [
       `insert into audit_head (id, seq, hash) values (1, 0, '${'0'.repeat(64)}')`,
     ],
   },
+  {
+    name: 'bots',
+    statements: [
+      `create table bots (
+        bot_id text primary key,
+        slug text not null unique,
+        name text not null,
+        kind text not null check (kind in ('trading', 'research')),
+        status text not null check (status in ('draft', 'active', 'archived')),
+        current_version bigint not null,
+        created_at bigint not null,
+        updated_at bigint not null,
+        event_seq bigint not null,
+        event_hash text not null
+      )`,
+      `create table bot_versions (
+        bot_id text not null references bots (bot_id),
+        version bigint not null check (version > 0),
+        hash text not null,
+        document text not null,
+        created_at bigint not null,
+        created_by text not null,
+        primary key (bot_id, version)
+      )`,
+      // No reference to bots, which PostgreSQL would check once for each row: whoever appends has
+      // read the head of the log there.
+      `create table bot_events (
+        bot_id text not null,
+        seq bigint not null,
+        event_id text not null,
+        version bigint not null,
+        run_id text,
+        kind text not null,
+        occurred_at bigint not null,
+        recorded_at bigint not null,
+        causation_id text,
+        payload text not null,
+        prev_hash text not null,
+        hash text not null,
+        primary key (bot_id, seq)
+      )`,
+      `create index bot_events_kind on bot_events (bot_id, kind, seq)`,
+      `create table bot_snapshots (
+        bot_id text not null references bots (bot_id),
+        seq bigint not null,
+        state text not null,
+        state_hash text not null,
+        primary key (bot_id, seq)
+      )`,
+      `create table idempotency_keys (
+        caller text not null,
+        key text not null,
+        request_hash text not null,
+        status bigint not null,
+        body text not null,
+        location text,
+        answered_at bigint not null,
+        primary key (caller, key)
+      )`,
+      `create index idempotency_keys_age on idempotency_keys (answered_at)`,
+    ],
+  },
 ];

@@ -27,6 +27,11 @@ export interface Tables {
   step_ups: StepUpsTable;
   audit_entries: AuditEntriesTable;
   audit_head: AuditHeadTable;
+  bots: BotsTable;
+  bot_versions: BotVersionsTable;
+  bot_events: BotEventsTable;
+  bot_snapshots: BotSnapshotsTable;
+  idempotency_keys: IdempotencyKeysTable;
 }
 
 export interface CustomersTable {
@@ -232,4 +237,79 @@ export interface AuditHeadTable {
   id: 1;
   seq: number;
   hash: string;
+}
+
+/** What is said here of a bot is what its events come to, and is written together with them. */
+export interface BotsTable {
+  bot_id: string;
+  slug: string;
+  name: string;
+  kind: 'trading' | 'research';
+  status: 'draft' | 'active' | 'archived';
+  /** Of its versions, the last. */
+  current_version: number;
+  created_at: number;
+  updated_at: number;
+  /** The last of its events, so that a cut-off end is noticed; 0 and 64 zeros before the first. */
+  event_seq: number;
+  event_hash: string;
+}
+
+/** Never changed, and never deleted. */
+export interface BotVersionsTable {
+  bot_id: string;
+  /** From 1, without gaps. */
+  version: number;
+  /** `specHash` of the document. */
+  hash: string;
+  /** JSON: the spec as its author wrote it. */
+  document: string;
+  created_at: number;
+  /** As in the audit log: `administrator:…`. */
+  created_by: string;
+}
+
+export interface BotEventsTable {
+  bot_id: string;
+  /** From 1 for each bot, without gaps. */
+  seq: number;
+  event_id: string;
+  /** The version of the bot of which it tells. */
+  version: number;
+  run_id: string | null;
+  kind: string;
+  occurred_at: number;
+  /** Never before that of the event before. */
+  recorded_at: number;
+  /** The event that led to this one. */
+  causation_id: string | null;
+  /** JSON object. */
+  payload: string;
+  /** Hex; of the first event of a bot 64 zeros. */
+  prev_hash: string;
+  hash: string;
+}
+
+/** What events come to, so that not all of them need to be read. Deleting rows changes nothing. */
+export interface BotSnapshotsTable {
+  bot_id: string;
+  /** The last event that is in it. */
+  seq: number;
+  /** Canonical JSON (RFC 8785). */
+  state: string;
+  /** SHA-256 of the state, in hex. */
+  state_hash: string;
+}
+
+/** The answers to requests with an `Idempotency-Key`, so that asking again does nothing again. */
+export interface IdempotencyKeysTable {
+  /** `administrator:…`: keys of different callers have nothing to do with each other. */
+  caller: string;
+  key: string;
+  /** SHA-256 in hex: the same key with another request is refused. */
+  request_hash: string;
+  status: number;
+  body: string;
+  location: string | null;
+  answered_at: number;
 }
