@@ -13,6 +13,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   lease: [],
   gate: ['lease'],
   storage: [],
+  events: ['storage'],
   identity: ['lease', 'storage'],
   market: [],
   engine: ['market'],

@@ -224,7 +224,7 @@ export const MIGRATIONS: readonly Migration[] = [
       `create index bot_events_kind on bot_events (bot_id, kind, seq)`,
       `create table bot_snapshots (
         bot_id text not null references bots (bot_id),
-        seq bigint not null,
+        seq bigint not null check (seq > 0),
         state text not null,
         state_hash text not null,
         primary key (bot_id, seq)

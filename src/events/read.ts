@@ -1,0 +1,106 @@
+import type { AliasedExpression } from 'kysely';
+import { ServiceError } from '../errors.ts';
+import { prepared } from '../storage/prepared.ts';
+import type { BotEventsTable, Db } from '../storage/tables.ts';
+import { eventOf, type BotEvent, type EventHead } from './event.ts';
+
+export interface EventsRequest {
+  /** Those after it; 0 for all from the first. */
+  readonly after_seq: number;
+  /** None after it. */
+  readonly until_seq?: number | undefined;
+  /** Only these; at most 100 of them. */
+  readonly kinds?: readonly string[] | undefined;
+  /** At most so many events. */
+  readonly limit: number;
+}
+
+/** Part of the log of a bot, and the head of the log at the same moment. */
+export interface EventsPage {
+  /** In order of `seq`. */
+  readonly events: readonly BotEvent[];
+  readonly head: EventHead;
+}
+
+/** @throws ServiceError `not_found` when there is no such bot. */
+export async function readEvents(
+  db: Db,
+  bot_id: string,
+  request: EventsRequest,
+): Promise<EventsPage> {
+  const { rows, head } = await readRows(db, bot_id, request);
+  return { events: rows.map(eventOf), head };
+}
+
+/** The same as it is stored, and rows after the head, too, if somebody put some there. */
+export async function readRows(
+  db: Db,
+  bot_id: string,
+  { after_seq, until_seq = Number.MAX_SAFE_INTEGER, kinds, limit }: EventsRequest,
+): Promise<{ readonly rows: readonly BotEventsTable[]; readonly head: EventHead }> {
+  const range = { bot_id, after_seq, until_seq, limit };
+  const found =
+    kinds === undefined
+      ? await selectRange(db, range)
+      : await withHead(db, bot_id, ofKinds(db, range, kinds).as('event')).execute();
+  const [first] = found;
+  if (first === undefined) throw unknownBot(bot_id);
+  return {
+    rows: found.filter(isEvent),
+    head: { seq: first.head_seq, hash: first.head_hash },
+  };
+}
+
+/** The head stands alone where there is no event. */
+function isEvent<T extends { seq: number | null }>(row: T): row is T & BotEventsTable {
+  return row.seq !== null;
+}
+
+interface Range {
+  readonly bot_id: string;
+  readonly after_seq: number;
+  readonly until_seq: number;
+  readonly limit: number;
+}
+
+const selectRange = prepared((db, range: Range) =>
+  withHead(db, range.bot_id, inRange(db, range).as('event')),
+);
+
+function inRange(db: Db, { bot_id, after_seq, until_seq, limit }: Range) {
+  return db
+    .selectFrom('bot_events')
+    .selectAll()
+    .where('bot_id', '=', bot_id)
+    .where('seq', '>', after_seq)
+    .where('seq', '<=', until_seq)
+    .orderBy('seq')
+    .limit(limit);
+}
+
+/** Each kind by itself, by the index: together, all that there is of them would be read and sorted. */
+function ofKinds(db: Db, range: Range, kinds: readonly string[]) {
+  const [first, ...others] = [...new Set(kinds)].map((kind) =>
+    db.selectFrom(inRange(db, range).where('kind', '=', kind).as('of_kind')).selectAll(),
+  );
+  if (first === undefined) throw new RangeError('no kinds');
+  const all = others.reduce((before, one) => before.unionAll(one), first);
+  return db.selectFrom(all.as('of_kinds')).selectAll().orderBy('seq').limit(range.limit);
+}
+
+// One statement: between two of them another server may append.
+function withHead(db: Db, bot_id: string, events: AliasedExpression<BotEventsTable, 'event'>) {
+  return db
+    .selectFrom('bots')
+    .leftJoin(events, (join) => join.onTrue())
+    .select(['bots.event_seq as head_seq', 'bots.event_hash as head_hash'])
+    .selectAll('event')
+    .where('bots.bot_id', '=', bot_id)
+    .orderBy('event.seq');
+}
+
+export function unknownBot(bot_id: string): ServiceError {
+  return new ServiceError('not_found', `there is no bot ${JSON.stringify(bot_id)}`, {
+    remedy: 'See `service-local bots list`.',
+  });
+}

@@ -1,0 +1,113 @@
+import { ServiceError } from '../errors.ts';
+import { prepared } from '../storage/prepared.ts';
+import type { BotSnapshotsTable, Db } from '../storage/tables.ts';
+import { readEvents, unknownBot } from './read.ts';
+import { digestOf, foldState, STATE_KINDS, type BotState } from './state.ts';
+
+/** A point of the log: after an event, at a time (milliseconds since the Unix epoch), or its end. */
+export type Moment = { readonly seq: number } | { readonly at: number } | 'head';
+
+export interface StateAt {
+  /** The last event that is in it. */
+  readonly seq: number;
+  /** The last event that there is. */
+  readonly head_seq: number;
+  readonly state: BotState;
+  /** SHA-256 of the state in canonical JSON (RFC 8785), in hex. */
+  readonly state_hash: string;
+}
+
+/**
+ * The state of a bot at a moment, from the snapshot before it and the events since.
+ * @throws ServiceError `not_found` when there was no such bot at that moment, or no such event.
+ */
+export async function stateAt(db: Db, bot_id: string, moment: Moment): Promise<StateAt> {
+  const { seq, head_seq } = await seqAt(db, bot_id, moment);
+  const [snapshot] = await selectSnapshot(db, { bot_id, seq });
+  let state = snapshot && (JSON.parse(snapshot.state) as BotState);
+  let after_seq = snapshot?.seq ?? 0;
+  for (;;) {
+    const part = { after_seq, until_seq: seq, kinds: STATE_KINDS, limit: PAGE };
+    const { events } = await readEvents(db, bot_id, part);
+    for (const event of events) state = foldState(state, event);
+    if (events.length < PAGE) break;
+    after_seq = events.at(-1)!.seq;
+  }
+  if (state === undefined) throw unknownBot(bot_id);
+  return { seq, head_seq, state, state_hash: digestOf(state).hash };
+}
+
+const PAGE = 1000;
+
+const selectSnapshot = prepared((db, { bot_id, seq }: { bot_id: string; seq: number }) =>
+  db
+    .selectFrom('bot_snapshots')
+    .select(['seq', 'state'])
+    .where('bot_id', '=', bot_id)
+    .where('seq', '<=', seq)
+    .orderBy('seq', 'desc')
+    .limit(1),
+);
+
+/** Keeps the state at the end of the log, from where the next one is faster to get. */
+export async function takeSnapshot(tx: Db, bot_id: string): Promise<StateAt> {
+  const snapshot = await stateAt(tx, bot_id, 'head');
+  const { text, hash } = digestOf(snapshot.state);
+  await insertSnapshot(tx, { bot_id, seq: snapshot.seq, state: text, state_hash: hash });
+  return snapshot;
+}
+
+const insertSnapshot = prepared((db, row: BotSnapshotsTable) =>
+  db
+    .insertInto('bot_snapshots')
+    .values(row)
+    .onConflict((of) =>
+      of.columns(['bot_id', 'seq']).doUpdateSet({ state: row.state, state_hash: row.state_hash }),
+    ),
+);
+
+/**
+ * The last event at a moment.
+ * @throws ServiceError `not_found` when there is none, or not that one.
+ */
+export async function seqAt(
+  db: Db,
+  bot_id: string,
+  moment: Moment,
+): Promise<{ readonly seq: number; readonly head_seq: number }> {
+  const { head } = await readEvents(db, bot_id, { after_seq: 0, until_seq: 0, limit: 1 });
+  const head_seq = head.seq;
+  if (moment === 'head') return { seq: head_seq, head_seq };
+  if ('at' in moment) {
+    const seq = await lastBy(db, bot_id, moment.at, head_seq);
+    if (seq > 0) return { seq, head_seq };
+    throw new ServiceError('not_found', `the bot ${bot_id} has no event of that time or before`, {
+      remedy: 'Ask for a later time: the bot has been there since its first event.',
+    });
+  }
+  if (moment.seq >= 1 && moment.seq <= head_seq) return { seq: moment.seq, head_seq };
+  throw new ServiceError('not_found', `the bot ${bot_id} has no event ${moment.seq}`, {
+    remedy: `Ask for one from 1 to ${head_seq}.`,
+  });
+}
+
+/** The last event that was recorded by a time, by halves: it is not before that of the event before. */
+async function lastBy(db: Db, bot_id: string, at: number, head_seq: number): Promise<number> {
+  let known = 0;
+  let above = head_seq + 1;
+  while (above - known > 1) {
+    const seq = Math.floor((known + above) / 2);
+    const [event] = await selectTime(db, { bot_id, seq });
+    if (event !== undefined && event.recorded_at <= at) known = seq;
+    else above = seq;
+  }
+  return known;
+}
+
+const selectTime = prepared((db, { bot_id, seq }: { bot_id: string; seq: number }) =>
+  db
+    .selectFrom('bot_events')
+    .select('recorded_at')
+    .where('bot_id', '=', bot_id)
+    .where('seq', '=', seq),
+);
