@@ -9,7 +9,7 @@ export interface EventsRequest {
   readonly after_seq: number;
   /** None after it. */
   readonly until_seq?: number | undefined;
-  /** Only these; at most 100 of them. */
+  /** Only these, at most 100 of them; all where none is named. */
   readonly kinds?: readonly string[] | undefined;
   /** At most so many events. */
   readonly limit: number;
@@ -36,11 +36,11 @@ export async function readEvents(
 export async function readRows(
   db: Db,
   bot_id: string,
-  { after_seq, until_seq = Number.MAX_SAFE_INTEGER, kinds, limit }: EventsRequest,
+  { after_seq, until_seq = Number.MAX_SAFE_INTEGER, kinds = [], limit }: EventsRequest,
 ): Promise<{ readonly rows: readonly BotEventsTable[]; readonly head: EventHead }> {
   const range = { bot_id, after_seq, until_seq, limit };
   const found =
-    kinds === undefined
+    kinds.length === 0
       ? await selectRange(db, range)
       : await withHead(db, bot_id, ofKinds(db, range, kinds).as('event')).execute();
   const [first] = found;
@@ -80,11 +80,11 @@ function inRange(db: Db, { bot_id, after_seq, until_seq, limit }: Range) {
 
 /** Each kind by itself, by the index: together, all that there is of them would be read and sorted. */
 function ofKinds(db: Db, range: Range, kinds: readonly string[]) {
-  const [first, ...others] = [...new Set(kinds)].map((kind) =>
-    db.selectFrom(inRange(db, range).where('kind', '=', kind).as('of_kind')).selectAll(),
-  );
-  if (first === undefined) throw new RangeError('no kinds');
-  const all = others.reduce((before, one) => before.unionAll(one), first);
+  const all = [...new Set(kinds)]
+    .map((kind) =>
+      db.selectFrom(inRange(db, range).where('kind', '=', kind).as('of_kind')).selectAll(),
+    )
+    .reduce((before, one) => before.unionAll(one));
   return db.selectFrom(all.as('of_kinds')).selectAll().orderBy('seq').limit(range.limit);
 }
 

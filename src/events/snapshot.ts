@@ -61,9 +61,7 @@ const insertSnapshot = prepared((db, row: BotSnapshotsTable) =>
   db
     .insertInto('bot_snapshots')
     .values(row)
-    .onConflict((of) =>
-      of.columns(['bot_id', 'seq']).doUpdateSet({ state: row.state, state_hash: row.state_hash }),
-    ),
+    .onConflict((of) => of.doNothing()),
 );
 
 /**
