@@ -90,21 +90,8 @@ type Place = Pick<BotEventsTable, 'bot_id' | 'seq' | 'event_id' | 'recorded_at' 
 function rowOf(event: NewEvent, place: Place): BotEventsTable {
   const { kind, version, occurred_at, run_id = null, causation_id = null } = event;
   if (!KIND.test(kind)) throw new RangeError(`${kind}: no kind of event`);
-  const { bot_id, seq, event_id, recorded_at, prev_hash } = place;
-  const row = {
-    bot_id,
-    seq,
-    event_id,
-    version,
-    run_id,
-    kind,
-    occurred_at,
-    recorded_at,
-    causation_id,
-    payload: JSON.stringify(event.payload),
-    prev_hash,
-    hash: '',
-  };
+  const payload = JSON.stringify(event.payload);
+  const row = { ...place, version, run_id, kind, occurred_at, causation_id, payload, hash: '' };
   row.hash = hashOf(row);
   return row;
 }
@@ -147,9 +134,11 @@ async function insertRows(tx: Db, rows: readonly BotEventsTable[]): Promise<void
   let done = 0;
   while (done < rows.length) {
     const power = Math.min(Math.floor(Math.log2(rows.length - done)), INSERTS.length - 1);
-    const part = rows.slice(done, done + 2 ** power);
-    const values = part.flatMap((row) => COLUMNS.map((name) => row[name]));
+    const values: unknown[] = [];
+    for (const end = done + 2 ** power; done < end; done += 1) {
+      const row = rows[done]!;
+      for (const name of COLUMNS) values.push(row[name]);
+    }
     await INSERTS[power]!(tx, values);
-    done += part.length;
   }
 }
