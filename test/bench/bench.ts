@@ -15,6 +15,7 @@ import { formatTable, makeStyle } from '../../src/cli/output.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
 import { writeParquet } from '../../src/market/write.ts';
 import { BENCH_CONFIG } from './config.ts';
+import { events } from './events.ts';
 import { figure, median, round, type Figure } from './figure.ts';
 import { issuance } from './issuance.ts';
 import { handWrittenLoop } from './loop.ts';
@@ -173,6 +174,7 @@ const PARTS: Readonly<Record<string, () => Figure[] | Promise<Figure[]>>> = {
   start: () => [start()],
   memory: async () => [await memory()],
   issuance,
+  events,
 };
 
 const { values, positionals } = parseArgs({
