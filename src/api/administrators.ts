@@ -101,6 +101,16 @@ export const listTokens = defineRoute({
   responses: { 200: answer('A page of tokens.', page(Token)) },
 });
 
+export const getOwnToken = defineRoute({
+  method: 'get',
+  path: '/identity/token',
+  operationId: 'getOwnToken',
+  summary: 'Say whose token the request was sent with',
+  tags: ['Administrators'],
+  security: ANY_ADMINISTRATOR,
+  responses: { 200: answer('The token.', Token) },
+});
+
 export const revokeToken = defineRoute({
   method: 'delete',
   path: '/identity/tokens/{token_id}',

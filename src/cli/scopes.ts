@@ -3,7 +3,7 @@ import { SCOPES, type Scope } from '../scopes.ts';
 
 /** For the help of verbs that make tokens. */
 export const SCOPES_HELP =
-  "Scopes: license is for customers, plans, contracts, deployments, devices and leases; admin for signing keys, the audit log and everybody's tokens; read for the metrics. No scope implies another. Nothing asks for write, trade or halt yet.";
+  "Scopes: read is for looking at bots and for the metrics; write for making and changing bots; license for customers, plans, contracts, deployments, devices and leases; admin for signing keys, the audit log and everybody's tokens. No scope implies another. Nothing asks for trade or halt yet.";
 
 /** For the help of verbs that need it. */
 export const NEEDS_ADMIN = 'Needs a token with the scope admin.';

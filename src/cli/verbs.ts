@@ -48,6 +48,21 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/server.ts'),
   },
   {
+    path: ['login'],
+    summary: 'log in to a server, for the verbs that ask it',
+    load: () => import('./verbs/login.ts'),
+  },
+  {
+    path: ['logout'],
+    summary: 'end the login',
+    load: () => import('./verbs/logout.ts'),
+  },
+  {
+    path: ['whoami'],
+    summary: 'say who is logged in, and for what',
+    load: () => import('./verbs/whoami.ts'),
+  },
+  {
     path: ['identity', 'administrators', 'add'],
     summary: "let somebody administer the server; on the server's machine",
     load: () => import('./verbs/identity-administrators-add.ts'),
@@ -69,7 +84,7 @@ export const VERBS: readonly VerbEntry[] = [
   },
   {
     path: ['identity', 'tokens', 'create'],
-    summary: 'log in, for a token with which other verbs work',
+    summary: 'log in, for a token that a script can have',
     load: () => import('./verbs/identity-tokens-create.ts'),
   },
   {

@@ -80,7 +80,7 @@ export interface ClientOptions {
  * ```ts
  * import type { createPlan, listPlans } from '../../api/plans.ts';
  *
- * const client = createClient({ url, authorize: tokenFrom(env) });
+ * const client = createClient({ url, authorize });
  * const plan = await client.call<typeof createPlan>('post', '/identity/plans', { body: {…} });
  * for await (const one of client.items<typeof listPlans>('get', '/identity/plans', {})) …
  * ```
@@ -355,20 +355,6 @@ function asError(problem: Problem, { status, headers }: Exchanged): ServiceError
       ...(remedy !== undefined && { remedy }),
       ...(Number.isFinite(seconds) && { retryAfterSeconds: seconds }),
     },
-  );
-}
-
-/**
- * The token that a person gave in the environment.
- * @throws ServiceError `not_authenticated` without one
- */
-export function tokenFrom(env: NodeJS.ProcessEnv): Authorize {
-  const token = env['SERVICE_LOCAL_TOKEN'];
-  if (token && /^[!-~]+$/.test(token)) return () => `Bearer ${token}`;
-  throw new ServiceError(
-    'not_authenticated',
-    token ? 'SERVICE_LOCAL_TOKEN is no token' : 'SERVICE_LOCAL_TOKEN is not set',
-    { remedy: 'Make a token with `service-local identity tokens create`, and put it there.' },
   );
 }
 

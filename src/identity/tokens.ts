@@ -118,9 +118,7 @@ export async function addToken(
       revoked_at: null,
     })
     .execute();
-  const state = stateOf(
-    await selectTokens(tx).where('token_id', '=', token_id).executeTakeFirstOrThrow(),
-  );
+  const state = await getToken(tx, token_id);
   return { ...state, token: `slt_${token_id.replaceAll('-', '')}_${secret}` };
 }
 
@@ -196,7 +194,8 @@ function ownerDisabled(): ServiceError {
 function refused(reason: string, message: string): ServiceError {
   return new ServiceError('not_authenticated', message, {
     reason,
-    remedy: 'Make a token with `service-local identity tokens create`.',
+    remedy:
+      'Log in with `service-local login`, or make a token for a script with `service-local identity tokens create`.',
   });
 }
 
@@ -227,6 +226,11 @@ export async function listTokens(
       return rows.map(stateOf);
     },
   );
+}
+
+/** One that there is. */
+export async function getToken(db: Db, tokenId: string): Promise<TokenState> {
+  return stateOf(await selectTokens(db).where('token_id', '=', tokenId).executeTakeFirstOrThrow());
 }
 
 /**

@@ -2,7 +2,13 @@ import * as api from '../api/administrators.ts';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import { readAudit } from '../identity/audit.ts';
 import { grantStepUp } from '../identity/step-up.ts';
-import { createToken, listTokens, revokeToken, type TokenState } from '../identity/tokens.ts';
+import {
+  createToken,
+  getToken,
+  listTokens,
+  revokeToken,
+  type TokenState,
+} from '../identity/tokens.ts';
 import type { App, Services } from './services.ts';
 
 export function addAdministrators(app: App, { identity }: Services): void {
@@ -17,6 +23,9 @@ export function addAdministrators(app: App, { identity }: Services): void {
     const page = await listTokens(read, c.get('caller')!, c.req.valid('query'));
     return c.json({ ...page, items: page.items.map(tokenAnswer) }, 200);
   });
+  app.openapi(api.getOwnToken, async (c) =>
+    c.json(tokenAnswer(await getToken(read, c.get('caller')!.token_id)), 200),
+  );
   app.openapi(api.revokeToken, async (c) => {
     const { token_id } = c.req.valid('param');
     return c.json(tokenAnswer(await revokeToken(identity, c.get('caller')!, token_id)), 200);

@@ -57,7 +57,8 @@ async function identify(
   if (scopes) {
     throw new ServiceError('not_authenticated', 'the request has no token of an administrator', {
       reason: 'missing_token',
-      remedy: 'Make one with `service-local identity tokens create`.',
+      remedy:
+        'Log in with `service-local login`, or make one with `service-local identity tokens create`.',
     });
   }
   throw new ServiceError('invalid_device_proof', 'the request has no proof of a device', {

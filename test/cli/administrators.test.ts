@@ -289,7 +289,7 @@ test.each([
 test('without a token the verbs say how to make one', async () => {
   const { code, stderr } = await serviceLocal(['identity', 'audit', 'verify']);
   expect(code).toBe(4);
-  expect(stderr).toContain('SERVICE_LOCAL_TOKEN is not set\n→ Make a token with `service-local');
+  expect(stderr).toMatch(/SERVICE_LOCAL_TOKEN is not set, .*\n→ Log in with `service-local login/);
 });
 
 describe('on a terminal', () => {

@@ -14,7 +14,7 @@ import type {
   listContracts,
   listCustomers,
 } from '../../src/api/registry.ts';
-import { createClient, tokenFrom, type Client } from '../../src/client/client.ts';
+import { createClient, type Client } from '../../src/client/client.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { runNode } from '../cli/service-local.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from './certificate.ts';
@@ -78,7 +78,7 @@ describe('a request', () => {
       seen.push([request, await text(request)]);
       response.end(JSON.stringify(ACME));
     });
-    const client = createClient({ url, authorize: tokenFrom({ SERVICE_LOCAL_TOKEN: 'slt_x' }) });
+    const client = createClient({ url, authorize: () => 'Bearer slt_x' });
     const body = { customer_id: 'acme', name: 'Acmé' };
     const made = await client.call<typeof createCustomer>('post', '/identity/customers', { body });
     expect(made).toEqual(ACME);
@@ -388,20 +388,5 @@ it('says that a server of plain http does not speak TLS', async () => {
   expect(await failureOf(health(createClient({ url })))).toMatchObject({
     code: 'server_unreachable',
     message: `${url}: what answers there does not speak TLS`,
-  });
-});
-
-describe('the token of a person', () => {
-  it.each([
-    [undefined, 'SERVICE_LOCAL_TOKEN is not set'],
-    ['', 'SERVICE_LOCAL_TOKEN is not set'],
-    ['slt_hunter2\n', 'SERVICE_LOCAL_TOKEN is no token'],
-  ])('cannot be %j', (token, message) => {
-    try {
-      tokenFrom({ SERVICE_LOCAL_TOKEN: token });
-      expect.fail('it can');
-    } catch (error) {
-      expect(error).toMatchObject({ code: 'not_authenticated', message });
-    }
   });
 });

@@ -107,6 +107,19 @@ test('a token of any scope lists and ends its owner’s; that of somebody else i
   });
 });
 
+test('whose token a request is sent with is told to whoever has one, of any scope', async () => {
+  const ada = await person();
+  const headers = await as(ada, 'halt');
+  const own = await app.send('GET', '/identity/token', { headers });
+  const list = await app.send('GET', '/identity/tokens', { headers });
+  expect(own).toMatchObject({ status: 200, body: { administrator: ada.name, scopes: ['halt'] } });
+  expect((list.body as { items: object[] }).items).toEqual([own.body]);
+  expect(await app.send('GET', '/identity/token')).toMatchObject({
+    status: 401,
+    body: { reason: 'missing_token' },
+  });
+});
+
 describe('a step-up', () => {
   const request = { action: 'identity.license.revoke', target: 'deployment:acme-tokyo' };
   const stepUp = (headers: Record<string, string>, body: object): Promise<Answer> =>

@@ -5,7 +5,7 @@ import { parseSeconds } from '../../seconds.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
-  description: `Logs in with password and code. The token goes to stdout, and is shown this once; other verbs find it in SERVICE_LOCAL_TOKEN.\n\n${SCOPES_HELP}`,
+  description: `Logs in with password and code. The token goes to stdout, and is shown this once; other verbs find it in SERVICE_LOCAL_TOKEN. For yourself, service-local login keeps one in a file.\n\n${SCOPES_HELP}`,
   options: {
     administrator: { value: 'name', description: 'who logs in', required: true },
     scopes: {

@@ -1,0 +1,100 @@
+import { hostname } from 'node:os';
+import type { createToken } from '../../api/administrators.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Scope } from '../../scopes.ts';
+import { parseSeconds } from '../../seconds.ts';
+import { ask, givenPassword, PASSWORD_STDIN_OPTION } from '../ask.ts';
+import { endToken } from '../login.ts';
+import { parseScopes, SCOPES_HELP } from '../scopes.ts';
+import { defineVerb, type Context } from '../verb.ts';
+
+const USUAL_SCOPES: readonly Scope[] = ['read', 'write'];
+const USUAL_SECONDS = 12 * 3600;
+
+export const verb = defineVerb({
+  description: `Asks for password and code, and keeps a token in a file that only you can read. Other verbs send it to that server and to no other; SERVICE_LOCAL_TOKEN, where it is set, wins over it. There is one login at a time: the token of the one before is ended.\n\n${SCOPES_HELP}`,
+  options: {
+    name: { value: 'name', description: 'who logs in: an administrator; asked for when absent' },
+    scopes: {
+      value: 'scopes',
+      description: `what it is good for (default: ${USUAL_SCOPES.join(',')})`,
+      parse: parseScopes,
+    },
+    expires: {
+      value: 'length',
+      description: 'for how long it is good, up to 365d (default: 12h)',
+      parse: parseSeconds,
+    },
+    passwordStdin: PASSWORD_STDIN_OPTION,
+    code: {
+      value: 'digits',
+      description: 'of the authenticator app, or a recovery code, where nobody can be asked',
+    },
+  },
+  settings: ['server_url'],
+  examples: [
+    'login',
+    'login --url https://bots.example --name ada --scopes read,write,license',
+    'login --name ada --password-stdin --code 123456 < password.txt',
+  ],
+  async run(context, _args, { name, scopes = USUAL_SCOPES, expires, passwordStdin, code }) {
+    const { createClient } = await import('../../client/client.ts');
+    const { checkPlace } = await import('../../client/private-file.ts');
+    const { readToken, tokenFile, writeToken } = await import('../../client/token.ts');
+    const { message, settings, settingSources, io } = context;
+    const { home, server_url: url } = settings;
+    await checkPlace(tokenFile(home));
+    const before = await readToken(home);
+
+    const administrator = name ?? (await ask(context, `Name at ${url}:`, '--name'));
+    const password = await givenPassword(context, passwordStdin, `Password of ${administrator}:`);
+    const server = createClient({ url, warn: message });
+    const { token, ...made } = await server.call<typeof createToken>('post', '/identity/tokens', {
+      body: {
+        administrator,
+        password,
+        code: code ?? (await ask(context, 'Code of the app, or a recovery code:', '--code')),
+        label: `login on ${hostname()}`,
+        scopes: [...scopes],
+        expires_in_seconds: expires ?? USUAL_SECONDS,
+      },
+    });
+    const stored = { origin: new URL(url).origin, token_id: made.token_id, token };
+    try {
+      await writeToken(home, stored);
+    } catch (error) {
+      // A token that nobody has is of no use to anybody but a thief.
+      await endToken(stored, context).catch(() => {});
+      throw error;
+    }
+    if (before !== undefined) await endLoginBefore(before, context);
+    if (io.env['SERVICE_LOCAL_TOKEN']) {
+      message('SERVICE_LOCAL_TOKEN is set: as long as it is, its token is used instead');
+    }
+    if (settingSources.server_url[0].origin.startsWith('--')) {
+      message(`To do without --url from now on, put this line into ${home}/config.yaml:`);
+      message(`server_url: ${url}`);
+    }
+    return {
+      data: { server: stored.origin, token: made, file: tokenFile(home) },
+      show(out) {
+        out.line(`${made.administrator} is logged in to ${stored.origin}`);
+        out.line(`for ${made.scopes.join(', ')}, until ${made.expires_at}.`);
+      },
+    };
+  },
+});
+
+async function endLoginBefore(
+  before: Parameters<typeof endToken>[0],
+  context: Context,
+): Promise<void> {
+  try {
+    await endToken(before, context);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const { origin, token_id } = before;
+    context.message(`the token ${token_id} of the login before, to ${origin}, was not ended:`);
+    context.message(error.message);
+  }
+}

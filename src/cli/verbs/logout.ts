@@ -1,0 +1,40 @@
+import { ServiceError } from '../../errors.ts';
+import { endToken } from '../login.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Removes the token of the login from this machine, and ends it on the server that made it. When that cannot be done, the file is gone all the same, and it says so.',
+  examples: ['logout'],
+  async run(context) {
+    const { readToken, removeToken } = await import('../../client/token.ts');
+    const { message, settings, io } = context;
+    const stored = await readToken(settings.home);
+    if (io.env['SERVICE_LOCAL_TOKEN']) message('SERVICE_LOCAL_TOKEN is set, and stays so');
+    if (stored === undefined) {
+      return {
+        data: { server: null, token_id: null },
+        show: (out) => out.line('You were not logged in.'),
+      };
+    }
+    await removeToken(settings.home);
+    const { origin, token_id } = stored;
+    try {
+      await endToken(stored, context);
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      throw new ServiceError(
+        error.code,
+        `the token is gone from here, but not ended: ${error.message}`,
+        {
+          remedy: `It works until it expires. End it with \`service-local identity tokens revoke ${token_id} --url ${origin}\`.`,
+          cause: error,
+        },
+      );
+    }
+    return {
+      data: { server: origin, token_id },
+      show: (out) => out.line(`You are logged out of ${origin}.`),
+    };
+  },
+});

@@ -1,0 +1,25 @@
+import type { getOwnToken } from '../../api/administrators.ts';
+import { connect } from '../connect.ts';
+import { showItems } from '../items.ts';
+import { TOKEN_COLUMNS } from '../tokens.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description: 'Asks the server whose token it is that other verbs send, and what it is good for.',
+  settings: ['server_url'],
+  examples: ['whoami', 'whoami --json | jq -r .token.scopes[]'],
+  async run(context) {
+    const server = await connect(context);
+    const token = await server.call<typeof getOwnToken>('get', '/identity/token', {});
+    const { server_url } = context.settings;
+    const source = context.io.env['SERVICE_LOCAL_TOKEN'] ? 'SERVICE_LOCAL_TOKEN' : 'login';
+    return {
+      data: { server: server_url, source, token },
+      show(out) {
+        out.line(`${token.administrator} at ${server_url}, by ${source}`);
+        out.line();
+        showItems(out, [token], TOKEN_COLUMNS);
+      },
+    };
+  },
+});

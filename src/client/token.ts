@@ -1,0 +1,97 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { syncDirectory } from '../atomic-file.ts';
+import { ServiceError } from '../errors.ts';
+import type { Authorize } from './client.ts';
+import { readPrivateFile, writePrivateFile, writing } from './private-file.ts';
+
+/** What a login leaves behind, for the verbs that come after it. */
+export interface StoredToken {
+  /** Of the server that made it. It is sent to no other. */
+  readonly origin: string;
+  readonly token_id: string;
+  readonly token: string;
+}
+
+/** What an HTTP header can carry. */
+const TOKEN = /^[!-~]+$/;
+
+export function tokenFile(home: string): string {
+  return join(home, 'token');
+}
+
+/**
+ * The token with which to ask a server: that of the environment, else that of the login.
+ * @throws ServiceError `not_authenticated` without one for that server; what `readToken` throws.
+ */
+export async function tokenFrom(
+  env: NodeJS.ProcessEnv,
+  home: string,
+  url: string,
+): Promise<Authorize> {
+  const given = env['SERVICE_LOCAL_TOKEN'];
+  if (given) {
+    if (TOKEN.test(given)) return () => `Bearer ${given}`;
+    throw new ServiceError('not_authenticated', 'SERVICE_LOCAL_TOKEN is no token', {
+      remedy: 'Set it to a token as `service-local identity tokens create` prints it.',
+    });
+  }
+  const { origin } = new URL(url);
+  const stored = await readToken(home);
+  if (stored?.origin === origin) return bearer(stored);
+  throw new ServiceError(
+    'not_authenticated',
+    stored
+      ? `you are logged in to ${stored.origin}, not to ${origin}`
+      : `SERVICE_LOCAL_TOKEN is not set, and you are not logged in to ${origin}`,
+    { remedy: `Log in with \`service-local login --url ${origin}\`.` },
+  );
+}
+
+/** For requests to the server that made the token. */
+export function bearer({ origin, token }: StoredToken): Authorize {
+  return ({ url }) => {
+    if (new URL(url).origin !== origin) throw new Error(`a token of ${origin} is not for ${url}`);
+    return `Bearer ${token}`;
+  };
+}
+
+/**
+ * Undefined when nobody is logged in.
+ * @throws ServiceError `invalid_data` for a file that others could read or that is no token.
+ */
+export async function readToken(home: string): Promise<StoredToken | undefined> {
+  const path = tokenFile(home);
+  const text = await readPrivateFile(path);
+  if (text === undefined) return undefined;
+  const stored = parse(text);
+  if (stored) return stored;
+  throw new ServiceError('invalid_data', `${path} is not what login wrote`, {
+    remedy: 'Remove it, and log in again with `service-local login`.',
+  });
+}
+
+function parse(text: string): StoredToken | undefined {
+  try {
+    const { origin, token_id, token } = JSON.parse(text) as Readonly<Record<string, unknown>>;
+    if (typeof origin !== 'string' || URL.parse(origin)?.origin !== origin) return undefined;
+    if (typeof token_id !== 'string' || typeof token !== 'string') return undefined;
+    return TOKEN.test(token) ? { origin, token_id, token } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws ServiceError as `writePrivateFile` */
+export async function writeToken(home: string, token: StoredToken): Promise<void> {
+  await writePrivateFile(tokenFile(home), `${JSON.stringify(token)}\n`);
+}
+
+/** @throws ServiceError `output_not_writable` */
+export async function removeToken(home: string): Promise<void> {
+  const path = tokenFile(home);
+  await writing(path, async () => {
+    await rm(path, { force: true });
+    await syncDirectory(home);
+  });
+}
