@@ -14,7 +14,7 @@ const CODES = {
   usage: { exit: 2 },
   unknown_setting: { exit: 2 },
   invalid_setting: { exit: 2 },
-  invalid_spec: { exit: 3 },
+  invalid_spec: { exit: 3, status: 422 },
   invalid_data: { exit: 3 },
   file_not_found: { exit: 3 },
   invalid_strategy: { exit: 3 },
@@ -47,6 +47,10 @@ const CODES = {
   not_found: { exit: 1, status: 404 },
   method_not_allowed: { exit: 1, status: 405 },
   conflict: { exit: 6, status: 409 },
+  /** What is to be changed is not as the request says it is. */
+  stale: { exit: 6, status: 412 },
+  /** A change that does not say what it is to change: `If-Match` is missing. */
+  precondition_required: { exit: 3, status: 428 },
   /** A lease has been renewed twice: its device was cloned, or restored from a backup. */
   credential_cloned: { exit: 6, status: 409 },
   /** A signing key under which leases are still out there. */

@@ -216,6 +216,7 @@ export const ANYBODY: Security = [];
 /** The parts of the API. */
 export const TAGS = {
   Server: 'Whether the server works, and how well.',
+  Bots: 'Their specs, versions and events.',
   Leases: 'Issuing, renewing and revoking them.',
   Keys: 'Those that verify leases, and their rotation.',
   Devices: 'The machines that renew leases by themselves.',
@@ -231,6 +232,8 @@ type Definition = Omit<RouteConfig, 'path'> & {
   readonly security: Security;
   /** What this server must be licensed for to do it. */
   readonly feature?: Feature;
+  /** Whether it can be told by an `Idempotency-Key` that a request is sent again: see `once`. */
+  readonly idempotent?: true;
   /** Codes of its own: those that any request can meet are added. */
   readonly errors?: readonly ErrorCode[];
 };
@@ -249,7 +252,7 @@ const NEVER_LICENSED =
 export function defineRoute<P extends string, R extends Definition & { path: P }>(
   definition: R,
 ): ReturnType<typeof createRoute<P, R>> {
-  const { errors = [], feature, ...route } = definition;
+  const { errors = [], feature, idempotent, ...route } = definition;
   const { security, request = {} } = route;
   const codes: ErrorCode[] = [
     'invalid_request',
@@ -257,24 +260,52 @@ export function defineRoute<P extends string, R extends Definition & { path: P }
     ...(security.some((one) => one.device || one.new_device) ? NOT_PROVEN : []),
     ...(request.body ? WRONG_BODY : []),
     ...(feature ? NOT_LICENSED : []),
+    ...(idempotent ? ANOTHER_REQUEST : []),
     ...errors,
     ...UNABLE,
   ];
   if (feature && (route.method === 'get' || NEVER_LICENSED.test(route.path))) {
     throw new Error(`${route.method} ${route.path} must work without a license`);
   }
-  const responses = { ...problems(codes), ...route.responses };
+  const headers = {
+    ...(feature && { [LICENSE_STATUS_HEADER]: STATUS_HEADER }),
+    ...(idempotent && { [REPLAYED_HEADER]: REPLAYED }),
+  };
   return createRoute<P, R>({
     ...route,
     ...(feature && { [FEATURE_EXTENSION]: feature }),
-    request: { query: z.strictObject({}), ...request },
-    responses: feature ? withStatusHeader(responses) : responses,
+    request: {
+      query: z.strictObject({}),
+      ...(idempotent && { headers: IdempotencyKey }),
+      ...request,
+    },
+    responses: { ...problems(codes), ...withHeaders(route.responses, headers) },
   } as unknown as R);
 }
+
+/** `true` in an answer that was given before. */
+export const REPLAYED_HEADER = 'Idempotency-Replayed';
+
+const REPLAYED = {
+  description: '`true` where this is the answer to an earlier request with the same key.',
+  schema: { type: 'string' as const, enum: ['true'] },
+};
+
+const IdempotencyKey = z.object({
+  'idempotency-key': z
+    .string()
+    .regex(/^[!-~]{1,128}$/, 'must be 1 to 128 visible ASCII characters')
+    .optional()
+    .openapi({
+      description:
+        'Made by the caller, such as a UUID: a request with the same key and the same bytes gets the answer of the first one that succeeded, for 24 hours, and does nothing again.',
+    }),
+});
 
 const NOT_ADMITTED: readonly ErrorCode[] = ['not_authenticated', 'not_allowed'];
 const NOT_PROVEN: readonly ErrorCode[] = ['invalid_device_proof'];
 const NOT_LICENSED: readonly ErrorCode[] = ['license_invalid'];
+const ANOTHER_REQUEST: readonly ErrorCode[] = ['idempotency_mismatch'];
 const WRONG_BODY: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type'];
 const UNABLE: readonly ErrorCode[] = ['failure', 'overloaded', 'storage_unavailable'];
 
@@ -292,14 +323,22 @@ function problems(codes: readonly ErrorCode[]): RouteConfig['responses'] {
   );
 }
 
+const STATUS_HEADER = {
+  description: '`grace` where the license of this server was not renewed in time.',
+  schema: { type: 'string' as const, enum: ['grace'] },
+};
+
 /** In the answers to what was done. */
-function withStatusHeader(responses: RouteConfig['responses']): RouteConfig['responses'] {
-  const description = '`grace` where the license of this server was not renewed in time.';
-  const header = { description, schema: { type: 'string' as const, enum: ['grace'] } };
-  const entries = Object.entries(responses).map(([status, response]) =>
-    status.startsWith('2')
-      ? [status, { ...response, headers: { [LICENSE_STATUS_HEADER]: header } }]
-      : [status, response],
-  );
+function withHeaders(
+  responses: RouteConfig['responses'],
+  added: Readonly<Record<string, object>>,
+): RouteConfig['responses'] {
+  if (Object.keys(added).length === 0) return responses;
+  const entries = Object.entries(responses).map(([status, response]) => {
+    const { headers = {} } = response as { readonly headers?: object };
+    return status.startsWith('2')
+      ? [status, { ...response, headers: { ...headers, ...added } }]
+      : [status, response];
+  });
   return Object.fromEntries(entries) as RouteConfig['responses'];
 }

@@ -58,6 +58,7 @@ export const createCustomer = defineRoute({
   path: '/identity/customers',
   operationId: 'createCustomer',
   summary: 'Register a customer',
+  idempotent: true,
   request: { body: json(NewCustomer, { customer: { customer_id: 'bolt', name: 'Bolt Capital' } }) },
   responses: { 201: answer('The customer.', Customer) },
   errors: ['conflict'],
@@ -102,6 +103,7 @@ export const createPlan = defineRoute({
   path: '/identity/plans',
   operationId: 'createPlan',
   summary: 'Make a plan',
+  idempotent: true,
   request: {
     body: json(NewPlan, {
       plan: { plan_id: 'basic', name: 'Basic', entitlements: ['live_trading'] },
@@ -189,6 +191,7 @@ export const createContract = defineRoute({
   path: '/identity/contracts',
   operationId: 'createContract',
   summary: 'Register a contract',
+  idempotent: true,
   request: {
     body: json(NewContract, {
       contract: {
@@ -291,6 +294,7 @@ export const createDeployment = defineRoute({
   path: '/identity/deployments',
   operationId: 'createDeployment',
   summary: 'Register a deployment',
+  idempotent: true,
   request: {
     body: json(NewDeployment, {
       deployment: { deployment_id: 'acme-london', contract_id: 'acme-2026', name: 'London' },

@@ -1,0 +1,470 @@
+import { z } from '@hono/zod-openapi';
+import {
+  administrator,
+  answer,
+  defineRoute,
+  id,
+  json,
+  page,
+  pageQuery,
+  text,
+  time,
+} from './http.ts';
+
+const reading = { tags: ['Bots'], security: administrator('read') };
+const writing = { tags: ['Bots'], security: administrator('write') };
+
+const Kind = z.enum(['trading', 'research']);
+const Status = z.enum(['draft', 'active', 'archived']).openapi({
+  description: 'A draft until it is first deployed. What is archived is kept, and only kept.',
+});
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+
+const Document = z.record(z.string(), z.unknown()).openapi('BotDocument', {
+  description: 'A spec as its author wrote it: what `service-local schema` describes.',
+  example: {
+    apiVersion: 'bots/v1',
+    kind: 'Bot',
+    metadata: { name: 'SMA crossover on the S&P 500', slug: 'sma-crossover' },
+    spec: {
+      kind: 'trading',
+      universe: { symbols: ['SPX'], currency: 'USD' },
+      data: { source: 'catalog://SPX', timeframe: '1d' },
+      strategy: { name: 'sma_crossover', params: { fast: 10, slow: 30 } },
+    },
+  },
+});
+
+const BotInput = z
+  .union([
+    z.strictObject({ document: Document }),
+    z.strictObject({
+      yaml: z.string().openapi({ description: 'The same as the text of a file, YAML or JSON.' }),
+    }),
+  ])
+  .openapi('BotInput', {
+    description:
+      'A spec for a server: its data are in the catalogue (`catalog://NAME`) and its strategy is a built-in one. The pointers of `invalid_spec` are into the spec.',
+  });
+
+export type BotInput = z.infer<typeof BotInput>;
+
+const summary = {
+  id: z
+    .string()
+    .openapi({ description: 'Of the server, and for good; paths take it or the slug.' }),
+  name: z.string(),
+  slug: z.string(),
+  kind: Kind,
+  status: Status,
+  current_version: z.int(),
+};
+
+export const BotSummary = z.strictObject(summary).openapi('BotSummary');
+
+export type BotSummary = z.infer<typeof BotSummary>;
+
+export const BotDetail = z
+  .strictObject({
+    ...summary,
+    document: Document,
+    version_hash: sha256.openapi({
+      description: 'SHA-256 of the document in canonical JSON (RFC 8785).',
+    }),
+    created_at: time,
+    updated_at: time,
+  })
+  .openapi('BotDetail');
+
+export type BotDetail = z.infer<typeof BotDetail>;
+
+const ETAG = {
+  ETag: {
+    description: 'Stands for version and status of the bot: for `If-Match` of the next change.',
+    schema: { type: 'string' as const },
+  },
+};
+
+const detail = (description: string) => ({ ...answer(description, BotDetail), headers: ETAG });
+
+const ifMatch = z.object({
+  'if-match': z.string().optional().openapi({
+    description: '`ETag` of the bot that is to be changed; `*` for whatever it is by now.',
+    example: '*',
+  }),
+});
+
+const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
+
+/** The example with other parameters. */
+function exampleDocument(slug: string, fast: number): z.input<typeof Document> {
+  return {
+    apiVersion: 'bots/v1',
+    kind: 'Bot',
+    metadata: { name: 'SMA crossover', slug },
+    spec: {
+      kind: 'trading',
+      universe: { symbols: ['SPX'], currency: 'USD' },
+      data: { source: 'catalog://SPX', timeframe: '1d' },
+      strategy: { name: 'sma_crossover', params: { fast, slow: 30 } },
+    },
+  };
+}
+
+export const createBot = defineRoute({
+  ...writing,
+  method: 'post',
+  path: '/bots',
+  operationId: 'createBot',
+  summary: 'Create a bot',
+  idempotent: true,
+  request: {
+    body: json(BotInput, {
+      document: { document: exampleDocument('sma-20', 20) },
+      yaml: { yaml: JSON.stringify(exampleDocument('sma-20', 20)) },
+    }),
+  },
+  responses: { 201: detail('The bot, a draft at version 1.') },
+  errors: ['conflict', 'invalid_spec'],
+});
+
+export const listBots = defineRoute({
+  ...reading,
+  method: 'get',
+  path: '/bots',
+  operationId: 'listBots',
+  summary: 'List the bots',
+  request: {
+    query: z.strictObject({
+      ...pageQuery,
+      kind: Kind.optional(),
+      status: Status.optional(),
+      q: text(120)
+        .optional()
+        .openapi({ description: 'Part of the slug or the name, in letters of either case.' }),
+    }),
+  },
+  responses: { 200: answer('A page of bots, by slug.', page(BotSummary)) },
+});
+
+export const getBot = defineRoute({
+  ...reading,
+  method: 'get',
+  path: '/bots/{bot_ref}',
+  operationId: 'getBot',
+  summary: 'Show a bot',
+  request: {
+    params: botPath,
+    headers: z.object({
+      'if-none-match': z
+        .string()
+        .optional()
+        .openapi({ description: '`ETag` of the bot as the caller has it.' }),
+    }),
+  },
+  responses: {
+    200: detail('The bot.'),
+    304: { description: 'The bot is as the caller has it.', headers: ETAG },
+  },
+  errors: ['not_found'],
+});
+
+export const updateBot = defineRoute({
+  ...writing,
+  method: 'put',
+  path: '/bots/{bot_ref}',
+  operationId: 'updateBot',
+  summary: 'Give a bot a new version',
+  description:
+    'A document with the hash of the current version makes no new one. An archived bot becomes active. The document may give the bot another name, and another slug when no bot has it; a bot keeps its kind.',
+  request: {
+    params: botPath,
+    headers: ifMatch,
+    body: json(BotInput, { document: { document: exampleDocument('sma-crossover', 20) } }),
+  },
+  responses: { 200: detail('The bot as it is now.') },
+  errors: ['not_found', 'conflict', 'precondition_required', 'stale', 'invalid_spec'],
+});
+
+export const archiveBot = defineRoute({
+  ...writing,
+  method: 'delete',
+  path: '/bots/{bot_ref}',
+  operationId: 'archiveBot',
+  summary: 'Archive a bot',
+  description:
+    'Its versions and events stay, and so does its slug. Archiving what is archived does nothing, whatever `If-Match` says.',
+  request: { params: botPath, headers: ifMatch },
+  responses: { 204: { description: 'The bot is archived.' } },
+  errors: ['not_found', 'precondition_required', 'stale'],
+});
+
+// Versions.
+
+const version = {
+  version: z.int(),
+  hash: sha256,
+  created_at: time,
+  created_by: z.string().openapi({ example: 'administrator:ada' }),
+};
+
+export const BotVersion = z.strictObject(version).openapi('BotVersion');
+
+export type BotVersion = z.infer<typeof BotVersion>;
+
+export const listBotVersions = defineRoute({
+  ...reading,
+  method: 'get',
+  path: '/bots/{bot_ref}/versions',
+  operationId: 'listBotVersions',
+  summary: 'List the versions of a bot, the newest first',
+  request: { params: botPath, query: z.strictObject(pageQuery) },
+  responses: { 200: answer('A page of versions.', page(BotVersion)) },
+  errors: ['not_found'],
+});
+
+const versionNumber = z.coerce.number().int().min(1);
+const versionPath = z.strictObject({
+  ...botPath.shape,
+  version: versionNumber.openapi({ example: 1 }),
+});
+
+export const getBotVersion = defineRoute({
+  ...reading,
+  method: 'get',
+  path: '/bots/{bot_ref}/versions/{version}',
+  operationId: 'getBotVersion',
+  summary: 'Show a version of a bot',
+  request: { params: versionPath },
+  responses: {
+    200: answer(
+      'The version.',
+      z.strictObject({ ...version, document: Document }).openapi('BotVersionDetail'),
+    ),
+  },
+  errors: ['not_found'],
+});
+
+const Change = z
+  .strictObject({
+    pointer: z.string().openapi({ description: 'Into the document: a JSON pointer (RFC 6901).' }),
+    kind: z.enum(['added', 'removed', 'changed']),
+    from: z.unknown().optional().openapi({ description: 'Absent where something is added.' }),
+    to: z.unknown().optional().openapi({ description: 'Absent where something is removed.' }),
+  })
+  .openapi('BotChange');
+
+export const diffBotVersions = defineRoute({
+  ...reading,
+  method: 'get',
+  path: '/bots/{bot_ref}/versions/{version}/diff',
+  operationId: 'diffBotVersions',
+  summary: 'Say what differs between two versions of a bot',
+  request: {
+    params: versionPath,
+    query: z.strictObject({ to: versionNumber.openapi({ example: 2 }) }),
+  },
+  responses: {
+    200: answer(
+      'All that differs, in the order of the documents.',
+      z
+        .strictObject({ from_version: z.int(), to_version: z.int(), changes: z.array(Change) })
+        .openapi('BotDiff'),
+    ),
+  },
+  errors: ['not_found'],
+});
+
+// State and events.
+
+const State = z
+  .strictObject({
+    slug: z.string(),
+    name: z.string(),
+    kind: Kind,
+    status: Status,
+    version: z.int(),
+    created_at: time,
+    updated_at: time,
+    versions: z.array(sha256).openapi({ description: 'The hash of each, from version 1.' }),
+  })
+  .openapi('BotState', { description: 'What the events of a bot come to.' });
+
+const stateHash = sha256.openapi({
+  description: 'SHA-256 of the state in canonical JSON (RFC 8785).',
+});
+
+const seq = z.coerce.number().int();
+
+/** Without the example of `time`: two of these at once would be too many. */
+const optionalTime = z.iso
+  .datetime({ error: 'must be a time in UTC, such as 2026-01-02T03:04:05Z' })
+  .optional();
+
+export const getBotSnapshot = defineRoute({
+  ...reading,
+  method: 'get',
+  path: '/bots/{bot_ref}/state/snapshot',
+  operationId: 'getBotSnapshot',
+  summary: 'Show the state of a bot, now or at another moment',
+  request: {
+    params: botPath,
+    query: z
+      .strictObject({
+        at_seq: seq.min(1).optional().openapi({ description: 'After this event.', example: 2 }),
+        at: optionalTime.openapi({ description: 'As it was recorded by then.' }),
+      })
+      .refine(({ at_seq, at }) => at_seq === undefined || at === undefined, {
+        error: 'excludes at_seq',
+        path: ['at'],
+      }),
+  },
+  responses: {
+    200: answer(
+      'The state.',
+      z
+        .strictObject({
+          seq: z.int().openapi({ description: 'The last event that is in it.' }),
+          head_seq: z.int().openapi({ description: 'The last event that there is.' }),
+          state: State,
+          state_hash: stateHash,
+        })
+        .openapi('BotSnapshot'),
+    ),
+  },
+  errors: ['not_found'],
+});
+
+export const BotEvent = z
+  .strictObject({
+    bot_id: z.string(),
+    seq: z.int().openapi({ description: 'From 1 without gaps: the only order of events.' }),
+    event_id: z.string(),
+    version: z.int(),
+    run_id: z.string().nullable(),
+    kind: z.string().openapi({ example: 'version.created' }),
+    occurred_at: time,
+    recorded_at: time,
+    causation_id: z.string().nullable(),
+    payload: z.record(z.string(), z.unknown()),
+    prev_hash: sha256,
+    hash: sha256,
+  })
+  .openapi('BotEvent');
+
+export type BotEvent = z.infer<typeof BotEvent>;
+
+const eventsQuery = {
+  after_seq: seq.min(0).default(0).openapi({ description: 'Those after this one.' }),
+  kind: z
+    .string()
+    .regex(/^[a-z_.]+(,[a-z_.]+){0,99}$/, 'must be kinds such as bot.created, joined by commas')
+    .optional()
+    .openapi({ description: 'Only these, joined by commas.' }),
+};
+
+export const listBotEvents = defineRoute({
+  ...reading,
+  method: 'get',
+  path: '/bots/{bot_ref}/state/events',
+  operationId: 'listBotEvents',
+  summary: 'Read the events of a bot',
+  description:
+    'In the order in which they were recorded. Asking on with `next_after_seq` gets every event once, whoever writes meanwhile.',
+  request: {
+    params: botPath,
+    query: z.strictObject({
+      ...eventsQuery,
+      until_seq: seq.min(0).optional().openapi({ description: 'None after this one.' }),
+      limit: pageQuery.limit,
+    }),
+  },
+  responses: {
+    200: answer(
+      'Events.',
+      z
+        .strictObject({
+          items: z.array(BotEvent),
+          head_seq: z.int().openapi({ description: 'The last event that there is.' }),
+          next_after_seq: z.int().openapi({ description: '`after_seq` of the next request.' }),
+        })
+        .openapi('BotEvents'),
+    ),
+  },
+  errors: ['not_found'],
+});
+
+export const streamBotEvents = defineRoute({
+  ...reading,
+  method: 'get',
+  path: '/bots/{bot_ref}/state/events/stream',
+  operationId: 'streamBotEvents',
+  summary: 'Follow the events of a bot',
+  description:
+    'Server-sent events, each with its seq as `id` and the event as JSON in `data`; a comment every 15 seconds. It ends when the server stops: go on with `Last-Event-ID`.',
+  request: {
+    params: botPath,
+    query: z.strictObject(eventsQuery),
+    headers: z.object({
+      'last-event-id': z
+        .string()
+        .regex(/^\d{1,15}$/, 'must be the id of an event of this stream')
+        .optional()
+        .openapi({ description: 'The last event that was received; goes before `after_seq`.' }),
+    }),
+  },
+  responses: {
+    200: {
+      description: 'Events, as they are recorded.',
+      content: { 'text/event-stream': { schema: z.string() } },
+    },
+  },
+  errors: ['not_found'],
+});
+
+const ReplayRequest = z
+  .strictObject({
+    until_seq: z.int().min(1).optional(),
+    until: optionalTime,
+  })
+  .refine(({ until_seq, until }) => until_seq === undefined || until === undefined, {
+    error: 'excludes until_seq',
+    path: ['until'],
+  })
+  .openapi('ReplayRequest', { description: 'To which moment; without one, to the last event.' });
+
+export const replayBot = defineRoute({
+  ...reading,
+  method: 'post',
+  path: '/bots/{bot_ref}/replay',
+  operationId: 'replayBot',
+  summary: 'Make the state of a bot anew from its events, and verify them',
+  description:
+    'Reads every event from the first and trusts no snapshot. Where an event is not as it was written, it stops before it and says so in `fault`. Nothing is changed.',
+  request: {
+    params: botPath,
+    body: json(ReplayRequest, { all: {}, part: { until_seq: 2 } }),
+  },
+  responses: {
+    200: answer(
+      'The state after the last event that is good.',
+      z
+        .strictObject({
+          seq: z.int().openapi({ description: 'The last event that is good; 0 for none.' }),
+          hash: sha256.openapi({ description: 'Of that event.' }),
+          state: State.nullable(),
+          state_hash: stateHash.nullable(),
+          verified: z.boolean().openapi({ description: 'Whether every hash on the way holds.' }),
+          fault: z
+            .strictObject({
+              seq: z.int(),
+              fault: z.enum(['missing', 'altered', 'not_linked', 'beyond_head', 'wrong_snapshot']),
+            })
+            .nullable()
+            .openapi({ description: 'The first event that is not as it was written.' }),
+        })
+        .openapi('BotReplay'),
+    ),
+  },
+  errors: ['not_found'],
+});
