@@ -92,8 +92,8 @@ function ofKind(db: Db, { bot_id, after_seq, until_seq, limit }: Range, kind: st
     .selectFrom('bot_events')
     .selectAll()
     .where('bot_id', '=', bot_id)
-    .where(({ eb, refTuple, tuple }) => eb(refTuple('kind', 'seq'), '>', tuple(kind, after_seq)))
-    .where(({ eb, refTuple, tuple }) => eb(refTuple('kind', 'seq'), '<=', tuple(kind, until_seq)))
+    .where((eb) => eb(eb.refTuple('kind', 'seq'), '>', eb.tuple(kind, after_seq)))
+    .where((eb) => eb(eb.refTuple('kind', 'seq'), '<=', eb.tuple(kind, until_seq)))
     .orderBy('kind')
     .orderBy('seq')
     .limit(limit);

@@ -31,6 +31,12 @@ export const STATE_KINDS = [
   'bot.activated',
 ] as const;
 
+const stateKinds: ReadonlySet<string> = new Set(STATE_KINDS);
+
+export function changesState(kind: string): boolean {
+  return stateKinds.has(kind);
+}
+
 /** What their payloads hold at least. */
 interface Payloads {
   readonly 'bot.created': Pick<BotState, 'slug' | 'name' | 'kind'>;
@@ -57,36 +63,29 @@ export function foldState(
   state: BotState | undefined,
   event: Pick<BotEvent, 'kind' | 'version' | 'occurred_at' | 'payload'>,
 ): BotState | undefined {
-  const { kind, version, occurred_at, payload } = event as StateEvent;
-  const updated_at = new Date(occurred_at).toISOString();
-  if (kind === 'bot.created') {
-    const { slug, name, kind: of } = payload;
-    return {
-      slug,
-      name,
-      kind: of,
-      status: 'draft',
-      version: 0,
-      created_at: updated_at,
-      updated_at,
-      versions: [],
-    };
+  if (!changesState(event.kind)) return state;
+  const known = event as StateEvent;
+  const updated_at = new Date(known.occurred_at).toISOString();
+  if (known.kind === 'bot.created') {
+    const { slug, name, kind } = known.payload;
+    const created_at = updated_at;
+    return { slug, name, kind, status: 'draft', version: 0, created_at, updated_at, versions: [] };
   }
-  if (state === undefined) return undefined;
-  switch (kind) {
-    case 'version.created':
-      return { ...state, updated_at, version, versions: [...state.versions, payload.hash] };
-    case 'bot.updated': {
-      const { slug = state.slug, name = state.name } = payload;
-      return { ...state, updated_at, slug, name };
-    }
-    case 'bot.archived':
-      return { ...state, updated_at, status: 'archived' };
-    case 'bot.activated':
-      return { ...state, updated_at, status: 'active' };
-    default:
-      return state;
+  return state && { ...state, ...changeOf(state, known), updated_at };
+}
+
+function changeOf(
+  state: BotState,
+  { kind, version, payload }: Exclude<StateEvent, { readonly kind: 'bot.created' }>,
+): Partial<BotState> {
+  if (kind === 'version.created') {
+    return { version, versions: [...state.versions, payload.hash] };
   }
+  if (kind === 'bot.updated') {
+    const { slug = state.slug, name = state.name } = payload;
+    return { slug, name };
+  }
+  return { status: kind === 'bot.archived' ? 'archived' : 'active' };
 }
 
 /** A state as canonical JSON (RFC 8785), and the SHA-256 of that in hex. */
