@@ -4,6 +4,7 @@ import { appendEvents } from '../../src/events/append.ts';
 import type { NewEvent } from '../../src/events/event.ts';
 import { readEvents } from '../../src/events/read.ts';
 import { stateAt } from '../../src/events/snapshot.ts';
+import { verifyEvents } from '../../src/events/verify.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import type { BotEventsTable } from '../../src/storage/tables.ts';
 import { addBot, CREATED } from '../events/bots.ts';
@@ -47,7 +48,7 @@ export async function events(): Promise<Figure[]> {
       await appends(storage, reader, floor, 1, 100),
       await appends(storage, reader, floor, 10, 100),
       await appends(storage, reader, floor, 1000, 10),
-      await reads(storage, reader),
+      ...(await reads(storage, reader)),
       await states(storage),
     ];
   } finally {
@@ -125,31 +126,39 @@ async function appends(
   return compare(`append of events, batches of ${size}`, times, size * batches);
 }
 
-async function reads(storage: Storage, reader: Database.Database): Promise<Figure> {
+/** All of a log: its events as they are asked for, and as they are checked and folded on the way. */
+async function reads(storage: Storage, reader: Database.Database): Promise<Figure[]> {
   const bot = newId();
   const count = 50_000;
   await fill(storage, bot, count);
   const select = reader.prepare<[string, number, number], BotEventsTable>(
     `select ${COLUMNS} from bot_events where bot_id = ? and seq > ? order by seq limit ?`,
   );
-  const times = { ours: [] as number[], floor: [] as number[] };
-  for (let i = 0; i <= ROUNDS; i += 1) {
-    const ours = await timeOf(async () => {
+  const works = {
+    async read() {
       for (let after_seq = 0; after_seq < count; after_seq += BATCH) {
         await readEvents(storage.read, bot, { after_seq, limit: BATCH });
       }
-    });
-    const bare = await timeOf(() => {
+    },
+    floor() {
       for (let after_seq = 0; after_seq < count; after_seq += BATCH) {
         for (const row of select.all(bot, after_seq, BATCH)) JSON.parse(row.payload);
       }
-    });
-    if (i > 0) {
-      times.ours.push(ours);
-      times.floor.push(bare);
+    },
+    replay: () => verifyEvents(storage.read, bot),
+  };
+  const times = { read: [] as number[], floor: [] as number[], replay: [] as number[] };
+  for (let i = 0; i <= ROUNDS; i += 1) {
+    for (const name of ['read', 'floor', 'replay'] as const) {
+      const ms = await timeOf(works[name]);
+      if (i > 0) times[name].push(ms);
     }
   }
-  return compare(`read of events, pages of ${BATCH}`, times, count);
+  const { floor } = times;
+  return [
+    compare(`read of events, pages of ${BATCH}`, { ours: times.read, floor }, count),
+    compare('replay of events, each hash checked', { ours: times.replay, floor }, count),
+  ];
 }
 
 function compare(
