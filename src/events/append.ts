@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { prepared } from '../storage/prepared.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
 import { hashOf, type EventHead, type NewEvent } from './event.ts';
-import { unknownBot } from './read.ts';
+import { readHead, type TimedHead } from './read.ts';
 import { takeSnapshot } from './snapshot.ts';
 
 /** So many events apart, or as many as were appended at once. */
@@ -46,11 +46,6 @@ export async function appendEvents(
   return { seq, hash: prev_hash };
 }
 
-interface TimedHead extends EventHead {
-  /** Of the last event; before the first one, 0. */
-  readonly recorded_at: number;
-}
-
 /** What has been added in transactions that are not over; nobody else can add to it meanwhile. */
 const open = new WeakMap<Db, Map<string, TimedHead>>();
 
@@ -63,22 +58,6 @@ function headsIn(tx: Db): Map<string, TimedHead> {
   return heads;
 }
 
-async function readHead(tx: Db, bot_id: string): Promise<TimedHead> {
-  const [head] = await selectHead(tx, { bot_id });
-  if (head === undefined) throw unknownBot(bot_id);
-  return { ...head, recorded_at: head.recorded_at ?? 0 };
-}
-
-const selectHead = prepared((db, { bot_id }: { readonly bot_id: string }) =>
-  db
-    .selectFrom('bots')
-    .leftJoin('bot_events as last', (join) =>
-      join.onRef('last.bot_id', '=', 'bots.bot_id').onRef('last.seq', '=', 'bots.event_seq'),
-    )
-    .select(['bots.event_seq as seq', 'bots.event_hash as hash', 'last.recorded_at'])
-    .where('bots.bot_id', '=', bot_id),
-);
-
 const updateHead = prepared((db, { bot_id, seq, hash }: EventHead & { readonly bot_id: string }) =>
   db.updateTable('bots').set({ event_seq: seq, event_hash: hash }).where('bot_id', '=', bot_id),
 );
@@ -90,10 +69,15 @@ type Place = Pick<BotEventsTable, 'bot_id' | 'seq' | 'event_id' | 'recorded_at' 
 function rowOf(event: NewEvent, place: Place): BotEventsTable {
   const { kind, version, occurred_at, run_id = null, causation_id = null } = event;
   if (!KIND.test(kind)) throw new RangeError(`${kind}: no kind of event`);
+  if (!isTime(occurred_at)) throw new RangeError(`${occurred_at}: no time of an event`);
   const payload = JSON.stringify(event.payload);
   const row = { ...place, version, run_id, kind, occurred_at, causation_id, payload, hash: '' };
   row.hash = hashOf(row);
   return row;
+}
+
+function isTime(ms: number): boolean {
+  return Number.isInteger(ms) && Math.abs(ms) <= 8.64e15;
 }
 
 /** Makes UUIDs of version 7 (RFC 9562): of version 4, with the time instead of their first 48 bits. */

@@ -110,6 +110,29 @@ function withHead(db: Db, bot_id: string, events: AliasedExpression<BotEventsTab
     .orderBy('event.seq');
 }
 
+/** The last event of a log, and when it was recorded. */
+export interface TimedHead extends EventHead {
+  /** 0 before the first event. */
+  readonly recorded_at: number;
+}
+
+/** @throws ServiceError `not_found` when there is no such bot. */
+export async function readHead(db: Db, bot_id: string): Promise<TimedHead> {
+  const [head] = await selectHead(db, { bot_id });
+  if (head === undefined) throw unknownBot(bot_id);
+  return { ...head, recorded_at: head.recorded_at ?? 0 };
+}
+
+const selectHead = prepared((db, { bot_id }: { readonly bot_id: string }) =>
+  db
+    .selectFrom('bots')
+    .leftJoin('bot_events as last', (join) =>
+      join.onRef('last.bot_id', '=', 'bots.bot_id').onRef('last.seq', '=', 'bots.event_seq'),
+    )
+    .select(['bots.event_seq as seq', 'bots.event_hash as hash', 'last.recorded_at'])
+    .where('bots.bot_id', '=', bot_id),
+);
+
 export function unknownBot(bot_id: string): ServiceError {
   return new ServiceError('not_found', `there is no bot ${JSON.stringify(bot_id)}`, {
     remedy: 'See `service-local bots list`.',

@@ -1,7 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { BotSnapshotsTable, Db } from '../storage/tables.ts';
-import { readEvents, unknownBot } from './read.ts';
+import { readEvents, readHead, unknownBot } from './read.ts';
 import { digestOf, foldState, STATE_KINDS, type BotState } from './state.ts';
 
 /** A point of the log: after an event, at a time (milliseconds since the Unix epoch), or its end. */
@@ -73,8 +73,7 @@ export async function seqAt(
   bot_id: string,
   moment: Moment,
 ): Promise<{ readonly seq: number; readonly head_seq: number }> {
-  const { head } = await readEvents(db, bot_id, { after_seq: 0, until_seq: 0, limit: 1 });
-  const head_seq = head.seq;
+  const { seq: head_seq } = await readHead(db, bot_id);
   if (moment === 'head') return { seq: head_seq, head_seq };
   if ('at' in moment) {
     const seq = await lastBy(db, bot_id, moment.at, head_seq);

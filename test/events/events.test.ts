@@ -167,11 +167,14 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     expect(await verifyEvents(storage.read, 'a')).toMatchObject({ head: { seq: 6 } });
   });
 
-  test('begin with that of its creation, and are of kinds that have such names', async () => {
+  test('begin with that of its creation, and have kinds and times that are such', async () => {
     await expect(append([tick(1)])).rejects.toThrow('the first event');
     await append([CREATED]);
     for (const name of ['', 'a\nb', 'A', 'a b', '.a']) {
       await expect(append([{ ...tick(1), kind: name }])).rejects.toThrow('no kind of event');
+    }
+    for (const occurred_at of [Number.NaN, Infinity, 1.5, 9e15]) {
+      await expect(append([{ ...tick(1), occurred_at }])).rejects.toThrow('no time of an event');
     }
     expect(await seqs({})).toEqual([1]);
   });
