@@ -5,7 +5,7 @@ import { appendAudit, detailsOf, type Actor } from './audit.ts';
 import { idProblems, problemUnless, refuseInvalid } from './checks.ts';
 import type { Identity } from './context.ts';
 import { getCustomer } from './customers.ts';
-import { readPage, type Page, type PageRequest } from './paging.ts';
+import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { getPlan } from './plans.ts';
 import {
   difference,

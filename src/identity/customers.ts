@@ -2,7 +2,7 @@ import type { CustomersTable, Db } from '../storage/tables.ts';
 import { appendAudit, detailsOf, type Actor } from './audit.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
-import { readPage, type Page, type PageRequest } from './paging.ts';
+import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { found, newId, refuseTaken } from './registry.ts';
 
 export type Customer = Readonly<CustomersTable>;

@@ -3,7 +3,7 @@ import { appendAudit, detailsOf, type Actor } from './audit.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { getContract } from './contracts.ts';
-import { readPage, type Page, type PageRequest } from './paging.ts';
+import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { found, newId, refuseTaken } from './registry.ts';
 
 /** An installation at a customer's, to which leases are issued. */

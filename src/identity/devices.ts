@@ -14,7 +14,7 @@ import {
   type ProvenRequest,
   useDeviceProof,
 } from './device-proof.ts';
-import { readPage, type Page, type PageRequest } from './paging.ts';
+import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { deploymentRevoked, REINSTATE } from './revoke.ts';
 import { hashCode, newCode } from './secrets.ts';
 

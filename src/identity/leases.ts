@@ -1,7 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import type { Db, LicenseLeasesTable } from '../storage/tables.ts';
 import { getDeployment } from './deployments.ts';
-import { readPage, type Page, type PageRequest } from './paging.ts';
+import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 
 export const LEASE_STATES = ['valid', 'grace', 'expired', 'revoked'] as const;
 export type LeaseState = (typeof LEASE_STATES)[number];

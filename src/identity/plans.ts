@@ -2,7 +2,7 @@ import type { Db, PlansTable } from '../storage/tables.ts';
 import { appendAudit, detailsOf, type Actor } from './audit.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
-import { readPage, type Page, type PageRequest } from './paging.ts';
+import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import {
   difference,
   entitlementCountProblems,

@@ -9,7 +9,7 @@ import { appendAudit, type Actor } from './audit.ts';
 import { refuseInvalid, secondsProblems, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { login, type Credentials } from './login.ts';
-import { readPage, type Page, type PageRequest } from './paging.ts';
+import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { hashSecret, newSecret } from './secrets.ts';
 
 const TOKEN_MIN_SECONDS = 60;

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
-import { isId } from '../lease/claims.ts';
 
 /** Part of a list, in the order of the list. */
 export interface Page<T> {
@@ -40,6 +39,9 @@ export async function readPage<T>(
 
 const DIGEST_BYTES = 16;
 
+/** PostgreSQL takes no text with a NUL, so that what no id can be is not asked for. */
+const ID = /^[!-~]{1,128}$/;
+
 /** Tells a cursor of one list from that of another. It is no secret: who makes one up gains nothing. */
 function cursorAt(list: List, id: string): string {
   const digest = createHash('sha256')
@@ -50,7 +52,7 @@ function cursorAt(list: List, id: string): string {
 
 function idAt(list: List, cursor: string): string {
   const id = Buffer.from(cursor, 'base64url').subarray(DIGEST_BYTES).toString();
-  if (isId(id) && cursorAt(list, id) === cursor) return id;
+  if (ID.test(id) && cursorAt(list, id) === cursor) return id;
   throw new ServiceError('invalid_request', 'the cursor is none of this list with this filter', {
     remedy: 'Pass next_cursor of the page before and the same filter, or no cursor to start anew.',
   });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readPage, type List, type Page } from '../../src/identity/paging.ts';
+import { readPage, type List, type Page } from '../../src/storage/paging.ts';
 
 /** A page of `ids`, as a database would give it. */
 function pageOf(
