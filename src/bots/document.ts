@@ -44,7 +44,7 @@ const MAX_SIZE = 250_000;
 const HALF_CHARACTER = 'holds half of a surrogate pair, which is no character';
 
 /** RFC 6901. */
-function jsonPointer(path: Path): string {
+export function jsonPointer(path: Path): string {
   return path
     .map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`)
     .join('');

@@ -208,6 +208,11 @@ export function isCatalogued(source: string): boolean {
   return source.startsWith(SCHEME);
 }
 
+/** Whether it is `catalog://` and what can name a dataset. */
+export function isAddress(source: string): boolean {
+  return isCatalogued(source) && isName(source.slice(SCHEME.length));
+}
+
 /** Where `catalog://NAME` lies; `undefined` for any other source. */
 export async function resolveDataset(
   dir: string,

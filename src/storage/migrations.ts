@@ -233,9 +233,7 @@ export const MIGRATIONS: readonly Migration[] = [
         caller text not null,
         key text not null,
         request_hash text not null,
-        status bigint not null,
         body text not null,
-        location text,
         answered_at bigint not null,
         primary key (caller, key)
       )`,

@@ -308,8 +308,7 @@ export interface IdempotencyKeysTable {
   key: string;
   /** SHA-256 in hex: the same key with another request is refused. */
   request_hash: string;
-  status: number;
+  /** JSON. */
   body: string;
-  location: string | null;
   answered_at: number;
 }

@@ -1,0 +1,315 @@
+/**
+ * The bots that a server keeps. A bot has a name and a slug, as its current version says, and goes
+ * from draft to active and archived. Each change is in its events, by which it was made and by whom,
+ * in the same write. Nothing is ever deleted. Times are milliseconds since the Unix epoch.
+ */
+import { sql, type RawBuilder, type SqlBool } from 'kysely';
+import { v7 as uuidv7 } from 'uuid';
+import { invalidSpec, readHostedSpec, type HostedSpec, type SentSpec } from '../bots/hosted.ts';
+import { ServiceError } from '../errors.ts';
+import { appendEvents } from '../events/append.ts';
+import { NO_EVENTS, type NewEvent } from '../events/event.ts';
+import type { StateEvent } from '../events/state.ts';
+import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import type { Storage } from '../storage/storage.ts';
+import type { BotsTable, BotVersionsTable, Db } from '../storage/tables.ts';
+
+/** What the registry of bots works with. */
+export interface BotRegistry {
+  readonly storage: Storage;
+  /** Milliseconds since the Unix epoch. */
+  readonly clock: () => number;
+}
+
+/** What lists show of a bot. */
+export type BotRow = Readonly<
+  Pick<BotsTable, 'bot_id' | 'name' | 'slug' | 'kind' | 'status' | 'current_version'>
+>;
+
+/** A bot with its current version. */
+export interface Bot extends BotRow {
+  readonly created_at: number;
+  readonly updated_at: number;
+  /** JSON: the spec as its author wrote it. */
+  readonly document: string;
+  /** See `specHash`. */
+  readonly version_hash: string;
+}
+
+/** Stands for version and status of a bot, as an `ETag` (RFC 9110). */
+export function tagOf({ bot_id, current_version, version_hash, status }: Bot): string {
+  return `"${bot_id}.${current_version}.${version_hash}.${status}"`;
+}
+
+/** Says of a bot's tag whether it is one that the caller knows; undefined when he named none. */
+export type TagMatch = ((tag: string) => boolean) | undefined;
+
+/**
+ * Makes a bot, a draft at version 1.
+ *
+ * @param by who does it, as in the audit log: `administrator:…`.
+ * @throws ServiceError `invalid_spec`, `conflict` when another bot has the slug.
+ */
+export async function createBot(
+  { storage, clock }: BotRegistry,
+  by: string,
+  sent: SentSpec,
+): Promise<Bot> {
+  const hosted = readHostedSpec(sent);
+  const { metadata, spec } = hosted.spec;
+  return storage.write(async (tx) => {
+    const now = clock();
+    const { slug, name } = metadata;
+    await refuseTaken(tx, slug);
+    const bot = {
+      bot_id: uuidv7({ msecs: now }),
+      slug,
+      name,
+      kind: spec.kind,
+      status: 'draft',
+      current_version: 1,
+      created_at: now,
+      updated_at: now,
+    } as const;
+    await tx
+      .insertInto('bots')
+      .values({ ...bot, ...NO_EVENTS })
+      .execute();
+    const version = versionOf(hosted, { bot_id: bot.bot_id, version: 1, now, by });
+    await tx.insertInto('bot_versions').values(version).execute();
+    const { kind } = bot;
+    const place = { version: 1, occurred_at: now };
+    await append(tx, bot.bot_id, now, [
+      { kind: 'bot.created', ...place, payload: { slug, name, kind, by } },
+      { kind: 'version.created', ...place, payload: { hash: hosted.hash, by } },
+    ]);
+    return { ...bot, document: version.document, version_hash: hosted.hash };
+  });
+}
+
+/**
+ * Gives a bot a new version. A document with the hash of the current one makes none. An archived bot
+ * becomes active.
+ *
+ * @throws ServiceError `not_found`, `precondition_required`, `stale`, `invalid_spec`; `conflict` when
+ * another bot has the slug.
+ */
+export async function updateBot(
+  { storage, clock }: BotRegistry,
+  by: string,
+  ref: string,
+  matches: TagMatch,
+  sent: SentSpec,
+): Promise<Bot> {
+  const hosted = readHostedSpec(sent);
+  return storage.write(async (tx) => {
+    const bot = await getBot(tx, ref);
+    requireMatch(bot, matches);
+    const { bot_id } = bot;
+    const isNew = hosted.hash !== bot.version_hash;
+    if (!isNew && bot.status !== 'archived') return bot;
+
+    const now = clock();
+    const current_version = bot.current_version + (isNew ? 1 : 0);
+    const place = { version: current_version, occurred_at: now };
+    const events: (StateEvent & NewEvent)[] = [];
+    if (bot.status === 'archived') {
+      events.push({ kind: 'bot.activated', ...place, payload: { by } });
+    }
+    const { name, slug } = hosted.spec.metadata;
+    if (isNew) {
+      if (hosted.spec.spec.kind !== bot.kind) throw otherKind(bot, sent);
+      if (slug !== bot.slug) await refuseTaken(tx, slug);
+      const renamed = {
+        ...(name !== bot.name && { name }),
+        ...(slug !== bot.slug && { slug }),
+      };
+      if (Object.keys(renamed).length > 0) {
+        events.push({ kind: 'bot.updated', ...place, payload: { ...renamed, by } });
+      }
+      const version = versionOf(hosted, { bot_id, version: current_version, now, by });
+      await tx.insertInto('bot_versions').values(version).execute();
+      events.push({ kind: 'version.created', ...place, payload: { hash: hosted.hash, by } });
+    }
+    const status = bot.status === 'archived' ? 'active' : bot.status;
+    const changes = { name, slug, status, current_version, updated_at: now };
+    await tx.updateTable('bots').set(changes).where('bot_id', '=', bot_id).execute();
+    await append(tx, bot_id, now, events);
+    const document = JSON.stringify(hosted.document);
+    return { ...bot, ...changes, document, version_hash: hosted.hash };
+  });
+}
+
+/**
+ * Puts a bot away. Doing it again does nothing, whatever the tag.
+ * @throws ServiceError `not_found`, `precondition_required`, `stale`
+ */
+export async function archiveBot(
+  { storage, clock }: BotRegistry,
+  by: string,
+  ref: string,
+  matches: TagMatch,
+): Promise<void> {
+  await storage.write(async (tx) => {
+    const bot = await getBot(tx, ref);
+    if (matches !== undefined && bot.status === 'archived') return;
+    requireMatch(bot, matches);
+    const { bot_id, current_version: version } = bot;
+    const now = clock();
+    const changes = { status: 'archived', updated_at: now } as const;
+    await tx.updateTable('bots').set(changes).where('bot_id', '=', bot_id).execute();
+    await append(tx, bot_id, now, [
+      { kind: 'bot.archived', version, occurred_at: now, payload: { by } },
+    ]);
+  });
+}
+
+/** Only what the state of a bot is made of. */
+async function append(
+  tx: Db,
+  bot_id: string,
+  now: number,
+  events: readonly (StateEvent & NewEvent)[],
+): Promise<void> {
+  await appendEvents(tx, bot_id, now, events);
+}
+
+function versionOf(
+  { hash, document }: HostedSpec,
+  { bot_id, version, now, by }: Record<'bot_id' | 'by', string> & Record<'version' | 'now', number>,
+): BotVersionsTable {
+  return {
+    bot_id,
+    version,
+    hash,
+    document: JSON.stringify(document),
+    created_at: now,
+    created_by: by,
+  };
+}
+
+/** @throws ServiceError `conflict` */
+async function refuseTaken(tx: Db, slug: string): Promise<void> {
+  const holder = await tx
+    .selectFrom('bots')
+    .select(['bot_id', 'status'])
+    .where('slug', '=', slug)
+    .executeTakeFirst();
+  if (holder === undefined) return;
+  const what = holder.status === 'archived' ? 'an archived bot' : 'a bot';
+  throw new ServiceError('conflict', `there already is ${what} ${slug}, ${holder.bot_id}`, {
+    reason: 'slug_taken',
+    remedy: 'Update that one, or give this one another slug.',
+  });
+}
+
+/** @throws ServiceError `precondition_required`, `stale` */
+function requireMatch(bot: Bot, matches: TagMatch): void {
+  if (matches === undefined) {
+    throw new ServiceError('precondition_required', 'the request does not say what it changes', {
+      remedy: 'Send the ETag of the bot, as you have read it, as If-Match.',
+    });
+  }
+  const tag = tagOf(bot);
+  if (matches(tag)) return;
+  throw new ServiceError('stale', `the bot ${bot.slug} has been changed: it is ${tag} by now`, {
+    remedy: 'Read it again, and see whether your change still fits.',
+  });
+}
+
+function otherKind({ slug, kind }: Bot, sent: SentSpec): ServiceError {
+  const message = `must be ${kind}: a bot keeps its kind, and ${slug} is one of these`;
+  const problem = { code: 'invalid_value', pointer: '/spec/kind', message, suggestion: kind };
+  return invalidSpec([problem], 'yaml' in sent);
+}
+
+const BOT_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/**
+ * @param ref its `bot_id` or its slug, which never has the form of an id.
+ * @throws ServiceError `not_found`
+ */
+export async function getBot(db: Db, ref: string): Promise<Bot> {
+  const bot = await db
+    .selectFrom('bots')
+    .innerJoin('bot_versions', (join) =>
+      join
+        .onRef('bot_versions.bot_id', '=', 'bots.bot_id')
+        .onRef('bot_versions.version', '=', 'bots.current_version'),
+    )
+    .select(SUMMARY)
+    .select(['bots.created_at', 'bots.updated_at', 'document', 'hash as version_hash'])
+    .where(BOT_ID.test(ref) ? 'bots.bot_id' : 'slug', '=', ref)
+    .executeTakeFirst();
+  if (bot !== undefined) return bot;
+  throw unknownRef(ref);
+}
+
+/** @throws ServiceError `not_found` */
+export async function botIdOf(db: Db, ref: string): Promise<string> {
+  const bot = await db
+    .selectFrom('bots')
+    .select('bot_id')
+    .where(BOT_ID.test(ref) ? 'bot_id' : 'slug', '=', ref)
+    .executeTakeFirst();
+  if (bot !== undefined) return bot.bot_id;
+  throw unknownRef(ref);
+}
+
+function unknownRef(ref: string): ServiceError {
+  return new ServiceError('not_found', `there is no bot ${JSON.stringify(ref)}`, {
+    remedy: 'See `service-local bots list`, or create it first.',
+  });
+}
+
+const SUMMARY = ['bots.bot_id', 'name', 'slug', 'kind', 'status', 'current_version'] as const;
+
+/** What of the list is wanted; all of it when nothing is said. */
+export interface BotFilter {
+  readonly kind?: BotRow['kind'] | undefined;
+  readonly status?: BotRow['status'] | undefined;
+  /** Part of the slug or the name; of letters beyond ASCII, the case counts. */
+  readonly q?: string | undefined;
+}
+
+/**
+ * Bots, by slug.
+ * @throws ServiceError `invalid_request` for a cursor of another list.
+ */
+export async function listBots(
+  db: Db,
+  { kind, status, q }: BotFilter,
+  request: PageRequest,
+): Promise<Page<BotRow>> {
+  return readPage(
+    ['bots', kind, status, q],
+    request,
+    ({ slug }) => slug,
+    async (after = '', limit) => {
+      let query = db
+        .selectFrom('bots')
+        .select(SUMMARY)
+        .where('slug', '>', after)
+        .orderBy('slug')
+        .limit(limit);
+      if (kind !== undefined) query = query.where('kind', '=', kind);
+      if (status !== undefined) query = query.where('status', '=', status);
+      if (q !== undefined) {
+        const lower = q.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
+        query = query.where((is) =>
+          is.or([
+            contains(sql.ref('slug'), lower),
+            contains(sql.ref('name'), q),
+            contains(sql`lower(name)`, lower),
+          ]),
+        );
+      }
+      return query.execute();
+    },
+  );
+}
+
+function contains(text: RawBuilder<unknown>, part: string): RawBuilder<SqlBool> {
+  const pattern = `%${part.replaceAll(/[!%_]/g, '!$&')}%`;
+  return sql<SqlBool>`${text} like ${pattern} escape '!'`;
+}
