@@ -19,8 +19,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   engine: ['market'],
   backtest: ['engine', 'market'],
   bots: ['backtest', 'engine', 'market'],
+  'bot-registry': ['bots', 'events', 'storage'],
   api: ['lease'],
-  server: ['api', 'gate', 'identity', 'lease', 'storage'],
+  server: ['api', 'bot-registry', 'bots', 'events', 'gate', 'identity', 'lease', 'storage'],
   client: ['api', 'gate', 'lease'],
   doctor: ['api', 'client', 'daemon', 'gate', 'lease', 'market'],
   cli: [

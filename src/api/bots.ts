@@ -96,8 +96,8 @@ const ifMatch = z.object({
 
 const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
 
-/** The example with other parameters. */
-function exampleDocument(slug: string, fast: number): z.input<typeof Document> {
+/** A spec that a server takes. */
+export function exampleDocument(slug: string, fast: number): z.input<typeof Document> {
   return {
     apiVersion: 'bots/v1',
     kind: 'Bot',

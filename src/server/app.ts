@@ -28,6 +28,7 @@ import { ServiceError } from '../errors.ts';
 import { addAdministrators } from './administrators.ts';
 import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
+import { addBots } from './bots.ts';
 import { addDevices } from './devices.ts';
 import { addHealth, addMetrics } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
@@ -42,6 +43,7 @@ import type { App, AppEnv, Services } from './services.ts';
 
 const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addAdministrators,
+  addBots,
   addDevices,
   addHealth,
   addKeys,

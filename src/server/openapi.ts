@@ -18,7 +18,8 @@ function openApiDocument(app: App, origin: string): { openapi: string } {
     info: {
       title: 'service-local',
       version: packageVersion(),
-      description: 'Issues, renews and revokes license leases that are verified offline.',
+      description:
+        'Keeps trading bots, and issues, renews and revokes license leases that are verified offline.',
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
     servers: [{ url: origin }],

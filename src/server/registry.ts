@@ -21,17 +21,19 @@ import {
   reinstateDeployment,
   type Deployment,
 } from '../identity/deployments.ts';
-import type { Page } from '../identity/paging.ts';
+import type { Identity } from '../identity/context.ts';
 import { createPlan, getPlan, listPlans, updatePlan, type Plan } from '../identity/plans.ts';
 import type { App, Services } from './services.ts';
 import { actorOf } from './authentication.ts';
+import { once } from './once.ts';
+import { pageAnswer } from './page.ts';
 
 export function addRegistry(app: App, { identity }: Services): void {
   const { read } = identity.storage;
 
   app.openapi(api.createCustomer, async (c) => {
-    const customer = await createCustomer(identity, actorOf(c), c.req.valid('json'));
-    return c.json(customerAnswer(customer), 201);
+    const create = (service: Identity) => createCustomer(service, actorOf(c), c.req.valid('json'));
+    return c.json(await once(c, identity, create, customerAnswer), 201);
   });
   app.openapi(api.listCustomers, async (c) => {
     const page = await listCustomers(read, c.req.valid('query'));
@@ -43,8 +45,8 @@ export function addRegistry(app: App, { identity }: Services): void {
   });
 
   app.openapi(api.createPlan, async (c) => {
-    const plan = await createPlan(identity, actorOf(c), c.req.valid('json'));
-    return c.json(planAnswer(plan), 201);
+    const create = (service: Identity) => createPlan(service, actorOf(c), c.req.valid('json'));
+    return c.json(await once(c, identity, create, planAnswer), 201);
   });
   app.openapi(api.listPlans, async (c) => {
     const page = await listPlans(read, c.req.valid('query'));
@@ -63,8 +65,8 @@ export function addRegistry(app: App, { identity }: Services): void {
   app.openapi(api.createContract, async (c) => {
     const { ends_at, ...rest } = c.req.valid('json');
     const request = { ...rest, ends_at: Date.parse(ends_at) };
-    const contract = await createContract(identity, actorOf(c), request);
-    return c.json(contractAnswer(contract), 201);
+    const create = (service: Identity) => createContract(service, actorOf(c), request);
+    return c.json(await once(c, identity, create, contractAnswer), 201);
   });
   app.openapi(api.listContracts, async (c) => {
     const { customer_id, ...request } = c.req.valid('query');
@@ -85,8 +87,9 @@ export function addRegistry(app: App, { identity }: Services): void {
   });
 
   app.openapi(api.createDeployment, async (c) => {
-    const deployment = await createDeployment(identity, actorOf(c), c.req.valid('json'));
-    return c.json(deploymentAnswer(deployment), 201);
+    const create = (service: Identity) =>
+      createDeployment(service, actorOf(c), c.req.valid('json'));
+    return c.json(await once(c, identity, create, deploymentAnswer), 201);
   });
   app.openapi(api.listDeployments, async (c) => {
     const { contract_id, ...request } = c.req.valid('query');
@@ -102,10 +105,6 @@ export function addRegistry(app: App, { identity }: Services): void {
     const deployment = await reinstateDeployment(identity, actorOf(c), deployment_id);
     return c.json(deploymentAnswer(deployment), 200);
   });
-}
-
-function pageAnswer<T, A>({ items, next_cursor }: Page<T>, answer: (item: T) => A) {
-  return { items: items.map(answer), next_cursor };
 }
 
 function customerAnswer(customer: Customer): api.Customer {

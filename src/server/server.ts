@@ -16,6 +16,7 @@ import { createApp } from './app.ts';
 import type { Log } from '../log.ts';
 import { openOwnGate } from './license.ts';
 import { createMetrics } from './metrics.ts';
+import { purgeAnswers } from './once.ts';
 import type { App } from './services.ts';
 
 export interface RunningServer {
@@ -41,7 +42,11 @@ const TIMEOUTS = {
 const PURGE_EVERY_MS = 10 * 60_000;
 
 /** What is kept for a time only. */
-const PURGES: readonly ((tx: Db, now: number) => Promise<void>)[] = [eraseAnswers, purgeDevices];
+const PURGES: readonly ((tx: Db, now: number) => Promise<void>)[] = [
+  eraseAnswers,
+  purgeDevices,
+  purgeAnswers,
+];
 
 /**
  * Starts the hosted side as settings and environment say.
@@ -73,12 +78,14 @@ export async function startServer(
     const origins = originsOf(settings, url, log);
     const metrics = createMetrics(identity);
     const gate = await openOwnGate(settings, env, log, metrics);
-    serve(createApp({ identity, origins, gate, log, metrics }));
+    const stopping = new AbortController();
+    serve(createApp({ identity, origins, gate, stopping: stopping.signal, log, metrics }));
     const purging = setInterval(() => void purge(identity, log), PURGE_EVERY_MS).unref();
     void purge(identity, log);
     log.info(`listening on ${url}`);
     const stop = async (): Promise<void> => {
       clearInterval(purging);
+      stopping.abort();
       await drain();
       await gate.close();
       await storage.close();

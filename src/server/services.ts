@@ -13,6 +13,8 @@ export interface Services {
   readonly origins: readonly [string, ...string[]];
   /** Of this server's own license. */
   readonly gate: Pick<LicenseGate, 'check'>;
+  /** Aborted when the server stops: what would go on for ever ends then. */
+  readonly stopping: AbortSignal;
   readonly log: Log;
   readonly metrics: Metrics;
 }

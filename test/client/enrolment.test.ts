@@ -67,6 +67,7 @@ beforeEach(async () => {
     identity,
     origins: [url],
     gate: OPEN_GATE,
+    stopping: new AbortController().signal,
     log,
     metrics: createMetrics(identity),
   });

@@ -49,7 +49,14 @@ export async function startIssuer(certificate?: Certificate): Promise<Issuer> {
   const url = `${origin}:${(server.address() as AddressInfo).port}`;
   const log = createLog(() => {}, true);
   const metrics = createMetrics(identity);
-  app = createApp({ identity, origins: [url], gate: OPEN_GATE, log, metrics });
+  app = createApp({
+    identity,
+    origins: [url],
+    gate: OPEN_GATE,
+    stopping: new AbortController().signal,
+    log,
+    metrics,
+  });
   const issuer: Issuer = {
     world,
     url,

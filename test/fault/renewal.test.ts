@@ -36,7 +36,14 @@ beforeEach(async () => {
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const log = createLog(() => {}, true);
   const metrics = createMetrics(identity);
-  app = createApp({ identity, origins: [url], gate: OPEN_GATE, log, metrics });
+  app = createApp({
+    identity,
+    origins: [url],
+    gate: OPEN_GATE,
+    stopping: new AbortController().signal,
+    log,
+    metrics,
+  });
   root = mkdtempSync(join(tmpdir(), 'service-local-renewal-'));
 });
 afterEach(async () => {

@@ -1,6 +1,8 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import type { DeviceKey } from '../../src/client/device-key.ts';
+import { createBot, updateBot } from '../../src/bot-registry/bots.ts';
 import { createContract } from '../../src/identity/contracts.ts';
+import { exampleDocument } from '../../src/api/bots.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
 import { registerSigner } from '../../src/identity/keys.ts';
@@ -55,6 +57,12 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   await createContract(identity, 'operator', { ...contract, ends_at: Date.UTC(2027, 0) });
   const deployment = { deployment_id: 'acme-tokyo', contract_id: 'acme-2026', name: 'Tokyo' };
   await createDeployment(identity, 'operator', deployment);
+
+  await createBot(identity, 'operator', { document: exampleDocument('sma-crossover', 10) });
+  const changed = { document: exampleDocument('sma-crossover', 15) };
+  await updateBot(identity, 'operator', 'sma-crossover', () => true, changed);
+  // What an example follows ends with what is there.
+  server.stop();
 
   const password_hash = await PASSWORD_HASH;
   await storage.write(async (tx) => {

@@ -209,7 +209,14 @@ class SimulatedServer {
     const log = createLog(() => {}, true);
     const metrics = createMetrics(identity);
     this.#storage = storage;
-    this.#app = createApp({ identity, origins: [ORIGIN], gate: OPEN_GATE, log, metrics });
+    this.#app = createApp({
+      identity,
+      origins: [ORIGIN],
+      gate: OPEN_GATE,
+      stopping: new AbortController().signal,
+      log,
+      metrics,
+    });
   }
 
   async stop(): Promise<void> {

@@ -27,6 +27,8 @@ export interface TestApp {
   readonly bearer: (...scopes: Scope[]) => Promise<string>;
   /** Sends a request as `fetch` would: `send('GET', '/healthz')`. */
   readonly send: (method: string, path: string, init?: SendInit) => Promise<Answer>;
+  /** Ends what would go on for ever, as a server does that stops. */
+  readonly stop: () => void;
   /** Runs SQL on its database, behind its back. */
   readonly execute: (sql: string) => Promise<void>;
   readonly close: () => Promise<void>;
@@ -53,6 +55,7 @@ export async function newTestApp(
   const database = await newDatabase('sqlite');
   const storage = await openStorage(database.location);
   const log: string[] = [];
+  const stopping = new AbortController();
   const identity: Identity = {
     storage,
     clock: () => test.now,
@@ -64,6 +67,7 @@ export async function newTestApp(
     identity,
     origins: [PUBLIC_URL],
     gate,
+    stopping: stopping.signal,
     log: createLog((line) => log.push(line), true),
     metrics: createMetrics(identity),
   };
@@ -105,8 +109,10 @@ export async function newTestApp(
         body: isAnswerJson ? (JSON.parse(text) as unknown) : text,
       };
     },
+    stop: () => stopping.abort(),
     execute: database.execute,
     async close() {
+      stopping.abort();
       await storage.close();
       await database.remove();
     },

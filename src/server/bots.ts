@@ -1,0 +1,190 @@
+import type { Context } from 'hono';
+import { formatInstant } from '../api/http.ts';
+import * as api from '../api/bots.ts';
+import {
+  archiveBot,
+  botIdOf,
+  createBot,
+  getBot,
+  listBots,
+  tagOf,
+  updateBot,
+  type Bot,
+  type BotRegistry,
+  type BotRow,
+  type TagMatch,
+} from '../bot-registry/bots.ts';
+import {
+  diffVersions,
+  getVersion,
+  listVersions,
+  type BotVersionRow,
+} from '../bot-registry/versions.ts';
+import { readEvents } from '../events/read.ts';
+import { stateAt, type Moment } from '../events/snapshot.ts';
+import { verifyEvents } from '../events/verify.ts';
+import { actorOf } from './authentication.ts';
+import { eventAnswer, followEvents } from './follow-events.ts';
+import { once } from './once.ts';
+import { pageAnswer } from './page.ts';
+import type { App, AppEnv, Services } from './services.ts';
+
+export function addBots(app: App, services: Services): void {
+  const { identity: registry } = services;
+  const { read } = registry.storage;
+
+  app.openapi(api.createBot, async (c) => {
+    const create = (service: BotRegistry) => createBot(service, actorOf(c), c.req.valid('json'));
+    const made = await once(c, registry, create, taggedAnswer);
+    c.header('Location', `/bots/${made.bot.id}`);
+    return tagged(c, made, 201);
+  });
+  app.openapi(api.listBots, async (c) => {
+    const { limit, cursor, ...filter } = c.req.valid('query');
+    const page = await listBots(read, filter, { limit, cursor });
+    return c.json(pageAnswer(page, summaryAnswer), 200);
+  });
+  app.openapi(api.getBot, async (c) => {
+    const bot = await getBot(read, c.req.valid('param').bot_ref);
+    const isKnown = tagMatch(c.req.valid('header')['if-none-match'], true);
+    if (!isKnown?.(tagOf(bot))) return tagged(c, taggedAnswer(bot), 200);
+    c.header('ETag', tagOf(bot));
+    return c.body(null, 304);
+  });
+  app.openapi(api.updateBot, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const matches = tagMatch(c.req.valid('header')['if-match']);
+    const bot = await updateBot(registry, actorOf(c), bot_ref, matches, c.req.valid('json'));
+    return tagged(c, taggedAnswer(bot), 200);
+  });
+  app.openapi(api.archiveBot, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const matches = tagMatch(c.req.valid('header')['if-match']);
+    await archiveBot(registry, actorOf(c), bot_ref, matches);
+    return c.body(null, 204);
+  });
+
+  app.openapi(api.listBotVersions, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const page = await listVersions(read, bot_ref, c.req.valid('query'));
+    return c.json(pageAnswer(page, versionAnswer), 200);
+  });
+  app.openapi(api.getBotVersion, async (c) => {
+    const { bot_ref, version } = c.req.valid('param');
+    const { document, ...row } = await getVersion(read, bot_ref, version);
+    return c.json({ ...versionAnswer(row), document: parseDocument(document) }, 200);
+  });
+  app.openapi(api.diffBotVersions, async (c) => {
+    const { bot_ref, version } = c.req.valid('param');
+    const { to } = c.req.valid('query');
+    const changes = await diffVersions(read, bot_ref, version, to);
+    return c.json({ from_version: version, to_version: to, changes }, 200);
+  });
+
+  app.openapi(api.getBotSnapshot, async (c) => {
+    const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
+    const { at_seq, at } = c.req.valid('query');
+    const { state, ...rest } = await stateAt(read, bot_id, momentOf(at_seq, at));
+    return c.json({ ...rest, state: { ...state, versions: [...state.versions] } }, 200);
+  });
+  app.openapi(api.listBotEvents, async (c) => {
+    const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
+    const { kind, ...range } = c.req.valid('query');
+    const { events, head } = await readEvents(read, bot_id, { ...range, kinds: kindsOf(kind) });
+    const { after_seq, until_seq = head.seq, limit } = range;
+    // Of other kinds there may be more than the last one here, and all of them have been looked at.
+    const next =
+      events.length === limit
+        ? events.at(-1)!.seq
+        : Math.max(after_seq, Math.min(until_seq, head.seq));
+    return c.json(
+      { items: events.map(eventAnswer), head_seq: head.seq, next_after_seq: next },
+      200,
+    );
+  });
+  app.openapi(api.streamBotEvents, async (c) => {
+    const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
+    const { after_seq, kind } = c.req.valid('query');
+    const last = c.req.valid('header')['last-event-id'];
+    const from = { after_seq: last === undefined ? after_seq : Number(last), kinds: kindsOf(kind) };
+    return c.body(followEvents(services, bot_id, from), 200, {
+      'Content-Type': 'text/event-stream',
+    });
+  });
+  app.openapi(api.replayBot, async (c) => {
+    const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
+    const { until_seq, until } = c.req.valid('json');
+    const { head, state, state_hash, fault } = await verifyEvents(
+      read,
+      bot_id,
+      momentOf(until_seq, until),
+    );
+    return c.json(
+      {
+        ...head,
+        state: state ? { ...state, versions: [...state.versions] } : null,
+        state_hash: state_hash ?? null,
+        verified: fault === undefined,
+        fault: fault ?? null,
+      },
+      200,
+    );
+  });
+}
+
+function momentOf(seq: number | undefined, at: string | undefined): Moment {
+  if (seq !== undefined) return { seq };
+  return at === undefined ? 'head' : { at: Date.parse(at) };
+}
+
+function kindsOf(kind: string | undefined): readonly string[] {
+  return kind?.split(',') ?? [];
+}
+
+/**
+ * Of `If-Match` and `If-None-Match`: a list of tags, or `*` for any (RFC 9110 §13.1).
+ * @param weak whether a tag that says it is a weak one can match, which for a change it cannot.
+ */
+function tagMatch(header: string | undefined, weak = false): TagMatch {
+  if (header === undefined) return undefined;
+  if (header.trim() === '*') return () => true;
+  const tags = new Set(header.split(',').map((tag) => tag.trim().replace(weak ? /^W\// : '', '')));
+  return (tag) => tags.has(tag);
+}
+
+interface Tagged {
+  readonly bot: api.BotDetail;
+  readonly etag: string;
+}
+
+/** What is answered of a bot: the body and the `ETag` beside it. */
+function taggedAnswer(bot: Bot): Tagged {
+  const { document, version_hash, created_at, updated_at } = bot;
+  return {
+    etag: tagOf(bot),
+    bot: {
+      ...summaryAnswer(bot),
+      document: parseDocument(document),
+      version_hash,
+      created_at: formatInstant(created_at),
+      updated_at: formatInstant(updated_at),
+    },
+  };
+}
+
+function tagged<S extends 200 | 201>(c: Context<AppEnv>, { bot, etag }: Tagged, status: S) {
+  c.header('ETag', etag);
+  return c.json(bot, status);
+}
+
+function summaryAnswer({ bot_id, name, slug, kind, status, current_version }: BotRow) {
+  return { id: bot_id, name, slug, kind, status, current_version };
+}
+
+function versionAnswer({ version, hash, created_at, created_by }: BotVersionRow): api.BotVersion {
+  return { version, hash, created_at: formatInstant(created_at), created_by };
+}
+
+function parseDocument(document: string): Record<string, unknown> {
+  return JSON.parse(document) as Record<string, unknown>;
+}
