@@ -26,6 +26,8 @@ const CODES = {
   invalid_signing_key: { exit: 3 },
   /** The audit log is not as it was written. */
   audit_tampered: { exit: 1, status: 500 },
+  /** The events of a bot are not as they were written. */
+  events_tampered: { exit: 1 },
   /** The server could not be reached, or what answered is no such server. */
   server_unreachable: { exit: 1 },
 

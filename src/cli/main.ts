@@ -72,9 +72,11 @@ export async function run(
       failure,
       exitCode = 0,
       show,
+      stream,
     } = await verb.run(context, invocation.args, invocation.options);
 
-    if (json) writeDocument(io, data);
+    if (json && stream) await writeLinesOf(io, stream);
+    else if (json) writeDocument(io, data);
     else await show(makeOutput(io.stdout, await makeStyle(wantsColour(color, io.env, io.stdout))));
     if (!failure) return exitCode;
     await tell(failure, color, io);
@@ -166,6 +168,14 @@ function print(io: Io, json: boolean, data: object, text: string): number {
 /** The one document of `--json`. */
 function writeDocument(io: Io, data: unknown): void {
   io.stdout.write(`${JSON.stringify(data, null, 2)}\n`);
+}
+
+/** One document a line, until a reader that has seen enough closes the pipe. */
+async function writeLinesOf({ stdout }: Io, documents: AsyncIterable<unknown>): Promise<void> {
+  for await (const one of documents) {
+    if (stdout.errored) return;
+    stdout.write(`${JSON.stringify(one)}\n`);
+  }
 }
 
 async function fail(

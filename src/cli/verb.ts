@@ -111,6 +111,8 @@ export type Completion = 'file' | 'directory' | readonly string[];
 export interface Answer {
   /** Printed by `--json`: one document. */
   readonly data: unknown;
+  /** Printed by `--json` instead: one document a line, as they come. For what ends only with Ctrl-C. */
+  readonly stream?: AsyncIterable<unknown> | undefined;
   /** Shows the same to a person, on stdout; also what is still to come, until that has ended. */
   readonly show: (out: Output) => void | Promise<void>;
   /** Told on stderr after the data; its code decides the exit code. */

@@ -63,6 +63,66 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/whoami.ts'),
   },
   {
+    path: ['bots', 'list'],
+    summary: 'list the bots of the server',
+    load: () => import('./verbs/bots-list.ts'),
+  },
+  {
+    path: ['bots', 'get'],
+    summary: 'show a bot of the server',
+    load: () => import('./verbs/bots-get.ts'),
+  },
+  {
+    path: ['bots', 'create'],
+    summary: 'make a bot on the server from a file',
+    load: () => import('./verbs/bots-create.ts'),
+  },
+  {
+    path: ['bots', 'apply'],
+    summary: 'create or update bots of the server, as their files say',
+    load: () => import('./verbs/bots-apply.ts'),
+  },
+  {
+    path: ['bots', 'update'],
+    summary: 'give a bot of the server a new version',
+    load: () => import('./verbs/bots-update.ts'),
+  },
+  {
+    path: ['bots', 'delete'],
+    summary: 'archive a bot of the server',
+    load: () => import('./verbs/bots-delete.ts'),
+  },
+  {
+    path: ['bots', 'versions'],
+    summary: 'list the versions of a bot',
+    load: () => import('./verbs/bots-versions.ts'),
+  },
+  {
+    path: ['bots', 'diff'],
+    summary: 'say what differs between two versions, or two files',
+    load: () => import('./verbs/bots-diff.ts'),
+  },
+  {
+    path: ['bots', 'snapshot'],
+    summary: 'show the state of a bot, now or at another moment',
+    load: () => import('./verbs/bots-snapshot.ts'),
+  },
+  {
+    path: ['bots', 'events'],
+    summary: 'show the events of a bot',
+    load: () => import('./verbs/bots-events.ts'),
+  },
+  {
+    path: ['bots', 'events', 'verify'],
+    summary: 'check that nobody tampered with the events of a bot',
+    load: () => import('./verbs/bots-events-verify.ts'),
+  },
+  {
+    path: ['bots', 'replay'],
+    summary: 'make the state of a bot anew from its events',
+    load: () => import('./verbs/bots-replay.ts'),
+  },
+  {
     path: ['identity', 'administrators', 'add'],
     summary: "let somebody administer the server; on the server's machine",
     load: () => import('./verbs/identity-administrators-add.ts'),

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Problem } from '../api/http.ts';
 import { ERROR_CODES, ServiceError } from '../errors.ts';
+import type { ServerSentEvent } from './server-sent-events.ts';
 
 /** A definition of `src/api`; only its type is used here. */
 interface Route {
@@ -32,16 +33,18 @@ export type RequestOf<R> = Part<R, 'params', 'params'> &
   Part<R, 'headers', 'headers'> &
   JsonBody<R>;
 
-/** The body of a success. */
-export type AnswerOf<R> = R extends { readonly responses: infer A }
-  ? {
-      [Status in keyof A & (200 | 201 | 202)]: A[Status] extends {
-        readonly content: { readonly 'application/json': { schema: infer S extends z.ZodType } };
-      }
-        ? z.output<S>
-        : never;
-    }[keyof A & (200 | 201 | 202)]
-  : never;
+/** The body of a success; undefined where it has none. */
+export type AnswerOf<R> = R extends { readonly responses: { readonly 204: unknown } }
+  ? undefined
+  : R extends { readonly responses: infer A }
+    ? {
+        [Status in keyof A & (200 | 201 | 202)]: A[Status] extends {
+          readonly content: { readonly 'application/json': { schema: infer S extends z.ZodType } };
+        }
+          ? z.output<S>
+          : never;
+      }[keyof A & (200 | 201 | 202)]
+    : never;
 
 /** The items of a list, one page of which a route answers. */
 type ItemOf<R> = AnswerOf<R> extends { readonly items: readonly (infer T)[] } ? T : never;
@@ -95,12 +98,23 @@ export interface Client {
     path: R['path'],
     request: RequestOf<R>,
   ) => Promise<AnswerOf<R>>;
+  /** The same with the ETag of the answer, which the server must have sent. */
+  readonly callForTag: <R extends Route>(
+    method: R['method'],
+    path: R['path'],
+    request: RequestOf<R>,
+  ) => Promise<{ readonly answer: AnswerOf<R>; readonly etag: string }>;
   /** All items of a list, page after page. */
   readonly items: <R extends Route>(
     method: R['method'],
     path: R['path'],
     request: RequestOf<R>,
   ) => AsyncGenerator<ItemOf<R>, void, void>;
+  /** What a route streams, until the server ends it. */
+  readonly stream: <R extends Route>(
+    path: R['path'],
+    request: RequestOf<R>,
+  ) => AsyncGenerator<ServerSentEvent, void, void>;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -108,6 +122,8 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const ANSWER_TIMEOUT_MS = 40_000;
 const LARGEST_PAGE = 1000;
 const LARGEST_ANSWER = 64 * 1024 * 1024;
+/** A stream tells three times as often that it is still there. */
+const SILENCE_TIMEOUT_MS = 45_000;
 
 export function createClient({
   url,
@@ -121,16 +137,21 @@ export function createClient({
   const { origin } = new URL(url);
   let isWarned = false;
   let opened: Promise<Transport> | undefined;
-  const send = async (method: string, path: string, parts: Parts): Promise<unknown> => {
-    const target = `${origin}${filled(path, parts.params)}${queryOf(parts.query)}`;
+  const open = (): Promise<Transport> => {
     if (!isWarned && isExposed(origin)) {
       isWarned = true;
       warn?.(`${origin} is plain http: whoever is on the way reads what is sent, secrets included`);
     }
-    const transport = await (opened ??= openTransport(origin, timeoutMs, signal));
-    const exchange: Transport = async (...request) => {
+    return (opened ??= openTransport(origin, timeoutMs, signal));
+  };
+  const targetOf = (path: string, { params, query }: Parts): string =>
+    `${origin}${filled(path, params)}${queryOf(query)}`;
+  const send = async (method: string, path: string, parts: Parts): Promise<Received> => {
+    const target = targetOf(path, parts);
+    const transport = await open();
+    const exchange: Transport['exchange'] = async (...request) => {
       onRequest?.();
-      const answer = await transport(...request);
+      const answer = await transport.exchange(...request);
       onAnswer?.(answer.headers);
       return answer;
     };
@@ -147,10 +168,17 @@ export function createClient({
       typeof nonce === 'string'
         ? await exchange(sent, body, { ...headers, ...authorization(authorize?.(sent, nonce)) })
         : first;
-    return read(answer, origin);
+    return { answer: read(answer, origin), headers: answer.headers };
   };
   return {
-    call: (method, path, request) => send(method, path, request) as Promise<never>,
+    async call(method, path, request) {
+      return (await send(method, path, request)).answer as never;
+    },
+    async callForTag(method, path, request) {
+      const { answer, headers } = await send(method, path, request);
+      if (typeof headers['etag'] !== 'string') throw notAServer(origin);
+      return { answer: answer as never, etag: headers['etag'] };
+    },
     async *items(method, path, request) {
       let cursor: string | undefined;
       do {
@@ -160,12 +188,19 @@ export function createClient({
           ...parts.query,
           ...(cursor !== undefined && { cursor }),
         };
-        const page = await send(method, path, { ...parts, query });
+        const { answer: page } = await send(method, path, { ...parts, query });
         // The same part once more would be the next one for ever.
         if (!isPage(page) || page.next_cursor === cursor) throw notAServer(origin);
         yield* page.items;
         cursor = page.next_cursor ?? undefined;
       } while (cursor !== undefined);
+    },
+    async *stream(path, request) {
+      const parts = request as Parts;
+      const sent = { method: 'GET', url: targetOf(path, parts), body: new Uint8Array() };
+      const headers = { ...parts.headers, ...authorization(authorize?.(sent)) };
+      const transport = await open();
+      yield* transport.stream(sent.url, headers);
     },
   };
 }
@@ -177,11 +212,22 @@ interface Parts {
   readonly body?: unknown;
 }
 
-type Transport = (
-  request: SentRequest,
-  body: Buffer | undefined,
-  headers: Readonly<Record<string, string>>,
-) => Promise<Exchanged>;
+interface Transport {
+  readonly exchange: (
+    request: SentRequest,
+    body: Buffer | undefined,
+    headers: Readonly<Record<string, string>>,
+  ) => Promise<Exchanged>;
+  readonly stream: (
+    url: string,
+    headers: Readonly<Record<string, string>>,
+  ) => AsyncGenerator<ServerSentEvent, void, void>;
+}
+
+interface Received {
+  readonly answer: unknown;
+  readonly headers: Exchanged['headers'];
+}
 
 interface Exchanged {
   readonly status: number;
@@ -220,28 +266,56 @@ async function openTransport(
   interrupt: AbortSignal | undefined,
 ): Promise<Transport> {
   const { Agent, EnvHttpProxyAgent, request } = await import('undici');
-  const options = {
-    connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
-    maxResponseSize: LARGEST_ANSWER,
-  };
+  const connect = { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) };
   // A proxy is another machine: what it would call loopback is itself.
-  const dispatcher = isLoopback(origin) ? new Agent(options) : new EnvHttpProxyAgent(options);
-  return async ({ method, url }, body, headers) => {
-    try {
-      const timeout = AbortSignal.timeout(timeoutMs);
-      const signal = interrupt ? AbortSignal.any([timeout, interrupt]) : timeout;
-      const answer = await request(url, {
-        method,
-        headers,
-        dispatcher,
-        signal,
-        ...(body && { body }),
-      });
-      return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
-    } catch (error) {
-      if (interrupt?.aborted) throw new ServiceError('interrupted', 'it was told to stop');
-      throw unreachable(origin, error);
-    }
+  const Dispatcher = isLoopback(origin) ? Agent : EnvHttpProxyAgent;
+  const dispatcher = new Dispatcher({ connect, maxResponseSize: LARGEST_ANSWER });
+  const endless = new Dispatcher({ connect });
+  const failed = (error: unknown): ServiceError => {
+    if (error instanceof ServiceError) return error;
+    if (interrupt?.aborted) return new ServiceError('interrupted', 'it was told to stop');
+    return unreachable(origin, error);
+  };
+  return {
+    async exchange({ method, url }, body, headers) {
+      try {
+        const timeout = AbortSignal.timeout(timeoutMs);
+        const signal = interrupt ? AbortSignal.any([timeout, interrupt]) : timeout;
+        const answer = await request(url, {
+          method,
+          headers,
+          dispatcher,
+          signal,
+          ...(body && { body }),
+        });
+        const text = await answer.body.text();
+        return { status: answer.statusCode, headers: answer.headers, text };
+      } catch (error) {
+        throw failed(error);
+      }
+    },
+    async *stream(url, headers) {
+      const { serverSentEvents } = await import('./server-sent-events.ts');
+      try {
+        const answer = await request(url, {
+          headers: { accept: 'text/event-stream', ...headers },
+          dispatcher: endless,
+          headersTimeout: timeoutMs,
+          bodyTimeout: SILENCE_TIMEOUT_MS,
+          signal: interrupt ?? null,
+        });
+        const { statusCode: status, headers: received, body } = answer;
+        if (received['service-name'] !== 'service-local') throw notAServer(origin, status);
+        if (String(received['content-type']).startsWith('text/event-stream')) {
+          yield* serverSentEvents(body);
+        } else {
+          read({ status, headers: received, text: await body.text() }, origin);
+          throw notAServer(origin, status);
+        }
+      } catch (error) {
+        throw failed(error);
+      }
+    },
   };
 }
 
@@ -270,6 +344,8 @@ const WHAT: Readonly<Record<string, string>> = {
   ECONNRESET: 'the connection broke',
   UND_ERR_SOCKET: 'the connection broke',
   UND_ERR_CONNECT_TIMEOUT: 'it does not answer',
+  UND_ERR_HEADERS_TIMEOUT: 'it does not answer',
+  UND_ERR_BODY_TIMEOUT: 'it has gone silent',
   TimeoutError: 'it does not answer',
   ERR_SSL_WRONG_VERSION_NUMBER: 'what answers there does not speak TLS',
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'what answers there does not speak TLS',

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { once } from 'node:events';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { streamBotEvents } from '../../src/api/bots.ts';
 import type { getHealth } from '../../src/api/health.ts';
 import type {
   createCustomer,
@@ -388,5 +389,77 @@ it('says that a server of plain http does not speak TLS', async () => {
   expect(await failureOf(health(createClient({ url })))).toMatchObject({
     code: 'server_unreachable',
     message: `${url}: what answers there does not speak TLS`,
+  });
+});
+
+describe('a stream', () => {
+  const query = { after_seq: 3 };
+  const params = { bot_ref: 'sma' };
+  const streamOf = (url: string) =>
+    createClient({ url, authorize: () => 'Bearer slt_x' }).stream<typeof streamBotEvents>(
+      '/bots/{bot_ref}/state/events/stream',
+      { params, query, headers: { 'last-event-id': '4' } },
+    );
+
+  it('is read event by event, however it is cut into parts', async () => {
+    const seen: IncomingMessage[] = [];
+    const sent =
+      ': hello\n\nid: 5\r\ndata: é\rdata\rdata:b\n\nevent: x\n\ndata: 2\n\n\ndata: cut off\n';
+    const url = await serve(async (request, response) => {
+      seen.push(request);
+      response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+      for (const byte of Buffer.from(sent)) {
+        response.write(Buffer.of(byte));
+        await new Promise(setImmediate);
+      }
+      response.end();
+    });
+    expect(await Array.fromAsync(streamOf(url))).toEqual([
+      { id: '5', data: 'é\n\nb' },
+      { id: '5', data: '2' },
+    ]);
+    expect(seen[0]!.url).toBe('/bots/sma/state/events/stream?after_seq=3');
+    expect(seen[0]!.headers).toMatchObject({
+      accept: 'text/event-stream',
+      authorization: 'Bearer slt_x',
+      'last-event-id': '4',
+    });
+  });
+
+  it('is refused as any request is', async () => {
+    const refused = await answering(404, { code: 'not_found', detail: 'there is no bot "sma"' });
+    expect(await failureOf(Array.fromAsync(streamOf(refused)))).toMatchObject({
+      code: 'not_found',
+      message: 'there is no bot "sma"',
+    });
+    const other = await listen(
+      createServer((_request, response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).end('data: 1\n\n');
+      }),
+    );
+    expect(await failureOf(Array.fromAsync(streamOf(other)))).toMatchObject({
+      code: 'server_unreachable',
+      message: `${other}: what answers (status 200) is no service-local server`,
+    });
+    const plain = await answering(200, {});
+    expect(await failureOf(Array.fromAsync(streamOf(plain)))).toMatchObject({
+      code: 'server_unreachable',
+    });
+  });
+
+  it('that breaks off says so, after what came', async () => {
+    const url = await serve((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('id: 1\ndata: 1\n\n', () => response.destroy());
+    });
+    const came: string[] = [];
+    const reading = (async () => {
+      for await (const { id } of streamOf(url)) came.push(id);
+    })();
+    expect(await failureOf(reading)).toMatchObject({
+      code: 'server_unreachable',
+      message: `${url}: the connection broke`,
+    });
+    expect(came).toEqual(['1']);
   });
 });

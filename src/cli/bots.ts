@@ -1,0 +1,196 @@
+/** What the verbs `bots …` have in common. */
+import type {
+  BotDetail,
+  BotEvent,
+  BotSummary,
+  getBot,
+  getBotSnapshot,
+  replayBot,
+  updateBot,
+} from '../api/bots.ts';
+import { readSpec, type ParsedSpec } from '../bots/parse.ts';
+import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
+import { ServiceError, type Problem } from '../errors.ts';
+import { formatCountOf } from '../format.ts';
+import type { Columns } from './items.ts';
+import type { Output } from './output.ts';
+
+export const BOT_ARGUMENT = { description: 'id or slug of the bot, as list shows them' } as const;
+
+export const FILE_OPTION = {
+  short: 'f',
+  value: 'file',
+  description: 'bot file, YAML or JSON',
+  required: true,
+  complete: 'file',
+} as const;
+
+export const BOT_KINDS = ['trading', 'research'] as const satisfies readonly BotSummary['kind'][];
+
+export const BOT_STATUSES = [
+  'draft',
+  'active',
+  'archived',
+] as const satisfies readonly BotSummary['status'][];
+
+export const BOT_COLUMNS: Columns<BotSummary> = {
+  slug: ({ slug }) => slug,
+  name: ({ name }) => name,
+  kind: ({ kind }) => kind,
+  status: ({ status }) => status,
+  version: ({ current_version }) => String(current_version),
+  id: ({ id }) => id,
+};
+
+/** `12 2026-01-02T03:04:05.678Z v3 version.created {"hash":"…"}`. */
+export function eventCells({ seq, recorded_at, version, kind, payload }: BotEvent): string[] {
+  return [String(seq), recorded_at, `v${version}`, kind, JSON.stringify(payload)];
+}
+
+/** The bot, and what to send as `If-Match` with a change of it. */
+export function findBot(
+  server: Client,
+  bot_ref: string,
+): Promise<{ readonly answer: BotDetail; readonly etag: string }> {
+  return server.callForTag<typeof getBot>('get', '/bots/{bot_ref}', {
+    params: { bot_ref },
+    headers: {},
+  });
+}
+
+/** What became of a bot that there was. */
+export type BotChange = 'updated' | 'activated' | 'unchanged';
+
+/**
+ * Makes of a bot what a file says, unless it was changed since it was found.
+ * @throws ServiceError `stale`, `invalid_spec`, `conflict`
+ */
+export async function putBot(
+  server: Client,
+  file: BotFile,
+  { answer: before, etag }: Awaited<ReturnType<typeof findBot>>,
+): Promise<{ readonly change: BotChange; readonly bot: BotDetail }> {
+  const bot = await sending(file, () =>
+    server.call<typeof updateBot>('put', '/bots/{bot_ref}', {
+      params: { bot_ref: before.id },
+      headers: { 'if-match': etag },
+      body: { document: file.document },
+    }),
+  );
+  if (bot.current_version !== before.current_version) return { change: 'updated', bot };
+  return { change: bot.status === before.status ? 'unchanged' : 'activated', bot };
+}
+
+export function replay(
+  server: Client,
+  bot_ref: string,
+  body: RequestOf<typeof replayBot>['body'],
+): Promise<AnswerOf<typeof replayBot>> {
+  return server.call<typeof replayBot>('post', '/bots/{bot_ref}/replay', {
+    params: { bot_ref },
+    body,
+  });
+}
+
+type Fault = NonNullable<AnswerOf<typeof replayBot>['fault']>;
+
+const WHAT: Readonly<Record<Fault['fault'], string>> = {
+  missing: 'is missing',
+  altered: 'has been altered',
+  not_linked: 'does not follow from the one before it',
+  beyond_head: 'is beyond the end of the log',
+  wrong_snapshot: 'comes to another state than the snapshot that is kept after it',
+};
+
+export function tampered(bot: string, { seq, fault }: Fault): ServiceError {
+  return new ServiceError('events_tampered', `event ${seq} of ${bot} ${WHAT[fault]}`, {
+    reason: fault,
+    remedy: 'Find out who can write to the database, and restore it from a backup.',
+  });
+}
+
+export function showState(out: Output, state: AnswerOf<typeof getBotSnapshot>['state']): void {
+  const { versions, ...rest } = state;
+  out.table(
+    [{ title: '' }, { title: '' }],
+    [
+      ...Object.entries(rest).map(([name, value]) => [name, String(value)]),
+      ...versions.map((hash, i) => [`version ${i + 1}`, hash]),
+    ],
+  );
+}
+
+/** A bot as its file says. */
+export interface BotFile {
+  readonly file: string;
+  readonly slug: string;
+  /** As authored. */
+  readonly document: Record<string, unknown>;
+  readonly source: ParsedSpec['document'];
+}
+
+/**
+ * Reads bot files for a server, which looks for strategy and data by itself.
+ * @throws ServiceError `invalid_spec` with the problems of all files, or `file_not_found`
+ */
+export function readBotFiles(files: readonly string[]): readonly BotFile[] {
+  const read = files.map((file) => ({ file, ...readSpec(file) }));
+  const problems = read.flatMap((one) => one.problems);
+  if (problems.length > 0) {
+    const wrong = read.filter((one) => one.problems.length > 0).map(({ file }) => file);
+    throw invalid(wrong, problems);
+  }
+  return read.map(({ file, spec, document }) => ({
+    file,
+    slug: spec!.metadata.slug,
+    document: document.value as BotFile['document'],
+    source: document,
+  }));
+}
+
+/**
+ * Sends what a file says. What the server finds wrong with it is told where it stands in the file.
+ */
+export async function sending<T>({ file, source }: BotFile, send: () => Promise<T>): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'invalid_spec') throw error;
+    const problems = error.problems.map(({ pointer = '', ...what }) =>
+      source.problem(pathOf(pointer), what),
+    );
+    throw invalid([file], problems, error);
+  }
+}
+
+function invalid(
+  files: readonly string[],
+  problems: readonly Problem[],
+  cause?: ServiceError,
+): ServiceError {
+  const what = formatCountOf(problems.length, 'problem');
+  return new ServiceError('invalid_spec', `${files.join(', ')}: ${what}`, {
+    problems,
+    ...(cause?.remedy !== undefined && { remedy: cause.remedy }),
+    cause,
+  });
+}
+
+/** Of a JSON pointer (RFC 6901). */
+function pathOf(pointer: string): string[] {
+  const steps = pointer.split('/').slice(1);
+  return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/;
+
+/**
+ * A time as the server takes it.
+ * @throws ServiceError `usage`
+ */
+export function parseMoment(text: string): string {
+  if (MOMENT.test(text) && Number.isFinite(Date.parse(text))) return text;
+  throw new ServiceError('usage', `'${text}' is no time`, {
+    remedy: 'Write it as 2026-01-02T03:04:05Z.',
+  });
+}

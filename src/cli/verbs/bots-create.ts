@@ -1,0 +1,23 @@
+import type { createBot } from '../../api/bots.ts';
+import { BOT_COLUMNS, FILE_OPTION, readBotFiles, sending } from '../bots.ts';
+import { connect } from '../connect.ts';
+import { showItems } from '../items.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Checks the file, and makes a bot of it on the server: a draft at version 1. It fails where there is a bot of that slug.',
+  options: { file: FILE_OPTION },
+  settings: ['server_url'],
+  examples: ['bots create -f bot.yaml'],
+  async run(context, _args, { file: path }) {
+    const [file] = readBotFiles([path]);
+    const server = await connect(context);
+    const bot = await sending(file!, () =>
+      server.call<typeof createBot>('post', '/bots', {
+        body: { document: file!.document },
+      }),
+    );
+    return { data: bot, show: (out) => showItems(out, [bot], BOT_COLUMNS) };
+  },
+});

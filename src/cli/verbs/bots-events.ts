@@ -1,0 +1,105 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { BotEvent, listBotEvents, streamBotEvents } from '../../api/bots.ts';
+import type { Client } from '../../client/client.ts';
+import { ServiceError } from '../../errors.ts';
+import { BOT_ARGUMENT, eventCells } from '../bots.ts';
+import { connect } from '../connect.ts';
+import { parseCount } from '../count.ts';
+import { showItems } from '../items.ts';
+import { defineVerb, type Context } from '../verb.ts';
+
+const LAST = 50;
+const LOOK_AGAIN_MS = 1000;
+
+export const verb = defineVerb({
+  description: `The last ${LAST} events, or all after a given one; the oldest first. With --follow also those to come, until Ctrl-C, and with --follow --json each is an object in a line of its own.`,
+  arguments: { bot: BOT_ARGUMENT },
+  options: {
+    afterSeq: { value: 'seq', description: 'all events after this one', parse: parseCount },
+    kind: {
+      value: 'kind',
+      description: 'only these, such as version.created; repeat it for several',
+      repeat: true,
+    },
+    follow: { description: 'go on with the events to come' },
+  },
+  settings: ['server_url'],
+  examples: [
+    'bots events sma-crossover',
+    'bots events sma-crossover --after-seq 0 --kind version.created --json',
+    'bots events sma-crossover --follow --json | jq -c .payload',
+  ],
+  async run(context, { bot: bot_ref }, { afterSeq, kind: kinds, follow }) {
+    const server = await connect(context);
+    const kind = kinds.length > 0 ? kinds.join(',') : undefined;
+    const read = (after_seq: number, limit: number) =>
+      server.call<typeof listBotEvents>('get', '/bots/{bot_ref}/state/events', {
+        params: { bot_ref },
+        query: { after_seq, kind, limit },
+      });
+    const first = afterSeq ?? Math.max(0, (await read(0, 1)).head_seq - LAST);
+    if (follow) {
+      const stream = followEvents(server, context, bot_ref, { after_seq: first, kind });
+      return {
+        data: null,
+        stream,
+        async show(out) {
+          for await (const event of stream) {
+            // A reader that has seen enough has closed the pipe.
+            if (context.io.stdout.errored) return;
+            out.line(eventCells(event).join('  '));
+          }
+        },
+      };
+    }
+    const events: BotEvent[] = [];
+    let after = first;
+    for (;;) {
+      const { items, head_seq, next_after_seq } = await read(after, 1000);
+      events.push(...items);
+      if (next_after_seq >= head_seq || next_after_seq <= after) break;
+      after = next_after_seq;
+    }
+    return {
+      data: { events },
+      show: (out) =>
+        showItems(out, events, {
+          seq: ({ seq }) => String(seq),
+          time: ({ recorded_at }) => recorded_at,
+          version: (event) => eventCells(event)[2]!,
+          kind: (event) => event.kind,
+          payload: (event) => eventCells(event)[4]!,
+        }),
+    };
+  },
+});
+
+/** Goes on, each time the server ends the stream or cannot be reached, where it was. */
+async function* followEvents(
+  server: Client,
+  { message }: Context,
+  bot_ref: string,
+  query: { readonly after_seq: number; readonly kind: string | undefined },
+): AsyncGenerator<BotEvent, void, void> {
+  let last: string | undefined;
+  let isLost = false;
+  for (;;) {
+    try {
+      const events = server.stream<typeof streamBotEvents>('/bots/{bot_ref}/state/events/stream', {
+        params: { bot_ref },
+        query,
+        headers: last === undefined ? {} : { 'last-event-id': last },
+      });
+      for await (const { id, data } of events) {
+        isLost = false;
+        last = id;
+        yield JSON.parse(data) as BotEvent;
+      }
+    } catch (error) {
+      if (!(error instanceof ServiceError && error.retryable)) throw error;
+      if (!isLost) message(`${error.message}; it is asked again until it answers`);
+      isLost = true;
+    }
+    await wait(LOOK_AGAIN_MS);
+  }
+}

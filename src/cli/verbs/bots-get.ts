@@ -1,0 +1,26 @@
+import { BOT_ARGUMENT, BOT_COLUMNS, findBot } from '../bots.ts';
+import { connect } from '../connect.ts';
+import { showItems } from '../items.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description: 'Shows the bot, and its document as its author wrote it.',
+  arguments: { bot: BOT_ARGUMENT },
+  settings: ['server_url'],
+  examples: ['bots get sma-crossover', 'bots get sma-crossover --json | jq .document > bot.json'],
+  async run(context, { bot: ref }) {
+    const { stringify } = await import('yaml');
+    const server = await connect(context);
+    const { answer: bot } = await findBot(server, ref);
+    return {
+      data: bot,
+      show(out) {
+        showItems(out, [bot], BOT_COLUMNS);
+        out.line(`hash ${bot.version_hash}`);
+        out.line(`created ${bot.created_at}, updated ${bot.updated_at}`);
+        out.line();
+        out.line(stringify(bot.document).trimEnd());
+      },
+    };
+  },
+});
