@@ -103,7 +103,7 @@ const COLUMNS = [
 ] as const satisfies readonly (keyof BotEventsTable)[];
 
 /** Each inserts twice as many rows as the one before: so few serve any number of rows. */
-const INSERTS = Array.from({ length: 9 }, (_, power) =>
+const INSERTS = Array.from({ length: 8 }, (_, power) =>
   prepared((db, values: readonly unknown[]) =>
     db.insertInto('bot_events').values(
       Array.from({ length: 2 ** power }, (_row, row) => {
