@@ -401,7 +401,7 @@ export const streamBotEvents = defineRoute({
   operationId: 'streamBotEvents',
   summary: 'Follow the events of a bot',
   description:
-    'Server-sent events, each with its seq as `id` and the event as JSON in `data`; a comment every 15 seconds. It ends when the server stops: go on with `Last-Event-ID`.',
+    'Server-sent events, each with its seq as `id` and the event as JSON in `data`; a comment every 15 seconds. It ends when the server stops, or the token does: go on with `Last-Event-ID`.',
   request: {
     params: botPath,
     query: z.strictObject(eventsQuery),

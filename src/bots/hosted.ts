@@ -1,5 +1,6 @@
 import { ServiceError, type Problem } from '../errors.ts';
 import { isAddress } from '../market/catalogue.ts';
+import { fieldsOf } from './checks.ts';
 import type { Path, SourceDocument } from './document.ts';
 import { inOrder, parseSpec } from './parse.ts';
 import type { BotSpec } from './spec.ts';
@@ -32,16 +33,20 @@ export function readHostedSpec(sent: SentSpec): HostedSpec {
     isText ? sent.yaml : JSON.stringify(sent.document),
     'the spec',
   );
-  const all = [...problems, ...(spec ? hostedProblems(spec, document) : [])];
+  const all = [...problems, ...hostedProblems(document)];
   if (spec === undefined || all.length > 0) throw invalidSpec(inOrder(all), isText);
   return { document: document.value, spec, hash: specHash(document.value) };
 }
 
+/** Whoever sends nonsense gets no more than he can use of what is wrong with it. */
+const MOST_PROBLEMS = 100;
+
 /** @param isText whether whoever sent it can look at a line of it. */
 export function invalidSpec(problems: readonly Problem[], isText: boolean): ServiceError {
   const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
-  return new ServiceError('invalid_spec', `the spec has ${count}`, {
-    problems: problems.map((problem) => {
+  const more = problems.length > MOST_PROBLEMS ? `; the first ${MOST_PROBLEMS} are told` : '';
+  return new ServiceError('invalid_spec', `the spec has ${count}${more}`, {
+    problems: problems.slice(0, MOST_PROBLEMS).map((problem) => {
       const { line, column, message } = problem;
       const place = isText && line !== undefined ? `line ${line}, column ${column}: ` : '';
       return { ...problem, message: place + message };
@@ -49,43 +54,49 @@ export function invalidSpec(problems: readonly Problem[], isText: boolean): Serv
   });
 }
 
-function hostedProblems({ metadata, spec }: BotSpec, document: SourceDocument): Problem[] {
-  const { source, sources } = spec.data;
-  const { module } = spec.strategy;
-  return [
-    ...(UUID.test(metadata.slug)
-      ? [
-          document.problem(['metadata', 'slug'], {
-            code: 'invalid_value',
-            message: 'must not have the form of an id, which the server gives to each bot',
-          }),
-        ]
-      : []),
-    ...(source === undefined ? [] : sourceProblems(source, ['spec', 'data', 'source'], document)),
-    ...Object.entries(sources ?? {}).flatMap(([symbol, one]) =>
-      sourceProblems(one, ['spec', 'data', 'sources', symbol], document),
-    ),
-    ...(module === undefined
-      ? []
-      : [
-          document.problem(['spec', 'strategy', 'module'], {
-            code: 'module_not_hosted',
-            message:
-              'a server runs no code but its own: name a built-in strategy, or run the bot on your own machine',
-          }),
-        ]),
+/** What a server does not take of a spec that may have other problems, so that all is told at once. */
+export function hostedProblems(document: SourceDocument): Problem[] {
+  const { metadata, spec } = fieldsOf(document.value);
+  const { data, strategy } = fieldsOf(spec);
+  const { source, sources } = fieldsOf(data);
+  const files = Object.entries(fieldsOf(sources)).map(
+    ([symbol, file]) => [['spec', 'data', 'sources', symbol], file] as const,
+  );
+  const texts: readonly (readonly [at: Path, value: unknown, rule: Rule])[] = [
+    [['metadata', 'slug'], fieldsOf(metadata).slug, SLUG],
+    [['spec', 'data', 'source'], source, DATA],
+    ...files.map(([at, file]) => [at, file, DATA] as const),
+    [['spec', 'strategy', 'module'], fieldsOf(strategy).module, MODULE],
   ];
+  return texts.flatMap(([at, value, { accepts, code, message }]) =>
+    typeof value !== 'string' || accepts(value) ? [] : [document.problem(at, { code, message })],
+  );
+}
+
+/** What a server wants of a text. */
+interface Rule extends Pick<Problem, 'code' | 'message'> {
+  readonly accepts: (value: string) => boolean;
 }
 
 /** So that a slug is never taken for a `bot_id`. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-function sourceProblems(source: string, at: Path, document: SourceDocument): Problem[] {
-  if (isAddress(source)) return [];
-  const what = {
-    code: 'data_not_hosted',
-    message:
-      'a server reads no file of your machine: have the data imported into its catalogue with `service-local data import`, and name them as catalog://NAME',
-  };
-  return [document.problem(at, what)];
-}
+const SLUG: Rule = {
+  accepts: (slug) => !UUID.test(slug),
+  code: 'invalid_value',
+  message: 'must not have the form of an id, which the server gives to each bot',
+};
+
+const DATA: Rule = {
+  accepts: isAddress,
+  code: 'data_not_hosted',
+  message:
+    'a server reads no file of your machine: have the data imported into its catalogue with `service-local data import`, and name them as catalog://NAME',
+};
+
+const MODULE: Rule = {
+  accepts: () => false,
+  code: 'module_not_hosted',
+  message:
+    'a server runs no code but its own: name a built-in strategy, or run the bot on your own machine',
+};

@@ -107,7 +107,7 @@ export function addBots(app: App, services: Services): void {
     const { after_seq, kind } = c.req.valid('query');
     const last = c.req.valid('header')['last-event-id'];
     const from = { after_seq: last === undefined ? after_seq : Number(last), kinds: kindsOf(kind) };
-    return c.body(followEvents(services, bot_id, from), 200, {
+    return c.body(followEvents(services, c.var.caller!, bot_id, from), 200, {
       'Content-Type': 'text/event-stream',
     });
   });

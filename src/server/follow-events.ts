@@ -3,7 +3,7 @@ import type * as api from '../api/bots.ts';
 import { formatInstant } from '../api/http.ts';
 import type { BotEvent } from '../events/event.ts';
 import { readEvents, type EventsRequest } from '../events/read.ts';
-import type { Db } from '../storage/tables.ts';
+import { checkCaller, type Caller } from '../identity/tokens.ts';
 import type { Services } from './services.ts';
 
 const PAGE = 1000;
@@ -15,17 +15,18 @@ const HEARTBEAT_MS = 15_000;
 type Wanted = Pick<EventsRequest, 'after_seq' | 'kinds'>;
 
 /**
- * The events of a bot as server-sent events, from the first that is wanted until the reader goes, or
- * the server stops. They are read as fast as the reader takes them.
+ * The events of a bot as server-sent events, from the first that is wanted until the reader goes, his
+ * token ends, or the server stops. They are read as fast as the reader takes them.
  */
 export function followEvents(
   { identity, stopping, log }: Pick<Services, 'identity' | 'stopping' | 'log'>,
+  caller: Caller,
   bot_id: string,
   wanted: Wanted,
 ): ReadableStream<Uint8Array> {
   const gone = new AbortController();
   const ending = AbortSignal.any([stopping, gone.signal]);
-  const texts = messages(identity.storage.read, bot_id, wanted, ending);
+  const texts = messages(identity, caller, bot_id, wanted, ending);
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
@@ -49,28 +50,29 @@ export function followEvents(
 }
 
 async function* messages(
-  db: Db,
+  { storage, clock }: Services['identity'],
+  caller: Caller,
   bot_id: string,
   { after_seq: start, kinds }: Wanted,
   ending: AbortSignal,
 ): AsyncGenerator<string, void> {
   let after_seq = start;
-  // At once, so that the reader knows that he is heard.
-  yield HEARTBEAT;
-  let spokenAt = performance.now();
+  let spokenAt = -Infinity;
   for (;;) {
-    const { events } = await readEvents(db, bot_id, { after_seq, kinds, limit: PAGE });
-    if (events.length > 0) {
-      after_seq = events.at(-1)!.seq;
-      yield events.map(messageOf).join('');
-      spokenAt = performance.now();
-    } else if (performance.now() - spokenAt >= HEARTBEAT_MS) {
+    if (performance.now() - spokenAt >= HEARTBEAT_MS) {
+      await checkCaller(storage.read, clock(), caller);
       yield HEARTBEAT;
       spokenAt = performance.now();
     }
+    const { events } = await readEvents(storage.read, bot_id, { after_seq, kinds, limit: PAGE });
+    if (events.length > 0) {
+      after_seq = events.at(-1)!.seq;
+      yield events.map(messageOf).join('');
+    }
     if (ending.aborted) return;
-    if (events.length === PAGE) continue;
-    await setTimeout(LOOK_EVERY_MS, undefined, { signal: ending }).catch(() => {});
+    if (events.length < PAGE) {
+      await setTimeout(LOOK_EVERY_MS, undefined, { signal: ending }).catch(() => {});
+    }
   }
 }
 

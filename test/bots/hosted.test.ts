@@ -1,0 +1,93 @@
+import { expect, test } from 'vitest';
+import { exampleDocument } from '../../src/api/bots.ts';
+import { readHostedSpec, type SentSpec } from '../../src/bots/hosted.ts';
+import { specHash } from '../../src/bots/version.ts';
+import { ServiceError } from '../../src/errors.ts';
+
+const GOOD = exampleDocument('sma', 20);
+
+function refusal(sent: SentSpec): ServiceError {
+  try {
+    readHostedSpec(sent);
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
+  throw new Error('the spec was taken');
+}
+
+/** The good one with another part. */
+function withPart(part: 'metadata' | 'spec', fields: object): SentSpec {
+  return { document: { ...GOOD, [part]: { ...(GOOD[part] as object), ...fields } } };
+}
+
+test('a spec is the same as data and as a text, and keeps no defaults', () => {
+  const asData = readHostedSpec({ document: GOOD });
+  expect(asData).toMatchObject({ document: GOOD, hash: specHash(GOOD) });
+  expect(asData.document).toEqual(GOOD);
+  const yaml = `# a comment\n${JSON.stringify(GOOD, null, 2)}`;
+  expect(readHostedSpec({ yaml })).toEqual(asData);
+});
+
+test('everything that a server refuses is told at once, beside what anybody would', () => {
+  const error = refusal({
+    document: {
+      ...GOOD,
+      metadata: { name: 'X', slug: '0198c0de-0000-7000-8000-000000000000' },
+      spec: {
+        kind: 'trading',
+        universe: { symbols: ['A', 'B'], currency: 'USD' },
+        data: { sources: { A: './a.csv', B: 'catalog://../b' }, timeframe: '1d' },
+        strategy: { module: './own.ts' },
+        engin: {},
+      },
+    },
+  });
+  expect(error).toMatchObject({ code: 'invalid_spec', status: 422 });
+  expect(
+    error.problems.map(({ pointer, code, suggestion }) => [pointer, code, suggestion]).sort(),
+  ).toEqual([
+    ['/metadata/slug', 'invalid_value', undefined],
+    ['/spec/data/sources/A', 'data_not_hosted', undefined],
+    ['/spec/data/sources/B', 'data_not_hosted', undefined],
+    ['/spec/engin', 'unknown_field', 'engine'],
+    ['/spec/strategy/module', 'module_not_hosted', undefined],
+  ]);
+});
+
+test('data are those of the catalogue', () => {
+  const from = (source: string) => withPart('spec', { data: { source, timeframe: '1d' } });
+  expect(readHostedSpec(from('catalog://SPX')).spec.spec.data.source).toBe('catalog://SPX');
+  for (const source of [
+    './spx.csv',
+    '/etc/passwd',
+    'catalog://',
+    'catalog://../x',
+    'CATALOG://X',
+  ]) {
+    expect(refusal(from(source)).problems).toMatchObject([
+      { pointer: '/spec/data/source', message: expect.stringContaining('catalog://NAME') },
+    ]);
+  }
+});
+
+test('what is wrong with a text is told with its line', () => {
+  const [problem] = refusal({ yaml: 'apiVersion: bots/v1\nkind: [\n' }).problems;
+  expect(problem).toMatchObject({
+    code: 'yaml_syntax',
+    message: expect.stringMatching(/^line \d, column \d: /),
+  });
+  const { problems } = refusal({ yaml: JSON.stringify({ ...GOOD, nmae: 1 }, null, 2) });
+  expect(problems).toMatchObject([
+    { pointer: '/nmae', message: expect.stringMatching(/^line \d+, column 3: unknown/) },
+  ]);
+  const [same] = refusal({ document: { ...GOOD, nmae: 1 } }).problems;
+  expect(same?.message).toMatch(/^unknown field/);
+});
+
+test('of many problems the first are told, with how many there are', () => {
+  const fields = Array.from({ length: 150 }, (_, i) => [`field_${i}`, i]);
+  const error = refusal({ document: { ...GOOD, ...Object.fromEntries(fields) } });
+  expect(error.problems).toHaveLength(100);
+  expect(error.message).toBe('the spec has 150 problems; the first 100 are told');
+});
