@@ -1,14 +1,15 @@
 /** What the verbs `bots …` have in common. */
 import type {
   BotDetail,
-  BotEvent,
   BotSummary,
   getBot,
   getBotSnapshot,
   replayBot,
   updateBot,
 } from '../api/bots.ts';
-import { readSpec, type ParsedSpec } from '../bots/parse.ts';
+import type { SourceDocument } from '../bots/document.ts';
+import { hostedProblems } from '../bots/hosted.ts';
+import { inOrder, readSpec } from '../bots/parse.ts';
 import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { formatCountOf } from '../format.ts';
@@ -41,11 +42,6 @@ export const BOT_COLUMNS: Columns<BotSummary> = {
   version: ({ current_version }) => String(current_version),
   id: ({ id }) => id,
 };
-
-/** `12 2026-01-02T03:04:05.678Z v3 version.created {"hash":"…"}`. */
-export function eventCells({ seq, recorded_at, version, kind, payload }: BotEvent): string[] {
-  return [String(seq), recorded_at, `v${version}`, kind, JSON.stringify(payload)];
-}
 
 /** The bot, and what to send as `If-Match` with a change of it. */
 export function findBot(
@@ -126,19 +122,35 @@ export interface BotFile {
   readonly slug: string;
   /** As authored. */
   readonly document: Record<string, unknown>;
-  readonly source: ParsedSpec['document'];
+  readonly source: SourceDocument;
 }
 
 /**
- * Reads bot files for a server, which looks for strategy and data by itself.
+ * Reads bot files as they are sent to a server: it has none of the files beside them.
  * @throws ServiceError `invalid_spec` with the problems of all files, or `file_not_found`
  */
-export function readBotFiles(files: readonly string[]): readonly BotFile[] {
-  const read = files.map((file) => ({ file, ...readSpec(file) }));
-  const problems = read.flatMap((one) => one.problems);
-  if (problems.length > 0) {
-    const wrong = read.filter((one) => one.problems.length > 0).map(({ file }) => file);
-    throw invalid(wrong, problems);
+export function readHostedFiles(files: readonly string[]): readonly BotFile[] {
+  return readBotFiles(files, hostedProblems);
+}
+
+/**
+ * The same of any bot files; of strategies and data, nothing is looked at.
+ * @param check finds further problems.
+ */
+export function readBotFiles(
+  files: readonly string[],
+  check: (document: SourceDocument) => readonly Problem[] = () => [],
+): readonly BotFile[] {
+  const read = files.map((file) => {
+    const { spec, document, problems } = readSpec(file);
+    return { file, spec, document, problems: inOrder([...problems, ...check(document)]) };
+  });
+  const wrong = read.filter(({ problems }) => problems.length > 0);
+  if (wrong.length > 0) {
+    throw invalid(
+      wrong.map(({ file }) => file),
+      wrong.flatMap(({ problems }) => problems),
+    );
   }
   return read.map(({ file, spec, document }) => ({
     file,

@@ -5,7 +5,7 @@ import {
   FILE_OPTION,
   findBot,
   putBot,
-  readBotFiles,
+  readHostedFiles,
   sending,
   type BotChange,
   type BotFile,
@@ -26,7 +26,7 @@ export const verb = defineVerb({
   settings: ['server_url'],
   examples: ['bots apply -f bot.yaml', 'bots apply -f trend.yaml -f pairs.yaml --json'],
   async run(context, _args, { file: paths }) {
-    const files = readBotFiles(paths);
+    const files = readHostedFiles(paths);
     const twice = files.find(({ slug }, i) => files.findIndex((one) => one.slug === slug) < i);
     if (twice) {
       throw new ServiceError('usage', `${twice.file}: another file has the slug ${twice.slug} too`);

@@ -2,10 +2,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { BotEvent, listBotEvents, streamBotEvents } from '../../api/bots.ts';
 import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../errors.ts';
-import { BOT_ARGUMENT, eventCells } from '../bots.ts';
+import { BOT_ARGUMENT, findBot } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';
-import { showItems } from '../items.ts';
+import { showItems, type Columns } from '../items.ts';
 import { defineVerb, type Context } from '../verb.ts';
 
 const LAST = 50;
@@ -39,7 +39,10 @@ export const verb = defineVerb({
       });
     const first = afterSeq ?? Math.max(0, (await read(0, 1)).head_seq - LAST);
     if (follow) {
-      const stream = followEvents(server, context, bot_ref, { after_seq: first, kind });
+      // Meanwhile the slug may become that of another bot.
+      const { id } = (await findBot(server, bot_ref)).answer;
+      const cells = Object.values(EVENT_COLUMNS);
+      const stream = followEvents(server, context, id, { after_seq: first, kind });
       return {
         data: null,
         stream,
@@ -47,7 +50,7 @@ export const verb = defineVerb({
           for await (const event of stream) {
             // A reader that has seen enough has closed the pipe.
             if (context.io.stdout.errored) return;
-            out.line(eventCells(event).join('  '));
+            out.line(cells.map((cell) => cell(event)).join('  '));
           }
         },
       };
@@ -62,17 +65,18 @@ export const verb = defineVerb({
     }
     return {
       data: { events },
-      show: (out) =>
-        showItems(out, events, {
-          seq: ({ seq }) => String(seq),
-          time: ({ recorded_at }) => recorded_at,
-          version: (event) => eventCells(event)[2]!,
-          kind: (event) => event.kind,
-          payload: (event) => eventCells(event)[4]!,
-        }),
+      show: (out) => showItems(out, events, EVENT_COLUMNS),
     };
   },
 });
+
+const EVENT_COLUMNS: Columns<BotEvent> = {
+  seq: ({ seq }) => String(seq),
+  time: ({ recorded_at }) => recorded_at,
+  version: ({ version }) => `v${version}`,
+  kind: ({ kind }) => kind,
+  payload: ({ payload }) => JSON.stringify(payload),
+};
 
 /** Goes on, each time the server ends the stream or cannot be reached, where it was. */
 async function* followEvents(
@@ -95,6 +99,7 @@ async function* followEvents(
         last = id;
         yield JSON.parse(data) as BotEvent;
       }
+      isLost = false;
     } catch (error) {
       if (!(error instanceof ServiceError && error.retryable)) throw error;
       if (!isLost) message(`${error.message}; it is asked again until it answers`);

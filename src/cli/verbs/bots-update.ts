@@ -1,4 +1,4 @@
-import { BOT_ARGUMENT, FILE_OPTION, findBot, putBot, readBotFiles } from '../bots.ts';
+import { BOT_ARGUMENT, FILE_OPTION, findBot, putBot, readHostedFiles } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { defineVerb } from '../verb.ts';
 
@@ -10,7 +10,7 @@ export const verb = defineVerb({
   settings: ['server_url'],
   examples: ['bots update sma-crossover -f bot.yaml'],
   async run(context, { bot: ref }, { file: path }) {
-    const [file] = readBotFiles([path]);
+    const [file] = readHostedFiles([path]);
     const server = await connect(context);
     const { change, bot } = await putBot(server, file!, await findBot(server, ref));
     return {

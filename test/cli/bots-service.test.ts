@@ -1,0 +1,368 @@
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { BotDetail, BotEvent } from '../../src/api/bots.ts';
+import { exampleDocument } from '../../src/api/bots.ts';
+import { findBot, putBot, readHostedFiles } from '../../src/cli/bots.ts';
+import { createClient } from '../../src/client/client.ts';
+import { addToken } from '../../src/identity/tokens.ts';
+import type { Scope } from '../../src/scopes.ts';
+import { newWorld, type World } from '../identity/people.ts';
+import { startServer, type RunningServer } from '../server/running.ts';
+import { inProcess } from './in-process.ts';
+import { personWho } from './person.ts';
+import { BIN, type Result } from './service-local.ts';
+
+let world: World;
+let server: RunningServer;
+let directory: string;
+let token: string;
+
+beforeAll(async () => {
+  world = await newWorld('sqlite');
+  world.now = Date.now();
+  directory = await mkdtemp(join(tmpdir(), 'service-local-bots-'));
+  token = await tokenFor('read', 'write');
+  server = await startServer(world.database);
+});
+afterAll(async () => {
+  await server.stop();
+  await world.close();
+  await rm(directory, { recursive: true });
+});
+
+async function tokenFor(...scopes: Scope[]): Promise<string> {
+  const { id } = await world.newPerson();
+  const terms = { label: 'test', scopes, expires_in_seconds: 3600 };
+  const { storage, clock } = world.identity;
+  return (await storage.write((tx) => addToken(tx, clock(), 'operator', id, terms))).token;
+}
+
+interface RunOptions {
+  readonly person?: ReturnType<typeof personWho>;
+  readonly token?: string;
+}
+
+const bots = (words: readonly string[], options: RunOptions = {}): Promise<Result> => {
+  const env = { ...server.env, SERVICE_LOCAL_TOKEN: options.token ?? token };
+  return inProcess(['bots', ...words], { env, ...options });
+};
+
+/** What `--json` prints. */
+async function json<T>(...words: string[]): Promise<T> {
+  const { code, stdout, stderr } = await bots([...words, '--json']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout) as T;
+}
+
+/** What is told of a success. */
+async function told(...words: string[]): Promise<string> {
+  const { code, stdout, stderr } = await bots(words);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return stdout;
+}
+
+/** A bot file for a server. @returns its path. */
+async function fileOf(slug: string, fast: number): Promise<string> {
+  const path = join(directory, `${slug}-${fast}.yaml`);
+  await writeFile(path, textOf(slug, fast));
+  return path;
+}
+
+function textOf(slug: string, fast: number): string {
+  return `# of ${slug}\n${JSON.stringify(exampleDocument(slug, fast), null, 2)}\n`;
+}
+
+/** A bot on the server, at version 1. */
+async function newBot(slug: string): Promise<BotDetail> {
+  return json<BotDetail>('create', '-f', await fileOf(slug, 10));
+}
+
+test('a bot is created once, shown and listed', async () => {
+  const path = await fileOf('first', 10);
+  const made = await bots(['create', '-f', path]);
+  expect(made).toMatchObject({ code: 0, stderr: '' });
+  expect(made.stdout).toMatch(
+    /^slug +name +kind +status +version +id\nfirst +SMA crossover +trading +draft +1 +[\w-]{36}\n$/,
+  );
+  const again = await bots(['create', '-f', path]);
+  expect(again).toMatchObject({ code: 6, stdout: '' });
+  expect(again.stderr).toMatch(/^error conflict: there already is a bot first/);
+
+  const bot = await json<BotDetail>('get', 'first');
+  expect(bot).toMatchObject({ slug: 'first', document: exampleDocument('first', 10) });
+  expect(await told('get', bot.id)).toContain(`hash ${bot.version_hash}\n`);
+  expect(await told('get', bot.id)).toContain('\n    params:\n      fast: 10\n');
+
+  await newBot('second');
+  const slugs = async (...words: string[]): Promise<string[]> =>
+    (await json<{ bots: { slug: string }[] }>('list', ...words)).bots.map(({ slug }) => slug);
+  expect(await slugs('--query', 'SECO')).toEqual(['second']);
+  expect(await slugs('--kind', 'trading', '--status', 'draft')).toEqual(
+    expect.arrayContaining(['first', 'second']),
+  );
+  expect(await told('list', '--kind', 'research')).toBe('There are none.\n');
+});
+
+describe('apply', () => {
+  test('creates, updates and leaves as it is, and says which', async () => {
+    const [one, other] = [await fileOf('one', 10), await fileOf('other', 10)];
+    await newBot('other');
+    expect(await told('apply', '-f', one, '-f', other)).toBe(
+      `${one}: one created, version 1\n${other}: other unchanged, version 1\n`,
+    );
+    const changed = await fileOf('one', 12);
+    const { applied } = await json<{ applied: object[] }>('apply', '-f', changed);
+    expect(applied).toMatchObject([
+      { change: 'updated', bot: { slug: 'one', current_version: 2 } },
+    ]);
+    expect(await told('apply', '-f', changed)).toBe(`${changed}: one unchanged, version 2\n`);
+    await told('delete', 'one', '--yes');
+    expect(await told('apply', '-f', changed)).toBe(`${changed}: one activated, version 2\n`);
+  });
+
+  test('sends nothing when a file is wrong, and says where, in all of them', async () => {
+    const good = await fileOf('good', 10);
+    const [typo, mine] = [join(directory, 'typo.yaml'), join(directory, 'mine.yaml')];
+    await writeFile(typo, textOf('typo', 10).replace('"fast"', '"fsat"'));
+    await writeFile(mine, textOf('mine', 10).replace('catalog://SPX', './spx.csv'));
+    const { code, stdout, stderr } = await bots(['apply', '-f', good, '-f', typo, '-f', mine]);
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
+    expect(stderr).toContain(`error invalid_spec: ${typo}, ${mine}: 2 problems\n`);
+    expect(stderr).toContain(`${typo}:24:9 /spec/strategy/params/fsat unknown_param`);
+    expect(stderr).toContain('(did you mean fast?)\n');
+    expect(stderr).toContain(`${mine}:18:17 /spec/data/source data_not_hosted`);
+    expect(await bots(['get', 'good'])).toMatchObject({ code: 1 });
+  });
+
+  test('tells what was done before a file that the server refuses', async () => {
+    await newBot('kept');
+    const [one, kept] = [await fileOf('before', 10), join(directory, 'kept.yaml')];
+    await writeFile(kept, textOf('kept', 10).replace('"trading"', '"research"'));
+    const { code, stdout, stderr } = await bots(['apply', '-f', one, '-f', kept]);
+    expect({ code, stdout }).toEqual({ code: 3, stdout: `${one}: before created, version 1\n` });
+    expect(stderr).toContain(`error invalid_spec: ${kept}: 1 problem\n`);
+    expect(stderr).toContain(`  ${kept}:10:13 /spec/kind `);
+  });
+
+  test('of two files with one slug does nothing', async () => {
+    const files = [await fileOf('twice', 10), await fileOf('twice', 11)];
+    const { code, stderr } = await bots(['apply', '-f', files[0]!, '-f', files[1]!]);
+    expect(code).toBe(2);
+    expect(stderr).toContain('another file has the slug twice too');
+  });
+});
+
+describe('update', () => {
+  test('makes a version, and can give the bot another slug', async () => {
+    const { id } = await newBot('old-name');
+    const path = await fileOf('new-name', 10);
+    expect(await told('update', 'old-name', '-f', path)).toBe('new-name: updated, version 2\n');
+    expect(await json('get', 'new-name')).toMatchObject({ id, current_version: 2 });
+    expect(await bots(['update', 'old-name', '-f', path])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('there is no bot "old-name"') as string,
+    });
+  });
+
+  test('does not overwrite what somebody else changed meanwhile', async () => {
+    await newBot('shared');
+    const client = createClient({ url: server.url, authorize: () => `Bearer ${token}` });
+    const found = await findBot(client, 'shared');
+    await told('update', 'shared', '-f', await fileOf('shared', 11));
+    const [mine] = readHostedFiles([await fileOf('shared', 12)]);
+    await expect(putBot(client, mine!, found)).rejects.toMatchObject({
+      code: 'stale',
+      exitCode: 6,
+    });
+  });
+});
+
+describe('delete', () => {
+  const answering = (typed: string) => personWho([['Type asked to archive it:', `${typed}\r`]]);
+  beforeAll(async () => {
+    vi.stubEnv('TERM', 'xterm');
+    await newBot('asked');
+  });
+  afterAll(() => void vi.unstubAllEnvs());
+
+  test('wants the slug typed, and archives', async () => {
+    expect(await bots(['delete', 'asked'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--yes is missing, and there is nobody to ask') as string,
+    });
+    const wrong = await bots(['delete', 'asked'], { person: answering('askde') });
+    expect(wrong).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("'askde' is not asked\n→ Nothing was archived.") as string,
+    });
+    expect(await json('get', 'asked')).toMatchObject({ status: 'draft' });
+    const right = await bots(['delete', 'asked'], { person: answering('asked') });
+    expect(right).toMatchObject({ code: 0, stdout: 'asked is archived.\n' });
+    expect(await json('get', 'asked')).toMatchObject({ status: 'archived' });
+    expect(await json('delete', 'asked', '--yes')).toMatchObject({ status: 'archived' });
+  });
+});
+
+describe('of a bot with a history', () => {
+  let bot: BotDetail;
+  beforeAll(async () => {
+    bot = await newBot('history');
+    for (const fast of [11, 12]) {
+      await told('update', 'history', '-f', await fileOf('history', fast));
+    }
+  });
+
+  test('versions are listed, the newest first, and compared', async () => {
+    const { versions } = await json<{ versions: { version: number; hash: string }[] }>(
+      'versions',
+      'history',
+    );
+    expect(versions.map(({ version }) => version)).toEqual([3, 2, 1]);
+    expect(versions[2]!.hash).toBe(bot.version_hash);
+    expect(await told('versions', 'history')).toMatch(/^version +created +by +hash\n3 /);
+    const head = 'pointer +change +from +to\n/spec/strategy/params/fast +changed +';
+    expect(await told('diff', 'history')).toMatch(new RegExp(`^${head}11 +12\n$`));
+    expect(await told('diff', 'history', '--from', '3', '--to', '1')).toMatch(
+      new RegExp(`^${head}12 +10\n$`),
+    );
+    expect(await json('diff', 'history', '--from', '2', '--to', '2')).toEqual({ changes: [] });
+    const first = await bots(['diff', 'history', '--to', '1']);
+    expect(first).toMatchObject({ code: 2 });
+    expect(await bots(['diff', 'history', '--to', '9'])).toMatchObject({ code: 1, stdout: '' });
+  });
+
+  test('files are compared without a server', async () => {
+    const files = [await fileOf('history', 10), await fileOf('history', 12)];
+    const { code, stdout } = await inProcess(['bots', 'diff', ...files, '--json'], {
+      env: { SERVICE_LOCAL_HOME: directory },
+    });
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({
+      changes: [{ pointer: '/spec/strategy/params/fast', kind: 'changed', from: 10, to: 12 }],
+    });
+    expect(await told('diff', files[0]!, files[0]!)).toBe('There is no difference.\n');
+  });
+
+  test('the state is shown as it is and as it was, and a replay comes to the same', async () => {
+    const now = await json<{ state_hash: string; seq: number }>('snapshot', 'history');
+    expect(now).toMatchObject({ seq: 4, head_seq: 4, state: { slug: 'history', version: 3 } });
+    const then = await json<{ state_hash: string }>('snapshot', 'history', '--at-seq', '2');
+    expect(then).toMatchObject({ seq: 2, state: { version: 1, versions: [bot.version_hash] } });
+    expect(await json('snapshot', 'history', '--at', bot.created_at)).toEqual(then);
+    expect(await told('snapshot', 'history')).toMatch(
+      new RegExp(`\nversion 3 +\\w{64}\n\nAfter event 4 of 4; state hash ${now.state_hash}\n$`),
+    );
+    expect(await json('replay', 'history')).toMatchObject({
+      seq: 4,
+      verified: true,
+      fault: null,
+      state_hash: now.state_hash,
+    });
+    expect(await told('replay', 'history', '--until-seq', '2')).toContain(
+      `After event 2; state hash ${then.state_hash}\n`,
+    );
+    expect(await json('replay', 'history', '--until', bot.created_at)).toMatchObject({
+      state_hash: then.state_hash,
+    });
+  });
+
+  test('events are shown from where one wants, and of the kinds one wants', async () => {
+    expect(await told('events', 'history')).toMatch(
+      /^seq +time +version +kind +payload\n1 +20\S+Z +v1 +bot\.created +\{"slug":"history".*\n2 /,
+    );
+    const seqs = async (...words: string[]): Promise<number[]> =>
+      (await json<{ events: BotEvent[] }>('events', 'history', ...words)).events.map(
+        ({ seq }) => seq,
+      );
+    expect(await seqs()).toEqual([1, 2, 3, 4]);
+    expect(await seqs('--after-seq', '3')).toEqual([4]);
+    expect(await seqs('--kind', 'bot.created', '--kind', 'bot.archived')).toEqual([1]);
+    expect(await told('events', 'history', '--after-seq', '4')).toBe('There are none.\n');
+  });
+
+  test('who tampered with an event is found out', async () => {
+    const { hash } = (await json<{ events: BotEvent[] }>('events', 'history')).events.at(-1)!;
+    expect(await told('events', 'verify', 'history')).toBe(
+      `Events that are as they were written: 4\nHead: 4:${hash}\n`,
+    );
+    const change = (from: string, to: string): Promise<void> =>
+      world.database.execute(
+        `update bot_events set kind = '${to}' where bot_id = '${bot.id}' and kind = '${from}' and seq = 3`,
+      );
+    await change('version.created', 'bot.archived');
+    const verified = await bots(['events', 'verify', 'history']);
+    const replayed = await bots(['replay', 'history', '--json']);
+    await change('bot.archived', 'version.created');
+    expect(verified).toEqual({
+      code: 1,
+      stdout: 'Events that are as they were written: 2\n',
+      stderr:
+        'error events_tampered: event 3 of history has been altered\n' +
+        '→ Find out who can write to the database, and restore it from a backup.\n',
+    });
+    expect(replayed.code).toBe(1);
+    expect(JSON.parse(replayed.stdout)).toMatchObject({
+      seq: 2,
+      verified: false,
+      fault: { seq: 3, fault: 'altered' },
+    });
+  });
+});
+
+test('events are followed, one object a line, through a restart of the server', async () => {
+  await newBot('followed');
+  const env = { ...server.env, SERVICE_LOCAL_TOKEN: token, PATH: process.env['PATH'] };
+  const words = ['bots', 'events', 'followed', '--follow', '--json', '--kind', 'version.created'];
+  const child = spawn(process.execPath, [BIN, ...words], { env });
+  const ended = new Promise<NodeJS.Signals | null>((resolve) =>
+    child.on('close', (_code, signal) => resolve(signal)),
+  );
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  const lost = createInterface(child.stderr)[Symbol.asyncIterator]();
+  const next = async (): Promise<number> =>
+    (JSON.parse((await lines.next()).value as string) as BotEvent).seq;
+  expect(await next()).toBe(2);
+  await told('update', 'followed', '-f', await fileOf('followed', 11));
+  expect(await next()).toBe(3);
+  await server.stop();
+  expect((await lost.next()).value).toMatch(/nothing listens there; it is asked again until/);
+  server = await startServer(world.database, ['--port', new URL(server.url).port]);
+  await told('delete', 'followed', '--yes');
+  await told('update', 'followed', '-f', await fileOf('followed', 12));
+  expect(await next()).toBe(6);
+  child.kill('SIGINT');
+  expect(await ended).toBe('SIGINT');
+});
+
+test('a token without the scope, and one that knows no such bot, are told so', async () => {
+  const reader = await tokenFor('read');
+  const path = await fileOf('unallowed', 10);
+  expect(await bots(['create', '-f', path], { token: reader })).toMatchObject({
+    code: 4,
+    stderr: expect.stringContaining('the token lacks the scope write') as string,
+  });
+  const halter = await tokenFor('halt');
+  expect(await bots(['list'], { token: halter })).toMatchObject({ code: 4, stdout: '' });
+  for (const verb of ['get', 'versions', 'snapshot', 'events', 'replay', 'diff', 'delete']) {
+    const { code, stdout, stderr } = await bots([verb, 'nobody']);
+    expect({ verb, code, stdout }).toEqual({ verb, code: 1, stdout: '' });
+    expect(stderr).toMatch(/^error not_found: there is no bot "nobody"\n→ See `service-local bots/);
+  }
+});
+
+test.each([
+  ['create', "required option '-f, --file <file>' not specified"],
+  ['list --status paused', 'draft, active, archived'],
+  ['snapshot a --at-seq 1 --at 2026-01-02T03:04:05Z', '--at-seq and --at exclude each other'],
+  ['snapshot a --at yesterday', "--at: 'yesterday' is no time"],
+  ['replay a --until-seq 1 --until 2026-01-02T03:04:05Z', '--until-seq and --until exclude'],
+  ['diff a.yaml b.yaml --from 1', 'files have none'],
+])('%s makes no sense', async (words, message) => {
+  const { code, stdout, stderr } = await bots(words.split(' '));
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain(message);
+});
