@@ -64,7 +64,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
       version: bot.current_version,
       created_at: new Date(bot.created_at).toISOString(),
       updated_at: new Date(bot.updated_at).toISOString(),
-      versions: versions.map(({ hash }) => hash).reverse(),
+      versions: versions.map(({ hash }) => hash).toReversed(),
     });
     expect(await verifyEvents(db(), bot_id)).toMatchObject({ state, fault: undefined });
   }
@@ -95,7 +95,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     const bot = await create();
     world.now += MINUTE;
     const { document } = sent(10) as { document: object };
-    const reordered = Object.fromEntries(Object.entries(document).reverse());
+    const reordered = Object.fromEntries(Object.entries(document).toReversed());
     expect(await update({ document: reordered })).toEqual(bot);
     expect(await getBot(db(), slug)).toEqual(bot);
     const changed = await update(sent(11));

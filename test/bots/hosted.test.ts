@@ -45,13 +45,13 @@ test('everything that a server refuses is told at once, beside what anybody woul
   });
   expect(error).toMatchObject({ code: 'invalid_spec', status: 422 });
   expect(
-    error.problems.map(({ pointer, code, suggestion }) => [pointer, code, suggestion]).sort(),
+    error.problems.map(({ pointer, code, suggestion }) => [pointer, code, suggestion]),
   ).toEqual([
     ['/metadata/slug', 'invalid_value', undefined],
     ['/spec/data/sources/A', 'data_not_hosted', undefined],
     ['/spec/data/sources/B', 'data_not_hosted', undefined],
-    ['/spec/engin', 'unknown_field', 'engine'],
     ['/spec/strategy/module', 'module_not_hosted', undefined],
+    ['/spec/engin', 'unknown_field', 'engine'],
   ]);
 });
 
