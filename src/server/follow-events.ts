@@ -61,8 +61,8 @@ async function* messages(
   for (;;) {
     if (performance.now() - spokenAt >= HEARTBEAT_MS) {
       await checkCaller(storage.read, clock(), caller);
-      yield HEARTBEAT;
       spokenAt = performance.now();
+      yield HEARTBEAT;
     }
     const { events } = await readEvents(storage.read, bot_id, { after_seq, kinds, limit: PAGE });
     if (events.length > 0) {

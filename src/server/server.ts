@@ -223,9 +223,11 @@ function drainable(server: Server): () => Promise<void> {
     const closed = once(server, 'close');
     server.close();
     for (const answer of open) {
+      const { socket } = answer;
       if (!answer.headersSent) answer.setHeader('Connection', 'close');
-      else if (answer.writableFinished) answer.socket?.end();
-      else answer.once('finish', () => answer.socket?.end());
+      else if (answer.writableFinished) socket?.end();
+      // An answer that is finished has no socket any more.
+      else answer.once('finish', () => socket?.end());
     }
     const late = setTimeout(() => server.closeAllConnections(), STOP_WITHIN_MS);
     await closed;

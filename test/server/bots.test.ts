@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { exampleDocument, type BotDetail, type BotEvent } from '../../src/api/bots.ts';
 import { tick } from '../events/bots.ts';
 import { appendEvents } from '../../src/events/append.ts';
@@ -306,6 +306,29 @@ describe('state and events', () => {
     const rest = [all.read(), some.read()];
     server.stop();
     for (const one of await Promise.all(rest)) expect(one.done).toBe(true);
+  });
+});
+
+describe('a stream of events', () => {
+  afterEach(() => vi.useRealTimers());
+
+  it('says every 15 seconds that it is there, until the token is good no more', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    await newBot();
+    const answer = await server.app.request('/bots/sma/state/events/stream?after_seq=2', {
+      headers: { authorization: reader },
+    });
+    const stream = answer.body!.getReader();
+    const next = async (): Promise<string | undefined> => {
+      const { value } = await stream.read();
+      return value && Buffer.from(value).toString();
+    };
+    expect(await next()).toBe(': \n\n');
+    vi.advanceTimersByTime(15_000);
+    expect(await next()).toBe(': \n\n');
+    await server.execute('update api_tokens set revoked_at = 1');
+    vi.advanceTimersByTime(15_000);
+    expect(await next()).toBeUndefined();
   });
 });
 

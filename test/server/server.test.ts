@@ -9,9 +9,13 @@ import type { RequestOf } from '../../src/client/client.ts';
 import { newDeviceKey } from '../../src/client/device-key.ts';
 import { makeDeviceProof } from '../../src/client/device-proof.ts';
 import type { ServiceError } from '../../src/errors.ts';
+import { exampleDocument } from '../../src/api/bots.ts';
+import { createBot } from '../../src/bot-registry/bots.ts';
+import { addToken } from '../../src/identity/tokens.ts';
 import { createLog } from '../../src/log.ts';
 import { startServer as startInProcess } from '../../src/server/server.ts';
 import { resolveSettings } from '../../src/settings.ts';
+import { openStorage } from '../../src/storage/storage.ts';
 import { serviceLocal } from '../cli/service-local.ts';
 import { ed25519Key } from '../identity/lease-world.ts';
 import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
@@ -93,6 +97,42 @@ describe('a stop', () => {
     const ended = once(socket, 'close');
     expect(await server.stop()).toBe(0);
     await ended;
+  });
+
+  it('ends what is followed', async () => {
+    const server = await startOwn();
+    const storage = await openStorage(database.location);
+    const registry = { storage, clock: Date.now };
+    await createBot(registry, 'operator', { document: exampleDocument('sma', 10) });
+    const { token } = await storage.write(async (tx) => {
+      await tx
+        .insertInto('administrators')
+        .values({
+          administrator_id: 'ada',
+          name: 'ada',
+          password_hash: 'none',
+          totp_secret: 'none',
+          totp_last_step: 0,
+          created_at: 0,
+          disabled_at: null,
+        })
+        .execute();
+      const terms = { label: 'test', scopes: ['read'], expires_in_seconds: 3600 } as const;
+      return addToken(tx, Date.now(), 'operator', 'ada', terms);
+    });
+    await storage.close();
+    const headers = { authorization: `Bearer ${token}` };
+    const follow = (): Promise<Response> =>
+      fetch(`${server.url}/bots/sma/state/events/stream`, { headers });
+    const gone = await follow();
+    await gone.body!.cancel();
+    const answer = await follow();
+    // Nobody is cut off.
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    const stopped = server.stop();
+    expect(await answer.text()).toContain('"kind":"version.created"');
+    await stopped;
+    vi.useRealTimers();
   });
 
   it('cuts off who has not finished after ten seconds', async () => {
