@@ -62,6 +62,21 @@ describe('a request to create that is sent again', () => {
     expect(await count()).toBe(before + 1);
   });
 
+  it('can be told wherever the API says so', async () => {
+    const { body } = await server.send('GET', '/openapi.json');
+    const { paths } = body as {
+      paths: Record<string, Record<string, { parameters?: { name: string }[] }>>;
+    };
+    const taking = Object.entries(paths).flatMap(([path, operations]) =>
+      Object.values(operations).some(({ parameters = [] }) =>
+        parameters.some(({ name }) => name === 'idempotency-key'),
+      )
+        ? [path]
+        : [],
+    );
+    expect(taking.toSorted()).toEqual(CREATIONS.map(([path]) => path).toSorted());
+  });
+
   const create = (headers: Record<string, string>, name = 'Acme'): Promise<Answer> =>
     server.send('POST', '/identity/customers', { headers, body: { name } });
 
