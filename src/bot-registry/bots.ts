@@ -135,7 +135,7 @@ export async function updateBot(
     const changes = { name, slug, status, current_version, updated_at: now };
     await tx.updateTable('bots').set(changes).where('bot_id', '=', bot_id).execute();
     await append(tx, bot_id, now, events);
-    const document = JSON.stringify(hosted.document);
+    const document = isNew ? JSON.stringify(hosted.document) : bot.document;
     return { ...bot, ...changes, document, version_hash: hosted.hash };
   });
 }

@@ -181,7 +181,9 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     await archive();
     await expectSound(bot);
     expect(await kindsOf(bot.bot_id)).toEqual(['bot.created', 'version.created', 'bot.archived']);
-    expect(await update(sent(10))).toMatchObject({ status: 'active', current_version: 1 });
+    const again = await update({ yaml: JSON.stringify(exampleDocument(slug, 10), null, 2) });
+    expect(again).toMatchObject({ status: 'active', current_version: 1 });
+    expect(again).toEqual(await getBot(db(), slug));
     await archive();
     expect(await update(sent(11))).toMatchObject({ status: 'active', current_version: 2 });
     expect((await kindsOf(bot.bot_id)).slice(3)).toEqual([
