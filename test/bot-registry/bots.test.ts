@@ -181,7 +181,8 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     await archive();
     await expectSound(bot);
     expect(await kindsOf(bot.bot_id)).toEqual(['bot.created', 'version.created', 'bot.archived']);
-    const again = await update({ yaml: JSON.stringify(exampleDocument(slug, 10), null, 2) });
+    const reordered = Object.fromEntries(Object.entries(exampleDocument(slug, 10)).toReversed());
+    const again = await update({ document: reordered });
     expect(again).toMatchObject({ status: 'active', current_version: 1 });
     expect(again).toEqual(await getBot(db(), slug));
     await archive();
