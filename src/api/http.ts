@@ -217,6 +217,7 @@ export const ANYBODY: Security = [];
 export const TAGS = {
   Server: 'Whether the server works, and how well.',
   Bots: 'Their specs, versions and events.',
+  Tasks: 'Work in the background, and what came of it.',
   Leases: 'Issuing, renewing and revoking them.',
   Keys: 'Those that verify leases, and their rotation.',
   Devices: 'The machines that renew leases by themselves.',

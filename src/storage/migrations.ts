@@ -240,4 +240,58 @@ export const MIGRATIONS: readonly Migration[] = [
       `create index idempotency_keys_age on idempotency_keys (answered_at)`,
     ],
   },
+  {
+    name: 'tasks',
+    statements: [
+      `create table bot_deployments (
+        deployment_id text primary key,
+        bot_id text not null references bots (bot_id),
+        version bigint not null,
+        target text not null check (target in ('backtest', 'paper', 'k8s')),
+        status text not null
+          check (status in ('pending', 'running', 'success', 'failed', 'halted')),
+        task_id text not null unique,
+        result_summary text,
+        created_at bigint not null,
+        ended_at bigint,
+        foreign key (bot_id, version) references bot_versions (bot_id, version),
+        check ((ended_at is null) = (status in ('pending', 'running')))
+      )`,
+      `create index bot_deployments_bot on bot_deployments (bot_id, deployment_id)`,
+      `create table tasks (
+        task_id text primary key,
+        kind text not null check (kind in ('backtest')),
+        bot_id text not null references bots (bot_id),
+        version bigint not null,
+        deployment_id text not null references bot_deployments (deployment_id),
+        status text not null
+          check (status in ('queued', 'running', 'success', 'failed', 'canceled')),
+        input text not null,
+        progress_done bigint not null check (progress_done >= 0),
+        progress_total bigint,
+        result text,
+        error text,
+        attempts bigint not null,
+        worker_id text,
+        heartbeat_at bigint,
+        cancel_requested_at bigint,
+        created_by text not null,
+        created_at bigint not null,
+        started_at bigint,
+        ended_at bigint,
+        check ((ended_at is null) = (status in ('queued', 'running'))),
+        check ((worker_id is not null) = (status = 'running'))
+      )`,
+      `create index tasks_status on tasks (status, task_id)`,
+      `create index tasks_bot on tasks (bot_id, task_id)`,
+      `create index tasks_bot_status on tasks (bot_id, status, task_id)`,
+      `create table task_files (
+        task_id text not null references tasks (task_id),
+        name text not null,
+        place bigint not null,
+        data text not null,
+        primary key (task_id, name, place)
+      )`,
+    ],
+  },
 ];

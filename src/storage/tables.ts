@@ -32,6 +32,9 @@ export interface Tables {
   bot_events: BotEventsTable;
   bot_snapshots: BotSnapshotsTable;
   idempotency_keys: IdempotencyKeysTable;
+  bot_deployments: BotDeploymentsTable;
+  tasks: TasksTable;
+  task_files: TaskFilesTable;
 }
 
 export interface CustomersTable {
@@ -311,4 +314,60 @@ export interface IdempotencyKeysTable {
   /** JSON. */
   body: string;
   answered_at: number;
+}
+
+/** A version of a bot put to use. What has ended stays as it ended. */
+export interface BotDeploymentsTable {
+  deployment_id: string;
+  bot_id: string;
+  version: number;
+  target: 'backtest' | 'paper' | 'k8s';
+  status: 'pending' | 'running' | 'success' | 'failed' | 'halted';
+  /** The work that is done for it. */
+  task_id: string;
+  /** JSON object: what came of it; null unless it was a success. */
+  result_summary: string | null;
+  created_at: number;
+  ended_at: number | null;
+}
+
+/** Work in the background. What has ended stays as it ended. */
+export interface TasksTable {
+  task_id: string;
+  kind: 'backtest';
+  bot_id: string;
+  version: number;
+  deployment_id: string;
+  status: 'queued' | 'running' | 'success' | 'failed' | 'canceled';
+  /** JSON object: what was asked for. */
+  input: string;
+  /** In steps of the work, of which there are `progress_total` once that is known. */
+  progress_done: number;
+  progress_total: number | null;
+  /** JSON object; null unless it was a success. */
+  result: string | null;
+  /** JSON object: why it failed; else null. */
+  error: string | null;
+  /** How often it was begun, but for those that were given back in good order. */
+  attempts: number;
+  /** Who is at it: see `src/tasks/worker-id.ts`; null unless it is running. */
+  worker_id: string | null;
+  /** When the worker last was heard of. */
+  heartbeat_at: number | null;
+  cancel_requested_at: number | null;
+  /** As in the audit log: `administrator:…`. */
+  created_by: string;
+  created_at: number;
+  started_at: number | null;
+  ended_at: number | null;
+}
+
+/** The files that a task made, in parts. */
+export interface TaskFilesTable {
+  task_id: string;
+  name: string;
+  /** From 0. */
+  place: number;
+  /** A part of the file, which is compressed by gzip as a whole, in base64. */
+  data: string;
 }
