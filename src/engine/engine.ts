@@ -1,3 +1,4 @@
+import { appendBar } from '../market/bars.ts';
 import type { Bars } from '../market/bars.ts';
 import { DAY } from '../market/time.ts';
 import type { EngineConfig } from './config.ts';
@@ -11,7 +12,7 @@ import {
   priceWithinBar,
   stopReached,
 } from './fills.ts';
-import { hideBar, Instrument, showBar } from './instrument.ts';
+import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
 import { Journal } from './journal.ts';
 import type { ExitPrice, Order, OrderReason, OrderRequest } from './orders.ts';
 import { ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
@@ -24,29 +25,21 @@ import type { RunResult, Trade } from './result.ts';
 import { Losses, MessageRate, riskDenial } from './risk.ts';
 import type { OrderIntent } from './risk.ts';
 import { mergeTimes } from './steps.ts';
+import type { Step } from './steps.ts';
 import type { Broker, Fill, Strategy, StrategyRun } from './strategy.ts';
+import { StrategyError } from './strategy-error.ts';
 
 export interface EngineSetup<P extends Params = Params> {
-  /** In the order of the universe, which is also the order of simultaneous events. */
+  /**
+   * In the order of the universe, which is also the order of simultaneous events. There may be no
+   * bars yet, and more may follow (`append`).
+   */
   readonly instruments: readonly { readonly symbol: string; readonly bars: Bars }[];
   readonly strategy: Strategy<P>;
   readonly params: ParamValues<P>;
   readonly config: EngineConfig;
   /** Of a run whose result is of no use any more; new memory when absent. */
   readonly memory?: EngineMemory | undefined;
-}
-
-/** A strategy's own code threw; `step` and `time` (ms) say at which bar. */
-export class StrategyError extends Error {
-  readonly step: number;
-  readonly time: number;
-
-  constructor(step: number, time: number, cause: unknown) {
-    super(cause instanceof Error ? cause.message : String(cause), { cause });
-    this.name = 'StrategyError';
-    this.step = step;
-    this.time = time;
-  }
 }
 
 /** What the engine keeps about an order beside what its strategy sees. */
@@ -71,10 +64,14 @@ interface WorkingOrder extends Order {
  */
 export class Engine {
   readonly #config: EngineConfig;
+  readonly #strategy: () => StrategyRun;
   readonly #instruments: readonly Instrument[];
-  readonly #histories: readonly Bars[];
-  readonly #times: Float64Array;
-  readonly #equity: Float64Array;
+  readonly #bySymbol: ReadonlyMap<string, Instrument>;
+  readonly #histories: Bars[];
+  /** These two may have room for more steps than there are. */
+  #times: Float64Array;
+  #equity: Float64Array;
+  #stepCount: number;
   readonly #cursors: Int32Array;
   readonly #fresh: Uint8Array;
   readonly #volumeUsed: Float64Array;
@@ -108,11 +105,12 @@ export class Engine {
   readonly #losses: Losses;
   readonly #isMargin: boolean;
   readonly #usesVolume: boolean;
-  readonly #run: StrategyRun;
+  /** From the first step on. */
+  #run: StrategyRun | undefined;
   readonly #working: WorkingOrder[] = [];
   #fills: Fill[] = [];
   /** Outside of it only a strategy that waited for something can speak, and bars too late. */
-  #isStrategysTurn = true;
+  #isStrategysTurn = false;
   #step = 0;
   #orderCount = 0;
   #ocoCount = 0;
@@ -140,8 +138,12 @@ export class Engine {
     this.#instruments = instruments.map(
       ({ symbol, bars }, index) => new Instrument(symbol, index, bars),
     );
+    this.#bySymbol = new Map(
+      this.#instruments.map((instrument) => [instrument.symbol, instrument]),
+    );
     this.#times = mergeTimes(this.#histories);
-    this.#equity = memory.equity(this.#times.length);
+    this.#stepCount = this.#times.length;
+    this.#equity = memory.equity(this.#stepCount);
     this.#cursors = new Int32Array(symbols.length).fill(-1);
     this.#fresh = new Uint8Array(symbols.length);
     this.#volumeUsed = new Float64Array(symbols.length);
@@ -155,24 +157,18 @@ export class Engine {
     this.#usesVolume =
       config.fill.model === 'volume_share' || config.slippage.model === 'volume_share';
     this.#losses = new Losses(config.cash);
-    try {
-      this.#run = setup.strategy.create({
+    this.#strategy = () =>
+      setup.strategy.create({
         params: setup.params,
         instruments: this.#instruments,
         broker: new Engine.#Broker(this),
         random: seededRandom(config.seed),
       });
-      refuseAsync(this.#run);
-    } catch (error) {
-      throw new StrategyError(0, this.#times[0] ?? Number.NaN, error);
-    } finally {
-      this.#isStrategysTurn = false;
-    }
   }
 
-  /** Steps in the whole run. */
+  /** Steps there are bars for. */
   get steps(): number {
-    return this.#times.length;
+    return this.#stepCount;
   }
 
   /** Steps done so far. */
@@ -182,9 +178,10 @@ export class Engine {
 
   /** Takes up to `maxSteps` steps; whether any remain. Throws `StrategyError`. */
   advance(maxSteps: number): boolean {
-    const end = Math.min(this.#step + maxSteps, this.#times.length);
+    const end = Math.min(this.#step + maxSteps, this.#stepCount);
     this.#isStrategysTurn = true;
     try {
+      if (end > 0) this.#run ??= this.#begin();
       while (this.#step < end && this.#ruinedAt === undefined) {
         if (this.#working.length === 0 && this.#histories.length === 1) this.#coast(end);
         else this.#takeStep();
@@ -192,11 +189,59 @@ export class Engine {
     } finally {
       this.#isStrategysTurn = false;
     }
-    return this.#step < this.#times.length && this.#ruinedAt === undefined;
+    return this.#step < this.#stepCount && this.#ruinedAt === undefined;
+  }
+
+  /**
+   * Adds the bars of a new time, for `advance` to take. Throws `RangeError`, and adds nothing, when
+   * the time is not later than that of the last step, there are no bars, or a symbol is not one of the run's.
+   */
+  append({ time, bars }: Step): void {
+    const last = this.#stepCount === 0 ? -Infinity : this.#times[this.#stepCount - 1]!;
+    if (!(time > last && time < Infinity)) {
+      throw new RangeError(`bars of time ${time} come after those of time ${last}`);
+    }
+    const symbols = Object.keys(bars);
+    if (symbols.length === 0) throw new RangeError(`there is no bar of time ${time}`);
+    const unknown = symbols.find((symbol) => !this.#bySymbol.has(symbol));
+    if (unknown !== undefined) throw new RangeError(`no instrument of this run is ${unknown}`);
+    for (const symbol of symbols) {
+      const instrument = this.#bySymbol.get(symbol)!;
+      const { index } = instrument;
+      this.#histories[index] = appendBar(this.#histories[index]!, time, bars[symbol]!);
+      lengthen(instrument, this.#histories[index]);
+    }
+    if (this.#stepCount === this.#times.length) {
+      this.#times = doubled(this.#times);
+      this.#equity = doubled(this.#equity);
+    }
+    this.#times[this.#stepCount] = time;
+    this.#stepCount += 1;
+  }
+
+  /** Orders still working, oldest first. */
+  get working(): readonly Readonly<Order>[] {
+    return this.#working;
+  }
+
+  /**
+   * Takes the strategy's hands away for good, also from a callback that it left behind. A strategy
+   * that was ended from outside had no end of its turn.
+   */
+  endTurn(): void {
+    this.#isStrategysTurn = false;
+  }
+
+  /** Cancels every working order. */
+  halt(): void {
+    // A strategy that failed in its first step may have left orders before any equity was known.
+    const time = this.#times[Math.max(0, this.#recorded - 1)]!;
+    for (const order of this.#working) this.#end(order, 'canceled', 'halted', time);
+    this.#dropEnded();
   }
 
   result(): RunResult {
-    const steps = this.#step;
+    const steps = this.#recorded;
     const portfolio = this.#portfolio;
     const lastTime = this.#times[steps - 1] ?? Number.NaN;
     let trades: readonly Trade[] | undefined;
@@ -234,6 +279,16 @@ export class Engine {
       ruinedAt: this.#ruinedAt,
       journal: this.#journal,
     };
+  }
+
+  #begin(): StrategyRun {
+    try {
+      const run = this.#strategy();
+      refuseAsync(run);
+      return run;
+    } catch (error) {
+      throw new StrategyError(0, this.#now, error);
+    }
   }
 
   /** Opening instant of the current step's bars, ms. */
@@ -290,7 +345,7 @@ export class Engine {
     else if (this.#isMargin && inMarket) this.#checkMargin();
     try {
       if (this.#fills.length > 0) this.#deliverFills();
-      this.#run.onBar();
+      this.#run!.onBar();
     } catch (error) {
       throw new StrategyError(step, this.#now, error);
     }
@@ -314,7 +369,7 @@ export class Engine {
   #deliverFills(): void {
     const fills = this.#fills;
     this.#fills = [];
-    for (const fill of fills) this.#run.onFill!(fill);
+    for (const fill of fills) this.#run!.onFill!(fill);
   }
 
   #checkMargin(): void {
@@ -881,7 +936,7 @@ export class Engine {
       order.status = 'filled';
       this.#filledOrders += 1;
     }
-    if (this.#run.onFill !== undefined) {
+    if (this.#run!.onFill !== undefined) {
       const { instrument } = order;
       this.#fills.push({ order, instrument, quantity: sign * quantity, price, fee });
     }
@@ -977,6 +1032,7 @@ export class Engine {
     order: WorkingOrder,
     status: 'canceled' | 'expired' | 'rejected' | 'denied',
     reason: OrderReason,
+    time = this.#now,
   ): void {
     order.status = status;
     order.reason = reason;
@@ -986,7 +1042,7 @@ export class Engine {
       const counts = status === 'rejected' ? this.#rejected : this.#denied;
       counts[reason] = (counts[reason] ?? 0) + 1;
     }
-    this.#journal.ended(`order.${status}`, this.#now, order, reason);
+    this.#journal.ended(`order.${status}`, time, order, reason);
   }
 
   #dropEnded(): void {
@@ -1005,6 +1061,12 @@ function refuseAsync(run: StrategyRun): void {
       throw new TypeError(`${name} must not be async: a bar is over when it returns`);
     }
   }
+}
+
+function doubled(column: Float64Array): Float64Array {
+  const longer = new Float64Array(Math.max(64, 2 * column.length));
+  longer.set(column);
+  return longer;
 }
 
 function exitPrice(exit: ExitPrice, entryPrice: number, direction: 1 | -1): number {

@@ -2,6 +2,8 @@ import type { BarColumn, Bars } from '../market/bars.ts';
 
 /** Moves an instrument to its bar `cursor`. Only the engine does; the package does not export it. */
 export let showBar: (instrument: Instrument, cursor: number) => void;
+/** Puts longer columns in place of those that ran out of room; the bars so far are the same. */
+export let lengthen: (instrument: Instrument, bars: Bars) => void;
 /** The step has no bar of this instrument, which keeps showing its last one. */
 export let hideBar: (instrument: Instrument) => void;
 
@@ -13,8 +15,8 @@ export class Instrument {
   readonly symbol: string;
   /** Position in the universe, from 0. */
   readonly index: number;
-  readonly #bars: Bars;
-  readonly #close: Float64Array;
+  #bars: Bars;
+  #close: Float64Array;
   #cursor = -1;
   #fresh = false;
 
@@ -77,6 +79,10 @@ export class Instrument {
     showBar = (instrument, cursor) => {
       instrument.#cursor = cursor;
       instrument.#fresh = true;
+    };
+    lengthen = (instrument, bars) => {
+      instrument.#bars = bars;
+      instrument.#close = bars.close;
     };
     hideBar = (instrument) => {
       instrument.#fresh = false;

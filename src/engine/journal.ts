@@ -75,7 +75,8 @@ const TARGET = 8;
 /** Read side of a journal. */
 export interface JournalRows {
   readonly count: number;
-  events(): Generator<OrderEvent>;
+  /** Those after the event of number `seq`; all of them when absent. */
+  events(seq?: number): Generator<OrderEvent>;
 }
 
 /**
@@ -159,9 +160,8 @@ export class Journal implements JournalRows {
     this.#rows.chunk[at + 5] = required;
   }
 
-  *events(): Generator<OrderEvent> {
-    let seq = 0;
-    for (const row of this.#rows) {
+  *events(seq = 0): Generator<OrderEvent> {
+    for (const row of this.#rows.after(seq)) {
       seq += 1;
       yield this.#decode(seq, row);
     }

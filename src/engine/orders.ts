@@ -60,6 +60,7 @@ export const ORDER_REASONS = [
   'nothing_to_reduce',
   'not_filled_at_once',
   'canceled_by_strategy',
+  'halted',
   'other_side_of_oco_filled',
   'position_closed',
   'day_ended',

@@ -118,7 +118,7 @@ export class Portfolio {
 
   /** Closed trades in order of exit. */
   closedTrades(): Trade[] {
-    return Array.from(this.#closed, (row) => this.#tradeOf(row));
+    return Array.from(this.#closed.after(0), (row) => this.#tradeOf(row));
   }
 
   /** The open positions as trades that end at `time` and the current marks, without an exit fee. */

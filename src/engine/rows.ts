@@ -4,7 +4,7 @@ import type { EngineMemory } from './memory.ts';
  * A growing list of rows of `width` numbers. It grows by whole chunks and copies nothing, and holds
  * no objects, so that a long run gives the garbage collector nothing to do.
  */
-export class Rows implements Iterable<Float64Array> {
+export class Rows {
   readonly #width: number;
   readonly #memory: EngineMemory;
   readonly #chunks: Float64Array[] = [];
@@ -34,13 +34,12 @@ export class Rows implements Iterable<Float64Array> {
     return this.#offset;
   }
 
-  *[Symbol.iterator](): Generator<Float64Array> {
-    let left = this.#count;
-    for (const chunk of this.#chunks) {
-      for (let at = 0; left > 0 && at + this.#width <= chunk.length; at += this.#width) {
-        left -= 1;
-        yield chunk.subarray(at, at + this.#width);
-      }
+  /** The rows but the first `skipped`, in order. */
+  *after(skipped: number): Generator<Float64Array> {
+    const rowsPerChunk = Math.floor(this.chunk.length / this.#width);
+    for (let index = skipped; index < this.#count; index += 1) {
+      const at = (index % rowsPerChunk) * this.#width;
+      yield this.#chunks[Math.floor(index / rowsPerChunk)]!.subarray(at, at + this.#width);
     }
   }
 }

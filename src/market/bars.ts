@@ -15,6 +15,15 @@ export interface Bars {
 export const BAR_COLUMNS = ['time', 'open', 'high', 'low', 'close', 'volume'] as const;
 export type BarColumn = (typeof BAR_COLUMNS)[number];
 
+/** What a bar says beside its time; units as in `Bars`. */
+export interface Candle {
+  readonly open: number;
+  readonly high: number;
+  readonly low: number;
+  readonly close: number;
+  readonly volume: number;
+}
+
 /** Zeroed columns in shared memory, so that worker threads read them without a copy. */
 export function allocateBars(length: number): Bars {
   const column = (): Float64Array<SharedArrayBuffer> =>
@@ -41,6 +50,32 @@ export function sliceBars(bars: Bars, from: number, to: number): Bars {
     close: bars.close.subarray(from, to),
     volume: bars.volume.subarray(from, to),
   };
+}
+
+/**
+ * `bars` and one bar more, which the caller knows to be later. Columns double when they are full, so
+ * what comes back may share memory with `bars`, which must not be added to again.
+ */
+export function appendBar(bars: Bars, time: number, candle: Candle): Bars {
+  const at = bars.length;
+  const columns = at < bars.time.length ? bars : withRoom(bars);
+  columns.time[at] = time;
+  columns.open[at] = candle.open;
+  columns.high[at] = candle.high;
+  columns.low[at] = candle.low;
+  columns.close[at] = candle.close;
+  columns.volume[at] = candle.volume;
+  return { ...columns, length: at + 1 };
+}
+
+const LEAST_ROOM = 64;
+
+function withRoom(bars: Bars): Bars {
+  const columns = allocateBars(Math.max(LEAST_ROOM, 2 * bars.length));
+  for (const name of BAR_COLUMNS) columns[name].set(bars[name]);
+  // Time 0 is an instant like others; where there is no bar yet there must be none of its time.
+  columns.time.fill(Number.NaN, bars.length);
+  return columns;
 }
 
 /** Bars from a list of rows `[time, open, high, low, close, volume]`. */

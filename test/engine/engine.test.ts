@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { Engine, StrategyError } from '../../src/engine/engine.ts';
+import { Engine } from '../../src/engine/engine.ts';
 import type { Instrument } from '../../src/engine/instrument.ts';
+import { StrategyError } from '../../src/engine/strategy-error.ts';
 import { mergeTimes } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import type { Broker, StrategyRun } from '../../src/engine/strategy.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
-import { BAR_COLUMNS } from '../../src/market/bars.ts';
+import { allocateBars, BAR_COLUMNS } from '../../src/market/bars.ts';
 import { backtest, bars, DAY, ENGINE_DEFAULTS, flat, MARGIN, play, START } from './market.ts';
 import type { Candle, Play } from './market.ts';
 
@@ -35,6 +36,107 @@ describe('steps', () => {
     expect(engine.advance(3)).toBe(false);
     expect(engine.advance(3)).toBe(false);
     expect(engine.done).toBe(5);
+  });
+});
+
+describe('bars that come later', () => {
+  const engineOf = (create: StrategyRun['onBar'], broker?: (broker: Broker) => void): Engine =>
+    new Engine({
+      instruments: ['X', 'Y'].map((symbol) => ({ symbol, bars: allocateBars(0) })),
+      strategy: defineStrategy({
+        name: 'later',
+        description: '',
+        params: {},
+        create: (context) => {
+          broker?.(context.broker);
+          return { onBar: create };
+        },
+      }),
+      params: {},
+      config: ENGINE_DEFAULTS,
+    });
+  const candle = { open: 1, high: 1, low: 1, close: 1, volume: 1 };
+
+  it('are refused, and change nothing, unless they are later and of instruments of the run', () => {
+    const engine = engineOf(() => {});
+    engine.append({ time: 0, bars: { Y: candle } });
+    for (const [step, fault] of [
+      [{ time: 0, bars: { X: candle } }, 'bars of time 0 come after those of time 0'],
+      [{ time: -1, bars: { X: candle } }, 'bars of time -1 come after those of time 0'],
+      [{ time: NaN, bars: { X: candle } }, 'bars of time NaN'],
+      [{ time: 1, bars: { X: candle, Z: candle } }, 'no instrument of this run is Z'],
+      [{ time: 1, bars: {} }, 'there is no bar of time 1'],
+    ] as const) {
+      expect(() => engine.append(step)).toThrow(new RegExp(fault));
+    }
+    expect(engine.steps).toBe(1);
+    // Had the bars that were refused been kept, X would show one now.
+    engine.advance(1);
+    engine.append({ time: 2, bars: { X: candle } });
+    expect([engine.advance(1), engine.steps, engine.done]).toEqual([false, 2, 2]);
+  });
+
+  it('are waited for before the strategy is created', () => {
+    let created = 0;
+    const engine = engineOf(
+      () => {},
+      () => (created += 1),
+    );
+    expect([engine.advance(1), created]).toEqual([false, 0]);
+    engine.append({ time: 0, bars: { X: candle } });
+    expect([engine.advance(1), created]).toEqual([false, 1]);
+  });
+
+  it('are no bars of time 0 before they come', () => {
+    const fresh: boolean[][] = [];
+    const markets = { X: bars([STILL, STILL], -DAY), Y: bars([STILL], -DAY) };
+    const setup: Play = {
+      bars: markets,
+      everyBar: ({ instruments }) => fresh.push(instruments.map((one) => one.fresh)),
+    };
+    play({ ...setup, slice: 'as they come' });
+    expect(fresh).toEqual([
+      [true, true],
+      [true, false],
+    ]);
+  });
+});
+
+describe('a halt', () => {
+  it('cancels what is working, at the time of the last bar', () => {
+    let broker: Broker | undefined;
+    const [X] = [bars(flat(3))];
+    const engine = new Engine({
+      instruments: [{ symbol: 'X', bars: X }],
+      strategy: defineStrategy({
+        name: 'resting',
+        description: '',
+        params: {},
+        create: ({ instruments, broker: hands }) => {
+          broker = hands;
+          const [instrument] = instruments as [Instrument];
+          const limit = (price: number) =>
+            hands.order({ instrument, side: 'buy', quantity: 1, type: 'limit', limit: price });
+          limit(1);
+          return { onBar: () => void (instrument.count === 2 && limit(2)) };
+        },
+      }),
+      params: {},
+      config: ENGINE_DEFAULTS,
+    });
+    engine.advance(2);
+    expect(engine.working.map(({ id, limit }) => [id, limit])).toEqual([
+      [1, 1],
+      [2, 2],
+    ]);
+    engine.halt();
+    expect(engine.working).toEqual([]);
+    const time = new Date(START + DAY).toISOString();
+    expect([...engine.result().journal.events(2)]).toEqual([
+      { seq: 3, time, kind: 'order.canceled', order: 1, symbol: 'X', reason: 'halted' },
+      { seq: 4, time, kind: 'order.canceled', order: 2, symbol: 'X', reason: 'halted' },
+    ]);
+    expect(broker!.working()).toEqual([]);
   });
 });
 

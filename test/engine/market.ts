@@ -3,14 +3,16 @@ import { join } from 'node:path';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import type { EngineConfig } from '../../src/engine/config.ts';
 import { Engine } from '../../src/engine/engine.ts';
+import type { EngineSetup } from '../../src/engine/engine.ts';
 import type { Instrument } from '../../src/engine/instrument.ts';
 import type { OrderEvent } from '../../src/engine/journal.ts';
 import type { Order, OrderRequest } from '../../src/engine/orders.ts';
 import type { RunResult } from '../../src/engine/result.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
+import { stepsOf } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import type { Broker, Fill, Strategy } from '../../src/engine/strategy.ts';
-import { barsFromRows } from '../../src/market/bars.ts';
+import { allocateBars, barsFromRows } from '../../src/market/bars.ts';
 import type { Bars } from '../../src/market/bars.ts';
 
 export const DAY = 86_400_000;
@@ -98,8 +100,8 @@ export interface Play {
   readonly everyBar?: (scene: Scene) => void;
   readonly onCreate?: (scene: Scene) => void;
   readonly onFill?: (scene: Scene, fill: Fill) => void;
-  /** Steps per `advance`. */
-  readonly slice?: number;
+  /** Steps per `advance`, or bars that come one time after the other. */
+  readonly slice?: number | 'as they come';
 }
 
 export interface Played {
@@ -119,13 +121,25 @@ export function play({ slice = Infinity, config, ...setup }: Play): Played {
     'time' in setup.bars
       ? [{ symbol: 'X', bars: setup.bars as Bars }]
       : Object.entries(setup.bars).map(([symbol, history]) => ({ symbol, bars: history }));
-  const engine = new Engine({
-    instruments,
-    strategy: scripted(setup),
-    params: {},
-    config: { ...ENGINE_DEFAULTS, ...config },
-  });
-  while (engine.advance(slice));
+  const strategy = scripted(setup);
+  return run(
+    { instruments, strategy, params: {}, config: { ...ENGINE_DEFAULTS, ...config } },
+    slice,
+  );
+}
+
+function run(setup: EngineSetup, slice: Play['slice'] & {}): Played {
+  if (slice !== 'as they come') {
+    const engine = new Engine(setup);
+    while (engine.advance(slice));
+    return played(engine.result());
+  }
+  const instruments = setup.instruments.map(({ symbol }) => ({ symbol, bars: allocateBars(0) }));
+  const engine = new Engine({ ...setup, instruments });
+  for (const step of stepsOf(setup.instruments)) {
+    engine.append(step);
+    engine.advance(1);
+  }
   return played(engine.result());
 }
 
@@ -153,14 +167,13 @@ export function backtest(
   markets: Readonly<Record<string, Bars>>,
   config: Partial<EngineConfig> = {},
 ): Played {
-  const engine = new Engine({
+  const setup = {
     instruments: Object.entries(markets).map(([symbol, history]) => ({ symbol, bars: history })),
     strategy: BUILT_IN_STRATEGIES.get(strategy)!,
     params,
     config: { ...ENGINE_DEFAULTS, ...config },
-  });
-  while (engine.advance(1000));
-  return played(engine.result());
+  };
+  return run(setup, 1000);
 }
 
 function scripted({ script = {}, everyBar, onCreate, onFill }: Omit<Play, 'bars'>): Strategy {

@@ -318,9 +318,9 @@ describe('a run', () => {
     );
   });
 
-  it('repeats itself, in slices of any size', () => {
+  it('repeats itself, in slices of any size, and when its bars come one time after another', () => {
     always(({ scenario: drawn, markets, events, result }) => {
-      for (const slice of [1, 7, 1000]) {
+      for (const slice of [1, 7, 1000, 'as they come'] as const) {
         const again = enact(drawn, markets, slice);
         expect(again.events).toEqual(events);
         expect({ ...again.result, journal: 0 }).toEqual({ ...result, journal: 0 });

@@ -6,7 +6,7 @@ import type { ExitPrice, OrderType, TimeInForce } from '../../src/engine/orders.
 import { barsFromRows } from '../../src/market/bars.ts';
 import type { Bars } from '../../src/market/bars.ts';
 import { play, START } from './market.ts';
-import type { Played, Scene } from './market.ts';
+import type { Play, Played, Scene } from './market.ts';
 
 /** Four bars a day, so that days begin and end within a scenario. */
 export const STEP = 21_600_000;
@@ -171,7 +171,7 @@ export function namedMarkets(markets: readonly (readonly Move[])[]): Record<stri
 export function enact(
   { onBar, onFill, config: chosen, base }: Scenario,
   markets: Readonly<Record<string, Bars>>,
-  slice?: number,
+  slice?: Play['slice'],
 ): Played {
   let fills = 0;
   return play({
