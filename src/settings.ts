@@ -172,7 +172,7 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
   },
   workers: {
     type: count,
-    description: 'worker threads of a sweep',
+    description: 'worker threads of a sweep, and tasks that a server works on at a time',
     defaultText: 'the number of processors',
     default: () => availableParallelism(),
   },

@@ -16,16 +16,25 @@ const writing = { tags: ['Tasks'], security: administrator('write') };
 
 const TaskStatus = z.enum(['queued', 'running', 'success', 'failed', 'canceled']);
 
-const BacktestInput = z
-  .strictObject({
-    from: z.string().optional().openapi({ description: 'First day used, such as 2020-01-31.' }),
-    to: z.string().optional().openapi({ description: 'Last day used.' }),
-    params: z
-      .record(z.string(), z.union([z.number(), z.boolean(), z.string()]))
-      .optional()
-      .openapi({ description: 'Parameters of the strategy.' }),
-  })
-  .openapi('BacktestInput', { description: "What stands in place of the spec's own." });
+const changes = {
+  from: z.string().optional().openapi({ description: 'First day used, such as 2020-01-31.' }),
+  to: z.string().optional().openapi({ description: 'Last day used.' }),
+  params: z
+    .record(z.string(), z.union([z.number(), z.boolean(), z.string()]))
+    .optional()
+    .openapi({ description: 'Parameters of the strategy.' }),
+};
+
+const BacktestInput = z.strictObject(changes).openapi('BacktestInput', {
+  description: "What stands in place of the spec's own.",
+});
+
+const BacktestRequest = z
+  .strictObject({ version: z.int().min(1).optional(), ...changes })
+  .openapi('BacktestRequest', {
+    description:
+      "A version, by default the current one, and what stands in place of the spec's own.",
+  });
 
 const progress = z
   .strictObject({ done: z.int(), total: z.int().nullable() })
@@ -92,10 +101,7 @@ export const startBacktest = defineRoute({
   idempotent: true,
   request: {
     params: botPath,
-    body: json(
-      BacktestInput.extend({ version: z.int().min(1).optional() }).openapi('BacktestRequest'),
-      { current: {}, changed: { version: 1, params: { fast: 12 } } },
-    ),
+    body: json(BacktestRequest, { current: {}, changed: { version: 1, params: { fast: 12 } } }),
   },
   responses: {
     202: {

@@ -2,6 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { mkdtemp, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
+import { isMainThread } from 'node:worker_threads';
 import { writeAtomically } from '../atomic-file.ts';
 import type { RunResult, Trade } from '../engine/result.ts';
 import { ServiceError, isSystemError } from '../errors.ts';
@@ -12,6 +13,15 @@ import type { BacktestJob } from './job.ts';
 import { renderReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
 import { csvCell } from './csv.ts';
+
+/** All that a run leaves. */
+export const RUN_FILES = [
+  'equity.csv',
+  'events.ndjson',
+  'report.html',
+  'summary.json',
+  'trades.csv',
+] as const;
 
 export interface RunFiles {
   readonly directory: string;
@@ -31,8 +41,9 @@ export async function writeRun(
   { result, summary: unhashed }: Outcome,
 ): Promise<RunFiles> {
   // Writing millions of lines is all garbage. V8 would let it grow to a multiple of what lives, on
-  // top of columns that it does not know of, before it cleared it away.
-  setFlagsFromString('--heap-growing-percent=30');
+  // top of columns that it does not know of, before it cleared it away. All threads have the same
+  // flags, and a server that does this in one of them has other work in the rest.
+  if (isMainThread) setFlagsFromString('--heap-growing-percent=30');
   const path = (name: string): string => join(directory, name);
   const hashes = {
     events: await writeText(path('events.ndjson'), eventLines(result)),

@@ -164,6 +164,30 @@ export async function archiveBot(
   });
 }
 
+/**
+ * Makes a draft active, as its first deployment does; does nothing to another bot.
+ * @throws ServiceError `conflict` for an archived one.
+ */
+export async function activateDraft(
+  tx: Db,
+  { bot_id, slug, status, current_version: version }: BotRow,
+  by: string,
+  now: number,
+): Promise<void> {
+  if (status === 'archived') {
+    throw new ServiceError('conflict', `the bot ${slug} is archived`, {
+      reason: 'archived',
+      remedy: 'Make it active with `service-local bots apply`, or an update.',
+    });
+  }
+  if (status === 'active') return;
+  const changes = { status: 'active', updated_at: now } as const;
+  await tx.updateTable('bots').set(changes).where('bot_id', '=', bot_id).execute();
+  await append(tx, bot_id, now, [
+    { kind: 'bot.activated', version, occurred_at: now, payload: { by } },
+  ]);
+}
+
 /** Only what the state of a bot is made of. */
 async function append(
   tx: Db,

@@ -38,6 +38,56 @@ export function readHostedSpec(sent: SentSpec): HostedSpec {
   return { document: document.value, spec, hash: specHash(document.value) };
 }
 
+/** What stands in place of a spec's own values for one run. */
+export interface SpecChanges {
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+  readonly params?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** Where in a spec the changes go, and where in the changes they are. */
+const CHANGED: readonly (readonly [inSpec: string, inChanges: string])[] = [
+  ['/spec/strategy/params', '/params'],
+  ['/spec/data/from', '/from'],
+  ['/spec/data/to', '/to'],
+];
+
+/**
+ * The spec that its author would have written with these values, so that its hash is another one.
+ *
+ * @param document a spec that a server took.
+ * @throws ServiceError `invalid_spec`; the pointers are into the changes where these are at fault.
+ */
+export function readChangedSpec(document: unknown, changes: SpecChanges): HostedSpec {
+  try {
+    return readHostedSpec({ document: withChanges(document, changes) });
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const problems = error.problems.map(({ pointer = '', ...rest }) => {
+      const [inSpec, inChanges] = CHANGED.find(([start]) => pointer.startsWith(start)) ?? ['', ''];
+      const field = fieldsOf(changes)[inChanges.slice(1)];
+      return field === undefined
+        ? { ...rest, pointer }
+        : { ...rest, pointer: inChanges + pointer.slice(inSpec.length) };
+    });
+    throw invalidSpec(problems, false);
+  }
+}
+
+/** A copy of the document with other values. */
+export function withChanges(
+  document: unknown,
+  { from, to, params = {} }: SpecChanges,
+): Record<string, unknown> {
+  const copy = structuredClone(document) as Record<string, unknown> & {
+    readonly spec: { readonly data: object; readonly strategy: { params?: object } };
+  };
+  const { data, strategy } = copy.spec;
+  Object.assign(data, from !== undefined && { from }, to !== undefined && { to });
+  if (Object.keys(params).length > 0) strategy.params = { ...strategy.params, ...params };
+  return copy;
+}
+
 /** Whoever sends nonsense gets no more than he can use of what is wrong with it. */
 const MOST_PROBLEMS = 100;
 

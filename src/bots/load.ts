@@ -9,6 +9,7 @@ import { isCatalogued } from '../market/catalogue.ts';
 import { parseWindow } from '../market/time.ts';
 import { combinationFault, strategyProblems } from './checks.ts';
 import { optional, type SourceDocument } from './document.ts';
+import { withChanges, type HostedSpec } from './hosted.ts';
 import { inOrder, readSpec } from './parse.ts';
 import { botSpecSchema, type BotSpec } from './spec.ts';
 import { loadStrategyModule } from '../backtest/strategy-module.ts';
@@ -124,7 +125,8 @@ function override(bot: Bot, { params, from, to }: Overrides): Bot {
   const typed = Object.entries(params).map(([name, text]) => {
     return [name, paramFromText(bot.strategy.params[name], text)] as const;
   });
-  const given = { ...strategy.params, ...Object.fromEntries(typed) };
+  const changed = Object.fromEntries(typed);
+  const given = { ...strategy.params, ...changed };
   const resolved = resolveParams(bot.strategy.params, given);
   const fault = resolved.problems[0];
   if (fault !== undefined) {
@@ -133,16 +135,30 @@ function override(bot: Bot, { params, from, to }: Overrides): Bot {
   const combination = combinationFault(bot.strategy, resolved.values);
   if (combination !== undefined) throw new ServiceError('usage', `--param: ${combination}`);
 
-  const document = structuredClone(bot.document) as { spec: { data: object; strategy: object } };
-  const times = Object.entries(window).filter(([, time]) => time !== undefined);
-  Object.assign(document.spec.data, Object.fromEntries(times));
-  if (Object.keys(params).length > 0) Object.assign(document.spec.strategy, { params: given });
+  const document = withChanges(bot.document, { ...window, params: changed });
   return {
     ...bot,
     document,
     spec: botSpecSchema.parse(document),
     hash: specHash(document),
     params: resolved.values,
+  };
+}
+
+/** A bot of which nothing is on the machine of its author. */
+export function hostedBot({ document, spec, hash }: HostedSpec): Bot {
+  const { name, params } = spec.spec.strategy;
+  const strategy = BUILT_IN_STRATEGIES.get(name!)!;
+  return {
+    file: spec.metadata.slug,
+    document,
+    spec,
+    hash,
+    strategy,
+    strategyFiles: undefined,
+    params: resolveParams(strategy.params, params).values,
+    data: dataFiles(spec, ''),
+    notes: notesOn(spec),
   };
 }
 

@@ -39,6 +39,7 @@ import { addOpenApi } from './openapi.ts';
 import { asServiceError } from './failure.ts';
 import { problemResponse } from './problem.ts';
 import { addRegistry } from './registry.ts';
+import { addTasks } from './tasks.ts';
 import type { App, AppEnv, Services } from './services.ts';
 
 const SLICES: readonly ((app: App, services: Services) => void)[] = [
@@ -51,6 +52,7 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addMetrics,
   addOpenApi,
   addRegistry,
+  addTasks,
 ];
 
 /** Of every answer; a slice can set others. */

@@ -16,14 +16,7 @@ export function problemResponse(c: Context<AppEnv>, error: ServiceError): Respon
     detail: message,
     ...(reason !== undefined && { reason }),
     ...(remedy !== undefined && { remedy }),
-    ...(problems.length > 0 && {
-      errors: problems.map(({ code: what, pointer, message: detail, suggestion }) => ({
-        code: what,
-        ...(pointer !== undefined && { pointer }),
-        detail,
-        ...(suggestion !== undefined && { suggestion }),
-      })),
-    }),
+    ...problemsAnswer(problems),
     retryable,
     request_id: c.get('request_id'),
   };
@@ -34,4 +27,17 @@ export function problemResponse(c: Context<AppEnv>, error: ServiceError): Respon
   return c.body(JSON.stringify(problem), status as ContentfulStatusCode, {
     'Content-Type': 'application/problem+json',
   });
+}
+
+/** `errors` of a problem, if there are any. */
+export function problemsAnswer(problems: ServiceError['problems']): Pick<Problem, 'errors'> {
+  if (problems.length === 0) return {};
+  return {
+    errors: problems.map(({ code, pointer, message: detail, suggestion }) => ({
+      code,
+      ...(pointer !== undefined && { pointer }),
+      detail,
+      ...(suggestion !== undefined && { suggestion }),
+    })),
+  };
 }

@@ -12,6 +12,7 @@ import type { Settings } from '../settings.ts';
 import { openOwnStorage } from '../storage/location.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
+import { startTaskRunner } from '../tasks/runner.ts';
 import { createApp } from './app.ts';
 import type { Log } from '../log.ts';
 import { openOwnGate } from './license.ts';
@@ -23,7 +24,8 @@ export interface RunningServer {
   /** Where it listens: `http://127.0.0.1:8787`. */
   readonly url: string;
   /**
-   * Accepts no more, finishes what it has accepted, and closes the database. Who has not finished
+   * Accepts no more, finishes what it has accepted, gives back the tasks it is at, and closes the
+   * database. Who has not finished
    * sending or reading by `STOP_WITHIN_MS` is cut off.
    */
   readonly stop: () => Promise<void>;
@@ -79,14 +81,21 @@ export async function startServer(
     const metrics = createMetrics(identity);
     const gate = await openOwnGate(settings, env, log, metrics);
     const stopping = new AbortController();
-    serve(createApp({ identity, origins, gate, stopping: stopping.signal, log, metrics }));
+    const taskService = { storage, clock: identity.clock, catalogueDir: settings.catalogue_dir };
+    const runner = startTaskRunner(taskService, {
+      workers: settings.workers,
+      timeoutMs: settings.strategy_timeout_seconds * 1000,
+      log,
+    });
+    const tasks = { ...taskService, wake: runner.wake };
+    serve(createApp({ identity, origins, gate, tasks, stopping: stopping.signal, log, metrics }));
     const purging = setInterval(() => void purge(identity, log), PURGE_EVERY_MS).unref();
     void purge(identity, log);
     log.info(`listening on ${url}`);
     const stop = async (): Promise<void> => {
       clearInterval(purging);
       stopping.abort();
-      await drain();
+      await Promise.all([drain(), runner.stop()]);
       await gate.close();
       await storage.close();
     };

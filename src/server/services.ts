@@ -4,6 +4,8 @@ import type { CheckedProof, ProvenRequest } from '../identity/device-proof.ts';
 import type { Caller } from '../identity/tokens.ts';
 import type { LicenseGate } from '../gate/gate.ts';
 import type { Log } from '../log.ts';
+import type { TaskRunner } from '../tasks/runner.ts';
+import type { TaskService } from '../tasks/tasks.ts';
 import type { Metrics } from './metrics.ts';
 
 /** What the slices work with. */
@@ -13,6 +15,7 @@ export interface Services {
   readonly origins: readonly [string, ...string[]];
   /** Of this server's own license. */
   readonly gate: Pick<LicenseGate, 'check'>;
+  readonly tasks: TaskService & Pick<TaskRunner, 'wake'>;
   /** Aborted when the server stops: what would go on for ever ends then. */
   readonly stopping: AbortSignal;
   readonly log: Log;

@@ -17,6 +17,7 @@ import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import { packageVersion } from '../../src/version.ts';
 import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
+import { idleTasks } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 
 /** Certificate and key of a server that speaks TLS, as `https://localhost`. */
@@ -53,6 +54,7 @@ export async function startIssuer(certificate?: Certificate): Promise<Issuer> {
     identity,
     origins: [url],
     gate: OPEN_GATE,
+    tasks: idleTasks(identity),
     stopping: new AbortController().signal,
     log,
     metrics,

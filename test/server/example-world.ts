@@ -1,6 +1,9 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import type { DeviceKey } from '../../src/client/device-key.ts';
-import { createBot, updateBot } from '../../src/bot-registry/bots.ts';
+import { createBot, getBot, updateBot } from '../../src/bot-registry/bots.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { exampleDocument } from '../../src/api/bots.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
@@ -14,6 +17,7 @@ import { signerOf } from '../../src/identity/signing-key.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 import type { Scope } from '../../src/scopes.ts';
+import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
 
 /** The devices of the examples: the one that is enrolled, and one that is about to be. */
@@ -61,6 +65,7 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   await createBot(identity, 'operator', { document: exampleDocument('sma-crossover', 10) });
   const changed = { document: exampleDocument('sma-crossover', 15) };
   await updateBot(identity, 'operator', 'sma-crossover', () => true, changed);
+  await addExampleTask(server);
   // What an example follows ends with what is there.
   server.stop();
 
@@ -158,6 +163,59 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
       const made = await storage.write((tx) => addToken(tx, now, 'operator', 'ada', terms));
       return made.token;
     },
+  });
+}
+
+/** A backtest that has ended, and a dataset of which only a look is taken. */
+async function addExampleTask({ services, now }: TestApp): Promise<void> {
+  const { storage, catalogueDir } = services.tasks;
+  const folder = join(catalogueDir, 'SPX');
+  await mkdir(folder, { recursive: true });
+  const manifest = {
+    schema: 'service-local/dataset/v1',
+    symbol: 'SPX',
+    timeframe: '1d',
+    rows: 1,
+    from: '2020-01-02',
+    to: '2020-01-02',
+    sha256: '',
+    origin: 'spx.csv',
+    imported_at: '2026-01-02T03:04:05Z',
+    columns: ['time', 'close'],
+  };
+  await writeFile(join(folder, 'manifest.json'), JSON.stringify(manifest));
+  await storage.write(async (tx) => {
+    const { bot_id } = await getBot(tx, 'sma-crossover');
+    const place = { task_id: EXAMPLE_TASK_ID, bot_id, version: 1, created_at: now, ended_at: now };
+    const deployment_id = '0198c0de-0000-7000-8000-00000000eeee';
+    const ended = { ...place, deployment_id, status: 'success' } as const;
+    await tx
+      .insertInto('bot_deployments')
+      .values({ ...ended, target: 'backtest', result_summary: '{}' })
+      .execute();
+    await tx
+      .insertInto('tasks')
+      .values({
+        ...ended,
+        kind: 'backtest',
+        input: '{}',
+        progress_done: 1,
+        progress_total: 1,
+        result: '{}',
+        error: null,
+        attempts: 1,
+        worker_id: null,
+        heartbeat_at: null,
+        cancel_requested_at: null,
+        created_by: 'administrator:ada',
+        started_at: now,
+      })
+      .execute();
+    const data = gzipSync('time,equity,drawdown\n').toString('base64');
+    await tx
+      .insertInto('task_files')
+      .values({ task_id: EXAMPLE_TASK_ID, name: 'equity.csv', place: 0, data })
+      .execute();
   });
 }
 

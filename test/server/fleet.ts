@@ -17,6 +17,7 @@ import { createMetrics } from '../../src/server/metrics.ts';
 import type { App } from '../../src/server/services.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
+import { idleTasks } from './idle-tasks.ts';
 import { OPEN_GATE } from './open-gate.ts';
 import { addVendor, type VendorDevice } from './vendor.ts';
 
@@ -213,6 +214,7 @@ class SimulatedServer {
       identity,
       origins: [ORIGIN],
       gate: OPEN_GATE,
+      tasks: idleTasks(identity),
       stopping: new AbortController().signal,
       log,
       metrics,

@@ -1,3 +1,4 @@
+import { dirname, join } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
 import { createApp } from '../../src/server/app.ts';
 import type { App, Services } from '../../src/server/services.ts';
@@ -9,7 +10,8 @@ import type { Scope } from '../../src/scopes.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
-import { newDatabase } from '../storage/databases.ts';
+import { newSqlite } from '../storage/databases.ts';
+import { idleTasks } from './idle-tasks.ts';
 import { OPEN_GATE } from './open-gate.ts';
 
 /** The origin that the app under test takes for its own. */
@@ -52,7 +54,7 @@ export async function newTestApp(
   change: Partial<Identity> = {},
   gate: Services['gate'] = OPEN_GATE,
 ): Promise<TestApp> {
-  const database = await newDatabase('sqlite');
+  const database = await newSqlite();
   const storage = await openStorage(database.location);
   const log: string[] = [];
   const stopping = new AbortController();
@@ -67,6 +69,7 @@ export async function newTestApp(
     identity,
     origins: [PUBLIC_URL],
     gate,
+    tasks: idleTasks(identity, join(dirname(database.location.file), 'catalogue')),
     stopping: stopping.signal,
     log: createLog((line) => log.push(line), true),
     metrics: createMetrics(identity),

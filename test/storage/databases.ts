@@ -24,7 +24,9 @@ export async function newDatabase(kind: Storage['kind'], cluster?: string): Prom
   return kind === 'sqlite' ? newSqlite() : newPostgres(cluster ?? inject('postgres'));
 }
 
-async function newSqlite(): Promise<TestDatabase> {
+export async function newSqlite(): Promise<
+  TestDatabase & { readonly location: { readonly file: string } }
+> {
   const directory = await mkdtemp(join(tmpdir(), 'storage-'));
   const file = join(directory, 'server.sqlite');
   return {

@@ -1,0 +1,133 @@
+import { Readable } from 'node:stream';
+import { formatInstant, formatInstantOrNull } from '../api/http.ts';
+import * as api from '../api/tasks.ts';
+import type { SpecChanges } from '../bots/hosted.ts';
+import { listFiles, readFile } from '../tasks/files.ts';
+import type { TaskError } from '../tasks/lifecycle.ts';
+import {
+  cancelTask,
+  getResult,
+  getTask,
+  listDeployments,
+  listTasks,
+  startBacktest,
+  type BotDeployment,
+  type Task,
+  type TaskService,
+} from '../tasks/tasks.ts';
+import { actorOf } from './authentication.ts';
+import { eventStream } from './event-stream.ts';
+import { once } from './once.ts';
+import { pageAnswer } from './page.ts';
+import { problemsAnswer } from './problem.ts';
+import type { App, Services } from './services.ts';
+
+export function addTasks(app: App, services: Services): void {
+  const { tasks } = services;
+  const { read } = tasks.storage;
+
+  app.openapi(api.startBacktest, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const start = (service: TaskService) =>
+      startBacktest(service, actorOf(c), bot_ref, c.req.valid('json'));
+    const task = await once(c, tasks, start, (started) => started);
+    tasks.wake();
+    c.header('Location', `/tasks/${task.task_id}`);
+    return c.json(task, 202);
+  });
+  app.openapi(api.listBotDeployments, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const page = await listDeployments(read, bot_ref, c.req.valid('query'));
+    return c.json(pageAnswer(page, deploymentAnswer), 200);
+  });
+
+  app.openapi(api.listTasks, async (c) => {
+    const { limit, cursor, ...filter } = c.req.valid('query');
+    const page = await listTasks(read, filter, { limit, cursor });
+    return c.json(pageAnswer(page, taskAnswer), 200);
+  });
+  app.openapi(api.getTask, async (c) => {
+    return c.json(taskAnswer(await getTask(read, c.req.valid('param').task_id)), 200);
+  });
+  app.openapi(api.streamTask, async (c) => {
+    const { task_id } = c.req.valid('param');
+    await getTask(read, task_id);
+    const last = c.req.valid('header')['last-event-id'];
+    const stream = eventStream(services, `the task ${task_id}`, c.var.caller!, () =>
+      followTask(services, task_id, last),
+    );
+    return c.body(stream, 200, { 'Content-Type': 'text/event-stream' });
+  });
+  app.openapi(api.cancelTask, async (c) => {
+    const task = await cancelTask(tasks, actorOf(c), c.req.valid('param').task_id);
+    tasks.wake();
+    return c.json(taskAnswer(task), 200);
+  });
+  app.openapi(api.getTaskResult, async (c) => {
+    const result = await getResult(read, c.req.valid('param').task_id);
+    return c.json(JSON.parse(result) as Record<string, unknown>, 200);
+  });
+  app.openapi(api.listTaskFiles, async (c) => {
+    return c.json({ files: await listFiles(read, c.req.valid('param').task_id) }, 200);
+  });
+  app.openapi(api.getTaskFile, async (c) => {
+    const { task_id, name } = c.req.valid('param');
+    const file = await readFile(read, task_id, name);
+    // To be kept, and never to be shown as a page of this server.
+    return c.body(Readable.toWeb(file) as ReadableStream<Uint8Array>, 200, {
+      'Content-Type': 'application/octet-stream',
+      'Content-Disposition': 'attachment',
+    });
+  });
+}
+
+async function* followTask(
+  { tasks }: Pick<Services, 'tasks'>,
+  task_id: string,
+  last: string | undefined,
+): AsyncGenerator<string | undefined, void> {
+  for (let before = last; ;) {
+    const task = await getTask(tasks.storage.read, task_id);
+    const { status, progress, error, attempts } = taskAnswer(task);
+    // Where it is says which of its events it is: there is no other with the same.
+    const id = `${attempts}-${progress.done}-${status}`;
+    const hasEnded = task.ended_at !== null;
+    if (id !== before) {
+      const data: api.TaskProgress = { status, progress, error };
+      const event = hasEnded ? 'end' : 'progress';
+      yield `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+      before = id;
+    }
+    if (hasEnded) return;
+    yield undefined;
+  }
+}
+
+function taskAnswer(row: Task): api.Task {
+  const { input, progress_done: done, progress_total: total, error, ...task } = row;
+  return {
+    ...task,
+    input: JSON.parse(input) as Omit<SpecChanges, 'params'> & Pick<api.Task['input'], 'params'>,
+    progress: { done, total },
+    error: error === null ? null : errorAnswer(JSON.parse(error) as TaskError),
+    created_at: formatInstant(task.created_at),
+    started_at: formatInstantOrNull(task.started_at),
+    cancel_requested_at: formatInstantOrNull(task.cancel_requested_at),
+    ended_at: formatInstantOrNull(task.ended_at),
+  };
+}
+
+function errorAnswer({ message, problems = [], ...rest }: TaskError): api.Task['error'] {
+  return { ...rest, detail: message, ...problemsAnswer(problems) };
+}
+
+function deploymentAnswer(row: BotDeployment): api.BotDeployment {
+  const { result_summary } = row;
+  return {
+    ...row,
+    result_summary:
+      result_summary === null ? null : (JSON.parse(result_summary) as Record<string, unknown>),
+    created_at: formatInstant(row.created_at),
+    ended_at: formatInstantOrNull(row.ended_at),
+  };
+}

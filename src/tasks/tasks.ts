@@ -1,0 +1,254 @@
+/**
+ * Work in the background, and the deployments of bots for which it is done. Times are milliseconds
+ * since the Unix epoch.
+ */
+import { v7 as uuidv7 } from 'uuid';
+import { activateDraft, botIdOf, getBot, type BotRegistry } from '../bot-registry/bots.ts';
+import { getVersion } from '../bot-registry/versions.ts';
+import { invalidSpec, readChangedSpec, type HostedSpec, type SpecChanges } from '../bots/hosted.ts';
+import { closest } from '../closest.ts';
+import { ServiceError, type Problem } from '../errors.ts';
+import { datasetNames, resolveDataset } from '../market/catalogue.ts';
+import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import type { BotDeploymentsTable, Db, TasksTable } from '../storage/tables.ts';
+import { endTask, tell } from './lifecycle.ts';
+
+/** What asking for work takes. */
+export interface TaskService extends BotRegistry {
+  readonly catalogueDir: string;
+}
+
+/** Without the result, which is long. */
+export type Task = Readonly<Omit<TasksTable, 'result' | 'worker_id' | 'heartbeat_at'>>;
+
+export type BotDeployment = Readonly<BotDeploymentsTable>;
+
+export interface BacktestRequest extends SpecChanges {
+  /** The current one by default. */
+  readonly version?: number | undefined;
+}
+
+/**
+ * Queues a backtest of a version of a bot. A draft becomes active.
+ *
+ * @param by who asks for it, as in the audit log: `administrator:…`.
+ * @throws ServiceError `not_found` for the bot, or the version; `conflict` for an archived bot;
+ * `invalid_spec` when the changes do not fit or the catalogue lacks data.
+ */
+export async function startBacktest(
+  { storage, clock, catalogueDir }: TaskService,
+  by: string,
+  ref: string,
+  { version: asked, ...changes }: BacktestRequest,
+): Promise<Pick<Task, 'task_id' | 'status'>> {
+  const { bot_id, current_version } = await getBot(storage.read, ref);
+  const version = asked ?? current_version;
+  const { document } = await getVersion(storage.read, bot_id, version);
+  await refuseWithoutData(catalogueDir, readChangedSpec(JSON.parse(document), changes));
+  return storage.write(async (tx) => {
+    const now = clock();
+    await activateDraft(tx, await getBot(tx, bot_id), by, now);
+    const task_id = uuidv7({ msecs: now });
+    const deployment_id = uuidv7({ msecs: now });
+    const place = { task_id, deployment_id, bot_id, version, created_at: now };
+    await tx
+      .insertInto('bot_deployments')
+      .values({
+        ...place,
+        target: 'backtest',
+        status: 'pending',
+        result_summary: null,
+        ended_at: null,
+      })
+      .execute();
+    const task = {
+      ...place,
+      kind: 'backtest',
+      status: 'queued',
+      input: JSON.stringify(changes),
+      progress_done: 0,
+      progress_total: null,
+      error: null,
+      attempts: 0,
+      cancel_requested_at: null,
+      created_by: by,
+      started_at: null,
+      ended_at: null,
+    } as const;
+    const unheld = { result: null, worker_id: null, heartbeat_at: null };
+    await tx
+      .insertInto('tasks')
+      .values({ ...task, ...unheld })
+      .execute();
+    await tell(tx, task, now, 'run.queued', { target: 'backtest', input: changes, by });
+    return { task_id, status: task.status };
+  });
+}
+
+/** So that nobody waits for what cannot work. @throws ServiceError `invalid_spec` */
+async function refuseWithoutData(catalogueDir: string, { spec }: HostedSpec): Promise<void> {
+  const { source, sources = {} } = spec.spec.data;
+  const used: readonly (readonly [pointer: string, address: string])[] =
+    source === undefined
+      ? Object.entries(sources).map(([symbol, one]) => [`/spec/data/sources/${symbol}`, one])
+      : [['/spec/data/source', source]];
+  const problems: Problem[] = [];
+  for (const [pointer, address] of used) {
+    try {
+      await resolveDataset(catalogueDir, address);
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      const isThere = error.code !== 'file_not_found';
+      const near = isThere ? undefined : closest(nameOf(address), await datasetNames(catalogueDir));
+      problems.push({
+        code: 'data_not_found',
+        pointer,
+        message: isThere
+          ? `${address} is damaged: have it imported again, with \`service-local data import --replace\``
+          : `the catalogue of the server has no ${address}: have it imported there, with \`service-local data import\``,
+        ...(near !== undefined && { suggestion: `catalog://${near}` }),
+      });
+    }
+  }
+  if (problems.length > 0) throw invalidSpec(problems, false);
+}
+
+function nameOf(address: string): string {
+  return address.slice(address.lastIndexOf('/') + 1);
+}
+
+const TASK = [
+  'task_id',
+  'kind',
+  'bot_id',
+  'version',
+  'deployment_id',
+  'status',
+  'input',
+  'progress_done',
+  'progress_total',
+  'error',
+  'attempts',
+  'cancel_requested_at',
+  'created_by',
+  'created_at',
+  'started_at',
+  'ended_at',
+] as const satisfies readonly (keyof Task)[];
+
+/** @throws ServiceError `not_found` */
+export async function getTask(db: Db, task_id: string): Promise<Task> {
+  const task = await db
+    .selectFrom('tasks')
+    .select(TASK)
+    .where('task_id', '=', task_id)
+    .executeTakeFirst();
+  if (task !== undefined) return task;
+  throw new ServiceError('not_found', `there is no task ${JSON.stringify(task_id)}`, {
+    remedy: 'See `service-local tasks list`.',
+  });
+}
+
+/** What of the list is wanted; all of it when nothing is said. */
+export interface TaskFilter {
+  /** Id or slug. */
+  readonly bot?: string | undefined;
+  readonly status?: Task['status'] | undefined;
+}
+
+/**
+ * Tasks, the newest first.
+ * @throws ServiceError `not_found` for the bot; `invalid_request` for a cursor of another list.
+ */
+export async function listTasks(
+  db: Db,
+  { bot, status }: TaskFilter,
+  request: PageRequest,
+): Promise<Page<Task>> {
+  const bot_id = bot === undefined ? undefined : await botIdOf(db, bot);
+  return readPage(
+    ['tasks', bot_id, status],
+    request,
+    ({ task_id }) => task_id,
+    async (after, limit) => {
+      let query = db.selectFrom('tasks').select(TASK).orderBy('task_id', 'desc').limit(limit);
+      if (bot_id !== undefined) query = query.where('bot_id', '=', bot_id);
+      if (status !== undefined) query = query.where('status', '=', status);
+      if (after !== undefined) query = query.where('task_id', '<', after);
+      return query.execute();
+    },
+  );
+}
+
+/**
+ * Asks for the end of a task: of one that waits at once, of one that runs by its worker. What has
+ * ended stays as it ended.
+ * @throws ServiceError `not_found`
+ */
+export async function cancelTask(
+  { storage, clock }: BotRegistry,
+  by: string,
+  task_id: string,
+): Promise<Task> {
+  return storage.write(async (tx) => {
+    const task = await getTask(tx, task_id);
+    const isOpen = task.status === 'queued' || task.status === 'running';
+    if (!isOpen || task.cancel_requested_at !== null) return task;
+    const now = clock();
+    await tx
+      .updateTable('tasks')
+      .set({ cancel_requested_at: now })
+      .where('task_id', '=', task_id)
+      .execute();
+    await tell(tx, task, now, 'run.cancel_requested', { by });
+    if (task.status === 'queued') await endTask(tx, task, now, { status: 'canceled' });
+    return getTask(tx, task_id);
+  });
+}
+
+/**
+ * What came of a task, as JSON.
+ * @throws ServiceError `not_found`; `conflict` when it has no result, or none yet.
+ */
+export async function getResult(db: Db, task_id: string): Promise<string> {
+  const row = await db
+    .selectFrom('tasks')
+    .select('result')
+    .where('task_id', '=', task_id)
+    .executeTakeFirst();
+  if (typeof row?.result === 'string') return row.result;
+  const { status } = await getTask(db, task_id);
+  const isOpen = status === 'queued' || status === 'running';
+  throw new ServiceError('conflict', `the task ${task_id} has no result: it is ${status}`, {
+    reason: isOpen ? 'not_ended' : 'no_result',
+    remedy: isOpen
+      ? `Wait for it with \`service-local tasks get ${task_id} --follow\`.`
+      : `See \`service-local tasks get ${task_id}\` for the reason.`,
+  });
+}
+
+/**
+ * The deployments of a bot, the newest first.
+ * @throws ServiceError `not_found`; `invalid_request` for a cursor of another list.
+ */
+export async function listDeployments(
+  db: Db,
+  ref: string,
+  request: PageRequest,
+): Promise<Page<BotDeployment>> {
+  const bot_id = await botIdOf(db, ref);
+  return readPage(
+    ['bot-deployments', bot_id],
+    request,
+    ({ deployment_id }) => deployment_id,
+    async (after, limit) => {
+      const query = db
+        .selectFrom('bot_deployments')
+        .selectAll()
+        .where('bot_id', '=', bot_id)
+        .orderBy('deployment_id', 'desc')
+        .limit(limit);
+      return (after === undefined ? query : query.where('deployment_id', '<', after)).execute();
+    },
+  );
+}

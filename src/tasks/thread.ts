@@ -1,0 +1,55 @@
+import { Worker } from 'node:worker_threads';
+import type { BacktestDone, BacktestWork } from './backtest-work.ts';
+import type { WorkerMessage } from './backtest-worker.ts';
+import type { Progress, TaskError } from './lifecycle.ts';
+
+/** Work that failed for a reason that whoever asked for it is told. */
+export class TaskFailure extends Error {
+  readonly error: TaskError;
+
+  constructor(error: TaskError, cause?: unknown) {
+    super(error.message, { cause });
+    this.error = error;
+  }
+}
+
+/**
+ * Does a backtest in a thread of its own, which has ended when this settles.
+ * @throws TaskFailure, or whatever `signal` was aborted with.
+ */
+export async function runThread(
+  work: BacktestWork,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+): Promise<BacktestDone> {
+  signal.throwIfAborted();
+  const file = new URL(`./backtest-worker${import.meta.url.slice(-3)}`, import.meta.url);
+  // What it has no need of: the signing key is in the environment.
+  const thread = new Worker(file, { workerData: work, env: {} });
+  const { promise, resolve, reject } = Promise.withResolvers<BacktestDone>();
+  thread.on('message', (message: WorkerMessage) => {
+    if ('progress' in message) onProgress(message.progress);
+    else if ('done' in message) resolve(message.done);
+    else reject(new TaskFailure(message.error, message.bug));
+  });
+  thread.on('error', (error: Error) => reject(ended(error.message, error)));
+  thread.on('exit', (code) => reject(ended(`code ${code}`)));
+  const abort = (): void => reject(signal.reason);
+  signal.addEventListener('abort', abort);
+  try {
+    return await promise;
+  } finally {
+    signal.removeEventListener('abort', abort);
+    await thread.terminate();
+  }
+}
+
+function ended(why: string, cause?: unknown): TaskFailure {
+  const error: TaskError = {
+    code: 'failure',
+    reason: 'worker_died',
+    message: `its thread ended before its time: ${why}`,
+    remedy: 'See whether the machine has memory enough, or use fewer bars.',
+  };
+  return new TaskFailure(error, cause);
+}
