@@ -34,10 +34,12 @@ const PROGRESS_EVERY_MS = 200;
 /** @returns what came of it, once each of `RUN_FILES` is in the directory, as `<name>.gz`. */
 export async function doBacktest(
   { runId, document, changes, catalogueDir, timeoutMs, directory }: BacktestWork,
+  onLoaded: () => void,
   onProgress: (progress: Progress) => void,
 ): Promise<BacktestDone> {
   const bot = hostedBot(readChangedSpec(document, changes));
   const { job, notes } = await prepare(bot, { catalogueDir, assertions: [] });
+  onLoaded();
   let toldAt = -Infinity;
   const outcome = await backtest(job, {
     runId,

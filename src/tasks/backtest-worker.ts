@@ -3,8 +3,9 @@ import { ServiceError } from '../errors.ts';
 import { doBacktest, type BacktestDone, type BacktestWork } from './backtest-work.ts';
 import type { Progress, TaskError } from './lifecycle.ts';
 
-/** What the thread of a backtest tells: its progress, and last of all how it ended. */
+/** What the thread of a backtest tells: how far it is, and last of all how it ended. */
 export type WorkerMessage =
+  | 'loaded'
   | { readonly progress: Progress }
   | { readonly done: BacktestDone }
   | { readonly error: TaskError; readonly bug?: unknown };
@@ -14,7 +15,12 @@ function send(message: WorkerMessage): void {
 }
 
 try {
-  send({ done: await doBacktest(workerData as BacktestWork, (progress) => send({ progress })) });
+  const done = await doBacktest(
+    workerData as BacktestWork,
+    () => send('loaded'),
+    (progress) => send({ progress }),
+  );
+  send({ done });
 } catch (error) {
   send(error instanceof ServiceError ? { error: errorOf(error) } : unexpected(error));
 }

@@ -27,14 +27,21 @@ export async function runThread(
   // What it has no need of: the signing key is in the environment.
   const thread = new Worker(file, { workerData: work, env: {} });
   const { promise, resolve, reject } = Promise.withResolvers<BacktestDone>();
+  // Ending a thread in which DuckDB is at work would end the process.
+  let isLoading = true;
+  const abort = (): void => {
+    if (!isLoading) reject(signal.reason);
+  };
   thread.on('message', (message: WorkerMessage) => {
-    if ('progress' in message) onProgress(message.progress);
+    if (message === 'loaded') {
+      isLoading = false;
+      if (signal.aborted) abort();
+    } else if ('progress' in message) onProgress(message.progress);
     else if ('done' in message) resolve(message.done);
     else reject(new TaskFailure(message.error, message.bug));
   });
   thread.on('error', (error: Error) => reject(ended(error.message, error)));
   thread.on('exit', (code) => reject(ended(`code ${code}`)));
-  const abort = (): void => reject(signal.reason);
   signal.addEventListener('abort', abort);
   try {
     return await promise;
