@@ -22,14 +22,14 @@ export interface AtomicWriteOptions {
  */
 export async function writeAtomically(
   path: string,
-  parts: Iterable<string | Uint8Array>,
+  parts: Iterable<string | Uint8Array> | AsyncIterable<Uint8Array>,
   { mode, exclusive = false, check }: AtomicWriteOptions = {},
 ): Promise<void> {
   const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`;
   const file = await open(temporary, 'wx', mode);
   try {
     try {
-      for (const part of parts) await file.writeFile(part);
+      for await (const part of parts) await file.writeFile(part);
       await file.sync();
     } finally {
       await file.close();

@@ -5,11 +5,16 @@ import type { Context } from './verb.ts';
  * For verbs that ask the hosted side, with the token of the environment or of the login. Such a verb
  * honours the setting `server_url`.
  *
+ * @param signal breaks off what is waited for.
  * @throws ServiceError `not_authenticated` without a token
  */
-export async function connect({ settings, io, message }: Context): Promise<Client> {
+export async function connect(
+  { settings, io, message }: Context,
+  signal?: AbortSignal,
+): Promise<Client> {
   const { createClient } = await import('../client/client.ts');
   const { tokenFrom } = await import('../client/token.ts');
   const { home, server_url: url } = settings;
-  return createClient({ url, authorize: await tokenFrom(io.env, home, url), warn: message });
+  const authorize = await tokenFrom(io.env, home, url);
+  return createClient({ url, authorize, warn: message, signal });
 }

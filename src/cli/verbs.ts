@@ -123,6 +123,36 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/bots-replay.ts'),
   },
   {
+    path: ['bots', 'backtest'],
+    summary: 'backtest a bot on the server, over the data of its catalogue',
+    load: () => import('./verbs/bots-backtest.ts'),
+  },
+  {
+    path: ['bots', 'deployments'],
+    summary: 'list what a bot was put to use for',
+    load: () => import('./verbs/bots-deployments.ts'),
+  },
+  {
+    path: ['tasks', 'list'],
+    summary: 'list what the server works on, or has worked on',
+    load: () => import('./verbs/tasks-list.ts'),
+  },
+  {
+    path: ['tasks', 'get'],
+    summary: 'show a task',
+    load: () => import('./verbs/tasks-get.ts'),
+  },
+  {
+    path: ['tasks', 'result'],
+    summary: 'show what came of a task, or wait for it',
+    load: () => import('./verbs/tasks-result.ts'),
+  },
+  {
+    path: ['tasks', 'cancel'],
+    summary: 'end a task before its time',
+    load: () => import('./verbs/tasks-cancel.ts'),
+  },
+  {
     path: ['identity', 'administrators', 'add'],
     summary: "let somebody administer the server; on the server's machine",
     load: () => import('./verbs/identity-administrators-add.ts'),

@@ -115,6 +115,11 @@ export interface Client {
     path: R['path'],
     request: RequestOf<R>,
   ) => AsyncGenerator<ServerSentEvent, void, void>;
+  /** A file that a route answers, as it comes. */
+  readonly file: <R extends Route>(
+    path: R['path'],
+    request: RequestOf<R>,
+  ) => AsyncGenerator<Uint8Array, void, void>;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -122,7 +127,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const ANSWER_TIMEOUT_MS = 40_000;
 const LARGEST_PAGE = 1000;
 const LARGEST_ANSWER = 64 * 1024 * 1024;
-/** A stream tells three times as often that it is still there. */
+/** A stream of events tells three times as often that it is still there. */
 const SILENCE_TIMEOUT_MS = 45_000;
 
 export function createClient({
@@ -170,6 +175,16 @@ export function createClient({
         : first;
     return { answer: read(answer, origin), headers: answer.headers };
   };
+  const bytes = async function* (
+    path: string,
+    parts: Parts,
+    accept: string,
+  ): AsyncGenerator<Uint8Array, void, void> {
+    const sent = { method: 'GET', url: targetOf(path, parts), body: new Uint8Array() };
+    const headers = { ...parts.headers, ...authorization(authorize?.(sent)), accept };
+    const transport = await open();
+    yield* transport.bytes(sent.url, headers);
+  };
   return {
     async call(method, path, request) {
       return (await send(method, path, request)).answer as never;
@@ -196,12 +211,10 @@ export function createClient({
       } while (cursor !== undefined);
     },
     async *stream(path, request) {
-      const parts = request as Parts;
-      const sent = { method: 'GET', url: targetOf(path, parts), body: new Uint8Array() };
-      const headers = { ...parts.headers, ...authorization(authorize?.(sent)) };
-      const transport = await open();
-      yield* transport.stream(sent.url, headers);
+      const { serverSentEvents } = await import('./server-sent-events.ts');
+      yield* serverSentEvents(bytes(path, request as Parts, 'text/event-stream'));
     },
+    file: (path, request) => bytes(path, request as Parts, 'application/octet-stream'),
   };
 }
 
@@ -218,10 +231,11 @@ interface Transport {
     body: Buffer | undefined,
     headers: Readonly<Record<string, string>>,
   ) => Promise<Exchanged>;
-  readonly stream: (
+  /** The body of an answer that is of the type that is asked for. */
+  readonly bytes: (
     url: string,
-    headers: Readonly<Record<string, string>>,
-  ) => AsyncGenerator<ServerSentEvent, void, void>;
+    headers: { readonly accept: string } & Readonly<Record<string, string>>,
+  ) => AsyncGenerator<Uint8Array, void, void>;
 }
 
 interface Received {
@@ -294,11 +308,10 @@ async function openTransport(
         throw failed(error);
       }
     },
-    async *stream(url, headers) {
-      const { serverSentEvents } = await import('./server-sent-events.ts');
+    async *bytes(url, headers) {
       try {
         const answer = await request(url, {
-          headers: { accept: 'text/event-stream', ...headers },
+          headers,
           dispatcher: endless,
           headersTimeout: timeoutMs,
           bodyTimeout: SILENCE_TIMEOUT_MS,
@@ -306,8 +319,8 @@ async function openTransport(
         });
         const { statusCode: status, headers: received, body } = answer;
         if (received['service-name'] !== 'service-local') throw notAServer(origin, status);
-        if (String(received['content-type']).startsWith('text/event-stream')) {
-          yield* serverSentEvents(body);
+        if (status === 200 && String(received['content-type']).startsWith(headers.accept)) {
+          for await (const chunk of body) yield chunk as Uint8Array;
         } else {
           read({ status, headers: received, text: await body.text() }, origin);
           throw notAServer(origin, status);

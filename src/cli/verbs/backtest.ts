@@ -1,9 +1,9 @@
 import { rmdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { PROFILES } from '../../backtest/profiles.ts';
-import { parseAssertion, valueOf } from '../../backtest/gates.ts';
-import type { Gate, Summary } from '../../backtest/summary.ts';
+import { parseAssertion } from '../../backtest/gates.ts';
 import { ServiceError } from '../../errors.ts';
+import { gateFailure } from '../gate-failure.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -144,13 +144,3 @@ export const verb = defineVerb({
     };
   },
 });
-
-function gateFailure({ gates }: Summary): ServiceError | undefined {
-  const missed = gates.filter(({ pass }) => !pass);
-  if (missed.length === 0) return undefined;
-  const text = (gate: Gate): string =>
-    `${gate.name} ${gate.op} ${gate.threshold} (is ${valueOf(gate)})`;
-  return new ServiceError('gate_not_met', missed.map(text).join(', '), {
-    remedy: 'Look at the report before you loosen a gate.',
-  });
-}

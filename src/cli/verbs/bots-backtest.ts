@@ -1,0 +1,66 @@
+import type { startBacktest } from '../../api/tasks.ts';
+import { ServiceError } from '../../errors.ts';
+import { BOT_ARGUMENT } from '../bots.ts';
+import { connect } from '../connect.ts';
+import { parseCount } from '../count.ts';
+import { resultAnswer, waitForTask } from '../tasks.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Waits for the result, and shows it as `backtest` does. Ctrl-C ends the waiting and leaves the task running.',
+  arguments: { bot: BOT_ARGUMENT },
+  options: {
+    version: {
+      value: 'n',
+      description: 'of the bot; by default the current one',
+      parse: parseCount,
+    },
+    param: {
+      short: 'p',
+      value: 'name=value',
+      description: "value of a strategy's parameter in place of the spec's",
+      repeat: true,
+      parse: parseParam,
+    },
+    from: { value: 'date', description: "first day used, in place of the spec's" },
+    to: { value: 'date', description: "last day used, in place of the spec's" },
+    detach: { description: 'do not wait' },
+  },
+  settings: ['server_url'],
+  examples: [
+    'bots backtest sma-crossover',
+    'bots backtest sma-crossover --version 2 -p fast=20 --json | jq .risk.sharpe',
+    'bots backtest sma-crossover --detach --json | jq -r .task_id',
+  ],
+  async run(context, { bot: bot_ref }, { version, param, from, to, detach }) {
+    const server = await connect(context);
+    const task = await server.call<typeof startBacktest>('post', '/bots/{bot_ref}/backtest', {
+      params: { bot_ref },
+      body: { version, from, to, params: Object.fromEntries(param) },
+    });
+    const { task_id } = task;
+    if (detach) {
+      return {
+        data: task,
+        show(out) {
+          out.line(`task ${task_id} is ${task.status}`);
+          out.line(`See \`service-local tasks result ${task_id} --wait\`.`);
+        },
+      };
+    }
+    context.message(`task ${task_id}`);
+    await waitForTask(context, task_id);
+    return resultAnswer(server, task_id);
+  },
+});
+
+/** As the API takes it. The server knows what the parameter must be. */
+function parseParam(text: string): readonly [name: string, value: number | boolean | string] {
+  const [, name, value] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
+  if (name === undefined || value === undefined) {
+    throw new ServiceError('usage', `'${text}' is not name=value`);
+  }
+  if (value === 'true' || value === 'false') return [name, value === 'true'];
+  return [name, value.trim() === '' || Number.isNaN(Number(value)) ? value : Number(value)];
+}

@@ -1,0 +1,32 @@
+import type { listBotDeployments } from '../../api/tasks.ts';
+import { BOT_ARGUMENT } from '../bots.ts';
+import { connect } from '../connect.ts';
+import { showItems } from '../items.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description: 'The newest first.',
+  arguments: { bot: BOT_ARGUMENT },
+  settings: ['server_url'],
+  examples: ['bots deployments sma-crossover'],
+  async run(context, { bot: bot_ref }) {
+    const server = await connect(context);
+    const path = '/bots/{bot_ref}/deployments';
+    const deployments = await Array.fromAsync(
+      server.items<typeof listBotDeployments>('get', path, { params: { bot_ref } }),
+    );
+    return {
+      data: { deployments },
+      show: (out) =>
+        showItems(out, deployments, {
+          deployment: ({ deployment_id }) => deployment_id,
+          version: ({ version }) => String(version),
+          target: ({ target }) => target,
+          status: ({ status }) => status,
+          task: ({ task_id }) => task_id,
+          created: ({ created_at }) => created_at,
+          ended: ({ ended_at }) => ended_at ?? '',
+        }),
+    };
+  },
+});

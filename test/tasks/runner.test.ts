@@ -1,0 +1,278 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createHash } from 'node:crypto';
+import { exampleDocument } from '../../src/api/bots.ts';
+import { createBot, updateBot } from '../../src/bot-registry/bots.ts';
+import { readEvents } from '../../src/events/read.ts';
+import { verifyEvents } from '../../src/events/verify.ts';
+import { createLog } from '../../src/log.ts';
+import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { listFiles, readFile } from '../../src/tasks/files.ts';
+import {
+  beat,
+  claimTask,
+  finishTask,
+  giveBack,
+  recoverTask,
+  runningTasks,
+} from '../../src/tasks/lifecycle.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
+import {
+  cancelTask,
+  getResult,
+  getTask,
+  listDeployments,
+  startBacktest,
+  type Task,
+  type TaskService,
+} from '../../src/tasks/tasks.ts';
+import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
+import { fillCatalogue } from './market.ts';
+
+let catalogueDir: string;
+beforeAll(async () => {
+  catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-tasks-test-'));
+  await fillCatalogue(catalogueDir, 60_000);
+});
+afterAll(() => rm(catalogueDir, { recursive: true }));
+
+describe.each(DATABASES)('tasks on %s', (kind) => {
+  let database: TestDatabase;
+  let storages: Storage[];
+  let service: TaskService;
+  let bot_id: string;
+  let runners: TaskRunner[];
+  let log: string[];
+  let now: number;
+
+  beforeEach(async () => {
+    database = await newDatabase(kind);
+    storages = [];
+    runners = [];
+    log = [];
+    now = Date.UTC(2026, 0);
+    service = await open();
+    const document = exampleDocument('sma', 10);
+    ({ bot_id } = await createBot(service, 'operator', { document }));
+  });
+  afterEach(async () => {
+    for (const runner of runners) await runner.stop();
+    for (const storage of storages) await storage.close();
+    await database.remove();
+  });
+
+  /** Another connection, as that of another server. */
+  async function open(): Promise<TaskService> {
+    const storage = await openStorage(database.location);
+    storages.push(storage);
+    return { storage, clock: () => now, catalogueDir };
+  }
+
+  function run(on = service): TaskRunner {
+    const options = {
+      workers: 2,
+      timeoutMs: 5000,
+      log: createLog((line) => log.push(line), false),
+    };
+    const runner = startTaskRunner(on, options);
+    runners.push(runner);
+    return runner;
+  }
+
+  const start = async (request: Parameters<typeof startBacktest>[3] = {}): Promise<string> =>
+    (await startBacktest(service, 'operator', 'sma', request)).task_id;
+
+  const find = (task_id: string): Promise<Task> => getTask(service.storage.read, task_id);
+
+  async function ended(task_id: string): Promise<Task> {
+    await vi.waitFor(
+      async () => expect(await find(task_id)).not.toMatchObject({ ended_at: null }),
+      { timeout: 20_000, interval: 20 },
+    );
+    return find(task_id);
+  }
+
+  async function runEvents(task_id: string) {
+    const { events } = await readEvents(service.storage.read, bot_id, { after_seq: 0, limit: 100 });
+    return events.filter(({ run_id }) => run_id === task_id);
+  }
+
+  it('are done, with their files, their events and the deployment', async () => {
+    run();
+    const { task_id } = { task_id: await start({ params: { fast: 12 } }) };
+    expect(await ended(task_id)).toMatchObject({
+      status: 'success',
+      attempts: 1,
+      progress_done: 300,
+      progress_total: 300,
+    });
+    const { read } = service.storage;
+    const summary = JSON.parse(await getResult(read, task_id)) as {
+      run_id: string;
+      hashes: { events: string };
+    };
+    expect(summary.run_id).toBe(task_id);
+    expect(await listFiles(read, task_id)).toHaveLength(5);
+    const events = await text(await readFile(read, task_id, 'events.ndjson'));
+    expect(createHash('sha256').update(events).digest('hex')).toBe(summary.hashes.events);
+    expect(await text(await readFile(read, task_id, 'summary.json'))).toBe(
+      `${JSON.stringify(summary, undefined, 2)}\n`,
+    );
+    await expect(readFile(read, task_id, 'other')).rejects.toMatchObject({ code: 'not_found' });
+
+    const told = await runEvents(task_id);
+    expect(told.map((event) => event.kind)).toEqual(['run.queued', 'run.started', 'run.ended']);
+    const digest = { hashes: summary.hashes, metrics: { trades: expect.any(Number) } };
+    expect(told.at(-1)!.payload).toMatchObject({ status: 'success', ...digest });
+    const { items } = await listDeployments(read, 'sma', { limit: 10 });
+    expect(items).toMatchObject([{ target: 'backtest', status: 'success', task_id }]);
+    expect(JSON.parse(items[0]!.result_summary!)).toMatchObject(digest);
+    expect(await verifyEvents(read, bot_id, 'head')).toMatchObject({ state: { status: 'active' } });
+    expect(log).toEqual([]);
+  });
+
+  it('that cannot succeed fail with the reason', async () => {
+    run();
+    const task_id = await start({ from: '2030-01-01' });
+    const { status, error } = await ended(task_id);
+    expect(status).toBe('failed');
+    expect(JSON.parse(error!)).toMatchObject({ code: 'invalid_data', remedy: expect.any(String) });
+    expect((await runEvents(task_id)).at(-1)!.payload).toMatchObject({ status: 'failed' });
+    await expect(getResult(service.storage.read, task_id)).rejects.toMatchObject({
+      code: 'conflict',
+      reason: 'no_result',
+    });
+  });
+
+  it('are refused at once where data are missing, or changes do not fit', async () => {
+    const refused = (request: Parameters<typeof startBacktest>[3]) =>
+      start(request).then(
+        () => expect.fail('it was taken'),
+        (error: { code: string; problems: object[] }) => ({
+          code: error.code,
+          problems: error.problems,
+        }),
+      );
+    expect(await refused({ params: { fsat: 3 }, from: 'soon' })).toMatchObject({
+      code: 'invalid_spec',
+      problems: expect.arrayContaining([
+        expect.objectContaining({ pointer: '/params/fsat', suggestion: 'fast' }),
+        expect.objectContaining({ pointer: '/from' }),
+      ]),
+    });
+    await expect(start({ version: 2 })).rejects.toMatchObject({ code: 'not_found' });
+    const document = exampleDocument('sma', 10);
+    const elsewhere = { ...document.spec, data: { source: 'catalog://SPY', timeframe: '1d' } };
+    const missing = { ...document, spec: elsewhere };
+    await updateBot(service, 'operator', 'sma', () => true, { document: missing });
+    expect(await refused({})).toMatchObject({
+      code: 'invalid_spec',
+      problems: [{ code: 'data_not_found', suggestion: 'catalog://SPX' }],
+    });
+    expect(await runningTasks(service.storage.read)).toEqual([]);
+  });
+
+  it('are shared by servers, each task done once', async () => {
+    run();
+    run(await open());
+    const tasks = await Promise.all([1, 2, 3].map(() => start()));
+    for (const task_id of tasks) {
+      expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 1 });
+      expect(await runEvents(task_id)).toHaveLength(3);
+    }
+  });
+
+  it('are canceled, while they wait and while they run', async () => {
+    const waiting = await start();
+    expect(await cancelTask(service, 'operator', waiting)).toMatchObject({ status: 'canceled' });
+    const running = await start();
+    const runner = run();
+    await vi.waitFor(async () => expect(await find(running)).toMatchObject({ status: 'running' }), {
+      interval: 2,
+    });
+    expect(await cancelTask(service, 'operator', running)).toMatchObject({ status: 'running' });
+    runner.wake();
+    expect(await ended(running)).toMatchObject({ status: 'canceled' });
+    for (const task_id of [waiting, running]) {
+      const again = await cancelTask(service, 'operator', task_id);
+      expect(again).toEqual(await find(task_id));
+      expect((await runEvents(task_id)).at(-1)).toMatchObject({
+        kind: 'run.ended',
+        payload: { status: 'canceled' },
+      });
+    }
+    const { items } = await listDeployments(service.storage.read, 'sma', { limit: 10 });
+    expect(items.map(({ status }) => status)).toEqual(['halted', 'halted']);
+  });
+
+  it('are given back by a server that stops, and done by the next', async () => {
+    const task_id = await start();
+    const first = run();
+    await vi.waitFor(async () => expect(await find(task_id)).toMatchObject({ status: 'running' }), {
+      interval: 2,
+    });
+    await first.stop();
+    expect(await find(task_id)).toMatchObject({ status: 'queued', attempts: 0, started_at: null });
+    run(await open());
+    expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 1 });
+    expect((await runEvents(task_id)).map(({ kind: what }) => what)).toEqual([
+      'run.queued',
+      'run.started',
+      'run.requeued',
+      'run.started',
+      'run.ended',
+    ]);
+  });
+
+  const DEAD = `${hostname()}/${2 ** 30}/0198c0de-0000-7000-8000-00000000aaaa`;
+
+  it('of dead workers are begun anew, three times in all', async () => {
+    const task_id = await start();
+    const { storage } = service;
+    for (const attempt of [1, 2, 3]) {
+      const claim = (await storage.write((tx) => claimTask(tx, now, DEAD)))!;
+      expect(claim.attempts).toBe(attempt);
+      const [task] = await runningTasks(storage.read);
+      await storage.write((tx) => recoverTask(tx, task!, now));
+      // Whoever was taken for dead and is not has no say any more.
+      expect(await storage.write((tx) => beat(tx, claim, now, undefined, true))).toBe(false);
+      await storage.write((tx) => finishTask(tx, claim, now, { status: 'canceled' }, undefined));
+      await storage.write((tx) => giveBack(tx, claim, now));
+    }
+    const { status, error } = await find(task_id);
+    expect(status).toBe('failed');
+    expect(JSON.parse(error!)).toMatchObject({ reason: 'worker_died' });
+    expect(await verifyEvents(storage.read, bot_id, 'head')).toMatchObject({ fault: undefined });
+  });
+
+  it('of workers that are heard of no more are begun anew, and others left alone', async () => {
+    const elsewhere = 'other-machine/1/0198c0de-0000-7000-8000-00000000bbbb';
+    const [lost, kept] = [await start(), await start()];
+    const { storage } = service;
+    for (let i = 0; i < 2; i += 1) await storage.write((tx) => claimTask(tx, now, elsewhere));
+    const claims = await runningTasks(storage.read);
+    now += 31_000;
+    const alive = claims.find((claim) => claim.task_id === kept)!;
+    await storage.write((tx) => beat(tx, alive, now, { done: 1, total: 2 }, true));
+    run();
+    expect(await ended(lost)).toMatchObject({ status: 'success', attempts: 2 });
+    expect(await find(kept)).toMatchObject({ status: 'running', attempts: 1, progress_done: 1 });
+    expect((await runEvents(kept)).at(-1)).toMatchObject({
+      kind: 'run.progress',
+      payload: { done: 1, total: 2 },
+    });
+  });
+
+  it('never leave an end, whatever is tried', async () => {
+    run();
+    const task_id = await start();
+    await ended(task_id);
+    const change = `update tasks set status = 'running' where task_id = '${task_id}'`;
+    await expect(database.execute(change)).rejects.toThrow(/constraint/i);
+    const unend = `update bot_deployments set status = 'running' where task_id = '${task_id}'`;
+    await expect(database.execute(unend)).rejects.toThrow(/constraint/i);
+  });
+});
