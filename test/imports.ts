@@ -18,6 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   market: [],
   engine: ['market'],
   backtest: ['engine', 'market'],
+  trading: ['engine', 'market'],
   bots: ['backtest', 'engine', 'market'],
   'bot-registry': ['bots', 'events', 'storage'],
   tasks: ['backtest', 'bot-registry', 'bots', 'engine', 'events', 'market', 'storage'],

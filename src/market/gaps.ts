@@ -40,14 +40,14 @@ const HOLIDAYS = 4;
  */
 export function findGaps(bars: Bars, timeframe: Timeframe): GapReport {
   const { length, time } = bars;
-  const holeAt = timeframe.ms > DAY ? holeInPeriods(bars, timeframe) : holeInHours(bars, timeframe);
+  const holeBetween = holesLike(bars, timeframe);
   const gaps: Gap[] = [];
   let count = 0;
   let total = 0;
   let shortHoles = 0;
   for (let index = 1; index < length; index++) {
     if (time[index]! - time[index - 1]! <= timeframe.ms) continue;
-    const { missing, isHoliday } = holeAt(index);
+    const { missing, isHoliday } = holeBetween(time[index - 1]!, time[index]!);
     if (isHoliday) shortHoles++;
     if (missing === 0) continue;
     count++;
@@ -57,31 +57,43 @@ export function findGaps(bars: Bars, timeframe: Timeframe): GapReport {
   return { gaps, count, missing: total, shortHoles };
 }
 
-/** What is missing before the bar of an index. */
-type HoleAt = (index: number) => { readonly missing: number; readonly isHoliday: boolean };
+/** What is missing between two bars that follow one another, by their times. */
+export type HoleBetween = (
+  after: number,
+  before: number,
+) => { readonly missing: number; readonly isHoliday: boolean };
+
+/**
+ * How to judge holes by the hours that these bars keep, as `findGaps` does; the bars on either side
+ * need not be among them.
+ *
+ * @param bars at least one.
+ */
+export function holesLike(bars: Bars, timeframe: Timeframe): HoleBetween {
+  return timeframe.ms > DAY ? holeInPeriods(timeframe) : holeInHours(bars, timeframe);
+}
 
 /** Weeks and months have no hours: every one should have its bar. */
-function holeInPeriods({ time }: Bars, { name, ms }: Timeframe): HoleAt {
+function holeInPeriods({ name, ms }: Timeframe): HoleBetween {
   const monthOf = (instant: number): number => {
     const date = new Date(instant);
     return date.getUTCFullYear() * 12 + date.getUTCMonth();
   };
-  return (index) => {
-    const [after, before] = [time[index - 1]!, time[index]!];
+  return (after, before) => {
     const steps =
       name === '1mo' ? monthOf(before) - monthOf(after) : Math.round((before - after) / ms);
     return { missing: steps - 1, isHoliday: false };
   };
 }
 
-function holeInHours(bars: Bars, { ms }: Timeframe): HoleAt {
+function holeInHours(bars: Bars, { ms }: Timeframe): HoleBetween {
   const days = tradedDays(bars, ms);
   const trades = tradingWeekdays(bars.time);
   const isAlwaysOpen = trades.every(Boolean);
   const barsPerDay = Math.round(bars.length / days.traded.reduce((sum, flag) => sum + flag, 0));
-  return (index) => {
-    const from = days.slotOf(index - 1);
-    const to = days.slotOf(index);
+  return (after, before) => {
+    const from = days.slotOf(after);
+    const to = days.slotOf(before);
     if (from.day === to.day) {
       return { missing: usualSlots(days, from.day, from.slot + 1, to.slot), isHoliday: false };
     }
@@ -104,21 +116,21 @@ interface TradedDays {
   readonly traded: Uint8Array;
   /** By day and slot: 1 where there is a bar. */
   readonly filled: Uint8Array;
-  readonly slotOf: (index: number) => { readonly day: number; readonly slot: number };
+  readonly slotOf: (time: number) => { readonly day: number; readonly slot: number };
 }
 
 function tradedDays({ length, time }: Bars, ms: number): TradedDays {
   const firstDay = Math.floor(time[0]! / DAY);
   const slots = DAY / ms;
-  const slotOf = (index: number): { day: number; slot: number } => {
-    const day = Math.floor(time[index]! / DAY);
-    return { day: day - firstDay, slot: Math.floor((time[index]! - day * DAY) / ms) };
+  const slotOf = (instant: number): { day: number; slot: number } => {
+    const day = Math.floor(instant / DAY);
+    return { day: day - firstDay, slot: Math.floor((instant - day * DAY) / ms) };
   };
-  const count = slotOf(length - 1).day + 1;
+  const count = slotOf(time[length - 1]!).day + 1;
   const traded = new Uint8Array(count);
   const filled = new Uint8Array(count * slots);
   for (let index = 0; index < length; index++) {
-    const { day, slot } = slotOf(index);
+    const { day, slot } = slotOf(time[index]!);
     traded[day] = 1;
     filled[day * slots + slot] = 1;
   }
