@@ -7,7 +7,10 @@ let watched: () => unknown;
 Object.defineProperty(globalThis, Symbol.for('service-local.watched'), {
   value: () => watched(),
 });
-const script = new Script(`globalThis[Symbol.for('service-local.watched')]()`);
+const script = new Script(`globalThis[Symbol.for('service-local.watched')]()`, {
+  // A stack trace then shows its frame among those of this file.
+  filename: import.meta.url,
+});
 
 /**
  * Calls `work` under V8's own watchdog: nothing in JavaScript can interrupt code that loops for

@@ -219,6 +219,11 @@ export class Engine {
     this.#stepCount += 1;
   }
 
+  /** Whether the account was lost, after which no step is taken. */
+  get isRuined(): boolean {
+    return this.#ruinedAt !== undefined;
+  }
+
   /** Orders still working, oldest first. */
   get working(): readonly Readonly<Order>[] {
     return this.#working;

@@ -1,0 +1,369 @@
+import { createHash } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, it, test } from 'vitest';
+import { execute } from '../../src/backtest/execute.ts';
+import type { BacktestJob } from '../../src/backtest/job.ts';
+import { loadBot } from '../../src/bots/load.ts';
+import { prepare } from '../../src/bots/prepare.ts';
+import type { EngineConfig } from '../../src/engine/config.ts';
+import type { EngineSetup } from '../../src/engine/engine.ts';
+import { Engine } from '../../src/engine/engine.ts';
+import type { OrderEvent } from '../../src/engine/journal.ts';
+import { seededRandom } from '../../src/engine/random.ts';
+import { stepsOf } from '../../src/engine/steps.ts';
+import type { Step } from '../../src/engine/steps.ts';
+import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
+import { defineStrategy } from '../../src/engine/strategy.ts';
+import type { StrategyContext } from '../../src/engine/strategy.ts';
+import type { Bars } from '../../src/market/bars.ts';
+import { barsFromRows } from '../../src/market/bars.ts';
+import { parseTimeframe } from '../../src/market/timeframe.ts';
+import { ReplayFeed } from '../../src/trading/feed.ts';
+import { Session, stateHash } from '../../src/trading/session.ts';
+import type { SessionSetup } from '../../src/trading/session.ts';
+import { bars, DAY, ENGINE_DEFAULTS, flat, MARGIN, START } from '../engine/market.ts';
+
+const EXAMPLES = new URL('../../examples/', import.meta.url);
+const TIMEOUT_MS = 10_000;
+
+function eventHash(events: Iterable<OrderEvent>): string {
+  const hash = createHash('sha256');
+  for (const event of events) hash.update(`${JSON.stringify(event)}\n`);
+  return hash.digest('hex');
+}
+
+function sessionSetup({ instruments, strategy, params, config }: EngineSetup): SessionSetup {
+  const symbols = instruments.map(({ symbol }) => symbol);
+  return { symbols, strategy, params, config, timeoutMs: TIMEOUT_MS };
+}
+
+describe('over the same bars as a backtest', () => {
+  const examples = readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml'));
+
+  test.each(examples)('%s gives the same events and the same account', async (name) => {
+    const job = await exampleJob(name);
+    const run = await execute(job, { timeoutMs: TIMEOUT_MS });
+    const session = new Session(sessionSetup(job));
+    const events: OrderEvent[] = [];
+    const timeframe = parseTimeframe('1d');
+    for await (const item of new ReplayFeed({ ...job, timeframe, speed: 'max' })) {
+      if (item.kind === 'data.bars') events.push(...session.push(item.step).events);
+    }
+    expect(events.length).toBeGreaterThan(0);
+    expect(eventHash(events)).toBe(eventHash(run.journal.events()));
+    expect(session.state()).toMatchObject({
+      status: 'running',
+      time: new Date(run.time.at(-1)!).toISOString(),
+      seq: run.journal.count,
+      cash: run.cash,
+      equity: run.equity.at(-1),
+      positions: run.positions,
+    });
+  });
+
+  /** Years that all of them have, and few enough to be quick. */
+  const WINDOW = { params: {}, from: '2006-01-01', to: '2008-12-31' };
+
+  async function exampleJob(name: string): Promise<BacktestJob> {
+    const bot = loadBot(new URL(name, EXAMPLES).pathname, WINDOW);
+    return (await prepare(bot, { catalogueDir: '/nowhere', assertions: [] })).job;
+  }
+});
+
+/** Small enough parameters that every strategy trades within some dozen bars. */
+const BUILT_IN: Readonly<
+  Record<string, readonly [params: Record<string, number>, markets: number]>
+> = {
+  buy_and_hold: [{}, 3],
+  sma_crossover: [{ fast: 2, slow: 5 }, 1],
+  rsi_reversion: [{ period: 3, lower: 45, upper: 55 }, 1],
+  donchian_breakout: [{ entry: 4, exit: 2 }, 1],
+  momentum_rotation: [{ lookback: 3, hold: 2, top: 2 }, 3],
+  pairs_reversion: [{ lookback: 5, entry: 1, exit: 0.3 }, 2],
+};
+
+const MODELS: readonly Partial<EngineConfig>[] = [
+  { fill: { model: 'next_open' }, fees: { model: 'percent', rate: 0.001, min: 0.5 } },
+  { fill: { model: 'ohlc_path' }, slippage: { model: 'basis_points', bps: 20 } },
+  { fill: { model: 'volume_share', limit: 0.1 }, slippage: { model: 'volume_share', impact: 0.1 } },
+];
+
+const cases = Object.keys(BUILT_IN).flatMap((name) =>
+  MODELS.map((model) => ({ name, fill: model.fill!.model, model })),
+);
+
+describe('every built-in strategy, with gaps and several instruments', () => {
+  it('is among the cases', () => {
+    expect(Object.keys(BUILT_IN).toSorted()).toEqual([...BUILT_IN_STRATEGIES.keys()].toSorted());
+  });
+
+  it.each(cases)('$name, filled by $fill: step by step as in one run', ({ name, model }) => {
+    for (let seed = 1; seed <= 2; seed += 1) {
+      const setup = builtIn(name, model, seed, 120);
+      const whole = runOf(setup);
+      const session = new Session(sessionSetup(setup));
+      const events: OrderEvent[] = [];
+      const equity: number[] = [];
+      for (const step of stepsOf(setup.instruments)) {
+        const progress = session.push(step);
+        events.push(...progress.events);
+        equity.push(progress.state.equity);
+      }
+      expect(events).toEqual([...whole.journal.events()]);
+      expect(events.some(({ kind }) => kind === 'order.filled')).toBe(true);
+      expect(equity).toEqual([...whole.equity]);
+      expect(session.state().working.length).toBe(whole.orders.working);
+    }
+  });
+
+  it.each(cases)('$name, filled by $fill: resumes after any step', async ({ name, model }) => {
+    const setup = sessionSetup(builtIn(name, model, 7, 20));
+    const steps = [...stepsOf(builtIn(name, model, 7, 20).instruments)];
+    const session = new Session(setup);
+    for (let done = 0; done <= steps.length; done += 1) {
+      const resumed = await Session.resume(setup, steps.slice(0, done));
+      expect(resumed.events()).toEqual(session.events());
+      expect(stateHash(resumed.state())).toBe(stateHash(session.state()));
+      for (const step of steps.slice(done, done + 3)) resumed.push(step);
+      const further = await Session.resume(setup, steps.slice(0, done + 3));
+      expect(resumed.state()).toEqual(further.state());
+      if (done < steps.length) session.push(steps[done]!);
+    }
+  });
+
+  function builtIn(
+    name: string,
+    model: Partial<EngineConfig>,
+    seed: number,
+    length: number,
+  ): EngineSetup {
+    const [params, markets] = BUILT_IN[name]!;
+    return {
+      instruments: Array.from({ length: markets }, (_, i) => ({
+        symbol: `M${i}`,
+        bars: market(100 * seed + i, length),
+      })),
+      strategy: BUILT_IN_STRATEGIES.get(name)!,
+      params,
+      config: { ...ENGINE_DEFAULTS, cash: 5000, account: MARGIN, ...model },
+    };
+  }
+
+  /** A random walk whose days are not those of other markets: each has holes of its own. */
+  function market(seed: number, length: number): Bars {
+    const random = seededRandom(seed);
+    let time = START + Math.floor(random() * 3) * DAY;
+    let last = 40;
+    const rows = Array.from({ length }, () => {
+      const open = last * (1 + (random() - 0.5) * 0.02);
+      last = open * (1 + (random() - 0.5) * 0.08);
+      const high = Math.max(open, last) * 1.01;
+      const low = Math.min(open, last) * 0.99;
+      const row = [time, open, high, low, last, Math.floor(random() * 2000)] as const;
+      time += random() < 0.3 ? 2 * DAY : DAY;
+      return row;
+    });
+    return barsFromRows(rows);
+  }
+
+  function runOf(setup: EngineSetup): ReturnType<Engine['result']> {
+    const engine = new Engine(setup);
+    while (engine.advance(1000));
+    return engine.result();
+  }
+});
+
+/** A session of one instrument X whose strategy does this at each step, counted from 0. */
+function scripted(
+  onStep: (step: number, context: StrategyContext) => void,
+  options: { readonly config?: Partial<EngineConfig>; readonly timeoutMs?: number } = {},
+): Session {
+  const strategy = defineStrategy({
+    name: 'scripted',
+    description: 'Does what a test tells it to.',
+    params: {},
+    create(context) {
+      let step = 0;
+      return { onBar: () => onStep(step++, context) };
+    },
+  });
+  return new Session({
+    symbols: ['X'],
+    strategy,
+    params: {},
+    config: { ...ENGINE_DEFAULTS, ...options.config },
+    timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+  });
+}
+
+const [FIRST, SECOND, THIRD] = [...stepsOf([{ symbol: 'X', bars: bars(flat(3)) }])] as [
+  Step,
+  Step,
+  Step,
+];
+
+const rest = ({ broker, instruments }: StrategyContext, limit: number): void => {
+  broker.order({ instrument: instruments[0]!, side: 'buy', quantity: 1, type: 'limit', limit });
+};
+
+const resting = (order: number, limit: number) => ({
+  order,
+  symbol: 'X',
+  side: 'buy',
+  type: 'limit',
+  time_in_force: 'gtc',
+  quantity: 1,
+  limit,
+  filled: 0,
+  triggered: false,
+});
+
+test('before its first bars a session has its cash and nothing else', () => {
+  const session = scripted(() => {});
+  const state = {
+    status: 'running',
+    time: null,
+    seq: 0,
+    cash: 100_000,
+    equity: 100_000,
+    positions: {},
+    working: [],
+  };
+  expect(session.state()).toEqual(state);
+  expect(session.halt()).toEqual({ events: [], state: { ...state, status: 'halted' } });
+});
+
+test('bars that come too late, or of strangers, are refused and change nothing', () => {
+  const session = scripted((step, context) => rest(context, 10 + step));
+  session.push(SECOND);
+  const before = session.state();
+  for (const step of [FIRST, SECOND, { time: THIRD.time, bars: { Z: THIRD.bars['X']! } }]) {
+    expect(() => session.push(step)).toThrow(RangeError);
+  }
+  expect(session.state()).toEqual(before);
+  expect(session.push(THIRD).state.working).toEqual([resting(1, 10), resting(2, 11)]);
+});
+
+describe('a halt', () => {
+  it('cancels every working order and says each; the session takes no more', () => {
+    const session = scripted((step, context) => rest(context, 10 + step));
+    session.push(FIRST);
+    session.push(SECOND);
+    const { events, state } = session.halt();
+    const time = new Date(SECOND.time).toISOString();
+    const canceled = { time, kind: 'order.canceled', symbol: 'X', reason: 'halted' };
+    expect(events).toEqual([
+      { ...canceled, seq: 3, order: 1 },
+      { ...canceled, seq: 4, order: 2 },
+    ]);
+    expect(state).toMatchObject({ status: 'halted', seq: 4, working: [] });
+    expect(() => session.push(THIRD)).toThrow(
+      expect.objectContaining({ code: 'conflict', message: expect.stringContaining('is halted') }),
+    );
+    expect(session.halt()).toEqual({ events: [], state });
+  });
+
+  it('comes out the same after the bars before it were taken again', async () => {
+    const strategy = BUILT_IN_STRATEGIES.get('buy_and_hold')!;
+    const setup = { ...ENGINE_DEFAULTS };
+    const options = { symbols: ['X'], strategy, params: {}, config: setup, timeoutMs: TIMEOUT_MS };
+    const session = new Session(options);
+    session.push(FIRST);
+    const resumed = await Session.resume(options, [FIRST]);
+    expect(resumed.halt()).toEqual(session.halt());
+    expect(stateHash(resumed.state())).toBe(stateHash(session.state()));
+  });
+});
+
+describe('a strategy', () => {
+  it('that throws leaves the session failed, with its orders listed and to be halted', () => {
+    const session = scripted((step, context) => {
+      rest(context, 10 + step);
+      if (step === 1) throw new TypeError('boom');
+    });
+    session.push(FIRST);
+    const { events, state } = session.push(SECOND);
+    expect(events).toMatchObject([{ kind: 'order.submitted', order: 2 }]);
+    expect(state).toMatchObject({
+      status: 'failed',
+      time: new Date(SECOND.time).toISOString(),
+      working: [resting(1, 10), resting(2, 11)],
+    });
+    expect(session.failure).toMatchObject({
+      code: 'strategy_failed',
+      message: expect.stringMatching(/scripted threw at bar 2 .*boom[^]*session\.test\.ts/),
+    });
+    expect(() => session.push(THIRD)).toThrow('is failed');
+    const halt = session.halt();
+    expect(halt.events.map(({ kind, order }) => [kind, order])).toEqual([
+      ['order.canceled', 1],
+      ['order.canceled', 2],
+    ]);
+    expect(halt.state).toMatchObject({ status: 'failed', working: [] });
+  });
+
+  it('that never comes back is ended, and cannot order from what it left behind', async () => {
+    let refusal: unknown;
+    const session = scripted(
+      (step, context) => {
+        rest(context, 10 + step);
+        if (step === 0) return;
+        setImmediate(() => {
+          try {
+            rest(context, 20);
+          } catch (error) {
+            refusal = error;
+          }
+        });
+        for (;;);
+      },
+      { timeoutMs: 49.5 },
+    );
+    session.push(FIRST);
+    const { state } = session.push(SECOND);
+    expect(state).toMatchObject({ status: 'failed', working: [resting(1, 10), resting(2, 11)] });
+    expect(session.failure).toMatchObject({
+      code: 'strategy_timeout',
+      message: 'strategy scripted did not come back from bar 2 within 0.05 s',
+    });
+    await nextTurn();
+    expect(refusal).toMatchObject({ message: expect.stringContaining('not after an await') });
+    expect(session.halt().events.length).toBe(2);
+    expect(session.state().working).toEqual([]);
+  });
+
+  it('that cannot be created fails the session at its first bars, also when it resumes', async () => {
+    const strategy = defineStrategy({
+      name: 'stillborn',
+      description: '',
+      params: {},
+      create: () => {
+        throw new Error('boom');
+      },
+    });
+    const config = ENGINE_DEFAULTS;
+    const setup = { symbols: ['X'], strategy, params: {}, config, timeoutMs: TIMEOUT_MS };
+    const session = new Session(setup);
+    expect(session.push(FIRST).state.status).toBe('failed');
+    const resumed = await Session.resume(setup, [FIRST]);
+    expect(resumed.state()).toEqual(session.state());
+    expect(session.failure).toMatchObject({ code: 'strategy_failed' });
+    expect(resumed.failure).toMatchObject({ code: 'strategy_failed' });
+  });
+
+  it('that loses everything ends its session', () => {
+    const session = scripted(
+      (step, { broker, instruments }) => {
+        if (step === 0) broker.target(instruments[0]!, 2);
+      },
+      { config: { account: { model: 'margin', initial: 0.1, maintenance: 0 } } },
+    );
+    session.push(FIRST);
+    session.push(SECOND);
+    const crash = { open: 100, high: 100, low: 20, close: 20, volume: 1 };
+    const { state } = session.push({ time: THIRD.time, bars: { X: crash } });
+    expect(state).toMatchObject({ status: 'ruined', equity: -60_000 });
+    expect(() => session.push({ time: THIRD.time + DAY, bars: { X: crash } })).toThrow('is ruined');
+  });
+});
