@@ -53,8 +53,8 @@ export function sliceBars(bars: Bars, from: number, to: number): Bars {
 }
 
 /**
- * `bars` and one bar more, which the caller knows to be later. Columns double when they are full, so
- * what comes back may share memory with `bars`, which must not be added to again.
+ * `bars` and one bar more, which the caller knows to be later. Columns double when they are full: they
+ * may be longer than `length`, and are shared with `bars`, which must not be added to again.
  */
 export function appendBar(bars: Bars, time: number, candle: Candle): Bars {
   const at = bars.length;

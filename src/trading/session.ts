@@ -110,7 +110,7 @@ export class Session {
     return session;
   }
 
-  /** Why the session failed, if it did. */
+  /** Why the session failed, if it did; `interrupted` when Ctrl-C came amid a step. */
   get failure(): ServiceError | undefined {
     return this.#failure;
   }
