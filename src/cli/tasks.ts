@@ -31,7 +31,7 @@ export const TASK_COLUMNS: Columns<Task> = {
 };
 
 /** Why a task failed, as a verb fails with it. */
-export function taskFailure({ status, error }: TaskProgress): ServiceError | undefined {
+function taskFailure({ status, error }: TaskProgress): ServiceError | undefined {
   if (status === 'canceled') return new ServiceError('failure', 'the task was canceled');
   if (error === null) return undefined;
   const { code, detail, reason, remedy, errors = [] } = error;

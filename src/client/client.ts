@@ -212,9 +212,9 @@ export function createClient({
     },
     async *stream(path, request) {
       const { serverSentEvents } = await import('./server-sent-events.ts');
-      yield* serverSentEvents(bytes(path, request as Parts, 'text/event-stream'));
+      yield* serverSentEvents(bytes(path, request, 'text/event-stream'));
     },
-    file: (path, request) => bytes(path, request as Parts, 'application/octet-stream'),
+    file: (path, request) => bytes(path, request, 'application/octet-stream'),
   };
 }
 

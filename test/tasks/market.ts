@@ -1,3 +1,4 @@
+import { exampleDocument } from '../../src/api/bots.ts';
 import { barsFromRows, type Bars } from '../../src/market/bars.ts';
 import { importBars } from '../../src/market/catalogue.ts';
 
@@ -33,4 +34,16 @@ function wavesOf(count: number, stepMs: number): Bars {
       ] as const;
     }),
   );
+}
+
+/** A bot on a dataset of a catalogue. */
+export function documentOn(
+  slug: string,
+  symbol: string,
+  timeframe: '1d' | '1m',
+): ReturnType<typeof exampleDocument> {
+  const document = exampleDocument(slug, 10);
+  const data = { source: `catalog://${symbol}`, timeframe };
+  const universe = { symbols: [symbol], currency: 'USD' };
+  return { ...document, spec: { ...(document['spec'] as object), universe, data } };
 }

@@ -1,9 +1,9 @@
+import { createHash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createHash } from 'node:crypto';
 import { exampleDocument } from '../../src/api/bots.ts';
 import { createBot, updateBot } from '../../src/bot-registry/bots.ts';
 import { readEvents } from '../../src/events/read.ts';
@@ -26,11 +26,15 @@ import {
   getTask,
   listDeployments,
   startBacktest,
+  type BacktestRequest,
   type Task,
   type TaskService,
 } from '../../src/tasks/tasks.ts';
 import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
-import { fillCatalogue } from './market.ts';
+import { documentOn, fillCatalogue } from './market.ts';
+
+/** In a process of this machine that there is not. */
+const DEAD = `${hostname()}/${2 ** 30}/0198c0de-0000-7000-8000-00000000aaaa`;
 
 let catalogueDir: string;
 beforeAll(async () => {
@@ -39,15 +43,15 @@ beforeAll(async () => {
 });
 afterAll(() => rm(catalogueDir, { recursive: true }));
 
-describe.each(DATABASES)('tasks on %s', (kind) => {
-  let database: TestDatabase;
-  let storages: Storage[];
-  let service: TaskService;
-  let bot_id: string;
-  let runners: TaskRunner[];
-  let log: string[];
-  let now: number;
+let database: TestDatabase;
+let storages: Storage[];
+let service: TaskService;
+let bot_id: string;
+let runners: TaskRunner[];
+let log: string[];
+let now: number;
 
+function useDatabase(kind: Storage['kind']): void {
   beforeEach(async () => {
     database = await newDatabase(kind);
     storages = [];
@@ -63,46 +67,53 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
     for (const storage of storages) await storage.close();
     await database.remove();
   });
+}
 
-  /** Another connection, as that of another server. */
-  async function open(): Promise<TaskService> {
-    const storage = await openStorage(database.location);
-    storages.push(storage);
-    return { storage, clock: () => now, catalogueDir };
-  }
+/** Another connection, as that of another server. */
+async function open(): Promise<TaskService> {
+  const storage = await openStorage(database.location);
+  storages.push(storage);
+  return { storage, clock: () => now, catalogueDir };
+}
 
-  function run(on = service): TaskRunner {
-    const options = {
-      workers: 2,
-      timeoutMs: 5000,
-      log: createLog((line) => log.push(line), false),
-    };
-    const runner = startTaskRunner(on, options);
-    runners.push(runner);
-    return runner;
-  }
+function run(on = service): TaskRunner {
+  const options = {
+    workers: 2,
+    timeoutMs: 5000,
+    log: createLog((line) => log.push(line), false),
+  };
+  const runner = startTaskRunner(on, options);
+  runners.push(runner);
+  return runner;
+}
 
-  const start = async (request: Parameters<typeof startBacktest>[3] = {}): Promise<string> =>
-    (await startBacktest(service, 'operator', 'sma', request)).task_id;
+async function start(request: BacktestRequest = {}): Promise<string> {
+  const { task_id } = await startBacktest(service, 'operator', 'sma', request);
+  for (const runner of runners) runner.wake();
+  return task_id;
+}
 
-  const find = (task_id: string): Promise<Task> => getTask(service.storage.read, task_id);
+const find = (task_id: string): Promise<Task> => getTask(service.storage.read, task_id);
 
-  async function ended(task_id: string): Promise<Task> {
-    await vi.waitFor(
-      async () => expect(await find(task_id)).not.toMatchObject({ ended_at: null }),
-      { timeout: 20_000, interval: 20 },
-    );
-    return find(task_id);
-  }
+async function ended(task_id: string): Promise<Task> {
+  await vi.waitFor(async () => expect(await find(task_id)).not.toMatchObject({ ended_at: null }), {
+    timeout: 20_000,
+    interval: 20,
+  });
+  return find(task_id);
+}
 
-  async function runEvents(task_id: string) {
-    const { events } = await readEvents(service.storage.read, bot_id, { after_seq: 0, limit: 100 });
-    return events.filter(({ run_id }) => run_id === task_id);
-  }
+async function runEvents(task_id: string) {
+  const { events } = await readEvents(service.storage.read, bot_id, { after_seq: 0, limit: 100 });
+  return events.filter(({ run_id }) => run_id === task_id);
+}
+
+describe.each(DATABASES)('tasks on %s', (kind) => {
+  useDatabase(kind);
 
   it('are done, with their files, their events and the deployment', async () => {
     run();
-    const { task_id } = { task_id: await start({ params: { fast: 12 } }) };
+    const task_id = await start({ params: { fast: 12 } });
     expect(await ended(task_id)).toMatchObject({
       status: 'success',
       attempts: 1,
@@ -134,6 +145,58 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
     expect(log).toEqual([]);
   });
 
+  it('are refused at once where data are missing, or changes do not fit', async () => {
+    await expect(start({ params: { fsat: 3 }, from: 'soon' })).rejects.toMatchObject({
+      code: 'invalid_spec',
+      problems: expect.arrayContaining([
+        expect.objectContaining({ pointer: '/params/fsat', suggestion: 'fast' }),
+        expect.objectContaining({ pointer: '/from' }),
+      ]),
+    });
+    await expect(start({ version: 2 })).rejects.toMatchObject({ code: 'not_found' });
+    const missing = { document: documentOn('sma', 'SPY', '1d') };
+    await updateBot(service, 'operator', 'sma', () => true, missing);
+    await expect(start()).rejects.toMatchObject({
+      code: 'invalid_spec',
+      problems: [{ code: 'data_not_found', suggestion: 'catalog://SPX' }],
+    });
+    expect(await runningTasks(service.storage.read)).toEqual([]);
+  });
+
+  it('of dead workers are begun anew, three times in all', async () => {
+    const task_id = await start();
+    const { storage } = service;
+    for (const attempt of [1, 2, 3]) {
+      const claim = (await storage.write((tx) => claimTask(tx, now, DEAD)))!;
+      expect(claim.attempts).toBe(attempt);
+      const [task] = await runningTasks(storage.read);
+      await storage.write((tx) => recoverTask(tx, task!, now));
+      // Whoever was taken for dead and is not has no say any more.
+      expect(await storage.write((tx) => beat(tx, claim, now, undefined, true))).toBe(false);
+      await storage.write((tx) => finishTask(tx, claim, now, { status: 'canceled' }, undefined));
+      await storage.write((tx) => giveBack(tx, claim, now));
+    }
+    const { status, error } = await find(task_id);
+    expect(status).toBe('failed');
+    expect(JSON.parse(error!)).toMatchObject({ reason: 'worker_died' });
+    expect(await verifyEvents(storage.read, bot_id, 'head')).toMatchObject({ fault: undefined });
+  });
+
+  it('never leave an end, whatever is tried', async () => {
+    const task_id = await start();
+    await cancelTask(service, 'operator', task_id);
+    for (const table of ['tasks', 'bot_deployments']) {
+      const change = `update ${table} set status = 'running' where task_id = '${task_id}'`;
+      await expect(database.execute(change)).rejects.toThrow(/constraint/i);
+    }
+    const { storage } = service;
+    expect(await storage.write((tx) => claimTask(tx, now, DEAD))).toBeUndefined();
+  });
+});
+
+describe('tasks', () => {
+  useDatabase('sqlite');
+
   it('that cannot succeed fail with the reason', async () => {
     run();
     const task_id = await start({ from: '2030-01-01' });
@@ -145,44 +208,6 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
       code: 'conflict',
       reason: 'no_result',
     });
-  });
-
-  it('are refused at once where data are missing, or changes do not fit', async () => {
-    const refused = (request: Parameters<typeof startBacktest>[3]) =>
-      start(request).then(
-        () => expect.fail('it was taken'),
-        (error: { code: string; problems: object[] }) => ({
-          code: error.code,
-          problems: error.problems,
-        }),
-      );
-    expect(await refused({ params: { fsat: 3 }, from: 'soon' })).toMatchObject({
-      code: 'invalid_spec',
-      problems: expect.arrayContaining([
-        expect.objectContaining({ pointer: '/params/fsat', suggestion: 'fast' }),
-        expect.objectContaining({ pointer: '/from' }),
-      ]),
-    });
-    await expect(start({ version: 2 })).rejects.toMatchObject({ code: 'not_found' });
-    const document = exampleDocument('sma', 10);
-    const elsewhere = { ...document.spec, data: { source: 'catalog://SPY', timeframe: '1d' } };
-    const missing = { ...document, spec: elsewhere };
-    await updateBot(service, 'operator', 'sma', () => true, { document: missing });
-    expect(await refused({})).toMatchObject({
-      code: 'invalid_spec',
-      problems: [{ code: 'data_not_found', suggestion: 'catalog://SPX' }],
-    });
-    expect(await runningTasks(service.storage.read)).toEqual([]);
-  });
-
-  it('are shared by servers, each task done once', async () => {
-    run();
-    run(await open());
-    const tasks = await Promise.all([1, 2, 3].map(() => start()));
-    for (const task_id of tasks) {
-      expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 1 });
-      expect(await runEvents(task_id)).toHaveLength(3);
-    }
   });
 
   it('are canceled, while they wait and while they run', async () => {
@@ -215,7 +240,11 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
       interval: 2,
     });
     await first.stop();
-    expect(await find(task_id)).toMatchObject({ status: 'queued', attempts: 0, started_at: null });
+    expect(await find(task_id)).toMatchObject({
+      status: 'queued',
+      attempts: 0,
+      started_at: null,
+    });
     run(await open());
     expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 1 });
     expect((await runEvents(task_id)).map(({ kind: what }) => what)).toEqual([
@@ -225,27 +254,6 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
       'run.started',
       'run.ended',
     ]);
-  });
-
-  const DEAD = `${hostname()}/${2 ** 30}/0198c0de-0000-7000-8000-00000000aaaa`;
-
-  it('of dead workers are begun anew, three times in all', async () => {
-    const task_id = await start();
-    const { storage } = service;
-    for (const attempt of [1, 2, 3]) {
-      const claim = (await storage.write((tx) => claimTask(tx, now, DEAD)))!;
-      expect(claim.attempts).toBe(attempt);
-      const [task] = await runningTasks(storage.read);
-      await storage.write((tx) => recoverTask(tx, task!, now));
-      // Whoever was taken for dead and is not has no say any more.
-      expect(await storage.write((tx) => beat(tx, claim, now, undefined, true))).toBe(false);
-      await storage.write((tx) => finishTask(tx, claim, now, { status: 'canceled' }, undefined));
-      await storage.write((tx) => giveBack(tx, claim, now));
-    }
-    const { status, error } = await find(task_id);
-    expect(status).toBe('failed');
-    expect(JSON.parse(error!)).toMatchObject({ reason: 'worker_died' });
-    expect(await verifyEvents(storage.read, bot_id, 'head')).toMatchObject({ fault: undefined });
   });
 
   it('of workers that are heard of no more are begun anew, and others left alone', async () => {
@@ -265,14 +273,18 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
       payload: { done: 1, total: 2 },
     });
   });
+});
 
-  it('never leave an end, whatever is tried', async () => {
+describe('tasks on one PostgreSQL', () => {
+  useDatabase('postgres');
+
+  it('are shared by servers, each task done once', async () => {
     run();
-    const task_id = await start();
-    await ended(task_id);
-    const change = `update tasks set status = 'running' where task_id = '${task_id}'`;
-    await expect(database.execute(change)).rejects.toThrow(/constraint/i);
-    const unend = `update bot_deployments set status = 'running' where task_id = '${task_id}'`;
-    await expect(database.execute(unend)).rejects.toThrow(/constraint/i);
+    run(await open());
+    const tasks = [await start(), await start()];
+    for (const task_id of tasks) {
+      expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 1 });
+      expect(await runEvents(task_id)).toHaveLength(3);
+    }
   });
 });

@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import type { Task } from '../../src/api/tasks.ts';
+import type { Summary } from '../../src/backtest/summary.ts';
+import { addToken } from '../../src/identity/tokens.ts';
+import { newWorld, type World } from '../identity/people.ts';
+import { startServer, type RunningServer } from '../server/running.ts';
+import { documentOn, fillCatalogue } from '../tasks/market.ts';
+import { inProcess } from './in-process.ts';
+import { BIN, type Result } from './service-local.ts';
+
+let world: World;
+let server: RunningServer;
+let directory: string;
+let token: string;
+
+beforeAll(async () => {
+  world = await newWorld('sqlite');
+  world.now = Date.now();
+  directory = await mkdtemp(join(tmpdir(), 'service-local-tasks-cli-'));
+  await fillCatalogue(join(directory, 'catalogue'), 100_000);
+  const { id } = await world.newPerson();
+  const terms = { label: 'test', scopes: ['read', 'write'] as const, expires_in_seconds: 3600 };
+  const { storage, clock } = world.identity;
+  ({ token } = await storage.write((tx) => addToken(tx, clock(), 'operator', id, terms)));
+  server = await start();
+});
+afterAll(async () => {
+  await server.stop();
+  await world.close();
+  await rm(directory, { recursive: true });
+});
+
+function start(): Promise<RunningServer> {
+  return startServer(world.database, ['--catalogue-dir', join(directory, 'catalogue')]);
+}
+
+const environment = () => ({ ...server.env, SERVICE_LOCAL_TOKEN: token });
+
+const service = (...words: string[]): Promise<Result> => inProcess(words, { env: environment() });
+
+async function json<T>(...words: string[]): Promise<T> {
+  const { code, stdout, stderr } = await service(...words, '--json');
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  return JSON.parse(stdout) as T;
+}
+
+/** A bot on the server. @returns the path of its file. */
+async function newBot(slug: string, symbol: string, timeframe: '1d' | '1m'): Promise<string> {
+  const path = join(directory, `${slug}.yaml`);
+  await writeFile(path, JSON.stringify(documentOn(slug, symbol, timeframe)));
+  await json('bots', 'create', '-f', path);
+  return path;
+}
+
+test('a backtest on the server comes to what it comes to on this machine', async () => {
+  const path = await newBot('days', 'SPX', '1d');
+  const shown = await service('bots', 'backtest', 'days', '-p', 'fast=12');
+  expect(shown).toMatchObject({ code: 0, stderr: expect.stringMatching(/^task [\w-]{36}\n$/) });
+  expect(shown.stdout).toContain('closed trades');
+  const task_id = shown.stderr.trim().split(' ')[1]!;
+
+  const out = join(directory, 'result');
+  const hosted = await json<Summary>('tasks', 'result', task_id, '--out', out);
+  const catalogue = ['--catalogue-dir', join(directory, 'catalogue')];
+  const local = await json<Summary>(
+    'backtest',
+    path,
+    '-p',
+    'fast=12',
+    ...catalogue,
+    '--out',
+    `${out}-2`,
+  );
+  expect(hosted.hashes).toEqual(local.hashes);
+  expect(hosted.lock).toEqual(local.lock);
+  expect(await readdir(out)).toEqual(await readdir(`${out}-2`));
+  const equity = await readFile(join(out, 'equity.csv'));
+  expect(createHash('sha256').update(equity).digest('hex')).toBe(local.hashes.equity);
+
+  const { deployments } = await json<{ deployments: object[] }>('bots', 'deployments', 'days');
+  expect(deployments).toMatchObject([{ task_id, target: 'backtest', status: 'success' }]);
+  expect((await service('tasks', 'list', '--bot', 'days')).stdout).toContain('100 %');
+});
+
+test('one that fails says why, and one that is wrong is not begun', async () => {
+  await newBot('never', 'SPX', '1d');
+  const failed = await service('bots', 'backtest', 'never', '--from', '2030-01-01');
+  expect(failed).toMatchObject({ code: 3, stdout: '' });
+  expect(failed.stderr).toMatch(/error invalid_data: /);
+  const wrong = await service('bots', 'backtest', 'never', '-p', 'fsat=3');
+  expect(wrong).toMatchObject({ code: 3, stdout: '' });
+  expect(wrong.stderr).toContain('/params/fsat');
+  const { tasks } = await json<{ tasks: Task[] }>('tasks', 'list', '--bot', 'never');
+  const [{ task_id }] = tasks as [Task];
+  expect((await service('tasks', 'get', task_id)).stdout).toContain('invalid_data: ');
+  expect(await service('tasks', 'result', task_id)).toMatchObject({ code: 6 });
+  expect((await service('tasks', 'cancel', task_id)).stdout).toBe(`task ${task_id} is failed\n`);
+});
+
+test('who waits can leave with Ctrl-C, and come back', async () => {
+  await newBot('left', 'LONG', '1m');
+  const waiting = spawn(process.execPath, [BIN, 'bots', 'backtest', 'left'], {
+    env: { PATH: process.env['PATH'], ...environment() },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const closed = once(waiting, 'close');
+  let told = '';
+  for await (const chunk of waiting.stderr) {
+    told += String(chunk);
+    if (told.endsWith('\n') && !waiting.killed) waiting.kill('SIGINT');
+  }
+  expect(await closed).toEqual([130, null]);
+  const [, task_id] = /^task ([\w-]{36})\n/.exec(told)!;
+  expect(told).toContain(`the task goes on without you: ${task_id}`);
+  expect(told).toContain(`service-local tasks result ${task_id} --wait`);
+  expect(await json<Summary>('tasks', 'result', task_id!, '--wait')).toHaveProperty('hashes');
+});
+
+test('after kill -9 the next start finishes a backtest, with the same hashes', async () => {
+  const path = await newBot('long', 'LONG', '1m');
+  const { task_id } = await json<Task>('bots', 'backtest', 'long', '--detach');
+  await vi.waitFor(
+    async () =>
+      expect(await json<Task>('tasks', 'get', task_id)).toMatchObject({ status: 'running' }),
+    { interval: 5 },
+  );
+  await server.kill();
+  server = await start();
+
+  const hosted = await json<Summary>('tasks', 'result', task_id, '--wait');
+  const catalogue = ['--catalogue-dir', join(directory, 'catalogue')];
+  const out = join(directory, 'long');
+  const local = await json<Summary>('backtest', path, ...catalogue, '--out', out);
+  expect(hosted.hashes).toEqual(local.hashes);
+  expect(await json<Task>('tasks', 'get', task_id)).toMatchObject({
+    status: 'success',
+    attempts: 2,
+  });
+  expect((await service('bots', 'events', 'verify', 'long')).code).toBe(0);
+});
