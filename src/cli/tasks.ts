@@ -55,6 +55,7 @@ const LOOK_AGAIN_MS = 1000;
  */
 export async function waitForTask(context: Context, task_id: string): Promise<void> {
   const { signal } = context;
+  context.message(`waiting for task ${task_id}; Ctrl-C leaves it running`);
   try {
     const server = await connect(context, signal);
     const failure = taskFailure(await lastOf(server, context, task_id));

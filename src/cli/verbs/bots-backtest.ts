@@ -49,7 +49,6 @@ export const verb = defineVerb({
         },
       };
     }
-    context.message(`task ${task_id}`);
     await waitForTask(context, task_id);
     return resultAnswer(server, task_id);
   },
