@@ -193,10 +193,10 @@ export const archiveBot = defineRoute({
   operationId: 'archiveBot',
   summary: 'Archive a bot',
   description:
-    'Its versions and events stay, and so does its slug. Archiving what is archived does nothing, whatever `If-Match` says.',
+    'Its versions and events stay, and so does its slug. It is refused while a deployment of the bot is pending or running. Archiving what is archived does nothing, whatever `If-Match` says.',
   request: { params: botPath, headers: ifMatch },
   responses: { 204: { description: 'The bot is archived.' } },
-  errors: ['not_found', 'precondition_required', 'stale'],
+  errors: ['not_found', 'conflict', 'precondition_required', 'stale'],
 });
 
 // Versions.

@@ -142,7 +142,7 @@ export async function updateBot(
 
 /**
  * Puts a bot away. Doing it again does nothing, whatever the tag.
- * @throws ServiceError `not_found`, `precondition_required`, `stale`
+ * @throws ServiceError `not_found`, `precondition_required`, `stale`; `conflict` while it is deployed.
  */
 export async function archiveBot(
   { storage, clock }: BotRegistry,
@@ -155,6 +155,7 @@ export async function archiveBot(
     if (matches !== undefined && bot.status === 'archived') return;
     requireMatch(bot, matches);
     const { bot_id, current_version: version } = bot;
+    await refuseDeployed(tx, bot);
     const now = clock();
     const changes = { status: 'archived', updated_at: now } as const;
     await tx.updateTable('bots').set(changes).where('bot_id', '=', bot_id).execute();
@@ -224,6 +225,22 @@ async function refuseTaken(tx: Db, slug: string): Promise<void> {
   throw new ServiceError('conflict', `there already is ${what} ${slug}, ${holder.bot_id}`, {
     reason: 'slug_taken',
     remedy: 'Update that one, or give this one another slug.',
+  });
+}
+
+/** @throws ServiceError `conflict` */
+async function refuseDeployed(tx: Db, { bot_id, slug }: BotRow): Promise<void> {
+  const deployment = await tx
+    .selectFrom('bot_deployments')
+    .select(['target', 'task_id'])
+    .where('bot_id', '=', bot_id)
+    .where('status', 'in', ['pending', 'running'])
+    .executeTakeFirst();
+  if (deployment === undefined) return;
+  const { target, task_id } = deployment;
+  throw new ServiceError('conflict', `a ${target} of the bot ${slug} is under way`, {
+    reason: 'deployment_active',
+    remedy: `Wait for its end, or end it with \`service-local tasks cancel ${task_id}\`.`,
   });
 }
 

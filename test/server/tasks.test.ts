@@ -25,6 +25,9 @@ const get = (path: string): Promise<Answer> =>
 const post = (path: string, body?: unknown, headers: Record<string, string> = {}) =>
   server.send('POST', path, { headers: { authorization: writer, ...headers }, body });
 
+const archive = (): Promise<Answer> =>
+  server.send('DELETE', '/bots/sma', { headers: { authorization: writer, 'if-match': '*' } });
+
 async function start(body: object = {}): Promise<string> {
   const answer = await post('/bots/sma/backtest', body);
   expect(answer).toMatchObject({ status: 202, body: { status: 'queued' } });
@@ -109,11 +112,18 @@ describe('a backtest', () => {
     const none = { status: 404, body: { code: 'not_found' } };
     expect(await post('/bots/none/backtest', {})).toMatchObject(none);
     expect(await post('/bots/sma/backtest', { version: 9 })).toMatchObject(none);
-    const headers = { authorization: writer, 'if-match': '*' };
-    await server.send('DELETE', '/bots/sma', { headers });
+    expect(await archive()).toMatchObject({ status: 204 });
     const archived = { status: 409, body: { code: 'conflict', reason: 'archived' } };
     expect(await post('/bots/sma/backtest', {})).toMatchObject(archived);
     expect((await get('/tasks')).body).toEqual({ items: [], next_cursor: null });
+  });
+
+  it('keeps its bot from being archived until it has ended', async () => {
+    const task_id = await start();
+    const active = { status: 409, body: { code: 'conflict', reason: 'deployment_active' } };
+    expect(await archive()).toMatchObject(active);
+    await post(`/tasks/${task_id}/cancel`);
+    expect(await archive()).toMatchObject({ status: 204 });
   });
 
   it('of which the data are gone from the catalogue is refused', async () => {
