@@ -26,12 +26,14 @@ export interface BacktestDone {
   readonly summary: Summary;
   /** See `Prepared`. */
   readonly notes: readonly string[];
+  /** The names of its files. */
+  readonly files: readonly string[];
 }
 
 /** Often enough for whoever watches. */
 const PROGRESS_EVERY_MS = 200;
 
-/** @returns what came of it, once each of `RUN_FILES` is in the directory, as `<name>.gz`. */
+/** @returns what came of it, once each of its files is in the directory, as `<name>.gz`. */
 export async function doBacktest(
   { runId, document, changes, catalogueDir, timeoutMs, directory }: BacktestWork,
   onLoaded: () => void,
@@ -56,5 +58,5 @@ export async function doBacktest(
     const path = join(directory, name);
     await pipeline(createReadStream(path), createGzip(), createWriteStream(`${path}.gz`));
   }
-  return { summary, notes };
+  return { summary, notes, files: RUN_FILES };
 }

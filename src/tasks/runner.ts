@@ -5,8 +5,6 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { RUN_FILES } from '../backtest/files.ts';
-import type { Summary } from '../backtest/summary.ts';
 import { getVersion } from '../bot-registry/versions.ts';
 import type { SpecChanges } from '../bots/hosted.ts';
 import { ServiceError } from '../errors.ts';
@@ -138,7 +136,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       const changes = JSON.parse(input) as SpecChanges;
       const asked = { runId, document, changes, catalogueDir, timeoutMs, directory };
       const done = await runThread(asked, signal, onProgress);
-      for (const name of RUN_FILES) {
+      for (const name of done.files) {
         const path = join(directory, `${name}.gz`);
         const isKept = await persist(() => storeFile(storage, claim, name, path, signal));
         if (!isKept) return undefined;
@@ -227,7 +225,7 @@ async function remove(directory: string): Promise<void> {
 
 /** What events and lists tell of a result. */
 function digestOf({ summary, notes }: BacktestDone): Readonly<Record<string, unknown>> {
-  const { returns, risk, trades, equity, window, gates, hashes }: Summary = summary;
+  const { returns, risk, trades, equity, window, gates, hashes } = summary;
   return {
     metrics: {
       total_return: returns.total,
