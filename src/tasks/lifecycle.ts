@@ -131,9 +131,18 @@ export async function finishTask(
   if (await isHeld(tx, claim)) await endTask(tx, claim, now, outcome, progress);
 }
 
-/** Puts a task back into the queue, as a worker does that is told to stop; counts no attempt. */
+/**
+ * Puts a task back into the queue, as a worker does that is told to stop, and counts no attempt. One
+ * that is to be canceled ends.
+ */
 export async function giveBack(tx: Db, claim: Claim, now: number): Promise<void> {
   if (!(await isHeld(tx, claim))) return;
+  const { cancel_requested_at } = await tx
+    .selectFrom('tasks')
+    .select('cancel_requested_at')
+    .where('task_id', '=', claim.task_id)
+    .executeTakeFirstOrThrow();
+  if (cancel_requested_at !== null) return endTask(tx, claim, now, { status: 'canceled' });
   await requeue(tx, { ...claim, attempts: claim.attempts - 1 }, now, 'server_stopped');
 }
 

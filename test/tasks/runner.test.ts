@@ -182,6 +182,29 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
     expect(await verifyEvents(storage.read, bot_id, 'head')).toMatchObject({ fault: undefined });
   });
 
+  it('that are to be canceled are not begun anew', async () => {
+    const { storage } = service;
+    const [returned, dead] = [await start(), await start()];
+    const claims = [
+      (await storage.write((tx) => claimTask(tx, now, DEAD)))!,
+      (await storage.write((tx) => claimTask(tx, now, DEAD)))!,
+    ];
+    for (const { task_id } of claims) await cancelTask(service, 'operator', task_id);
+    const tasks = await runningTasks(storage.read);
+    await storage.write((tx) =>
+      giveBack(
+        tx,
+        claims.find((one) => one.task_id === returned)!,
+        now,
+      ),
+    );
+    const lost = tasks.find(({ task_id }) => task_id === dead)!;
+    await storage.write((tx) => recoverTask(tx, lost, now));
+    for (const task_id of [returned, dead]) {
+      expect(await find(task_id)).toMatchObject({ status: 'canceled' });
+    }
+  });
+
   it('never leave an end, whatever is tried', async () => {
     const task_id = await start();
     await cancelTask(service, 'operator', task_id);
