@@ -1,0 +1,181 @@
+import { z } from '@hono/zod-openapi';
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { administrator, answer, defineRoute, type Problem } from '../../src/api/http.ts';
+import { formatTime } from '../../src/lease/time.ts';
+import { createLog } from '../../src/log.ts';
+import { startServer } from '../../src/server/server.ts';
+import { resolveSettings } from '../../src/settings.ts';
+import {
+  DAY,
+  KEY,
+  keysetOf,
+  leaseOf,
+  newLicensePlace,
+  type LicensePlace,
+  type WatchedGate,
+} from '../gate/license-place.ts';
+import { newTestApp, type TestApp } from './in-process.ts';
+
+let place: LicensePlace;
+let gate: WatchedGate;
+let server: TestApp;
+
+beforeEach(async () => {
+  place = newLicensePlace();
+  place.put(place.files.keyset, keysetOf(KEY));
+  place.put(place.files.lease, leaseOf('1'));
+  gate = await place.open();
+  server = await newTestApp({}, gate);
+});
+
+afterEach(async () => {
+  await server.close();
+  await place.remove();
+});
+
+const Order = z.strictObject({ placed: z.literal(true) }).openapi('Order');
+
+const placeOrder = defineRoute({
+  method: 'post',
+  path: '/orders',
+  operationId: 'placeOrder',
+  summary: 'Trade',
+  tags: ['Server'],
+  security: administrator('trade'),
+  feature: 'live_trading',
+  responses: { 201: answer('Done.', Order) },
+});
+
+/** Adds the route, and sends a request to it. */
+async function order(headers: Readonly<Record<string, string>>) {
+  server.app.openapi(placeOrder, (c) => c.json({ placed: true as const }, 201));
+  return server.send('POST', '/orders', { headers });
+}
+
+describe('a route that names a feature', () => {
+  it('lets pass who may, while the license gives it', async () => {
+    const authorization = await server.bearer('trade');
+    const { status, headers } = await order({ authorization });
+    expect([status, headers.get('x-service-license-status')]).toEqual([201, null]);
+  });
+
+  it('tells of the period of grace', async () => {
+    const authorization = await server.bearer('trade');
+    place.time.now += 8 * DAY;
+    const { status, headers } = await order({ authorization });
+    expect([status, headers.get('x-service-license-status')]).toEqual([201, 'grace']);
+  });
+
+  it('refuses when the license is over, and the log says so', async () => {
+    const authorization = await server.bearer('trade');
+    place.time.now += 10 * DAY;
+    expect(await order({ authorization })).toMatchObject({
+      status: 403,
+      body: { code: 'license_invalid', reason: 'expired', request_id: expect.any(String) },
+    });
+    expect(JSON.parse(server.log.at(-1)!)).toMatchObject({
+      path: '/orders',
+      status: 403,
+      code: 'license_invalid',
+      reason: 'expired',
+    });
+  });
+
+  it('does not tell of the license whoever may not call it anyway', async () => {
+    place.time.now += 10 * DAY;
+    expect(await order({})).toMatchObject({ status: 401, body: { code: 'not_authenticated' } });
+  });
+
+  it('says all that in the OpenAPI document', async () => {
+    await order({});
+    const { body } = await server.send('GET', '/openapi.json');
+    expect(body).toHaveProperty(['paths', '/orders', 'post'], {
+      ...(body as { paths: Record<string, { post: object }> }).paths['/orders']!.post,
+      'x-license-feature': 'live_trading',
+      responses: expect.objectContaining({
+        201: expect.objectContaining({
+          headers: { 'X-Service-License-Status': expect.any(Object) },
+        }),
+        403: expect.objectContaining({ description: '`not_allowed`, `license_invalid`' }),
+      }),
+    });
+  });
+
+  it.each([
+    ['post', '/auth/license/leases'],
+    ['post', '/identity/contracts'],
+    ['post', '/healthz'],
+    ['post', '/readyz'],
+    ['post', '/metrics'],
+    ['post', '/.well-known/license-keys.json'],
+    ['post', '/halts'],
+    ['post', '/bots/{bot_id}/halt'],
+    ['post', '/bots/halt-all'],
+    ['get', '/bots'],
+  ] as const)('is none of those that must always work: %s %s', (method, path) => {
+    const definition = { ...placeOrder, method, path };
+    expect(() => defineRoute({ ...definition, feature: 'live_trading' })).toThrow(
+      `${method} ${path} must work without a license`,
+    );
+  });
+});
+
+test('no route of the server is refused for an expired license but those that name a feature', async () => {
+  const authorization = await server.bearer('read', 'write', 'trade', 'halt', 'license', 'admin');
+  place.time.now += 10 * DAY;
+  expect(gate.check('live_trading')).toMatchObject({ allowed: false, reason: 'expired' });
+  await order({});
+  const { body: document } = await server.send('GET', '/openapi.json');
+  const { paths } = document as { paths: Record<string, Record<string, object>> };
+  const routes = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
+  );
+  const refused: string[] = [];
+  for (const { method, path } of routes) {
+    // With the right caller and no sensible body: the license would be looked at before that.
+    const { body } = await server.send(method.toUpperCase(), path.replaceAll(/\{\w+\}/g, 'x'), {
+      headers: { authorization },
+    });
+    if ((body as Partial<Problem>).code === 'license_invalid') refused.push(`${method} ${path}`);
+  }
+  const named = routes.filter(({ operation }) => 'x-license-feature' in operation);
+  expect(routes.length).toBeGreaterThan(30);
+  expect(refused).toEqual(named.map(({ method, path }) => `${method} ${path}`));
+  expect(refused).toEqual(['post /orders']);
+});
+
+describe('the license of a server', () => {
+  async function logOf(env: Readonly<Record<string, string>> = {}): Promise<readonly string[]> {
+    const log: string[] = [];
+    const { values } = resolveSettings(place.home, {
+      SERVICE_LOCAL_HOME: place.home,
+      SERVICE_LOCAL_SERVER_PORT: '0',
+      ...env,
+    });
+    const running = await startServer(
+      values,
+      {},
+      createLog((line) => log.push(line), true),
+    );
+    await running.stop();
+    return log.map((line) => (JSON.parse(line) as { msg: string }).msg);
+  }
+
+  it('is told when it starts', async () => {
+    const issued_at = formatTime(Date.now());
+    place.put(place.files.lease, leaseOf('own', 0, { issued_at }));
+    expect(await logOf()).toContainEqual(
+      expect.stringMatching(/^the license own is good until .*Z, with grace until .*Z$/),
+    );
+    place.put(place.files.lease, 'torn');
+    expect(await logOf()).toContainEqual(
+      expect.stringContaining('license_lease.json is not taken: '),
+    );
+  });
+
+  it('is nothing to speak of where there is none', async () => {
+    place.put(place.files.keyset, '');
+    const missing = await logOf({ SERVICE_LOCAL_HOME: `${place.home}/empty` });
+    expect(missing.filter((line) => /the license|not taken/.test(line))).toEqual([]);
+  });
+});
