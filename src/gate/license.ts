@@ -101,6 +101,11 @@ export function verifyLicense(
       if (reason !== 'missing' || i === 0) refused.push({ path, reason, detail });
       continue;
     }
+    const known = leases.find(({ text }) => text === read.text);
+    if (known !== undefined) {
+      leases.push({ ...known, path });
+      continue;
+    }
     const found = keyset.ok ? verifyLease(read.text, keyset.keys) : keyset;
     if (found.ok) leases.push({ path, text: read.text, claims: found.claims });
     else refused.push({ path, reason: found.reason, detail: found.detail });
@@ -131,7 +136,11 @@ export function byWorth(
 export function byStatus(
   status: (lease: HeldLease) => LeaseStatus,
 ): (a: HeldLease, b: HeldLease) => number {
-  const rank = (lease: HeldLease): number => RANK[status(lease).state];
+  const rank = (lease: HeldLease): number => {
+    const { state, reason } = status(lease);
+    // A clock that is behind makes a new lease look worse than an old one.
+    return reason === 'not_yet_valid' || reason === 'clock_rollback' ? RANK.valid : RANK[state];
+  };
   const at = (time: string): number => parseTime(time)!;
   return (a, b) =>
     rank(a) - rank(b) ||
@@ -226,10 +235,10 @@ async function readText(path: string): Promise<Read> {
     return { ok: true, text: await file.readFile('utf8') };
   } catch (error) {
     if (!isSystemError(error)) throw error;
-    const isMissing = isSystemError(error, 'ENOENT', 'ENOTDIR');
-    return isMissing
+    const { code, message } = error;
+    return code === 'ENOENT' || code === 'ENOTDIR'
       ? { ok: false, reason: 'missing', detail: `there is no file ${path}` }
-      : { ok: false, reason: 'unreadable', detail: error.message };
+      : { ok: false, reason: 'unreadable', detail: message };
   } finally {
     await file?.close();
   }

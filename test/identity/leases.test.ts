@@ -9,7 +9,13 @@ import type { Identity } from '../../src/identity/context.ts';
 import { findDevice } from '../../src/identity/device-proof.ts';
 import { issueForRequest, issueLease, type IssueRequest } from '../../src/identity/issue.ts';
 import { getLease, listLeases } from '../../src/identity/leases.ts';
-import { dryRunRenewal, eraseAnswers, renewLease, type DryRun } from '../../src/identity/renew.ts';
+import {
+  dryRunRenewal,
+  eraseAnswers,
+  renewLease,
+  type DryRun,
+  type Renewed,
+} from '../../src/identity/renew.ts';
 import { revoke } from '../../src/identity/revoke.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import type { DevicesTable } from '../../src/storage/tables.ts';
