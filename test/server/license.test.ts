@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { administrator, answer, defineRoute, type Problem } from '../../src/api/http.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { createLog } from '../../src/log.ts';
+import { openOwnGate } from '../../src/server/license.ts';
 import { startServer } from '../../src/server/server.ts';
 import { resolveSettings } from '../../src/settings.ts';
 import {
@@ -145,37 +146,78 @@ test('no route of the server is refused for an expired license but those that na
 });
 
 describe('the license of a server', () => {
-  async function logOf(env: Readonly<Record<string, string>> = {}): Promise<readonly string[]> {
+  /** Its gate, and what it logs. */
+  async function openOwn(env: Readonly<Record<string, string>> = {}) {
     const log: string[] = [];
-    const { values } = resolveSettings(place.home, {
-      SERVICE_LOCAL_HOME: place.home,
-      SERVICE_LOCAL_SERVER_PORT: '0',
-      ...env,
+    const { values } = resolveSettings(place.home, { SERVICE_LOCAL_HOME: place.home, ...env });
+    const logged = createLog((line) => log.push((JSON.parse(line) as { msg: string }).msg), true);
+    const { metrics } = server.services;
+    const own = await openOwnGate(values, {}, logged, metrics);
+    const decision = own.check('live_trading');
+    const states = (await metrics.text()).match(/^service_local_license_state.*$/gm);
+    await own.close();
+    return { decision, log, states };
+  }
+  const ENFORCEMENT = 'SERVICE_LOCAL_LICENSE_ENFORCEMENT_ENABLED';
+  const REGISTRY = 'SERVICE_LOCAL_LICENSE_REGISTRY_ENFORCED';
+
+  beforeEach(() => {
+    const issued_at = formatTime(Date.now() - 60_000);
+    place.put(place.files.lease, leaseOf('own', 0, { issued_at }));
+  });
+
+  it('is told when it starts, in the log and in the metrics', async () => {
+    expect(await openOwn()).toEqual({
+      decision: { allowed: true, status: 'valid' },
+      log: [expect.stringMatching(/^the license own is good until .*Z, with grace until .*Z$/)],
+      states: ['service_local_license_state{state="valid"} 1'],
     });
+  });
+
+  it('is told to be over, or not to be what it should be', async () => {
+    place.put(place.files.lease, leaseOf('old'));
+    expect((await openOwn()).log).toEqual([
+      'the license old is good until 2026-01-12T09:30:00Z, with grace until 2026-01-15T09:30:00Z. The lease was not renewed, and its grace period is over.',
+    ]);
+    place.put(place.files.lease, 'torn');
+    expect(await openOwn()).toMatchObject({
+      log: [expect.stringContaining('license_lease.json is not taken: ')],
+      states: ['service_local_license_state{state="none"} 1'],
+    });
+  });
+
+  it('is nothing to speak of where there is none', async () => {
+    const { decision, log } = await openOwn({ SERVICE_LOCAL_HOME: `${place.home}/empty` });
+    expect(decision).toMatchObject({ allowed: false, reason: 'missing' });
+    expect(log).toEqual([]);
+  });
+
+  it.each([
+    ['true', 'true', false],
+    ['true', 'false', false],
+    ['false', 'true', false],
+    ['false', 'false', true],
+  ])(
+    'is needed with license_enforcement_enabled %s and license_registry_enforced %s, unless %s',
+    async (enforcement, registry, allowed) => {
+      place.put(place.files.lease, '');
+      const { decision } = await openOwn({ [ENFORCEMENT]: enforcement, [REGISTRY]: registry });
+      expect(decision.allowed).toBe(allowed);
+    },
+  );
+
+  it('is read by the server itself, which starts whatever it is', async () => {
+    place.put(place.files.lease, 'torn');
+    const log: string[] = [];
+    const env = { SERVICE_LOCAL_HOME: place.home, SERVICE_LOCAL_SERVER_PORT: '0' };
+    const { values } = resolveSettings(place.home, env);
     const running = await startServer(
       values,
       {},
       createLog((line) => log.push(line), true),
     );
+    expect((await fetch(`${running.url}/healthz`)).status).toBe(200);
     await running.stop();
-    return log.map((line) => (JSON.parse(line) as { msg: string }).msg);
-  }
-
-  it('is told when it starts', async () => {
-    const issued_at = formatTime(Date.now());
-    place.put(place.files.lease, leaseOf('own', 0, { issued_at }));
-    expect(await logOf()).toContainEqual(
-      expect.stringMatching(/^the license own is good until .*Z, with grace until .*Z$/),
-    );
-    place.put(place.files.lease, 'torn');
-    expect(await logOf()).toContainEqual(
-      expect.stringContaining('license_lease.json is not taken: '),
-    );
-  });
-
-  it('is nothing to speak of where there is none', async () => {
-    place.put(place.files.keyset, '');
-    const missing = await logOf({ SERVICE_LOCAL_HOME: `${place.home}/empty` });
-    expect(missing.filter((line) => /the license|not taken/.test(line))).toEqual([]);
+    expect(log.join('\n')).toContain('license_lease.json is not taken: ');
   });
 });
