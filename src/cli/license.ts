@@ -4,7 +4,6 @@ import type { Brought } from '../../daemon/offline.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import type { HeldLease, License } from '../gate/license.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
-import { renewalMoment } from '../lease/schedule.ts';
 import type { LeaseStatus } from '../lease/status.ts';
 import { formatTime } from '../lease/time.ts';
 import { licenseFiles, type LicenseFiles } from '../license-files.ts';
@@ -16,7 +15,14 @@ export interface LicenseView {
   readonly files: LicenseFiles;
   readonly license: License;
   /** The lease that counts; undefined when none verifies. */
-  readonly held: (HeldLease & { readonly status: LeaseStatus }) | undefined;
+  readonly held: ViewedLease | undefined;
+}
+
+interface ViewedLease extends HeldLease {
+  readonly status: LeaseStatus;
+  readonly isDue: boolean;
+  /** When it is to be renewed. */
+  readonly due_at: string;
 }
 
 export async function viewLicense(
@@ -24,11 +30,16 @@ export async function viewLicense(
   now: number,
 ): Promise<LicenseView> {
   const { readLicense, statusOf } = await import('../gate/license.ts');
+  const { renewalMoment } = await import('../lease/schedule.ts');
   const files = licenseFiles(settings.home, io.env);
   const license = await readLicense(files, now);
   const [best] = license.leases;
-  const held = best && { ...best, status: statusOf(best, now, license.running) };
-  return { files, license, held };
+  if (best === undefined) return { files, license, held: undefined };
+  const status = statusOf(best, now, license.running);
+  const moment = renewalMoment(best.claims);
+  const isDue = now >= moment || status.state === 'expired';
+  const due_at = formatTime(Math.ceil(moment / 1000) * 1000);
+  return { files, license, held: { ...best, status, isDue, due_at } };
 }
 
 /**
@@ -76,11 +87,6 @@ export async function readNamed(path: string): Promise<string> {
       cause: error,
     });
   }
-}
-
-/** When it is to be renewed, in whole seconds. */
-export function dueAt(claims: LeaseClaims): string {
-  return formatTime(Math.ceil(renewalMoment(claims) / 1000) * 1000);
 }
 
 /** What a lease says, for people. */

@@ -197,6 +197,16 @@ test('a lease is verified anywhere, and a script learns what it is worth from th
   );
   expect(old).toMatchObject({ code: 4 });
   expect(documentOf(old)).toMatchObject({ state: 'expired', claims: { lease_id: 'lease-1' } });
+  const delivered = await serviceLocal(['license', 'status'], {
+    env: {
+      SERVICE_LICENSE_LEASE_PATH: join(directory, 'old.json'),
+      SERVICE_LICENSE_PUBLIC_KEY_PATH: join(directory, 'keys.json'),
+    },
+  });
+  expect(delivered).toMatchObject({ code: 4 });
+  expect(delivered.stderr).toMatch(
+    /^error license_invalid: nothing licensed works: the lease ended on 20\S+Z\n→ Renew it with/,
+  );
   const unknown = await on('fresh')('verify', 'fresh.json');
   expect(unknown).toMatchObject({ code: 3, stdout: '' });
   expect(unknown.stderr).toMatch(/^error invalid_data: .*there are no keys in .*\n→ Give the keys/);

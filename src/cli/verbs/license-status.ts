@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { ServiceError } from '../../errors.ts';
 import { LEASE_REASONS } from '../../lease/reasons.ts';
-import { dueAt, showClaims, viewLicense, type LicenseView } from '../license.ts';
+import { showClaims, viewLicense, type LicenseView } from '../license.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -18,7 +18,7 @@ export const verb = defineVerb({
     const isDevice = existsSync(files.key);
     const { last_error, next_attempt_because } = state;
     const isDenied = last_error !== null && next_attempt_because === 'denied';
-    const due_at = held === undefined ? null : dueAt(held.claims);
+    const due_at = held?.due_at ?? null;
     const isWorking = held !== undefined && held.status.state !== 'expired';
     return {
       data: {
