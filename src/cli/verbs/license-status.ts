@@ -39,15 +39,20 @@ export const verb = defineVerb({
       },
       failure: failureOf(view),
       show(out) {
-        if (held === undefined) return;
         if (isWorking) out.line(worksUntil(held));
         if (isDenied) out.line(`The server denies renewal: ${last_error.message}.`);
-        else if (last_error)
+        else if (last_error) {
           out.line(`The last renewal failed at ${last_error.at}: ${last_error.message}.`);
+        }
+        if (held === undefined) return;
+        if (held.path !== files.lease) {
+          out.line(`What counts is ${held.path}: ${license.refused[0]?.detail ?? 'it is better'}.`);
+        }
         if (isRunning) out.line(`The daemon renews it; ${nextAttempt(state)}.`);
         else if (isDevice) {
+          const when = held.isDue ? 'now' : `from ${due_at} on`;
           out.line(
-            `No daemon renews it: start one with \`service-local daemon start\`, or run \`service-local license renew\` from ${due_at} on.`,
+            `No daemon renews it: start one with \`service-local daemon start\`, or run \`service-local license renew\` ${when}.`,
           );
         } else {
           out.line('This machine is not enrolled, so that a new lease has to be brought to it.');
