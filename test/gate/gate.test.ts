@@ -136,7 +136,7 @@ describe('a change of the files', () => {
     place.time.now += 3 * DAY;
   });
 
-  it('is in force within a second, whichever of lease and keyset comes first', async () => {
+  it('is in force, whichever of lease and keyset comes first', async () => {
     const gate = await place.open();
     place.put(place.files.lease, GOOD);
     expect(await gate.until(({ reason }) => reason === 'unknown_key')).toBeDefined();
@@ -146,7 +146,7 @@ describe('a change of the files', () => {
     place.put(place.files.lease, leaseOf('next', 1));
     await gate.until(has('next'));
     expect(gate.warnings).toEqual([]);
-  }, 3_000);
+  });
 
   it('is seen in a directory that is made later', async () => {
     const files = licenseFiles(join(place.home, 'later'), {});
@@ -257,13 +257,18 @@ describe('a change of the files', () => {
     expect(gate.told.every(({ state }) => state === 'valid')).toBe(true);
   });
 
-  it('is waited for one after the other, and each is seen', async () => {
+  it('is in force within a second, each of several', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     const gate = await place.open();
+    const took: number[] = [];
     for (let i = 1; i <= 25; i += 1) {
+      const begin = performance.now();
       place.put(place.files.lease, leaseOf(String(i), 0, { issued_at: secondsLater(i) }));
       await gate.until(has(String(i)));
+      took.push(performance.now() - begin);
     }
+    // The middle one, because the machine may be busy with other tests; the poll is 30 s away.
+    expect(took.toSorted((a, b) => a - b)[12]).toBeLessThan(1000);
     expect(gate.warnings).toEqual([]);
   });
 
