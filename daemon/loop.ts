@@ -233,7 +233,8 @@ class Keeper {
   #best({ keyset, leases, running }: License): KeptLease | undefined {
     const kept = this.#kept;
     if (!keyset.ok) return kept;
-    const isGood = kept !== undefined && verifyLease(kept.lease.text, keyset.keys).ok;
+    const isOther = leases.every(({ text }) => text !== kept?.lease.text);
+    const isGood = kept && isOther && verifyLease(kept.lease.text, keyset.keys).ok;
     const all = isGood ? [...leases, kept.lease] : [...leases];
     const [lease] = all.sort(byWorth(this.#machine.clock(), running));
     return lease === undefined ? kept : { lease, keys: keyset.keys };
@@ -299,10 +300,11 @@ class Keeper {
     // What is due is asked for now, or by another process.
     const isDue = at !== null && at <= clock();
     const changeOf = (state: DaemonState): Partial<DaemonState> => ({
-      ...(!isDue && {
-        next_attempt_at: at === null ? null : stateTime(at),
-        next_attempt_because: because,
-      }),
+      ...(!isDue &&
+        !isNear(at, state.next_attempt_at) && {
+          next_attempt_at: at === null ? null : stateTime(at),
+        }),
+      ...(!isDue && { next_attempt_because: because }),
       ...(state.failures_in_row > 0 &&
         !isFailing(state, lease?.claims) && {
           failures_in_row: 0,
@@ -339,14 +341,22 @@ class Keeper {
   }
 
   #faultOf(about: string, what: string, thrown: unknown): void {
-    const { code, reason, message } = asServiceError(thrown);
+    const { code, reason, message, cause } = asServiceError(thrown);
     // Whoever has the lock does the same, and the next look sees what came of it.
-    if (reason !== 'locked') this.#fault(about, message, `${what}: ${message}`, { code, reason });
+    if (reason === 'locked') return;
+    const kind = `${code} ${reason} ${isSystemError(cause) ? cause.code : message}`;
+    this.#fault(about, kind, `${what}: ${message}`, { code, reason });
   }
 
   #right(about: string, text: string): void {
     if (this.#faults.delete(about)) this.#log.info(text);
   }
+}
+
+/** Two clocks do not go so evenly that a moment by both would be the same to the second. */
+function isNear(at: number | null, saved: string | null): boolean {
+  if (at === null || saved === null) return saved === at;
+  return Math.abs(Date.parse(saved) - at) < 5000;
 }
 
 function isWorthSaving(running: RunningTime, saved: RunningTime | null): boolean {

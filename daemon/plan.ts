@@ -54,8 +54,9 @@ function due({ lease, state, now, uptime }: Circumstances): Plan & { readonly at
   if (lease === undefined) return { at: now, because: 'no_lease' };
   const time = passedTime(lease, state.running_time, now, uptime);
   if (time >= parseTime(lease.grace_ends_at)!) return { at: now, because: 'no_lease' };
-  const moment = renewalMoment(lease);
-  return { at: time >= moment ? Math.min(moment, now) : moment, because: 'due' };
+  // When this clock will say it, of which more time is over than it says.
+  const moment = renewalMoment(lease) - (time - now);
+  return { at: moment, because: 'due' };
 }
 
 function waitAfterFailure({
