@@ -5,7 +5,9 @@ import {
   byWorth,
   importKeys,
   readLicense,
+  readLicenseTexts,
   statusOf,
+  verifyLicense,
   type HeldLease,
   type License,
 } from '../src/gate/license.ts';
@@ -55,12 +57,12 @@ export async function materialize(
   }
   const lock = await lockOf(files);
   try {
-    const license = await readLicense(files, now);
     const given = keysOf(values.keys);
+    const found = await find(files, given, now);
     const outcomes =
       values.lease === undefined
-        ? { lease: 'not_given' as const, keyset: await putKeys(files, given!, license, now) }
-        : await putLease(files, values.lease, given, license, now);
+        ? { lease: 'not_given' as const, keyset: await putKeys(files, given!, found, now) }
+        : await putLease(files, values.lease, found, now);
     const { leases, running } = await readLicense(files, now);
     const [held] = leases;
     const status = held && statusOf(held, now, running);
@@ -99,52 +101,79 @@ function keysOf(text: string | undefined): Given | undefined {
   return { text, keys: imported.keys };
 }
 
+/** What is there before anything is written. */
+interface Found {
+  readonly given: Given | undefined;
+  /** Whether the keyset file has all that were given. */
+  readonly isKnown: boolean;
+  readonly license: License;
+  /** The best lease in the files, by their keys or by those that were given. */
+  readonly held: HeldLease | undefined;
+  /** By which keys it verifies: by those that are there, by those that were given. */
+  readonly verifies: { readonly own: boolean; readonly given: boolean };
+}
+
+async function find(files: LicenseFiles, given: Given | undefined, now: number): Promise<Found> {
+  const texts = await readLicenseTexts(files);
+  const license = verifyLicense(texts, now);
+  const keyset = { path: files.keyset, read: { ok: true, text: given?.text ?? '' } as const };
+  const byGiven = verifyLicense({ ...texts, keyset }, now);
+  const [held] = [...license.leases, ...byGiven.leases].sort(byWorth(now, license.running));
+  const isIn = ({ leases }: License): boolean => leases.some(({ text }) => text === held?.text);
+  return {
+    given,
+    isKnown: given !== undefined && license.keyset.ok && hasAll(license.keyset.keys, given.keys),
+    license,
+    held,
+    verifies: { own: isIn(license), given: isIn(byGiven) },
+  };
+}
+
 async function putLease(
   files: LicenseFiles,
   text: string,
-  given: Given | undefined,
-  { keyset, leases, running }: License,
+  found: Found,
   now: number,
 ): Promise<Pick<Materialized, 'lease' | 'keyset'>> {
-  const trusted = given ?? keyset;
+  const { given, isKnown, license, held, verifies } = found;
+  const trusted = given ?? license.keyset;
   if (!('keys' in trusted)) throw refused(LEASE, trusted);
-  const found = verifyLease(text, trusted.keys);
-  if (!found.ok) throw refused(LEASE, found);
-  const lease: HeldLease = { path: files.lease, text, claims: found.claims };
-  const heldKeys = keyset.ok ? keyset.keys : undefined;
-  const isKnown = given !== undefined && hasAll(heldKeys, given.keys);
-  const [held] = leases;
+  const verified = verifyLease(text, trusted.keys);
+  if (!verified.ok) throw refused(LEASE, verified);
+  const lease: HeldLease = { path: files.lease, text, claims: verified.claims };
   const isThere = held?.path === files.lease && held.claims.lease_id === lease.claims.lease_id;
-  if (isThere || (held !== undefined && byWorth(now, running)(held, lease) < 0)) {
-    return {
-      lease: isThere ? 'same' : 'kept',
-      keyset: given === undefined ? 'not_given' : isKnown ? 'same' : 'kept',
-    };
+  if (isThere || (held !== undefined && byWorth(now, license.running)(held, lease) < 0)) {
+    const outcome = isThere ? 'same' : 'kept';
+    if (given === undefined) return { lease: outcome, keyset: 'not_given' };
+    if (isKnown) return { lease: outcome, keyset: 'same' };
+    if (verifies.own) return { lease: outcome, keyset: 'kept' };
+    await storeKeyset(files.keyset, given.text);
+    return { lease: outcome, keyset: 'written' };
   }
   if (given === undefined || isKnown) {
     await storeLease(files.lease, text);
     return { lease: 'written', keyset: given === undefined ? 'not_given' : 'same' };
   }
-  await store(files, lease, given, heldKeys);
+  await store(files, lease, given, license.keyset.ok ? license.keyset.keys : undefined);
   return { lease: 'written', keyset: 'written' };
 }
 
+/** Keys alone: not where the lease that works would do without its own. */
 async function putKeys(
   files: LicenseFiles,
   given: Given,
-  { keyset, leases, running }: License,
+  { isKnown, license, held, verifies }: Found,
   now: number,
 ): Promise<Outcome> {
-  if (hasAll(keyset.ok ? keyset.keys : undefined, given.keys)) return 'same';
-  const [held] = leases;
-  const isNeeded = held !== undefined && statusOf(held, now, running).state !== 'expired';
-  if (isNeeded && !verifyLease(held.text, given.keys).ok) return 'kept';
+  if (isKnown) return 'same';
+  const works = held !== undefined && statusOf(held, now, license.running).state !== 'expired';
+  if (works && !verifies.given) return 'kept';
   await storeKeyset(files.keyset, given.text);
   return 'written';
 }
 
-function hasAll(keys: TrustedKeys | undefined, others: TrustedKeys): boolean {
-  return keys !== undefined && [...others.keys()].every((id) => keys.has(id));
+function hasAll(keys: TrustedKeys, others: TrustedKeys): boolean {
+  return [...others.keys()].every((id) => keys.has(id));
 }
 
 function refused(variable: string, { reason, detail }: Omit<Refused, 'ok'>): ServiceError {

@@ -87,6 +87,15 @@ test('keys of which the file has more already do not take the others away', asyn
 });
 
 test('keys alone are written where no lease needs the others', async () => {
+  await run(leaseOf('1'), keysetOf(KEY));
+  const more = keysetOf(KEY, testKey(2));
+  expect(await run(undefined, more)).toMatchObject({ keyset: 'written' });
+  expect(await heldId()).toBe('1');
+  expect(await run(undefined, keysetOf(testKey(3)))).toMatchObject({ keyset: 'kept' });
+  expect(read('keyset')).toBe(more);
+});
+
+test('keys alone are written where there is no lease', async () => {
   expect(await run(undefined, keysetOf(KEY))).toMatchObject({ keyset: 'written', held: undefined });
 });
 
@@ -95,6 +104,17 @@ test('what is torn is mended by what was injected', async () => {
   writeFileSync(place.files.lease, '');
   expect(await run(leaseOf('1'), keysetOf(KEY))).toMatchObject({ lease: 'written' });
   expect(read('lease')).toBe(leaseOf('1'));
+});
+
+test('what was renewed since is kept also where its keys are gone', async () => {
+  await run(leaseOf('1'), keysetOf(KEY));
+  place.put(place.files.lease, leaseOf('2', 3));
+  place.put(place.files.keyset, '');
+  expect(await run(leaseOf('1'), keysetOf(KEY))).toMatchObject({
+    lease: 'kept',
+    keyset: 'written',
+  });
+  expect(await heldId()).toBe('2');
 });
 
 test('a lease that has ended is written where there is none, and told for what it is', async () => {
