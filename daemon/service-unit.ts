@@ -7,7 +7,7 @@ export type ServiceScope = 'user' | 'system';
 
 /** What a service manager has to know of the daemon. */
 export interface Service {
-  /** How to run the CLI: Node and the script, both absolute. */
+  /** How to run the CLI; its paths are absolute. */
   readonly program: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   /** Directories in which it writes. */

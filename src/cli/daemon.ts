@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { daemonFiles } from '../../daemon/files.ts';
+import { daemonProgram } from '../../daemon/program.ts';
 import { readState, type DaemonState } from '../../daemon/state.ts';
 import { isLocked } from '../client/lock.ts';
 import { isSystemError, ServiceError, type ErrorCode } from '../errors.ts';
@@ -38,7 +39,8 @@ export async function startDaemon(
   makeDirectory(home, 0o700);
   const { NOTIFY_SOCKET: _, ...inherited } = env;
   const words = ['daemon', 'run', '--quiet', '--json', '--url', server_url];
-  const child = spawn(process.execPath, [...process.execArgv, process.argv[1]!, ...words], {
+  const [node, ...args] = daemonProgram();
+  const child = spawn(node, [...args, ...words], {
     cwd: home,
     env: { ...inherited, SERVICE_LOCAL_HOME: home },
     detached: true,

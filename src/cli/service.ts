@@ -2,9 +2,10 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { userInfo } from 'node:os';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { daemonFiles } from '../../daemon/files.ts';
+import { daemonProgram } from '../../daemon/program.ts';
 import {
   serviceEnvironment,
   type Service,
@@ -96,7 +97,7 @@ export async function thisService(
   { settings, settingSources, io }: Pick<Context, 'settings' | 'settingSources' | 'io'>,
 ): Promise<{ readonly service: Service; readonly warnings: readonly string[] }> {
   const { home, server_url } = settings;
-  const script = resolve(process.argv[1]!);
+  const program = daemonProgram();
   const { environment, secret } = serviceEnvironment(io.env);
   // What a file says, the daemon reads there itself.
   const isTyped = /^(--|SERVICE_)/.test(settingSources.server_url[0].origin);
@@ -104,12 +105,12 @@ export async function thisService(
   const warnings = secret.map(
     (name) => `${name} is left out: it has a password, and everybody may read the service's file`,
   );
-  if (script.includes('/_npx/')) {
-    warnings.push(`${script} is in a cache that npm empties: install service-local for good first`);
+  if (program.some((word) => word.includes('/_npx/'))) {
+    warnings.push('this runs from a cache that npm empties: install service-local for good first');
   }
   return {
     service: {
-      program: [process.execPath, script],
+      program,
       environment: {
         SERVICE_LOCAL_HOME: home,
         ...(isTyped && { SERVICE_LOCAL_SERVER_URL: server_url }),

@@ -15,7 +15,9 @@ import { formatTable, makeStyle } from '../../src/cli/output.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
 import { writeParquet } from '../../src/market/write.ts';
 import { BENCH_CONFIG } from './config.ts';
+import { daemon } from './daemon.ts';
 import { figure, median, round, type Figure } from './figure.ts';
+import { gate } from './gate.ts';
 import { issuance } from './issuance.ts';
 import { handWrittenLoop } from './loop.ts';
 import { randomWalk } from './series.ts';
@@ -173,6 +175,8 @@ const PARTS: Readonly<Record<string, () => Figure[] | Promise<Figure[]>>> = {
   start: () => [start()],
   memory: async () => [await memory()],
   issuance,
+  gate,
+  daemon,
 };
 
 const { values, positionals } = parseArgs({
