@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -46,6 +46,7 @@ export interface Rig {
   /** For how long the machine has run, in seconds. */
   uptime: number;
   ttlSeconds: number;
+  graceSeconds: number;
   /** Undefined: it is well. */
   fault: Fault | undefined;
   /** Nothing listens. */
@@ -117,6 +118,7 @@ export async function newRig(): Promise<Rig> {
     serverNow: Date.UTC(2026, 2, 1),
     uptime: 1000,
     ttlSeconds: (7 * DAY) / 1000,
+    graceSeconds: (3 * DAY) / 1000,
     fault: undefined,
     isDown: false,
     timeoutMs: 20_000,
@@ -134,6 +136,7 @@ export async function newRig(): Promise<Rig> {
         lease_id: `lease-${(count += 1)}`,
         issued_at: formatTime(rig.serverNow),
         ttl_seconds: rig.ttlSeconds,
+        grace_period_seconds: rig.graceSeconds,
         device_thumbprint: device_id,
         ...change,
       });
@@ -256,8 +259,3 @@ export const FAULTS = {
   'contract ended': refusing(403, 'contract_ended'),
   'unknown device': refusing(401, 'invalid_device_proof', 'unknown_device'),
 } as const satisfies Readonly<Record<string, Fault>>;
-
-/** Writes what does not belong there, as a text editor or a failing disk would. */
-export function spoil(path: string, change: (text: string) => string): void {
-  writeFileSync(path, change(readFileSync(path, 'utf8')));
-}
