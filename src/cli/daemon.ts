@@ -95,28 +95,35 @@ export async function stopDaemon(
   home: string,
   env: NodeJS.ProcessEnv,
 ): Promise<number | undefined> {
-  const { isRunning, state } = await viewDaemon(home, env);
-  if (!isRunning || state.daemon === null) return undefined;
-  const { pid } = state.daemon;
-  try {
-    process.kill(pid, 'SIGTERM');
-  } catch (error) {
-    if (isSystemError(error, 'EPERM')) {
-      throw new ServiceError('not_allowed', `the process ${pid} belongs to another user`, {
-        remedy: 'Stop it as that user.',
-        cause: error,
-      });
-    }
-    if (!isSystemError(error, 'ESRCH')) throw error;
-  }
+  let signalled: number | undefined;
   const until = performance.now() + PATIENCE_MS;
-  while (isLocked(daemonFiles(home).lock)) {
+  for (;;) {
+    const { isRunning, state } = await viewDaemon(home, env);
+    if (!isRunning) return signalled;
+    const { pid, stopped_at = null } = state.daemon ?? {};
+    // One that has just been started may not have said yet who it is.
+    if (pid !== undefined && stopped_at === null && pid !== signalled) {
+      terminate(pid);
+      signalled = pid;
+    }
     if (performance.now() > until) {
-      throw new ServiceError('failure', `the process ${pid} does not end`, {
-        remedy: `See \`service-local daemon logs\`, or run \`kill -9 ${pid}\`: that harms no file.`,
+      throw new ServiceError('failure', `the daemon of ${home} does not end`, {
+        remedy: 'See `service-local daemon status`; to kill it with `kill -9` harms no file.',
       });
     }
     await wait(LOOK_AGAIN_MS);
   }
-  return pid;
+}
+
+function terminate(pid: number): void {
+  try {
+    process.kill(pid, 'SIGTERM');
+  } catch (error) {
+    if (isSystemError(error, 'ESRCH')) return;
+    if (!isSystemError(error, 'EPERM')) throw error;
+    throw new ServiceError('not_allowed', `the process ${pid} belongs to another user`, {
+      remedy: 'Stop it as that user.',
+      cause: error,
+    });
+  }
 }
