@@ -134,7 +134,9 @@ class Keeper {
       await this.#inspect();
     }
 
-    const isImpatient = this.isImpatient || (before !== undefined && this.#isNewSubject());
+    const isNewSubject = before !== undefined && this.#subject !== this.#currentSubject();
+    if (isNewSubject) this.#faults.delete('renewal');
+    const isImpatient = this.isImpatient || isNewSubject;
     this.isImpatient = false;
     const plan = this.#plan(isImpatient ? 'until_due' : 'usual');
     if (plan.at !== null && plan.at <= clock()) await this.#renew(isImpatient);
@@ -174,10 +176,6 @@ class Keeper {
     return `${this.#stamps!.key} ${this.#kept?.lease.claims.lease_id}`;
   }
 
-  #isNewSubject(): boolean {
-    return this.#subject !== this.#currentSubject();
-  }
-
   async #renew(force: boolean): Promise<void> {
     const signal = this.#signal;
     const unsaved = this.#isUnsaved ? this.#state : undefined;
@@ -185,10 +183,11 @@ class Keeper {
       const outcome = await renew(this.#machine, { force, signal, unsaved });
       this.#state = outcome.state;
       this.#isUnsaved = !outcome.isSaved;
+      this.#faults.delete('lock');
       if (outcome.status === 'failed') {
         const { error, unstored, state } = outcome;
         const { code, reason } = error;
-        if (unstored !== undefined) this.#kept = unstored;
+        if (unstored !== undefined) [this.#kept, this.#isOutdated] = [unstored, true];
         const text = `no new lease: ${error.message}; next attempt at ${state.next_attempt_at}`;
         const err = code === 'failure' && error.cause;
         this.#fault('renewal', `${code} ${reason}`, text, err ? { code, err } : { code, reason });
@@ -306,7 +305,9 @@ class Keeper {
         }),
       ...(!isDue && { next_attempt_because: because }),
       ...(state.failures_in_row > 0 &&
-        !isFailing(state, lease?.claims) && {
+        !isFailing(state, lease?.claims) &&
+        // A lease that came and is not on disk may have to be asked for again, by the same id.
+        !this.#isOutdated && {
           failures_in_row: 0,
           last_error: null,
           pending: null,

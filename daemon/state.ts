@@ -1,4 +1,6 @@
 import { readPrivateFile, writePrivateFile } from '../src/client/private-file.ts';
+import { isId } from '../src/lease/claims.ts';
+import { isJsonObject } from '../src/lease/json.ts';
 import type { RunningTime } from '../src/lease/known-time.ts';
 
 /** Why the next attempt is when it is. */
@@ -68,14 +70,31 @@ export const NO_STATE: DaemonState = {
   running_time: null,
 };
 
-/** What is in the file; `NO_STATE` when there is none, or it cannot be read: nothing depends on it. */
+/** What is in the file; `NO_STATE` when that is none: nothing that lasts depends on it. */
 export async function readState(path: string): Promise<DaemonState> {
   try {
-    const state = JSON.parse((await readPrivateFile(path)) ?? 'null') as DaemonState | null;
-    return state?.schema === 1 ? { ...NO_STATE, ...state } : NO_STATE;
+    const read: unknown = JSON.parse((await readPrivateFile(path)) ?? 'null');
+    const state = { ...NO_STATE, ...(isJsonObject(read) && read) };
+    return isState(state) ? state : NO_STATE;
   } catch {
     return NO_STATE;
   }
+}
+
+/** Whether all by which the daemon decides has the form it must have. */
+function isState(state: DaemonState): boolean {
+  const { schema, requests, failures_in_row, pending, last_error, next_attempt_at } = state;
+  const isTime = (time: unknown): boolean => !Number.isNaN(Date.parse(String(time)));
+  const running = state.running_time;
+  return (
+    schema === 1 &&
+    requests.every(Number.isFinite) &&
+    Number.isInteger(failures_in_row) &&
+    (pending === null || isId(pending.renewal_id)) &&
+    (last_error === null || isTime(last_error.at)) &&
+    (next_attempt_at === null || isTime(next_attempt_at)) &&
+    (running === null || [running.seconds, running.uptime_seconds].every(Number.isFinite))
+  );
 }
 
 /**

@@ -304,6 +304,11 @@ describe('files', () => {
     const got = rig.leases.at(-1)!.lease_id;
     expect((await daemon.look()).lease?.claims.lease_id).toBe(got);
     expect(rig.log.length).toBeLessThan(4);
+    // A kill would lose it: it must be asked for again by the same id.
+    expect((await state()).pending).toEqual({
+      renewal_id: rig.asked[0]!.renewal_id,
+      lease_id: 'lease-1',
+    });
     rmSync(backup, { recursive: true });
     rig.pass(MINUTE);
     await daemon.look();
