@@ -25,7 +25,9 @@ export interface DaemonOptions {
 }
 
 /** For those who change the license just now: they make few requests. */
-const LICENSE_LOCK_MS = 10_000;
+const START_PATIENCE_MS = 10_000;
+/** What is noted at the end is worth no delay: who looks sees by the lock that it has ended. */
+const END_PATIENCE_MS = 300;
 
 /**
  * Keeps the license of this machine fresh until the signal is aborted. SIGHUP has it look at once.
@@ -51,9 +53,9 @@ export async function runDaemon(
       stopped_at: null,
       server_url: url,
     };
-    await noteDaemon(files, daemon);
+    await noteDaemon(files, daemon, START_PATIENCE_MS);
     const log = openLog(own, tell, json);
-    process.on('uncaughtExceptionMonitor', (err) => log.error({ err }, 'the daemon broke'));
+    process.on('uncaughtExceptionMonitor', (err) => log.error({ err }, BROKEN));
     const warn = (text: string): void => log.warn(text);
     const supervision = await superviseBy(env, warn, signal);
     log.info({ pid: process.pid, version: daemon.version }, `keeping ${files.lease} fresh`);
@@ -63,16 +65,24 @@ export async function runDaemon(
     try {
       const { onTick } = supervision;
       await runLoop(machine, { signal, log, wake: onHangUp, watch, onTick });
+    } catch (err) {
+      log.error({ err }, BROKEN);
+      throw err;
     } finally {
       supervision.end();
       await unwatch();
     }
-    await noteDaemon(files, { ...daemon, stopped_at: new Date().toISOString() });
+    const stopped = { ...daemon, stopped_at: new Date().toISOString() };
+    await noteDaemon(files, stopped, END_PATIENCE_MS).catch((err: unknown) =>
+      log.warn({ err }, 'that it stopped is not noted'),
+    );
     log.info('stopped');
   } finally {
     lock.release();
   }
 }
+
+const BROKEN = 'the daemon broke';
 
 const onHangUp: Subscribe = (call) => {
   process.on('SIGHUP', call);
@@ -113,8 +123,12 @@ async function holdDaemonLock({ lock }: DaemonFiles, { state }: LicenseFiles): P
 }
 
 /** Leaves a note in the state: by it others know whom to signal. */
-async function noteDaemon(files: LicenseFiles, daemon: DaemonState['daemon']): Promise<void> {
-  const lock = await holdLock(files.lock, LICENSE_LOCK_MS);
+async function noteDaemon(
+  files: LicenseFiles,
+  daemon: DaemonState['daemon'],
+  waitMs: number,
+): Promise<void> {
+  const lock = await holdLock(files.lock, waitMs);
   try {
     await writeState(files.state, { ...(await readState(files.state)), daemon });
   } finally {
