@@ -23,7 +23,7 @@ import { deviceKeyAt } from '../../src/client/device-key.ts';
 import { writePrivateFile } from '../../src/client/private-file.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../client/certificate.ts';
-import { BIN, serviceLocal, type Result } from '../cli/service-local.ts';
+import { BASIC_ENV, BIN, serviceLocal, type Result } from '../cli/service-local.ts';
 import { startServer } from '../server/running.ts';
 import { addVendor } from '../server/vendor.ts';
 import { newDatabase } from '../storage/databases.ts';
@@ -62,7 +62,7 @@ interface RunningDaemon {
 async function runDaemon(env: Variables = {}): Promise<RunningDaemon> {
   const child = spawn(process.execPath, [BIN, 'daemon', 'run'], {
     cwd: directory,
-    env: { PATH: process.env['PATH'], HOME: directory, SERVICE_LOCAL_HOME: home, ...env },
+    env: { ...BASIC_ENV, HOME: directory, SERVICE_LOCAL_HOME: home, ...env },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
   const ended = once(child, 'close') as Promise<[number | null, string | null]>;
