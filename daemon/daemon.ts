@@ -1,6 +1,6 @@
-import { uptime } from 'node:os';
 import { holdLock, type Lock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
+import { systemBoot } from '../src/gate/boot.ts';
 import { watchFiles } from '../src/gate/watch.ts';
 import { licenseFiles, type LicenseFiles } from '../src/license-files.ts';
 import { createLog, lineForPeople, type Log } from '../src/log.ts';
@@ -60,7 +60,7 @@ export async function runDaemon(
     const supervision = await superviseBy(env, warn, signal);
     log.info({ pid: process.pid, version: daemon.version }, `keeping ${files.lease} fresh`);
     const { watch, unwatch } = await watchLicense(files, warn);
-    const machine = { files, url, clock: Date.now, uptime, random: Math.random, warn };
+    const machine = { files, url, clock: Date.now, boot: systemBoot, random: Math.random, warn };
     onReady();
     try {
       const { onTick } = supervision;

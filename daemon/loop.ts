@@ -156,20 +156,20 @@ class Keeper {
   }
 
   #plan(patience: Patience): Plan {
-    const { clock, uptime } = this.#machine;
+    const { clock, boot } = this.#machine;
     const circumstances = {
       isDevice: this.#stamps!.key !== MISSING,
       lease: this.#kept?.lease.claims,
       state: this.#state,
       now: clock(),
-      uptime: uptime(),
+      boot: boot(),
     };
     return planAttempt(circumstances, patience);
   }
 
   #runningTime({ claims }: HeldLease): RunningTime {
     const { running_time: before } = this.#state;
-    return runningTime(before ?? undefined, claims.lease_id, this.#machine.uptime());
+    return runningTime(before ?? undefined, claims.lease_id, this.#machine.boot());
   }
 
   #currentSubject(): string {
@@ -205,12 +205,12 @@ class Keeper {
 
   /** Reads the lease and its keys, and puts them right by what is known to be better. */
   async #inspect(): Promise<void> {
-    const { files, clock, uptime } = this.#machine;
+    const { files, clock, boot } = this.#machine;
     this.#isOutdated = true;
     let lock: Lock | undefined;
     try {
       let license = await readLicense(files, clock());
-      if (this.#isWrong(license) && uptime() - this.#repairedAt >= REPAIR_SECONDS) {
+      if (this.#isWrong(license) && boot().uptime_seconds - this.#repairedAt >= REPAIR_SECONDS) {
         lock = await holdLock(files.lock, 0);
         // Whoever had the lock has changed all that it was about to change.
         license = await this.#repairKeyset(await readLicense(files, clock()));
@@ -268,8 +268,8 @@ class Keeper {
 
   async #repairKeyset(license: License): Promise<License> {
     if (!this.#needsKeyset(license)) return license;
-    const { files, clock, uptime } = this.#machine;
-    this.#repairedAt = uptime();
+    const { files, clock, boot } = this.#machine;
+    this.#repairedAt = boot().uptime_seconds;
     const bad = await quarantine(files.keyset, clock());
     await storeKeyset(files.keyset, keysetText(this.#kept!.keys));
     this.#log.warn(`put ${files.keyset} back${bad === undefined ? '' : `; it was as ${bad} is`}`);
@@ -278,9 +278,9 @@ class Keeper {
 
   async #repairLease(license: License): Promise<void> {
     if (!this.#needsLease(license)) return;
-    const { files, clock, uptime } = this.#machine;
+    const { files, clock, boot } = this.#machine;
     const { text } = this.#kept!.lease;
-    this.#repairedAt = uptime();
+    this.#repairedAt = boot().uptime_seconds;
     const isOther = license.leases.every(
       ({ path, text: there }) => path !== files.lease || there !== text,
     );
@@ -361,7 +361,8 @@ function isNear(at: number | null, saved: string | null): boolean {
 }
 
 function isWorthSaving(running: RunningTime, saved: RunningTime | null): boolean {
-  if (running.lease_id !== saved?.lease_id) return true;
+  if (running.lease_id !== saved?.lease_id || running.boot_id !== saved.boot_id) return true;
+  if (running.uptime_seconds < saved.uptime_seconds) return true;
   return running.seconds - saved.seconds >= RUNNING_TIME_SECONDS;
 }
 

@@ -16,7 +16,7 @@ import { readLicense, type HeldLease } from '../src/gate/license.ts';
 import { encodeBase64Url } from '../src/lease/base64.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
 import type { TrustedKeys } from '../src/lease/keys.ts';
-import { runningTime } from '../src/lease/known-time.ts';
+import { runningTime, type Boot } from '../src/lease/known-time.ts';
 import { renewalMoment } from '../src/lease/schedule.ts';
 import { formatTime, parseTime } from '../src/lease/time.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
@@ -44,8 +44,8 @@ export interface Machine {
   readonly url: string;
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
-  /** Seconds since the machine was started, those asleep included: `os.uptime`. */
-  readonly uptime: () => number;
+  /** Since when it runs, the time asleep included. */
+  readonly boot: () => Boot;
   /** From 0 to 1, evenly distributed. */
   readonly random: () => number;
   /** Told what the person should know. */
@@ -122,7 +122,7 @@ async function attempt(
   machine: Machine,
   { force, signal, unsaved }: RenewOptions,
 ): Promise<Outcome> {
-  const { files, clock, uptime, warn } = machine;
+  const { files, clock, boot, warn } = machine;
   const before = unsaved ?? (await readState(files.state));
   const patience: Patience = force ? 'none' : 'usual';
   const earlier = before.requests.filter((at) => at <= clock() && at > clock() - 3_600_000);
@@ -157,7 +157,7 @@ async function attempt(
       [held] = license.leases;
       const lease = held?.claims;
       const isDevice = key !== undefined;
-      const circumstances = { isDevice, lease, state: before, now: clock(), uptime: uptime() };
+      const circumstances = { isDevice, lease, state: before, now: clock(), boot: boot() };
       return planAttempt(circumstances, patience);
     };
     const notDue = (isSaved: boolean): Outcome | undefined => {
@@ -190,7 +190,7 @@ async function attempt(
     });
     if (held !== undefined && !pending.without_lease) {
       const { running_time } = before;
-      checkNotWorse(claims, held.claims, passedTime(held.claims, running_time, clock(), uptime()));
+      checkNotWorse(claims, held.claims, passedTime(held.claims, running_time, clock(), boot()));
     }
     const lease = { path: files.lease, text: answer.text, claims };
     unstored = { lease, keys: keyset.keys };
@@ -288,7 +288,7 @@ const DUE_AT_ONCE_MS = 6 * 3_600_000;
 
 /** What a lease changes of the state. */
 function succeeded(
-  { clock, uptime }: Machine,
+  { clock, boot }: Machine,
   before: DaemonState,
   claims: LeaseClaims,
 ): Partial<DaemonState> {
@@ -296,7 +296,7 @@ function succeeded(
   const change = {
     last_success_at: formatTime(now),
     pending: null,
-    running_time: runningTime(before.running_time ?? undefined, claims.lease_id, uptime()),
+    running_time: runningTime(before.running_time ?? undefined, claims.lease_id, boot()),
   };
   const moment = renewalMoment(claims);
   if (now < moment) {
@@ -326,7 +326,7 @@ function succeeded(
 
 /** What a failure changes of it. */
 function failed(
-  { clock, uptime, random }: Machine,
+  { clock, boot, random }: Machine,
   state: DaemonState,
   held: LeaseClaims | undefined,
   { code, reason, message, retryAfterSeconds }: ServiceError,
@@ -335,7 +335,7 @@ function failed(
   const count = isFailing(state, held) ? state.failures_in_row + 1 : 1;
   const denied = isDenial(code, reason);
   const left = held
-    ? parseTime(held.expires_at)! - passedTime(held, state.running_time, now, uptime())
+    ? parseTime(held.expires_at)! - passedTime(held, state.running_time, now, boot())
     : 0;
   const delay = retryDelayMs({ count, denied, retryAfterSeconds }, left, random());
   return {

@@ -1,7 +1,7 @@
 import { readPrivateFile, writePrivateFile } from '../src/client/private-file.ts';
 import { isId } from '../src/lease/claims.ts';
 import { isJsonObject } from '../src/lease/json.ts';
-import type { RunningTime } from '../src/lease/known-time.ts';
+import { isRunningTime, type RunningTime } from '../src/lease/known-time.ts';
 
 /** Why the next attempt is when it is. */
 export type AttemptReason =
@@ -93,7 +93,7 @@ function isState(state: DaemonState): boolean {
     (pending === null || isId(pending.renewal_id)) &&
     (last_error === null || isTime(last_error.at)) &&
     (next_attempt_at === null || isTime(next_attempt_at)) &&
-    (running === null || [running.seconds, running.uptime_seconds].every(Number.isFinite))
+    (running === null || isRunningTime(running))
   );
 }
 

@@ -8,7 +8,7 @@ import { createClient } from '../client/client.ts';
 import { readDeviceKey, type DeviceKey } from '../client/device-key.ts';
 import { isLocked } from '../client/lock.ts';
 import { readLicense, type License } from '../gate/license.ts';
-import { runningTime, type RunningTime } from '../lease/known-time.ts';
+import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
 import type { LicenseFiles } from '../license-files.ts';
 
 /** The machine that is looked at. */
@@ -26,8 +26,7 @@ export interface Machine {
   readonly timeoutMs: number;
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
-  /** Of the machine, in seconds. */
-  readonly uptime: () => number;
+  readonly boot: () => Boot;
 }
 
 /** What a server says to anybody. */
@@ -56,7 +55,7 @@ export interface Facts extends Machine {
 }
 
 export function factsOf(machine: Machine): Facts {
-  const { files, clock, uptime, offline } = machine;
+  const { files, clock, boot, offline } = machine;
   const license = once(() => readLicense(files, clock()));
   const key = once(() => readDeviceKey(files.key));
   return {
@@ -65,7 +64,7 @@ export function factsOf(machine: Machine): Facts {
     key,
     running: once(async () => {
       const { leases, running } = await license();
-      return leases[0] && runningTime(running, leases[0].claims.lease_id, uptime());
+      return leases[0] && runningTime(running, leases[0].claims.lease_id, boot());
     }),
     state: once(() => readState(files.state)),
     isDaemonRunning: once(() => isLocked(daemonFiles(machine.home).lock)),

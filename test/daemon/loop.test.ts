@@ -198,6 +198,21 @@ describe('time', () => {
     expect((await state()).running_time).toMatchObject({ seconds: 61 * 60 });
     await daemon.stop();
   });
+
+  test('for which another machine ran, to which the files had moved, is not counted', async () => {
+    const daemon = await start();
+    rig.pass(2 * HOUR);
+    await daemon.look();
+    await daemon.stop();
+    [rig.bootId, rig.uptime] = ['other', (40 * DAY) / 1000];
+    const other = await start();
+    expect(await other.look()).toMatchObject({ status: { state: 'valid' } });
+    expect((await state()).running_time).toMatchObject({ seconds: 7200, boot_id: 'other' });
+    rig.pass(HOUR);
+    await other.look();
+    expect((await state()).running_time).toMatchObject({ seconds: 10_800 });
+    await other.stop();
+  });
 });
 
 describe('files', () => {

@@ -64,7 +64,7 @@ beforeEach(async () => {
     files: licenseFiles(home, {}),
     url,
     clock: () => world.now,
-    uptime: () => world.now / 1000,
+    boot: () => ({ boot_id: 'boot', uptime_seconds: world.now / 1000 }),
     random: () => 0.5,
     warn: (text) => warnings.push(text),
   };

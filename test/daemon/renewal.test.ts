@@ -279,7 +279,11 @@ describe('the state', () => {
       { schema: 1, pending: { renewal_id: '\u0000' } },
       { schema: 1, last_error: 'none' },
       { schema: 1, next_attempt_at: 'soon' },
-      { schema: 1, running_time: { seconds: 'many' } },
+      ...['many', 1e15, 1e300, -5].map((seconds) => ({
+        schema: 1,
+        running_time: { lease_id: 'a', seconds, boot_id: 'boot', uptime_seconds: 1 },
+      })),
+      { schema: 1, running_time: { lease_id: 'a', seconds: 1, uptime_seconds: 1 } },
     ];
     for (const one of wrong) {
       writeFileSync(path, JSON.stringify(one));

@@ -43,7 +43,8 @@ export interface Rig {
   /** The clock of the machine may be wrong: both in milliseconds since the Unix epoch. */
   now: number;
   serverNow: number;
-  /** For how long the machine has run, in seconds. */
+  /** Of the machine's last start, and for how long it has run since, in seconds. */
+  bootId: string;
   uptime: number;
   ttlSeconds: number;
   graceSeconds: number;
@@ -106,7 +107,7 @@ export async function newRig(): Promise<Rig> {
         return rig.isDown ? 'http://127.0.0.1:1' : `http://127.0.0.1:${port}`;
       },
       clock: () => rig.now,
-      uptime: () => rig.uptime,
+      boot: () => ({ boot_id: rig.bootId, uptime_seconds: rig.uptime }),
       random,
       warn() {},
       get timeoutMs() {
@@ -116,6 +117,7 @@ export async function newRig(): Promise<Rig> {
     device_id,
     now: Date.UTC(2026, 2, 1),
     serverNow: Date.UTC(2026, 2, 1),
+    bootId: 'boot',
     uptime: 1000,
     ttlSeconds: (7 * DAY) / 1000,
     graceSeconds: (3 * DAY) / 1000,

@@ -257,7 +257,9 @@ describe('the clock', () => {
 
   test('is held against the time that the machine has run', async () => {
     const { lease_id } = licensed.claims;
-    await setState({ running_time: { lease_id, seconds: 2 * 86_400, uptime_seconds: 1000 } });
+    await setState({
+      running_time: { lease_id, seconds: 2 * 86_400, boot_id: 'boot', uptime_seconds: 1000 },
+    });
     expect(await faults({ offline: true })).toEqual([
       'clock fail',
       'lease_state clock',

@@ -105,7 +105,7 @@ export async function newLicensed(
     offline: false,
     timeoutMs: 5000,
     clock: () => now,
-    uptime: () => 1000,
+    boot: () => ({ boot_id: 'boot', uptime_seconds: 1000 }),
   };
   return { machine, claims, device_id, state };
 }

@@ -1,4 +1,3 @@
-import { uptime } from 'node:os';
 import { licenseFiles } from '../../license-files.ts';
 import type { CheckResult, CheckStatus } from '../../doctor/check.ts';
 import type { Diagnosis } from '../../doctor/examine.ts';
@@ -31,6 +30,7 @@ export const verb = defineVerb({
   ],
   async run(context, _args, { fix, offline }) {
     const { settings, settingSources, io, message } = context;
+    const { systemBoot } = await import('../../gate/boot.ts');
     const { examine } = await import('../../doctor/examine.ts');
     const { home } = settings;
     const files = licenseFiles(home, io.env);
@@ -47,7 +47,7 @@ export const verb = defineVerb({
       offline,
       timeoutMs: SERVER_MS,
       clock: Date.now,
-      uptime,
+      boot: systemBoot,
     };
     const fixed = fix
       ? await (await import('../../doctor/repair.ts')).repair(machine, message)

@@ -1,4 +1,3 @@
-import { uptime } from 'node:os';
 import type { Outcome } from '../../../daemon/renewal.ts';
 import { ServiceError } from '../../errors.ts';
 import { licenseFiles } from '../../license-files.ts';
@@ -16,13 +15,14 @@ export const verb = defineVerb({
   async run({ settings, io, message, signal }, _args, { now }) {
     const { renew } = await import('../../../daemon/renewal.ts');
     const { stateTime } = await import('../../../daemon/plan.ts');
+    const { systemBoot } = await import('../../gate/boot.ts');
     const { nextAttempt } = await import('../../../daemon/words.ts');
     const files = licenseFiles(settings.home, io.env);
     const machine = {
       files,
       url: settings.server_url,
       clock: Date.now,
-      uptime,
+      boot: systemBoot,
       random: Math.random,
       warn: message,
     };
