@@ -240,10 +240,10 @@ export const FEATURE_EXTENSION = 'x-license-feature';
 
 /**
  * What works whatever became of the license: the way back to a good one, what tells of the server,
- * and all that stops trading. Reading does, too.
+ * and all that stops trading, by any such word anywhere in the path. Reading does, too.
  */
 const NEVER_LICENSED =
-  /^\/(auth|identity|healthz|readyz|metrics|openapi\.json|\.well-known)(\/|$)|\/halts?([/-]|$)/;
+  /^\/(auth|identity|healthz|readyz|metrics|openapi\.json|\.well-known)(\/|$)|halt|stop|cancel|kill/i;
 
 /** A route with all that it takes and may answer. Query parameters that it does not name are refused. */
 export function defineRoute<P extends string, R extends Definition & { path: P }>(
@@ -292,14 +292,14 @@ function problems(codes: readonly ErrorCode[]): RouteConfig['responses'] {
   );
 }
 
-/** In the answers to what was done. */
+/** In the answers of whatever status: the lease lets through also what then fails. */
 function withStatusHeader(responses: RouteConfig['responses']): RouteConfig['responses'] {
-  const description = '`grace` where the license of this server was not renewed in time.';
+  const description =
+    '`grace` on every answer to a request that a lease in its grace period let through.';
   const header = { description, schema: { type: 'string' as const, enum: ['grace'] } };
-  const entries = Object.entries(responses).map(([status, response]) =>
-    status.startsWith('2')
-      ? [status, { ...response, headers: { [LICENSE_STATUS_HEADER]: header } }]
-      : [status, response],
-  );
+  const entries = Object.entries(responses).map(([status, response]) => [
+    status,
+    { ...response, headers: { [LICENSE_STATUS_HEADER]: header } },
+  ]);
   return Object.fromEntries(entries) as RouteConfig['responses'];
 }

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { ServiceError, isSystemError } from '../errors.ts';
 import type { Identity, LeasePolicy } from '../identity/context.ts';
+import type { LicenseGate } from '../gate/gate.ts';
 import { purgeDevices } from '../identity/devices.ts';
 import { activeKey, registerSigner } from '../identity/keys.ts';
 import { eraseAnswers } from '../identity/renew.ts';
@@ -58,6 +59,7 @@ export async function startServer(
     log.warn({ err: error, msg: 'a connection to the database broke' }),
   );
   let server: Server | undefined;
+  let gate: LicenseGate | undefined;
   try {
     const { promise: app, resolve: serve } = Promise.withResolvers<App>();
     server = createAdaptorServer({
@@ -72,20 +74,22 @@ export async function startServer(
     const identity = await createIdentity(storage, policy, env, log);
     const origins = originsOf(settings, url, log);
     const metrics = createMetrics(identity);
-    const gate = await openOwnGate(settings, env, log, metrics);
-    serve(createApp({ identity, origins, gate, log, metrics }));
+    const own = await openOwnGate(settings, env, log, metrics);
+    gate = own;
+    serve(createApp({ identity, origins, gate: own, log, metrics }));
     const purging = setInterval(() => void purge(identity, log), PURGE_EVERY_MS).unref();
     void purge(identity, log);
     log.info(`listening on ${url}`);
     const stop = async (): Promise<void> => {
       clearInterval(purging);
       await drain();
-      await gate.close();
+      await own.close();
       await storage.close();
     };
     return { url, stop };
   } catch (error) {
     server?.close();
+    await gate?.close();
     await storage.close();
     throw error;
   }

@@ -97,7 +97,10 @@ describe('a route that names a feature', () => {
         201: expect.objectContaining({
           headers: { 'X-Service-License-Status': expect.any(Object) },
         }),
-        403: expect.objectContaining({ description: '`not_allowed`, `license_invalid`' }),
+        403: expect.objectContaining({
+          description: '`not_allowed`, `license_invalid`',
+          headers: { 'X-Service-License-Status': expect.any(Object) },
+        }),
       }),
     });
   });
@@ -112,6 +115,12 @@ describe('a route that names a feature', () => {
     ['post', '/halts'],
     ['post', '/bots/{bot_id}/halt'],
     ['post', '/bots/halt-all'],
+    ['post', '/bots/{bot_id}:halt'],
+    ['post', '/bots/{bot_id}/emergency-halt'],
+    ['post', '/bots/{bot_id}/stop'],
+    ['delete', '/bots/{bot_id}/stopped'],
+    ['post', '/orders:cancelAll'],
+    ['post', '/KillSwitch'],
     ['get', '/bots'],
   ] as const)('is none of those that must always work: %s %s', (method, path) => {
     const definition = { ...placeOrder, method, path };
