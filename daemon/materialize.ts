@@ -17,6 +17,7 @@ import type { Refused } from '../src/lease/refusal.ts';
 import type { LeaseStatus } from '../src/lease/status.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
+import { refuseOtherDeployment } from './offline.ts';
 import { store } from './renewal.ts';
 
 const LOCK_WAIT_MS = 30_000;
@@ -41,7 +42,8 @@ export interface Materialized {
  *
  * @param now milliseconds since the Unix epoch.
  * @throws ServiceError `usage` when there are no values, `invalid_data` with a `LeaseReason` for one
- * that is not good, `conflict` while another process changes the license files;
+ * that is not good, `conflict` for a lease of another deployment than one that works, and while
+ * another process changes the license files;
  * `output_not_writable`.
  */
 export async function materialize(
@@ -141,6 +143,7 @@ async function putLease(
   const verified = verifyLease(text, trusted.keys);
   if (!verified.ok) throw refused(LEASE, verified);
   const lease: HeldLease = { path: files.lease, text, claims: verified.claims };
+  refuseOtherDeployment(held, lease, now, license.running);
   const isThere = held?.path === files.lease && held.claims.lease_id === lease.claims.lease_id;
   if (isThere || (held !== undefined && byWorth(now, license.running)(held, lease) < 0)) {
     const outcome = isThere ? 'same' : 'kept';

@@ -14,6 +14,7 @@ import {
   type License,
 } from '../src/gate/license.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
+import type { RunningTime } from '../src/lease/known-time.ts';
 import type { TrustedKeys } from '../src/lease/keys.ts';
 import type { Refused } from '../src/lease/refusal.ts';
 import { verifyLease } from '../src/lease/verify.ts';
@@ -70,34 +71,55 @@ export async function exportRequest(
 export interface Brought {
   /** The content of a lease file. */
   readonly lease: string;
-  /** The keys that came with it. */
-  readonly keyset?: string | undefined;
+  /** Keys that came in the same file: whoever made up the lease has made up these. */
+  readonly enclosed?: string | undefined;
+  /** Keys that the user named. */
+  readonly named?: string | undefined;
+}
+
+/** A lease that verified. */
+export interface Vouched {
+  readonly claims: LeaseClaims;
+  /** Whose keys it verified by. */
+  readonly by: 'named' | 'machine' | 'enclosed';
+  readonly keys: TrustedKeys;
+  /** These keys as they were brought; undefined for those of the machine. */
+  readonly text: string | undefined;
 }
 
 /**
- * Verifies a lease as `importLease` does, by the keys beside it or else by those of this machine.
+ * Verifies a lease as `importLease` does: by the keys that the user named, else by those of this
+ * machine, and by those in the same file only where it has none.
+ *
  * @throws ServiceError `invalid_data` with a `LeaseReason`
  */
 export function verifyBrought(
-  { lease, keyset }: Brought,
+  { lease, enclosed, named }: Brought,
   own: License['keyset'],
-): { readonly claims: LeaseClaims; readonly keys: TrustedKeys } {
-  const imported = keyset === undefined ? own : importKeys(keyset);
+): Vouched {
+  const hasNone = !own.ok && own.reason === 'unknown_key';
+  const text = named ?? (hasNone ? enclosed : undefined);
+  const imported = text === undefined ? own : importKeys(text);
   if (!imported.ok) throw refused('the keyset', imported);
-  const result = verifyLease(lease, imported.keys);
+  const { keys } = imported;
+  const result = verifyLease(lease, keys);
   if (!result.ok) throw refused('the lease', result);
-  return { claims: result.claims, keys: imported.keys };
+  const by = named !== undefined ? 'named' : hasNone ? 'enclosed' : 'machine';
+  return { claims: result.claims, by, keys, text };
 }
 
-export interface Imported {
-  readonly claims: LeaseClaims;
+export interface Imported extends Pick<Vouched, 'claims' | 'by'> {
+  /** The ids of the keys by which leases verify from now on. */
+  readonly key_ids: readonly string[];
   /** False when it was there already. */
   readonly isNew: boolean;
 }
 
 /**
- * Puts a lease that somebody brought, and the keys with it, into their places: when it verifies, is
- * for this machine, and is not worse than what is held and works. Otherwise nothing changes.
+ * Puts a lease that somebody brought, and keys that were named or are the first, into their places:
+ * when it verifies, is for this machine, and is not worse than what is held and works. Otherwise
+ * nothing changes: a renewal that is pending stays so, since the server gives another lease for it
+ * when the one that was brought has ended.
  *
  * @param now milliseconds since the Unix epoch.
  * @throws ServiceError `invalid_data` with a reason, `license_invalid` for a lease that has ended;
@@ -111,28 +133,27 @@ export async function importLease(
 ): Promise<Imported> {
   return alone(files, async () => {
     const license = await readLicense(files, now);
-    const { claims, keys } = verifyBrought(brought, license.keyset);
+    const { claims, by, keys, text } = verifyBrought(brought, license.keyset);
     const key = await readDeviceKey(files.key);
     if (!isFor(key?.device_id, claims)) throw otherDevice(claims, key?.device_id);
     const lease = { path: files.lease, text: brought.lease, claims };
     if (statusOf(lease, now, license.running).state === 'expired') throw ended(claims);
     const [held] = license.leases;
-    if (held !== undefined && statusOf(held, now, license.running).state !== 'expired') {
-      if (claims.deployment_id !== held.claims.deployment_id) throw otherDeployment(held, lease);
-      if (byWorth(now, license.running)(lease, held) > 0) throw worse(held, lease);
+    refuseOtherDeployment(held, lease, now, license.running);
+    if (held !== undefined && byWorth(now, license.running)(lease, held) > 0) {
+      throw worse(held, lease);
     }
     const isNew = held?.path !== files.lease || held.claims.lease_id !== claims.lease_id;
-    if (brought.keyset !== undefined) {
-      const { keyset } = license;
-      const text = brought.keyset;
-      await store(files, lease, { text, keys }, keyset.ok ? keyset.keys : undefined);
+    if (text !== undefined) {
+      const own = license.keyset.ok ? license.keyset.keys : undefined;
+      await store(files, lease, { text, keys }, own);
     } else if (isNew) {
       await storeLease(files.lease, lease.text);
     }
     const state = await readState(files.state);
     const pending = state.pending?.renewal_id === claims.renewal_id ? null : state.pending;
     await writeState(files.state, { ...state, pending, last_error: null, failures_in_row: 0 });
-    return { claims, isNew };
+    return { claims, by, key_ids: [...keys.keys()], isNew };
   });
 }
 
@@ -155,7 +176,7 @@ const NOTHING_CHANGED = 'Nothing was changed.';
 function refused(what: string, { reason, detail }: Omit<Refused, 'ok'>): ServiceError {
   const remedy =
     reason === 'unknown_key'
-      ? 'Give the keys that came with it: --keyset FILE. They are at /.well-known/license-keys.json of the server.'
+      ? 'When its issuer has changed keys, name the new ones with --keyset FILE: what is at /.well-known/license-keys.json of the server, or the file of the lease itself where that has keys and you know who made it.'
       : 'Have the file sent again, as it was written.';
   return new ServiceError('invalid_data', `${what} is refused: ${detail}`, { reason, remedy });
 }
@@ -182,10 +203,18 @@ function ended({ grace_ends_at }: LeaseClaims): ServiceError {
   });
 }
 
-function otherDeployment({ claims: held }: HeldLease, { claims, path }: HeldLease): ServiceError {
-  return new ServiceError(
+/** @throws ServiceError `conflict` for a lease of another deployment than one that still works */
+export function refuseOtherDeployment(
+  held: HeldLease | undefined,
+  { claims, path }: HeldLease,
+  now: number,
+  running: RunningTime | undefined,
+): void {
+  if (held === undefined || claims.deployment_id === held.claims.deployment_id) return;
+  if (statusOf(held, now, running).state === 'expired') return;
+  throw new ServiceError(
     'conflict',
-    `the lease is for the deployment ${claims.deployment_id}, and this machine holds one for ${held.deployment_id}`,
+    `the lease is for the deployment ${claims.deployment_id}, and this machine holds one for ${held.claims.deployment_id}`,
     {
       reason: 'other_deployment',
       remedy: `${NOTHING_CHANGED} If that is meant, move ${path} and ${backupOf(path)} away first.`,

@@ -29,15 +29,20 @@ export async function viewLicense(
   { settings, io }: Pick<Context, 'settings' | 'io'>,
   now: number,
 ): Promise<LicenseView> {
+  const { passedTime } = await import('../../daemon/plan.ts');
+  const { systemBoot } = await import('../gate/boot.ts');
   const { readLicense, statusOf } = await import('../gate/license.ts');
+  const { runningTime } = await import('../lease/known-time.ts');
   const { renewalMoment } = await import('../lease/schedule.ts');
   const files = licenseFiles(settings.home, io.env);
   const license = await readLicense(files, now);
   const [best] = license.leases;
   if (best === undefined) return { files, license, held: undefined };
-  const status = statusOf(best, now, license.running);
-  const moment = renewalMoment(best.claims);
-  const isDue = now >= moment || status.state === 'expired';
+  const { claims } = best;
+  const boot = systemBoot();
+  const status = statusOf(best, now, runningTime(license.running, claims.lease_id, boot));
+  const moment = renewalMoment(claims);
+  const isDue = passedTime(claims, license.running ?? null, now, boot) >= moment;
   const due_at = formatTime(Math.ceil(moment / 1000) * 1000);
   return { files, license, held: { ...best, status, isDue, due_at } };
 }
@@ -46,7 +51,7 @@ export async function viewLicense(
  * What is in a file that somebody brought: a lease, or the document of lease and keyset that
  * `identity leases issue --request` writes.
  *
- * @param keyset a file with the keys instead.
+ * @param keyset a file with keys, or such a document with them.
  * @throws ServiceError `file_not_found`
  */
 export async function readBrought(
@@ -56,11 +61,12 @@ export async function readBrought(
 ): Promise<Brought> {
   const text = await readNamed(resolve(cwd, lease));
   const parts = partsOf(text);
-  const keys = keyset === undefined ? parts?.keyset : await readNamed(resolve(cwd, keyset));
-  return { lease: parts?.lease ?? text, keyset: keys };
+  const keys = keyset === undefined ? undefined : await readNamed(resolve(cwd, keyset));
+  const named = keys === undefined ? undefined : (partsOf(keys)?.enclosed ?? keys);
+  return { lease: parts?.lease ?? text, enclosed: parts?.enclosed, named };
 }
 
-function partsOf(text: string): Required<Brought> | undefined {
+function partsOf(text: string): { readonly lease: string; readonly enclosed: string } | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -70,7 +76,7 @@ function partsOf(text: string): Required<Brought> | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { lease, keyset } = value as Readonly<Record<string, unknown>>;
   if (lease === undefined || keyset === undefined) return undefined;
-  return { lease: JSON.stringify(lease), keyset: JSON.stringify(keyset) };
+  return { lease: JSON.stringify(lease), enclosed: JSON.stringify(keyset) };
 }
 
 /**

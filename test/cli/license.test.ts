@@ -1,4 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -73,7 +76,19 @@ test('a machine without a network is licensed by files that people carry', async
   );
   expect(documentOf(none)).toMatchObject({ state: 'none', reason: 'missing', works_until: null });
 
+  writeFileSync(join(directory, 'precious.txt'), 'mine');
+  const precious = await vault('export-request', '--out', 'precious.txt');
+  expect(precious).toMatchObject({ code: 6, stdout: '' });
+  expect(precious.stderr).toMatch(
+    /^error conflict: .*precious\.txt is there already, and is not the request of a machine\n/,
+  );
+  expect(readFileSync(join(directory, 'precious.txt'), 'utf8')).toBe('mine');
+  const nowhere = await vault('export-request', '--out', 'nowhere/request.jwt');
+  expect(nowhere.stderr).toMatch(/^error output_not_writable: cannot write .* \(ENOENT\)\n/);
+  expect(existsSync(join(directory, 'vault'))).toBe(false);
+
   const asked = await vault('export-request', '--out', 'request.jwt', '--name', 'vault');
+  expect(statSync(join(directory, 'request.jwt')).mode & 0o777).toBe(0o600);
   expect(asked).toMatchObject({ code: 0, stderr: '' });
   const [, device] = /asks for a lease for the device (\S+)\.\n/.exec(asked.stdout)!;
   const request = ['leases', 'issue', '--deployment', 'tokyo', '--request', 'request.jwt'];
@@ -88,7 +103,7 @@ test('a machine without a network is licensed by files that people carry', async
   const taken = await vault('import', 'lease.json');
   expect(taken).toMatchObject({ code: 0, stderr: '' });
   expect(taken.stdout).toMatch(
-    /license_lease\.json is good until 20.*\nIt licenses live_trading\.\n$/,
+    /license_lease\.json is good until 20.*\nIt licenses live_trading\.\nLeases are good by the keys in that file, as this machine had none: [\w-]{43}\.\n$/,
   );
   const works = await vault('status');
   expect(works).toMatchObject({ code: 0, stderr: '' });
@@ -186,7 +201,7 @@ test('a lease is verified anywhere, and a script learns what it is worth from th
   const valid = await licensedSince('fresh', 1)('verify', 'fresh.json', '--keyset', 'keys.json');
   expect(valid).toMatchObject({ code: 0, stderr: '' });
   expect(valid.stdout).toMatch(
-    /^The lease is genuine, and works until 20\S+Z\.\n[^]*^entitlements +live_trading kb_federation$/m,
+    /^The lease is genuine by the key [\w-]{43} of keys\.json\.\nIt works until 20\S+Z\.\n[^]*^entitlements +live_trading kb_federation$/m,
   );
   const old = await licensedSince('old', 11)(
     'verify',
@@ -209,8 +224,63 @@ test('a lease is verified anywhere, and a script learns what it is worth from th
   );
   const unknown = await on('fresh')('verify', 'fresh.json');
   expect(unknown).toMatchObject({ code: 3, stdout: '' });
-  expect(unknown.stderr).toMatch(/^error invalid_data: .*there are no keys in .*\n→ Give the keys/);
+  expect(unknown.stderr).toMatch(
+    /^error invalid_data: .*there are no keys in .*\n→ .* --keyset FILE/,
+  );
   expect(await on('fresh')('verify', 'nowhere.json')).toMatchObject({ code: 3, stdout: '' });
+});
+
+test('keys in the file of a lease prove nothing where the machine has keys, unless they are named', async () => {
+  const other = testKey(2);
+  const issued_at = formatTime(Date.now());
+  const lease = JSON.parse(
+    issue(claimsOf(other, { lease_id: 'next', issued_at }), other),
+  ) as object;
+  const bundle = JSON.stringify({ lease, keyset: { keys: [other.jwk] } });
+  writeFileSync(join(directory, 'bundle.json'), bundle);
+
+  const alone = await on('no-keys')('verify', 'bundle.json');
+  expect(alone).toMatchObject({ code: 3, stdout: '' });
+  expect(alone.stderr).toMatch(
+    /^error invalid_data: .*there are no keys in .*\n→ .* --keyset FILE/,
+  );
+
+  const machine = licensedSince('rotated', 1);
+  await machine('import', 'rotated.json', '--keyset', 'keys.json');
+  for (const verb of ['verify', 'import']) {
+    const forged = await machine(verb, 'bundle.json', '--json');
+    expect(forged).toMatchObject({ code: 3 });
+    expect(documentOf(forged)).toMatchObject({ error: { reason: 'unknown_key' } });
+  }
+  expect(documentOf(await machine('status', '--json'))).toMatchObject({
+    lease: { lease_id: 'lease-1' },
+  });
+  const named = await machine('verify', 'bundle.json', '--keyset', 'bundle.json', '--json');
+  expect(documentOf(named)).toMatchObject({ verified_by: 'named', public_key_id: other.jwk.kid });
+  const taken = await machine('import', 'bundle.json', '--keyset', 'bundle.json');
+  expect(taken.stdout).toContain(`Leases are good by the keys that you named: ${other.jwk.kid}.\n`);
+  expect((await machine('verify', 'bundle.json')).stdout).toMatch(
+    /^The lease is genuine by the key \S+ of this machine\.\n/,
+  );
+});
+
+test('a lease is not issued for a machine as long as its keys cannot be told', async () => {
+  await on('late-keys')('export-request', '--out', 'late-keys.jwt');
+  const asked: string[] = [];
+  const broken = createServer(({ method, url }, response) => {
+    asked.push(`${method} ${url}`);
+    response.writeHead(500, { 'service-name': 'service-local' }).end();
+  }).listen(0, '127.0.0.1');
+  await once(broken, 'listening');
+  const { port } = broken.address() as AddressInfo;
+  const words = ['--deployment', 'tokyo', '--request', 'late-keys.jwt'];
+  const { code } = await serviceLocal(['identity', 'leases', 'issue', ...words], {
+    cwd: directory,
+    env: { SERVICE_LOCAL_SERVER_URL: `http://127.0.0.1:${port}`, SERVICE_LOCAL_TOKEN: token },
+  });
+  broken.close();
+  expect(code).not.toBe(0);
+  expect(new Set(asked)).toEqual(new Set(['GET /.well-known/license-keys.json']));
 });
 
 test('a script learns whether to renew from the exit code, and nothing is told on stderr', async () => {
@@ -222,6 +292,18 @@ test('a script learns whether to renew from the exit code, and nothing is told o
   const early = await on('early')('needs-renewal');
   expect(early).toMatchObject({ code: 1, stderr: '' });
   expect(early.stdout).toMatch(/^Not due: it is to be renewed at 20\S+Z\.\n$/);
+
+  const running_time = {
+    lease_id: 'lease-1',
+    seconds: 8 * 86_400,
+    boot_id: 'b',
+    uptime_seconds: 0,
+  };
+  const state = join(directory, 'early', 'daemon_state.json');
+  writeFileSync(state, JSON.stringify({ schema: 1, running_time }), { mode: 0o600 });
+  const setBack = await on('early')('needs-renewal', '--json');
+  expect(setBack).toMatchObject({ code: 0 });
+  expect(documentOf(setBack)).toMatchObject({ due: true, reason: 'clock_rollback' });
 
   await licensedSince('late', 8)('import', 'late.json', '--keyset', 'keys.json');
   const late = await on('late')('needs-renewal', '--json');

@@ -77,6 +77,21 @@ test('one that is started with newer values takes them, also under another key',
   expect(await heldId()).toBe('3');
 });
 
+test('a lease of another deployment is refused while one works', async () => {
+  await run(leaseOf('1'), keysetOf(KEY));
+  const other = { deployment_id: 'elsewhere' };
+  for (const days of [-1, 3]) {
+    await expect(run(leaseOf('2', days, other), keysetOf(KEY))).rejects.toMatchObject({
+      code: 'conflict',
+      reason: 'other_deployment',
+    });
+  }
+  expect(read('lease')).toBe(leaseOf('1'));
+  place.put(place.files.lease, leaseOf('old', -20));
+  place.put(`${place.files.lease}.bak`, leaseOf('old', -20));
+  expect(await run(leaseOf('2', 3, other))).toMatchObject({ lease: 'written' });
+});
+
 test('keys of which the file has more already do not take the others away', async () => {
   place.put(place.files.keyset, keysetOf(KEY, testKey(2)));
   expect(await run(leaseOf('1'), keysetOf(KEY))).toMatchObject({
