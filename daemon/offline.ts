@@ -100,7 +100,10 @@ export function verifyBrought(
   const hasNone = !own.ok && own.reason === 'unknown_key';
   const text = named ?? (hasNone ? enclosed : undefined);
   const imported = text === undefined ? own : importKeys(text);
-  if (!imported.ok) throw refused('the keyset', imported);
+  if (!imported.ok) {
+    if (text !== undefined) throw refused('the keyset', imported);
+    throw refused('the keyset of this machine', imported, NAME_KEYS);
+  }
   const { keys } = imported;
   const result = verifyLease(lease, keys);
   if (!result.ok) throw refused('the lease', result);
@@ -173,11 +176,14 @@ function isFor(device_id: string | undefined, { device_thumbprint }: LeaseClaims
 
 const NOTHING_CHANGED = 'Nothing was changed.';
 
-function refused(what: string, { reason, detail }: Omit<Refused, 'ok'>): ServiceError {
-  const remedy =
-    reason === 'unknown_key'
-      ? 'When its issuer has changed keys, name the new ones with --keyset FILE: what is at /.well-known/license-keys.json of the server, or the file of the lease itself where that has keys and you know who made it.'
-      : 'Have the file sent again, as it was written.';
+const NAME_KEYS =
+  'Name the keys of its issuer, the new ones where they have changed, with --keyset FILE: what is at /.well-known/license-keys.json of the server, or the file of the lease itself where that has keys and you know who made it.';
+
+function refused(
+  what: string,
+  { reason, detail }: Omit<Refused, 'ok'>,
+  remedy = reason === 'unknown_key' ? NAME_KEYS : 'Have the file sent again, as it was written.',
+): ServiceError {
   return new ServiceError('invalid_data', `${what} is refused: ${detail}`, { reason, remedy });
 }
 

@@ -1,5 +1,13 @@
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -86,6 +94,10 @@ test('a machine without a network is licensed by files that people carry', async
   const nowhere = await vault('export-request', '--out', 'nowhere/request.jwt');
   expect(nowhere.stderr).toMatch(/^error output_not_writable: cannot write .* \(ENOENT\)\n/);
   expect(existsSync(join(directory, 'vault'))).toBe(false);
+
+  mkdirSync(join(directory, 'careful'), { mode: 0o700 });
+  const own = await on('careful')('export-request', '--out', 'careful/device.key');
+  expect(own.stderr).toMatch(/device\.key is there already/);
 
   const asked = await vault('export-request', '--out', 'request.jwt', '--name', 'vault');
   expect(statSync(join(directory, 'request.jwt')).mode & 0o777).toBe(0o600);
@@ -225,7 +237,7 @@ test('a lease is verified anywhere, and a script learns what it is worth from th
   const unknown = await on('fresh')('verify', 'fresh.json');
   expect(unknown).toMatchObject({ code: 3, stdout: '' });
   expect(unknown.stderr).toMatch(
-    /^error invalid_data: .*there are no keys in .*\n→ .* --keyset FILE/,
+    /^error invalid_data: .*there are no keys in .*\n→ Name the keys .* --keyset FILE/,
   );
   expect(await on('fresh')('verify', 'nowhere.json')).toMatchObject({ code: 3, stdout: '' });
 });
@@ -242,7 +254,7 @@ test('keys in the file of a lease prove nothing where the machine has keys, unle
   const alone = await on('no-keys')('verify', 'bundle.json');
   expect(alone).toMatchObject({ code: 3, stdout: '' });
   expect(alone.stderr).toMatch(
-    /^error invalid_data: .*there are no keys in .*\n→ .* --keyset FILE/,
+    /^error invalid_data: .*there are no keys in .*\n→ Name the keys .* --keyset FILE/,
   );
 
   const machine = licensedSince('rotated', 1);

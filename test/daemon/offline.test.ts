@@ -109,7 +109,7 @@ describe('a lease that somebody brings', () => {
     await expect(bring(next, keyset(NEXT_KEY))).rejects.toMatchObject({
       code: 'invalid_data',
       reason: 'unknown_key',
-      remedy: expect.stringMatching(/changed keys.* --keyset FILE/) as string,
+      remedy: expect.stringMatching(/where they have changed, with --keyset FILE/) as string,
     });
     expect(content()).toEqual(before);
     expect(await bringWith(next, keyset(NEXT_KEY))).toMatchObject({ isNew: true, by: 'named' });
@@ -118,7 +118,11 @@ describe('a lease that somebody brings', () => {
 
   test('does not replace keys that are torn by its own', async () => {
     writeFileSync(files.keyset, keyset(KEY).slice(0, 50));
-    await expect(bring(lease(), keyset(KEY))).rejects.toMatchObject({ reason: 'not_json' });
+    await expect(bring(lease(), keyset(KEY))).rejects.toMatchObject({
+      reason: 'not_json',
+      message: expect.stringContaining('the keyset of this machine') as string,
+      remedy: expect.stringContaining('--keyset FILE') as string,
+    });
     expect(await bringWith(lease(), keyset(KEY))).toMatchObject({ isNew: true });
   });
 

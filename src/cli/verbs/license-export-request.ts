@@ -21,6 +21,8 @@ export const verb = defineVerb({
     const out = { path, kind: 'the request of a machine', isOne: isRequest };
     await checkOutFile(out);
     const { jwt, ...request } = await exportRequest(files, name, Date.now());
+    // By now the key of this machine may be there.
+    await checkOutFile(out);
     await writeOutFile(out, `${jwt}\n`);
     return {
       data: { ...request, file: path },
