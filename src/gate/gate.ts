@@ -1,6 +1,7 @@
 import type { MiddlewareHandler } from 'hono';
 import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
-import type { LicenseFiles } from '../license-files.ts';
+import { licenseFiles, type LicenseFiles } from '../license-files.ts';
+import { homeFrom } from '../settings.ts';
 import { systemBoot } from './boot.ts';
 import { decide, type Decision, type GateStatus, type Snapshot } from './decide.ts';
 import { requireFeature } from './hono.ts';
@@ -15,8 +16,8 @@ import {
 import { watchFiles } from './watch.ts';
 
 export interface GateOptions {
-  /** See `licenseFiles`. */
-  readonly files: Pick<LicenseFiles, 'lease' | 'keyset' | 'state'>;
+  /** Those of this machine by default, as all else of this package finds them; see `licenseFiles`. */
+  readonly files?: Pick<LicenseFiles, 'lease' | 'keyset' | 'state'>;
   /** Whether anything is refused. */
   readonly enforced: boolean;
   /** Milliseconds since the Unix epoch; `Date.now` by default. */
@@ -53,7 +54,7 @@ const LOOK_AGAIN_MS = 200;
  * now: they may be gone, torn, tampered with or older.
  */
 export async function openLicenseGate(options: GateOptions): Promise<LicenseGate> {
-  const { files, enforced, clock = Date.now, boot = systemBoot, onChange } = options;
+  const { files = ownFiles(), enforced, clock = Date.now, boot = systemBoot, onChange } = options;
   const pollMs = Math.min(options.pollMs ?? LONGEST_POLL_MS, LONGEST_POLL_MS);
   let digest = '';
   let leases: readonly HeldLease[] = [];
@@ -142,6 +143,10 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
       await reading.stop();
     },
   };
+}
+
+function ownFiles(): LicenseFiles {
+  return licenseFiles(homeFrom(process.env, process.cwd()), process.env);
 }
 
 /** One at a time: what is asked for meanwhile is done once, after that. */

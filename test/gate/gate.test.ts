@@ -1,7 +1,8 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { GateStatus } from '../../src/gate/decide.ts';
+import { openLicenseGate } from '../../src/gate/gate.ts';
 import { readLicense, readLicenseTexts, verifyLicense } from '../../src/gate/license.ts';
 import { licenseFiles } from '../../src/license-files.ts';
 import { nodeKey, testKey, type LeaseFile } from '../lease/issuer.ts';
@@ -19,7 +20,10 @@ let place: LicensePlace;
 beforeEach(() => {
   place = newLicensePlace();
 });
-afterEach(() => place.remove());
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await place.remove();
+});
 
 const VALID = { allowed: true, status: 'valid' };
 const GRACE = { allowed: true, status: 'grace' };
@@ -189,6 +193,24 @@ describe('a change of the files', () => {
     place.put(place.files.lease, leaseOf('next', 1));
     await gate.until(has('next'));
     expect(gate.warnings).toEqual([]);
+  });
+
+  it('is found where all else of this package finds it, when nothing is said of files', async () => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, GOOD);
+    place.put(join(place.home, 'delivered'), leaseOf('delivered', 0));
+    const idIn = async (env: Record<string, string>): Promise<string | undefined> => {
+      for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+      const gate = await openLicenseGate({ enforced: true, clock: () => place.time.now });
+      await gate.close();
+      return gate.status().lease?.lease_id;
+    };
+    expect(await idIn({ SERVICE_LOCAL_HOME: place.home })).toBe('good');
+    const delivered = { SERVICE_LICENSE_LEASE_PATH: join(place.home, 'delivered') };
+    expect(await idIn(delivered)).toBe('delivered');
+    vi.unstubAllEnvs();
+    symlinkSync(place.home, join(dirname(place.home), '.service-local'));
+    expect(await idIn({ HOME: dirname(place.home), SERVICE_LOCAL_HOME: '' })).toBe('good');
   });
 
   it('is seen in a directory that is made later', async () => {
