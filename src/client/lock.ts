@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import Database, { SqliteError } from 'better-sqlite3';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
+import { checkOwner } from './private-file.ts';
 
 const RETRY_MS = 25;
 
@@ -22,7 +23,8 @@ export interface Lock {
  * keeps on it. Node cannot lock files itself, SQLite can; the database stays empty.
  *
  * @param waitMs how long to wait for whoever holds it.
- * @throws ServiceError `conflict`, reason `locked`; `output_not_writable`.
+ * @throws ServiceError `conflict`, reason `locked`; `output_not_writable`; `invalid_data`, reason
+ * `foreign_owner`, in a directory of another user.
  */
 export async function holdLock(path: string, waitMs: number): Promise<Lock> {
   await prepare(path);
@@ -58,6 +60,8 @@ export function isLocked(path: string): boolean {
 async function prepare(path: string): Promise<void> {
   try {
     makeDirectory(dirname(path), 0o700);
+    // What root leaves in the home of a user, that user cannot lock.
+    checkOwner(dirname(path), await stat(dirname(path)));
     await (await open(path, 'wx', 0o600)).close();
   } catch (error) {
     if (isSystemError(error, 'EEXIST')) return;

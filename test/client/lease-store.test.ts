@@ -127,7 +127,7 @@ describe('neither lease nor keyset takes the place of', () => {
         code: 'invalid_data',
         reason: 'foreign_owner',
         message: expect.stringMatching(`belongs to the user ${uid}, and this runs as`) as string,
-        remedy: 'Run it as the owner.',
+        remedy: expect.stringContaining(`sudo chown ${uid + 1} `) as string,
       });
     } finally {
       getuid.mockRestore();

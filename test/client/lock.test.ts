@@ -1,9 +1,9 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { holdLock, isLocked } from '../../src/client/lock.ts';
 
 let directory: string;
@@ -80,4 +80,19 @@ it('cannot be held where something else is', async () => {
   const dangling = join(directory, 'dangling');
   symlinkSync(join(directory, 'nowhere'), dangling);
   await expect(holdLock(dangling, 0)).rejects.toMatchObject({ code: 'output_not_writable' });
+});
+
+it('is nothing that root leaves in the home of a user', async () => {
+  const uid = process.getuid!();
+  const getuid = vi.spyOn(process, 'getuid').mockReturnValue(uid + 1);
+  try {
+    await expect(holdLock(join(directory, 'some.lock'), 0)).rejects.toMatchObject({
+      code: 'invalid_data',
+      reason: 'foreign_owner',
+      remedy: expect.stringContaining(`sudo chown ${uid + 1} ${directory}`) as string,
+    });
+  } finally {
+    getuid.mockRestore();
+  }
+  expect(existsSync(join(directory, 'some.lock'))).toBe(false);
 });
