@@ -1,6 +1,8 @@
 import type { z } from 'zod';
 import type { Problem } from '../api/http.ts';
+import type { Dispatcher } from 'undici';
 import { ERROR_CODES, ServiceError } from '../errors.ts';
+import { printableLine } from '../printable.ts';
 
 /** A definition of `src/api`; only its type is used here. */
 interface Route {
@@ -70,7 +72,9 @@ export interface ClientOptions {
   readonly onAnswer?: (headers: Exchanged['headers']) => void;
   /** How long an answer may take. By default longer than the server takes to give up. */
   readonly timeoutMs?: number | undefined;
-  /** Breaks off what is waited for, with `interrupted`. */
+  /** How many bytes an answer may have. */
+  readonly largestAnswer?: number | undefined;
+  /** Breaks off what is waited for, with `interrupted`, or as if there came no answer by its time-out. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -105,9 +109,11 @@ export interface Client {
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** The server gives up before, and says so. */
-const ANSWER_TIMEOUT_MS = 40_000;
+export const ANSWER_TIMEOUT_MS = 40_000;
 const LARGEST_PAGE = 1000;
 const LARGEST_ANSWER = 64 * 1024 * 1024;
+/** What a server says of an error is shown, logged and kept. */
+const LONGEST_TEXT = 1000;
 
 export function createClient({
   url,
@@ -116,6 +122,7 @@ export function createClient({
   onRequest,
   onAnswer,
   timeoutMs = ANSWER_TIMEOUT_MS,
+  largestAnswer = LARGEST_ANSWER,
   signal,
 }: ClientOptions): Client {
   const { origin } = new URL(url);
@@ -127,7 +134,11 @@ export function createClient({
       isWarned = true;
       warn?.(`${origin} is plain http: whoever is on the way reads what is sent, secrets included`);
     }
-    const transport = await (opened ??= openTransport(origin, timeoutMs, signal));
+    const transport = await (opened ??= openTransport(origin, {
+      timeoutMs,
+      largestAnswer,
+      signal,
+    }));
     const exchange: Transport = async (...request) => {
       onRequest?.();
       const answer = await transport(...request);
@@ -216,33 +227,57 @@ function queryOf(query: Parts['query'] = {}): string {
 /** Keeps connections for the next request; they do not keep the process. */
 async function openTransport(
   origin: string,
-  timeoutMs: number,
-  interrupt: AbortSignal | undefined,
+  { timeoutMs, largestAnswer, signal: interrupt }: TransportOptions,
 ): Promise<Transport> {
   const { Agent, EnvHttpProxyAgent, request } = await import('undici');
   const options = {
     connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
-    maxResponseSize: LARGEST_ANSWER,
+    maxResponseSize: largestAnswer,
   };
   // A proxy is another machine: what it would call loopback is itself.
-  const dispatcher = isLoopback(origin) ? new Agent(options) : new EnvHttpProxyAgent(options);
+  const open = (): Dispatcher =>
+    isLoopback(origin) ? new Agent(options) : new EnvHttpProxyAgent(options);
+  let dispatcher = open();
   return async ({ method, url }, body, headers) => {
-    try {
-      const timeout = AbortSignal.timeout(timeoutMs);
-      const signal = interrupt ? AbortSignal.any([timeout, interrupt]) : timeout;
-      const answer = await request(url, {
-        method,
-        headers,
-        dispatcher,
-        signal,
-        ...(body && { body }),
-      });
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const signal = interrupt ? AbortSignal.any([timeout, interrupt]) : timeout;
+    const exchange = async (): Promise<Exchanged> => {
+      const rest = { method, headers, dispatcher, signal, ...(body && { body }) };
+      const answer = await request(url, rest);
       return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+    };
+    try {
+      // While a connection is being made, undici heeds no signal.
+      return await beforeAbort(signal, exchange());
     } catch (error) {
-      if (interrupt?.aborted) throw new ServiceError('interrupted', 'it was told to stop');
-      throw unreachable(origin, error);
+      if (!signal.aborted) throw unreachable(origin, error);
+      dispatcher.destroy().catch(() => {});
+      dispatcher = open();
+      if (isTimeout(signal.reason)) throw unreachable(origin, signal.reason);
+      throw new ServiceError('interrupted', 'it was told to stop');
     }
   };
+}
+
+interface TransportOptions extends Pick<ClientOptions, 'signal'> {
+  readonly timeoutMs: number;
+  readonly largestAnswer: number;
+}
+
+async function beforeAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => reject(signal.reason as Error);
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort);
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+function isTimeout(reason: unknown): boolean {
+  return reason instanceof DOMException && reason.name === 'TimeoutError';
 }
 
 function unreachable(origin: string, thrown: unknown): ServiceError {
@@ -343,7 +378,7 @@ function asError(problem: Problem, { status, headers }: Exchanged): ServiceError
   const seconds = Number(headers['retry-after'] ?? NaN);
   return new ServiceError(
     ERROR_CODES.includes(code) ? code : 'failure',
-    status >= 500 ? `${detail} (request_id ${request})` : detail,
+    `${shortened(detail)}${status >= 500 ? ` (request_id ${shortened(`${request}`)})` : ''}`,
     {
       problems: errors.map(({ detail: message, code: what, pointer, suggestion }) => ({
         code: what,
@@ -351,11 +386,16 @@ function asError(problem: Problem, { status, headers }: Exchanged): ServiceError
         ...(pointer !== undefined && { pointer }),
         ...(suggestion !== undefined && { suggestion }),
       })),
-      ...(reason !== undefined && { reason }),
-      ...(remedy !== undefined && { remedy }),
+      ...(reason !== undefined && { reason: shortened(reason) }),
+      ...(remedy !== undefined && { remedy: shortened(remedy) }),
       ...(Number.isFinite(seconds) && { retryAfterSeconds: seconds }),
     },
   );
+}
+
+function shortened(text: string): string {
+  const line = printableLine(text);
+  return line.length > LONGEST_TEXT ? `${line.slice(0, LONGEST_TEXT)}…` : line;
 }
 
 /**

@@ -62,6 +62,30 @@ it('is held by one in the same process, whoever looks meanwhile', async () => {
   expect(order).toBe('first second');
 });
 
+it('is known to be another once another file is at its place', async () => {
+  const lock = await holdLock(path, 0);
+  expect(lock.isInPlace()).toBe(true);
+  rmSync(path);
+  expect(lock.isInPlace()).toBe(false);
+  const other = await holdLock(path, 0);
+  expect([lock.isInPlace(), other.isInPlace()]).toEqual([false, true]);
+  lock.release();
+  other.release();
+});
+
+it('needs no journal, and heeds none that was left', async () => {
+  (await holdLock(path, 0)).release();
+  writeFileSync(`${path}-journal`, 'what somebody left');
+  const lock = await holdLock(path, 0);
+  expect(isLocked(path)).toBe(true);
+  lock.release();
+  rmSync(`${path}-journal`, { force: true });
+  const again = await holdLock(path, 0);
+  expect(existsSync(`${path}-journal`)).toBe(false);
+  again.release();
+  expect(statSync(path).size).toBe(0);
+});
+
 it('takes a file of nobody else', async () => {
   (await holdLock(path, 0)).release();
   expect(statSync(path).mode & 0o777).toBe(0o600);
