@@ -4,20 +4,17 @@ import { ServiceError } from '../src/errors.ts';
 import {
   byWorth,
   importKeys,
-  readLicense,
   readLicenseTexts,
   statusOf,
   verifyLicense,
   type HeldLease,
   type License,
 } from '../src/gate/license.ts';
-import type { LeaseClaims } from '../src/lease/claims.ts';
 import type { TrustedKeys } from '../src/lease/keys.ts';
 import type { Refused } from '../src/lease/refusal.ts';
-import type { LeaseStatus } from '../src/lease/status.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
-import { refuseOtherDeployment } from './offline.ts';
+import { hasNoKeys, partsOf, refuseOtherDeployment, whyRefused } from './offline.ts';
 import { store } from './renewal.ts';
 
 const LOCK_WAIT_MS = 30_000;
@@ -31,14 +28,13 @@ export type Outcome = 'written' | 'same' | 'kept' | 'not_given';
 export interface Materialized {
   readonly lease: Outcome;
   readonly keyset: Outcome;
-  /** The lease that counts now; undefined when there is none. */
-  readonly held: { readonly claims: LeaseClaims; readonly status: LeaseStatus } | undefined;
 }
 
 /**
  * Writes the lease and the keys that a container was started with to the license files. Containers
  * are started again with the values of long ago, so what is better in the files stays; and the values
- * are verified before anything is touched.
+ * are verified before anything is touched. Keys that come with the lease in one document count as in
+ * `verifyBrought`.
  *
  * @param now milliseconds since the Unix epoch.
  * @throws ServiceError `usage` when there are no values, `invalid_data` with a `LeaseReason` for one
@@ -51,7 +47,13 @@ export async function materialize(
   env: NodeJS.ProcessEnv,
   now: number,
 ): Promise<Materialized> {
-  const values = { lease: plain(env[LEASE]), keys: plain(env[KEYS]) };
+  const [lease, keys] = [plain(env[LEASE]), plain(env[KEYS])];
+  const parts = partsOf(lease ?? '');
+  const values = {
+    lease: parts?.lease ?? lease,
+    enclosed: parts?.enclosed,
+    keys: partsOf(keys ?? '')?.enclosed ?? keys,
+  };
   if (values.lease === undefined && values.keys === undefined) {
     throw new ServiceError('usage', `neither ${LEASE} nor ${KEYS} has a value`, {
       remedy: 'Have both injected into the environment of the container, and run it again.',
@@ -59,16 +61,10 @@ export async function materialize(
   }
   const lock = await lockOf(files);
   try {
-    const given = keysOf(values.keys);
-    const found = await find(files, given, now);
-    const outcomes =
-      values.lease === undefined
-        ? { lease: 'not_given' as const, keyset: await putKeys(files, given!, found, now) }
-        : await putLease(files, values.lease, found, now);
-    const { leases, running } = await readLicense(files, now);
-    const [held] = leases;
-    const status = held && statusOf(held, now, running);
-    return { ...outcomes, held: held && { claims: held.claims, status: status! } };
+    const found = await find(files, values, now);
+    return values.lease === undefined
+      ? { lease: 'not_given', keyset: await putKeys(files, found.given!, found, now) }
+      : await putLease(files, { ...values, lease: values.lease }, found, now);
   } finally {
     lock?.release();
   }
@@ -91,15 +87,24 @@ async function lockOf({ lock }: LicenseFiles): Promise<Lock | undefined> {
   }
 }
 
+/** What was injected, as text. */
+interface Values {
+  readonly lease: string | undefined;
+  /** Keys that came with the lease. */
+  readonly enclosed: string | undefined;
+  readonly keys: string | undefined;
+}
+
 interface Given {
   readonly text: string;
   readonly keys: TrustedKeys;
 }
 
-function keysOf(text: string | undefined): Given | undefined {
+function keysOf({ keys, enclosed }: Values, own: License['keyset']): Given | undefined {
+  const text = keys ?? (hasNoKeys(own) ? enclosed : undefined);
   if (text === undefined) return undefined;
   const imported = importKeys(text);
-  if (!imported.ok) throw refused(KEYS, imported);
+  if (!imported.ok) throw refused(keys === undefined ? LEASE : KEYS, imported);
   return { text, keys: imported.keys };
 }
 
@@ -115,9 +120,10 @@ interface Found {
   readonly verifies: { readonly own: boolean; readonly given: boolean };
 }
 
-async function find(files: LicenseFiles, given: Given | undefined, now: number): Promise<Found> {
+async function find(files: LicenseFiles, values: Values, now: number): Promise<Found> {
   const texts = await readLicenseTexts(files);
   const license = verifyLicense(texts, now);
+  const given = keysOf(values, license.keyset);
   const keyset = { path: files.keyset, read: { ok: true, text: given?.text ?? '' } as const };
   const byGiven = verifyLicense({ ...texts, keyset }, now);
   const [held] = [...license.leases, ...byGiven.leases].sort(byWorth(now, license.running));
@@ -133,19 +139,30 @@ async function find(files: LicenseFiles, given: Given | undefined, now: number):
 
 async function putLease(
   files: LicenseFiles,
-  text: string,
+  { lease: text, enclosed }: Values & { readonly lease: string },
   found: Found,
   now: number,
 ): Promise<Pick<Materialized, 'lease' | 'keyset'>> {
   const { given, isKnown, license, held, verifies } = found;
   const trusted = given ?? license.keyset;
   if (!('keys' in trusted)) throw refused(LEASE, trusted);
-  const verified = verifyLease(text, trusted.keys);
-  if (!verified.ok) throw refused(LEASE, verified);
-  const lease: HeldLease = { path: files.lease, text, claims: verified.claims };
+  const isWorse = (lease: HeldLease): boolean =>
+    held !== undefined && byWorth(now, license.running)(held, lease) < 0;
+  const leaseBy = (keys: TrustedKeys): HeldLease | Refused => {
+    const verified = verifyLease(text, keys);
+    return verified.ok ? { path: files.lease, text, claims: verified.claims } : verified;
+  };
+  const lease = leaseBy(trusted.keys);
+  if ('reason' in lease) {
+    // From before a change of keys: that it is worse, it may say of itself.
+    const own = importKeys(enclosed ?? '');
+    const outdated = own.ok ? leaseBy(own.keys) : own;
+    if (!('reason' in outdated) && isWorse(outdated)) return { lease: 'kept', keyset: 'kept' };
+    throw refused(LEASE, { ...lease, detail: whyRefused(lease) });
+  }
   refuseOtherDeployment(held, lease, now, license.running);
   const isThere = held?.path === files.lease && held.claims.lease_id === lease.claims.lease_id;
-  if (isThere || (held !== undefined && byWorth(now, license.running)(held, lease) < 0)) {
+  if (isThere || isWorse(lease)) {
     const outcome = isThere ? 'same' : 'kept';
     if (given === undefined) return { lease: outcome, keyset: 'not_given' };
     if (isKnown) return { lease: outcome, keyset: 'same' };
@@ -183,6 +200,8 @@ function refused(variable: string, { reason, detail }: Omit<Refused, 'ok'>): Ser
   return new ServiceError('invalid_data', `the value of ${variable} is refused: ${detail}`, {
     reason,
     remedy:
-      'The license files were not changed. Inject the value as it was issued, or base64 of it.',
+      reason === 'unknown_key'
+        ? `The license files were not changed. Inject the keys of its issuer as ${KEYS}.`
+        : 'The license files were not changed. Inject the value as it was issued, or base64 of it.',
   });
 }

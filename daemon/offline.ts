@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { deviceKeyAt, readDeviceKey } from '../src/client/device-key.ts';
 import { makeOfflineRequest } from '../src/client/device-proof.ts';
 import { storeLease } from '../src/client/lease-store.ts';
-import { holdLock } from '../src/client/lock.ts';
+import { LOCK_PATIENCE_MS, withLock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
 import {
   backupOf,
@@ -14,16 +14,15 @@ import {
   type License,
 } from '../src/gate/license.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
+import { isJsonObject } from '../src/lease/json.ts';
 import type { RunningTime } from '../src/lease/known-time.ts';
 import type { TrustedKeys } from '../src/lease/keys.ts';
+import { LEASE_REASONS } from '../src/lease/reasons.ts';
 import type { Refused } from '../src/lease/refusal.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
 import { store } from './renewal.ts';
 import { readState, writeState } from './state.ts';
-
-/** Longer than a renewal takes, unless the server hardly answers. */
-const LOCK_WAIT_MS = 10_000;
 
 export interface OfflineRequest {
   /** For `offline_request` of the administrator who issues the lease. */
@@ -48,7 +47,7 @@ export async function exportRequest(
   name: string,
   now: number,
 ): Promise<OfflineRequest> {
-  return alone(files, async () => {
+  return withLock(files.lock, LOCK_PATIENCE_MS, async () => {
     const key = await deviceKeyAt(files.key);
     const {
       leases: [held],
@@ -77,6 +76,22 @@ export interface Brought {
   readonly named?: string | undefined;
 }
 
+/** The document of lease and keyset that `identity leases issue --request` writes, in its parts. */
+export function partsOf(
+  text: string,
+): { readonly lease: string; readonly enclosed: string } | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(value)) return undefined;
+  const { lease, keyset } = value;
+  if (lease === undefined || keyset === undefined) return undefined;
+  return { lease: JSON.stringify(lease), enclosed: JSON.stringify(keyset) };
+}
+
 /** A lease that verified. */
 export interface Vouched {
   readonly claims: LeaseClaims;
@@ -97,8 +112,7 @@ export function verifyBrought(
   { lease, enclosed, named }: Brought,
   own: License['keyset'],
 ): Vouched {
-  const hasNone = !own.ok && own.reason === 'unknown_key';
-  const text = named ?? (hasNone ? enclosed : undefined);
+  const text = named ?? (hasNoKeys(own) ? enclosed : undefined);
   const imported = text === undefined ? own : importKeys(text);
   if (!imported.ok) {
     if (text !== undefined) throw refused('the keyset', imported);
@@ -106,9 +120,14 @@ export function verifyBrought(
   }
   const { keys } = imported;
   const result = verifyLease(lease, keys);
-  if (!result.ok) throw refused('the lease', result);
-  const by = named !== undefined ? 'named' : hasNone ? 'enclosed' : 'machine';
+  if (!result.ok) throw refused('the lease', { ...result, detail: whyRefused(result) });
+  const by = named !== undefined ? 'named' : text !== undefined ? 'enclosed' : 'machine';
   return { claims: result.claims, by, keys, text };
+}
+
+/** Whether keys that come with a lease count: whoever made up the lease has made up these. */
+export function hasNoKeys(own: License['keyset']): boolean {
+  return !own.ok && own.reason === 'unknown_key';
 }
 
 export interface Imported extends Pick<Vouched, 'claims' | 'by'> {
@@ -134,7 +153,7 @@ export async function importLease(
   brought: Brought,
   now: number,
 ): Promise<Imported> {
-  return alone(files, async () => {
+  return withLock(files.lock, LOCK_PATIENCE_MS, async () => {
     const license = await readLicense(files, now);
     const { claims, by, keys, text } = verifyBrought(brought, license.keyset);
     const key = await readDeviceKey(files.key);
@@ -155,18 +174,15 @@ export async function importLease(
     }
     const state = await readState(files.state);
     const pending = state.pending?.renewal_id === claims.renewal_id ? null : state.pending;
-    await writeState(files.state, { ...state, pending, last_error: null, failures_in_row: 0 });
+    await writeState(files.state, {
+      ...state,
+      pending,
+      imported_lease_id: claims.lease_id,
+      last_error: null,
+      failures_in_row: 0,
+    });
     return { claims, by, key_ids: [...keys.keys()], isNew };
   });
-}
-
-async function alone<T>({ lock }: LicenseFiles, work: () => Promise<T>): Promise<T> {
-  const held = await holdLock(lock, LOCK_WAIT_MS);
-  try {
-    return await work();
-  } finally {
-    held.release();
-  }
 }
 
 /** One that names no device is for whoever has it. */
@@ -182,9 +198,17 @@ const NAME_KEYS =
 function refused(
   what: string,
   { reason, detail }: Omit<Refused, 'ok'>,
-  remedy = reason === 'unknown_key' ? NAME_KEYS : 'Have the file sent again, as it was written.',
+  remedy = reason === 'unknown_key'
+    ? NAME_KEYS
+    : 'Have whoever issued it send the file again, as it was written.',
 ): ServiceError {
   return new ServiceError('invalid_data', `${what} is refused: ${detail}`, { reason, remedy });
+}
+
+/** What a reason means, and what it was seen by. */
+export function whyRefused({ reason, detail }: Omit<Refused, 'ok'>): string {
+  const sentence = LEASE_REASONS[reason].replace(/\.$/, '');
+  return `${sentence.charAt(0).toLowerCase()}${sentence.slice(1)} (${detail})`;
 }
 
 function otherDevice(
@@ -223,7 +247,7 @@ export function refuseOtherDeployment(
     `the lease is for the deployment ${claims.deployment_id}, and this machine holds one for ${held.claims.deployment_id}`,
     {
       reason: 'other_deployment',
-      remedy: `${NOTHING_CHANGED} If that is meant, move ${path} and ${backupOf(path)} away first.`,
+      remedy: `${NOTHING_CHANGED} If that is meant, move ${path} and ${backupOf(path)} away first, after \`service-local daemon stop\`.`,
     },
   );
 }

@@ -51,6 +51,8 @@ export interface DaemonState {
   readonly next_attempt_at: string | null;
   readonly next_attempt_because: AttemptReason | null;
   readonly pending: PendingRenewal | null;
+  /** The last lease that people brought; null when they never brought any. */
+  readonly imported_lease_id: string | null;
   /** When requests were sent in the last hour; milliseconds since the Unix epoch. */
   readonly requests: readonly number[];
   readonly running_time: RunningTime | null;
@@ -66,6 +68,7 @@ export const NO_STATE: DaemonState = {
   next_attempt_at: null,
   next_attempt_because: null,
   pending: null,
+  imported_lease_id: null,
   requests: [],
   running_time: null,
 };
@@ -84,6 +87,7 @@ export async function readState(path: string): Promise<DaemonState> {
 /** Whether all by which the daemon decides has the form it must have. */
 function isState(state: DaemonState): boolean {
   const { schema, requests, failures_in_row, pending, last_error, next_attempt_at } = state;
+  const { imported_lease_id } = state;
   const isTime = (time: unknown): boolean => !Number.isNaN(Date.parse(String(time)));
   const running = state.running_time;
   return (
@@ -91,6 +95,7 @@ function isState(state: DaemonState): boolean {
     requests.every(Number.isFinite) &&
     Number.isInteger(failures_in_row) &&
     (pending === null || isId(pending.renewal_id)) &&
+    (imported_lease_id === null || isId(imported_lease_id)) &&
     (last_error === null || isTime(last_error.at)) &&
     (next_attempt_at === null || isTime(next_attempt_at)) &&
     (running === null || isRunningTime(running))

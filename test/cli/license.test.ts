@@ -112,6 +112,10 @@ test('a machine without a network is licensed by files that people carry', async
     ),
   );
 
+  expect((await vault('status')).stderr).toMatch(
+    /there is no file .*\n→ Ask for a lease with `service-local license export-request/,
+  );
+
   const taken = await vault('import', 'lease.json');
   expect(taken).toMatchObject({ code: 0, stderr: '' });
   expect(taken.stdout).toMatch(
@@ -120,7 +124,7 @@ test('a machine without a network is licensed by files that people carry', async
   const works = await vault('status');
   expect(works).toMatchObject({ code: 0, stderr: '' });
   expect(works.stdout).toMatch(
-    /^Everything licensed works until 20\S+Z, from 20\S+Z on with a warning\.\n/,
+    /^Everything licensed works until 20\S+Z, from 20\S+Z on with a warning\.\nPeople renew it: run `service-local license export-request --out FILE` from 20\S+Z on, /,
   );
   expect((await vault('import', 'lease.json')).stdout).toMatch(/ is this lease already\.\n/);
 
@@ -142,6 +146,15 @@ test('a machine without a network is licensed by files that people carry', async
   const stolen = await on('thief')('import', 'next.json');
   expect(stolen).toMatchObject({ code: 3, stdout: '' });
   expect(stolen.stderr).toMatch(/^error invalid_data: the lease is for the device /);
+
+  const key = join(directory, 'vault', 'device.key');
+  rmSync(key);
+  const lost = await vault('status');
+  expect(lost).toMatchObject({ code: 0, stderr: '' });
+  expect(lost.stdout).toContain(
+    `\nNothing can renew it: it is for the device whose key was ${key}, and that is gone. Put ${key} back from a backup; or enrol this machine anew`,
+  );
+  expect((await vault('renew')).stderr).toContain(`\n→ Put ${key} back from a backup; or enrol`);
 });
 
 test('what is no request, or asks for another deployment, issues nothing', async () => {
@@ -150,6 +163,11 @@ test('what is no request, or asks for another deployment, issues nothing', async
   const refused = await identity(...request, 'no-request');
   expect(refused).toMatchObject({ code: 3, stdout: '' });
   expect(refused.stderr).toMatch(/^error invalid_data: .*no-request is no request of a machine\n/);
+  const long = await identity('leases', 'issue', '--deployment', 'tokyo', '--ttl', '300d');
+  expect(long).toMatchObject({ code: 3, stdout: '' });
+  expect(long.stderr).toMatch(
+    / from 300 to 7776000 \(90d\), not 25920000\n→ Correct what is named/,
+  );
   expect(await identity(...request, 'nowhere')).toMatchObject({
     code: 3,
     stderr: expect.stringMatching(/^error file_not_found: /) as string,
@@ -160,7 +178,7 @@ test('an enrolled machine renews when it is due, or when told to, until that is 
   const osaka = on('osaka');
   const early = await osaka('renew');
   expect(early).toMatchObject({ code: 3, stdout: '' });
-  expect(early.stderr).toMatch(/this is no device\n→ Enrol it with/);
+  expect(early.stderr).toMatch(/this is no device\n→ Enrol this machine with/);
   const code = await identity('devices', 'enroll-code', '--deployment', 'osaka');
   await osaka('enroll', '--code', code.stdout.trim());
   const before = documentOf(await osaka('status', '--json')) as Status;
@@ -232,7 +250,17 @@ test('a lease is verified anywhere, and a script learns what it is worth from th
   });
   expect(delivered).toMatchObject({ code: 4 });
   expect(delivered.stderr).toMatch(
-    /^error license_invalid: nothing licensed works: the lease ended on 20\S+Z\n→ Renew it with/,
+    /^error license_invalid: nothing licensed works: the lease ended on 20\S+Z\n→ Enrol this machine with/,
+  );
+  const lease = readFileSync(join(directory, 'fresh.json'), 'utf8');
+  const { signatures } = JSON.parse(lease) as { signatures: { sig: string }[] };
+  const other = issue(claimsOf(KEY, { lease_id: 'other' }), KEY);
+  const [{ sig }] = (JSON.parse(other) as { signatures: [{ sig: string }] }).signatures;
+  writeFileSync(join(directory, 'forged.json'), lease.replace(signatures[0]!.sig, sig));
+  const forged = await on('fresh')('verify', 'forged.json', '--keyset', 'keys.json');
+  expect(forged).toMatchObject({ code: 3, stdout: '' });
+  expect(forged.stderr).toMatch(
+    /^error invalid_data: the lease is refused: the lease was changed after it was signed, or another key signed it \(the signature by \S+\)\n→ Have whoever issued it send the file again/,
   );
   const unknown = await on('fresh')('verify', 'fresh.json');
   expect(unknown).toMatchObject({ code: 3, stdout: '' });
@@ -240,6 +268,53 @@ test('a lease is verified anywhere, and a script learns what it is worth from th
     /^error invalid_data: .*there are no keys in .*\n→ Name the keys .* --keyset FILE/,
   );
   expect(await on('fresh')('verify', 'nowhere.json')).toMatchObject({ code: 3, stdout: '' });
+});
+
+test('a renewal that changes nothing of a license that does not work says so', async () => {
+  const home = join(directory, 'ended');
+  await on('ended')('export-request', '--out', 'ended.jwt', '--json');
+  const request = readFileSync(join(directory, 'ended.jwt'), 'utf8').split('.')[1]!;
+  const { sub: device_thumbprint } = JSON.parse(
+    Buffer.from(request, 'base64url').toString(),
+  ) as Record<'sub', string>;
+  const issued_at = formatTime(Date.now() - 11 * 86_400_000);
+  const lease = issue(claimsOf(KEY, { issued_at, device_thumbprint }), KEY);
+  writeFileSync(join(home, 'license_lease.json'), lease);
+  const last_error = { at: formatTime(Date.now() - 1000), code: 'license_revoked', message: 'no' };
+  const denied = {
+    schema: 1,
+    last_error,
+    failures_in_row: 1,
+    next_attempt_at: formatTime(Date.now() + 3_600_000),
+    next_attempt_because: 'denied',
+  };
+  const keyset = join(home, 'license_public_key.json');
+  for (const why of ['the lease ended on 20', 'there are no keys in ']) {
+    writeFileSync(join(home, 'daemon_state.json'), JSON.stringify(denied), { mode: 0o600 });
+    if (why.startsWith('the lease')) writeFileSync(keyset, JSON.stringify({ keys: [KEY.jwk] }));
+    else rmSync(keyset);
+    const waiting = await on('ended')('renew');
+    expect(waiting.code).toBe(4);
+    expect(waiting.stdout).toMatch(
+      /^Not renewed; next attempt at .* refused: it is asked rarely\.\n$/,
+    );
+    expect(waiting.stderr).toContain(`error license_invalid: nothing licensed works: ${why}`);
+    expect(waiting.stderr).toContain('→ Ask whoever runs the server why it denies renewal; then');
+  }
+  const failed = await on('ended')('renew', '--now');
+  expect(failed).toMatchObject({ code: 4, stdout: '' });
+  expect(failed.stderr).toMatch(/^error invalid_device_proof: .*\n→ /);
+});
+
+test('a lease without a grace period works to its end, without a warning', async () => {
+  const issued_at = formatTime(Date.now());
+  const claims = claimsOf(KEY, { issued_at, grace_period_seconds: 0 });
+  writeFileSync(join(directory, 'brief.json'), issue(claims, KEY));
+  writeFileSync(join(directory, 'keys.json'), JSON.stringify({ keys: [KEY.jwk] }));
+  const taken = await on('brief')('import', 'brief.json', '--keyset', 'keys.json');
+  expect(taken.stdout).toContain(`license_lease.json is good until ${claims.expires_at}.\n`);
+  const { stdout } = await on('brief')('status');
+  expect(stdout.split('\n')[0]).toBe(`Everything licensed works until ${claims.expires_at}.`);
 });
 
 test('keys in the file of a lease prove nothing where the machine has keys, unless they are named', async () => {

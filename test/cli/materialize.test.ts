@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatTime } from '../../src/lease/time.ts';
-import { KEY, keysetOf, leaseOf } from '../gate/license-place.ts';
+import { DAY, KEY, keysetOf, leaseOf } from '../gate/license-place.ts';
 import { serviceLocal } from './service-local.ts';
 
 let directory: string;
@@ -49,6 +49,17 @@ test('a container writes its license to the files that its API reads', async () 
     /^error invalid_data: the value of SERVICE_LICENSE_LEASE is refused/,
   );
   expect(readFileSync(files.lease, 'utf8')).toBe(lease);
+
+  const home = { SERVICE_LOCAL_HOME: join(directory, 'home'), SERVICE_LICENSE_LEASE: lease };
+  const ended = leaseOf('0', 0, { issued_at: formatTime(Date.now() - 11 * DAY) });
+  const late = { ...home, SERVICE_LICENSE_LEASE: `{"lease":${ended},"keyset":${keysetOf(KEY)}}` };
+  const useless = await serviceLocal(['license', 'materialize'], { env: late });
+  expect(useless).toMatchObject({ code: 4 });
+  expect(useless.stdout).toMatch(/ was written\.\n.* was written\.\n$/);
+  expect(useless.stderr).toMatch(
+    /^error license_invalid: nothing licensed works: the lease ended on 20\S+Z\n→ Inject a lease/,
+  );
+  expect(await serviceLocal(['license', 'materialize'], { env: home })).toMatchObject({ code: 0 });
 
   const nothing = await serviceLocal(['license', 'materialize']);
   expect(nothing).toMatchObject({ code: 2, stdout: '' });

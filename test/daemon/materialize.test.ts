@@ -33,8 +33,8 @@ const heldId = async (): Promise<string | undefined> =>
 
 test('writes what was injected, and the second time finds it there', async () => {
   const first = await run(leaseOf('1'), keysetOf(KEY));
-  expect(first).toMatchObject({ lease: 'written', keyset: 'written' });
-  expect(first.held).toMatchObject({ claims: { lease_id: '1' }, status: { state: 'valid' } });
+  expect(first).toEqual({ lease: 'written', keyset: 'written' });
+  expect(await heldId()).toBe('1');
   expect([read('lease'), read('keyset')]).toEqual([leaseOf('1'), keysetOf(KEY)]);
   expect(await run(leaseOf('1'), keysetOf(KEY))).toMatchObject({ lease: 'same', keyset: 'same' });
 });
@@ -50,6 +50,29 @@ test.each([
   const pem = nodeKey(KEY.bytes).export({ type: 'spki', format: 'pem' });
   expect(await run(written(leaseOf('1')), written(pem))).toMatchObject({ lease: 'written' });
   expect(await heldId()).toBe('1');
+});
+
+/** As `identity leases issue --request` writes it. */
+const bundle = (lease: string, keyset: string): string => `{"lease":${lease},"keyset":${keyset}}\n`;
+
+test('takes the file of lease and keyset, whose keys count only where there are none', async () => {
+  const first = bundle(leaseOf('1'), keysetOf(KEY));
+  expect(await run(first)).toEqual({ lease: 'written', keyset: 'written' });
+  expect(await heldId()).toBe('1');
+  expect(await run(first)).toEqual({ lease: 'same', keyset: 'not_given' });
+
+  const OTHER = testKey(2);
+  const forged = bundle(leaseOf('2', 3, {}, OTHER), keysetOf(OTHER));
+  await expect(run(forged)).rejects.toMatchObject({
+    code: 'invalid_data',
+    reason: 'unknown_key',
+    remedy: expect.stringContaining('SERVICE_LICENSE_PUBLIC_KEY') as string,
+  });
+  expect([await heldId(), read('keyset')]).toEqual(['1', keysetOf(KEY)]);
+  expect(await run(forged, forged)).toEqual({ lease: 'written', keyset: 'written' });
+  expect(await heldId()).toBe('2');
+  expect(await run(first)).toEqual({ lease: 'kept', keyset: 'kept' });
+  expect(await heldId()).toBe('2');
 });
 
 test('a container that is started again with its old values keeps what was renewed since', async () => {
@@ -111,7 +134,7 @@ test('keys alone are written where no lease needs the others', async () => {
 });
 
 test('keys alone are written where there is no lease', async () => {
-  expect(await run(undefined, keysetOf(KEY))).toMatchObject({ keyset: 'written', held: undefined });
+  expect(await run(undefined, keysetOf(KEY))).toEqual({ lease: 'not_given', keyset: 'written' });
 });
 
 test('what is torn is mended by what was injected', async () => {
@@ -132,9 +155,9 @@ test('what was renewed since is kept also where its keys are gone', async () => 
   expect(await heldId()).toBe('2');
 });
 
-test('a lease that has ended is written where there is none, and told for what it is', async () => {
-  const { held } = await run(leaseOf('old', -30), keysetOf(KEY));
-  expect(held).toMatchObject({ claims: { lease_id: 'old' }, status: { state: 'expired' } });
+test('a lease that has ended is written where there is none', async () => {
+  expect(await run(leaseOf('old', -30), keysetOf(KEY))).toMatchObject({ lease: 'written' });
+  expect(await heldId()).toBe('old');
 });
 
 test.each([

@@ -1,5 +1,5 @@
 import { licenseFiles } from '../../license-files.ts';
-import { readBrought } from '../license.ts';
+import { goodUntil, readBrought } from '../license.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -40,7 +40,7 @@ export const verb = defineVerb({
       },
       show(out) {
         if (!isNew) out.line(`${files.lease} is this lease already.`);
-        out.line(`${files.lease} is good until ${expires_at}, with grace until ${grace_ends_at}.`);
+        out.line(`${files.lease} ${goodUntil(claims)}.`);
         out.line(`It licenses ${entitlements.join(', ') || 'no features'}.`);
         if (by === 'machine') return;
         const whose = by === 'named' ? 'that you named' : 'in that file, as this machine had none';
