@@ -66,9 +66,10 @@ function renewedByWhom(
   held: LeaseClaims | undefined,
 ): RenewedBy {
   if (!existsSync(key)) return held?.device_thumbprint === undefined ? 'nobody' : 'lost_key';
-  if (held !== undefined) return held.lease_id === imported_lease_id ? 'files' : 'server';
   const isWaiting = pending !== null && last_success_at === null && requests.length === 0;
-  return imported_lease_id !== null || isWaiting ? 'files' : 'server';
+  const isBrought =
+    imported_lease_id !== null && (held === undefined || held.lease_id === imported_lease_id);
+  return isWaiting || isBrought ? 'files' : 'server';
 }
 
 /** Why nothing licensed works, and what to do about it; undefined while it works. */

@@ -155,6 +155,8 @@ test('a machine without a network is licensed by files that people carry', async
     `\nNothing can renew it: it is for the device whose key was ${key}, and that is gone. Put ${key} back from a backup; or enrol this machine anew`,
   );
   expect((await vault('renew')).stderr).toContain(`\n→ Put ${key} back from a backup; or enrol`);
+  await vault('export-request', '--out', 'request.jwt');
+  expect((await vault('status')).stdout).toMatch(/^People renew it: run /m);
 });
 
 test('what is no request, or asks for another deployment, issues nothing', async () => {
