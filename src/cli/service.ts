@@ -151,7 +151,11 @@ async function whyFailed(command: Command): Promise<string | undefined> {
 /** What the service manager has to know, taken from how this very command runs. */
 export async function thisService(
   scope: ServiceScope,
-  { settings, settingSources, io }: Pick<Context, 'settings' | 'settingSources' | 'io'>,
+  {
+    settings,
+    settingSources,
+    io,
+  }: Pick<Context, 'settings' | 'settingSources'> & { readonly io: Pick<Context['io'], 'env'> },
 ): Promise<{
   readonly service: Service;
   readonly owner: Owner | undefined;
@@ -205,7 +209,8 @@ interface Owner {
 
 /** The only user whom the files in the home directory let in, or will. */
 async function ownerOf(home: string, env: NodeJS.ProcessEnv): Promise<Owner> {
-  const { uid, gid, username: name } = userInfo();
+  const { gid, username: name } = userInfo();
+  const uid = process.getuid!();
   const { SUDO_UID, SUDO_GID, SUDO_USER } = env;
   const there = nearestExisting(home);
   const stats = await stat(there);
