@@ -179,6 +179,7 @@ export async function importLease(
       pending,
       imported_lease_id: claims.lease_id,
       last_error: null,
+      denied_since: null,
       failures_in_row: 0,
     });
     return { claims, by, key_ids: [...keys.keys()], isNew };

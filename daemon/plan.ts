@@ -29,6 +29,10 @@ export interface Plan {
   readonly because: AttemptReason;
 }
 
+export function isDue({ at }: Plan, now: number): boolean {
+  return at !== null && at <= now;
+}
+
 /** How little is waited: till the lease is due, only till a failure may be forgotten, or not at all. */
 export type Patience = 'usual' | 'until_due' | 'none';
 

@@ -1,4 +1,5 @@
 import { readPrivateFile, writePrivateFile } from '../src/client/private-file.ts';
+import { ServiceError, type ErrorCode } from '../src/errors.ts';
 import { isId } from '../src/lease/claims.ts';
 import { isJsonObject } from '../src/lease/json.ts';
 import { isRunningTime, type RunningTime } from '../src/lease/known-time.ts';
@@ -30,15 +31,6 @@ export interface PendingRenewal {
 /** `daemon_state.json`: what the daemon has to know when it starts again, and what it tells people. */
 export interface DaemonState {
   readonly schema: 1;
-  /** The daemon that wrote it; whether it still runs, its lock says. Null when none ever did. */
-  readonly daemon: {
-    readonly pid: number;
-    readonly version: string;
-    readonly started_at: string;
-    /** How it was ended; null while it runs, and when it was killed. */
-    readonly stopped_at: string | null;
-    readonly server_url: string;
-  } | null;
   readonly last_success_at: string | null;
   /** Of the last attempt; null when that succeeded. */
   readonly last_error: {
@@ -47,6 +39,8 @@ export interface DaemonState {
     readonly reason: string | null;
     readonly message: string;
   } | null;
+  /** When it first was a denial, while it is one. */
+  readonly denied_since: string | null;
   readonly failures_in_row: number;
   readonly next_attempt_at: string | null;
   readonly next_attempt_because: AttemptReason | null;
@@ -61,9 +55,9 @@ export interface DaemonState {
 /** Of a machine on which nothing has been done yet. */
 export const NO_STATE: DaemonState = {
   schema: 1,
-  daemon: null,
   last_success_at: null,
   last_error: null,
+  denied_since: null,
   failures_in_row: 0,
   next_attempt_at: null,
   next_attempt_because: null,
@@ -73,21 +67,33 @@ export const NO_STATE: DaemonState = {
   running_time: null,
 };
 
-/** What is in the file; `NO_STATE` when that is none: nothing that lasts depends on it. */
-export async function readState(path: string): Promise<DaemonState> {
+/**
+ * What is in the file; `NO_STATE` when there is none.
+ * @param instead told why what is there cannot be used: nothing that lasts depends on it.
+ */
+export async function readState(
+  path: string,
+  instead: (why: string) => DaemonState = () => NO_STATE,
+): Promise<DaemonState> {
   try {
-    const read: unknown = JSON.parse((await readPrivateFile(path)) ?? 'null');
+    const text = await readPrivateFile(path);
+    if (text === undefined) return NO_STATE;
+    const read: unknown = JSON.parse(text);
     const state = { ...NO_STATE, ...(isJsonObject(read) && read) };
-    return isState(state) ? state : NO_STATE;
-  } catch {
-    return NO_STATE;
+    return isJsonObject(read) && isState(state)
+      ? state
+      : instead(`${path} is no state of a daemon`);
+  } catch (error) {
+    return instead(
+      error instanceof ServiceError ? error.message : `${path} is no state of a daemon`,
+    );
   }
 }
 
 /** Whether all by which the daemon decides has the form it must have. */
 function isState(state: DaemonState): boolean {
   const { schema, requests, failures_in_row, pending, last_error, next_attempt_at } = state;
-  const { imported_lease_id } = state;
+  const { imported_lease_id, denied_since } = state;
   const isTime = (time: unknown): boolean => !Number.isNaN(Date.parse(String(time)));
   const running = state.running_time;
   return (
@@ -97,6 +103,7 @@ function isState(state: DaemonState): boolean {
     (pending === null || isId(pending.renewal_id)) &&
     (imported_lease_id === null || isId(imported_lease_id)) &&
     (last_error === null || isTime(last_error.at)) &&
+    (denied_since === null || isTime(denied_since)) &&
     (next_attempt_at === null || isTime(next_attempt_at)) &&
     (running === null || isRunningTime(running))
   );
@@ -111,3 +118,29 @@ function isState(state: DaemonState): boolean {
 export async function writeState(path: string, state: DaemonState): Promise<void> {
   await writePrivateFile(path, `${JSON.stringify(state, undefined, 2)}\n`);
 }
+
+/** Whether the server, when it was last asked, did not want to give this machine a lease. */
+export function isDenied({ last_error }: Pick<DaemonState, 'last_error'>): boolean {
+  return last_error !== null && isDenial(last_error);
+}
+
+/** Whether the server knows this machine, or knows that it does not, and refuses. */
+export function isDenial({
+  code,
+  reason,
+}: {
+  readonly code: string;
+  readonly reason?: string | null | undefined;
+}): boolean {
+  if (code === 'invalid_device_proof') {
+    return reason === 'unknown_device' || reason === 'revoked_device';
+  }
+  return DENIALS.has(code);
+}
+
+const DENIALS: ReadonlySet<string> = new Set<ErrorCode>([
+  'license_revoked',
+  'contract_ended',
+  'credential_cloned',
+  'not_allowed',
+]);

@@ -378,7 +378,7 @@ function asError(problem: Problem, { status, headers }: Exchanged): ServiceError
   const seconds = Number(headers['retry-after'] ?? NaN);
   return new ServiceError(
     ERROR_CODES.includes(code) ? code : 'failure',
-    `${shortened(detail)}${status >= 500 ? ` (request_id ${shortened(`${request}`)})` : ''}`,
+    shortened(status >= 500 ? `${detail} (request_id ${request})` : detail),
     {
       problems: errors.map(({ detail: message, code: what, pointer, suggestion }) => ({
         code: what,

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer as createSocketServer, type AddressInfo, type Socket } from 'node:net';
+import { createServer as createSocketServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -220,7 +220,7 @@ describe('a failure', () => {
       remedy: long,
     });
     const { message, reason, remedy } = await failureOf(health(createClient({ url })));
-    for (const text of [message, reason, remedy]) expect(text).toBe(`${'x'.repeat(1000)}…`);
+    for (const said of [message, reason, remedy]) expect(said).toBe(`${'x'.repeat(1000)}…`);
   });
 
   it('is an answer that is larger than it may be', async () => {
@@ -382,9 +382,8 @@ describe('a connection that is never there', () => {
     readonly reached: Promise<unknown>;
   }> => {
     const server = createSocketServer((socket) => void socket.resume().on('error', () => {}));
-    const reached = once(server, 'connection').then(([socket]) => {
-      ends.push(() => (socket as Socket).destroy());
-    });
+    server.on('connection', (socket) => ends.push(() => socket.destroy()));
+    const reached = once(server, 'connection');
     ends.push(() => server.close());
     await once(server.listen(0, '127.0.0.1'), 'listening');
     return { port: (server.address() as AddressInfo).port, reached };

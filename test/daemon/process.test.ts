@@ -19,7 +19,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { newNote, placeOf, writeNote } from '../../daemon/note.ts';
 import { deviceKeyAt } from '../../src/client/device-key.ts';
+import { holdLock } from '../../src/client/lock.ts';
 import { writePrivateFile } from '../../src/client/private-file.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../client/certificate.ts';
@@ -134,15 +136,9 @@ describe('in the background', () => {
     const [, pid] = /^The daemon runs as the process (\d+)\.\n$/.exec(started.stdout)!;
     ends.push(() => daemon(['stop']));
 
-    const again = await daemon(['start', '--json']);
-    expect(again.code).toBe(6);
-    expect(JSON.parse(again.stdout)).toMatchObject({
-      error: {
-        code: 'conflict',
-        reason: 'locked',
-        message: `a daemon runs for this home already, as the process ${pid}`,
-      },
-    });
+    const again = await daemon(['start']);
+    expect(again).toMatchObject({ code: 0, stderr: '' });
+    expect(again.stdout).toMatch(`The daemon runs already, as the process ${pid}, and asks http`);
 
     const status = await daemon(['status']);
     expect(status).toMatchObject({ code: 0, stderr: '' });
@@ -194,22 +190,77 @@ test('one that was killed leaves nothing in the way of the next', async () => {
   expect(await statusOf()).toMatchObject({ running: true, pid, stopped_at: null });
 });
 
+describe('who it is', () => {
+  const noteFile = (): string => join(home, 'daemon.json');
+  const note = (): Record<string, unknown> =>
+    JSON.parse(readFileSync(noteFile(), 'utf8')) as Record<string, unknown>;
+
+  test('is known without its state, and noted again where that is lost', async () => {
+    const { pid, ended } = await runDaemon();
+    for (const text of ['{}', 'null', 'torn']) {
+      writeFileSync(join(home, 'daemon_state.json'), text);
+      expect(await statusOf()).toMatchObject({ running: true, pid });
+    }
+    rmSync(noteFile());
+    expect((await daemon(['stop'])).stdout).toBe(`The daemon, process ${pid}, has stopped.\n`);
+    expect(await ended).toEqual([0, null]);
+  });
+
+  test('is nobody who has its number later', async () => {
+    const bystander = spawn('sleep', ['60']);
+    ends.push(() => bystander.kill('SIGKILL'));
+    const lock = await holdLock(join(home, 'daemon.lock'), 0);
+    ends.push(() => lock.release());
+    const { process: mark, ...others } = newNote('http://127.0.0.1');
+    const foreign = { ...others, pid: bystander.pid!, process: mark };
+    await writeNote(noteFile(), foreign);
+    expect(placeOf(foreign)).toBe(mark === null ? 'here' : 'gone');
+    expect((await daemon(['status'])).stdout).toContain('as which process, no file says');
+
+    const elsewhere = mark && { ...mark, pid_namespace: 'pid:[1]' };
+    await writeNote(noteFile(), { ...foreign, process: elsewhere });
+    const { code, stderr } = await daemon(['stop']);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain('of another container or machine');
+    expect(bystander.signalCode).toBeNull();
+  });
+
+  test('is written while somebody else holds the license, at the start and at the end', async () => {
+    const lock = await holdLock(join(home, 'license.lock'), 0);
+    ends.push(() => lock.release());
+    const { pid, ended } = await runDaemon();
+    expect(note()).toMatchObject({ pid, stopped_at: null });
+    process.kill(pid, 'SIGTERM');
+    await ended;
+    expect(note()['stopped_at']).toEqual(expect.any(String));
+  });
+});
+
+test('one that has lost its lock makes room for the next', async () => {
+  const { logged, ended } = await runDaemon();
+  rmSync(join(home, 'daemon.lock'));
+  const next = await runDaemon();
+  expect(await logged('is not the file any more')).toContain('it ends');
+  expect((await ended)[0]).toBe(1);
+  expect(await statusOf()).toMatchObject({ running: true, pid: next.pid, stopped_at: null });
+});
+
 test('its files are of nobody else, and none is a way to another place', async () => {
   const { pid, ended } = await runDaemon();
   expect(statSync(home).mode & 0o777).toBe(0o700);
-  for (const name of ['daemon.lock', 'daemon.log', 'daemon_state.json']) {
+  for (const name of ['daemon.lock', 'daemon.json', 'daemon.log']) {
     expect(statSync(join(home, name)).mode & 0o777).toBe(0o600);
   }
   process.kill(pid, 'SIGTERM');
   await ended;
   const elsewhere = join(directory, 'elsewhere');
-  for (const name of ['daemon.log', 'daemon_state.json']) {
+  for (const name of ['daemon.log', 'daemon.json']) {
     rmSync(join(home, name));
     symlinkSync(elsewhere, join(home, name));
   }
   const { logged } = await runDaemon();
   expect(await logged('the log is not kept')).toContain('daemon.log');
-  expect(lstatSync(join(home, 'daemon_state.json')).isFile()).toBe(true);
+  expect(lstatSync(join(home, 'daemon.json')).isFile()).toBe(true);
   expect(existsSync(elsewhere)).toBe(false);
 });
 
@@ -227,64 +278,6 @@ describe('a service manager', () => {
     process.kill(pid, 'SIGTERM');
     expect(await manager.until('STOPPING')).toBe('STOPPING=1');
     expect(await ended).toEqual([0, null]);
-  });
-
-  /** Writes down what it is called with, and fails where a file says so. */
-  const standIn = (name: string): string => {
-    const path = join(directory, 'bin');
-    mkdirSync(path, { recursive: true });
-    const script = `#!/bin/sh
-echo "$*" >> '${directory}/calls'
-[ ! -e '${directory}/broken' ] || case "$*" in *reload) echo 'Failed to connect to bus' >&2; exit 1;; esac
-`;
-    writeFileSync(join(path, name), script, { mode: 0o755 });
-    return path;
-  };
-  const calls = (): string[] => {
-    const text = readFileSync(join(directory, 'calls'), 'utf8');
-    rmSync(join(directory, 'calls'));
-    return text.trim().split('\n');
-  };
-
-  test('is given the daemon, and has it taken away again', async () => {
-    const env = {
-      PATH: `${standIn('systemctl')}:${process.env['PATH']}`,
-      HOME: join(directory, 'some "one'),
-    };
-    const unit = join(env.HOME, '.config/systemd/user/service-local.service');
-    const installed = await daemon(['install'], env);
-    expect(installed).toMatchObject({ code: 0, stderr: '' });
-    expect(installed.stdout).toContain(`${unit} is written`);
-    expect(calls()).toEqual([
-      '--user disable --now service-local.service',
-      '--user daemon-reload',
-      '--user enable --now service-local.service',
-    ]);
-    const printed = await daemon(['install', '--print'], env);
-    expect(readFileSync(unit, 'utf8')).toBe(printed.stdout);
-    expect(existsSync(join(directory, 'calls'))).toBe(false);
-
-    expect((await daemon(['uninstall'], env)).stdout).toBe(`${unit} is removed.\n`);
-    expect(calls()).toEqual(['--user disable --now service-local.service', '--user daemon-reload']);
-    expect(existsSync(unit)).toBe(false);
-
-    writeFileSync(join(directory, 'broken'), '');
-    const broken = await daemon(['install'], env);
-    expect(broken.code).toBe(1);
-    expect(broken.stderr).toContain('systemctl --user daemon-reload: Failed to connect to bus');
-  });
-
-  test('is not given a second one', async () => {
-    const { pid } = await runDaemon();
-    const env = {
-      PATH: `${standIn('systemctl')}:${process.env['PATH']}`,
-      HOME: join(directory, 'person'),
-    };
-    const { code, stderr } = await daemon(['install'], env);
-    expect(code).toBe(6);
-    expect(stderr).toContain('service-local daemon stop');
-    expect(existsSync(env.HOME)).toBe(false);
-    expect(process.kill(pid, 0)).toBe(true);
   });
 });
 

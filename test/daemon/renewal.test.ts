@@ -231,7 +231,7 @@ describe('a failure', () => {
       state: { failures_in_row: 1 },
     });
     expect(rig.requests).toEqual([]);
-    const again = await renew(rig.machine, { force: true, unsaved: outcome.state });
+    const again = await renew(rig.machine, { force: true, latest: outcome });
     expect(again.state.failures_in_row).toBe(2);
   });
 

@@ -247,9 +247,10 @@ export const FAULTS = {
     [FOREIGN],
   ),
   'an older lease': giving(({ rig }) => rig.newLease({ ...rig.leases[0]! })),
-  'a shorter lease': giving(({ rig, renewal_id }) =>
-    rig.newLease({ renewal_id: renewal_id!, ttl_seconds: 1 }),
-  ),
+  'a lease that is over': giving(({ rig, renewal_id }) => {
+    const issued_at = formatTime(rig.serverNow - HOUR);
+    return rig.newLease({ renewal_id: renewal_id!, issued_at, ttl_seconds: 1 });
+  }),
   "another device's lease": giving(({ rig, renewal_id }) =>
     rig.newLease({ renewal_id: renewal_id!, device_thumbprint: GOOD.jwk.kid }),
   ),
