@@ -135,7 +135,7 @@ export function checkOwner(path: string, { uid }: Pick<Stats, 'uid'>): void {
   const user = process.getuid?.();
   if (user === undefined || uid === user) return;
   const why = `belongs to the user ${uid}, and this runs as ${user}`;
-  const remedy = `Run this as that user, or give it to this one with \`sudo chown ${user} ${path}\`.`;
+  const remedy = `Run this as that user; or, where it is to be this user's, \`sudo chown ${user} ${path}\`.`;
   throw refused(path, 'foreign_owner', why, remedy);
 }
 

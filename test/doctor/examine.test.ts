@@ -22,8 +22,9 @@ import { writeState, type DaemonState } from '../../daemon/state.ts';
 import { serviceManager } from '../../daemon/service-unit.ts';
 import { holdLock, type Lock } from '../../src/client/lock.ts';
 import type { CheckCode, CheckResult } from '../../src/doctor/check.ts';
+import { SERVER_CHECKS } from '../../src/doctor/checks/server.ts';
 import { examine } from '../../src/doctor/examine.ts';
-import type { Machine } from '../../src/doctor/facts.ts';
+import { factsOf, type Machine } from '../../src/doctor/facts.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { backupOf } from '../../src/gate/license.ts';
 import { renewalMoment } from '../../src/lease/schedule.ts';
@@ -342,6 +343,20 @@ describe('the server', () => {
       status: 'fail',
       summary: `the contract acme-pro ended on 2030-01-01T00:00:00Z: no lease under it is issued; nothing works since ${licensed.claims.grace_ends_at}`,
     });
+  });
+
+  test.each([
+    [90 * DAY, 13 * DAY, 'warn'],
+    [90 * DAY, 16 * DAY, 'ok'],
+    [6 * DAY, 2 * DAY, 'ok'],
+    [6 * DAY, 12 * HOUR, 'warn'],
+    [3650 * DAY, 13 * DAY, 'warn'],
+  ])('whose certificate lasts %i ms, of which %i are left, is %s', async (all, left, status) => {
+    const certificate = { begins: issuer.now + left - all, ends: issuer.now + left };
+    const answer = { ms: 1, ahead: 0, certificate, warning: undefined };
+    const check = SERVER_CHECKS.find(({ code }) => code === 'server')!;
+    const facts = { ...factsOf(machine), server: () => Promise.resolve(answer) };
+    expect(await check.look(facts)).toMatchObject({ status });
   });
 
   test('that nobody has set is not missed', async () => {

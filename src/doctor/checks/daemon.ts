@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { isAbsolute } from 'node:path';
+import { basename, isAbsolute } from 'node:path';
 import { promisify } from 'node:util';
 import { serviceManager, type ServiceManager } from '../../../daemon/service-unit.ts';
 import { nextAttempt } from '../../../daemon/words.ts';
@@ -26,7 +26,7 @@ const daemon: Check<Facts> = {
     const evidence = { running, last: last ?? null };
     if (!running && urlBy === 'default' && (await isBrought())) {
       const summary = 'none has ever run here: the lease is renewed by hand';
-      return { status: 'ok', summary, evidence, remedy: `Before it is due: ${BRING}` };
+      return { status: 'ok', summary, evidence, remedy: `${BRING} Do so before it is due.` };
     }
     if (!running) {
       const isKilled = last?.stopped_at === null;
@@ -179,7 +179,8 @@ async function whyNotStarted({ program, isTrusted }: Unit): Promise<string | und
   const gone = program.filter((word) => isAbsolute(word) && !existsSync(word));
   if (gone.length > 0) return `starts ${gone.join(' and ')}, which is not there any more`;
   const [node, ...args] = program;
-  if (node === undefined || !isTrusted) return undefined;
+  // What somebody has it started by may take other options.
+  if (node === undefined || basename(node) !== 'node' || !isTrusted) return undefined;
   const options = args.slice(
     0,
     args.findIndex((arg) => !arg.startsWith('-')),

@@ -43,14 +43,14 @@ async function readKey(facts: Facts): Promise<DeviceKey | undefined> {
     const summary = `${message}: the lease cannot be renewed; ${await whatIsLeft(facts)}`;
     throw new ServiceError(code, summary, {
       reason,
-      remedy: `Move it away. ${ENROL}`,
+      remedy: `Move it away, ${ENROL}`,
       cause: error,
     });
   }
 }
 
 const ENROL =
-  'Ask for a new enrolment code, and enrol this machine anew with `service-local license enroll`.';
+  'ask for a new enrolment code, and enrol this machine anew with `service-local license enroll`.';
 
 async function withoutKey(facts: Facts): Promise<Finding> {
   const { files, home, license } = facts;
@@ -68,7 +68,7 @@ async function withoutKey(facts: Facts): Promise<Finding> {
     status: 'fail',
     summary: `${files.key} is gone: the lease is for the device ${device_id}, and cannot be renewed without it; ${await whatIsLeft(facts)}`,
     evidence: { device_id },
-    remedy: `Put the key back, if there is a copy. Otherwise: ${ENROL}`,
+    remedy: `Put the key back; where there is no copy of it, ${ENROL}`,
   };
 }
 
