@@ -5,12 +5,13 @@ import { watchFiles } from '../src/gate/watch.ts';
 import { licenseFiles } from '../src/license-files.ts';
 import { createLog, lineForPeople, type Log } from '../src/log.ts';
 import type { Settings } from '../src/settings.ts';
+import { deniedSince } from './denial.ts';
 import { daemonFiles, type DaemonFiles } from './files.ts';
 import { appendLine } from './log-file.ts';
 import { runLoop, type Subscribe, type Tick } from './loop.ts';
 import { newNote, readNote, writeNote, type DaemonNote } from './note.ts';
 import { openNotifier } from './notify.ts';
-import { denialOf, nextAttempt } from './words.ts';
+import { nextAttempt } from './words.ts';
 
 export interface DaemonOptions {
   /** Ends it. */
@@ -197,7 +198,9 @@ async function superviseBy(
     onTick({ state, lease, status }) {
       looked = performance.now();
       const held = lease && status ? `lease ${status.state}` : 'no lease';
-      say(`STATUS=${held}; ${denialOf(state) ?? nextAttempt(state)}`);
+      const since = deniedSince(state);
+      const denial = since === undefined ? '' : `the server denies renewal since ${since}; `;
+      say(`STATUS=${held}; ${denial}${nextAttempt(state)}`);
     },
     end() {
       clearInterval(watchdog);

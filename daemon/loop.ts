@@ -16,6 +16,7 @@ import { runningTime, type RunningTime } from '../src/lease/known-time.ts';
 import type { LeaseStatus } from '../src/lease/status.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { Log } from '../src/log.ts';
+import { deniedSince } from './denial.ts';
 import { isDue, isFailing, planAttempt, stateTime, type Patience, type Plan } from './plan.ts';
 import {
   asServiceError,
@@ -26,7 +27,6 @@ import {
   type Machine,
 } from './renewal.ts';
 import { NO_STATE, readState, writeState, type DaemonState } from './state.ts';
-import { denialOf } from './words.ts';
 
 /** Has itself called; what it returns ends that. */
 export type Subscribe = (call: () => void) => () => void;
@@ -249,19 +249,25 @@ class Keeper {
 
   /** Each attempt is told; while the disk keeps it from beginning, what is wrong is told once. */
   #tellFailure({ code, reason, message, cause }: ServiceError): void {
-    const { next_attempt_at, denied_since } = this.#state;
+    const { next_attempt_at } = this.#state;
+    const since = deniedSince(this.#state);
     const err = code === 'failure' ? cause : undefined;
     if (!this.#isUnsaved) this.#faults.delete('renewal');
     const text = `no new lease: ${message}; next attempt at ${next_attempt_at}`;
     this.#fault('renewal', `${code} ${reason}`, text, err ? { code, err } : { code, reason });
-    if (denied_since !== null) this.#faults.set('denial', denied_since);
+    if (since !== undefined) this.#faults.set('denial', since);
   }
 
   /** Also what another process, or the daemon before this one, was told. */
   #tellDenial(): void {
-    const denial = denialOf(this.#state);
-    if (denial === undefined) this.#faults.delete('denial');
-    else this.#fault('denial', `${this.#state.denied_since}`, denial);
+    const since = deniedSince(this.#state);
+    if (since === undefined) this.#faults.delete('denial');
+    else {
+      const { code, message } = this.#state.last_error!;
+      this.#fault('denial', since, `the server denies renewal since ${since}: ${message}`, {
+        code,
+      });
+    }
   }
 
   /** Reads the lease and its keys, and puts them right by what is known to be better. */

@@ -20,6 +20,7 @@ import { runningTime, type Boot } from '../src/lease/known-time.ts';
 import { renewalMoment } from '../src/lease/schedule.ts';
 import { formatTime, parseTime } from '../src/lease/time.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
+import { deniedSince, isDenial } from './denial.ts';
 import {
   isDue,
   isFailing,
@@ -32,8 +33,6 @@ import {
 } from './plan.ts';
 import { retryDelayMs } from './schedule.ts';
 import {
-  isDenial,
-  isDenied,
   NO_STATE,
   readState,
   writeState,
@@ -342,7 +341,7 @@ export function failed(
   const delay = retryDelayMs({ count, denied, retryAfterSeconds }, left, random());
   return {
     last_error: { at: formatTime(now), code, reason: reason ?? null, message },
-    denied_since: denied ? (isDenied(state) && state.denied_since) || formatTime(now) : null,
+    denied_since: denied ? (deniedSince(state) ?? formatTime(now)) : null,
     failures_in_row: count,
     next_attempt_at: stateTime(now + delay),
     next_attempt_because: denied ? 'denied' : 'retry',

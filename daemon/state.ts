@@ -1,5 +1,5 @@
 import { readPrivateFile, writePrivateFile } from '../src/client/private-file.ts';
-import { ServiceError, type ErrorCode } from '../src/errors.ts';
+import { ServiceError } from '../src/errors.ts';
 import { isId } from '../src/lease/claims.ts';
 import { isJsonObject } from '../src/lease/json.ts';
 import { isRunningTime, type RunningTime } from '../src/lease/known-time.ts';
@@ -118,29 +118,3 @@ function isState(state: DaemonState): boolean {
 export async function writeState(path: string, state: DaemonState): Promise<void> {
   await writePrivateFile(path, `${JSON.stringify(state, undefined, 2)}\n`);
 }
-
-/** Whether the server, when it was last asked, did not want to give this machine a lease. */
-export function isDenied({ last_error }: Pick<DaemonState, 'last_error'>): boolean {
-  return last_error !== null && isDenial(last_error);
-}
-
-/** Whether the server knows this machine, or knows that it does not, and refuses. */
-export function isDenial({
-  code,
-  reason,
-}: {
-  readonly code: string;
-  readonly reason?: string | null | undefined;
-}): boolean {
-  if (code === 'invalid_device_proof') {
-    return reason === 'unknown_device' || reason === 'revoked_device';
-  }
-  return DENIALS.has(code);
-}
-
-const DENIALS: ReadonlySet<string> = new Set<ErrorCode>([
-  'license_revoked',
-  'contract_ended',
-  'credential_cloned',
-  'not_allowed',
-]);

@@ -1,4 +1,4 @@
-import { isDenied, type AttemptReason, type DaemonState } from './state.ts';
+import type { AttemptReason, DaemonState } from './state.ts';
 
 const BECAUSE: Readonly<Record<AttemptReason, string>> = {
   due: 'the lease is due then',
@@ -16,13 +16,4 @@ export function nextAttempt({
 }: DaemonState): string {
   const because = why === null ? 'nothing is known yet' : BECAUSE[why];
   return at === null ? `no attempt is planned: ${because}` : `next attempt at ${at}: ${because}`;
-}
-
-/** What the server said when it denied renewal, as people read it; undefined unless it did at last. */
-export function denialOf(
-  state: Pick<DaemonState, 'last_error' | 'denied_since'>,
-): string | undefined {
-  const { last_error, denied_since } = state;
-  if (last_error === null || !isDenied(state)) return undefined;
-  return `the server denies renewal since ${denied_since ?? last_error.at}: ${last_error.message}`;
 }

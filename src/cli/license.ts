@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { deniedSince } from '../../daemon/denial.ts';
 import type { Brought } from '../../daemon/offline.ts';
 import type { DaemonState } from '../../daemon/state.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
@@ -90,7 +91,7 @@ export function whyNotLicensed(
 /** How to get a lease. */
 export function remedyOf({ renewedBy, files, state }: LicenseView): string {
   const remedies: Readonly<Record<RenewedBy, string>> = {
-    server: isDenied(state)
+    server: deniedSince(state)
       ? 'Ask whoever runs the server why it denies renewal; then run `service-local license renew --now`.'
       : 'Get a lease with `service-local license renew --now`, or see `service-local doctor`.',
     files:
@@ -100,10 +101,6 @@ export function remedyOf({ renewedBy, files, state }: LicenseView): string {
     lost_key: `Put ${files.key} back from a backup; or enrol this machine anew with \`service-local license enroll\` and a new code, or, without a network, with \`service-local license export-request\`.`,
   };
   return remedies[renewedBy];
-}
-
-export function isDenied({ last_error, next_attempt_because }: DaemonState): boolean {
-  return last_error !== null && next_attempt_because === 'denied';
 }
 
 /** Until when a lease works, to follow what has the lease. */

@@ -11,11 +11,14 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { deniedSince } from '../../daemon/denial.ts';
 import { runLoop, type LoopOptions, type Tick } from '../../daemon/loop.ts';
+import { renew } from '../../daemon/renewal.ts';
 import { readState } from '../../daemon/state.ts';
 import { storeLease } from '../../src/client/lease-store.ts';
 import { holdLock } from '../../src/client/lock.ts';
 import { backupOf, readLicense } from '../../src/gate/license.ts';
+import { formatTime } from '../../src/lease/time.ts';
 import { createLog } from '../../src/log.ts';
 import { testKey } from '../lease/issuer.ts';
 import { DAY, HOUR, MINUTE, newRig, refusing, type Rig } from './rig.ts';
@@ -305,6 +308,61 @@ describe('files', () => {
     await daemon.stop();
   });
 
+  test('are put right as soon as that may be done again', async () => {
+    const daemon = await start();
+    for (const text of ['spoilt', 'spoilt again']) {
+      writeFileSync(files.lease, text);
+      await daemon.notice();
+      rig.pass(4000);
+    }
+    expect([leaseFile(), daemon.waits()]).toEqual(['spoilt again', 6000]);
+    rig.pass(2000);
+    await daemon.look();
+    expect(leaseFile()).toBe(good);
+    await daemon.stop();
+  });
+
+  test('that somebody puts back, with keys to which the new lease is foreign, bring no flood', async () => {
+    const keyset = readFileSync(files.keyset, 'utf8');
+    // The server signs with a key that is new.
+    const next = testKey(3);
+    rig.fault = ({ outgoing, renewal_id }) => {
+      outgoing.writeHead(200, { 'service-name': 'service-local', connection: 'close' });
+      const lease = renewal_id && rig.newLease({ renewal_id }, next);
+      outgoing.end(lease ? `{"lease":${lease}}` : JSON.stringify({ keys: [next.jwk] }));
+    };
+    rig.pass(7 * DAY - HOUR);
+    const outdate = (): void => {
+      writeFileSync(files.keyset, keyset);
+      writeFileSync(files.lease, good);
+      writeFileSync(backupOf(files.lease), good);
+    };
+    await run(3 * HOUR, async () => outdate());
+    expect(rig.asked.length).toBeGreaterThan(0);
+    expect(rig.asked.length).toBeLessThan(12);
+  });
+
+  test('hold of the keys only what counts, whatever the server adds', async () => {
+    const daemon = await start();
+    rig.pass(7 * DAY - HOUR);
+    const { keys } = JSON.parse(readFileSync(files.keyset, 'utf8')) as { keys: object[] };
+    let deep: object = {};
+    for (let i = 0; i < 20; i += 1) deep = { deep };
+    for (const more of [{ note: 'n'.repeat(70_000) }, { deep }]) {
+      rig.fault = ({ outgoing, renewal_id }) => {
+        outgoing.writeHead(200, { 'service-name': 'service-local', connection: 'close' });
+        const lease = renewal_id && rig.newLease({ renewal_id });
+        outgoing.end(lease ? `{"lease":${lease}}` : JSON.stringify({ keys, ...more }));
+      };
+      await daemon.look();
+      rig.pass(7 * DAY - HOUR);
+    }
+    expect(rig.asked).toHaveLength(2);
+    const { leases } = await readLicense(files, rig.now);
+    expect(leases[0]?.claims.lease_id).toBe('lease-3');
+    await daemon.stop();
+  });
+
   test('that cannot be written: it goes on, says so once, and stores what it got', async () => {
     const daemon = await start();
     const backup = backupOf(files.lease);
@@ -331,6 +389,43 @@ describe('files', () => {
     expect(leases.map(({ claims }) => claims.lease_id)).toEqual([got, got]);
     expect((await state()).failures_in_row).toBe(0);
     await daemon.stop();
+  });
+
+  test('of which the state cannot be read any more: what it knows is written again', async () => {
+    rig.pass(7 * DAY - HOUR);
+    rig.fault = refusing(503, 'overloaded');
+    const daemon = await start();
+    const before = await state();
+    expect(before.requests).toHaveLength(1);
+    const spoil: (() => void)[] = [
+      () => chmodSync(files.state, 0o644),
+      () => writeFileSync(files.state, 'x'.repeat(300 * 1024)),
+      () => writeFileSync(files.state, 'null'),
+    ];
+    for (const act of spoil) {
+      act();
+      await daemon.hangUp();
+      rig.pass(1000);
+    }
+    const { requests, pending, failures_in_row } = await state();
+    expect(requests).toHaveLength(4);
+    expect(pending).toEqual(before.pending);
+    expect(failures_in_row).toBe(4);
+    expect(rig.log.filter((line) => line.includes('written again'))).not.toEqual([]);
+    await daemon.stop();
+  });
+
+  test('that cannot be written since the machine has started: time passes all the same', async () => {
+    await (await start()).stop();
+    [rig.bootId, rig.uptime] = ['next', 10];
+    rmSync(files.lock, { force: true });
+    mkdirSync(files.lock);
+    const daemon = await start();
+    // The clock stands still, and the lease does not last longer for it.
+    rig.uptime += (10 * DAY) / 1000 + 60;
+    expect(await daemon.look()).toMatchObject({ status: { state: 'expired' } });
+    await daemon.stop();
+    rmSync(files.lock, { recursive: true });
   });
 
   test('of which no state can be kept: it waits after failures all the same', async () => {
@@ -392,6 +487,33 @@ describe('the daemon', () => {
     rig.fault = undefined;
     expect(await daemon.hangUp()).toMatchObject({ state: { last_error: null } });
     await daemon.stop();
+  });
+
+  test('tells each failure, and that renewal is denied also when nothing is due', async () => {
+    await rig.enrol();
+    const daemon = await start();
+    rig.fault = refusing(403, 'license_revoked');
+    const denied = formatTime(rig.now);
+    await renew(rig.machine, { force: true });
+    rig.pass(HOUR);
+    await renew(rig.machine, { force: true });
+    await daemon.look();
+    await daemon.hangUp();
+    const said = `the server denies renewal since ${denied}: this is license_revoked`;
+    expect(rig.log).toEqual([expect.stringContaining(said)]);
+    await daemon.stop();
+    await (await start()).stop();
+    expect(rig.log).toHaveLength(2);
+    expect(deniedSince(await state())).toBe(denied);
+
+    rig.pass(7 * DAY);
+    rig.fault = refusing(503, 'overloaded');
+    rig.log.length = 0;
+    const other = await start();
+    await other.hangUp();
+    expect(rig.log.filter((line) => line.includes('no new lease'))).toHaveLength(2);
+    expect(await state()).toMatchObject({ failures_in_row: 4, denied_since: null });
+    await other.stop();
   });
 
   test('does not wait after the failure of a lease that is another now', async () => {

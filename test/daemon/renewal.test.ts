@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { renew, type Outcome } from '../../daemon/renewal.ts';
 import { NO_STATE, readState, writeState } from '../../daemon/state.ts';
 import type { ServiceError } from '../../src/errors.ts';
+import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { backupOf, readLicense } from '../../src/gate/license.ts';
 import { DAY, HOUR, MINUTE, newRig, refusing, type Fault, type Rig } from './rig.ts';
 
@@ -161,6 +162,38 @@ describe('a renewal', () => {
     for (const path of [rig.machine.files.lease, backupOf(rig.machine.files.lease)]) rmSync(path);
     expect(await now(false)).toMatchObject({ status: 'renewed', lease: { claims: {} } });
     expect(rig.asked[0]).not.toHaveProperty('lease');
+  });
+});
+
+test('a lease is taken by the rule by which the best of several is found', async () => {
+  const giving =
+    (change: Partial<LeaseClaims>): Fault =>
+    ({ outgoing, renewal_id }) => {
+      outgoing.writeHead(200, { 'service-name': 'service-local', connection: 'close' });
+      const keys = readFileSync(rig.machine.files.keyset, 'utf8');
+      outgoing.end(renewal_id ? `{"lease":${rig.newLease({ renewal_id, ...change })}}` : keys);
+    };
+  rig.pass(HOUR);
+  // That it lasts longer makes an older one no better: it would be put away again.
+  rig.fault = giving({ issued_at: '2026-02-28T00:00:00Z', ttl_seconds: (90 * DAY) / 1000 });
+  expect(await now()).toMatchObject({ status: 'failed', error: { reason: 'older_lease' } });
+  // That one ends sooner is what who issued it wants.
+  rig.fault = giving({ ttl_seconds: DAY / 1000 });
+  expect(await now()).toMatchObject({ status: 'renewed' });
+  const { leases } = await readLicense(rig.machine.files, rig.now);
+  expect(leases.map(({ claims }) => claims.lease_id)).toEqual(['lease-3', 'lease-3']);
+});
+
+test('an attempt takes no longer than one answer may', async () => {
+  rig.timeoutMs = 400;
+  rig.fault = async ({ outgoing }) => {
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    const headers = { 'service-name': 'service-local', 'service-nonce': 'x', connection: 'close' };
+    outgoing.writeHead(401, headers).end('{"code":"invalid_device_proof","detail":"d"}');
+  };
+  expect(await now()).toMatchObject({
+    status: 'failed',
+    error: { code: 'server_unreachable', message: expect.stringContaining('does not answer') },
   });
 });
 

@@ -11,14 +11,15 @@ export const verb = defineVerb({
   async run({ settings: { home }, io }) {
     const { viewDaemon } = await import('../daemon.ts');
     const { readLicense, statusOf } = await import('../../gate/license.ts');
-    const { denialOf, nextAttempt } = await import('../../../daemon/words.ts');
+    const { deniedSince } = await import('../../../daemon/denial.ts');
+    const { nextAttempt } = await import('../../../daemon/words.ts');
     const now = Date.now();
     const { isRunning, note: daemon, state } = await viewDaemon(home, io.env);
     const { leases, refused, running } = await readLicense(licenseFiles(home, io.env), now);
     const [held] = leases;
     const status = held && statusOf(held, now, running);
     const { last_success_at, last_error, failures_in_row } = state;
-    const denial = denialOf(state);
+    const denied_since = deniedSince(state);
     const lease =
       held && status
         ? {
@@ -41,8 +42,7 @@ export const verb = defineVerb({
         next_attempt_because: state.next_attempt_because,
         last_success_at,
         last_error,
-        denied: denial !== undefined,
-        denied_since: denial === undefined ? null : state.denied_since,
+        denied_since: denied_since ?? null,
         failures_in_row,
         lease,
       },
@@ -65,7 +65,7 @@ export const verb = defineVerb({
           const { state: is, expires_at, grace_ends_at } = lease;
           out.line(`lease: ${is}; it expires at ${expires_at}, its grace ends at ${grace_ends_at}`);
         }
-        if (denial !== undefined) out.line(denial);
+        if (denied_since !== undefined) out.line(`the server denies renewal since ${denied_since}`);
         if (isRunning) out.line(nextAttempt(state));
         if (last_success_at) out.line(`last success at ${last_success_at}`);
         if (last_error) {

@@ -1,12 +1,6 @@
+import { deniedSince } from '../../../daemon/denial.ts';
 import { LEASE_REASONS } from '../../lease/reasons.ts';
-import {
-  isDenied,
-  remedyOf,
-  showClaims,
-  viewLicense,
-  whyNotLicensed,
-  type LicenseView,
-} from '../license.ts';
+import { remedyOf, showClaims, viewLicense, whyNotLicensed, type LicenseView } from '../license.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -22,6 +16,7 @@ export const verb = defineVerb({
     const { isRunning } = await viewDaemon(context.settings.home, context.io.env);
     const isDevice = renewedBy === 'server' || renewedBy === 'files';
     const { last_error } = state;
+    const denied_since = deniedSince(state);
     const due_at = held?.due_at ?? null;
     const isWorking = held !== undefined && held.status.state !== 'expired';
     return {
@@ -36,7 +31,8 @@ export const verb = defineVerb({
           due_at,
           enrolled: isDevice,
           daemon: isRunning,
-          denied: isDenied(state),
+          denied: denied_since !== undefined,
+          denied_since: denied_since ?? null,
           next_attempt_at: isRunning ? state.next_attempt_at : null,
           last_error,
         },
@@ -46,8 +42,8 @@ export const verb = defineVerb({
         if (isWorking) out.line(worksUntil(held));
         if (last_error !== null) {
           const { at, message } = last_error;
-          const what = isDenied(state)
-            ? 'The server denies renewal'
+          const what = denied_since
+            ? `The server denies renewal since ${denied_since}`
             : `The last renewal failed at ${at}`;
           out.line(`${what}: ${message}.`);
         }
