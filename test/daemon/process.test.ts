@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { createServer as createSocketServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -161,6 +161,16 @@ describe('in the background', () => {
     });
   });
 
+  test('it keeps the files that are meant where it is started', async () => {
+    ends.push(() => daemon(['stop']));
+    const env = { SERVICE_LOCAL_HOME: home, SERVICE_LICENSE_LEASE_PATH: 'mine/lease.json' };
+    await serviceLocal(['daemon', 'start'], { cwd: directory, env });
+    const { stdout } = await daemon(['logs']);
+    expect(stdout).toContain(
+      `keeping ${join(directory, 'mine/lease.json')} fresh, with leases of http`,
+    );
+  });
+
   test('what keeps it from starting is told by who starts it', async () => {
     mkdirSync(home);
     chmodSync(home, 0o777);
@@ -294,6 +304,24 @@ describe('signals', () => {
     process.kill(pid, 'SIGTERM');
     expect(await ended).toEqual([0, null]);
     // A second is what is promised; the machine may be busy with other tests.
+    expect(performance.now() - asked).toBeLessThan(5000);
+  });
+
+  test('SIGTERM ends it while a connection is being made', async () => {
+    const silent = createSocketServer((socket) => void socket.resume().on('error', () => {}));
+    ends.push(() => silent.close());
+    silent.on('connection', (socket) => ends.push(() => socket.destroy()));
+    await once(silent.listen(0, '127.0.0.1'), 'listening');
+    const { port } = silent.address() as AddressInfo;
+    await enrol();
+    const reached = once(silent, 'connection');
+    const { pid, ended } = await runDaemon({
+      SERVICE_LOCAL_SERVER_URL: `https://127.0.0.1:${port}`,
+    });
+    await reached;
+    const asked = performance.now();
+    process.kill(pid, 'SIGTERM');
+    expect(await ended).toEqual([0, null]);
     expect(performance.now() - asked).toBeLessThan(5000);
   });
 
