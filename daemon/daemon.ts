@@ -1,16 +1,16 @@
-import { uptime } from 'node:os';
 import { holdLock, type Lock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
+import { systemBoot } from '../src/gate/boot.ts';
 import { watchFiles } from '../src/gate/watch.ts';
-import { licenseFiles, type LicenseFiles } from '../src/license-files.ts';
+import { licenseFiles } from '../src/license-files.ts';
 import { createLog, lineForPeople, type Log } from '../src/log.ts';
 import type { Settings } from '../src/settings.ts';
-import { packageVersion } from '../src/version.ts';
+import { deniedSince } from './denial.ts';
 import { daemonFiles, type DaemonFiles } from './files.ts';
 import { appendLine } from './log-file.ts';
 import { runLoop, type Subscribe, type Tick } from './loop.ts';
+import { newNote, readNote, writeNote, type DaemonNote } from './note.ts';
 import { openNotifier } from './notify.ts';
-import { readState, writeState, type DaemonState } from './state.ts';
 import { nextAttempt } from './words.ts';
 
 export interface DaemonOptions {
@@ -24,14 +24,12 @@ export interface DaemonOptions {
   readonly onReady: () => void;
 }
 
-/** For those who change the license just now: they make few requests. */
-const LICENSE_LOCK_MS = 10_000;
-
 /**
  * Keeps the license of this machine fresh until the signal is aborted. SIGHUP has it look at once.
  *
  * @throws ServiceError `conflict`, reason `locked`, where another daemon does that for this home;
- * what `writePrivateFile` throws, where it cannot leave a note of who it is.
+ * reason `lock_lost`, where another could from now on; `invalid_data` with a reason where others
+ * could put files of theirs into the home.
  */
 export async function runDaemon(
   { home, server_url: url }: Pick<Settings, 'home' | 'server_url'>,
@@ -42,36 +40,76 @@ export async function runDaemon(
   process.on('SIGHUP', () => {});
   const files = licenseFiles(home, env);
   const own = daemonFiles(home);
-  const lock = await holdDaemonLock(own, files);
+  const lock = await holdDaemonLock(own);
   try {
-    const daemon = {
-      pid: process.pid,
-      version: packageVersion(),
-      started_at: new Date().toISOString(),
-      stopped_at: null,
-      server_url: url,
-    };
-    await noteDaemon(files, daemon);
+    const note = newNote(url);
     const log = openLog(own, tell, json);
-    process.on('uncaughtExceptionMonitor', (err) => log.error({ err }, 'the daemon broke'));
     const warn = (text: string): void => log.warn(text);
+    await beginNote(own.note, note);
+    process.on('uncaughtExceptionMonitor', (err) => log.error({ err }, BROKEN));
+    let failure: string | undefined;
+    const leaveNote = async (text: DaemonNote): Promise<void> => {
+      try {
+        await writeNote(own.note, text);
+        failure = undefined;
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error;
+        if (error.message !== failure) warn(`who the daemon is cannot be noted: ${error.message}`);
+        failure = error.message;
+      }
+    };
     const supervision = await superviseBy(env, warn, signal);
-    log.info({ pid: process.pid, version: daemon.version }, `keeping ${files.lease} fresh`);
-    const { watch, unwatch } = await watchLicense(files, warn);
-    const machine = { files, url, clock: Date.now, uptime, random: Math.random, warn };
-    onReady();
+    let watching: Watching | undefined;
     try {
-      const { onTick } = supervision;
-      await runLoop(machine, { signal, log, wake: onHangUp, watch, onTick });
+      const { pid, version } = note;
+      log.info({ pid, version }, `keeping ${files.lease} fresh, with leases of ${url}`);
+      watching = await watchFor([files.lease, files.keyset, files.key, own.note], warn);
+      const machine = { files, url, clock: Date.now, boot: systemBoot, random: Math.random, warn };
+      onReady();
+      await runLoop(machine, {
+        signal,
+        log,
+        wake: onHangUp,
+        watch: watching.watch,
+        onTick: supervision.onTick,
+        async beforeLook() {
+          if (!lock.isInPlace()) throw lostLock(own.lock);
+          const left = await readNote(own.note);
+          if (left?.started_at !== note.started_at) await leaveNote(note);
+        },
+      });
+    } catch (err) {
+      if (err instanceof ServiceError) log.error({ code: err.code }, `it ends: ${err.message}`);
+      else log.error({ err }, BROKEN);
+      throw err;
     } finally {
       supervision.end();
-      await unwatch();
+      await watching?.unwatch();
     }
-    await noteDaemon(files, { ...daemon, stopped_at: new Date().toISOString() });
+    await leaveNote({ ...note, stopped_at: new Date().toISOString() });
     log.info('stopped');
   } finally {
     lock.release();
   }
+}
+
+const BROKEN = 'the daemon broke';
+
+/** @throws ServiceError `invalid_data` where others could put files of theirs beside it */
+async function beginNote(path: string, note: DaemonNote): Promise<void> {
+  try {
+    await writeNote(path, note);
+  } catch (error) {
+    // Without a note it works as well, but is not as easily stopped: it is tried again at each look.
+    if (!(error instanceof ServiceError && error.code === 'output_not_writable')) throw error;
+  }
+}
+
+function lostLock(path: string): ServiceError {
+  return new ServiceError('failure', `${path} is not the file any more that this daemon locked`, {
+    reason: 'lock_lost',
+    remedy: 'Start it again with `service-local daemon start`.',
+  });
 }
 
 const onHangUp: Subscribe = (call) => {
@@ -79,15 +117,17 @@ const onHangUp: Subscribe = (call) => {
   return () => process.off('SIGHUP', call);
 };
 
-async function watchLicense(
-  { lease, keyset, key }: LicenseFiles,
-  warn: (text: string) => void,
-): Promise<{ readonly watch: Subscribe; readonly unwatch: () => Promise<void> }> {
+interface Watching {
+  readonly watch: Subscribe;
+  readonly unwatch: () => Promise<void>;
+}
+
+async function watchFor(paths: readonly string[], warn: (text: string) => void): Promise<Watching> {
   const callers = new Set<() => void>();
   const onEvent = (): void => callers.forEach((call) => call());
   const onError = (why: string): void =>
     warn(`changes of the license are noticed within a minute, not at once: ${why}`);
-  const watcher = await watchFiles([lease, keyset, key], onEvent, onError);
+  const watcher = await watchFiles(paths, onEvent, onError);
   return {
     watch(call) {
       callers.add(call);
@@ -97,28 +137,18 @@ async function watchLicense(
   };
 }
 
-async function holdDaemonLock({ lock }: DaemonFiles, { state }: LicenseFiles): Promise<Lock> {
+async function holdDaemonLock({ lock, note }: DaemonFiles): Promise<Lock> {
   try {
     return await holdLock(lock, 0);
   } catch (error) {
     if (!(error instanceof ServiceError && error.reason === 'locked')) throw error;
-    const { daemon } = await readState(state);
-    const who = daemon === null ? '' : `, as the process ${daemon.pid}`;
+    const last = await readNote(note);
+    const who = last?.stopped_at === null ? `, as the process ${last.pid}` : '';
     throw new ServiceError('conflict', `a daemon runs for this home already${who}`, {
       reason: 'locked',
       remedy: 'See `service-local daemon status`, or stop it with `service-local daemon stop`.',
       cause: error,
     });
-  }
-}
-
-/** Leaves a note in the state: by it others know whom to signal. */
-async function noteDaemon(files: LicenseFiles, daemon: DaemonState['daemon']): Promise<void> {
-  const lock = await holdLock(files.lock, LICENSE_LOCK_MS);
-  try {
-    await writeState(files.state, { ...(await readState(files.state)), daemon });
-  } finally {
-    lock.release();
   }
 }
 
@@ -168,7 +198,9 @@ async function superviseBy(
     onTick({ state, lease, status }) {
       looked = performance.now();
       const held = lease && status ? `lease ${status.state}` : 'no lease';
-      say(`STATUS=${held}; ${nextAttempt(state)}`);
+      const since = deniedSince(state);
+      const denial = since === undefined ? '' : `the server denies renewal since ${since}; `;
+      say(`STATUS=${held}; ${denial}${nextAttempt(state)}`);
     },
     end() {
       clearInterval(watchdog);

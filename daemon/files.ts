@@ -4,6 +4,8 @@ import { join } from 'node:path';
 export interface DaemonFiles {
   /** Held while it runs. */
   readonly lock: string;
+  /** Who it is; see `daemon/note.ts`. */
+  readonly note: string;
   /** What it logs: a JSON object a line. */
   readonly log: string;
   /** What was logged before. */
@@ -12,5 +14,10 @@ export interface DaemonFiles {
 
 export function daemonFiles(home: string): DaemonFiles {
   const log = join(home, 'daemon.log');
-  return { lock: join(home, 'daemon.lock'), log, olderLog: `${log}.1` };
+  return {
+    lock: join(home, 'daemon.lock'),
+    note: join(home, 'daemon.json'),
+    log,
+    olderLog: `${log}.1`,
+  };
 }

@@ -1,8 +1,9 @@
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { keysetText } from '../src/client/lease-server.ts';
 import { quarantine, storeKeyset, storeLease } from '../src/client/lease-store.ts';
-import { holdLock, type Lock } from '../src/client/lock.ts';
-import { isSystemError } from '../src/errors.ts';
+import { withLock } from '../src/client/lock.ts';
+import { isSystemError, ServiceError } from '../src/errors.ts';
 import {
   backupOf,
   byWorth,
@@ -15,8 +16,16 @@ import { runningTime, type RunningTime } from '../src/lease/known-time.ts';
 import type { LeaseStatus } from '../src/lease/status.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { Log } from '../src/log.ts';
-import { isFailing, planAttempt, stateTime, type Patience, type Plan } from './plan.ts';
-import { asServiceError, keysetText, renew, type KeptLease, type Machine } from './renewal.ts';
+import { deniedSince } from './denial.ts';
+import { isDue, isFailing, planAttempt, stateTime, type Patience, type Plan } from './plan.ts';
+import {
+  asServiceError,
+  failed,
+  renew,
+  type KeptLease,
+  type LatestState,
+  type Machine,
+} from './renewal.ts';
 import { NO_STATE, readState, writeState, type DaemonState } from './state.ts';
 
 /** Has itself called; what it returns ends that. */
@@ -38,6 +47,8 @@ export interface LoopOptions {
   readonly wake?: Subscribe;
   /** Whoever sees that lease, keyset or key may be another: it looks now. */
   readonly watch?: Subscribe;
+  /** Before each look; what it throws ends the loop. */
+  readonly beforeLook?: () => Promise<void>;
   /** After each look, at least once a minute but while a request is waited for. */
   readonly onTick?: (tick: Tick) => void;
   /** Rejects or resolves when the signal is aborted. */
@@ -49,7 +60,7 @@ const LONGEST_WAIT_MS = 60_000;
 
 /** Keeps the lease of this machine fresh and its files whole, until it is told to end. */
 export async function runLoop(machine: Machine, options: LoopOptions): Promise<void> {
-  const { signal, log, wake, watch, onTick } = options;
+  const { signal, log, wake, watch, beforeLook, onTick } = options;
   const { wait = (ms, alarm) => sleep(ms, undefined, { signal: alarm }) } = options;
   const keeper = new Keeper(machine, log, signal);
   let alarm = new AbortController();
@@ -63,6 +74,7 @@ export async function runLoop(machine: Machine, options: LoopOptions): Promise<v
   try {
     while (!signal.aborted) {
       alarm = new AbortController();
+      await beforeLook?.();
       const { tick, waitMs } = await keeper.look();
       onTick?.(tick);
       if (!alarm.signal.aborted && !signal.aborted) {
@@ -104,6 +116,8 @@ class Keeper {
   /** Of the lease and its keys: whether they have to be read. */
   #isOutdated = true;
   #repairedAt = Number.NEGATIVE_INFINITY;
+  /** For how long what is wrong has to wait, as it was put right just now. */
+  #heldBackMs: number | undefined;
   /** The best lease that there was, and the keys that verified it. */
   #kept: KeptLease | undefined;
   #state: DaemonState = NO_STATE;
@@ -127,17 +141,20 @@ class Keeper {
     const stamps = await stampsOf(files);
     this.#stamps = stamps;
     if (stamps.state !== before?.state && !this.#isUnsaved) {
-      this.#state = await readState(files.state);
+      this.#state = await this.#readState();
     }
     const isSame = (name: keyof Stamps): boolean => stamps[name] === before?.[name];
     if (this.#isOutdated || !(['lease', 'backup', 'keyset'] as const).every(isSame)) {
       await this.#inspect();
     }
 
-    const isImpatient = this.isImpatient || (before !== undefined && this.#isNewSubject());
+    const isNewSubject = before !== undefined && this.#subject !== this.#currentSubject();
+    if (isNewSubject) this.#faults.delete('renewal');
+    const isImpatient = this.isImpatient || isNewSubject;
     this.isImpatient = false;
     const plan = this.#plan(isImpatient ? 'until_due' : 'usual');
-    if (plan.at !== null && plan.at <= clock()) await this.#renew(isImpatient);
+    if (isDue(plan, clock())) await this.#renew(isImpatient);
+    this.#tellDenial();
     this.#subject = this.#currentSubject();
     const next = this.#plan('usual');
     await this.#save(next);
@@ -146,94 +163,148 @@ class Keeper {
     const running = lease && this.#runningTime(lease);
     const status = lease && statusOf(lease, clock(), running);
     // What is due and was not done is held up by another process, or by the disk.
-    const left = next.at === null || next.at <= clock() ? LONGEST_WAIT_MS : next.at - clock();
+    const left = next.at === null || isDue(next, clock()) ? LONGEST_WAIT_MS : next.at - clock();
     return {
       tick: { state: this.#state, lease, status },
-      waitMs: Math.min(left, LONGEST_WAIT_MS),
+      waitMs: Math.min(left, this.#heldBackMs ?? LONGEST_WAIT_MS, LONGEST_WAIT_MS),
     };
   }
 
+  async #readState(): Promise<DaemonState> {
+    return readState(this.#machine.files.state, (why) => {
+      this.#fault('state', why, `${why}: it is written again by what is remembered`);
+      this.#isUnsaved = true;
+      return this.#state;
+    });
+  }
+
   #plan(patience: Patience): Plan {
-    const { clock, uptime } = this.#machine;
+    const { clock, boot } = this.#machine;
     const circumstances = {
       isDevice: this.#stamps!.key !== MISSING,
       lease: this.#kept?.lease.claims,
       state: this.#state,
       now: clock(),
-      uptime: uptime(),
+      boot: boot(),
     };
     return planAttempt(circumstances, patience);
   }
 
   #runningTime({ claims }: HeldLease): RunningTime {
     const { running_time: before } = this.#state;
-    return runningTime(before ?? undefined, claims.lease_id, this.#machine.uptime());
+    return runningTime(before ?? undefined, claims.lease_id, this.#machine.boot());
   }
 
   #currentSubject(): string {
     return `${this.#stamps!.key} ${this.#kept?.lease.claims.lease_id}`;
   }
 
-  #isNewSubject(): boolean {
-    return this.#subject !== this.#currentSubject();
-  }
-
   async #renew(force: boolean): Promise<void> {
     const signal = this.#signal;
-    const unsaved = this.#isUnsaved ? this.#state : undefined;
+    const before = this.#state;
+    const latest = { state: before, isSaved: !this.#isUnsaved };
     try {
-      const outcome = await renew(this.#machine, { force, signal, unsaved });
-      this.#state = outcome.state;
-      this.#isUnsaved = !outcome.isSaved;
+      const outcome = await renew(this.#machine, { force, signal, latest });
+      this.#take(outcome);
+      this.#faults.delete('lock');
       if (outcome.status === 'failed') {
-        const { error, unstored, state } = outcome;
-        const { code, reason } = error;
-        if (unstored !== undefined) this.#kept = unstored;
-        const text = `no new lease: ${error.message}; next attempt at ${state.next_attempt_at}`;
-        const err = code === 'failure' && error.cause;
-        this.#fault('renewal', `${code} ${reason}`, text, err ? { code, err } : { code, reason });
-      } else if (outcome.status === 'renewed') {
-        const { expires_at, grace_ends_at } = outcome.lease.claims;
-        this.#faults.delete('renewal');
+        if (outcome.unstored !== undefined) this.#trust(outcome.unstored);
+        this.#tellFailure(outcome.error);
+        return;
+      }
+      if (outcome.status === 'renewed') {
+        const { lease, keys } = outcome;
+        this.#trust({ lease, keys });
+        const { expires_at, grace_ends_at } = lease.claims;
         this.#log.info(`renewed: good until ${expires_at}, with grace until ${grace_ends_at}`);
       }
-      if (outcome.status !== 'failed') await this.#inspect();
+      await this.#inspect();
+      if (outcome.status === 'renewed') this.#seeThatItCounts(outcome.lease, before);
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       this.#faultOf('lock', 'no new lease', thrown);
     }
   }
 
+  #take({ state, isSaved }: LatestState): void {
+    [this.#state, this.#isUnsaved] = [state, !isSaved];
+  }
+
+  /** Knows a lease that came, whatever is on disk. */
+  #trust(kept: KeptLease): void {
+    [this.#kept, this.#isOutdated] = [kept, true];
+  }
+
+  /** To ask again at once would bring another that somebody puts away, without end. */
+  #seeThatItCounts(lease: HeldLease, { failures_in_row }: DaemonState): void {
+    const held = this.#kept?.lease;
+    if (held?.text === lease.text) return;
+    const message = `the lease that came was stored, but ${held?.path} holds another that counts`;
+    const error = new ServiceError('failure', message, { reason: 'not_kept' });
+    const state = { ...this.#state, failures_in_row };
+    const change = failed(this.#machine, state, held?.claims, error);
+    this.#take({ state: { ...state, ...change }, isSaved: false });
+    this.#tellFailure(error);
+  }
+
+  /** Each attempt is told; while the disk keeps it from beginning, what is wrong is told once. */
+  #tellFailure({ code, reason, message, cause }: ServiceError): void {
+    const { next_attempt_at } = this.#state;
+    const since = deniedSince(this.#state);
+    const err = code === 'failure' ? cause : undefined;
+    if (!this.#isUnsaved) this.#faults.delete('renewal');
+    const text = `no new lease: ${message}; next attempt at ${next_attempt_at}`;
+    this.#fault('renewal', `${code} ${reason}`, text, err ? { code, err } : { code, reason });
+    if (since !== undefined) this.#faults.set('denial', since);
+  }
+
+  /** Also what another process, or the daemon before this one, was told. */
+  #tellDenial(): void {
+    const since = deniedSince(this.#state);
+    if (since === undefined) this.#faults.delete('denial');
+    else {
+      const { code, message } = this.#state.last_error!;
+      this.#fault('denial', since, `the server denies renewal since ${since}: ${message}`, {
+        code,
+      });
+    }
+  }
+
   /** Reads the lease and its keys, and puts them right by what is known to be better. */
   async #inspect(): Promise<void> {
-    const { files, clock, uptime } = this.#machine;
+    const { files, clock, boot } = this.#machine;
     this.#isOutdated = true;
-    let lock: Lock | undefined;
+    this.#heldBackMs = undefined;
     try {
       let license = await readLicense(files, clock());
-      if (this.#isWrong(license) && uptime() - this.#repairedAt >= REPAIR_SECONDS) {
-        lock = await holdLock(files.lock, 0);
-        // Whoever had the lock has changed all that it was about to change.
-        license = await this.#repairKeyset(await readLicense(files, clock()));
-        this.#keep(license);
-        await this.#repairLease(license);
-        license = await readLicense(files, clock());
+      if (this.#isWrong(license)) {
+        const left = this.#repairedAt + REPAIR_SECONDS - boot().uptime_seconds;
+        if (left > 0) this.#heldBackMs = Math.ceil(left * 1000);
+        else license = await withLock(files.lock, 0, () => this.#repair());
       }
       this.#keep(license);
       this.#isOutdated = this.#isWrong(license);
       this.#right('files', 'the license files are right again');
     } catch (thrown) {
       this.#faultOf('files', 'the license files cannot be put right', thrown);
-    } finally {
-      lock?.release();
     }
+  }
+
+  async #repair(): Promise<License> {
+    const { files, clock } = this.#machine;
+    // Whoever had the lock has changed all that it was about to change.
+    const license = await this.#repairKeyset(await readLicense(files, clock()));
+    this.#keep(license);
+    await this.#repairLease(license);
+    return readLicense(files, clock());
   }
 
   /** The best of what was read and what was kept. */
   #best({ keyset, leases, running }: License): KeptLease | undefined {
     const kept = this.#kept;
     if (!keyset.ok) return kept;
-    const isGood = kept !== undefined && verifyLease(kept.lease.text, keyset.keys).ok;
+    const isOther = leases.every(({ text }) => text !== kept?.lease.text);
+    const isGood = kept && isOther && verifyLease(kept.lease.text, keyset.keys).ok;
     const all = isGood ? [...leases, kept.lease] : [...leases];
     const [lease] = all.sort(byWorth(this.#machine.clock(), running));
     return lease === undefined ? kept : { lease, keys: keyset.keys };
@@ -268,8 +339,8 @@ class Keeper {
 
   async #repairKeyset(license: License): Promise<License> {
     if (!this.#needsKeyset(license)) return license;
-    const { files, clock, uptime } = this.#machine;
-    this.#repairedAt = uptime();
+    const { files, clock, boot } = this.#machine;
+    this.#repairedAt = boot().uptime_seconds;
     const bad = await quarantine(files.keyset, clock());
     await storeKeyset(files.keyset, keysetText(this.#kept!.keys));
     this.#log.warn(`put ${files.keyset} back${bad === undefined ? '' : `; it was as ${bad} is`}`);
@@ -278,9 +349,9 @@ class Keeper {
 
   async #repairLease(license: License): Promise<void> {
     if (!this.#needsLease(license)) return;
-    const { files, clock, uptime } = this.#machine;
+    const { files, clock, boot } = this.#machine;
     const { text } = this.#kept!.lease;
-    this.#repairedAt = uptime();
+    this.#repairedAt = boot().uptime_seconds;
     const isOther = license.leases.every(
       ({ path, text: there }) => path !== files.lease || there !== text,
     );
@@ -297,14 +368,17 @@ class Keeper {
     const lease = this.#kept?.lease;
     const running = lease && this.#runningTime(lease);
     // What is due is asked for now, or by another process.
-    const isDue = at !== null && at <= clock();
+    const isDueNow = isDue({ at, because }, clock());
     const changeOf = (state: DaemonState): Partial<DaemonState> => ({
-      ...(!isDue && {
-        next_attempt_at: at === null ? null : stateTime(at),
-        next_attempt_because: because,
-      }),
+      ...(!isDueNow &&
+        !isNear(at, state.next_attempt_at) && {
+          next_attempt_at: at === null ? null : stateTime(at),
+        }),
+      ...(!isDueNow && { next_attempt_because: because }),
       ...(state.failures_in_row > 0 &&
-        !isFailing(state, lease?.claims) && {
+        !isFailing(state, lease?.claims) &&
+        // A lease that came and is not on disk may have to be asked for again, by the same id.
+        !this.#isOutdated && {
           failures_in_row: 0,
           last_error: null,
           pending: null,
@@ -315,19 +389,20 @@ class Keeper {
       ([name, value]) => this.#state[name as keyof DaemonState] !== value,
     );
     if (!isOutdated && !this.#isUnsaved) return;
-    let lock: Lock | undefined;
+    const change = (base: DaemonState): void =>
+      this.#take({ state: { ...base, ...changeOf(base) }, isSaved: false });
     try {
-      lock = await holdLock(files.lock, 0);
-      const base = this.#isUnsaved ? this.#state : await readState(files.state);
-      this.#state = { ...base, ...changeOf(base) };
-      this.#isUnsaved = true;
-      await writeState(files.state, this.#state);
-      this.#isUnsaved = false;
+      await withLock(files.lock, 0, async () => {
+        change(this.#isUnsaved ? this.#state : await this.#readState());
+        await writeState(files.state, this.#state);
+        this.#isUnsaved = false;
+      });
       this.#right('state', `${files.state} is written again`);
     } catch (thrown) {
+      if (asServiceError(thrown).reason === 'locked') return;
+      // What cannot be written counts all the same.
+      change(this.#state);
       this.#faultOf('state', 'what the daemon knows is not kept', thrown);
-    } finally {
-      lock?.release();
     }
   }
 
@@ -339,9 +414,11 @@ class Keeper {
   }
 
   #faultOf(about: string, what: string, thrown: unknown): void {
-    const { code, reason, message } = asServiceError(thrown);
+    const { code, reason, message, cause } = asServiceError(thrown);
     // Whoever has the lock does the same, and the next look sees what came of it.
-    if (reason !== 'locked') this.#fault(about, message, `${what}: ${message}`, { code, reason });
+    if (reason === 'locked') return;
+    const kind = `${code} ${reason} ${isSystemError(cause) ? cause.code : message}`;
+    this.#fault(about, kind, `${what}: ${message}`, { code, reason });
   }
 
   #right(about: string, text: string): void {
@@ -349,23 +426,28 @@ class Keeper {
   }
 }
 
+/** Two clocks do not go so evenly that a moment by both would be the same to the second. */
+function isNear(at: number | null, saved: string | null): boolean {
+  if (at === null || saved === null) return saved === at;
+  return Math.abs(Date.parse(saved) - at) < 5000;
+}
+
 function isWorthSaving(running: RunningTime, saved: RunningTime | null): boolean {
-  if (running.lease_id !== saved?.lease_id) return true;
+  if (running.lease_id !== saved?.lease_id || running.boot_id !== saved.boot_id) return true;
+  if (running.uptime_seconds < saved.uptime_seconds) return true;
   return running.seconds - saved.seconds >= RUNNING_TIME_SECONDS;
 }
 
 const MISSING = 'missing';
 
 async function stampsOf({ lease, keyset, key, state }: Machine['files']): Promise<Stamps> {
-  const [...stamps] = await Promise.all([lease, backupOf(lease), keyset, key, state].map(stampOf));
-  const [ofLease, ofBackup, ofKeyset, ofKey, ofState] = stamps as [
-    string,
-    string,
-    string,
-    string,
-    string,
-  ];
-  return { lease: ofLease, backup: ofBackup, keyset: ofKeyset, key: ofKey, state: ofState };
+  return {
+    lease: await stampOf(lease),
+    backup: await stampOf(backupOf(lease)),
+    keyset: await stampOf(keyset),
+    key: await stampOf(key),
+    state: await stampOf(state),
+  };
 }
 
 async function stampOf(path: string): Promise<string> {

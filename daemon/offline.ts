@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { deviceKeyAt, readDeviceKey } from '../src/client/device-key.ts';
 import { makeOfflineRequest } from '../src/client/device-proof.ts';
 import { storeLease } from '../src/client/lease-store.ts';
-import { holdLock } from '../src/client/lock.ts';
+import { LOCK_PATIENCE_MS, withLock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
 import {
   backupOf,
@@ -14,15 +14,15 @@ import {
   type License,
 } from '../src/gate/license.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
+import { isJsonObject } from '../src/lease/json.ts';
+import type { RunningTime } from '../src/lease/known-time.ts';
 import type { TrustedKeys } from '../src/lease/keys.ts';
+import { LEASE_REASONS } from '../src/lease/reasons.ts';
 import type { Refused } from '../src/lease/refusal.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
 import { store } from './renewal.ts';
 import { readState, writeState } from './state.ts';
-
-/** Longer than a renewal takes, unless the server hardly answers. */
-const LOCK_WAIT_MS = 10_000;
 
 export interface OfflineRequest {
   /** For `offline_request` of the administrator who issues the lease. */
@@ -47,7 +47,7 @@ export async function exportRequest(
   name: string,
   now: number,
 ): Promise<OfflineRequest> {
-  return alone(files, async () => {
+  return withLock(files.lock, LOCK_PATIENCE_MS, async () => {
     const key = await deviceKeyAt(files.key);
     const {
       leases: [held],
@@ -70,34 +70,78 @@ export async function exportRequest(
 export interface Brought {
   /** The content of a lease file. */
   readonly lease: string;
-  /** The keys that came with it. */
-  readonly keyset?: string | undefined;
+  /** Keys that came in the same file: whoever made up the lease has made up these. */
+  readonly enclosed?: string | undefined;
+  /** Keys that the user named. */
+  readonly named?: string | undefined;
+}
+
+/** The document of lease and keyset that `identity leases issue --request` writes, in its parts. */
+export function partsOf(
+  text: string,
+): { readonly lease: string; readonly enclosed: string } | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(value)) return undefined;
+  const { lease, keyset } = value;
+  if (lease === undefined || keyset === undefined) return undefined;
+  return { lease: JSON.stringify(lease), enclosed: JSON.stringify(keyset) };
+}
+
+/** A lease that verified. */
+export interface Vouched {
+  readonly claims: LeaseClaims;
+  /** Whose keys it verified by. */
+  readonly by: 'named' | 'machine' | 'enclosed';
+  readonly keys: TrustedKeys;
+  /** These keys as they were brought; undefined for those of the machine. */
+  readonly text: string | undefined;
 }
 
 /**
- * Verifies a lease as `importLease` does, by the keys beside it or else by those of this machine.
+ * Verifies a lease as `importLease` does: by the keys that the user named, else by those of this
+ * machine, and by those in the same file only where it has none.
+ *
  * @throws ServiceError `invalid_data` with a `LeaseReason`
  */
 export function verifyBrought(
-  { lease, keyset }: Brought,
+  { lease, enclosed, named }: Brought,
   own: License['keyset'],
-): { readonly claims: LeaseClaims; readonly keys: TrustedKeys } {
-  const imported = keyset === undefined ? own : importKeys(keyset);
-  if (!imported.ok) throw refused('the keyset', imported);
-  const result = verifyLease(lease, imported.keys);
-  if (!result.ok) throw refused('the lease', result);
-  return { claims: result.claims, keys: imported.keys };
+): Vouched {
+  const text = named ?? (hasNoKeys(own) ? enclosed : undefined);
+  const imported = text === undefined ? own : importKeys(text);
+  if (!imported.ok) {
+    if (text !== undefined) throw refused('the keyset', imported);
+    throw refused('the keyset of this machine', imported, NAME_KEYS);
+  }
+  const { keys } = imported;
+  const result = verifyLease(lease, keys);
+  if (!result.ok) throw refused('the lease', { ...result, detail: whyRefused(result) });
+  const by = named !== undefined ? 'named' : text !== undefined ? 'enclosed' : 'machine';
+  return { claims: result.claims, by, keys, text };
 }
 
-export interface Imported {
-  readonly claims: LeaseClaims;
+/** Whether keys that come with a lease count: whoever made up the lease has made up these. */
+export function hasNoKeys(own: License['keyset']): boolean {
+  return !own.ok && own.reason === 'unknown_key';
+}
+
+export interface Imported extends Pick<Vouched, 'claims' | 'by'> {
+  /** The ids of the keys by which leases verify from now on. */
+  readonly key_ids: readonly string[];
   /** False when it was there already. */
   readonly isNew: boolean;
 }
 
 /**
- * Puts a lease that somebody brought, and the keys with it, into their places: when it verifies, is
- * for this machine, and is not worse than what is held and works. Otherwise nothing changes.
+ * Puts a lease that somebody brought, and keys that were named or are the first, into their places:
+ * when it verifies, is for this machine, and is not worse than what is held and works. Otherwise
+ * nothing changes: a renewal that is pending stays so, since the server gives another lease for it
+ * when the one that was brought has ended.
  *
  * @param now milliseconds since the Unix epoch.
  * @throws ServiceError `invalid_data` with a reason, `license_invalid` for a lease that has ended;
@@ -109,40 +153,37 @@ export async function importLease(
   brought: Brought,
   now: number,
 ): Promise<Imported> {
-  return alone(files, async () => {
+  return withLock(files.lock, LOCK_PATIENCE_MS, async () => {
     const license = await readLicense(files, now);
-    const { claims, keys } = verifyBrought(brought, license.keyset);
+    const { claims, by, keys, text } = verifyBrought(brought, license.keyset);
     const key = await readDeviceKey(files.key);
     if (!isFor(key?.device_id, claims)) throw otherDevice(claims, key?.device_id);
     const lease = { path: files.lease, text: brought.lease, claims };
     if (statusOf(lease, now, license.running).state === 'expired') throw ended(claims);
     const [held] = license.leases;
-    if (held !== undefined && statusOf(held, now, license.running).state !== 'expired') {
-      if (claims.deployment_id !== held.claims.deployment_id) throw otherDeployment(held, lease);
-      if (byWorth(now, license.running)(lease, held) > 0) throw worse(held, lease);
+    refuseOtherDeployment(held, lease, now, license.running);
+    if (held !== undefined && byWorth(now, license.running)(lease, held) > 0) {
+      throw worse(held, lease);
     }
     const isNew = held?.path !== files.lease || held.claims.lease_id !== claims.lease_id;
-    if (brought.keyset !== undefined) {
-      const { keyset } = license;
-      const text = brought.keyset;
-      await store(files, lease, { text, keys }, keyset.ok ? keyset.keys : undefined);
+    if (text !== undefined) {
+      const own = license.keyset.ok ? license.keyset.keys : undefined;
+      await store(files, lease, { text, keys }, own);
     } else if (isNew) {
       await storeLease(files.lease, lease.text);
     }
     const state = await readState(files.state);
     const pending = state.pending?.renewal_id === claims.renewal_id ? null : state.pending;
-    await writeState(files.state, { ...state, pending, last_error: null, failures_in_row: 0 });
-    return { claims, isNew };
+    await writeState(files.state, {
+      ...state,
+      pending,
+      imported_lease_id: claims.lease_id,
+      last_error: null,
+      denied_since: null,
+      failures_in_row: 0,
+    });
+    return { claims, by, key_ids: [...keys.keys()], isNew };
   });
-}
-
-async function alone<T>({ lock }: LicenseFiles, work: () => Promise<T>): Promise<T> {
-  const held = await holdLock(lock, LOCK_WAIT_MS);
-  try {
-    return await work();
-  } finally {
-    held.release();
-  }
 }
 
 /** One that names no device is for whoever has it. */
@@ -152,12 +193,23 @@ function isFor(device_id: string | undefined, { device_thumbprint }: LeaseClaims
 
 const NOTHING_CHANGED = 'Nothing was changed.';
 
-function refused(what: string, { reason, detail }: Omit<Refused, 'ok'>): ServiceError {
-  const remedy =
-    reason === 'unknown_key'
-      ? 'Give the keys that came with it: --keyset FILE. They are at /.well-known/license-keys.json of the server.'
-      : 'Have the file sent again, as it was written.';
+const NAME_KEYS =
+  'Name the keys of its issuer, the new ones where they have changed, with --keyset FILE: what is at /.well-known/license-keys.json of the server, or the file of the lease itself where that has keys and you know who made it.';
+
+function refused(
+  what: string,
+  { reason, detail }: Omit<Refused, 'ok'>,
+  remedy = reason === 'unknown_key'
+    ? NAME_KEYS
+    : 'Have whoever issued it send the file again, as it was written.',
+): ServiceError {
   return new ServiceError('invalid_data', `${what} is refused: ${detail}`, { reason, remedy });
+}
+
+/** What a reason means, and what it was seen by. */
+export function whyRefused({ reason, detail }: Omit<Refused, 'ok'>): string {
+  const sentence = LEASE_REASONS[reason].replace(/\.$/, '');
+  return `${sentence.charAt(0).toLowerCase()}${sentence.slice(1)} (${detail})`;
 }
 
 function otherDevice(
@@ -182,13 +234,21 @@ function ended({ grace_ends_at }: LeaseClaims): ServiceError {
   });
 }
 
-function otherDeployment({ claims: held }: HeldLease, { claims, path }: HeldLease): ServiceError {
-  return new ServiceError(
+/** @throws ServiceError `conflict` for a lease of another deployment than one that still works */
+export function refuseOtherDeployment(
+  held: HeldLease | undefined,
+  { claims, path }: HeldLease,
+  now: number,
+  running: RunningTime | undefined,
+): void {
+  if (held === undefined || claims.deployment_id === held.claims.deployment_id) return;
+  if (statusOf(held, now, running).state === 'expired') return;
+  throw new ServiceError(
     'conflict',
-    `the lease is for the deployment ${claims.deployment_id}, and this machine holds one for ${held.deployment_id}`,
+    `the lease is for the deployment ${claims.deployment_id}, and this machine holds one for ${held.claims.deployment_id}`,
     {
       reason: 'other_deployment',
-      remedy: `${NOTHING_CHANGED} If that is meant, move ${path} and ${backupOf(path)} away first.`,
+      remedy: `${NOTHING_CHANGED} If that is meant, move ${path} and ${backupOf(path)} away first, after \`service-local daemon stop\`.`,
     },
   );
 }

@@ -1,5 +1,5 @@
 import type { LeaseClaims } from '../src/lease/claims.ts';
-import { knownTime, runningTime, type RunningTime } from '../src/lease/known-time.ts';
+import { knownTime, runningTime, type Boot, type RunningTime } from '../src/lease/known-time.ts';
 import { renewalMoment } from '../src/lease/schedule.ts';
 import { formatTime, parseTime } from '../src/lease/time.ts';
 import { earliestRequest } from './schedule.ts';
@@ -20,8 +20,7 @@ export interface Circumstances {
   readonly state: DaemonState;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  /** Of this machine, in seconds. */
-  readonly uptime: number;
+  readonly boot: Boot;
 }
 
 export interface Plan {
@@ -30,11 +29,15 @@ export interface Plan {
   readonly because: AttemptReason;
 }
 
+export function isDue({ at }: Plan, now: number): boolean {
+  return at !== null && at <= now;
+}
+
 /** How little is waited: till the lease is due, only till a failure may be forgotten, or not at all. */
 export type Patience = 'usual' | 'until_due' | 'none';
 
 /**
- * When to ask for a lease next, and why then. All times but uptime are those of a clock that anybody
+ * When to ask for a lease next, and why then. All times but the running time are those of a clock that anybody
  * may set: when it is behind what has passed for certain, that counts; and a wait that began in its
  * future is over.
  */
@@ -50,12 +53,13 @@ export function planAttempt(circumstances: Circumstances, patience: Patience = '
   return earliest > Math.max(plan.at, now) ? { at: earliest, because: 'rate_limit' } : plan;
 }
 
-function due({ lease, state, now, uptime }: Circumstances): Plan & { readonly at: number } {
+function due({ lease, state, now, boot }: Circumstances): Plan & { readonly at: number } {
   if (lease === undefined) return { at: now, because: 'no_lease' };
-  const time = passedTime(lease, state.running_time, now, uptime);
+  const time = passedTime(lease, state.running_time, now, boot);
   if (time >= parseTime(lease.grace_ends_at)!) return { at: now, because: 'no_lease' };
-  const moment = renewalMoment(lease);
-  return { at: time >= moment ? Math.min(moment, now) : moment, because: 'due' };
+  // When this clock will say it, of which more time is over than it says.
+  const moment = renewalMoment(lease) - (time - now);
+  return { at: moment, because: 'due' };
 }
 
 function waitAfterFailure({
@@ -83,9 +87,9 @@ export function passedTime(
   lease: LeaseClaims,
   running: RunningTime | null,
   now: number,
-  uptime: number,
+  boot: Boot,
 ): number {
-  const since = runningTime(running ?? undefined, lease.lease_id, uptime);
+  const since = runningTime(running ?? undefined, lease.lease_id, boot);
   return Math.max(now, parseTime(knownTime(lease, since))!);
 }
 

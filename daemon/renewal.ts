@@ -6,30 +6,34 @@ import {
   connectAsDevice,
   fetchKeyset,
   fetchLease,
+  keysetText,
   unusable,
   type FetchedLease,
 } from '../src/client/lease-server.ts';
 import { storeKeyset, storeLease } from '../src/client/lease-store.ts';
-import { holdLock } from '../src/client/lock.ts';
+import { withLock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
-import { readLicense, type HeldLease } from '../src/gate/license.ts';
-import { encodeBase64Url } from '../src/lease/base64.ts';
+import { byWorth, readLicense, type HeldLease } from '../src/gate/license.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
 import type { TrustedKeys } from '../src/lease/keys.ts';
-import { runningTime } from '../src/lease/known-time.ts';
+import { runningTime, type Boot } from '../src/lease/known-time.ts';
 import { renewalMoment } from '../src/lease/schedule.ts';
 import { formatTime, parseTime } from '../src/lease/time.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
+import { deniedSince, isDenial } from './denial.ts';
 import {
+  isDue,
   isFailing,
   MOST_REQUESTS_PER_ATTEMPT,
   passedTime,
   planAttempt,
   stateTime,
   type Patience,
+  type Plan,
 } from './plan.ts';
 import { retryDelayMs } from './schedule.ts';
 import {
+  NO_STATE,
   readState,
   writeState,
   type AttemptReason,
@@ -44,8 +48,8 @@ export interface Machine {
   readonly url: string;
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
-  /** Seconds since the machine was started, those asleep included: `os.uptime`. */
-  readonly uptime: () => number;
+  /** Since when it runs, the time asleep included. */
+  readonly boot: () => Boot;
   /** From 0 to 1, evenly distributed. */
   readonly random: () => number;
   /** Told what the person should know. */
@@ -60,43 +64,49 @@ export interface KeptLease {
   readonly keys: TrustedKeys;
 }
 
-/** What came of it, and the state that it left. */
-export type Outcome = {
+/** The state as it was last known. */
+export interface LatestState {
   readonly state: DaemonState;
-  /** False when that could not be written. */
+  /** False when it could not be written: then it is newer than the file. */
   readonly isSaved: boolean;
-} & (
-  | {
-      readonly status: 'renewed';
-      readonly lease: HeldLease;
-      /** Where the lease lasts less than was due. */
-      readonly limits: FetchedLease['limits'];
-    }
-  /** Nothing was asked. */
-  | {
-      readonly status: 'not_due';
-      readonly because: AttemptReason;
-      /** Milliseconds since the Unix epoch; null while there is nothing to wait for. */
-      readonly next: number | null;
-      readonly lease: HeldLease | undefined;
-    }
-  | {
-      readonly status: 'failed';
-      readonly error: ServiceError;
-      /** What is held all the same. */
-      readonly lease: HeldLease | undefined;
-      /** What came and could not be stored. */
-      readonly unstored: KeptLease | undefined;
-    }
-);
+}
+
+/** What came of it, and the state that it left. */
+export type Outcome = LatestState &
+  (
+    | {
+        readonly status: 'renewed';
+        readonly lease: HeldLease;
+        /** That verified it. */
+        readonly keys: TrustedKeys;
+        /** Where the lease lasts less than was due. */
+        readonly limits: FetchedLease['limits'];
+      }
+    /** Nothing was asked. */
+    | {
+        readonly status: 'not_due';
+        readonly because: AttemptReason;
+        /** Milliseconds since the Unix epoch; null while there is nothing to wait for. */
+        readonly next: number | null;
+        readonly lease: HeldLease | undefined;
+      }
+    | {
+        readonly status: 'failed';
+        readonly error: ServiceError;
+        /** What is held all the same. */
+        readonly lease: HeldLease | undefined;
+        /** What came and could not be stored. */
+        readonly unstored: KeptLease | undefined;
+      }
+  );
 
 export interface RenewOptions {
   /** Also when it is not due, or the wait after a failure is not over; not beyond the hourly limit. */
   readonly force: boolean;
   /** Breaks off what is waited for; what was begun is taken up by the next attempt. */
   readonly signal?: AbortSignal | undefined;
-  /** The state as it would be, had it been possible to write it. */
-  readonly unsaved?: DaemonState | undefined;
+  /** What a process knows that renews again and again. */
+  readonly latest?: LatestState | undefined;
 }
 
 /** Who only looks, or writes the state, has it for less. */
@@ -110,20 +120,19 @@ const LOCK_WAIT_MS = 500;
  * where the lock cannot be; `interrupted`.
  */
 export async function renew(machine: Machine, options: RenewOptions): Promise<Outcome> {
-  const lock = await holdLock(machine.files.lock, LOCK_WAIT_MS);
-  try {
-    return await attempt(machine, options);
-  } finally {
-    lock.release();
-  }
+  return withLock(machine.files.lock, LOCK_WAIT_MS, () => attempt(machine, options));
 }
 
 async function attempt(
   machine: Machine,
-  { force, signal, unsaved }: RenewOptions,
+  { force, signal, latest = { state: NO_STATE, isSaved: true } }: RenewOptions,
 ): Promise<Outcome> {
-  const { files, clock, uptime, warn } = machine;
-  const before = unsaved ?? (await readState(files.state));
+  const { files, clock, boot, warn } = machine;
+  const remembered = (why: string): DaemonState => {
+    warn(`${why}: it is written again`);
+    return latest.state;
+  };
+  const before = latest.isSaved ? await readState(files.state, remembered) : latest.state;
   const patience: Patience = force ? 'none' : 'usual';
   const earlier = before.requests.filter((at) => at <= clock() && at > clock() - 3_600_000);
   const sent: number[] = [];
@@ -152,21 +161,18 @@ async function attempt(
   try {
     let license = await readLicense(files, clock());
     [held] = license.leases;
-    const key = await readDeviceKey(files.key);
-    const plan = () => {
-      [held] = license.leases;
-      const lease = held?.claims;
-      const isDevice = key !== undefined;
-      const circumstances = { isDevice, lease, state: before, now: clock(), uptime: uptime() };
-      return planAttempt(circumstances, patience);
-    };
-    const notDue = (isSaved: boolean): Outcome | undefined => {
-      const { at, because } = plan();
-      if (key !== undefined && at !== null && at <= clock()) return undefined;
+    const notDue = ({ at, because }: Plan, isSaved: boolean): Outcome => {
       return { status: 'not_due', because, next: at, lease: held, state, isSaved };
     };
-    const early = notDue(unsaved === undefined);
-    if (early !== undefined || key === undefined) return early!;
+    const key = await readDeviceKey(files.key);
+    if (key === undefined) return notDue({ at: null, because: 'not_enrolled' }, latest.isSaved);
+    const plan = (): Plan => {
+      const lease = held?.claims;
+      const circumstances = { isDevice: true, lease, state: before, now: clock(), boot: boot() };
+      return planAttempt(circumstances, patience);
+    };
+    const first = plan();
+    if (!isDue(first, clock())) return notDue(first, latest.isSaved);
 
     const server = connectAsDevice({ ...machine, onRequest, signal }, key);
     // All that this attempt can send counts from now on, also if a kill ends it: a daemon that is
@@ -177,8 +183,12 @@ async function attempt(
       // What is held cannot be told from what is not, and to present nothing looks like a clone.
       await storeKeyset(files.keyset, (await fetchKeyset(server)).text);
       license = await readLicense(files, clock());
-      const healed = notDue(true);
-      if (healed !== undefined) return { ...healed, isSaved: await end({}), state };
+      [held] = license.leases;
+      const again = plan();
+      if (!isDue(again, clock())) {
+        const isSaved = await end({});
+        return notDue(again, isSaved);
+      }
     }
     const keep = async (pending: PendingRenewal): Promise<void> => save({ pending });
     const { answer, pending } = await ask(server, state.pending, held, keep);
@@ -188,16 +198,16 @@ async function attempt(
       device_thumbprint: key.device_id,
       deployment_id: pending.without_lease ? undefined : held?.claims.deployment_id,
     });
-    if (held !== undefined && !pending.without_lease) {
-      const { running_time } = before;
-      checkNotWorse(claims, held.claims, passedTime(held.claims, running_time, clock(), uptime()));
-    }
     const lease = { path: files.lease, text: answer.text, claims };
+    if (held !== undefined) {
+      const running = runningTime(before.running_time ?? undefined, held.claims.lease_id, boot());
+      if (byWorth(clock(), running)(lease, held) > 0) throw worse(claims, held.claims);
+    }
     unstored = { lease, keys: keyset.keys };
     await store(files, lease, keyset, license.keyset.ok ? license.keyset.keys : undefined);
     for (const { detail } of answer.warnings) warn(detail);
     const isSaved = await end(succeeded(machine, before, claims));
-    return { status: 'renewed', lease, limits: answer.limits, state, isSaved };
+    return { status: 'renewed', lease, keys: keyset.keys, limits: answer.limits, state, isSaved };
   } catch (thrown) {
     if (signal?.aborted) throw thrown;
     const error = asServiceError(thrown);
@@ -249,12 +259,11 @@ function otherRequest(
   return { renewal_id, lease_id: pending.lease_id, without_lease: true };
 }
 
-/** @throws ServiceError `invalid_data` for a lease that ends before one that still works */
-function checkNotWorse(claims: LeaseClaims, held: LeaseClaims, time: number): void {
-  if (time >= parseTime(held.grace_ends_at)!) return;
-  if (parseTime(claims.expires_at)! >= parseTime(held.expires_at)!) return;
-  const detail = `it expires at ${claims.expires_at}, and what is held at ${held.expires_at}`;
-  throw unusable('lease', { reason: 'older_lease', detail });
+function worse(claims: LeaseClaims, held: LeaseClaims): ServiceError {
+  const show = ({ issued_at, expires_at }: LeaseClaims): string =>
+    `of ${issued_at} that expires at ${expires_at}`;
+  const detail = `it is one ${show(claims)}, and what is held is one ${show(held)}`;
+  return unusable('lease', { reason: 'older_lease', detail });
 }
 
 /** First the keys and then the lease, so that whoever looks finds none without its key. */
@@ -272,31 +281,21 @@ export async function store(
   if (gone.length > 0) await storeKeyset(files.keyset, keyset.text);
 }
 
-/** The content of a keyset file with these keys. */
-export function keysetText(keys: Iterable<readonly [id: string, bytes: Uint8Array]>): string {
-  const jwks = Array.from(keys, ([kid, bytes]) => ({
-    kty: 'OKP',
-    crv: 'Ed25519',
-    x: encodeBase64Url(bytes),
-    kid,
-  }));
-  return JSON.stringify({ keys: jwks });
-}
-
 /** The longest wait after a lease that was due at once. */
 const DUE_AT_ONCE_MS = 6 * 3_600_000;
 
 /** What a lease changes of the state. */
 function succeeded(
-  { clock, uptime }: Machine,
+  { clock, boot }: Machine,
   before: DaemonState,
   claims: LeaseClaims,
 ): Partial<DaemonState> {
   const now = clock();
   const change = {
     last_success_at: formatTime(now),
+    denied_since: null,
     pending: null,
-    running_time: runningTime(before.running_time ?? undefined, claims.lease_id, uptime()),
+    running_time: runningTime(before.running_time ?? undefined, claims.lease_id, boot()),
   };
   const moment = renewalMoment(claims);
   if (now < moment) {
@@ -314,44 +313,39 @@ function succeeded(
   const { last_error } = before;
   const count = last_error?.reason === 'due_at_once' ? before.failures_in_row + 1 : 1;
   const usual = Math.min(DUE_AT_ONCE_MS, moment - parseTime(claims.issued_at)!);
+  const wait = Math.max(30_000, Math.min(usual, 30_000 * 2 ** Math.min(count, 20)));
   const message = `the lease that came was issued at ${claims.issued_at} and is due for renewal already: the clock of this machine says ${formatTime(now)}`;
   return {
     ...change,
     last_error: { at: formatTime(now), code: 'invalid_data', reason: 'due_at_once', message },
     failures_in_row: count,
-    next_attempt_at: stateTime(now + Math.min(usual, 30_000 * 2 ** Math.min(count, 20))),
+    next_attempt_at: stateTime(now + wait),
     next_attempt_because: 'retry',
   };
 }
 
 /** What a failure changes of it. */
-function failed(
-  { clock, uptime, random }: Machine,
+export function failed(
+  { clock, boot, random }: Machine,
   state: DaemonState,
   held: LeaseClaims | undefined,
-  { code, reason, message, retryAfterSeconds }: ServiceError,
+  error: ServiceError,
 ): Partial<DaemonState> {
+  const { code, reason, message, retryAfterSeconds } = error;
   const now = clock();
   const count = isFailing(state, held) ? state.failures_in_row + 1 : 1;
-  const denied = isDenial(code, reason);
+  const denied = isDenial(error);
   const left = held
-    ? parseTime(held.expires_at)! - passedTime(held, state.running_time, now, uptime())
+    ? parseTime(held.expires_at)! - passedTime(held, state.running_time, now, boot())
     : 0;
   const delay = retryDelayMs({ count, denied, retryAfterSeconds }, left, random());
   return {
     last_error: { at: formatTime(now), code, reason: reason ?? null, message },
+    denied_since: denied ? (deniedSince(state) ?? formatTime(now)) : null,
     failures_in_row: count,
     next_attempt_at: stateTime(now + delay),
     next_attempt_because: denied ? 'denied' : 'retry',
   };
-}
-
-/** Whether the server knows this machine, or knows that it does not, and does not want to give it a lease. */
-function isDenial(code: ServiceError['code'], reason: string | undefined): boolean {
-  if (code === 'invalid_device_proof') {
-    return reason === 'unknown_device' || reason === 'revoked_device';
-  }
-  return ['license_revoked', 'contract_ended', 'credential_cloned', 'not_allowed'].includes(code);
 }
 
 function tooManyRequests(): ServiceError {

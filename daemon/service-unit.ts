@@ -7,7 +7,7 @@ export type ServiceScope = 'user' | 'system';
 
 /** What a service manager has to know of the daemon. */
 export interface Service {
-  /** How to run the CLI: Node and the script, both absolute. */
+  /** How to run the CLI; its paths are absolute. */
   readonly program: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   /** Directories in which it writes. */
@@ -23,12 +23,18 @@ export interface ServiceManager {
   /** Of the file that describes the service. */
   readonly path: string;
   readonly describe: (service: Service) => string;
-  /** Run before the file is written or removed; fails where there is no such service. */
+  /** What such a file says; empty where somebody has written it otherwise. */
+  readonly read: (text: string) => Pick<Service, 'program' | 'environment'>;
+  /** Has it read its files anew; fails where it cannot be reached. */
+  readonly reload: Command;
+  /** Fails where the service does not run. */
+  readonly isRunning: Command;
+  /** Now and from now on, until it is stopped. */
+  readonly start: Command;
+  /** Fails where there is no such service. */
   readonly stop: Command;
-  /** Run one after the other when the file is there. */
-  readonly start: readonly Command[];
-  /** Run when it is gone. */
-  readonly forget: readonly Command[];
+  /** What else of the service stays when it is removed while the manager cannot be reached. */
+  readonly traces: readonly string[];
 }
 
 const UNIT = 'service-local.service';
@@ -49,12 +55,16 @@ export function serviceManager(
       ...(isUser ? ['--user'] : []),
       ...args,
     ];
+    const units = isUser ? join(config, 'systemd/user') : '/etc/systemd/system';
     return {
-      path: join(isUser ? join(config, 'systemd/user') : '/etc/systemd/system', UNIT),
+      path: join(units, UNIT),
       describe: (service) => systemdUnit(service, scope),
+      read: readUnit,
+      reload: systemctl('daemon-reload'),
+      isRunning: systemctl('is-active', '--quiet', UNIT),
+      start: systemctl('enable', '--now', UNIT),
       stop: systemctl('disable', '--now', UNIT),
-      start: [systemctl('daemon-reload'), systemctl('enable', '--now', UNIT)],
-      forget: [systemctl('daemon-reload')],
+      traces: [join(units, `${targetOf(scope)}.wants`, UNIT)],
     };
   }
   if (platform === 'darwin') {
@@ -64,9 +74,12 @@ export function serviceManager(
     return {
       path,
       describe: launchdPlist,
+      read: readPlist,
+      reload: ['launchctl', 'print', domain],
+      isRunning: ['launchctl', 'print', `${domain}/${LABEL}`],
+      start: ['launchctl', 'bootstrap', domain, path],
       stop: ['launchctl', 'bootout', `${domain}/${LABEL}`],
-      start: [['launchctl', 'bootstrap', domain, path]],
-      forget: [],
+      traces: [],
     };
   }
   throw new ServiceError('usage', `the service manager of ${platform} is not known here`, {
@@ -155,8 +168,12 @@ ${user === undefined ? '' : `User=${user}\n`}${variables.join('')}${HARDENING}${
     isSystem ? `${SYSTEM_HARDENING}ReadWritePaths=${writable.map(quoted).join(' ')}\n` : ''
   }
 [Install]
-WantedBy=${isSystem ? 'multi-user' : 'default'}.target
+WantedBy=${targetOf(scope)}
 `;
+}
+
+function targetOf(scope: ServiceScope): string {
+  return scope === 'system' ? 'multi-user.target' : 'default.target';
 }
 
 /** As one word in which nothing stands for anything else; see systemd.syntax(7). */
@@ -166,6 +183,38 @@ function quoted(text: string): string {
     .replaceAll('%', '%%')
     .replaceAll(/\p{Cc}/gu, (one) => `\\x${one.codePointAt(0)!.toString(16).padStart(2, '0')}`);
   return `"${escaped}"`;
+}
+
+function readUnit(text: string): ReturnType<ServiceManager['read']> {
+  const valuesOf = (name: string): string[] =>
+    Array.from(text.matchAll(new RegExp(`^${name}=(.*)$`, 'gm')), ([, value]) => value!);
+  const [node, ...args] = valuesOf('ExecStart').flatMap(unquoted);
+  const program = args.map((arg) => arg.replaceAll('$$', '$'));
+  return {
+    program: node === undefined ? [] : [node, ...withoutVerb(program)],
+    environment: Object.fromEntries(valuesOf('Environment').flatMap(unquoted).map(variable)),
+  };
+}
+
+/** The words that `quoted` has made, and those without quotes. */
+function unquoted(words: string): readonly string[] {
+  return Array.from(words.matchAll(/"((?:[^"\\]|\\.)*)"|[^\s"]+/g), ([word, inner = word]) =>
+    inner
+      .replaceAll(/\\(?:x([0-9a-f]{2})|(.))/g, (_, code?: string, one?: string) =>
+        code === undefined ? one! : String.fromCodePoint(Number.parseInt(code, 16)),
+      )
+      .replaceAll('%%', '%'),
+  );
+}
+
+function variable(text: string): readonly [name: string, value: string] {
+  const [name = ''] = text.split('=', 1);
+  return [name, text.slice(name.length + 1)];
+}
+
+/** What a service runs, without `daemon run`. */
+function withoutVerb(words: readonly string[]): readonly string[] {
+  return words.slice(0, -2);
 }
 
 /** See launchd.plist(5). */
@@ -207,4 +256,21 @@ ${user === undefined ? '' : `  <key>UserName</key>\n  ${element('string', user)}
 function element(name: string, text: string): string {
   const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
   return `<${name}>${escaped}</${name}>`;
+}
+
+function readPlist(text: string): ReturnType<ServiceManager['read']> {
+  const valuesOf = (name: string): string[] => {
+    const [part = ''] = new RegExp(`<key>${name}</key>.*?</(array|dict)>`, 's').exec(text) ?? [];
+    return Array.from(part.matchAll(/<(key|string)>(.*?)<\/\1>/gs), ([, , value]) => value!)
+      .slice(1)
+      .map((value) =>
+        value.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&'),
+      );
+  };
+  const variables = valuesOf('EnvironmentVariables');
+  const pairs = variables.flatMap((name, i) => (i % 2 === 0 ? [[name, variables[i + 1]!]] : []));
+  return {
+    program: withoutVerb(valuesOf('ProgramArguments')),
+    environment: Object.fromEntries(pairs) as Record<string, string>,
+  };
 }

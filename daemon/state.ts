@@ -1,5 +1,8 @@
 import { readPrivateFile, writePrivateFile } from '../src/client/private-file.ts';
-import type { RunningTime } from '../src/lease/known-time.ts';
+import { ServiceError } from '../src/errors.ts';
+import { isId } from '../src/lease/claims.ts';
+import { isJsonObject } from '../src/lease/json.ts';
+import { isRunningTime, type RunningTime } from '../src/lease/known-time.ts';
 
 /** Why the next attempt is when it is. */
 export type AttemptReason =
@@ -28,15 +31,6 @@ export interface PendingRenewal {
 /** `daemon_state.json`: what the daemon has to know when it starts again, and what it tells people. */
 export interface DaemonState {
   readonly schema: 1;
-  /** The daemon that wrote it; whether it still runs, its lock says. Null when none ever did. */
-  readonly daemon: {
-    readonly pid: number;
-    readonly version: string;
-    readonly started_at: string;
-    /** How it was ended; null while it runs, and when it was killed. */
-    readonly stopped_at: string | null;
-    readonly server_url: string;
-  } | null;
   readonly last_success_at: string | null;
   /** Of the last attempt; null when that succeeded. */
   readonly last_error: {
@@ -45,10 +39,14 @@ export interface DaemonState {
     readonly reason: string | null;
     readonly message: string;
   } | null;
+  /** When it first was a denial, while it is one. */
+  readonly denied_since: string | null;
   readonly failures_in_row: number;
   readonly next_attempt_at: string | null;
   readonly next_attempt_because: AttemptReason | null;
   readonly pending: PendingRenewal | null;
+  /** The last lease that people brought; null when they never brought any. */
+  readonly imported_lease_id: string | null;
   /** When requests were sent in the last hour; milliseconds since the Unix epoch. */
   readonly requests: readonly number[];
   readonly running_time: RunningTime | null;
@@ -57,25 +55,58 @@ export interface DaemonState {
 /** Of a machine on which nothing has been done yet. */
 export const NO_STATE: DaemonState = {
   schema: 1,
-  daemon: null,
   last_success_at: null,
   last_error: null,
+  denied_since: null,
   failures_in_row: 0,
   next_attempt_at: null,
   next_attempt_because: null,
   pending: null,
+  imported_lease_id: null,
   requests: [],
   running_time: null,
 };
 
-/** What is in the file; `NO_STATE` when there is none, or it cannot be read: nothing depends on it. */
-export async function readState(path: string): Promise<DaemonState> {
+/**
+ * What is in the file; `NO_STATE` when there is none.
+ * @param instead told why what is there cannot be used: nothing that lasts depends on it.
+ */
+export async function readState(
+  path: string,
+  instead: (why: string) => DaemonState = () => NO_STATE,
+): Promise<DaemonState> {
   try {
-    const state = JSON.parse((await readPrivateFile(path)) ?? 'null') as DaemonState | null;
-    return state?.schema === 1 ? { ...NO_STATE, ...state } : NO_STATE;
-  } catch {
-    return NO_STATE;
+    const text = await readPrivateFile(path);
+    if (text === undefined) return NO_STATE;
+    const read: unknown = JSON.parse(text);
+    const state = { ...NO_STATE, ...(isJsonObject(read) && read) };
+    return isJsonObject(read) && isState(state)
+      ? state
+      : instead(`${path} is no state of a daemon`);
+  } catch (error) {
+    return instead(
+      error instanceof ServiceError ? error.message : `${path} is no state of a daemon`,
+    );
   }
+}
+
+/** Whether all by which the daemon decides has the form it must have. */
+function isState(state: DaemonState): boolean {
+  const { schema, requests, failures_in_row, pending, last_error, next_attempt_at } = state;
+  const { imported_lease_id, denied_since } = state;
+  const isTime = (time: unknown): boolean => !Number.isNaN(Date.parse(String(time)));
+  const running = state.running_time;
+  return (
+    schema === 1 &&
+    requests.every(Number.isFinite) &&
+    Number.isInteger(failures_in_row) &&
+    (pending === null || isId(pending.renewal_id)) &&
+    (imported_lease_id === null || isId(imported_lease_id)) &&
+    (last_error === null || isTime(last_error.at)) &&
+    (denied_since === null || isTime(denied_since)) &&
+    (next_attempt_at === null || isTime(next_attempt_at)) &&
+    (running === null || isRunningTime(running))
+  );
 }
 
 /**

@@ -1,13 +1,9 @@
 /** An API of which one part needs a license: `node examples/gated-api.ts`, once there is a lease. */
-import { homedir } from 'node:os';
-import { join } from 'node:path';
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
-import { licenseFiles, openLicenseGate } from 'service-local/gate';
+import { openLicenseGate } from 'service-local/gate';
 
-const home = process.env['SERVICE_LOCAL_HOME'] ?? join(homedir(), '.service-local');
 const gate = await openLicenseGate({
-  files: licenseFiles(home, process.env),
   enforced: true,
   onChange: ({ state, reason }) => console.error(`license: ${state} ${reason ?? ''}`),
   warn: console.error,

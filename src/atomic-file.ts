@@ -49,6 +49,11 @@ export async function writeAtomically(
   }
 }
 
+/** Whether a file of that name is one that `writeAtomically` was writing. */
+export function isTemporary(name: string): boolean {
+  return /\.[0-9a-f]{16}\.tmp$/.test(name);
+}
+
 /** How long a process can take from one part to the next. */
 const ABANDONED_AFTER_MS = 60_000;
 
@@ -58,7 +63,7 @@ const ABANDONED_AFTER_MS = 60_000;
  */
 export async function removeAbandoned(directory: string): Promise<void> {
   const names = await readdir(directory);
-  for (const name of names.filter((one) => /\.[0-9a-f]{16}\.tmp$/.test(one))) {
+  for (const name of names.filter(isTemporary)) {
     const path = join(directory, name);
     try {
       const { mtimeMs } = await lstat(path);

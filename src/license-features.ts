@@ -7,5 +7,5 @@ export type Feature =
   /** Do research over federated knowledge. */
   | 'kb_federation';
 
-/** Of an answer that a lease in its grace period let through, with the value `grace`. */
+/** Of every answer to what a lease in its grace period let through, with the value `grace`. */
 export const LICENSE_STATUS_HEADER = 'X-Service-License-Status';

@@ -28,3 +28,8 @@ export function makeDirectory(path: string, mode?: number): readonly string[] {
 function isDirectory(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
+
+/** The path, or the nearest of the directories above it that is there. */
+export function nearestExisting(path: string): string {
+  return existsSync(path) ? path : nearestExisting(dirname(path));
+}

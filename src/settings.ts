@@ -343,19 +343,19 @@ export function resolveSettings(
   const problems: Problem[] = [];
   const typed = [...flags].map(([key, flag]) => ({ key, ...flag, base: cwd }));
   const environment = readEnvironment(env, cwd, problems);
-  const home = environment.get('home')?.value ?? SETTINGS.home.default(cwd, '');
+  const home = homeFrom(env, cwd);
   const layers: readonly Layer[] = [
     check(typed, problems),
     environment,
     readNearestFile(cwd, problems),
-    readFile(join(String(home), 'config.yaml'), 'user', problems) ?? NOTHING,
+    readFile(join(home, 'config.yaml'), 'user', problems) ?? NOTHING,
   ];
   if (problems.length > 0) throw settingsError(problems);
 
   const values: Partial<Record<SettingKey, SettingSource['value']>> = {};
   const sources: Partial<Record<SettingKey, readonly SettingSource[]>> = {};
   for (const key of SETTING_KEYS) {
-    const preset = { value: SETTINGS[key].default(cwd, String(home)), origin: 'default' };
+    const preset = { value: SETTINGS[key].default(cwd, home), origin: 'default' };
     const all = [...layers.flatMap((layer) => layer.get(key) ?? []), preset];
     values[key] = all[0]!.value;
     sources[key] = Object.freeze(all);
@@ -364,6 +364,16 @@ export function resolveSettings(
     values: Object.freeze(values) as unknown as Settings,
     sources: Object.freeze(sources) as unknown as SettingSources,
   };
+}
+
+/**
+ * The home directory, which only a variable can set: for whoever needs no other setting.
+ * @param cwd what a relative path is relative to.
+ */
+export function homeFrom(env: NodeJS.ProcessEnv, cwd: string): string {
+  const text = variableOf('home', env);
+  const given = text === undefined ? undefined : SETTINGS.home.type.parse(text, cwd);
+  return given ?? SETTINGS.home.default(cwd, '');
 }
 
 const NOTHING: Layer = new Map();
@@ -391,18 +401,23 @@ function check(written: readonly Written[], problems: Problem[]): Layer {
   return layer;
 }
 
+/** Variables that name no setting are left alone. */
+function readEnvironment(env: NodeJS.ProcessEnv, cwd: string, problems: Problem[]): Layer {
+  const written = SETTING_KEYS.flatMap((key) => {
+    const text = variableOf(key, env);
+    return text === undefined ? [] : [{ key, text, origin: environmentName(key), base: cwd }];
+  });
+  return check(written, problems);
+}
+
 /**
- * Variables that name no setting are left alone: Kubernetes sets `SERVICE_LOCAL_PORT` and
+ * What is not meant for us counts as not there: Kubernetes sets `SERVICE_LOCAL_PORT` and
  * `SERVICE_LOCAL_SERVICE_HOST` in every pod beside a Service called `service-local`; and beside one
  * called `service-local-server`, the variable of a setting to what is none of its values.
  */
-function readEnvironment(env: NodeJS.ProcessEnv, cwd: string, problems: Problem[]): Layer {
-  const written = SETTING_KEYS.flatMap((key) => {
-    const origin = environmentName(key);
-    const text = env[origin];
-    return text && !text.startsWith('tcp://') ? [{ key, text, origin, base: cwd }] : [];
-  });
-  return check(written, problems);
+function variableOf(key: SettingKey, env: NodeJS.ProcessEnv): string | undefined {
+  const text = env[environmentName(key)];
+  return text && !text.startsWith('tcp://') ? text : undefined;
 }
 
 function readNearestFile(directory: string, problems: Problem[]): Layer {

@@ -2,8 +2,16 @@ import { createRequire } from 'node:module';
 
 /** The version in this package's package.json; the package finds it by its own name, in `dist/` too. */
 export function packageVersion(): string {
-  const { version } = createRequire(import.meta.url)('service-local/package.json') as {
-    version: string;
-  };
-  return version;
+  return manifest().version;
+}
+
+/** The oldest Node that will do, such as `24.15`. */
+export function oldestNode(): string {
+  return manifest().engines.node.replace('>=', '');
+}
+
+function manifest(): { readonly version: string; readonly engines: { readonly node: string } } {
+  return createRequire(import.meta.url)('service-local/package.json') as ReturnType<
+    typeof manifest
+  >;
 }

@@ -58,6 +58,10 @@ test('the packed package works where nothing but it is installed', { timeout: 18
   const install = run(elsewhere, 'npm', 'install', '--silent', join(directory, packed));
   expect(install).toMatchObject({ status: 0 });
 
+  const imports = "import 'service-local/gate'; import 'service-local/lease'";
+  const imported = run(elsewhere, process.execPath, '--input-type=module', '--eval', imports);
+  expect(imported).toMatchObject({ status: 0, stderr: '' });
+
   const serviceLocal = (...args: string[]) =>
     run(elsewhere, 'npx', '--no-install', 'service-local', ...args);
   expect(serviceLocal('init', 'my-bot', '--no-input')).toMatchObject({ status: 0 });

@@ -244,10 +244,10 @@ export const FEATURE_EXTENSION = 'x-license-feature';
 
 /**
  * What works whatever became of the license: the way back to a good one, what tells of the server,
- * and all that stops trading. Reading does, too.
+ * and all that stops trading, by any such word anywhere in the path. Reading does, too.
  */
 const NEVER_LICENSED =
-  /^\/(auth|identity|healthz|readyz|metrics|openapi\.json|\.well-known)(\/|$)|\/halts?([/-]|$)/;
+  /^\/(auth|identity|healthz|readyz|metrics|openapi\.json|\.well-known)(\/|$)|halt|stop|cancel|kill/i;
 
 /** A route with all that it takes and may answer. Query parameters that it does not name are refused. */
 export function defineRoute<P extends string, R extends Definition & { path: P }>(
@@ -268,10 +268,10 @@ export function defineRoute<P extends string, R extends Definition & { path: P }
   if (feature && (route.method === 'get' || NEVER_LICENSED.test(route.path))) {
     throw new Error(`${route.method} ${route.path} must work without a license`);
   }
-  const headers = {
-    ...(feature && { [LICENSE_STATUS_HEADER]: STATUS_HEADER }),
-    ...(idempotent && { [REPLAYED_HEADER]: REPLAYED }),
-  };
+  const answers = idempotent
+    ? withHeader(route.responses, REPLAYED_HEADER, REPLAYED)
+    : route.responses;
+  const responses = { ...problems(codes), ...answers };
   return createRoute<P, R>({
     ...route,
     ...(feature && { [FEATURE_EXTENSION]: feature }),
@@ -280,7 +280,8 @@ export function defineRoute<P extends string, R extends Definition & { path: P }
       ...(idempotent && { headers: IdempotencyKey }),
       ...request,
     },
-    responses: { ...problems(codes), ...withHeaders(route.responses, headers) },
+    // Of whatever status: the lease lets through also what then fails.
+    responses: feature ? withHeader(responses, LICENSE_STATUS_HEADER, STATUS_HEADER) : responses,
   } as unknown as R);
 }
 
@@ -325,21 +326,18 @@ function problems(codes: readonly ErrorCode[]): RouteConfig['responses'] {
 }
 
 const STATUS_HEADER = {
-  description: '`grace` where the license of this server was not renewed in time.',
+  description: '`grace` on every answer to a request that a lease in its grace period let through.',
   schema: { type: 'string' as const, enum: ['grace'] },
 };
 
-/** In the answers to what was done. */
-function withHeaders(
+function withHeader(
   responses: RouteConfig['responses'],
-  added: Readonly<Record<string, object>>,
+  name: string,
+  header: object,
 ): RouteConfig['responses'] {
-  if (Object.keys(added).length === 0) return responses;
   const entries = Object.entries(responses).map(([status, response]) => {
     const { headers = {} } = response as { readonly headers?: object };
-    return status.startsWith('2')
-      ? [status, { ...response, headers: { ...headers, ...added } }]
-      : [status, response];
+    return [status, { ...response, headers: { ...headers, [name]: header } }];
   });
   return Object.fromEntries(entries) as RouteConfig['responses'];
 }

@@ -8,8 +8,6 @@ import type {
   updateBot,
 } from '../api/bots.ts';
 import type { SourceDocument } from '../bots/document.ts';
-import { hostedProblems } from '../bots/hosted.ts';
-import { inOrder, readSpec } from '../bots/parse.ts';
 import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { formatCountOf } from '../format.ts';
@@ -126,41 +124,6 @@ export interface BotFile {
 }
 
 /**
- * Reads bot files as they are sent to a server: it has none of the files beside them.
- * @throws ServiceError `invalid_spec` with the problems of all files, or `file_not_found`
- */
-export function readHostedFiles(files: readonly string[]): readonly BotFile[] {
-  return readBotFiles(files, hostedProblems);
-}
-
-/**
- * The same of any bot files; of strategies and data, nothing is looked at.
- * @param check finds further problems.
- */
-export function readBotFiles(
-  files: readonly string[],
-  check: (document: SourceDocument) => readonly Problem[] = () => [],
-): readonly BotFile[] {
-  const read = files.map((file) => {
-    const { spec, document, problems } = readSpec(file);
-    return { file, spec, document, problems: inOrder([...problems, ...check(document)]) };
-  });
-  const wrong = read.filter(({ problems }) => problems.length > 0);
-  if (wrong.length > 0) {
-    throw invalid(
-      wrong.map(({ file }) => file),
-      wrong.flatMap(({ problems }) => problems),
-    );
-  }
-  return read.map(({ file, spec, document }) => ({
-    file,
-    slug: spec!.metadata.slug,
-    document: document.value as BotFile['document'],
-    source: document,
-  }));
-}
-
-/**
  * Sends what a file says. What the server finds wrong with it is told where it stands in the file.
  */
 export async function sending<T>({ file, source }: BotFile, send: () => Promise<T>): Promise<T> {
@@ -171,11 +134,11 @@ export async function sending<T>({ file, source }: BotFile, send: () => Promise<
     const problems = error.problems.map(({ pointer = '', ...what }) =>
       source.problem(pathOf(pointer), what),
     );
-    throw invalid([file], problems, error);
+    throw invalidFiles([file], problems, error);
   }
 }
 
-function invalid(
+export function invalidFiles(
   files: readonly string[],
   problems: readonly Problem[],
   cause?: ServiceError,

@@ -1,6 +1,7 @@
 import { open, stat } from 'node:fs/promises';
 import type { DaemonFiles } from '../../daemon/files.ts';
 import { isSystemError } from '../errors.ts';
+import { isJsonObject } from '../lease/json.ts';
 
 /** A line of the daemon's log; it may have more members. */
 export interface LogEntry {
@@ -41,11 +42,17 @@ export async function readOn({ log, olderLog }: DaemonFiles, since: LogEnd): Pro
 function entriesOf(text: string): readonly LogEntry[] {
   return text.split('\n').flatMap((line) => {
     try {
-      return [JSON.parse(line) as LogEntry];
+      const entry: unknown = JSON.parse(line);
+      return isEntry(entry) ? [entry] : [];
     } catch {
       return [];
     }
   });
+}
+
+function isEntry(value: unknown): value is LogEntry {
+  if (!isJsonObject(value)) return false;
+  return ['time', 'level', 'msg'].every((name) => typeof value[name] === 'string');
 }
 
 async function inodeOf(path: string): Promise<number> {

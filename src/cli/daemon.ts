@@ -3,6 +3,9 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { daemonFiles } from '../../daemon/files.ts';
+import { daemonProgram } from '../../daemon/program.ts';
+import { serviceEnvironment } from '../../daemon/service-unit.ts';
+import { placeOf, readNote, type DaemonNote } from '../../daemon/note.ts';
 import { readState, type DaemonState } from '../../daemon/state.ts';
 import { isLocked } from '../client/lock.ts';
 import { isSystemError, ServiceError, type ErrorCode } from '../errors.ts';
@@ -13,13 +16,21 @@ import type { Settings } from '../settings.ts';
 /** What can be seen of the daemon of a home from outside. */
 export interface DaemonView {
   readonly isRunning: boolean;
+  /** Who it is, or the last one was; undefined when no file says so. */
+  readonly note: DaemonNote | undefined;
   readonly state: DaemonState;
 }
 
 export async function viewDaemon(home: string, env: NodeJS.ProcessEnv): Promise<DaemonView> {
-  // It is locked before it says who it is, and the other way round at its end.
-  const isRunning = isLocked(daemonFiles(home).lock);
-  return { isRunning, state: await readState(licenseFiles(home, env).state) };
+  const files = daemonFiles(home);
+  const isRunning = isLocked(files.lock);
+  const last = await readNote(files.note);
+  const isIt = last !== undefined && last.stopped_at === null && placeOf(last) !== 'gone';
+  return {
+    isRunning,
+    note: isIt || !isRunning ? last : undefined,
+    state: await readState(licenseFiles(home, env).state),
+  };
 }
 
 /** How long one may take to come up or to end on a machine that has much else to do. */
@@ -28,19 +39,21 @@ const LOOK_AGAIN_MS = 25;
 
 /**
  * Starts one in the background.
- * @returns its process id, once it works.
+ * @returns its process id, once it works; undefined where one runs already.
  * @throws ServiceError why it did not come up.
  */
 export async function startDaemon(
   { home, server_url }: Pick<Settings, 'home' | 'server_url'>,
   env: NodeJS.ProcessEnv,
-): Promise<number> {
+): Promise<number | undefined> {
   makeDirectory(home, 0o700);
   const { NOTIFY_SOCKET: _, ...inherited } = env;
   const words = ['daemon', 'run', '--quiet', '--json', '--url', server_url];
-  const child = spawn(process.execPath, [...process.execArgv, process.argv[1]!, ...words], {
+  const [node, ...args] = daemonProgram();
+  const child = spawn(node, [...args, ...words], {
     cwd: home,
-    env: { ...inherited, SERVICE_LOCAL_HOME: home },
+    // It runs in another directory: paths that are relative to this one mean nothing there.
+    env: { ...inherited, ...serviceEnvironment(env).environment, SERVICE_LOCAL_HOME: home },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
@@ -49,7 +62,11 @@ export async function startDaemon(
   try {
     const told = Promise.all([text(stdout!), text(stderr!), once(child, 'close')]);
     const ended = await Promise.race([once(child, 'message').then(() => undefined), told]);
-    if (ended !== undefined) throw whyEnded(ended[0], ended[1]);
+    if (ended !== undefined) {
+      const why = whyEnded(ended[0], ended[1]);
+      if (why.reason === 'locked') return undefined;
+      throw why;
+    }
   } finally {
     clearTimeout(timer);
   }
@@ -84,37 +101,63 @@ interface ErrorDocument {
   readonly remedy: string | null;
 }
 
+/** One that has just been started has not said who it is, and the last one may have been elsewhere. */
+const NEWCOMER_MS = 2000;
+
 /**
  * Ends the one that runs.
  * @returns the process id that it had, once it is gone; undefined when none runs.
- * @throws ServiceError `not_allowed` for that of another user; `failure` where it does not end.
+ * @throws ServiceError `not_allowed` for that of another user, or of another container or machine;
+ * `failure` where it does not end.
  */
-export async function stopDaemon(
-  home: string,
-  env: NodeJS.ProcessEnv,
-): Promise<number | undefined> {
-  const { isRunning, state } = await viewDaemon(home, env);
-  if (!isRunning || state.daemon === null) return undefined;
-  const { pid } = state.daemon;
+export async function stopDaemon(home: string): Promise<number | undefined> {
+  const { lock, note } = daemonFiles(home);
+  const begun = performance.now();
+  let signalled: number | undefined;
+  while (isLocked(lock)) {
+    const last = await readNote(note);
+    const place = last?.stopped_at === null ? placeOf(last) : 'gone';
+    if (last !== undefined && place === 'here' && last.pid !== signalled) {
+      terminate(last.pid);
+      signalled = last.pid;
+    }
+    const passed = performance.now() - begun;
+    if (last !== undefined && place === 'elsewhere' && passed > NEWCOMER_MS)
+      throw isElsewhere(last);
+    if (passed > PATIENCE_MS) throw doesNotEnd(home, signalled);
+    await wait(LOOK_AGAIN_MS);
+  }
+  return signalled;
+}
+
+function isElsewhere({ pid }: DaemonNote): ServiceError {
+  return new ServiceError(
+    'not_allowed',
+    `the daemon is the process ${pid} of another container or machine that has the same home`,
+    { remedy: 'Run `service-local daemon stop` there, or stop the container.' },
+  );
+}
+
+function doesNotEnd(home: string, pid: number | undefined): ServiceError {
+  const lock = daemonFiles(home).lock;
+  return pid === undefined
+    ? new ServiceError('failure', `which process the daemon of ${home} is, no file says`, {
+        remedy: `See with \`fuser ${lock}\` who holds its lock: to end that process harms no file.`,
+      })
+    : new ServiceError('failure', `the daemon of ${home}, the process ${pid}, does not end`, {
+        remedy: `\`kill -9 ${pid}\` harms no file.`,
+      });
+}
+
+function terminate(pid: number): void {
   try {
     process.kill(pid, 'SIGTERM');
   } catch (error) {
-    if (isSystemError(error, 'EPERM')) {
-      throw new ServiceError('not_allowed', `the process ${pid} belongs to another user`, {
-        remedy: 'Stop it as that user.',
-        cause: error,
-      });
-    }
-    if (!isSystemError(error, 'ESRCH')) throw error;
+    if (isSystemError(error, 'ESRCH')) return;
+    if (!isSystemError(error, 'EPERM')) throw error;
+    throw new ServiceError('not_allowed', `the process ${pid} belongs to another user`, {
+      remedy: 'Stop it as that user.',
+      cause: error,
+    });
   }
-  const until = performance.now() + PATIENCE_MS;
-  while (isLocked(daemonFiles(home).lock)) {
-    if (performance.now() > until) {
-      throw new ServiceError('failure', `the process ${pid} does not end`, {
-        remedy: `See \`service-local daemon logs\`, or run \`kill -9 ${pid}\`: that harms no file.`,
-      });
-    }
-    await wait(LOOK_AGAIN_MS);
-  }
-  return pid;
 }

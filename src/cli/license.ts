@@ -1,10 +1,12 @@
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { deniedSince } from '../../daemon/denial.ts';
 import type { Brought } from '../../daemon/offline.ts';
+import type { DaemonState } from '../../daemon/state.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import type { HeldLease, License } from '../gate/license.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
-import { renewalMoment } from '../lease/schedule.ts';
 import type { LeaseStatus } from '../lease/status.ts';
 import { formatTime } from '../lease/time.ts';
 import { licenseFiles, type LicenseFiles } from '../license-files.ts';
@@ -16,26 +18,102 @@ export interface LicenseView {
   readonly files: LicenseFiles;
   readonly license: License;
   /** The lease that counts; undefined when none verifies. */
-  readonly held: (HeldLease & { readonly status: LeaseStatus }) | undefined;
+  readonly held: ViewedLease | undefined;
+  readonly renewedBy: RenewedBy;
+  readonly state: DaemonState;
+}
+
+/**
+ * How the next lease comes to this machine: by its key from a server; by a request with its key that
+ * people carry; only by enrolling first; or not at all, because the key that the lease is for is gone.
+ */
+export type RenewedBy = 'server' | 'files' | 'nobody' | 'lost_key';
+
+interface ViewedLease extends HeldLease {
+  readonly status: LeaseStatus;
+  readonly isDue: boolean;
+  /** When it is to be renewed. */
+  readonly due_at: string;
 }
 
 export async function viewLicense(
   { settings, io }: Pick<Context, 'settings' | 'io'>,
   now: number,
 ): Promise<LicenseView> {
+  const { passedTime } = await import('../../daemon/plan.ts');
+  const { systemBoot } = await import('../gate/boot.ts');
   const { readLicense, statusOf } = await import('../gate/license.ts');
+  const { readState } = await import('../../daemon/state.ts');
+  const { runningTime } = await import('../lease/known-time.ts');
+  const { renewalMoment } = await import('../lease/schedule.ts');
   const files = licenseFiles(settings.home, io.env);
   const license = await readLicense(files, now);
+  const state = await readState(files.state);
   const [best] = license.leases;
-  const held = best && { ...best, status: statusOf(best, now, license.running) };
-  return { files, license, held };
+  const renewedBy = renewedByWhom(files, state, best?.claims);
+  if (best === undefined) return { files, license, held: undefined, renewedBy, state };
+  const { claims } = best;
+  const boot = systemBoot();
+  const status = statusOf(best, now, runningTime(license.running, claims.lease_id, boot));
+  const moment = renewalMoment(claims);
+  const isDue = passedTime(claims, license.running ?? null, now, boot) >= moment;
+  const due_at = formatTime(Math.ceil(moment / 1000) * 1000);
+  return { files, license, held: { ...best, status, isDue, due_at }, renewedBy, state };
+}
+
+function renewedByWhom(
+  { key }: LicenseFiles,
+  { imported_lease_id, last_success_at, pending, requests }: DaemonState,
+  held: LeaseClaims | undefined,
+): RenewedBy {
+  if (!existsSync(key)) return held?.device_thumbprint === undefined ? 'nobody' : 'lost_key';
+  const isWaiting = pending !== null && last_success_at === null && requests.length === 0;
+  const isBrought =
+    imported_lease_id !== null && (held === undefined || held.lease_id === imported_lease_id);
+  return isWaiting || isBrought ? 'files' : 'server';
+}
+
+/** Why nothing licensed works, and what to do about it; undefined while it works. */
+export function whyNotLicensed(
+  view: LicenseView,
+  remedy = remedyOf(view),
+): ServiceError | undefined {
+  const { held, license } = view;
+  if (held !== undefined && held.status.state !== 'expired') return undefined;
+  const { reason, detail } =
+    held === undefined
+      ? license.refused[0]!
+      : { reason: 'expired', detail: `the lease ended on ${held.claims.grace_ends_at}` };
+  const message = `nothing licensed works: ${detail}`;
+  return new ServiceError('license_invalid', message, { reason, remedy });
+}
+
+/** How to get a lease. */
+export function remedyOf({ renewedBy, files, state }: LicenseView): string {
+  const remedies: Readonly<Record<RenewedBy, string>> = {
+    server: deniedSince(state)
+      ? 'Ask whoever runs the server why it denies renewal; then run `service-local license renew --now`.'
+      : 'Get a lease with `service-local license renew --now`, or see `service-local doctor`.',
+    files:
+      'Ask for a lease with `service-local license export-request --out FILE`, and put what comes back into its place with `service-local license import`.',
+    nobody:
+      'Enrol this machine with `service-local license enroll`, or bring a lease to it with `service-local license import`.',
+    lost_key: `Put ${files.key} back from a backup; or enrol this machine anew with \`service-local license enroll\` and a new code, or, without a network, with \`service-local license export-request\`.`,
+  };
+  return remedies[renewedBy];
+}
+
+/** Until when a lease works, to follow what has the lease. */
+export function goodUntil({ expires_at, grace_ends_at }: LeaseClaims): string {
+  const until = `is good until ${expires_at}`;
+  return grace_ends_at === expires_at ? until : `${until}, with grace until ${grace_ends_at}`;
 }
 
 /**
  * What is in a file that somebody brought: a lease, or the document of lease and keyset that
  * `identity leases issue --request` writes.
  *
- * @param keyset a file with the keys instead.
+ * @param keyset a file with keys, or such a document with them.
  * @throws ServiceError `file_not_found`
  */
 export async function readBrought(
@@ -43,23 +121,12 @@ export async function readBrought(
   lease: string,
   keyset: string | undefined,
 ): Promise<Brought> {
+  const { partsOf } = await import('../../daemon/offline.ts');
   const text = await readNamed(resolve(cwd, lease));
   const parts = partsOf(text);
-  const keys = keyset === undefined ? parts?.keyset : await readNamed(resolve(cwd, keyset));
-  return { lease: parts?.lease ?? text, keyset: keys };
-}
-
-function partsOf(text: string): Required<Brought> | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (typeof value !== 'object' || value === null) return undefined;
-  const { lease, keyset } = value as Readonly<Record<string, unknown>>;
-  if (lease === undefined || keyset === undefined) return undefined;
-  return { lease: JSON.stringify(lease), keyset: JSON.stringify(keyset) };
+  const keys = keyset === undefined ? undefined : await readNamed(resolve(cwd, keyset));
+  const named = keys === undefined ? undefined : (partsOf(keys)?.enclosed ?? keys);
+  return { lease: parts?.lease ?? text, enclosed: parts?.enclosed, named };
 }
 
 /**
@@ -76,11 +143,6 @@ export async function readNamed(path: string): Promise<string> {
       cause: error,
     });
   }
-}
-
-/** When it is to be renewed, in whole seconds. */
-export function dueAt(claims: LeaseClaims): string {
-  return formatTime(Math.ceil(renewalMoment(claims) / 1000) * 1000);
 }
 
 /** What a lease says, for people. */

@@ -84,8 +84,14 @@ export async function run(
   } catch (thrown) {
     const error = signal?.aborted && !(thrown instanceof ServiceError) ? signal.reason : thrown;
     return fail(error, json, color, io);
+  } finally {
+    // A connection that is being made, or a name that is being looked up, cannot be broken off.
+    if (signal?.aborted) setTimeout(() => process.exit(), END_MS).unref();
   }
 }
+
+/** For what is still to be written, by whoever was told to end. */
+const END_MS = 500;
 
 /** The longest verb that the words name; options of every verb may stand before it. */
 function findVerb(

@@ -1,6 +1,7 @@
 // Like bin/service-local.ts, this must run on Node 18.
 import { spawn, spawnSync } from 'node:child_process';
 import { constants } from 'node:os';
+import { parse } from 'node:path';
 
 /** The Node that npm is asked for when the one at hand is too old. */
 const NEWER_NODE = '26.10.0';
@@ -65,6 +66,9 @@ function askNpm(options: readonly string[], stderr: 'ignore' | 'inherit') {
       'process.execPath',
     ],
     {
+      // In a project that has the package anywhere below it, npm takes that to be at hand and then
+      // runs the old Node all the same.
+      cwd: parse(process.execPath).root,
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', stderr],
       env: environmentForNpm(),

@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { rm, stat } from 'node:fs/promises';
+import { chmod, chown, readFile, rm, stat } from 'node:fs/promises';
 import { userInfo } from 'node:os';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { daemonFiles } from '../../daemon/files.ts';
+import { daemonProgram } from '../../daemon/program.ts';
 import {
   serviceEnvironment,
   type Service,
@@ -15,7 +16,8 @@ import { writeAtomically } from '../atomic-file.ts';
 import { isLocked } from '../client/lock.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { licenseFiles } from '../license-files.ts';
-import { makeDirectory } from '../make-directory.ts';
+import { makeDirectory, nearestExisting } from '../make-directory.ts';
+import { oldestNode } from '../version.ts';
 import type { Context } from './verb.ts';
 
 type Command = ServiceManager['stop'];
@@ -24,28 +26,101 @@ const run = promisify(execFile);
 
 /**
  * Has the service manager start the daemon, now and from now on; one that it has started already
- * makes room for the new one.
+ * makes room for the new one. What fails leaves a service that was there as it was.
  *
+ * @param owner to whom the directories go that are made; undefined where that is this user.
  * @throws ServiceError `conflict` where a daemon runs that is not the service manager's;
  * `output_not_writable`; `failure` with what the service manager says.
  */
 export async function installService(
-  { path, describe, stop, start }: ServiceManager,
+  manager: ServiceManager,
   service: Service,
-  home: string,
+  { home, owner }: { readonly home: string; readonly owner?: Owner | undefined },
 ): Promise<void> {
-  await run(...split(stop)).catch(() => {});
-  if (isLocked(daemonFiles(home).lock)) {
-    throw new ServiceError('conflict', `a daemon runs for ${home} that is no service`, {
-      reason: 'locked',
-      remedy: 'Stop it with `service-local daemon stop`, and run this again.',
+  const { path, describe, read, reload, start, stop } = manager;
+  const { lock } = daemonFiles(home);
+  const former = await writing(path, () => readIfThere(path));
+  const wasRunning = former !== undefined && (await whyFailed(manager.isRunning)) === undefined;
+  const isFormerOfHome =
+    former !== undefined && read(former).environment['SERVICE_LOCAL_HOME'] === home;
+  if (isLocked(lock) && !(wasRunning && isFormerOfHome)) throw otherDaemon(home);
+  await writing(path, async () => {
+    // Where the rest of the disk is read-only for it, the service may not make them.
+    for (const directory of service.writable) {
+      for (const made of makeDirectory(directory, 0o700)) {
+        if (owner !== undefined) await chown(made, owner.uid, owner.gid);
+      }
+    }
+    makeDirectory(dirname(path));
+    await writeUnit(path, describe(service));
+  });
+  try {
+    await succeed(reload, UNREACHABLE);
+    await whyFailed(stop);
+    if (isLocked(lock)) throw otherDaemon(home);
+    await succeed(start, NOT_STARTED);
+  } catch (error) {
+    if (former === undefined) {
+      await whyFailed(stop);
+      await rm(path, { force: true });
+    } else await writeUnit(path, former);
+    await whyFailed(reload);
+    if (wasRunning) await whyFailed(start);
+    throw error;
+  }
+}
+
+const UNREACHABLE =
+  'Nothing is changed. Log in as this user itself, not by su or sudo; or use --system, as root. Where there is no service manager, as in a container, have the daemon run by what there is with `service-local daemon run`.';
+const NOT_STARTED =
+  'The service is as it was before. See the log of the service manager, and what `service-local daemon run` says.';
+
+function otherDaemon(home: string): ServiceError {
+  return new ServiceError('conflict', `a daemon runs for ${home} that is no service`, {
+    reason: 'locked',
+    remedy: 'Stop it with `service-local daemon stop`, and run this again.',
+  });
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  return existsSync(path) ? readFile(path, 'utf8') : undefined;
+}
+
+/** Whoever looks after the machine may read it, whatever the umask. */
+async function writeUnit(path: string, text: string): Promise<void> {
+  await writeAtomically(path, [text], { check: (temporary) => chmod(temporary, 0o644) });
+}
+
+/** What came of it. */
+export interface Uninstalled {
+  /** Whether there was one. */
+  readonly removed: boolean;
+  /** What the service manager could not be told, and why. */
+  readonly untold: string | undefined;
+}
+
+/** @throws ServiceError `output_not_writable`; `failure` where its daemon is left running. */
+export async function uninstallService(manager: ServiceManager): Promise<Uninstalled> {
+  const { path, read, reload, stop, traces } = manager;
+  const text = await writing(path, () => readIfThere(path));
+  await whyFailed(stop);
+  if (text === undefined) return { removed: false, untold: undefined };
+  await writing(path, () => rm(path));
+  const why = await whyFailed(reload);
+  if (why === undefined) return { removed: true, untold: undefined };
+  for (const trace of traces) await writing(trace, () => rm(trace, { force: true }));
+  const home = read(text).environment['SERVICE_LOCAL_HOME'];
+  if (home !== undefined && isLocked(daemonFiles(home).lock)) {
+    throw new ServiceError('failure', `${path} is removed, but its daemon still runs: ${why}`, {
+      remedy: `Stop it with \`SERVICE_LOCAL_HOME=${home} service-local daemon stop\`.`,
     });
   }
+  return { removed: true, untold: `the service manager was not told, as it need not be: ${why}` };
+}
+
+async function writing<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
-    // The service may not make it where the rest of the disk is read-only for it.
-    makeDirectory(home, 0o700);
-    makeDirectory(dirname(path));
-    await writeAtomically(path, [describe(service)], { mode: 0o644 });
+    return await work();
   } catch (error) {
     if (!isSystemError(error)) throw error;
     throw new ServiceError('output_not_writable', `${path}: ${error.message}`, {
@@ -53,50 +128,41 @@ export async function installService(
       cause: error,
     });
   }
-  for (const command of start) await succeed(command, path);
 }
 
-/** @returns whether there was one. */
-export async function uninstallService({ path, stop, forget }: ServiceManager): Promise<boolean> {
-  await run(...split(stop)).catch(() => {});
-  try {
-    await rm(path);
-  } catch (error) {
-    if (isSystemError(error, 'ENOENT')) return false;
-    if (!isSystemError(error)) throw error;
-    throw new ServiceError('output_not_writable', `${path}: ${error.message}`, {
-      remedy: 'Run it as one who may remove it.',
-      cause: error,
-    });
-  }
-  for (const command of forget) await succeed(command, path);
-  return true;
+async function succeed(command: Command, remedy: string): Promise<void> {
+  const why = await whyFailed(command);
+  if (why !== undefined) throw new ServiceError('failure', why, { remedy });
 }
 
-async function succeed(command: Command, path: string): Promise<void> {
+/** Undefined when it did not. */
+async function whyFailed(command: Command): Promise<string | undefined> {
+  const [program, ...args] = command;
   try {
-    await run(...split(command));
+    await run(program, args);
+    return undefined;
   } catch (error) {
+    if (isSystemError(error, 'ENOENT')) return `there is no ${program}`;
     const { stderr = '', message } = error as Error & { readonly stderr?: string };
-    const why = stderr.trim() || message;
-    throw new ServiceError('failure', `${command.join(' ')}: ${why}`, {
-      remedy: `Put it right and run that again; ${path} is written.`,
-      cause: error,
-    });
+    return `${command.join(' ')}: ${stderr.trim() || message}`;
   }
-}
-
-function split([program, ...args]: Command): [program: string, args: string[]] {
-  return [program, args];
 }
 
 /** What the service manager has to know, taken from how this very command runs. */
 export async function thisService(
   scope: ServiceScope,
-  { settings, settingSources, io }: Pick<Context, 'settings' | 'settingSources' | 'io'>,
-): Promise<{ readonly service: Service; readonly warnings: readonly string[] }> {
+  {
+    settings,
+    settingSources,
+    io,
+  }: Pick<Context, 'settings' | 'settingSources'> & { readonly io: Pick<Context['io'], 'env'> },
+): Promise<{
+  readonly service: Service;
+  readonly owner: Owner | undefined;
+  readonly warnings: readonly string[];
+}> {
   const { home, server_url } = settings;
-  const script = resolve(process.argv[1]!);
+  const program = daemonProgram();
   const { environment, secret } = serviceEnvironment(io.env);
   // What a file says, the daemon reads there itself.
   const isTyped = /^(--|SERVICE_)/.test(settingSources.server_url[0].origin);
@@ -104,29 +170,58 @@ export async function thisService(
   const warnings = secret.map(
     (name) => `${name} is left out: it has a password, and everybody may read the service's file`,
   );
-  if (script.includes('/_npx/')) {
-    warnings.push(`${script} is in a cache that npm empties: install service-local for good first`);
+  const [node, ...args] = program;
+  if (isCached(node)) {
+    warnings.push(
+      `install Node ${oldestNode()} or newer, so that the service does not depend on npm's cache, where this one is`,
+    );
   }
+  if (args.some(isCached)) {
+    warnings.push('this runs from a cache that npm empties: install service-local for good first');
+  }
+  const owner = scope === 'system' ? await ownerOf(home, io.env) : undefined;
   return {
     service: {
-      program: [process.execPath, script],
+      program,
       environment: {
         SERVICE_LOCAL_HOME: home,
         ...(isTyped && { SERVICE_LOCAL_SERVER_URL: server_url }),
         ...environment,
       },
       writable: [...new Set([home, dirname(lease), dirname(keyset)])],
-      user: scope === 'system' ? await ownerOf(home, io.env) : undefined,
+      user: owner?.name,
     },
+    owner,
     warnings,
   };
 }
 
-/** The only user whom the files in the home directory let in. */
-async function ownerOf(home: string, env: NodeJS.ProcessEnv): Promise<string> {
-  const { uid, username } = userInfo();
-  const owner = existsSync(home) ? (await stat(home)).uid : uid;
-  if (owner === uid) return username;
-  const { SUDO_UID, SUDO_USER = '' } = env;
-  return String(owner) === SUDO_UID ? SUDO_USER : String(owner);
+function isCached(word: string): boolean {
+  return word.includes('/_npx/');
+}
+
+/** The user as whom a service of the machine runs. */
+interface Owner {
+  readonly name: string;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** The only user whom the files in the home directory let in, or will. */
+async function ownerOf(home: string, env: NodeJS.ProcessEnv): Promise<Owner> {
+  const { gid, username: name } = userInfo();
+  const uid = process.getuid!();
+  const { SUDO_UID, SUDO_GID, SUDO_USER } = env;
+  const there = nearestExisting(home);
+  const stats = await stat(there);
+  if (stats.uid !== uid && (there === home || uid === 0)) {
+    const isCaller = SUDO_USER !== undefined && String(stats.uid) === SUDO_UID;
+    const { uid: owner } = stats;
+    return { name: isCaller ? SUDO_USER : String(owner), uid: owner, gid: stats.gid };
+  }
+  // Not where only root comes in: then it is root's own home.
+  const isForCaller = there !== home && uid === 0 && (stats.mode & 0o001) !== 0;
+  return isForCaller && SUDO_USER
+    ? { name: SUDO_USER, uid: Number(SUDO_UID), gid: Number(SUDO_GID) }
+    : { name, uid, gid };
 }

@@ -308,6 +308,11 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/license-import.ts'),
   },
   {
+    path: ['license', 'materialize'],
+    summary: 'write the lease that a container was started with to its file',
+    load: () => import('./verbs/license-materialize.ts'),
+  },
+  {
     path: ['daemon', 'run'],
     summary: 'keep the license of this machine fresh, until Ctrl-C',
     load: () => import('./verbs/daemon-run.ts'),

@@ -1,6 +1,8 @@
 import type { z } from 'zod';
 import type { Problem } from '../api/http.ts';
+import type { Dispatcher } from 'undici';
 import { ERROR_CODES, ServiceError } from '../errors.ts';
+import { printableLine } from '../printable.ts';
 import type { ServerSentEvent } from './server-sent-events.ts';
 
 /** A definition of `src/api`; only its type is used here. */
@@ -73,7 +75,9 @@ export interface ClientOptions {
   readonly onAnswer?: (headers: Exchanged['headers']) => void;
   /** How long an answer may take. By default longer than the server takes to give up. */
   readonly timeoutMs?: number | undefined;
-  /** Breaks off what is waited for, with `interrupted`. */
+  /** How many bytes an answer may have. */
+  readonly largestAnswer?: number | undefined;
+  /** Breaks off what is waited for, with `interrupted`, or as if there came no answer by its time-out. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -124,11 +128,13 @@ export interface Client {
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** The server gives up before, and says so. */
-const ANSWER_TIMEOUT_MS = 40_000;
+export const ANSWER_TIMEOUT_MS = 40_000;
 const LARGEST_PAGE = 1000;
 const LARGEST_ANSWER = 64 * 1024 * 1024;
 /** A stream of events tells three times as often that it is still there. */
 const SILENCE_TIMEOUT_MS = 45_000;
+/** What a server says of an error is shown, logged and kept. */
+const LONGEST_TEXT = 1000;
 
 export function createClient({
   url,
@@ -137,6 +143,7 @@ export function createClient({
   onRequest,
   onAnswer,
   timeoutMs = ANSWER_TIMEOUT_MS,
+  largestAnswer = LARGEST_ANSWER,
   signal,
 }: ClientOptions): Client {
   const { origin } = new URL(url);
@@ -147,7 +154,7 @@ export function createClient({
       isWarned = true;
       warn?.(`${origin} is plain http: whoever is on the way reads what is sent, secrets included`);
     }
-    return (opened ??= openTransport(origin, timeoutMs, signal));
+    return (opened ??= openTransport(origin, { timeoutMs, largestAnswer, signal }));
   };
   const targetOf = (path: string, { params, query }: Parts): string =>
     `${origin}${filled(path, params)}${queryOf(query)}`;
@@ -276,36 +283,36 @@ function queryOf(query: Parts['query'] = {}): string {
 /** Keeps connections for the next request; they do not keep the process. */
 async function openTransport(
   origin: string,
-  timeoutMs: number,
-  interrupt: AbortSignal | undefined,
+  { timeoutMs, largestAnswer, signal: interrupt }: TransportOptions,
 ): Promise<Transport> {
   const { Agent, EnvHttpProxyAgent, request } = await import('undici');
-  const connect = { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) };
+  const limits = { connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) } };
+  const answers = { ...limits, maxResponseSize: largestAnswer };
   // A proxy is another machine: what it would call loopback is itself.
-  const Dispatcher = isLoopback(origin) ? Agent : EnvHttpProxyAgent;
-  const dispatcher = new Dispatcher({ connect, maxResponseSize: LARGEST_ANSWER });
-  const endless = new Dispatcher({ connect });
-  const failed = (error: unknown): ServiceError => {
-    if (error instanceof ServiceError) return error;
-    if (interrupt?.aborted) return new ServiceError('interrupted', 'it was told to stop');
-    return unreachable(origin, error);
-  };
+  const open = (options: typeof limits): Dispatcher =>
+    isLoopback(origin) ? new Agent(options) : new EnvHttpProxyAgent(options);
+  let dispatcher = open(answers);
+  const endless = open(limits);
+  const interrupted = (): ServiceError => new ServiceError('interrupted', 'it was told to stop');
   return {
     async exchange({ method, url }, body, headers) {
-      try {
-        const timeout = AbortSignal.timeout(timeoutMs);
-        const signal = interrupt ? AbortSignal.any([timeout, interrupt]) : timeout;
-        const answer = await request(url, {
-          method,
-          headers,
-          dispatcher,
-          signal,
-          ...(body && { body }),
-        });
+      const timeout = AbortSignal.timeout(timeoutMs);
+      const signal = interrupt ? AbortSignal.any([timeout, interrupt]) : timeout;
+      const exchange = async (): Promise<Exchanged> => {
+        const rest = { method, headers, dispatcher, signal, ...(body && { body }) };
+        const answer = await request(url, rest);
         const text = await answer.body.text();
         return { status: answer.statusCode, headers: answer.headers, text };
+      };
+      try {
+        // While a connection is being made, undici heeds no signal.
+        return await beforeAbort(signal, exchange());
       } catch (error) {
-        throw failed(error);
+        if (!signal.aborted) throw unreachable(origin, error);
+        dispatcher.destroy().catch(() => {});
+        dispatcher = open(answers);
+        if (isTimeout(signal.reason)) throw unreachable(origin, signal.reason);
+        throw interrupted();
       }
     },
     async *bytes(url, headers) {
@@ -326,10 +333,32 @@ async function openTransport(
           throw notAServer(origin, status);
         }
       } catch (error) {
-        throw failed(error);
+        if (error instanceof ServiceError) throw error;
+        throw interrupt?.aborted ? interrupted() : unreachable(origin, error);
       }
     },
   };
+}
+
+interface TransportOptions extends Pick<ClientOptions, 'signal'> {
+  readonly timeoutMs: number;
+  readonly largestAnswer: number;
+}
+
+async function beforeAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => reject(signal.reason as Error);
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort);
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+function isTimeout(reason: unknown): boolean {
+  return reason instanceof DOMException && reason.name === 'TimeoutError';
 }
 
 function unreachable(origin: string, thrown: unknown): ServiceError {
@@ -432,7 +461,7 @@ function asError(problem: Problem, { status, headers }: Exchanged): ServiceError
   const seconds = Number(headers['retry-after'] ?? NaN);
   return new ServiceError(
     ERROR_CODES.includes(code) ? code : 'failure',
-    status >= 500 ? `${detail} (request_id ${request})` : detail,
+    shortened(status >= 500 ? `${detail} (request_id ${request})` : detail),
     {
       problems: errors.map(({ detail: message, code: what, pointer, suggestion }) => ({
         code: what,
@@ -440,11 +469,16 @@ function asError(problem: Problem, { status, headers }: Exchanged): ServiceError
         ...(pointer !== undefined && { pointer }),
         ...(suggestion !== undefined && { suggestion }),
       })),
-      ...(reason !== undefined && { reason }),
-      ...(remedy !== undefined && { remedy }),
+      ...(reason !== undefined && { reason: shortened(reason) }),
+      ...(remedy !== undefined && { remedy: shortened(remedy) }),
       ...(Number.isFinite(seconds) && { retryAfterSeconds: seconds }),
     },
   );
+}
+
+function shortened(text: string): string {
+  const line = printableLine(text);
+  return line.length > LONGEST_TEXT ? `${line.slice(0, LONGEST_TEXT)}…` : line;
 }
 
 /** Whether what is sent there can be read on its way. */

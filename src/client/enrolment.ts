@@ -12,7 +12,7 @@ import { deviceKeyAt, readDeviceKey, type DeviceKey } from './device-key.ts';
 import { makeDeviceProof } from './device-proof.ts';
 import { checkLease, connectAsDevice, fetchKeyset, fetchLease } from './lease-server.ts';
 import { storeKeyset, storeLease } from './lease-store.ts';
-import { holdLock } from './lock.ts';
+import { LOCK_PATIENCE_MS, withLock } from './lock.ts';
 import { replacePrivateFile } from './private-file.ts';
 
 /** This machine, and the server that gives it leases. */
@@ -29,6 +29,8 @@ export interface Device {
 export interface Enrolled {
   readonly device_id: string;
   readonly claims: LeaseClaims;
+  /** False when it held that lease already, and all that came is the keys. */
+  readonly isNew: boolean;
   /** Where the lease lasts less than was due; of one that is not new, nothing is known of that. */
   readonly limits: LeaseAnswer['limits'];
 }
@@ -42,16 +44,8 @@ export interface Enrolled {
  * be, `output_not_writable`, `conflict` while another process renews.
  */
 export async function enrol(device: Device, code: string, name: string): Promise<Enrolled> {
-  const lock = await holdLock(device.files.lock, LOCK_WAIT_MS);
-  try {
-    return await enrolAlone(device, code, name);
-  } finally {
-    lock.release();
-  }
+  return withLock(device.files.lock, LOCK_PATIENCE_MS, () => enrolAlone(device, code, name));
 }
-
-/** Longer than a renewal takes, unless the server hardly answers. */
-const LOCK_WAIT_MS = 10_000;
 
 async function enrolAlone(device: Device, code: string, name: string): Promise<Enrolled> {
   const { files, clock } = device;
@@ -67,7 +61,7 @@ async function enrolAlone(device: Device, code: string, name: string): Promise<E
   const held = await heldLease(files.lease, keyset.keys, key.device_id);
   if (held !== undefined && leaseStatus(held.claims, clock()).state === 'valid') {
     await storeKeyset(files.keyset, keyset.text);
-    return { device_id: key.device_id, claims: held.claims, limits: [] };
+    return { device_id: key.device_id, claims: held.claims, isNew: false, limits: [] };
   }
   const renewal_id = `${key.device_id}.${held?.claims.lease_id ?? 'first'}`;
   const { text, limits, warnings } = await fetchLease(server, {
@@ -79,7 +73,7 @@ async function enrolAlone(device: Device, code: string, name: string): Promise<E
   for (const { detail } of warnings) device.warn(detail);
   await storeKeyset(files.keyset, keyset.text);
   await storeLease(files.lease, text);
-  return { device_id: key.device_id, claims, limits };
+  return { device_id: key.device_id, claims, isNew: true, limits };
 }
 
 /** The server, which refuses a key as a device's, does not know where it is. */
@@ -107,12 +101,7 @@ export interface Rotated {
  * @throws ServiceError as `enrol`, and `file_not_found` for a machine that is no device.
  */
 export async function rotateKey(device: Device): Promise<Rotated> {
-  const lock = await holdLock(device.files.lock, LOCK_WAIT_MS);
-  try {
-    return await rotateAlone(device);
-  } finally {
-    lock.release();
-  }
+  return withLock(device.files.lock, LOCK_PATIENCE_MS, () => rotateAlone(device));
 }
 
 async function rotateAlone(device: Device): Promise<Rotated> {

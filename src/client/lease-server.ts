@@ -2,40 +2,64 @@ import type { createLease, LeaseAnswer, LeaseRequest } from '../api/leases.ts';
 import type { getKeyset } from '../api/keys.ts';
 import { ServiceError } from '../errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
+import { encodeBase64Url } from '../lease/base64.ts';
 import { importKeyset, type TrustedKeys } from '../lease/keys.ts';
 import { verifyLease } from '../lease/verify.ts';
-import { createClient, type Client, type ClientOptions } from './client.ts';
+import { ANSWER_TIMEOUT_MS, createClient, type Client, type ClientOptions } from './client.ts';
 import type { DeviceKey } from './device-key.ts';
 import { makeDeviceProof } from './device-proof.ts';
 
-export interface DeviceClientOptions extends Omit<ClientOptions, 'authorize'> {
+export interface DeviceClientOptions extends Omit<ClientOptions, 'authorize' | 'largestAnswer'> {
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
 }
 
-/** Signs each request with the key of this device. */
+/** Leases and keys take far less. */
+const LARGEST_ANSWER = 1024 * 1024;
+
+/** Signs each request with the key of this device. All requests together may take `timeoutMs`. */
 export function connectAsDevice(
-  { clock, ...options }: DeviceClientOptions,
+  { clock, timeoutMs = ANSWER_TIMEOUT_MS, signal, ...options }: DeviceClientOptions,
   key: DeviceKey,
 ): Client {
+  const timeout = AbortSignal.timeout(timeoutMs);
   return createClient({
     ...options,
+    timeoutMs,
+    largestAnswer: LARGEST_ANSWER,
+    signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
     authorize: (request, nonce) => `DeviceProof ${makeDeviceProof(key, request, clock(), nonce)}`,
   });
 }
 
-/** The keys that verify leases, as the server publishes them, for the keyset file. */
+/** The keys that verify leases, as the server publishes them. */
 export interface FetchedKeyset {
+  /** For the keyset file: of what came, only what counts. */
   readonly text: string;
   readonly keys: TrustedKeys;
 }
 
 /** @throws ServiceError of the server, `invalid_data` for what is no keyset */
 export async function fetchKeyset(server: Client): Promise<FetchedKeyset> {
-  const keyset = await server.call<typeof getKeyset>('get', '/.well-known/license-keys.json', {});
-  const imported = importKeyset(keyset);
+  const answer = await server.call<typeof getKeyset>('get', '/.well-known/license-keys.json', {});
+  const imported = importKeyset(answer);
   if (!imported.ok) throw unusable('keyset', imported);
-  return { text: JSON.stringify(keyset), keys: imported.keys };
+  const text = keysetText(imported.keys);
+  // As whoever verifies by the file will read it.
+  const read = importKeyset(text);
+  if (!read.ok) throw unusable('keyset', read);
+  return { text, keys: read.keys };
+}
+
+/** The content of a keyset file with these keys. */
+export function keysetText(keys: Iterable<readonly [id: string, bytes: Uint8Array]>): string {
+  const jwks = Array.from(keys, ([kid, bytes]) => ({
+    kty: 'OKP',
+    crv: 'Ed25519',
+    x: encodeBase64Url(bytes),
+    kid,
+  }));
+  return JSON.stringify({ keys: jwks });
 }
 
 /** A lease as it came, which nobody has verified yet. */

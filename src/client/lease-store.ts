@@ -1,4 +1,5 @@
-import { link, lstat, readdir, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, link, lstat, readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { removeAbandoned } from '../atomic-file.ts';
 import { isSystemError } from '../errors.ts';
@@ -69,7 +70,11 @@ async function quarantined(path: string): Promise<readonly string[]> {
 async function linkAt(path: string, time: number): Promise<string> {
   const name = `${path}.quarantined-${new Date(time).toISOString().replaceAll(/[:.-]/g, '')}`;
   try {
-    await link(path, name);
+    await link(path, name).catch(async (error: unknown) => {
+      // Not every file system knows a second name for a file.
+      if (!isSystemError(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS')) throw error;
+      await copyFile(path, name, constants.COPYFILE_EXCL);
+    });
     return name;
   } catch (error) {
     if (!isSystemError(error, 'EEXIST')) throw error;

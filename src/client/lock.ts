@@ -1,19 +1,42 @@
-import { existsSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { existsSync, statSync } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import Database, { SqliteError } from 'better-sqlite3';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
+import { checkOwner } from './private-file.ts';
 
 const RETRY_MS = 25;
 
 /** Whoever only looks keeps the lock for less than that, and is no reason to refuse it. */
 const LOOK_MS = 250;
 
+/** For what people have done: longer than a renewal takes, unless the server hardly answers. */
+export const LOCK_PATIENCE_MS = 10_000;
+
 export interface Lock {
   /** May be called again. */
   release(): void;
+  /** False once the file at its path is another or none: whoever locks that has a lock, too. */
+  isInPlace(): boolean;
+}
+
+/**
+ * Does some work while it holds the lock.
+ * @throws ServiceError as `holdLock`
+ */
+export async function withLock<T>(
+  path: string,
+  waitMs: number,
+  work: () => Promise<T>,
+): Promise<T> {
+  const lock = await holdLock(path, waitMs);
+  try {
+    return await work();
+  } finally {
+    lock.release();
+  }
 }
 
 /**
@@ -22,14 +45,16 @@ export interface Lock {
  * keeps on it. Node cannot lock files itself, SQLite can; the database stays empty.
  *
  * @param waitMs how long to wait for whoever holds it.
- * @throws ServiceError `conflict`, reason `locked`; `output_not_writable`.
+ * @throws ServiceError `conflict`, reason `locked`; `output_not_writable`; `invalid_data`, reason
+ * `foreign_owner`, in a directory of another user.
  */
 export async function holdLock(path: string, waitMs: number): Promise<Lock> {
   await prepare(path);
   const until = performance.now() + Math.max(waitMs, LOOK_MS);
+  const file = fileAt(path);
   const database = openDatabase(path, false);
   try {
-    while (!take(database, 'BEGIN EXCLUSIVE', path)) {
+    while (!take(database, path, IN_MEMORY, 'BEGIN EXCLUSIVE')) {
       if (performance.now() >= until) throw locked(path);
       await wait(RETRY_MS);
     }
@@ -37,7 +62,25 @@ export async function holdLock(path: string, waitMs: number): Promise<Lock> {
     database.close();
     throw error;
   }
-  return { release: () => database.close() };
+  return {
+    release: () => database.close(),
+    isInPlace: () => [file, undefined].includes(fileAt(path)),
+  };
+}
+
+/** A journal on disk would need room there, and be left by who is killed. */
+const IN_MEMORY = 'PRAGMA journal_mode = memory';
+
+/** Which file is there; undefined where that cannot be seen. */
+function fileAt(path: string): string | undefined {
+  try {
+    const { dev, ino } = statSync(path, { bigint: true });
+    return `${dev} ${ino}`;
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT', 'ENOTDIR')) return 'none';
+    if (isSystemError(error)) return undefined;
+    throw error;
+  }
 }
 
 /**
@@ -48,7 +91,7 @@ export function isLocked(path: string): boolean {
   if (!existsSync(path)) return false;
   const database = openDatabase(path, true);
   try {
-    return !take(database, 'SELECT 1 FROM sqlite_schema', path);
+    return !take(database, path, 'SELECT 1 FROM sqlite_schema');
   } finally {
     database.close();
   }
@@ -58,6 +101,8 @@ export function isLocked(path: string): boolean {
 async function prepare(path: string): Promise<void> {
   try {
     makeDirectory(dirname(path), 0o700);
+    // What root leaves in the home of a user, that user cannot lock.
+    checkOwner(dirname(path), await stat(dirname(path)));
     await (await open(path, 'wx', 0o600)).close();
   } catch (error) {
     if (isSystemError(error, 'EEXIST')) return;
@@ -75,11 +120,13 @@ function openDatabase(path: string, readonly: boolean): Database.Database {
 }
 
 /** False when somebody else has it. */
-function take(database: Database.Database, sql: string, path: string): boolean {
+function take(database: Database.Database, path: string, ...commands: readonly string[]): boolean {
   try {
-    const statement = database.prepare(sql);
-    if (statement.reader) statement.all();
-    else statement.run();
+    for (const sql of commands) {
+      const statement = database.prepare(sql);
+      if (statement.reader) statement.all();
+      else statement.run();
+    }
     return true;
   } catch (error) {
     if (error instanceof SqliteError && error.code.startsWith('SQLITE_BUSY')) return false;

@@ -95,7 +95,7 @@ async function prepareDirectory(path: string): Promise<void> {
   for (const made of makeDirectory(path, 0o700)) await syncDirectory(dirname(made));
   const stats = await stat(path);
   checkOwner(path, stats);
-  checkMode(path, stats, 0o022, 'written to', '700');
+  checkMode(path, stats, 0o022, 'written to', `chmod 700 ${path}`);
 }
 
 /**
@@ -123,18 +123,20 @@ export async function readPrivateFile(path: string): Promise<string | undefined>
       throw refused(path, 'not_a_file', 'is no file of the usual size', 'See what is there.');
     }
     checkOwner(path, stats);
-    checkMode(path, stats, 0o077, 'read or changed', '600');
+    checkMode(path, stats, 0o077, 'read or changed', 'service-local doctor --fix');
     return await file.readFile('utf8');
   } finally {
     await file.close();
   }
 }
 
-function checkOwner(path: string, { uid }: Stats): void {
+/** @throws ServiceError `invalid_data`, reason `foreign_owner`, for what is another user's. */
+export function checkOwner(path: string, { uid }: Pick<Stats, 'uid'>): void {
   const user = process.getuid?.();
   if (user === undefined || uid === user) return;
   const why = `belongs to the user ${uid}, and this runs as ${user}`;
-  throw refused(path, 'foreign_owner', why, 'Run it as the owner.');
+  const remedy = `Run this as that user; or, where it is to be this user's, \`sudo chown ${user} ${path}\`.`;
+  throw refused(path, 'foreign_owner', why, remedy);
 }
 
 /** @param forbidden permissions that nobody but the owner may have; on Windows there are none. */
@@ -143,11 +145,11 @@ function checkMode(
   { mode }: Stats,
   forbidden: number,
   done: string,
-  chmod: string,
+  command: string,
 ): void {
   if (process.getuid === undefined || (mode & forbidden) === 0) return;
   const why = `can be ${done} by others`;
-  throw refused(path, 'not_private', why, `Run \`chmod ${chmod} ${path}\`.`);
+  throw refused(path, 'not_private', why, `Run \`${command}\`.`);
 }
 
 function isLink(path: string): ServiceError {

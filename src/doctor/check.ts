@@ -77,13 +77,13 @@ export async function makeChecks<Subject>(
   const make = async (check: Check<Subject>): Promise<CheckResult> => {
     const { code, needs = [], blames = [] } = check;
     const lacking = (await all(needs)).find(({ status }) => status === 'fail' || status === 'skip');
-    const finding =
-      lacking === undefined ? await look(check, subject) : followsFrom(lacking, 'not looked at');
+    const [above] = lacking === undefined ? [] : await rootsOf([lacking.code]);
+    const finding = above === undefined ? await look(check, subject) : notLookedAt(above);
     const isWrong = finding.status === 'fail' || finding.status === 'warn';
     const roots = isWrong ? await rootsOf(blames) : [];
     const cause = roots.find((root) => root.status === 'fail');
     const { summary: what, evidence } = finding;
-    const told = cause ? { ...followsFrom(cause, what), evidence } : finding;
+    const told = cause ? { ...effectOf(cause.code, what), evidence } : finding;
     const { status, summary, because = null, remedy = null } = told;
     const depends_on = [...needs, ...blames];
     return { code, status, summary, depends_on, because, evidence: evidence ?? {}, remedy };
@@ -106,9 +106,14 @@ async function look<Subject>(check: Check<Subject>, subject: Subject): Promise<F
   }
 }
 
-function followsFrom({ code, because }: CheckResult, what: string): Finding {
-  const root = because ?? code;
-  return { status: 'skip', summary: `${what}, because of ${root}`, because: root };
+function notLookedAt({ code, status }: CheckResult): Finding {
+  const why = `${code} ${status === 'skip' ? 'was skipped' : 'failed'}`;
+  return { status: 'skip', summary: `not looked at, since ${why}`, because: code };
+}
+
+/** Of what another check has found. */
+export function effectOf(cause: CheckCode, what: string): Finding {
+  return { status: 'skip', summary: `${what}; the cause is what ${cause} found`, because: cause };
 }
 
 /** What all of it comes to. */

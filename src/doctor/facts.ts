@@ -1,14 +1,18 @@
+import { randomUUID } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { TLSSocket } from 'node:tls';
 import type { DiagnosticsChannel } from 'undici';
 import type { getHealth } from '../api/health.ts';
+import type { dryRunRenewal, LeaseAnswer } from '../api/leases.ts';
 import { daemonFiles } from '../../daemon/files.ts';
+import { readNote, type DaemonNote } from '../../daemon/note.ts';
 import { readState, type DaemonState } from '../../daemon/state.ts';
-import { createClient } from '../client/client.ts';
+import { createClient, type AnswerOf } from '../client/client.ts';
 import { readDeviceKey, type DeviceKey } from '../client/device-key.ts';
+import { connectAsDevice } from '../client/lease-server.ts';
 import { isLocked } from '../client/lock.ts';
-import { readLicense, type License } from '../gate/license.ts';
-import { runningTime, type RunningTime } from '../lease/known-time.ts';
+import { readLicense, type HeldLease, type License } from '../gate/license.ts';
+import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
 import type { LicenseFiles } from '../license-files.ts';
 
 /** The machine that is looked at. */
@@ -20,14 +24,15 @@ export interface Machine {
   readonly env: NodeJS.ProcessEnv;
   /** Origin of the server that gives it leases. */
   readonly url: string;
+  /** Who said so: whoever looks, for this once; the settings or the daemon; or nobody. */
+  readonly urlBy: 'option' | 'machine' | 'default';
   /** Asks no server. */
   readonly offline: boolean;
-  /** How long the server may take. */
+  /** How long the server may take for all that it is asked. */
   readonly timeoutMs: number;
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
-  /** Of the machine, in seconds. */
-  readonly uptime: () => number;
+  readonly boot: () => Boot;
 }
 
 /** What a server says to anybody. */
@@ -35,8 +40,8 @@ export interface ServerAnswer {
   readonly ms: number;
   /** By how many milliseconds its clock is ahead of this one's; undefined when it does not say. */
   readonly ahead: number | undefined;
-  /** When the certificate ends with which it showed who it is. */
-  readonly certificateEnds: number | undefined;
+  /** How long the certificate lasts with which it showed who it is. */
+  readonly certificate: { readonly begins: number; readonly ends: number } | undefined;
   /** What somebody should know who uses it. */
   readonly warning: string | undefined;
 }
@@ -49,29 +54,53 @@ export interface Facts extends Machine {
   /** Rejects with a ServiceError, as the others. */
   readonly key: () => Promise<DeviceKey | undefined>;
   readonly state: () => Promise<DaemonState>;
+  /** The daemon that runs, or ran last. */
+  readonly note: () => Promise<DaemonNote | undefined>;
   /** Throws a ServiceError where that cannot be seen. */
   readonly isDaemonRunning: () => boolean;
   /** Undefined when there is none to be asked: offline, or without a key. */
   readonly server: () => Promise<ServerAnswer | undefined>;
+  /**
+   * What the server would give for a renewal, asked with the key and what else is here.
+   * Rejects with a ServiceError.
+   */
+  readonly renewal: () => Promise<AnswerOf<typeof dryRunRenewal>>;
+  /** Whether the lease is one that people brought, and nobody else renews it. */
+  readonly isBrought: () => Promise<boolean>;
 }
 
 export function factsOf(machine: Machine): Facts {
-  const { files, clock, uptime, offline } = machine;
+  const { files, clock, boot, offline, timeoutMs } = machine;
   const license = once(() => readLicense(files, clock()));
   const key = once(() => readDeviceKey(files.key));
+  const daemon = daemonFiles(machine.home);
+  const note = once(() => readNote(daemon.note));
+  const state = once(() => readState(files.state));
+  // One for all that is asked.
+  const timeout = once(() => AbortSignal.timeout(timeoutMs));
   return {
     ...machine,
     license,
     key,
     running: once(async () => {
       const { leases, running } = await license();
-      return leases[0] && runningTime(running, leases[0].claims.lease_id, uptime());
+      return leases[0] && runningTime(running, leases[0].claims.lease_id, boot());
     }),
-    state: once(() => readState(files.state)),
-    isDaemonRunning: once(() => isLocked(daemonFiles(machine.home).lock)),
+    state,
+    note,
+    isDaemonRunning: once(() => isLocked(daemon.lock)),
     server: once(async () =>
-      offline || (await key()) === undefined ? undefined : askServer(machine),
+      offline || (await key()) === undefined ? undefined : askServer(machine, timeout()),
     ),
+    renewal: once(async () => {
+      const [own, { leases }, { pending }] = await Promise.all([key(), license(), state()]);
+      return dryRun(machine, own!, leases[0], pending, timeout());
+    }),
+    isBrought: once(async () => {
+      const all = [license(), state(), note()] as const;
+      const [{ leases }, { imported_lease_id }, last] = await Promise.all(all);
+      return last === undefined && leases[0]?.claims.lease_id === imported_lease_id;
+    }),
   };
 }
 
@@ -81,21 +110,22 @@ function once<T>(read: () => T): () => T {
 }
 
 /** @throws ServiceError `server_unreachable` */
-async function askServer({ url, timeoutMs, clock }: Machine): Promise<ServerAnswer> {
+async function askServer({ url, clock }: Machine, signal: AbortSignal): Promise<ServerAnswer> {
   const { hostname } = new URL(url);
-  let certificateEnds: number | undefined;
+  let certificate: ServerAnswer['certificate'];
   const onConnected = (message: unknown): void => {
     const { socket, connectParams } = message as DiagnosticsChannel.ClientConnectedMessage;
     if (!(socket instanceof TLSSocket) || connectParams.hostname !== hostname) return;
-    const ends = Date.parse(socket.getPeerCertificate().valid_to);
-    if (Number.isFinite(ends)) certificateEnds = ends;
+    const { valid_from, valid_to } = socket.getPeerCertificate();
+    const [begins, ends] = [Date.parse(valid_from), Date.parse(valid_to)];
+    if (Number.isFinite(ends - begins)) certificate = { begins, ends };
   };
   let ahead: number | undefined;
   let warning: string | undefined;
   let sent = clock();
   const client = createClient({
     url,
-    timeoutMs,
+    signal,
     warn: (text) => void (warning = text),
     onRequest: () => void (sent = clock()),
     onAnswer({ date }) {
@@ -108,10 +138,30 @@ async function askServer({ url, timeoutMs, clock }: Machine): Promise<ServerAnsw
   const began = performance.now();
   try {
     await client.call<typeof getHealth>('get', '/healthz', {});
-    return { ms: Math.round(performance.now() - began), ahead, certificateEnds, warning };
+    return { ms: Math.round(performance.now() - began), ahead, certificate, warning };
   } finally {
     unsubscribe(CONNECTED, onConnected);
   }
+}
+
+/** Asks what the next renewal would ask. */
+async function dryRun(
+  { url, clock }: Machine,
+  key: DeviceKey,
+  held: HeldLease | undefined,
+  pending: DaemonState['pending'],
+  signal: AbortSignal,
+): Promise<AnswerOf<typeof dryRunRenewal>> {
+  const isSame = pending !== null && pending.lease_id === (held?.claims.lease_id ?? null);
+  const lease = isSame && pending.without_lease ? undefined : held;
+  const renewal_id = isSame ? pending.renewal_id : randomUUID();
+  const client = connectAsDevice({ url, signal, clock }, key);
+  return client.call<typeof dryRunRenewal>('post', '/auth/license/leases/dry-run', {
+    body: {
+      renewal_id,
+      ...(lease && { lease: JSON.parse(lease.text) as LeaseAnswer['lease'] }),
+    },
+  });
 }
 
 /** Of undici, when a connection is there. */

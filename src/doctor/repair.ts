@@ -6,7 +6,7 @@ import { holdLock } from '../client/lock.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { readLicense, type HeldLease } from '../gate/license.ts';
 import type { CheckCode } from './check.ts';
-import { openToOthers, SELF_TEST } from './checks/machine.ts';
+import { wrongModes, SELF_TEST } from './checks/machine.ts';
 import type { Machine } from './facts.ts';
 
 export interface Repair {
@@ -30,11 +30,13 @@ export async function repair(
   const done: Repair[] = [];
   // Whoever stores a lease removes some of these, too.
   const leftovers = await leftoversOf(machine.home);
-  for (const { path, mode } of await openToOthers(machine)) {
+  for (const { path, mode, fault } of await wrongModes(machine)) {
     await unlessRefused(warn, async () => {
       await chmod(path, mode);
-      const code = path === machine.files.key ? 'device_key' : 'home';
-      done.push({ code, path, done: 'closed to others' });
+      const isKey = path === machine.files.key || path === machine.files.nextKey;
+      const closed = isKey ? `closed to others; ${CHANGE_KEY}` : 'closed to others';
+      const what = fault === 'this user may not open' ? 'opened to this user' : closed;
+      done.push({ code: isKey ? 'device_key' : 'home', path, done: what });
     });
   }
   await unlessRefused(warn, async () => {
@@ -48,6 +50,8 @@ export async function repair(
   });
   return done;
 }
+
+const CHANGE_KEY = 'if anybody may have read it, change it with `service-local license rotate-key`';
 
 async function unlessRefused(
   warn: (text: string) => void,

@@ -3,8 +3,7 @@
  * up to date while the program runs.
  *
  * ```ts
- * const files = licenseFiles(join(homedir(), '.service-local'), process.env);
- * const gate = await openLicenseGate({ files, enforced: true });
+ * const gate = await openLicenseGate({ enforced: true });
  * app.post('/orders', gate.requireFeature('live_trading'), placeOrder);
  * ```
  */

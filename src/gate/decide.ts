@@ -1,10 +1,10 @@
 import { ServiceError } from '../errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
-import { knownTime, type RunningTime } from '../lease/known-time.ts';
+import type { RunningTime } from '../lease/known-time.ts';
 import { LEASE_REASONS, type LeaseReason } from '../lease/reasons.ts';
-import { leaseStatus, type LeaseStatus } from '../lease/status.ts';
+import type { LeaseStatus } from '../lease/status.ts';
 import { parseTime } from '../lease/time.ts';
-import { byStatus, type HeldLease, type RefusedFile } from './license.ts';
+import { byWorth, statusOf, type HeldLease, type RefusedFile } from './license.ts';
 
 /** Whether a feature may be used now. */
 export type Decision =
@@ -76,10 +76,11 @@ export function decide(known: Known): Snapshot {
 }
 
 function statusAt({ enforced, leases, refused, running, now }: Known): GateStatus {
-  const worth = ({ claims }: HeldLease): LeaseStatus =>
-    leaseStatus(claims, now, knownTime(claims, running.get(claims.lease_id)));
-  const [best] = leases.toSorted(byStatus(worth));
-  if (best !== undefined) return { enforced, ...worth(best), lease: best.claims, refused };
+  const [best] = leases.toSorted(byWorth(now, running));
+  if (best !== undefined) {
+    const status = statusOf(best, now, running.get(best.claims.lease_id));
+    return { enforced, ...status, lease: best.claims, refused };
+  }
   const reason = refused[0]?.reason ?? 'missing';
   const nothing = { entitlements: [], next_change_at: null, lease: null };
   return { enforced, state: 'none', reason, ...nothing, refused };

@@ -1,7 +1,8 @@
-import { uptime as systemUptime } from 'node:os';
 import type { MiddlewareHandler } from 'hono';
-import { runningTime, type RunningTime } from '../lease/known-time.ts';
-import type { LicenseFiles } from '../license-files.ts';
+import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
+import { licenseFiles, type LicenseFiles } from '../license-files.ts';
+import { homeFrom } from '../settings.ts';
+import { systemBoot } from './boot.ts';
 import { decide, type Decision, type GateStatus, type Snapshot } from './decide.ts';
 import { requireFeature } from './hono.ts';
 import {
@@ -10,23 +11,24 @@ import {
   verifyLicense,
   type HeldLease,
   type RefusedFile,
+  type Verdicts,
 } from './license.ts';
 import { watchFiles } from './watch.ts';
 
 export interface GateOptions {
-  /** See `licenseFiles`. */
-  readonly files: Pick<LicenseFiles, 'lease' | 'keyset' | 'state'>;
+  /** Those of this machine by default, as all else of this package finds them; see `licenseFiles`. */
+  readonly files?: Pick<LicenseFiles, 'lease' | 'keyset' | 'state'>;
   /** Whether anything is refused. */
   readonly enforced: boolean;
   /** Milliseconds since the Unix epoch; `Date.now` by default. */
   readonly clock?: () => number;
-  /** Seconds since the machine was started; that of the system by default. */
-  readonly uptime?: () => number;
+  /** Since when the machine runs; that of the system by default. */
+  readonly boot?: () => Boot;
   /** How often the files are read although nothing was told of them: every 30 s, or more often. */
   readonly pollMs?: number;
-  /** Told what is new, after it is in force. */
+  /** Told what is new, after it is in force. What it throws is told to `warn`. */
   readonly onChange?: (status: GateStatus) => void;
-  /** Told what keeps the gate from noticing changes at once. */
+  /** Told what keeps the gate from noticing changes at once. What it throws is lost. */
   readonly warn?: (text: string) => void;
 }
 
@@ -52,22 +54,44 @@ const LOOK_AGAIN_MS = 200;
  * now: they may be gone, torn, tampered with or older.
  */
 export async function openLicenseGate(options: GateOptions): Promise<LicenseGate> {
-  const { files, enforced, clock = Date.now, uptime = systemUptime, onChange, warn } = options;
+  const { files = ownFiles(), enforced, clock = Date.now, boot = systemBoot, onChange } = options;
   const pollMs = Math.min(options.pollMs ?? LONGEST_POLL_MS, LONGEST_POLL_MS);
   let digest = '';
   let leases: readonly HeldLease[] = [];
   let refused: readonly RefusedFile[] = [];
-  /** By the id of the lease. */
-  let running: ReadonlyMap<string, RunningTime> = new Map();
+  const verdicts: Verdicts = new Map();
+  /** As this gate has counted it, by the id of the lease. */
+  let counted: ReadonlyMap<string, RunningTime> = new Map();
+  let byDaemon: CountedByDaemon | undefined;
   let snapshot: Snapshot | undefined;
+
+  // Whoever is told must not keep the gate from going on.
+  const warn = (text: string): void => {
+    try {
+      options.warn?.(text);
+    } catch {
+      // Nobody is left to be told.
+    }
+  };
+  const tell = (status: GateStatus): void => {
+    try {
+      onChange?.(status);
+    } catch (error) {
+      warn(`a change of the license could not be told: ${String(error)}`);
+    }
+  };
 
   /** Decides anew, by what is in memory and by the time. */
   const settle = (): Snapshot => {
     const before = snapshot?.status;
-    running = countOn(running, leases, uptime());
-    snapshot = decide({ enforced, leases, refused, running, now: clock() });
-    if (before !== undefined && !isSame(before, snapshot.status)) onChange?.(snapshot.status);
-    return snapshot;
+    const since = boot();
+    counted = countOn(counted, leases, since);
+    byDaemon = byDaemon && countOnByDaemon(byDaemon, byDaemon.read, since);
+    const running = longest(counted, byDaemon?.now);
+    const after = decide({ enforced, leases, refused, running, now: clock() });
+    snapshot = after;
+    if (before !== undefined && !isSame(before, after.status)) tell(after.status);
+    return after;
   };
   const current = (): Snapshot => {
     const now = clock();
@@ -78,17 +102,18 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
   const read = async (): Promise<void> => {
     const texts = await readLicenseTexts(files);
     if (texts.digest !== digest) {
-      const license = verifyLicense(texts, clock());
+      const license = verifyLicense(texts, clock(), verdicts);
       const held = leases.filter(({ claims }) => claims === snapshot?.status.lease);
       leases = distinct([...held, ...license.leases]);
       refused = license.refused.filter(({ path }) => !path.endsWith('.tmp'));
       ({ digest } = texts);
     }
-    running = counted(running, texts.running, uptime());
+    // What was known stays known where the file is gone, and not where the file says otherwise.
+    if (texts.running !== undefined) byDaemon = countOnByDaemon(byDaemon, texts.running, boot());
     settle();
   };
   const reading = inTurn(read, (error) => {
-    warn?.(`the license could not be read: ${String(error)}`);
+    warn(`the license could not be read: ${String(error)}`);
   });
   let again: NodeJS.Timeout | undefined;
   const watch = await watchFiles(
@@ -98,7 +123,7 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
       clearTimeout(again);
       again = setTimeout(() => void reading.start(), LOOK_AGAIN_MS).unref();
     },
-    (error) => warn?.(`a new license is noticed within ${pollMs / 1000} s, not at once: ${error}`),
+    (error) => warn(`a new license is noticed within ${pollMs / 1000} s, not at once: ${error}`),
   );
   await reading.start();
   const polling = setInterval(() => void reading.start(), pollMs).unref();
@@ -118,6 +143,10 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
       await reading.stop();
     },
   };
+}
+
+function ownFiles(): LicenseFiles {
+  return licenseFiles(homeFrom(process.env, process.cwd()), process.env);
 }
 
 /** One at a time: what is asked for meanwhile is done once, after that. */
@@ -151,24 +180,36 @@ function distinct(leases: readonly HeldLease[]): readonly HeldLease[] {
 function countOn(
   running: ReadonlyMap<string, RunningTime>,
   leases: readonly HeldLease[],
-  uptime: number,
+  boot: Boot,
 ): ReadonlyMap<string, RunningTime> {
   const ids = leases.map(({ claims }) => claims.lease_id);
-  return new Map(ids.map((id) => [id, runningTime(running.get(id), id, uptime)]));
+  return new Map(ids.map((id) => [id, runningTime(running.get(id), id, boot)]));
 }
 
-/** With what the daemon has counted, where that is more. */
-function counted(
-  running: ReadonlyMap<string, RunningTime>,
+interface CountedByDaemon {
+  /** As the file says. */
+  readonly read: RunningTime;
+  /** As it is by now: nothing that another process has counted since is known of. */
+  readonly now: RunningTime;
+}
+
+function countOnByDaemon(
+  before: CountedByDaemon | undefined,
+  read: RunningTime,
+  boot: Boot,
+): CountedByDaemon {
+  const isSameText = JSON.stringify(before?.read) === JSON.stringify(read);
+  return { read, now: runningTime(isSameText ? before!.now : read, read.lease_id, boot) };
+}
+
+/** Whoever has counted more has seen more. */
+function longest(
+  counted: ReadonlyMap<string, RunningTime>,
   byDaemon: RunningTime | undefined,
-  uptime: number,
 ): ReadonlyMap<string, RunningTime> {
-  if (byDaemon === undefined) return running;
-  const { lease_id } = byDaemon;
-  const [own, other] = [running.get(lease_id), byDaemon].map((one) =>
-    runningTime(one, lease_id, uptime),
-  );
-  return new Map([...running, [lease_id, own!.seconds >= other!.seconds ? own! : other!]]);
+  const own = byDaemon && counted.get(byDaemon.lease_id);
+  if (own === undefined || own.seconds >= byDaemon!.seconds) return counted;
+  return new Map([...counted, [own.lease_id, byDaemon!]]);
 }
 
 function isSame(a: GateStatus, b: GateStatus): boolean {

@@ -4,7 +4,8 @@ import { LICENSE_STATUS_HEADER } from '../license-features.ts';
 import { licenseInvalid, type Decision, type Refusal } from './decide.ts';
 
 /**
- * Lets requests pass while `check` allows the feature, and tells of a grace period in a header.
+ * Lets requests pass while `check` allows the feature, and tells of a grace period in a header of the
+ * answer, whatever its status.
  *
  * @param refuse makes the answer to others, or throws; by default a problem (RFC 9457).
  */

@@ -1,12 +1,13 @@
 import { createPublicKey, hash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { open, readdir, type FileHandle } from 'node:fs/promises';
+import { lstat, open, readdir, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { isTemporary } from '../atomic-file.ts';
 import { isSystemError } from '../errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import { isJsonObject, parseStrictJson } from '../lease/json.ts';
 import { importKeyset, publicKeyId, type TrustedKeys } from '../lease/keys.ts';
-import { knownTime, type RunningTime } from '../lease/known-time.ts';
+import { isRunningTime, knownTime, type RunningTime } from '../lease/known-time.ts';
 import type { LeaseReason } from '../lease/reasons.ts';
 import { LeaseError, orRefused, type Refused } from '../lease/refusal.ts';
 import { leaseStatus, type LeaseStatus } from '../lease/status.ts';
@@ -48,7 +49,8 @@ export function backupOf(lease: string): string {
 
 /**
  * Reads and verifies the lease file, its backup, and what was being written when a process was
- * killed. Where they are links to what a secret store delivers, these are followed.
+ * killed. Where they are links to what a secret store delivers, these are followed. What is beside
+ * the lease file is no lease of another deployment, unless that file has none.
  *
  * @param now milliseconds since the Unix epoch, by which the best is found.
  */
@@ -88,11 +90,18 @@ export async function readLicenseTexts(
   return { keyset, leases, running, digest };
 }
 
+/** By keyset and lease: what was verified already. */
+export type Verdicts = Map<string, ReturnType<typeof verifyLease>>;
+
+/** @param verdicts those of the last time, of which what is not needed any more is dropped. */
 export function verifyLicense(
   { keyset: keysetFile, leases: leaseFiles, running }: LicenseTexts,
   now: number,
+  verdicts: Verdicts = new Map(),
 ): License {
   const keyset = keysetOf(keysetFile);
+  const before = new Map(verdicts);
+  verdicts.clear();
   const leases: HeldLease[] = [];
   const refused: RefusedFile[] = [];
   for (const [i, { path, read }] of leaseFiles.entries()) {
@@ -101,16 +110,23 @@ export function verifyLicense(
       if (reason !== 'missing' || i === 0) refused.push({ path, reason, detail });
       continue;
     }
-    const found = keyset.ok ? verifyLease(read.text, keyset.keys) : keyset;
+    const id = hash('sha256', JSON.stringify([keysetFile.read, read.text]));
+    const found =
+      verdicts.get(id) ??
+      before.get(id) ??
+      (keyset.ok ? verifyLease(read.text, keyset.keys) : keyset);
+    verdicts.set(id, found);
     if (found.ok) leases.push({ path, text: read.text, claims: found.claims });
     else refused.push({ path, reason: found.reason, detail: found.detail });
   }
-  return { keyset, leases: leases.sort(byWorth(now, running)), refused, running };
+  const own = leases.find(({ path }) => path === leaseFiles[0]?.path)?.claims.deployment_id;
+  const counting = leases.filter(({ claims }) => own === undefined || claims.deployment_id === own);
+  return { keyset, leases: counting.sort(byWorth(now, running)), refused, running };
 }
 
 /** What a lease is worth now, by all that is known of time. */
 export function statusOf(
-  { claims }: HeldLease,
+  { claims }: Pick<HeldLease, 'claims'>,
   now: number,
   running: RunningTime | undefined,
 ): LeaseStatus {
@@ -119,19 +135,21 @@ export function statusOf(
 
 const RANK = { valid: 0, grace: 1, expired: 2 } as const;
 
-/** Orders leases, the best first: what works, then what was issued later, then what lasts longer. */
+/**
+ * Orders leases, the best first: what works, then what was issued later, then what lasts longer.
+ *
+ * @param running one, or what is known of each lease by its id.
+ */
 export function byWorth(
   now: number,
-  running: RunningTime | undefined,
+  running: RunningTime | undefined | ReadonlyMap<string, RunningTime>,
 ): (a: HeldLease, b: HeldLease) => number {
-  return byStatus((lease) => statusOf(lease, now, running));
-}
-
-/** The same for who knows more of the time than one running time. */
-export function byStatus(
-  status: (lease: HeldLease) => LeaseStatus,
-): (a: HeldLease, b: HeldLease) => number {
-  const rank = (lease: HeldLease): number => RANK[status(lease).state];
+  const rank = (lease: HeldLease): number => {
+    const seen = running instanceof Map ? running.get(lease.claims.lease_id) : running;
+    const { state, reason } = statusOf(lease, now, seen);
+    // A clock that is behind makes a new lease look worse than an old one.
+    return reason === 'not_yet_valid' || reason === 'clock_rollback' ? RANK.valid : RANK[state];
+  };
   const at = (time: string): number => parseTime(time)!;
   return (a, b) =>
     rank(a) - rank(b) ||
@@ -139,16 +157,28 @@ export function byStatus(
     at(b.claims.grace_ends_at) - at(a.claims.grace_ends_at);
 }
 
-/** The lease file, its backup, and temporary files of `writeAtomically` for either. */
+/** So that nothing that fills the directory keeps who reads the license busy. */
+const MOST_TEMPORARY = 4;
+
+/** The lease file, its backup, and the newest temporary files of `writeAtomically` for either. */
 async function candidatesOf(lease: string): Promise<readonly string[]> {
-  const directory = dirname(lease);
-  const names = await readdir(directory).catch((error: unknown) => {
-    if (isSystemError(error)) return [];
-    throw error;
+  const [directory, name] = [dirname(lease), basename(lease)];
+  const names = await readdir(directory).catch(orNothing([]));
+  const left = names.filter((one) => one.startsWith(`${name}.`) && isTemporary(one));
+  const dated = left.map(async (one) => {
+    const path = join(directory, one);
+    const { mtimeMs } = await lstat(path).catch(orNothing({ mtimeMs: 0 }));
+    return { path, mtimeMs };
   });
-  const name = basename(lease);
-  const left = names.filter((one) => one.startsWith(`${name}.`) && one.endsWith('.tmp'));
-  return [lease, backupOf(lease), ...left.map((one) => join(directory, one))];
+  const newest = (await Promise.all(dated)).sort((a, b) => b.mtimeMs - a.mtimeMs);
+  return [lease, backupOf(lease), ...newest.slice(0, MOST_TEMPORARY).map(({ path }) => path)];
+}
+
+function orNothing<T>(nothing: T): (error: unknown) => T {
+  return (error) => {
+    if (isSystemError(error)) return nothing;
+    throw error;
+  };
 }
 
 /** A keyset, or why it cannot be used. */
@@ -193,18 +223,12 @@ async function readRunningTime(path: string): Promise<RunningTime | undefined> {
   const read = await readText(path);
   if (!read.ok) return undefined;
   try {
-    const { running_time: running } = JSON.parse(read.text) as { running_time?: RunningTime };
-    const { lease_id, seconds, uptime_seconds } = running ?? {};
-    const isRight = typeof lease_id === 'string' && isAmount(seconds) && isAmount(uptime_seconds);
-    return isRight ? running : undefined;
+    const state: unknown = JSON.parse(read.text);
+    const running = isJsonObject(state) ? state['running_time'] : undefined;
+    return isRunningTime(running) ? running : undefined;
   } catch {
     return undefined;
   }
-}
-
-/** No machine runs for longer than a century. */
-function isAmount(value: unknown): boolean {
-  return typeof value === 'number' && value >= 0 && value < 100 * 366 * 86_400;
 }
 
 const MAX_BYTES = 64 * 1024;
@@ -226,10 +250,10 @@ async function readText(path: string): Promise<Read> {
     return { ok: true, text: await file.readFile('utf8') };
   } catch (error) {
     if (!isSystemError(error)) throw error;
-    const isMissing = isSystemError(error, 'ENOENT', 'ENOTDIR');
-    return isMissing
+    const { code, message } = error;
+    return code === 'ENOENT' || code === 'ENOTDIR'
       ? { ok: false, reason: 'missing', detail: `there is no file ${path}` }
-      : { ok: false, reason: 'unreadable', detail: error.message };
+      : { ok: false, reason: 'unreadable', detail: message };
   } finally {
     await file?.close();
   }

@@ -5,6 +5,9 @@ import { watch, type FSWatcher } from 'chokidar';
 /** Secret stores of Kubernetes put this link to another directory; the files are links through it. */
 const SWAPPED_DIRECTORY = '..data';
 
+/** Nobody waits any longer for a file system that hardly answers. */
+const READY_WITHIN_MS = 2_000;
+
 /**
  * Watches the directories of files, because a watch on a file itself sees no more of it once another
  * file has taken its place.
@@ -33,7 +36,9 @@ export async function watchFiles(
   watcher.on('error', (error) => onError(error instanceof Error ? error.message : String(error)));
   const { promise, resolve } = Promise.withResolvers<void>();
   watcher.once('ready', resolve).once('error', () => resolve());
+  const late = setTimeout(resolve, READY_WITHIN_MS);
   await promise;
+  clearTimeout(late);
   return watcher;
 }
 

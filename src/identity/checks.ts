@@ -11,7 +11,10 @@ const MAX_TEXT_LENGTH = 200;
  */
 export function refuseInvalid(problems: readonly Problem[]): void {
   if (problems.length === 0) return;
-  throw new ServiceError('invalid_request', 'the request asks for what cannot be', { problems });
+  throw new ServiceError('invalid_request', 'the request asks for what cannot be', {
+    problems,
+    remedy: 'Correct what is named there, and ask again.',
+  });
 }
 
 /** Of an id for something new, which gets one made for it when none is given. */

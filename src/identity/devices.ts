@@ -119,36 +119,42 @@ export async function enrolDevice(
   });
 }
 
+/** A device, or what is to be one. */
+export interface Candidate {
+  readonly device: Device;
+  /** Makes it one of the deployment, if it is none yet. */
+  readonly admit: () => Promise<void>;
+}
+
 /**
- * The device with a key that an administrator takes for one of the deployment, and which becomes one
- * with that when it is none.
+ * The device with a key that an administrator takes for one of the deployment.
  *
- * @param pointer to the request of the device.
- * @throws ServiceError as `enrolDevice`
+ * @param about key and name are checked already.
+ * @throws ServiceError `conflict` for a key that was revoked or belongs to another deployment.
  */
-export async function admitDevice(
+export async function deviceToAdmit(
   tx: Db,
   now: number,
   actor: Actor,
-  { deployment_id, x, name }: Pick<Device, 'deployment_id' | 'x' | 'name'>,
-  pointer: string,
-): Promise<Device> {
-  refuseInvalid(textProblems(pointer, name));
-  const device_id = checkedKey(x, pointer);
+  about: Pick<Device, 'device_id' | 'deployment_id' | 'x' | 'name'>,
+): Promise<Candidate> {
+  const { device_id, deployment_id, name } = about;
   const known = await findDevice(tx, device_id);
   if (known !== undefined) {
     refuseOther(known, deployment_id);
-    return known;
+    return { device: known, admit: async () => {} };
   }
-  const device = newDevice({ device_id, deployment_id, x, name, replaces: null }, now);
-  await appendAudit(tx, now, {
-    actor,
-    action: 'admin.identity.device.admit',
-    target: `deployment:${deployment_id}`,
-    details: { device_id, name },
-  });
-  await tx.insertInto('devices').values(device).execute();
-  return device;
+  const device = newDevice({ ...about, replaces: null }, now);
+  const admit = async (): Promise<void> => {
+    await appendAudit(tx, now, {
+      actor,
+      action: 'admin.identity.device.admit',
+      target: `deployment:${deployment_id}`,
+      details: { device_id, name },
+    });
+    await tx.insertInto('devices').values(device).execute();
+  };
+  return { device, admit };
 }
 
 interface FoundCode {
@@ -199,7 +205,7 @@ function refuseOther({ device_id, deployment_id, revoked_at }: Device, wanted: s
 }
 
 /** The device's key id. @throws ServiceError `invalid_request` for a key that proves nothing. */
-function checkedKey(x: string, pointer = '/jwk/x'): string {
+export function checkedKey(x: string, pointer = '/jwk/x'): string {
   const kid = publicKeyId(x);
   const imported = importKeyset({ keys: [{ kty: 'OKP', crv: 'Ed25519', x, kid }] });
   if (imported.ok) return kid;

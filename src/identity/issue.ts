@@ -1,14 +1,13 @@
 import * as z from 'zod';
 import { ServiceError } from '../errors.ts';
 import { isId } from '../lease/claims.ts';
-import { publicKeyId } from '../lease/keys.ts';
 import { formatTime } from '../lease/time.ts';
 import { OFFLINE_REQUEST_TYPE, type OfflineRequestClaims } from '../proof-claims.ts';
 import { appendAudit } from './audit.ts';
-import { refuseInvalid } from './checks.ts';
+import { refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { isSignedBy, readDeviceJwt, THUMBPRINT, type JwtForm } from './device-jwt.ts';
-import { admitDevice } from './devices.ts';
+import { checkedKey, deviceToAdmit } from './devices.ts';
 import { usableSigner } from './keys.ts';
 import { answerText, groundsOf, newLease, recordLease } from './lease-record.ts';
 import { conditionProblems } from './registry.ts';
@@ -75,8 +74,9 @@ export async function issueLease(
 
 /**
  * Issues to an administrator the lease that a device without a network asks for. It is the renewal
- * that the device would ask for by itself, with all that this means for asking again. A device that
- * nobody knows is one of the deployment from then on.
+ * that the device would ask for by itself, with all that this means for asking again; when what is
+ * wished is another, so is the lease. A device that nobody knows is one of the deployment from then
+ * on, unless it is refused.
  *
  * @param offlineRequest a JWT of `OfflineRequestClaims`.
  * @throws ServiceError as `issueLease` and `renewLease`; `invalid_request` with a reason for what is
@@ -90,7 +90,7 @@ export async function issueForRequest(
 ): Promise<Renewed> {
   const { storage, clock, policy } = identity;
   refuseInvalid(conditionProblems(policy, request));
-  const { iat, jwk, name, renewal_id, lease } = await readOfflineRequest(offlineRequest);
+  const { iss, iat, jwk, name, renewal_id, lease } = await readOfflineRequest(offlineRequest);
   const { deployment_id, entitlements, ttl_seconds, grace_period_seconds } = request;
   const wishes = { entitlements, ttl_seconds, grace_period_seconds };
   const asked = readRequest({ renewal_id, lease }, wishes);
@@ -98,8 +98,8 @@ export async function issueForRequest(
     const now = clock();
     refuseOtherCustomer(await groundsOf(tx, deployment_id), request);
     const actor = `administrator:${caller.administrator_id}` as const;
-    const about = { deployment_id, x: jwk.x, name };
-    const device = await admitDevice(tx, now, actor, about, POINTER);
+    const about = { device_id: iss, deployment_id, x: jwk.x, name };
+    const { device, admit } = await deviceToAdmit(tx, now, actor, about);
     const event = {
       actor,
       action: 'admin.identity.license.issue',
@@ -109,7 +109,7 @@ export async function issueForRequest(
         token_id: caller.token_id,
       },
     };
-    return giveLease(identity, tx, now, device, asked, event);
+    return giveLease(identity, tx, now, device, asked, event, admit);
   });
   if (outcome instanceof ServiceError) throw outcome;
   return outcome;
@@ -139,7 +139,10 @@ const OFFLINE_REQUEST: JwtForm<OfflineRequestClaims> = {
 async function readOfflineRequest(text: string): Promise<OfflineRequestClaims> {
   const claims = readDeviceJwt(text, OFFLINE_REQUEST);
   const { x } = claims.jwk;
-  if (publicKeyId(x) === claims.iss && (await isSignedBy(text, x))) return claims;
+  // Of what is no key, no signature can be checked.
+  const isOwn = checkedKey(x, POINTER) === claims.iss;
+  refuseInvalid(textProblems(POINTER, claims.name));
+  if (isOwn && (await isSignedBy(text, x))) return claims;
   throw noRequest('bad_signature', 'the request was changed, or another key signed it');
 }
 

@@ -19,6 +19,7 @@ import {
   type LeaseAnswer,
   type Warning,
 } from './lease-record.ts';
+import { entitlementSet } from './registry.ts';
 import { deploymentRevoked, machineRevoked, REINSTATE } from './revoke.ts';
 import type { Signer } from './signing-key.ts';
 import { leaseTerms, type Grounds, type Terms, type Wishes } from './terms.ts';
@@ -32,7 +33,7 @@ export interface RenewRequest {
 }
 
 export interface Renewed {
-  /** The body of the answer, see `LeaseAnswer`; of the same `renewal_id` the same bytes. */
+  /** The body of the answer, see `LeaseAnswer`; of the same request the same bytes. */
   readonly body: string;
   /** False when the answer had been given before. */
   readonly fresh: boolean;
@@ -84,7 +85,7 @@ export async function dryRunRenewal(
 ): Promise<DryRun> {
   const { storage, clock, policy } = identity;
   const asked = readRequest(request);
-  return storage.write(async (tx) => {
+  const outcome = await storage.write(async (tx): Promise<DryRun | ServiceError> => {
     const now = clock();
     const device = await useDeviceProof(tx, now, proof);
     const planned = await planRenewal(identity, tx, now, device, asked);
@@ -93,7 +94,7 @@ export async function dryRunRenewal(
       return rest;
     }
     const { fork, terms, warnings } = planned;
-    if (fork !== undefined && policy.clone_policy === 'refuse') throw cloned(fork);
+    if (fork !== undefined && policy.clone_policy === 'refuse') return cloned(fork);
     return {
       deployment_id: device.deployment_id,
       entitlements: terms.entitlements,
@@ -104,6 +105,9 @@ export async function dryRunRenewal(
       warnings,
     };
   });
+  // Thrown only here: the proof stays used.
+  if (outcome instanceof ServiceError) throw outcome;
+  return outcome;
 }
 
 /** A request of a device, whoever brings it. */
@@ -112,17 +116,22 @@ interface Asked {
   readonly held: Held | undefined;
   /** Of the administrator who brings it. */
   readonly wishes: Wishes | undefined;
-  /** The same for the same request. */
+  /** The same for the same lease that is presented. */
+  readonly presented: string;
+  /** The same where what is wished is the same, too. */
   readonly hash: string;
 }
 
 /** @throws ServiceError `invalid_request` */
 export function readRequest({ renewal_id, lease }: RenewRequest, wishes?: Wishes): Asked {
   const held = lease === undefined ? undefined : readHeld(lease);
+  const presented = sha256(held?.claims.lease_id ?? '');
+  const { entitlements, ttl_seconds, grace_period_seconds } = wishes ?? {};
+  const wished = [entitlements && entitlementSet(entitlements), ttl_seconds, grace_period_seconds];
   // Where nothing is wished, the device gets the same when it asks by itself after all.
-  const wished = Object.values(wishes ?? {}).some((wish) => wish !== undefined);
-  const hash = sha256((held?.claims.lease_id ?? '') + (wished ? JSON.stringify(wishes) : ''));
-  return { renewal_id, held, wishes, hash };
+  const isWish = wished.some((wish) => wish !== undefined);
+  const hash = isWish ? `${presented} ${sha256(JSON.stringify(wished))}` : presented;
+  return { renewal_id, held, wishes, presented, hash };
 }
 
 /** The lease that is to be given. */
@@ -147,7 +156,7 @@ async function planRenewal(
   tx: Db,
   now: number,
   device: DevicesTable,
-  { renewal_id, held, wishes, hash }: Asked,
+  { renewal_id, held, wishes, presented, hash }: Asked,
 ): Promise<Planned | Given> {
   const line = await lineOf(tx, device);
   const previous = held && (await findHeld(tx, held, device, line));
@@ -162,7 +171,7 @@ async function planRenewal(
   }
 
   const before = await answered(tx, device.deployment_id, renewal_id);
-  if (before !== undefined && !(before.request_hash === hash && line.includes(before.device_id!))) {
+  if (before && !(before.request_hash.startsWith(presented) && line.includes(before.device_id!))) {
     throw new ServiceError(
       'idempotency_mismatch',
       `the renewal ${renewal_id} was asked for by another device or with another lease`,
@@ -170,10 +179,10 @@ async function planRenewal(
     );
   }
   // A key that was rotated since then gets a lease of its own.
-  const isSameKey = before?.device_id === device.device_id;
-  if (before?.answer && isSameKey && now < before.answered_at + REPEAT_MS) {
-    return { given: before.answer };
-  }
+  const isSame = before?.device_id === device.device_id && before.request_hash === hash;
+  // What took longer to be carried to the machine than it lasted is of no use.
+  const isOver = before && now >= Math.min(before.answered_at + REPEAT_MS, before.grace_ends_at);
+  if (before?.answer && isSame && !isOver) return { given: before.answer };
 
   const usable = await usableSigner(tx, signer);
   const terms = leaseTerms(policy, grounds, wishes ?? {}, now);
@@ -192,6 +201,7 @@ async function planRenewal(
  * Issues the lease, and keeps the answer for when it is asked for again.
  *
  * @param event as which it is recorded.
+ * @param admit called once it is not refused, before anything is recorded of it.
  * @returns the error to throw once the write is done, where a clone is refused.
  * @throws ServiceError as `renewLease`
  */
@@ -202,6 +212,7 @@ export async function giveLease(
   device: DevicesTable,
   asked: Asked,
   { actor, action, details }: Omit<AuditEvent, 'target'>,
+  admit = async (): Promise<void> => {},
 ): Promise<Renewed | ServiceError> {
   const planned = await planRenewal(identity, tx, now, device, asked);
   if ('given' in planned) return { body: planned.given, fresh: false, warnings: [] };
@@ -218,6 +229,7 @@ export async function giveLease(
     });
     if (policy.clone_policy === 'refuse') return cloned(fork);
   }
+  await admit();
   const origin = { issued_by: actor, device_id, renewal_id, previous: previous ?? null };
   const lease = newLease(usable, policy, grounds, terms, origin, now);
   const { lease_id } = lease.claims;
@@ -382,6 +394,7 @@ interface Answered {
   readonly request_hash: string;
   readonly answer: string | null;
   readonly answered_at: number;
+  readonly grace_ends_at: number;
   /** To which device. */
   readonly device_id: string | null;
 }
@@ -394,7 +407,7 @@ async function answered(
   return tx
     .selectFrom('renewals')
     .innerJoin('license_leases', 'license_leases.lease_id', 'renewals.lease_id')
-    .select(['request_hash', 'answer', 'answered_at', 'device_id'])
+    .select(['request_hash', 'answer', 'answered_at', 'grace_ends_at', 'device_id'])
     .where('renewals.deployment_id', '=', deployment)
     .where('renewals.renewal_id', '=', renewal)
     .executeTakeFirst();

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { ServiceError, isSystemError } from '../errors.ts';
 import type { Identity, LeasePolicy } from '../identity/context.ts';
+import type { LicenseGate } from '../gate/gate.ts';
 import { purgeDevices } from '../identity/devices.ts';
 import { activeKey, registerSigner } from '../identity/keys.ts';
 import { eraseAnswers } from '../identity/renew.ts';
@@ -65,6 +66,7 @@ export async function startServer(
     log.warn({ err: error, msg: 'a connection to the database broke' }),
   );
   let server: Server | undefined;
+  let gate: LicenseGate | undefined;
   try {
     const { promise: app, resolve: serve } = Promise.withResolvers<App>();
     server = createAdaptorServer({
@@ -79,7 +81,8 @@ export async function startServer(
     const identity = await createIdentity(storage, policy, env, log);
     const origins = originsOf(settings, url, log);
     const metrics = createMetrics(identity);
-    const gate = await openOwnGate(settings, env, log, metrics);
+    const own = await openOwnGate(settings, env, log, metrics);
+    gate = own;
     const stopping = new AbortController();
     const taskService = { storage, clock: identity.clock, catalogueDir: settings.catalogue_dir };
     const runner = startTaskRunner(taskService, {
@@ -88,7 +91,8 @@ export async function startServer(
       log,
     });
     const tasks = { ...taskService, wake: runner.wake };
-    serve(createApp({ identity, origins, gate, tasks, stopping: stopping.signal, log, metrics }));
+    const { signal } = stopping;
+    serve(createApp({ identity, origins, gate: own, tasks, stopping: signal, log, metrics }));
     const purging = setInterval(() => void purge(identity, log), PURGE_EVERY_MS).unref();
     void purge(identity, log);
     log.info(`listening on ${url}`);
@@ -96,12 +100,13 @@ export async function startServer(
       clearInterval(purging);
       stopping.abort();
       await Promise.all([drain(), runner.stop()]);
-      await gate.close();
+      await own.close();
       await storage.close();
     };
     return { url, stop };
   } catch (error) {
     server?.close();
+    await gate?.close();
     await storage.close();
     throw error;
   }

@@ -15,8 +15,10 @@ import { formatTable, makeStyle } from '../../src/cli/output.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
 import { writeParquet } from '../../src/market/write.ts';
 import { BENCH_CONFIG } from './config.ts';
+import { daemon } from './daemon.ts';
 import { events } from './events.ts';
 import { figure, median, round, type Figure } from './figure.ts';
+import { gate } from './gate.ts';
 import { issuance } from './issuance.ts';
 import { handWrittenLoop } from './loop.ts';
 import { randomWalk } from './series.ts';
@@ -175,6 +177,8 @@ const PARTS: Readonly<Record<string, () => Figure[] | Promise<Figure[]>>> = {
   memory: async () => [await memory()],
   issuance,
   events,
+  gate,
+  daemon,
 };
 
 const { values, positionals } = parseArgs({

@@ -105,7 +105,10 @@ async function withServers(
   }
 }
 
-async function measure(target: Omit<Load, 'path'>): Promise<Measured> {
+/** Puts load on a server from a process of its own; on the route that gives leases by default. */
+export async function measure(
+  target: Omit<Load, 'path'> & Partial<Pick<Load, 'path'>>,
+): Promise<Measured> {
   const load: Load = { path: '/auth/license/leases', ...target };
   const child = spawn(process.execPath, [join(import.meta.dirname, 'load.ts')], {
     stdio: ['pipe', 'pipe', 'inherit'],

@@ -1,7 +1,16 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Device } from '../../src/api/devices.ts';
 import type { Context, Io } from '../../src/cli/verb.ts';
 import { verb as enroll } from '../../src/cli/verbs/license-enroll.ts';
@@ -88,7 +97,15 @@ test('a machine becomes a device with a code, rotates its key, and is revoked', 
   expect(lease).toMatchObject({ deployment_id: 'acme-tokyo', entitlements: ['live_trading'] });
   expect(statSync(home).mode & 0o777).toBe(0o700);
   for (const file of Object.values(files)) expect(statSync(file).mode & 0o777).toBe(0o600);
-  expect(readdirSync(home)).toHaveLength(3);
+  const names = readdirSync(home);
+  expect(names.sort()).toEqual([
+    'config.yaml',
+    'device.key',
+    'license.lock',
+    'license_lease.json',
+    'license_lease.json.bak',
+    'license_public_key.json',
+  ]);
   const keyset = importKeyset(readFileSync(files.keyset, 'utf8'));
   expect(keyset.ok && verifyLease(readFileSync(files.lease, 'utf8'), keyset.keys)).toMatchObject({
     ok: true,
@@ -100,7 +117,7 @@ test('a machine becomes a device with a code, rotates its key, and is revoked', 
   expect(rotated).toMatchObject({ code: 0, stderr: '' });
   const [, next] = /holds a new key: this is now the device (\S+)\.\n/.exec(rotated.stdout)!;
   expect(await deviceOf(next!)).toMatchObject({ replaces: device_id, first_used_at: null });
-  expect(readdirSync(home)).toHaveLength(3);
+  expect(readdirSync(home).sort()).toEqual(names);
 
   const revoked = await devices('revoke', next!, '--reason', 'sold');
   expect(revoked).toMatchObject({ code: 0, stderr: '' });
@@ -123,12 +140,63 @@ test('enrolling again with the same code changes nothing, and tells the same', a
     'It licenses live_trading.',
     '',
   ]);
-  expect(first.stderr).toBe(
-    `To do without --url from now on, put this line into ${home}/config.yaml:\nserver_url: ${server.url}\n`,
-  );
   const files = readdirSync(home).map((name) => readFileSync(join(home, name), 'utf8'));
-  expect(await license('enroll', '--code', code)).toEqual(first);
+  for (const another of [code, await newCode()]) {
+    const again = await license('enroll', '--code', another);
+    expect(again).toMatchObject({ code: 0, stderr: '' });
+    const [told, ...rest] = again.stdout.split('\n');
+    expect(told).toMatch(
+      /^This was the device \S{43} of the deployment acme-tokyo already, with a lease that is good: the code changed nothing\.$/,
+    );
+    expect(rest).toEqual(first.stdout.split('\n').slice(1));
+  }
   expect(readdirSync(home).map((name) => readFileSync(join(home, name), 'utf8'))).toEqual(files);
+});
+
+describe('the server of --url', () => {
+  const config = (): string => join(home, 'config.yaml');
+  const serverUrl = async (): Promise<unknown> => {
+    const { stdout } = await serviceLocal(['config', 'explain', 'server_url', '--json'], {
+      env: { SERVICE_LOCAL_HOME: home },
+    });
+    return (JSON.parse(stdout) as { winner: { value: unknown } }).winner.value;
+  };
+
+  test('is kept in the user file, with what that has', async () => {
+    mkdirSync(home, { mode: 0o700 });
+    writeFileSync(join(directory, 'mine.yaml'), '# mine\nworkers: 2 # two\nruns_dir: 007');
+    symlinkSync(join(directory, 'mine.yaml'), config());
+    const enrolled = await license('enroll', '--code', await newCode());
+    expect(enrolled.stderr).toBe(`${config()} now says server_url: ${server.url}\n`);
+    expect(readFileSync(join(directory, 'mine.yaml'), 'utf8')).toBe(
+      `# mine\nworkers: 2 # two\nruns_dir: 007\nserver_url: ${server.url}\n`,
+    );
+    expect(await serverUrl()).toBe(server.url);
+  });
+
+  test.each(['{ workers: 2 }\n', 'workers: 2\n...\n'])(
+    'is told where one more line does not do: %j',
+    async (text) => {
+      mkdirSync(home, { mode: 0o700 });
+      writeFileSync(config(), text);
+      const enrolled = await license('enroll', '--code', await newCode());
+      expect(enrolled).toMatchObject({ code: 0 });
+      expect(enrolled.stderr).toBe(
+        `To do without --url from now on, put this line into ${config()}:\nserver_url: ${server.url}\n`,
+      );
+      expect(readFileSync(config(), 'utf8')).toBe(text);
+    },
+  );
+
+  test('is not kept where another is set, which is told', async () => {
+    mkdirSync(home, { mode: 0o700 });
+    writeFileSync(config(), 'server_url: https://other.example\n');
+    const enrolled = await license('enroll', '--code', await newCode());
+    expect(enrolled.stderr).toBe(
+      `Without --url, https://other.example is asked: ${config()}:1 says so. Change it.\n`,
+    );
+    expect(await serverUrl()).toBe('https://other.example');
+  });
 });
 
 test('the code comes from standard input, or from a person who is asked', async () => {
@@ -139,7 +207,7 @@ test('the code comes from standard input, or from a person who is asked', async 
   vi.stubEnv('TERM', 'xterm');
   const person = personWho([['Code from whoever runs the server:', `${code}\r`]]);
   const context: Partial<Context> = {
-    io: { stdin: person.stdin, stderr: person.stderr } as unknown as Io,
+    io: { stdin: person.stdin, stderr: person.stderr, env: {} } as unknown as Io,
     interactive: true,
     settings: { home, server_url: server.url } as Context['settings'],
     settingSources: { server_url: [{ origin: 'default' }] } as unknown as Context['settingSources'],
@@ -148,7 +216,8 @@ test('the code comes from standard input, or from a person who is asked', async 
   const asked = await enroll.run(context as Context, {}, { code: undefined, name: 'trading-1' });
   vi.unstubAllEnvs();
   expect(person.asked()).toBe(1);
-  expect(asked.data).toEqual({ ...(JSON.parse(enrolled.stdout) as object), limits: [] });
+  const before = JSON.parse(enrolled.stdout) as object;
+  expect(asked.data).toEqual({ ...before, enrolled: false, limits: [] });
 });
 
 test('a machine is told where its lease lasts less than was due', async () => {

@@ -109,7 +109,7 @@ test('no lease is issued that could not be kept', async () => {
   for (const [out, error] of [
     ['nowhere/lease.json', /^error output_not_writable: .*lease\.json \(ENOENT\)\n→ Name a file/],
     ['.', /^error output_not_writable: .*\(EISDIR\)\n→ Name a file/],
-    ['precious.txt', /^error conflict: .*precious\.txt is there already, and is no lease\n/],
+    ['precious.txt', /^error conflict: .*precious\.txt is there already, and is not a lease\n/],
   ] as const) {
     const refused = await identity('leases', 'issue', '--deployment', 'tokyo', '--out', out);
     expect(refused.stderr).toMatch(error);

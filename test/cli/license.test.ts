@@ -1,4 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -73,7 +84,23 @@ test('a machine without a network is licensed by files that people carry', async
   );
   expect(documentOf(none)).toMatchObject({ state: 'none', reason: 'missing', works_until: null });
 
+  writeFileSync(join(directory, 'precious.txt'), 'mine');
+  const precious = await vault('export-request', '--out', 'precious.txt');
+  expect(precious).toMatchObject({ code: 6, stdout: '' });
+  expect(precious.stderr).toMatch(
+    /^error conflict: .*precious\.txt is there already, and is not the request of a machine\n/,
+  );
+  expect(readFileSync(join(directory, 'precious.txt'), 'utf8')).toBe('mine');
+  const nowhere = await vault('export-request', '--out', 'nowhere/request.jwt');
+  expect(nowhere.stderr).toMatch(/^error output_not_writable: cannot write .* \(ENOENT\)\n/);
+  expect(existsSync(join(directory, 'vault'))).toBe(false);
+
+  mkdirSync(join(directory, 'careful'), { mode: 0o700 });
+  const own = await on('careful')('export-request', '--out', 'careful/device.key');
+  expect(own.stderr).toMatch(/device\.key is there already/);
+
   const asked = await vault('export-request', '--out', 'request.jwt', '--name', 'vault');
+  expect(statSync(join(directory, 'request.jwt')).mode & 0o777).toBe(0o600);
   expect(asked).toMatchObject({ code: 0, stderr: '' });
   const [, device] = /asks for a lease for the device (\S+)\.\n/.exec(asked.stdout)!;
   const request = ['leases', 'issue', '--deployment', 'tokyo', '--request', 'request.jwt'];
@@ -85,15 +112,19 @@ test('a machine without a network is licensed by files that people carry', async
     ),
   );
 
+  expect((await vault('status')).stderr).toMatch(
+    /there is no file .*\n→ Ask for a lease with `service-local license export-request/,
+  );
+
   const taken = await vault('import', 'lease.json');
   expect(taken).toMatchObject({ code: 0, stderr: '' });
   expect(taken.stdout).toMatch(
-    /license_lease\.json is good until 20.*\nIt licenses live_trading\.\n$/,
+    /license_lease\.json is good until 20.*\nIt licenses live_trading\.\nLeases are good by the keys in that file, as this machine had none: [\w-]{43}\.\n$/,
   );
   const works = await vault('status');
   expect(works).toMatchObject({ code: 0, stderr: '' });
   expect(works.stdout).toMatch(
-    /^Everything licensed works until 20\S+Z, from 20\S+Z on with a warning\.\n/,
+    /^Everything licensed works until 20\S+Z, from 20\S+Z on with a warning\.\nPeople renew it: run `service-local license export-request --out FILE` from 20\S+Z on, /,
   );
   expect((await vault('import', 'lease.json')).stdout).toMatch(/ is this lease already\.\n/);
 
@@ -115,6 +146,17 @@ test('a machine without a network is licensed by files that people carry', async
   const stolen = await on('thief')('import', 'next.json');
   expect(stolen).toMatchObject({ code: 3, stdout: '' });
   expect(stolen.stderr).toMatch(/^error invalid_data: the lease is for the device /);
+
+  const key = join(directory, 'vault', 'device.key');
+  rmSync(key);
+  const lost = await vault('status');
+  expect(lost).toMatchObject({ code: 0, stderr: '' });
+  expect(lost.stdout).toContain(
+    `\nNothing can renew it: it is for the device whose key was ${key}, and that is gone. Put ${key} back from a backup; or enrol this machine anew`,
+  );
+  expect((await vault('renew')).stderr).toContain(`\n→ Put ${key} back from a backup; or enrol`);
+  await vault('export-request', '--out', 'request.jwt');
+  expect((await vault('status')).stdout).toMatch(/^People renew it: run /m);
 });
 
 test('what is no request, or asks for another deployment, issues nothing', async () => {
@@ -123,6 +165,11 @@ test('what is no request, or asks for another deployment, issues nothing', async
   const refused = await identity(...request, 'no-request');
   expect(refused).toMatchObject({ code: 3, stdout: '' });
   expect(refused.stderr).toMatch(/^error invalid_data: .*no-request is no request of a machine\n/);
+  const long = await identity('leases', 'issue', '--deployment', 'tokyo', '--ttl', '300d');
+  expect(long).toMatchObject({ code: 3, stdout: '' });
+  expect(long.stderr).toMatch(
+    / from 300 to 7776000 \(90d\), not 25920000\n→ Correct what is named/,
+  );
   expect(await identity(...request, 'nowhere')).toMatchObject({
     code: 3,
     stderr: expect.stringMatching(/^error file_not_found: /) as string,
@@ -133,7 +180,7 @@ test('an enrolled machine renews when it is due, or when told to, until that is 
   const osaka = on('osaka');
   const early = await osaka('renew');
   expect(early).toMatchObject({ code: 3, stdout: '' });
-  expect(early.stderr).toMatch(/this is no device\n→ Enrol it with/);
+  expect(early.stderr).toMatch(/this is no device\n→ Enrol this machine with/);
   const code = await identity('devices', 'enroll-code', '--deployment', 'osaka');
   await osaka('enroll', '--code', code.stdout.trim());
   const before = documentOf(await osaka('status', '--json')) as Status;
@@ -166,7 +213,9 @@ test('an enrolled machine renews when it is due, or when told to, until that is 
   expect(status.stdout.split('\n')).toEqual(
     expect.arrayContaining([
       `Everything licensed works until ${after.works_until}, from ${after.lease!.expires_at} on with a warning.`,
-      `The server denies renewal: the license of the deployment osaka is revoked; what it has works until ${after.works_until}.`,
+      expect.stringMatching(
+        /^The server denies renewal since 20\S+Z: the license of the deployment osaka is revoked; /,
+      ),
     ]),
   );
 });
@@ -186,7 +235,7 @@ test('a lease is verified anywhere, and a script learns what it is worth from th
   const valid = await licensedSince('fresh', 1)('verify', 'fresh.json', '--keyset', 'keys.json');
   expect(valid).toMatchObject({ code: 0, stderr: '' });
   expect(valid.stdout).toMatch(
-    /^The lease is genuine, and works until 20\S+Z\.\n[^]*^entitlements +live_trading kb_federation$/m,
+    /^The lease is genuine by the key [\w-]{43} of keys\.json\.\nIt works until 20\S+Z\.\n[^]*^entitlements +live_trading kb_federation$/m,
   );
   const old = await licensedSince('old', 11)(
     'verify',
@@ -197,10 +246,132 @@ test('a lease is verified anywhere, and a script learns what it is worth from th
   );
   expect(old).toMatchObject({ code: 4 });
   expect(documentOf(old)).toMatchObject({ state: 'expired', claims: { lease_id: 'lease-1' } });
+  const delivered = await serviceLocal(['license', 'status'], {
+    env: {
+      SERVICE_LICENSE_LEASE_PATH: join(directory, 'old.json'),
+      SERVICE_LICENSE_PUBLIC_KEY_PATH: join(directory, 'keys.json'),
+    },
+  });
+  expect(delivered).toMatchObject({ code: 4 });
+  expect(delivered.stderr).toMatch(
+    /^error license_invalid: nothing licensed works: the lease ended on 20\S+Z\n→ Enrol this machine with/,
+  );
+  const lease = readFileSync(join(directory, 'fresh.json'), 'utf8');
+  const { signatures } = JSON.parse(lease) as { signatures: { sig: string }[] };
+  const other = issue(claimsOf(KEY, { lease_id: 'other' }), KEY);
+  const [{ sig }] = (JSON.parse(other) as { signatures: [{ sig: string }] }).signatures;
+  writeFileSync(join(directory, 'forged.json'), lease.replace(signatures[0]!.sig, sig));
+  const forged = await on('fresh')('verify', 'forged.json', '--keyset', 'keys.json');
+  expect(forged).toMatchObject({ code: 3, stdout: '' });
+  expect(forged.stderr).toMatch(
+    /^error invalid_data: the lease is refused: the lease was changed after it was signed, or another key signed it \(the signature by \S+\)\n→ Have whoever issued it send the file again/,
+  );
   const unknown = await on('fresh')('verify', 'fresh.json');
   expect(unknown).toMatchObject({ code: 3, stdout: '' });
-  expect(unknown.stderr).toMatch(/^error invalid_data: .*there are no keys in .*\n→ Give the keys/);
+  expect(unknown.stderr).toMatch(
+    /^error invalid_data: .*there are no keys in .*\n→ Name the keys .* --keyset FILE/,
+  );
   expect(await on('fresh')('verify', 'nowhere.json')).toMatchObject({ code: 3, stdout: '' });
+});
+
+test('a renewal that changes nothing of a license that does not work says so', async () => {
+  const home = join(directory, 'ended');
+  await on('ended')('export-request', '--out', 'ended.jwt', '--json');
+  const request = readFileSync(join(directory, 'ended.jwt'), 'utf8').split('.')[1]!;
+  const { sub: device_thumbprint } = JSON.parse(
+    Buffer.from(request, 'base64url').toString(),
+  ) as Record<'sub', string>;
+  const issued_at = formatTime(Date.now() - 11 * 86_400_000);
+  const lease = issue(claimsOf(KEY, { issued_at, device_thumbprint }), KEY);
+  writeFileSync(join(home, 'license_lease.json'), lease);
+  const last_error = { at: formatTime(Date.now() - 1000), code: 'license_revoked', message: 'no' };
+  const denied = {
+    schema: 1,
+    last_error,
+    failures_in_row: 1,
+    next_attempt_at: formatTime(Date.now() + 3_600_000),
+    next_attempt_because: 'denied',
+  };
+  const keyset = join(home, 'license_public_key.json');
+  for (const why of ['the lease ended on 20', 'there are no keys in ']) {
+    writeFileSync(join(home, 'daemon_state.json'), JSON.stringify(denied), { mode: 0o600 });
+    if (why.startsWith('the lease')) writeFileSync(keyset, JSON.stringify({ keys: [KEY.jwk] }));
+    else rmSync(keyset);
+    const waiting = await on('ended')('renew');
+    expect(waiting.code).toBe(4);
+    expect(waiting.stdout).toMatch(
+      /^Not renewed; next attempt at .* refused: it is asked rarely\.\n$/,
+    );
+    expect(waiting.stderr).toContain(`error license_invalid: nothing licensed works: ${why}`);
+    expect(waiting.stderr).toContain('→ Ask whoever runs the server why it denies renewal; then');
+  }
+  const failed = await on('ended')('renew', '--now');
+  expect(failed).toMatchObject({ code: 4, stdout: '' });
+  expect(failed.stderr).toMatch(/^error invalid_device_proof: .*\n→ /);
+});
+
+test('a lease without a grace period works to its end, without a warning', async () => {
+  const issued_at = formatTime(Date.now());
+  const claims = claimsOf(KEY, { issued_at, grace_period_seconds: 0 });
+  writeFileSync(join(directory, 'brief.json'), issue(claims, KEY));
+  writeFileSync(join(directory, 'keys.json'), JSON.stringify({ keys: [KEY.jwk] }));
+  const taken = await on('brief')('import', 'brief.json', '--keyset', 'keys.json');
+  expect(taken.stdout).toContain(`license_lease.json is good until ${claims.expires_at}.\n`);
+  const { stdout } = await on('brief')('status');
+  expect(stdout.split('\n')[0]).toBe(`Everything licensed works until ${claims.expires_at}.`);
+});
+
+test('keys in the file of a lease prove nothing where the machine has keys, unless they are named', async () => {
+  const other = testKey(2);
+  const issued_at = formatTime(Date.now());
+  const lease = JSON.parse(
+    issue(claimsOf(other, { lease_id: 'next', issued_at }), other),
+  ) as object;
+  const bundle = JSON.stringify({ lease, keyset: { keys: [other.jwk] } });
+  writeFileSync(join(directory, 'bundle.json'), bundle);
+
+  const alone = await on('no-keys')('verify', 'bundle.json');
+  expect(alone).toMatchObject({ code: 3, stdout: '' });
+  expect(alone.stderr).toMatch(
+    /^error invalid_data: .*there are no keys in .*\n→ Name the keys .* --keyset FILE/,
+  );
+
+  const machine = licensedSince('rotated', 1);
+  await machine('import', 'rotated.json', '--keyset', 'keys.json');
+  for (const verb of ['verify', 'import']) {
+    const forged = await machine(verb, 'bundle.json', '--json');
+    expect(forged).toMatchObject({ code: 3 });
+    expect(documentOf(forged)).toMatchObject({ error: { reason: 'unknown_key' } });
+  }
+  expect(documentOf(await machine('status', '--json'))).toMatchObject({
+    lease: { lease_id: 'lease-1' },
+  });
+  const named = await machine('verify', 'bundle.json', '--keyset', 'bundle.json', '--json');
+  expect(documentOf(named)).toMatchObject({ verified_by: 'named', public_key_id: other.jwk.kid });
+  const taken = await machine('import', 'bundle.json', '--keyset', 'bundle.json');
+  expect(taken.stdout).toContain(`Leases are good by the keys that you named: ${other.jwk.kid}.\n`);
+  expect((await machine('verify', 'bundle.json')).stdout).toMatch(
+    /^The lease is genuine by the key \S+ of this machine\.\n/,
+  );
+});
+
+test('a lease is not issued for a machine as long as its keys cannot be told', async () => {
+  await on('late-keys')('export-request', '--out', 'late-keys.jwt');
+  const asked: string[] = [];
+  const broken = createServer(({ method, url }, response) => {
+    asked.push(`${method} ${url}`);
+    response.writeHead(500, { 'service-name': 'service-local' }).end();
+  }).listen(0, '127.0.0.1');
+  await once(broken, 'listening');
+  const { port } = broken.address() as AddressInfo;
+  const words = ['--deployment', 'tokyo', '--request', 'late-keys.jwt'];
+  const { code } = await serviceLocal(['identity', 'leases', 'issue', ...words], {
+    cwd: directory,
+    env: { SERVICE_LOCAL_SERVER_URL: `http://127.0.0.1:${port}`, SERVICE_LOCAL_TOKEN: token },
+  });
+  broken.close();
+  expect(code).not.toBe(0);
+  expect(new Set(asked)).toEqual(new Set(['GET /.well-known/license-keys.json']));
 });
 
 test('a script learns whether to renew from the exit code, and nothing is told on stderr', async () => {
@@ -212,6 +383,18 @@ test('a script learns whether to renew from the exit code, and nothing is told o
   const early = await on('early')('needs-renewal');
   expect(early).toMatchObject({ code: 1, stderr: '' });
   expect(early.stdout).toMatch(/^Not due: it is to be renewed at 20\S+Z\.\n$/);
+
+  const running_time = {
+    lease_id: 'lease-1',
+    seconds: 8 * 86_400,
+    boot_id: 'b',
+    uptime_seconds: 0,
+  };
+  const state = join(directory, 'early', 'daemon_state.json');
+  writeFileSync(state, JSON.stringify({ schema: 1, running_time }), { mode: 0o600 });
+  const setBack = await on('early')('needs-renewal', '--json');
+  expect(setBack).toMatchObject({ code: 0 });
+  expect(documentOf(setBack)).toMatchObject({ due: true, reason: 'clock_rollback' });
 
   await licensedSince('late', 8)('import', 'late.json', '--keyset', 'keys.json');
   const late = await on('late')('needs-renewal', '--json');

@@ -1,5 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { chmod, copyFile, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  copyFile,
+  mkdtemp,
+  readFile,
+  realpath,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -101,6 +110,15 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
     expect(stderr.split('\n')[0]).toBe(REFUSED);
     const asked = (await readFile(join(path, 'npm.args'), 'utf8')).trimEnd().split('\n');
     expect(asked).toEqual([expect.stringMatching(ASKED('--offline '))]);
+  });
+
+  it('asks npm outside of any project, and runs the command where the user is', async () => {
+    const node = join(directory, 'tells-where');
+    await program(node, 'pwd');
+    const path = await npmThat('pwd > "$0.cwd"', `echo ${node}`);
+    const { code, stdout } = await onOldNode(['config', 'list'], path);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `${await realpath(directory)}\n` });
+    expect(await readFile(join(path, 'npm.cwd'), 'utf8')).toBe('/\n');
   });
 
   /** Says where it put the Node, but has to download it. */

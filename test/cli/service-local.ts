@@ -7,10 +7,16 @@ import { text } from 'node:stream/consumers';
 /** The CLI as it is in the repository; Node runs it without a build. */
 export const BIN = join(import.meta.dirname, '../../bin/service-local.ts');
 
+/** What every process needs; code that one has compiled, the next ones do not compile again. */
+export const BASIC_ENV = {
+  PATH: process.env['PATH'],
+  NODE_COMPILE_CACHE: join(tmpdir(), 'service-local-compile-cache'),
+};
+
 export interface RunOptions {
   /** An empty directory by default. */
   readonly cwd?: string;
-  /** Added to an environment of only PATH, HOME and SERVICE_LOCAL_HOME. */
+  /** Added to an environment of only `BASIC_ENV`, HOME and SERVICE_LOCAL_HOME. */
   readonly env?: Readonly<Record<string, string>>;
   /** Standard input; empty by default. */
   readonly input?: string;
@@ -41,7 +47,7 @@ export async function runNode(
     const child = spawn(process.execPath, args, {
       cwd: cwd ?? home,
       env: {
-        PATH: process.env['PATH'],
+        ...BASIC_ENV,
         HOME: home,
         SERVICE_LOCAL_HOME: join(home, '.service-local'),
         ...env,

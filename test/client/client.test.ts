@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
+import { createServer as createSocketServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -212,6 +212,27 @@ describe('a failure', () => {
     });
   });
 
+  it('is told in few words, whatever the server says', async () => {
+    const long = `\u001B[2J${'x'.repeat(5000)}\n`;
+    const url = await answering(403, {
+      code: 'conflict',
+      detail: long,
+      reason: long,
+      remedy: long,
+    });
+    const { message, reason, remedy } = await failureOf(health(createClient({ url })));
+    for (const said of [message, reason, remedy]) expect(said).toBe(`${'x'.repeat(1000)}…`);
+  });
+
+  it('is an answer that is larger than it may be', async () => {
+    const url = await answering(200, { status: 'x'.repeat(2000) });
+    const client = createClient({ url, largestAnswer: 1000 });
+    expect(await failureOf(health(client))).toMatchObject({
+      code: 'server_unreachable',
+      message: `${url}: its answer does not end`,
+    });
+  });
+
   it('is told by its request_id when it is one of the server', async () => {
     const problem = { code: 'failure', detail: 'it failed', request_id: 'r-1' };
     const url = await answering(500, problem, { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' });
@@ -352,6 +373,69 @@ describe('a failure', () => {
         message: `${url}: it does not answer`,
       });
     }
+  });
+});
+
+describe('a connection that is never there', () => {
+  /** Takes connections and says nothing. */
+  const silent = async (): Promise<{
+    readonly port: number;
+    readonly reached: Promise<unknown>;
+  }> => {
+    const server = createSocketServer((socket) => void socket.resume().on('error', () => {}));
+    server.on('connection', (socket) => ends.push(() => socket.destroy()));
+    const reached = once(server, 'connection');
+    ends.push(() => server.close());
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    return { port: (server.address() as AddressInfo).port, reached };
+  };
+  const ends: (() => unknown)[] = [];
+  afterEach(() => {
+    for (const end of ends.splice(0)) end();
+  });
+
+  const cases: [string, () => Promise<{ url: string; reached: Promise<unknown> }>][] = [
+    [
+      'as nothing comes back from there',
+      // Nobody has that address. Where the system knows, it fails at once.
+      () => Promise.resolve({ url: 'http://10.255.255.1', reached: Promise.resolve() }),
+    ],
+    [
+      'as it does not speak TLS, nor anything',
+      async () => {
+        const { port, reached } = await silent();
+        return { url: `https://127.0.0.1:${port}`, reached };
+      },
+    ],
+    [
+      'as a proxy does not speak',
+      async () => {
+        const { port, reached } = await silent();
+        vi.stubEnv('https_proxy', `http://127.0.0.1:${port}`);
+        return { url: 'https://licenses.example', reached };
+      },
+    ],
+  ];
+  it.each(cases)('is waited for no longer than it may take, %s', async (_, open) => {
+    const { url, reached } = await open();
+    const client = createClient({ url, timeoutMs: 300 });
+    const begun = performance.now();
+    const failure = failureOf(health(client));
+    await reached;
+    expect(await failure).toMatchObject({ code: 'server_unreachable' });
+    // Undici looks at its own time-outs twice a second.
+    expect(performance.now() - begun).toBeLessThan(5000);
+  });
+
+  it.each(cases)('is waited for only until it is to stop, %s', async (_, open) => {
+    const { url, reached } = await open();
+    const stop = new AbortController();
+    const failure = failureOf(health(createClient({ url, signal: stop.signal })));
+    await reached;
+    const begun = performance.now();
+    stop.abort();
+    expect(await failure).toMatchObject({ code: 'interrupted' });
+    expect(performance.now() - begun).toBeLessThan(1000);
   });
 });
 

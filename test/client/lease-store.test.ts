@@ -3,6 +3,7 @@ import {
   chmodSync,
   mkdirSync,
   mkdtempSync,
+  promises,
   readdirSync,
   readFileSync,
   rmSync,
@@ -11,6 +12,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -127,7 +129,7 @@ describe('neither lease nor keyset takes the place of', () => {
         code: 'invalid_data',
         reason: 'foreign_owner',
         message: expect.stringMatching(`belongs to the user ${uid}, and this runs as`) as string,
-        remedy: 'Run it as the owner.',
+        remedy: expect.stringContaining(`sudo chown ${uid + 1} `) as string,
       });
     } finally {
       getuid.mockRestore();
@@ -160,6 +162,21 @@ describe('quarantine', () => {
     expect([lease, kept!].map(read)).toEqual(['bad', 'bad']);
     await storeLease(lease, 'good');
     expect([lease, kept!].map(read)).toEqual(['good', 'bad']);
+  });
+
+  test('keeps a copy where a file has no second name', async () => {
+    const { link } = promises;
+    const refuse = Object.assign(new Error('not permitted'), { code: 'EPERM', syscall: 'link' });
+    promises.link = () => Promise.reject(refuse);
+    syncBuiltinESMExports();
+    try {
+      writeFileSync(lease, 'bad', { mode: 0o600 });
+      const kept = await quarantine(lease, NOON);
+      expect([read(lease), read(kept!), modeOf(kept!)]).toEqual(['bad', 'bad', 0o600]);
+    } finally {
+      promises.link = link;
+      syncBuiltinESMExports();
+    }
   });
 
   test('keeps nothing where there is nothing', async () => {

@@ -1,9 +1,9 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { holdLock, isLocked } from '../../src/client/lock.ts';
 
 let directory: string;
@@ -62,6 +62,30 @@ it('is held by one in the same process, whoever looks meanwhile', async () => {
   expect(order).toBe('first second');
 });
 
+it('is known to be another once another file is at its place', async () => {
+  const lock = await holdLock(path, 0);
+  expect(lock.isInPlace()).toBe(true);
+  rmSync(path);
+  expect(lock.isInPlace()).toBe(false);
+  const other = await holdLock(path, 0);
+  expect([lock.isInPlace(), other.isInPlace()]).toEqual([false, true]);
+  lock.release();
+  other.release();
+});
+
+it('needs no journal, and heeds none that was left', async () => {
+  (await holdLock(path, 0)).release();
+  writeFileSync(`${path}-journal`, 'what somebody left');
+  const lock = await holdLock(path, 0);
+  expect(isLocked(path)).toBe(true);
+  lock.release();
+  rmSync(`${path}-journal`, { force: true });
+  const again = await holdLock(path, 0);
+  expect(existsSync(`${path}-journal`)).toBe(false);
+  again.release();
+  expect(statSync(path).size).toBe(0);
+});
+
 it('takes a file of nobody else', async () => {
   (await holdLock(path, 0)).release();
   expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -80,4 +104,19 @@ it('cannot be held where something else is', async () => {
   const dangling = join(directory, 'dangling');
   symlinkSync(join(directory, 'nowhere'), dangling);
   await expect(holdLock(dangling, 0)).rejects.toMatchObject({ code: 'output_not_writable' });
+});
+
+it('is nothing that root leaves in the home of a user', async () => {
+  const uid = process.getuid!();
+  const getuid = vi.spyOn(process, 'getuid').mockReturnValue(uid + 1);
+  try {
+    await expect(holdLock(join(directory, 'some.lock'), 0)).rejects.toMatchObject({
+      code: 'invalid_data',
+      reason: 'foreign_owner',
+      remedy: expect.stringContaining(`sudo chown ${uid + 1} ${directory}`) as string,
+    });
+  } finally {
+    getuid.mockRestore();
+  }
+  expect(existsSync(join(directory, 'some.lock'))).toBe(false);
 });

@@ -50,10 +50,11 @@ it('says why a line is not kept, and keeps those after it', () => {
   expect(readFileSync(files.log, 'utf8')).toBe(`${line(3)}\n`);
 });
 
-it('shows nothing of a line that was cut off', async () => {
+it('shows nothing of a line that was cut off, or is of somebody else', async () => {
   const files = daemonFiles(directory);
   appendLine(files, line(1));
   appendLine(files, line(2).slice(0, 20));
+  for (const other of ['null', '7', '{}', '{"time":1}']) appendLine(files, other);
   appendLine(files, line(3));
   const { entries } = await readLog(files);
   expect(entries.map(({ msg }) => msg)).toEqual(['1', '3']);

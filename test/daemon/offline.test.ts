@@ -29,8 +29,11 @@ const keyset = (...keys: SigningKey[]): string =>
   JSON.stringify({ keys: keys.map(({ jwk }) => jwk) });
 const lease = (change: Partial<LeaseClaims> = {}, key = KEY): string =>
   issue(claimsOf(key, { issued_at: formatTime(NOW), ...change }), key);
-const bring = (text: string, keys?: string, now = NOW): Promise<Imported> =>
-  importLease(files, { lease: text, keyset: keys }, now);
+/** @param enclosed keys in the file of the lease. */
+const bring = (text: string, enclosed?: string, now = NOW): Promise<Imported> =>
+  importLease(files, { lease: text, enclosed }, now);
+const bringWith = (text: string, named: string): Promise<Imported> =>
+  importLease(files, { lease: text, named }, NOW);
 /** What is in the home, but for the locks. */
 const content = (): Record<string, string> =>
   Object.fromEntries(
@@ -87,21 +90,51 @@ describe('a lease that somebody brings', () => {
     const last_error = { at: 'then', code: 'license_revoked', reason: null, message: 'revoked' };
     await writeState(files.state, { ...NO_STATE, last_error, failures_in_row: 3 });
     const text = lease();
-    expect(await bring(text, keyset(KEY))).toMatchObject({ isNew: true });
+    const key_ids = [KEY.jwk.kid];
+    const taken = { isNew: true, by: 'enclosed', key_ids };
+    expect(await bring(text, keyset(KEY))).toMatchObject(taken);
     expect(content()).toMatchObject({
       'license_lease.json': text,
       'license_lease.json.bak': text,
       'license_public_key.json': keyset(KEY),
     });
     expect(await readState(files.state)).toMatchObject({ last_error: null, failures_in_row: 0 });
-    expect(await bring(text)).toMatchObject({ isNew: false });
+    expect(await bring(text)).toMatchObject({ isNew: false, by: 'machine', key_ids });
   });
 
-  test('is taken under a new key, which may be all that is trusted from then on', async () => {
+  test('is taken under a new key that is named, which may be all that is trusted from then on', async () => {
     await bring(lease(), keyset(KEY));
-    const later = { lease_id: 'lease-2', issued_at: formatTime(NOW + 1000) };
-    await bring(lease(later, NEXT_KEY), keyset(NEXT_KEY));
+    const next = lease({ lease_id: 'lease-2', issued_at: formatTime(NOW + 1000) }, NEXT_KEY);
+    const before = content();
+    await expect(bring(next, keyset(NEXT_KEY))).rejects.toMatchObject({
+      code: 'invalid_data',
+      reason: 'unknown_key',
+      remedy: expect.stringMatching(/where they have changed, with --keyset FILE/) as string,
+    });
+    expect(content()).toEqual(before);
+    expect(await bringWith(next, keyset(NEXT_KEY))).toMatchObject({ isNew: true, by: 'named' });
     expect(content()['license_public_key.json']).toBe(keyset(NEXT_KEY));
+  });
+
+  test('does not replace keys that are torn by its own', async () => {
+    writeFileSync(files.keyset, keyset(KEY).slice(0, 50));
+    await expect(bring(lease(), keyset(KEY))).rejects.toMatchObject({
+      reason: 'not_json',
+      message: expect.stringContaining('the keyset of this machine') as string,
+      remedy: expect.stringContaining('--keyset FILE') as string,
+    });
+    expect(await bringWith(lease(), keyset(KEY))).toMatchObject({ isNew: true });
+  });
+
+  test('that has ended on its way leaves the renewal pending, for which there will be another', async () => {
+    const { renewal_id, device_id } = await exportRequest(files, 'vault', NOW);
+    const mine = { renewal_id, device_thumbprint: device_id };
+    const late = lease({ ...mine, ttl_seconds: 600, grace_period_seconds: 0 });
+    await expect(bring(late, keyset(KEY), NOW + DAY)).rejects.toMatchObject({ reason: 'expired' });
+    expect(await exportRequest(files, 'vault', NOW + DAY)).toMatchObject({ renewal_id });
+    const another = lease({ ...mine, issued_at: formatTime(NOW + DAY) });
+    expect(await bring(another, keyset(KEY), NOW + DAY)).toMatchObject({ isNew: true });
+    expect(await readState(files.state)).toMatchObject({ pending: null });
   });
 
   test('takes the place of one that has ended, though that was for another deployment', async () => {
@@ -118,45 +151,37 @@ describe('a lease that somebody brings', () => {
       payload: (JSON.parse(lease({ entitlements: [] })) as LeaseFile).payload,
     });
 
-  test.each<[what: string, text: string, keys: string | undefined, error: object]>([
-    ['no lease', '{}', undefined, { code: 'invalid_data', reason: 'not_an_envelope' }],
-    ['half a lease', lease().slice(0, 99), undefined, { code: 'invalid_data', reason: 'not_json' }],
-    ['a forged one', forged(), undefined, { code: 'invalid_data', reason: 'bad_signature' }],
-    [
-      'one by an unknown key',
-      lease({}, NEXT_KEY),
-      undefined,
-      { code: 'invalid_data', reason: 'unknown_key' },
-    ],
-    ['no keyset', lease(), 'x', { code: 'invalid_data', reason: 'not_json' }],
-    ['that of another machine', lease(OTHER), undefined, { reason: 'other_device' }],
+  test.each<[what: string, text: string, error: object]>([
+    ['no lease', '{}', { code: 'invalid_data', reason: 'not_an_envelope' }],
+    ['half a lease', lease().slice(0, 99), { code: 'invalid_data', reason: 'not_json' }],
+    ['a forged one', forged(), { code: 'invalid_data', reason: 'bad_signature' }],
+    ['one by an unknown key', lease({}, NEXT_KEY), { code: 'invalid_data', reason: 'unknown_key' }],
+    ['that of another machine', lease(OTHER), { reason: 'other_device' }],
     [
       'that of another deployment',
       lease({ deployment_id: 'other', issued_at: formatTime(NOW + 1000) }),
-      keyset(KEY),
       { code: 'conflict', reason: 'other_deployment' },
     ],
     [
       'an older one',
       lease({ lease_id: 'lease-0', issued_at: formatTime(NOW - 1000) }),
-      undefined,
       { code: 'conflict', reason: 'older_lease' },
     ],
     [
       'one that has ended',
       lease({ issued_at: formatTime(NOW - 10 * DAY) }),
-      undefined,
       { code: 'license_invalid', reason: 'expired' },
     ],
-  ])('is refused and changes nothing when it is %s', async (_what, text, keys, error) => {
+  ])('is refused and changes nothing when it is %s', async (_what, text, error) => {
     await bring(lease(), keyset(KEY));
     await deviceKeyAt(files.key);
     const before = content();
-    await expect(bring(text, keys)).rejects.toMatchObject(error);
+    await expect(bring(text)).rejects.toMatchObject(error);
     expect(content()).toEqual(before);
   });
 
   test('needs keys, and a machine that nothing else is done to', async () => {
+    await expect(bring(lease(), 'x')).rejects.toMatchObject({ reason: 'not_json' });
     await expect(bring(lease())).rejects.toMatchObject({
       reason: 'unknown_key',
       remedy: expect.stringContaining('--keyset') as string,

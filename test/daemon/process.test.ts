@@ -14,14 +14,21 @@ import {
 } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { createServer as createSocketServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { newNote, placeOf, writeNote } from '../../daemon/note.ts';
 import { deviceKeyAt } from '../../src/client/device-key.ts';
+import { holdLock } from '../../src/client/lock.ts';
+import { writePrivateFile } from '../../src/client/private-file.ts';
+import { openStorage } from '../../src/storage/storage.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../client/certificate.ts';
-import { BIN, serviceLocal, type Result } from '../cli/service-local.ts';
+import { BASIC_ENV, BIN, serviceLocal, type Result } from '../cli/service-local.ts';
+import { startServer } from '../server/running.ts';
+import { addVendor } from '../server/vendor.ts';
+import { newDatabase } from '../storage/databases.ts';
 import { listenAt } from './service-manager.ts';
 
 let directory: string;
@@ -57,7 +64,7 @@ interface RunningDaemon {
 async function runDaemon(env: Variables = {}): Promise<RunningDaemon> {
   const child = spawn(process.execPath, [BIN, 'daemon', 'run'], {
     cwd: directory,
-    env: { PATH: process.env['PATH'], HOME: directory, SERVICE_LOCAL_HOME: home, ...env },
+    env: { ...BASIC_ENV, HOME: directory, SERVICE_LOCAL_HOME: home, ...env },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
   const ended = once(child, 'close') as Promise<[number | null, string | null]>;
@@ -129,15 +136,9 @@ describe('in the background', () => {
     const [, pid] = /^The daemon runs as the process (\d+)\.\n$/.exec(started.stdout)!;
     ends.push(() => daemon(['stop']));
 
-    const again = await daemon(['start', '--json']);
-    expect(again.code).toBe(6);
-    expect(JSON.parse(again.stdout)).toMatchObject({
-      error: {
-        code: 'conflict',
-        reason: 'locked',
-        message: `a daemon runs for this home already, as the process ${pid}`,
-      },
-    });
+    const again = await daemon(['start']);
+    expect(again).toMatchObject({ code: 0, stderr: '' });
+    expect(again.stdout).toMatch(`The daemon runs already, as the process ${pid}, and asks http`);
 
     const status = await daemon(['status']);
     expect(status).toMatchObject({ code: 0, stderr: '' });
@@ -158,6 +159,16 @@ describe('in the background', () => {
       code: 0,
       stdout: expect.stringContaining('"stopped": false') as string,
     });
+  });
+
+  test('it keeps the files that are meant where it is started', async () => {
+    ends.push(() => daemon(['stop']));
+    const env = { SERVICE_LOCAL_HOME: home, SERVICE_LICENSE_LEASE_PATH: 'mine/lease.json' };
+    await serviceLocal(['daemon', 'start'], { cwd: directory, env });
+    const { stdout } = await daemon(['logs']);
+    expect(stdout).toContain(
+      `keeping ${join(directory, 'mine/lease.json')} fresh, with leases of http`,
+    );
   });
 
   test('what keeps it from starting is told by who starts it', async () => {
@@ -189,22 +200,77 @@ test('one that was killed leaves nothing in the way of the next', async () => {
   expect(await statusOf()).toMatchObject({ running: true, pid, stopped_at: null });
 });
 
+describe('who it is', () => {
+  const noteFile = (): string => join(home, 'daemon.json');
+  const note = (): Record<string, unknown> =>
+    JSON.parse(readFileSync(noteFile(), 'utf8')) as Record<string, unknown>;
+
+  test('is known without its state, and noted again where that is lost', async () => {
+    const { pid, ended } = await runDaemon();
+    for (const text of ['{}', 'null', 'torn']) {
+      writeFileSync(join(home, 'daemon_state.json'), text);
+      expect(await statusOf()).toMatchObject({ running: true, pid });
+    }
+    rmSync(noteFile());
+    expect((await daemon(['stop'])).stdout).toBe(`The daemon, process ${pid}, has stopped.\n`);
+    expect(await ended).toEqual([0, null]);
+  });
+
+  test('is nobody who has its number later', async () => {
+    const bystander = spawn('sleep', ['60']);
+    ends.push(() => bystander.kill('SIGKILL'));
+    const lock = await holdLock(join(home, 'daemon.lock'), 0);
+    ends.push(() => lock.release());
+    const { process: mark, ...others } = newNote('http://127.0.0.1');
+    const foreign = { ...others, pid: bystander.pid!, process: mark };
+    await writeNote(noteFile(), foreign);
+    expect(placeOf(foreign)).toBe(mark === null ? 'here' : 'gone');
+    expect((await daemon(['status'])).stdout).toContain('as which process, no file says');
+
+    const elsewhere = mark && { ...mark, pid_namespace: 'pid:[1]' };
+    await writeNote(noteFile(), { ...foreign, process: elsewhere });
+    const { code, stderr } = await daemon(['stop']);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain('of another container or machine');
+    expect(bystander.signalCode).toBeNull();
+  });
+
+  test('is written while somebody else holds the license, at the start and at the end', async () => {
+    const lock = await holdLock(join(home, 'license.lock'), 0);
+    ends.push(() => lock.release());
+    const { pid, ended } = await runDaemon();
+    expect(note()).toMatchObject({ pid, stopped_at: null });
+    process.kill(pid, 'SIGTERM');
+    await ended;
+    expect(note()['stopped_at']).toEqual(expect.any(String));
+  });
+});
+
+test('one that has lost its lock makes room for the next', async () => {
+  const { logged, ended } = await runDaemon();
+  rmSync(join(home, 'daemon.lock'));
+  const next = await runDaemon();
+  expect(await logged('is not the file any more')).toContain('it ends');
+  expect((await ended)[0]).toBe(1);
+  expect(await statusOf()).toMatchObject({ running: true, pid: next.pid, stopped_at: null });
+});
+
 test('its files are of nobody else, and none is a way to another place', async () => {
   const { pid, ended } = await runDaemon();
   expect(statSync(home).mode & 0o777).toBe(0o700);
-  for (const name of ['daemon.lock', 'daemon.log', 'daemon_state.json']) {
+  for (const name of ['daemon.lock', 'daemon.json', 'daemon.log']) {
     expect(statSync(join(home, name)).mode & 0o777).toBe(0o600);
   }
   process.kill(pid, 'SIGTERM');
   await ended;
   const elsewhere = join(directory, 'elsewhere');
-  for (const name of ['daemon.log', 'daemon_state.json']) {
+  for (const name of ['daemon.log', 'daemon.json']) {
     rmSync(join(home, name));
     symlinkSync(elsewhere, join(home, name));
   }
   const { logged } = await runDaemon();
   expect(await logged('the log is not kept')).toContain('daemon.log');
-  expect(lstatSync(join(home, 'daemon_state.json')).isFile()).toBe(true);
+  expect(lstatSync(join(home, 'daemon.json')).isFile()).toBe(true);
   expect(existsSync(elsewhere)).toBe(false);
 });
 
@@ -222,69 +288,6 @@ describe('a service manager', () => {
     process.kill(pid, 'SIGTERM');
     expect(await manager.until('STOPPING')).toBe('STOPPING=1');
     expect(await ended).toEqual([0, null]);
-  });
-
-  /** Writes down what it is called with, and fails where a file says so. */
-  const standIn = (name: string): string => {
-    const path = join(directory, 'bin');
-    mkdirSync(path, { recursive: true });
-    const script = `#!/bin/sh
-echo "$*" >> '${directory}/calls'
-[ ! -e '${directory}/broken' ] || case "$*" in *reload) echo 'Failed to connect to bus' >&2; exit 1;; esac
-`;
-    writeFileSync(join(path, name), script, { mode: 0o755 });
-    return path;
-  };
-  const calls = (): string[] => {
-    const text = readFileSync(join(directory, 'calls'), 'utf8');
-    rmSync(join(directory, 'calls'));
-    return text.trim().split('\n');
-  };
-
-  test('is given the daemon, and has it taken away again', async () => {
-    const env = {
-      PATH: `${standIn('systemctl')}:${process.env['PATH']}`,
-      HOME: join(directory, 'some "one'),
-    };
-    const unit = join(env.HOME, '.config/systemd/user/service-local.service');
-    expect(await daemon(['uninstall'], env)).toMatchObject({
-      code: 0,
-      stdout: `There is no ${unit}.\n`,
-    });
-    calls();
-    const installed = await daemon(['install'], env);
-    expect(installed).toMatchObject({ code: 0, stderr: '' });
-    expect(installed.stdout).toContain(`${unit} is written`);
-    expect(calls()).toEqual([
-      '--user disable --now service-local.service',
-      '--user daemon-reload',
-      '--user enable --now service-local.service',
-    ]);
-    const printed = await daemon(['install', '--print'], env);
-    expect(readFileSync(unit, 'utf8')).toBe(printed.stdout);
-    expect(existsSync(join(directory, 'calls'))).toBe(false);
-
-    expect((await daemon(['uninstall'], env)).stdout).toBe(`${unit} is removed.\n`);
-    expect(calls()).toEqual(['--user disable --now service-local.service', '--user daemon-reload']);
-    expect(existsSync(unit)).toBe(false);
-
-    writeFileSync(join(directory, 'broken'), '');
-    const broken = await daemon(['install'], env);
-    expect(broken.code).toBe(1);
-    expect(broken.stderr).toContain('systemctl --user daemon-reload: Failed to connect to bus');
-  });
-
-  test('is not given a second one', async () => {
-    const { pid } = await runDaemon();
-    const env = {
-      PATH: `${standIn('systemctl')}:${process.env['PATH']}`,
-      HOME: join(directory, 'person'),
-    };
-    const { code, stderr } = await daemon(['install'], env);
-    expect(code).toBe(6);
-    expect(stderr).toContain('service-local daemon stop');
-    expect(existsSync(env.HOME)).toBe(false);
-    expect(await statusOf()).toMatchObject({ running: true, pid });
   });
 });
 
@@ -304,6 +307,24 @@ describe('signals', () => {
     expect(performance.now() - asked).toBeLessThan(5000);
   });
 
+  test('SIGTERM ends it while a connection is being made', async () => {
+    const silent = createSocketServer((socket) => void socket.resume().on('error', () => {}));
+    ends.push(() => silent.close());
+    silent.on('connection', (socket) => ends.push(() => socket.destroy()));
+    await once(silent.listen(0, '127.0.0.1'), 'listening');
+    const { port } = silent.address() as AddressInfo;
+    await enrol();
+    const reached = once(silent, 'connection');
+    const { pid, ended } = await runDaemon({
+      SERVICE_LOCAL_SERVER_URL: `https://127.0.0.1:${port}`,
+    });
+    await reached;
+    const asked = performance.now();
+    process.kill(pid, 'SIGTERM');
+    expect(await ended).toEqual([0, null]);
+    expect(performance.now() - asked).toBeLessThan(5000);
+  });
+
   test('SIGHUP has it ask at once, and not when it would have', async () => {
     const { seen, next } = requests();
     const port = await listen(createServer(failing(seen)));
@@ -320,6 +341,27 @@ describe('signals', () => {
       next_attempt_because: 'retry',
     });
   });
+});
+
+test('a machine that is enrolled while it runs gets its lease at once', async () => {
+  const database = await newDatabase('sqlite');
+  ends.push(database.remove);
+  const storage = await openStorage(database.location);
+  const { devices } = await addVendor(storage, Date.now(), { deployments: 1 });
+  await storage.close();
+  const server = await startServer(database);
+  ends.push(server.stop);
+  const { logged } = await runDaemon({ SERVICE_LOCAL_SERVER_URL: server.url });
+  expect(await statusOf()).toMatchObject({ next_attempt_because: 'not_enrolled', lease: null });
+
+  const pem = devices[0]!.key.privateKey.export({ type: 'pkcs8', format: 'pem' });
+  await writePrivateFile(join(home, 'device.key'), pem);
+  await logged('renewed');
+  const status = await daemon(['status']);
+  expect(status.stdout).toMatch(/\nlease: valid; it expires at 20\S+Z, its grace ends at 20\S+Z\n/);
+  expect(status.stdout).toMatch(
+    /\nnext attempt at 20\S+Z: the lease is due then\nlast success at 20/,
+  );
 });
 
 describe('the network', () => {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -43,9 +43,11 @@ export interface Rig {
   /** The clock of the machine may be wrong: both in milliseconds since the Unix epoch. */
   now: number;
   serverNow: number;
-  /** For how long the machine has run, in seconds. */
+  /** Of the machine's last start, and for how long it has run since, in seconds. */
+  bootId: string;
   uptime: number;
   ttlSeconds: number;
+  graceSeconds: number;
   /** Undefined: it is well. */
   fault: Fault | undefined;
   /** Nothing listens. */
@@ -105,7 +107,7 @@ export async function newRig(): Promise<Rig> {
         return rig.isDown ? 'http://127.0.0.1:1' : `http://127.0.0.1:${port}`;
       },
       clock: () => rig.now,
-      uptime: () => rig.uptime,
+      boot: () => ({ boot_id: rig.bootId, uptime_seconds: rig.uptime }),
       random,
       warn() {},
       get timeoutMs() {
@@ -115,8 +117,10 @@ export async function newRig(): Promise<Rig> {
     device_id,
     now: Date.UTC(2026, 2, 1),
     serverNow: Date.UTC(2026, 2, 1),
+    bootId: 'boot',
     uptime: 1000,
     ttlSeconds: (7 * DAY) / 1000,
+    graceSeconds: (3 * DAY) / 1000,
     fault: undefined,
     isDown: false,
     timeoutMs: 20_000,
@@ -134,6 +138,7 @@ export async function newRig(): Promise<Rig> {
         lease_id: `lease-${(count += 1)}`,
         issued_at: formatTime(rig.serverNow),
         ttl_seconds: rig.ttlSeconds,
+        grace_period_seconds: rig.graceSeconds,
         device_thumbprint: device_id,
         ...change,
       });
@@ -242,9 +247,10 @@ export const FAULTS = {
     [FOREIGN],
   ),
   'an older lease': giving(({ rig }) => rig.newLease({ ...rig.leases[0]! })),
-  'a shorter lease': giving(({ rig, renewal_id }) =>
-    rig.newLease({ renewal_id: renewal_id!, ttl_seconds: 1 }),
-  ),
+  'a lease that is over': giving(({ rig, renewal_id }) => {
+    const issued_at = formatTime(rig.serverNow - HOUR);
+    return rig.newLease({ renewal_id: renewal_id!, issued_at, ttl_seconds: 1 });
+  }),
   "another device's lease": giving(({ rig, renewal_id }) =>
     rig.newLease({ renewal_id: renewal_id!, device_thumbprint: GOOD.jwk.kid }),
   ),
@@ -256,8 +262,3 @@ export const FAULTS = {
   'contract ended': refusing(403, 'contract_ended'),
   'unknown device': refusing(401, 'invalid_device_proof', 'unknown_device'),
 } as const satisfies Readonly<Record<string, Fault>>;
-
-/** Writes what does not belong there, as a text editor or a failing disk would. */
-export function spoil(path: string, change: (text: string) => string): void {
-  writeFileSync(path, change(readFileSync(path, 'utf8')));
-}

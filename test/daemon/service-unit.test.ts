@@ -37,10 +37,7 @@ it('is a unit of systemd in which nothing stands for anything else', () => {
 it('may as a unit of the machine write nowhere but in its own directories', () => {
   const system = serviceManager('linux', 'system', { HOME: '/root' });
   expect(system.path).toBe('/etc/systemd/system/service-local.service');
-  expect(system.start).toEqual([
-    ['systemctl', 'daemon-reload'],
-    ['systemctl', 'enable', '--now', 'service-local.service'],
-  ]);
+  expect(system.start).toEqual(['systemctl', 'enable', '--now', 'service-local.service']);
   expect(system.describe({ ...SERVICE, user: 'me' }).split('\n')).toEqual(
     expect.arrayContaining([
       'User=me',
@@ -55,7 +52,7 @@ it('may as a unit of the machine write nowhere but in its own directories', () =
 it('is a property list of launchd', () => {
   const { path, describe, start } = serviceManager('darwin', 'user', { HOME: '/Users/me' });
   expect(path).toBe('/Users/me/Library/LaunchAgents/service-local.daemon.plist');
-  expect(start.at(-1)?.slice(0, 2)).toEqual(['launchctl', 'bootstrap']);
+  expect(start.slice(0, 2)).toEqual(['launchctl', 'bootstrap']);
   const program = ['/opt/node', '/a <b> & c'];
   const text = describe({ ...SERVICE, program });
   expect(text).toContain('<string>/a &lt;b&gt; &amp; c</string>\n    <string>daemon</string>');
@@ -66,6 +63,14 @@ it('is a property list of launchd', () => {
   expect(machine.describe({ ...SERVICE, user: 'me' })).toContain(
     '<key>UserName</key>\n  <string>me</string>',
   );
+});
+
+it.each(['linux', 'darwin'] as const)('is read as it was written, on %s', (platform) => {
+  const { describe, read } = serviceManager(platform, 'user', { HOME: '/home/me' });
+  const environment = { ...SERVICE.environment, NODE_EXTRA_CA_CERTS: '/a <b> & c\n=d' };
+  const program = ['/opt/a b$c%d/node', '--no-opt', ...SERVICE.program.slice(1)];
+  expect(read(describe({ ...SERVICE, program, environment }))).toEqual({ program, environment });
+  expect(read('')).toEqual({ program: [], environment: {} });
 });
 
 it('is not known on other systems', () => {

@@ -77,7 +77,7 @@ test('what follows from another failure says what it found, and leaves the remed
   expect(schedule).toEqual({
     code: 'schedule',
     status: 'skip',
-    summary: 'it is late, because of server',
+    summary: 'it is late; the cause is what server found',
     depends_on: ['server'],
     because: 'server',
     evidence: { hours: 3 },

@@ -10,15 +10,21 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { daemonFiles } from '../../daemon/files.ts';
+import { writeNote, type DaemonNote } from '../../daemon/note.ts';
 import { writeState, type DaemonState } from '../../daemon/state.ts';
+import { serviceManager } from '../../daemon/service-unit.ts';
 import { holdLock, type Lock } from '../../src/client/lock.ts';
 import type { CheckCode, CheckResult } from '../../src/doctor/check.ts';
+import { SERVER_CHECKS } from '../../src/doctor/checks/server.ts';
 import { examine } from '../../src/doctor/examine.ts';
-import type { Machine } from '../../src/doctor/facts.ts';
+import { factsOf, type Machine } from '../../src/doctor/facts.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { backupOf } from '../../src/gate/license.ts';
 import { renewalMoment } from '../../src/lease/schedule.ts';
@@ -67,6 +73,8 @@ const later = (ms: number): Partial<Machine> => {
 };
 const setState = (change: Partial<DaemonState>): Promise<void> =>
   writeState(machine.files.state, { ...licensed.state, ...change });
+const setNote = (change: Partial<DaemonNote>): Promise<void> =>
+  writeNote(daemonFiles(machine.home).note, { ...licensed.note, ...change });
 const spoil = (text: string): void => {
   const { lease } = machine.files;
   for (const path of [lease, backupOf(lease)]) writeFileSync(path, text);
@@ -257,7 +265,9 @@ describe('the clock', () => {
 
   test('is held against the time that the machine has run', async () => {
     const { lease_id } = licensed.claims;
-    await setState({ running_time: { lease_id, seconds: 2 * 86_400, uptime_seconds: 1000 } });
+    await setState({
+      running_time: { lease_id, seconds: 2 * 86_400, boot_id: 'boot', uptime_seconds: 1000 },
+    });
     expect(await faults({ offline: true })).toEqual([
       'clock fail',
       'lease_state clock',
@@ -272,7 +282,7 @@ describe('the server', () => {
   test('that is down fails once, also when attempts have failed', async () => {
     const at = formatTime(issuer.now);
     const last_error = { at, code: 'server_unreachable', reason: null, message: 'down' };
-    await setState({ failures_in_row: 3, last_error });
+    await setState({ failures_in_row: 3, last_error, next_attempt_because: 'retry' });
     const url = 'http://127.0.0.1:1';
     expect(await faults({ url })).toEqual([
       'server fail',
@@ -294,6 +304,7 @@ describe('the server', () => {
     await writeState(revoked.machine.files.state, {
       ...revoked.state,
       failures_in_row: 1,
+      next_attempt_because: 'denied',
       last_error: { at, code: 'license_revoked', reason: null, message: 'revoked' },
     });
     const lock = await holdLock(daemonFiles(revoked.machine.home).lock, 0);
@@ -304,6 +315,14 @@ describe('the server', () => {
       evidence: { code: 'license_revoked' },
       remedy: 'Ask whoever issued the license.',
     });
+    // A lease in grace stays what it is.
+    const { world } = issuer;
+    const before = issuer.now;
+    world.now = issuer.now += 7 * DAY;
+    const { checks } = await examine({ ...revoked.machine, ...later(0) });
+    world.now = issuer.now = before;
+    const statuses = Object.fromEntries(checks.map(({ code, status }) => [code, status]));
+    expect(statuses).toMatchObject({ lease_state: 'warn', renewal: 'fail', entitlements: 'ok' });
   });
 
   test('that refuses a contract that ended is told with since when nothing works', async () => {
@@ -312,11 +331,58 @@ describe('the server', () => {
     world.now = issuer.now = Date.UTC(2030, 1);
     const { checks } = await examine({ ...machine, ...later(0) });
     world.now = issuer.now = before;
-    expect(checks.find(({ code }) => code === 'lease_state')).toMatchObject({ status: 'fail' });
+    expect(checks.filter(({ status }) => status === 'fail').map(({ code }) => code)).toEqual([
+      'renewal',
+    ]);
+    expect(checks.find(({ code }) => code === 'lease_state')).toMatchObject({
+      status: 'skip',
+      because: 'renewal',
+      evidence: { state: 'expired' },
+    });
     expect(checks.find(({ code }) => code === 'renewal')).toMatchObject({
       status: 'fail',
       summary: `the contract acme-pro ended on 2030-01-01T00:00:00Z: no lease under it is issued; nothing works since ${licensed.claims.grace_ends_at}`,
     });
+  });
+
+  test.each([
+    [90 * DAY, 13 * DAY, 'warn'],
+    [90 * DAY, 16 * DAY, 'ok'],
+    [6 * DAY, 2 * DAY, 'ok'],
+    [6 * DAY, 12 * HOUR, 'warn'],
+    [3650 * DAY, 13 * DAY, 'warn'],
+  ])('whose certificate lasts %i ms, of which %i are left, is %s', async (all, left, status) => {
+    const certificate = { begins: issuer.now + left - all, ends: issuer.now + left };
+    const answer = { ms: 1, ahead: 0, certificate, warning: undefined };
+    const check = SERVER_CHECKS.find(({ code }) => code === 'server')!;
+    const facts = { ...factsOf(machine), server: () => Promise.resolve(answer) };
+    expect(await check.look(facts)).toMatchObject({ status });
+  });
+
+  test('that nobody has set is not missed', async () => {
+    const unset = { url: 'http://127.0.0.1:1', urlBy: 'default' } as const;
+    expect(await faults(unset)).toEqual(['server skip', 'renewal server', 'daemon warn']);
+    expect((await found('server', unset)).summary).toBe(
+      'no server is set, and none is at http://127.0.0.1:1',
+    );
+  });
+
+  test('that always wants one request more gets no more time for it', async () => {
+    const slow = createServer((request, response) => {
+      const isHealth = request.url === '/healthz';
+      const headers = { 'service-name': 'service-local', 'service-nonce': 'once more' };
+      const body = '{"status":"ok","code":"invalid_device_proof","detail":"once more"}';
+      const date = new Date(issuer.now).toUTCString();
+      response.writeHead(isHealth ? 200 : 401, { ...headers, date }).flushHeaders();
+      setTimeout(() => response.end(body), isHealth ? 0 : 300);
+    });
+    await once(slow.listen(0, '127.0.0.1'), 'listening');
+    const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`;
+    expect(await found('renewal', { url, timeoutMs: 500 })).toMatchObject({
+      status: 'fail',
+      evidence: { code: 'server_unreachable', message: `${url}: it does not answer` },
+    });
+    slow.close();
   });
 
   test('that does not take the lease for one of this device is a warning', async () => {
@@ -365,21 +431,77 @@ describe('the server', () => {
   });
 });
 
+const LOST = [
+  'device_key fail',
+  'server device_key',
+  'renewal device_key',
+  'daemon device_key',
+  'schedule device_key',
+];
+
 describe('the device key', () => {
   test('that others may read fails once', async () => {
     chmodSync(machine.files.key, 0o644);
-    expect(await faults()).toEqual([
-      'device_key fail',
-      'server device_key',
-      'renewal device_key',
-      'daemon device_key',
-      'schedule device_key',
-    ]);
+    expect(await faults()).toEqual(LOST);
+    expect((await found('device_key')).remedy).toBe(
+      'Run `service-local doctor --fix`. If anybody may have read it, change it then with `service-local license rotate-key`.',
+    );
+  });
+
+  test('that is lost, or spoilt, fails with the date until which the lease works', async () => {
+    const left = `what is here works until ${licensed.claims.grace_ends_at}`;
+    writeFileSync(machine.files.key, 'spoilt');
+    expect(await faults()).toEqual(LOST);
+    const spoilt = await found('device_key');
+    expect(spoilt.summary).toBe(
+      `${machine.files.key} holds no private key in PKCS#8 PEM: the lease cannot be renewed; ${left}`,
+    );
+    rmSync(machine.files.key);
+    expect(await faults()).toEqual(LOST);
+    const lost = await found('device_key');
+    expect(lost.summary).toBe(
+      `${machine.files.key} is gone: the lease is for the device ${licensed.device_id}, and cannot be renewed without it; ${left}`,
+    );
+    for (const { remedy } of [spoilt, lost]) {
+      expect(remedy).toMatch(/new enrolment code, .*`service-local license enroll`\.$/);
+    }
   });
 
   test('that was to be another is a warning', async () => {
     writeFileSync(machine.files.nextKey, readFileSync(machine.files.key), { mode: 0o600 });
     expect(await faults()).toEqual(['device_key warn']);
+  });
+});
+
+describe('a lease that was brought', () => {
+  beforeEach(async () => {
+    daemon.release();
+    rmSync(daemonFiles(machine.home).note);
+    const { lease_id } = licensed.claims;
+    await setState({ imported_lease_id: lease_id, last_success_at: null, next_attempt_at: null });
+  });
+  const byHand = { url: 'http://127.0.0.1:1', urlBy: 'default' } as const;
+
+  test('is in order without daemon and server, and says how the next one comes', async () => {
+    const { checks, status } = await examine({ ...machine, ...byHand, offline: true });
+    expect(status).toBe('ok');
+    expect(checks.find(({ code }) => code === 'daemon')).toMatchObject({
+      status: 'ok',
+      summary: 'none has ever run here: the lease is renewed by hand',
+      remedy: expect.stringMatching(/export-request`.*`license import`/) as string,
+    });
+    expect((await examine({ ...machine, ...byHand })).status).toBe('ok');
+  });
+
+  test('is a warning when it is due, and again says how', async () => {
+    const due = later(renewalMoment(licensed.claims) - issuer.now);
+    expect(await faults({ ...byHand, ...due })).toEqual([
+      'server skip',
+      'renewal server',
+      'schedule warn',
+    ]);
+    const over = { ...byHand, ...later(10 * DAY) };
+    expect((await found('lease_state', over)).remedy).toMatch(/export-request/);
   });
 });
 
@@ -390,7 +512,7 @@ describe('the daemon', () => {
     expect((await found('daemon')).summary).toBe(
       'it does not run, and was killed: nobody renews the lease',
     );
-    await setState({ daemon: { ...licensed.state.daemon!, stopped_at: formatTime(issuer.now) } });
+    await setNote({ stopped_at: formatTime(issuer.now) });
     expect((await found('daemon')).summary).toBe('it does not run: nobody renews the lease');
     const due = renewalMoment(licensed.claims) - issuer.now;
     expect(await faults({ ...later(due), offline: true })).toEqual([
@@ -401,12 +523,15 @@ describe('the daemon', () => {
     ]);
   });
 
-  test('that hangs is a failure', async () => {
+  test('that is late may have been asleep', async () => {
     await setState({ next_attempt_at: formatTime(issuer.now - HOUR) });
-    expect(await faults()).toEqual(['schedule fail']);
-    expect((await found('schedule')).summary).toMatch(
-      /^the daemon hangs: it was to ask for a lease at 20\S+Z, 60 minutes ago$/,
-    );
+    expect(await faults()).toEqual(['schedule warn']);
+    expect(await found('schedule')).toMatchObject({
+      summary: expect.stringMatching(
+        /^the daemon was to ask for a lease at 20\S+Z, 60 minutes ago, and has not yet$/,
+      ) as string,
+      remedy: expect.stringMatching(/asleep.* look again in a minute/) as string,
+    });
   });
 
   test('that fails, though the server would give a lease, says at what', async () => {
@@ -418,13 +543,17 @@ describe('the daemon', () => {
     expect((await found('schedule')).summary).toMatch(
       /^2 attempts failed, at last with: the disk is full; next attempt at 20\S+Z: /,
     );
+    // One that somebody forced before the lease is due.
+    await setState({ failures_in_row: 1, last_error, next_attempt_because: 'due' });
+    expect(await faults()).toEqual([]);
   });
 
   test('of another version, or of another server, is a warning', async () => {
-    await setState({ daemon: { ...licensed.state.daemon!, version: '0.0.1' } });
+    await setNote({ version: '0.0.1' });
     expect(await faults()).toEqual(['versions warn']);
-    await setState({ daemon: { ...licensed.state.daemon!, server_url: 'https://other.example' } });
+    await setNote({ server_url: 'https://other.example' });
     expect(await faults()).toEqual(['daemon warn']);
+    expect(await faults({ urlBy: 'option' })).toEqual([]);
   });
 
   test('that was installed for a Node that is gone is a failure', async () => {
@@ -433,9 +562,42 @@ describe('the daemon', () => {
     const path = join(units, 'service-local.service');
     writeFileSync(path, `[Service]\nExecStart="${process.execPath}" "/gone/cli.js" daemon run\n`);
     const linux = await found('service_unit');
-    expect(linux).toMatchObject({ status: 'fail', evidence: { path, gone: ['/gone/cli.js'] } });
-    writeFileSync(path, `[Service]\nExecStart="${process.execPath}" daemon run\n`);
+    expect(linux).toMatchObject({
+      status: 'fail',
+      summary: `${path} starts /gone/cli.js, which is not there any more`,
+    });
+    const cli = process.argv[1]!;
+    writeFileSync(path, `[Service]\nExecStart="${process.execPath}" "${cli}" daemon run\n`);
     expect(await found('service_unit')).toMatchObject({ status: 'ok', summary: path });
+    const unknown = `"${process.execPath}" --no-such-option "${cli}"`;
+    writeFileSync(path, `[Service]\nExecStart=${unknown} daemon run\n`);
+    expect(await found('service_unit')).toMatchObject({
+      status: 'fail',
+      summary: expect.stringContaining('bad option: --no-such-option') as string,
+    });
+  });
+
+  test('that was installed for another home is a warning', async () => {
+    const manager = serviceManager('linux', 'user', machine.env);
+    mkdirSync(dirname(manager.path), { recursive: true });
+    const program = [process.execPath, process.argv[1]!];
+    const install = (home: string): void => {
+      const environment = { SERVICE_LOCAL_HOME: home };
+      writeFileSync(manager.path, manager.describe({ program, environment, writable: [] }));
+    };
+    install('/srv/a "b" 50%\\');
+    expect(await found('service_unit')).toMatchObject({
+      status: 'warn',
+      summary: `${manager.path} starts the daemon of /srv/a "b" 50%\\, and not that of ${machine.home}`,
+    });
+    install(machine.home);
+    expect(await found('service_unit')).toMatchObject({ status: 'ok' });
+    rmSync(manager.path);
+    mkdirSync(manager.path);
+    expect(await found('service_unit')).toMatchObject({
+      status: 'skip',
+      summary: expect.stringMatching(/^this user may not read it: EISDIR/) as string,
+    });
   });
 });
 
@@ -447,7 +609,7 @@ describe('the home', () => {
     expect(await faults()).toEqual(['home fail']);
     expect(await found('home')).toMatchObject({
       summary: `others may write to ${machine.home} and 1 more`,
-      evidence: { mode: '777', open: [machine.home, machine.files.lease] },
+      evidence: { mode: '777', wrong_modes: [machine.home, machine.files.lease] },
     });
   });
 
@@ -456,6 +618,34 @@ describe('the home', () => {
     symlinkSync(join(directory, 'elsewhere.json'), machine.files.lease);
     expect(await faults()).toEqual(['home fail']);
     expect((await found('home')).evidence).toMatchObject({ reason: 'symlink' });
+  });
+
+  test.each(['license.lock', 'daemon.lock'])('with no lock at %s is a failure', async (name) => {
+    const path = join(machine.home, name);
+    rmSync(path, { force: true });
+    mkdirSync(path);
+    expect(await faults()).toEqual(expect.arrayContaining(['home fail']));
+    expect(await found('home')).toMatchObject({ evidence: { reason: 'not_a_file' } });
+    rmSync(path, { recursive: true });
+    writeFileSync(path, '', { mode: 0o400 });
+    expect(await found('home')).toMatchObject({
+      status: 'fail',
+      summary: `this user may not open ${path}`,
+      remedy: 'Put it right with `service-local doctor --fix`.',
+    });
+  });
+
+  test('whose lock is something else is a failure', async () => {
+    writeFileSync(machine.files.lock, 'what is no database, as long as the head of one'.repeat(9));
+    expect(await faults()).toEqual(['home fail']);
+    expect((await found('home')).summary).toMatch(/license\.lock cannot be locked: file is not/);
+  });
+
+  test('in which the log is a link is a warning', async () => {
+    const { log } = daemonFiles(machine.home);
+    symlinkSync(join(directory, 'elsewhere.log'), log);
+    expect(await faults()).toEqual(['home warn']);
+    expect((await found('home')).summary).toBe(`the daemon keeps no log: ${log} is a link`);
   });
 
   test('that is a file fails once', async () => {

@@ -4,6 +4,8 @@ import { createServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
+import { daemonFiles } from '../../daemon/files.ts';
+import { newNote, writeNote, type DaemonNote } from '../../daemon/note.ts';
 import { NO_STATE, writeState, type DaemonState } from '../../daemon/state.ts';
 import { enrol } from '../../src/client/enrolment.ts';
 import type { Machine } from '../../src/doctor/facts.ts';
@@ -15,7 +17,6 @@ import { licenseFiles } from '../../src/license-files.ts';
 import { createLog } from '../../src/log.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
-import { packageVersion } from '../../src/version.ts';
 import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
 import { idleTasks } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
@@ -78,6 +79,7 @@ export interface Licensed {
   readonly claims: LeaseClaims;
   readonly device_id: string;
   readonly state: DaemonState;
+  readonly note: DaemonNote;
 }
 
 /** @param directory where its home is made; what looks for files of the user finds none there. */
@@ -93,28 +95,24 @@ export async function newLicensed(
   const { device_id, claims } = await enrol(device, code, 'trading-1');
   const state: DaemonState = {
     ...NO_STATE,
-    daemon: {
-      pid: process.pid,
-      version: packageVersion(),
-      started_at: formatTime(now),
-      stopped_at: null,
-      server_url: url,
-    },
     last_success_at: formatTime(now),
     next_attempt_at: formatTime(renewalMoment(claims)),
     next_attempt_because: 'due',
   };
   await writeState(files.state, state);
+  const note = { ...newNote(url), started_at: formatTime(now) };
+  await writeNote(daemonFiles(home).note, note);
   const machine: Machine = {
     home,
     catalogueDir: join(home, 'catalogue'),
     files,
     env: { HOME: directory },
     url,
+    urlBy: 'machine',
     offline: false,
     timeoutMs: 5000,
     clock: () => now,
-    uptime: () => 1000,
+    boot: () => ({ boot_id: 'boot', uptime_seconds: 1000 }),
   };
-  return { machine, claims, device_id, state };
+  return { machine, claims, device_id, state, note };
 }

@@ -83,10 +83,17 @@ test('what is private is closed to others', async () => {
   expect(await fix()).toEqual([
     { code: 'home', path: home, done: 'closed to others' },
     { code: 'home', path: files.lease, done: 'closed to others' },
-    { code: 'device_key', path: files.key, done: 'closed to others' },
+    {
+      code: 'device_key',
+      path: files.key,
+      done: 'closed to others; if anybody may have read it, change it with `service-local license rotate-key`',
+    },
   ]);
   expect([home, files.key, files.lease].map(modeOf)).toEqual(['700', '600', '600']);
   expect(await fix()).toEqual([]);
+  chmodSync(files.lock, 0o444);
+  expect(await fix()).toEqual([{ code: 'home', path: files.lock, done: 'opened to this user' }]);
+  expect(modeOf(files.lock)).toBe('600');
 });
 
 test('a torn lease is kept aside, and its copy put in its place', async () => {

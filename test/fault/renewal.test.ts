@@ -61,7 +61,7 @@ function newMachine(): Machine {
     files: licenseFiles(home, {}),
     url,
     clock: () => world.now,
-    uptime: () => world.now / 1000,
+    boot: () => ({ boot_id: 'boot', uptime_seconds: world.now / 1000 }),
     random: () => 0.5,
     warn: () => undefined,
   };

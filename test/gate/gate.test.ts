@@ -1,7 +1,9 @@
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { GateStatus } from '../../src/gate/decide.ts';
+import { openLicenseGate } from '../../src/gate/gate.ts';
+import { readLicense, readLicenseTexts, verifyLicense } from '../../src/gate/license.ts';
 import { licenseFiles } from '../../src/license-files.ts';
 import { nodeKey, testKey, type LeaseFile } from '../lease/issuer.ts';
 import {
@@ -18,7 +20,10 @@ let place: LicensePlace;
 beforeEach(() => {
   place = newLicensePlace();
 });
-afterEach(() => place.remove());
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await place.remove();
+});
 
 const VALID = { allowed: true, status: 'valid' };
 const GRACE = { allowed: true, status: 'grace' };
@@ -108,6 +113,48 @@ describe('what is licensed', () => {
     expect(gate.status().refused).toMatchObject([{ path: place.files.lease, reason: 'not_json' }]);
   });
 
+  it.each(['bak', '0123456789abcdef.tmp'])(
+    'is not what a copy says that is for another deployment: .%s',
+    async (suffix) => {
+      place.put(place.files.keyset, keysetOf(KEY));
+      place.put(place.files.lease, leaseOf('good', 0, { entitlements: [] }));
+      place.put(`${place.files.lease}.${suffix}`, leaseOf('foreign', 0.5, { deployment_id: 'b' }));
+      place.time.now += DAY;
+      const gate = await place.open();
+      expect(gate.status().lease?.lease_id).toBe('good');
+      expect(gate.check('live_trading')).toEqual(refused('entitlement_missing'));
+    },
+  );
+
+  it('is found in what was being written, and in nothing that has such a name', async () => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(`${place.files.lease}.1.tmp`, leaseOf('named'));
+    expect((await place.open()).check('live_trading')).toEqual(refused('missing'));
+    for (let i = 0; i < 9; i += 1) {
+      const path = `${place.files.lease}.${String(i).repeat(16)}.tmp`;
+      place.put(path, leaseOf(`left-${i}`));
+      utimesSync(path, i, i);
+    }
+    const found = (await readLicense(place.files, NOW)).leases.map(({ claims }) => claims.lease_id);
+    expect(found.toSorted()).toEqual(['left-5', 'left-6', 'left-7', 'left-8']);
+  });
+
+  it('is verified once, however often it is read', async () => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, GOOD);
+    place.put(`${place.files.lease}.bak`, GOOD);
+    const verdicts = new Map();
+    const read = async () =>
+      verifyLicense(await readLicenseTexts(place.files), NOW, verdicts).leases[0]!.claims;
+    const first = await read();
+    place.put(`${place.files.lease}.bak`, 'torn');
+    expect(await read()).toBe(first);
+    expect(verdicts.size).toBe(2);
+    place.put(place.files.keyset, keysetOf(KEY, testKey(2)));
+    expect(await read()).not.toBe(first);
+    expect(verdicts.size).toBe(2);
+  });
+
   it.each([
     ['a single JWK', JSON.stringify(KEY.jwk)],
     ['a JWK without its id', JSON.stringify({ ...KEY.jwk, kid: undefined })],
@@ -136,7 +183,7 @@ describe('a change of the files', () => {
     place.time.now += 3 * DAY;
   });
 
-  it('is in force within a second, whichever of lease and keyset comes first', async () => {
+  it('is in force, whichever of lease and keyset comes first', async () => {
     const gate = await place.open();
     place.put(place.files.lease, GOOD);
     expect(await gate.until(({ reason }) => reason === 'unknown_key')).toBeDefined();
@@ -146,7 +193,25 @@ describe('a change of the files', () => {
     place.put(place.files.lease, leaseOf('next', 1));
     await gate.until(has('next'));
     expect(gate.warnings).toEqual([]);
-  }, 3_000);
+  });
+
+  it('is found where all else of this package finds it, when nothing is said of files', async () => {
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, GOOD);
+    place.put(join(place.home, 'delivered'), leaseOf('delivered', 0));
+    const idIn = async (env: Record<string, string>): Promise<string | undefined> => {
+      for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+      const gate = await openLicenseGate({ enforced: true, clock: () => place.time.now });
+      await gate.close();
+      return gate.status().lease?.lease_id;
+    };
+    expect(await idIn({ SERVICE_LOCAL_HOME: place.home })).toBe('good');
+    const delivered = { SERVICE_LICENSE_LEASE_PATH: join(place.home, 'delivered') };
+    expect(await idIn(delivered)).toBe('delivered');
+    vi.unstubAllEnvs();
+    symlinkSync(place.home, join(dirname(place.home), '.service-local'));
+    expect(await idIn({ HOME: dirname(place.home), SERVICE_LOCAL_HOME: '' })).toBe('good');
+  });
 
   it('is seen in a directory that is made later', async () => {
     const files = licenseFiles(join(place.home, 'later'), {});
@@ -257,14 +322,41 @@ describe('a change of the files', () => {
     expect(gate.told.every(({ state }) => state === 'valid')).toBe(true);
   });
 
-  it('is waited for one after the other, and each is seen', async () => {
+  it('is in force within a second, each of several', async () => {
     place.put(place.files.keyset, keysetOf(KEY));
     const gate = await place.open();
+    const took: number[] = [];
     for (let i = 1; i <= 25; i += 1) {
+      const begin = performance.now();
       place.put(place.files.lease, leaseOf(String(i), 0, { issued_at: secondsLater(i) }));
       await gate.until(has(String(i)));
+      took.push(performance.now() - begin);
     }
+    // The middle one, because the machine may be busy with other tests; the poll is 30 s away.
+    expect(took.toSorted((a, b) => a - b)[12]).toBeLessThan(1000);
     expect(gate.warnings).toEqual([]);
+  });
+
+  it('is in force though who is told of it throws', async () => {
+    const seen: GateStatus[] = [];
+    const gate = await place.open({
+      pollMs: 5,
+      onChange(status) {
+        seen.push(status);
+        throw new Error('not now');
+      },
+      warn() {
+        throw new Error('nor this');
+      },
+    });
+    place.put(place.files.keyset, keysetOf(KEY));
+    place.put(place.files.lease, GOOD);
+    await expect.poll(() => gate.check('live_trading')).toEqual(VALID);
+    place.put(place.files.lease, leaseOf('next', 1));
+    await expect.poll(() => gate.status().lease?.lease_id).toBe('next');
+    place.time.now += 20 * DAY;
+    expect(gate.check('live_trading')).toEqual(refused('expired'));
+    expect(seen.at(-1)).toMatchObject({ state: 'expired' });
   });
 
   it('is not told any more of a gate that is closed', async () => {
@@ -319,14 +411,49 @@ describe('time', () => {
     expect(gate.check('live_trading')).toEqual(refused('expired'));
   });
 
-  it('that is set back counts from what the daemon has seen', async () => {
-    const running_time = { lease_id: 'good', seconds: (9 * DAY) / 1000, uptime_seconds: 1000 };
+  const seenByDaemon = (days: number, boot_id: string, uptime_seconds: number): void => {
+    const running_time = {
+      lease_id: 'good',
+      seconds: (days * DAY) / 1000,
+      boot_id,
+      uptime_seconds,
+    };
     place.put(place.files.state, JSON.stringify({ schema: 1, running_time }));
+  };
+
+  it('that is set back counts from what the daemon has seen', async () => {
+    seenByDaemon(9, 'boot-before', 1000);
     const gate = await place.open();
-    // The machine was started anew since.
-    place.time.up = DAY;
+    place.time.up += DAY;
     place.time.now -= DAY;
     expect(gate.check('live_trading')).toEqual(refused('expired'));
+  });
+
+  it('that another machine was up for adds nothing', async () => {
+    seenByDaemon(1, 'other-machine', 1000);
+    place.time.now += DAY;
+    place.time.up = 40 * DAY;
+    const gate = await place.open();
+    expect(gate.check('live_trading')).toEqual(VALID);
+    expect(gate.status()).toMatchObject({ reason: null });
+  });
+
+  it('that the daemon has seen is right again when its file is', async () => {
+    seenByDaemon(9, 'boot', 0);
+    place.time.now += 3 * DAY;
+    const gate = await place.open({ pollMs: 5 });
+    place.time.up += DAY;
+    await gate.until(({ state }) => state === 'expired');
+    seenByDaemon(1, 'boot', 0);
+    await gate.until(({ state }) => state === 'valid');
+    rmSync(place.files.state);
+    place.time.up += 6 * DAY;
+    await expect.poll(() => gate.status().state).toBe('grace');
+  });
+
+  it.each([-5, 1e15, 1e300])('that nobody can have seen (%d s) does not count', async (seconds) => {
+    seenByDaemon((seconds * 1000) / DAY, 'boot', 0);
+    expect((await place.open()).check('live_trading')).toEqual(VALID);
   });
 
   it('that is set forward a year and back leaves no trace', async () => {

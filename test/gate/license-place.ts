@@ -34,8 +34,8 @@ export interface LicensePlace {
   readonly files: LicenseFiles;
   /** As who delivers a lease: another file takes the place of the one before. */
   readonly put: (path: string, text: string) => void;
-  /** What the gates take for the time and for the uptime, in milliseconds. */
-  readonly time: { now: number; up: number };
+  /** What the gates take for the time and for the uptime, in milliseconds, and for the boot's id. */
+  readonly time: { now: number; up: number; boot: string };
   readonly open: (change?: Partial<GateOptions>) => Promise<WatchedGate>;
   readonly remove: () => Promise<void>;
 }
@@ -52,7 +52,7 @@ export function newLicensePlace(): LicensePlace {
   const home = join(mkdtempSync(join(tmpdir(), 'service-local-gate-')), 'home');
   mkdirSync(home);
   const files = licenseFiles(home, {});
-  const time = { now: NOW, up: 0 };
+  const time = { now: NOW, up: 0, boot: 'boot' };
   const gates: LicenseGate[] = [];
   return {
     home,
@@ -70,7 +70,7 @@ export function newLicensePlace(): LicensePlace {
         files,
         enforced: true,
         clock: () => time.now,
-        uptime: () => time.up / 1000,
+        boot: () => ({ boot_id: time.boot, uptime_seconds: time.up / 1000 }),
         onChange(status) {
           told.push(status);
           look();

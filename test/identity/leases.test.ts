@@ -8,10 +8,19 @@ import { reinstateDeployment } from '../../src/identity/deployments.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { findDevice } from '../../src/identity/device-proof.ts';
 import { issueForRequest, issueLease, type IssueRequest } from '../../src/identity/issue.ts';
+import type { LeaseAnswer } from '../../src/identity/lease-record.ts';
 import { getLease, listLeases } from '../../src/identity/leases.ts';
-import { dryRunRenewal, eraseAnswers, renewLease, type DryRun } from '../../src/identity/renew.ts';
+import {
+  dryRunRenewal,
+  eraseAnswers,
+  renewLease,
+  type DryRun,
+  type Renewed,
+} from '../../src/identity/renew.ts';
 import { revoke } from '../../src/identity/revoke.ts';
+import { publicKeyId } from '../../src/lease/keys.ts';
 import { formatTime } from '../../src/lease/time.ts';
+import { OFFLINE_REQUEST_TYPE } from '../../src/proof-claims.ts';
 import type { DevicesTable } from '../../src/storage/tables.ts';
 import { DATABASES } from '../storage/databases.ts';
 import {
@@ -303,14 +312,71 @@ describe.each(DATABASES)('leases on %s', (kind) => {
       expect(await issue(asked)).toMatchObject({ body, fresh: false });
       const device = (await findDevice(identity.storage.read, key.device_id))!;
       expect((await renew(identity, device, undefined, renewal_id)).renewed.body).toBe(body);
-      await expect(issue(asked, { ttl_seconds: 3600 })).rejects.toMatchObject({
-        code: 'idempotency_mismatch',
-      });
       world.now += DAY;
       const later = await readAnswer(identity, (await issue(asked)).body);
       expect(later.claims).toMatchObject({ renewal_id, issued_at: formatTime(world.now) });
       expect(later.answer.warnings).toEqual([]);
     });
+
+    test('are others when others are wished, in whatever order, without an alarm', async () => {
+      const { identity } = world;
+      const key = newDeviceKey();
+      const asked = requestOf(key);
+      const both = ['live_trading', 'kb_federation'];
+      const { body } = await issue(asked, { entitlements: both });
+      const again = await issue(asked, { entitlements: both.toReversed() });
+      expect(again).toMatchObject({ body, fresh: false });
+      const first = await readAnswer(identity, body);
+      const short = await issue(asked, { ttl_seconds: 3600, grace_period_seconds: 0 });
+      const { claims } = await readAnswer(identity, short.body);
+      expect(claims).toMatchObject({
+        ttl_seconds: 3600,
+        renewal_id: first.claims.renewal_id,
+      });
+      expect(short).toMatchObject({ fresh: true, warnings: [] });
+    });
+
+    test('are others when the first has ended on its way, without an alarm', async () => {
+      const strict = world.with({ policy: { clone_policy: 'refuse' } });
+      const asked = requestOf(newDeviceKey());
+      const wishes = { ttl_seconds: 600, grace_period_seconds: 0 };
+      const { body } = await issue(asked, wishes, strict);
+      world.now += 599_000;
+      expect(await issue(asked, wishes, strict)).toMatchObject({ body });
+      world.now += 1000;
+      const { claims } = await readAnswer(strict, (await issue(asked, wishes, strict)).body);
+      expect(claims.issued_at).toBe(formatTime(world.now));
+    });
+
+    test('leave no device behind where a clone is refused', async () => {
+      const strict = world.with({ policy: { clone_policy: 'refuse' } });
+      const { lease } = JSON.parse(
+        await issueLease(strict, world.caller, DEPLOYMENT),
+      ) as LeaseAnswer;
+      await issue(requestOf(newDeviceKey(), lease), {}, strict);
+      const key = newDeviceKey();
+      await expect(issue(requestOf(key, lease), {}, strict)).rejects.toMatchObject({
+        code: 'credential_cloned',
+      });
+      expect(await findDevice(strict.storage.read, key.device_id)).toBeUndefined();
+      expect((await actions()).at(-1)).toBe('identity.license.clone_suspected');
+    });
+
+    test.each(['AAAA', '', '!!', 'A'.repeat(43)])(
+      'are refused for what is no key: %j',
+      async (x) => {
+        const iss = publicKeyId(x);
+        const part = (value: object): string =>
+          Buffer.from(JSON.stringify(value)).toString('base64url');
+        const header = part({ typ: OFFLINE_REQUEST_TYPE, alg: 'EdDSA', kid: iss });
+        const jwk = { kty: 'OKP', crv: 'Ed25519', x };
+        const claims = { iss, sub: iss, iat: 1, jwk, name: 'vault', renewal_id: 'a' };
+        await expect(issue(`${header}.${part(claims)}.AAAA`)).rejects.toMatchObject({
+          code: 'invalid_request',
+          problems: [{ pointer: '/offline_request' }],
+        });
+      },
+    );
 
     test('are refused where a renewal would be, and for a request that no key signed', async () => {
       const key = newDeviceKey();
@@ -395,7 +461,14 @@ describe.each(DATABASES)('leases on %s', (kind) => {
       });
       const warned = await dryRun(world.identity, device);
       expect(warned.warnings).toMatchObject([{ code: 'credential_cloned' }]);
-      await expect(dryRun(strict, device)).rejects.toMatchObject({ code: 'credential_cloned' });
+      const used = proofOf(device);
+      const clone = { renewal_id: randomUUID() };
+      await expect(dryRunRenewal(strict, used, clone)).rejects.toMatchObject({
+        code: 'credential_cloned',
+      });
+      await expect(dryRunRenewal(strict, used, clone)).rejects.toMatchObject({
+        reason: 'replayed',
+      });
       expect(await actions()).not.toContain('identity.license.clone_suspected');
       const keyless = world.with({
         signer: new ServiceError('license_lease_unavailable', 'there is no key'),

@@ -42,9 +42,11 @@ describe('vectors', () => {
     expect(vectors).toEqual(JSON.parse(JSON.stringify(makeVectors())));
   });
 
-  test('show every reason but size and time', () => {
+  test('show every reason but those of files, time and features', () => {
     const shown = [...vectors.leases, ...vectors.keysets].map(({ reason }) => reason);
-    const others = ['too_large', 'in_grace', 'not_yet_valid', 'clock_rollback', 'expired'];
+    const byTime = ['in_grace', 'not_yet_valid', 'clock_rollback', 'expired'];
+    const byFile = ['missing', 'unreadable', 'too_large'];
+    const others = [...byTime, ...byFile, 'entitlement_missing'];
     expect(new Set([...shown, ...others])).toEqual(new Set([null, ...Object.keys(LEASE_REASONS)]));
   });
 });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { DeviceKey } from '../../src/client/device-key.ts';
 import { createBot, getBot, updateBot } from '../../src/bot-registry/bots.ts';
+import type { Decision } from '../../src/gate/decide.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { exampleDocument } from '../../src/api/bots.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
@@ -39,6 +40,9 @@ const STEP_UP_TARGETS: Readonly<Record<string, string>> = {
   revokeDeployment: 'deployment:acme-tokyo',
 };
 
+/** Of the license of the server: none of the examples needs one that is good. */
+const EXPIRED: Decision = { allowed: false, reason: 'expired', detail: 'It is over.' };
+
 export interface ExampleWorld extends TestApp {
   /** A token of the administrator of the examples. */
   readonly token: (...scopes: Scope[]) => Promise<string>;
@@ -47,7 +51,7 @@ export interface ExampleWorld extends TestApp {
 /** A server on which everything is there that the examples of `src/api` speak of. */
 export async function newExampleWorld(operation: string): Promise<ExampleWorld> {
   const signer = signerOf(keyOfSeed(Buffer.alloc(32, 5)).privateKey);
-  const server = await newTestApp({ signer });
+  const server = await newTestApp({ signer }, { check: () => EXPIRED });
   const { now } = server;
   const { identity } = server.services;
   const { storage } = identity;

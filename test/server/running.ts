@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { BIN } from '../cli/service-local.ts';
+import { BASIC_ENV, BIN } from '../cli/service-local.ts';
 import type { TestDatabase } from '../storage/databases.ts';
 
 /** PKCS#8 PEM of the key with which servers sign that are given no other. */
@@ -46,7 +46,7 @@ export async function startServer(
   const child = spawn(process.execPath, [BIN, 'server', '--port', '0', ...args], {
     cwd: tmpdir(),
     env: {
-      PATH: process.env['PATH'],
+      ...BASIC_ENV,
       SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: SIGNING_KEY_PEM,
       ...env,
       ...variables,

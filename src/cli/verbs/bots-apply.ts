@@ -1,15 +1,7 @@
 import type { BotDetail, createBot } from '../../api/bots.ts';
 import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../errors.ts';
-import {
-  FILE_OPTION,
-  findBot,
-  putBot,
-  readHostedFiles,
-  sending,
-  type BotChange,
-  type BotFile,
-} from '../bots.ts';
+import { FILE_OPTION, findBot, putBot, sending, type BotChange, type BotFile } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { defineVerb } from '../verb.ts';
 
@@ -26,6 +18,7 @@ export const verb = defineVerb({
   settings: ['server_url'],
   examples: ['bots apply -f bot.yaml', 'bots apply -f trend.yaml -f pairs.yaml --json'],
   async run(context, _args, { file: paths }) {
+    const { readHostedFiles } = await import('../bot-files.ts');
     const files = readHostedFiles(paths);
     const twice = files.find(({ slug }, i) => files.findIndex((one) => one.slug === slug) < i);
     if (twice) {

@@ -1,5 +1,5 @@
 import type { createBot } from '../../api/bots.ts';
-import { BOT_COLUMNS, FILE_OPTION, readHostedFiles, sending } from '../bots.ts';
+import { BOT_COLUMNS, FILE_OPTION, sending } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { showItems } from '../items.ts';
 import { defineVerb } from '../verb.ts';
@@ -11,6 +11,7 @@ export const verb = defineVerb({
   settings: ['server_url'],
   examples: ['bots create -f bot.yaml'],
   async run(context, _args, { file: path }) {
+    const { readHostedFiles } = await import('../bot-files.ts');
     const [file] = readHostedFiles([path]);
     const server = await connect(context);
     const bot = await sending(file!, () =>

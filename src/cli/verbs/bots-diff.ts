@@ -1,8 +1,8 @@
 import type { diffBotVersions } from '../../api/bots.ts';
-import { diffDocuments, type Change } from '../../bots/diff.ts';
+import type { Change } from '../../bots/diff.ts';
 import { ServiceError } from '../../errors.ts';
 import { NO_VALUE } from '../../format.ts';
-import { findBot, readBotFiles } from '../bots.ts';
+import { findBot } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';
 import { showItems, type Columns } from '../items.ts';
@@ -26,10 +26,9 @@ export const verb = defineVerb({
     'bots diff old.yaml new.yaml',
   ],
   async run(context, { bot, file }, { from, to }) {
-    const changes =
-      file === undefined
-        ? await versionChanges(context, bot, from, to)
-        : fileChanges(bot, file, from ?? to);
+    const changes = await (file === undefined
+      ? versionChanges(context, bot, from, to)
+      : fileChanges(bot, file, from ?? to));
     return {
       data: { changes },
       show(out) {
@@ -51,15 +50,17 @@ function written(value: unknown): string {
   return value === undefined ? NO_VALUE : JSON.stringify(value);
 }
 
-function fileChanges(
+async function fileChanges(
   before: string,
   after: string,
   version: number | undefined,
-): readonly Change[] {
+): Promise<readonly Change[]> {
   if (version !== undefined) {
     throw new ServiceError('usage', '--from and --to are versions of a bot, and files have none');
   }
+  const { readBotFiles } = await import('../bot-files.ts');
   const [one, other] = readBotFiles([before, after]);
+  const { diffDocuments } = await import('../../bots/diff.ts');
   return diffDocuments(one!.document, other!.document);
 }
 

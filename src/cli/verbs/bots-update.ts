@@ -1,4 +1,4 @@
-import { BOT_ARGUMENT, FILE_OPTION, findBot, putBot, readHostedFiles } from '../bots.ts';
+import { BOT_ARGUMENT, FILE_OPTION, findBot, putBot } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { defineVerb } from '../verb.ts';
 
@@ -10,6 +10,7 @@ export const verb = defineVerb({
   settings: ['server_url'],
   examples: ['bots update sma-crossover -f bot.yaml'],
   async run(context, { bot: ref }, { file: path }) {
+    const { readHostedFiles } = await import('../bot-files.ts');
     const [file] = readHostedFiles([path]);
     const server = await connect(context);
     const { change, bot } = await putBot(server, file!, await findBot(server, ref));

@@ -19,10 +19,10 @@ export const verb = defineVerb({
     const scope = system ? 'system' : 'user';
     const { settings, io, message } = context;
     const manager = serviceManager(process.platform, scope, io.env);
-    const { service, warnings } = await thisService(scope, context);
+    const { service, owner, warnings } = await thisService(scope, context);
     const text = manager.describe(service);
     for (const warning of warnings) message(warning);
-    if (!print) await installService(manager, service, settings.home);
+    if (!print) await installService(manager, service, { home: settings.home, owner });
     return {
       data: { installed: !print, scope, path: manager.path, text },
       show(out) {

@@ -2,15 +2,26 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Starts `daemon run` in the background, where it stays until it is stopped or the machine is. `daemon install` lets it start with the machine.',
+    'Starts `daemon run` in the background, where it stays until it is stopped or the machine is; one that runs already stays. `daemon install` lets it start with the machine.',
   settings: ['server_url'],
   examples: ['daemon start', 'daemon start --url https://licenses.example'],
   async run({ settings, io }) {
-    const { startDaemon } = await import('../daemon.ts');
-    const pid = await startDaemon(settings, io.env);
+    const { startDaemon, viewDaemon } = await import('../daemon.ts');
+    const { home } = settings;
+    const started = await startDaemon(settings, io.env);
+    if (started !== undefined) {
+      return {
+        data: { pid: started, home, started: true },
+        show: (out) => out.line(`The daemon runs as the process ${started}.`),
+      };
+    }
+    const { note } = await viewDaemon(home, io.env);
     return {
-      data: { pid, home: settings.home },
-      show: (out) => out.line(`The daemon runs as the process ${pid}.`),
+      data: { pid: note?.pid ?? null, home, started: false },
+      show(out) {
+        const who = note && `, as the process ${note.pid}, and asks ${note.server_url}`;
+        out.line(`The daemon runs already${who ?? ''}.`);
+      },
     };
   },
 });

@@ -11,13 +11,15 @@ export const verb = defineVerb({
   async run({ settings: { home }, io }) {
     const { viewDaemon } = await import('../daemon.ts');
     const { readLicense, statusOf } = await import('../../gate/license.ts');
+    const { deniedSince } = await import('../../../daemon/denial.ts');
     const { nextAttempt } = await import('../../../daemon/words.ts');
     const now = Date.now();
-    const { isRunning, state } = await viewDaemon(home, io.env);
+    const { isRunning, note: daemon, state } = await viewDaemon(home, io.env);
     const { leases, refused, running } = await readLicense(licenseFiles(home, io.env), now);
     const [held] = leases;
     const status = held && statusOf(held, now, running);
-    const { daemon, last_success_at, last_error, failures_in_row } = state;
+    const { last_success_at, last_error, failures_in_row } = state;
+    const denied_since = deniedSince(state);
     const lease =
       held && status
         ? {
@@ -40,15 +42,18 @@ export const verb = defineVerb({
         next_attempt_because: state.next_attempt_because,
         last_success_at,
         last_error,
+        denied_since: denied_since ?? null,
         failures_in_row,
         lease,
       },
       exitCode: isRunning ? 0 : NOT_RUNNING,
       show(out) {
-        if (isRunning) {
-          const { pid, started_at, version, server_url } = daemon!;
+        if (isRunning && daemon !== undefined) {
+          const { pid, started_at, version, server_url } = daemon;
           out.line(`The daemon runs as the process ${pid}, since ${started_at}.`);
           out.line(`It is of the version ${version} and asks ${server_url}.`);
+        } else if (isRunning) {
+          out.line('The daemon runs; as which process, no file says.');
         } else {
           out.line(`No daemon runs for ${home}; \`service-local daemon start\` starts one.`);
           if (daemon) out.line(howItEnded(daemon));
@@ -60,6 +65,7 @@ export const verb = defineVerb({
           const { state: is, expires_at, grace_ends_at } = lease;
           out.line(`lease: ${is}; it expires at ${expires_at}, its grace ends at ${grace_ends_at}`);
         }
+        if (denied_since !== undefined) out.line(`the server denies renewal since ${denied_since}`);
         if (isRunning) out.line(nextAttempt(state));
         if (last_success_at) out.line(`last success at ${last_success_at}`);
         if (last_error) {

@@ -6,11 +6,12 @@ export const verb = defineVerb({
     system: { description: 'that of the machine, which takes root, and not that of this user' },
   },
   examples: ['daemon uninstall', 'daemon uninstall --system'],
-  async run({ io }, _args, { system }) {
+  async run({ io, message }, _args, { system }) {
     const { serviceManager } = await import('../../../daemon/service-unit.ts');
     const { uninstallService } = await import('../service.ts');
     const manager = serviceManager(process.platform, system ? 'system' : 'user', io.env);
-    const removed = await uninstallService(manager);
+    const { removed, untold } = await uninstallService(manager);
+    if (untold !== undefined) message(untold);
     const { path } = manager;
     return {
       data: { removed, path },

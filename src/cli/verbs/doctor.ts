@@ -1,7 +1,7 @@
-import { uptime } from 'node:os';
 import { licenseFiles } from '../../license-files.ts';
 import type { CheckResult, CheckStatus } from '../../doctor/check.ts';
 import type { Diagnosis } from '../../doctor/examine.ts';
+import type { Machine } from '../../doctor/facts.ts';
 import type { Repair } from '../../doctor/repair.ts';
 import { formatCountOf } from '../../format.ts';
 import type { Output } from '../output.ts';
@@ -31,23 +31,28 @@ export const verb = defineVerb({
   ],
   async run(context, _args, { fix, offline }) {
     const { settings, settingSources, io, message } = context;
+    const { systemBoot } = await import('../../gate/boot.ts');
     const { examine } = await import('../../doctor/examine.ts');
     const { home } = settings;
     const files = licenseFiles(home, io.env);
-    const isDefault = settingSources.server_url.length === 1;
-    const { readState } = await import('../../../daemon/state.ts');
-    const { daemon } = await readState(files.state);
-    const machine = {
+    const [source, ...lesser] = settingSources.server_url;
+    const { daemonFiles } = await import('../../../daemon/files.ts');
+    const { readNote } = await import('../../../daemon/note.ts');
+    const daemon = await readNote(daemonFiles(home).note);
+    // Enrolled with --url, a machine has it nowhere else.
+    const known = lesser.length === 0 ? daemon?.server_url : settings.server_url;
+    const isOption = source.origin.startsWith('--');
+    const machine: Machine = {
       home,
       files,
       catalogueDir: settings.catalogue_dir,
-      // Enrolled with --url, a machine has it nowhere else.
-      url: (isDefault && daemon?.server_url) || settings.server_url,
+      url: known ?? settings.server_url,
+      urlBy: isOption ? 'option' : known === undefined ? 'default' : 'machine',
       env: io.env,
       offline,
       timeoutMs: SERVER_MS,
       clock: Date.now,
-      uptime,
+      boot: systemBoot,
     };
     const fixed = fix
       ? await (await import('../../doctor/repair.ts')).repair(machine, message)

@@ -1,16 +1,15 @@
-import { constants } from 'node:fs';
-import { access, readFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { getKeyset } from '../../api/keys.ts';
 import type { createLease, LeaseAnswer } from '../../api/leases.ts';
 import type { Client } from '../../client/client.ts';
-import { isSystemError, ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../errors.ts';
 import { formatTime } from '../../lease/time.ts';
 import type { OfflineRequestClaims } from '../../proof-claims.ts';
 import { parseSeconds } from '../../seconds.ts';
 import { connect } from '../connect.ts';
 import { limitLines } from '../leases.ts';
 import { readNamed } from '../license.ts';
+import { checkOutFile, writeOutFile, type OutFile } from '../out-file.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -45,9 +44,11 @@ export const verb = defineVerb({
   ],
   async run(context, _args, { deployment, entitlement, ttl, grace, customer, request, out: file }) {
     const asked = request === undefined ? undefined : await readRequest(context.cwd, request);
-    const path = file === undefined ? undefined : resolve(context.cwd, file);
-    if (path !== undefined) await checkPlace(path);
+    const out = file === undefined ? undefined : await leaseAt(resolve(context.cwd, file));
+    if (out !== undefined) await checkOutFile(out);
     const server = await connect(context);
+    // First what can be asked for again: the lease is told once.
+    const keyset = asked && (await keysetOf(server));
     const answer = await server.call<typeof createLease>('post', '/auth/license/leases', {
       body: {
         deployment_id: deployment,
@@ -58,15 +59,17 @@ export const verb = defineVerb({
         offline_request: asked?.jwt,
       },
     });
-    const keyset = asked && (await keysetOf(server));
     const text = `${JSON.stringify(keyset ? { lease: answer.lease, keyset } : answer.lease)}\n`;
-    if (path !== undefined) await writeLease(path, text, answer.lease_id);
+    if (out !== undefined) {
+      const lost = `the lease ${answer.lease_id} is issued and lost: cannot write ${out.path}`;
+      await writeOutFile(out, text, lost);
+    }
     if (asked) context.message(`asked for ${asked.by}`);
     for (const line of summaryOf(answer)) context.message(line);
     return {
       data: keyset ? { ...answer, keyset } : answer,
-      show(out) {
-        if (path === undefined) out.line(text.trimEnd());
+      show(output) {
+        if (out === undefined) output.line(text.trimEnd());
       },
     };
   },
@@ -93,44 +96,13 @@ async function readRequest(cwd: string, file: string): Promise<Asked> {
   }
 }
 
+async function leaseAt(path: string): Promise<OutFile> {
+  const { PAYLOAD_TYPE } = await import('../../lease/envelope.ts');
+  return { path, kind: 'a lease', isOne: (text) => text.includes(PAYLOAD_TYPE) };
+}
+
 function keysetOf(server: Client) {
   return server.call<typeof getKeyset>('get', '/.well-known/license-keys.json', {});
-}
-
-/** Before a lease is issued that could not be kept. */
-async function checkPlace(path: string): Promise<void> {
-  const { PAYLOAD_TYPE } = await import('../../lease/envelope.ts');
-  let there: string | undefined;
-  try {
-    await access(dirname(path), constants.W_OK);
-    there = await readFile(path, 'utf8').catch((error: unknown) => {
-      if (isSystemError(error, 'ENOENT')) return undefined;
-      throw error;
-    });
-  } catch (error) {
-    throw notWritable(error, `cannot write ${path}`);
-  }
-  if (there === undefined || there.includes(PAYLOAD_TYPE)) return;
-  throw new ServiceError('conflict', `${path} is there already, and is no lease`, {
-    remedy: 'Name another file. Nothing was issued.',
-  });
-}
-
-async function writeLease(path: string, text: string, leaseId: string): Promise<void> {
-  const { writeAtomically } = await import('../../atomic-file.ts');
-  try {
-    await writeAtomically(path, [text], { mode: 0o600 });
-  } catch (error) {
-    throw notWritable(error, `the lease ${leaseId} is issued and lost: cannot write ${path}`);
-  }
-}
-
-function notWritable(error: unknown, message: string): unknown {
-  if (!isSystemError(error)) return error;
-  return new ServiceError('output_not_writable', `${message} (${error.code})`, {
-    remedy: 'Name a file in a directory that is there and that you may write to.',
-    cause: error,
-  });
 }
 
 function summaryOf(answer: LeaseAnswer): string[] {

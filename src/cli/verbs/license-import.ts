@@ -1,5 +1,5 @@
 import { licenseFiles } from '../../license-files.ts';
-import { readBrought } from '../license.ts';
+import { goodUntil, readBrought } from '../license.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -14,16 +14,17 @@ export const verb = defineVerb({
   options: {
     keyset: {
       value: 'file',
-      description: 'keys that verify it (default: those in the file, else those of this machine)',
+      description:
+        'keys that verify it, and take the place of those of this machine, as after a change of keys (default: those of this machine, or in the file where it has none)',
       complete: 'file',
     },
   },
-  examples: ['license import lease.json', 'license import lease.json --keyset license-keys.json'],
+  examples: ['license import lease.json', 'license import lease.json --keyset lease.json'],
   async run({ cwd, settings, io }, { file }, { keyset }) {
     const { importLease } = await import('../../../daemon/offline.ts');
     const files = licenseFiles(settings.home, io.env);
     const brought = await readBrought(cwd, file, keyset);
-    const { claims, isNew } = await importLease(files, brought, Date.now());
+    const { claims, by, key_ids, isNew } = await importLease(files, brought, Date.now());
     const { lease_id, deployment_id, entitlements, expires_at, grace_ends_at } = claims;
     return {
       data: {
@@ -34,11 +35,16 @@ export const verb = defineVerb({
         expires_at,
         grace_ends_at,
         file: files.lease,
+        verified_by: by,
+        key_ids,
       },
       show(out) {
         if (!isNew) out.line(`${files.lease} is this lease already.`);
-        out.line(`${files.lease} is good until ${expires_at}, with grace until ${grace_ends_at}.`);
+        out.line(`${files.lease} ${goodUntil(claims)}.`);
         out.line(`It licenses ${entitlements.join(', ') || 'no features'}.`);
+        if (by === 'machine') return;
+        const whose = by === 'named' ? 'that you named' : 'in that file, as this machine had none';
+        out.line(`Leases are good by the keys ${whose}: ${key_ids.join(', ')}.`);
       },
     };
   },

@@ -1,5 +1,4 @@
-import { renewalMoment } from '../../lease/schedule.ts';
-import { dueAt, viewLicense } from '../license.ts';
+import { viewLicense } from '../license.ts';
 import { defineVerb } from '../verb.ts';
 
 const DUE = 0;
@@ -14,8 +13,7 @@ export const verb = defineVerb({
     'license needs-renewal --json | jq .due_at',
   ],
   async run(context) {
-    const now = Date.now();
-    const { held, license } = await viewLicense(context, now);
+    const { held, license } = await viewLicense(context, Date.now());
     if (held === undefined) {
       const { reason, detail } = license.refused[0]!;
       return {
@@ -24,9 +22,7 @@ export const verb = defineVerb({
         show: (out) => out.line(`There is no lease to renew: ${detail}`),
       };
     }
-    const { claims, status } = held;
-    const due = now >= renewalMoment(claims) || status.state === 'expired';
-    const due_at = dueAt(claims);
+    const { isDue: due, due_at, status } = held;
     return {
       data: { due, due_at, reason: status.reason },
       exitCode: due ? DUE : NOT_DUE,

@@ -1,7 +1,6 @@
-import { existsSync } from 'node:fs';
-import { ServiceError } from '../../errors.ts';
+import { deniedSince } from '../../../daemon/denial.ts';
 import { LEASE_REASONS } from '../../lease/reasons.ts';
-import { dueAt, showClaims, viewLicense, type LicenseView } from '../license.ts';
+import { remedyOf, showClaims, viewLicense, whyNotLicensed, type LicenseView } from '../license.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -13,12 +12,12 @@ export const verb = defineVerb({
     const { nextAttempt } = await import('../../../daemon/words.ts');
     const now = Date.now();
     const view = await viewLicense(context, now);
-    const { files, license, held } = view;
-    const { isRunning, state } = await viewDaemon(context.settings.home, context.io.env);
-    const isDevice = existsSync(files.key);
-    const { last_error, next_attempt_because } = state;
-    const isDenied = last_error !== null && next_attempt_because === 'denied';
-    const due_at = held === undefined ? null : dueAt(held.claims);
+    const { files, license, held, renewedBy, state } = view;
+    const { isRunning } = await viewDaemon(context.settings.home, context.io.env);
+    const isDevice = renewedBy === 'server' || renewedBy === 'files';
+    const { last_error } = state;
+    const denied_since = deniedSince(state);
+    const due_at = held?.due_at ?? null;
     const isWorking = held !== undefined && held.status.state !== 'expired';
     return {
       data: {
@@ -32,26 +31,28 @@ export const verb = defineVerb({
           due_at,
           enrolled: isDevice,
           daemon: isRunning,
-          denied: isDenied,
+          denied: denied_since !== undefined,
+          denied_since: denied_since ?? null,
           next_attempt_at: isRunning ? state.next_attempt_at : null,
           last_error,
         },
       },
-      failure: failureOf(view),
+      failure: whyNotLicensed(view),
       show(out) {
-        if (held === undefined) return;
         if (isWorking) out.line(worksUntil(held));
-        if (isDenied) out.line(`The server denies renewal: ${last_error.message}.`);
-        else if (last_error)
-          out.line(`The last renewal failed at ${last_error.at}: ${last_error.message}.`);
-        if (isRunning) out.line(`The daemon renews it; ${nextAttempt(state)}.`);
-        else if (isDevice) {
-          out.line(
-            `No daemon renews it: start one with \`service-local daemon start\`, or run \`service-local license renew\` from ${due_at} on.`,
-          );
-        } else {
-          out.line('This machine is not enrolled, so that a new lease has to be brought to it.');
+        if (last_error !== null) {
+          const { at, message } = last_error;
+          const what = denied_since
+            ? `The server denies renewal since ${denied_since}`
+            : `The last renewal failed at ${at}`;
+          out.line(`${what}: ${message}.`);
         }
+        if (held === undefined) return;
+        if (held.path !== files.lease) {
+          out.line(`What counts is ${held.path}: ${license.refused[0]?.detail ?? 'it is better'}.`);
+        }
+        if (isRunning && isDevice) out.line(`The daemon renews it; ${nextAttempt(state)}.`);
+        else out.line(howToRenew(view, held));
         out.line();
         showClaims(out, held.claims);
       },
@@ -62,28 +63,23 @@ export const verb = defineVerb({
 function worksUntil({ status, claims }: NonNullable<LicenseView['held']>): string {
   const { expires_at, grace_ends_at } = claims;
   const until = `Everything licensed works until ${grace_ends_at}`;
-  if (status.reason === null) return `${until}, from ${expires_at} on with a warning.`;
-  return `${until}, with a warning: ${LEASE_REASONS[status.reason]}`;
+  if (status.reason !== null) return `${until}, with a warning: ${LEASE_REASONS[status.reason]}`;
+  return grace_ends_at === expires_at
+    ? `${until}.`
+    : `${until}, from ${expires_at} on with a warning.`;
 }
 
-function failureOf({ held, license, files }: LicenseView): ServiceError | undefined {
-  if (held === undefined) {
-    const { reason, detail } = license.refused[0]!;
-    return new ServiceError('license_invalid', `nothing licensed works: ${detail}`, {
-      reason,
-      remedy: existsSync(files.key)
-        ? 'Get a lease with `service-local license renew --now`, or see `service-local doctor`.'
-        : 'Enrol this machine with `service-local license enroll`, or bring a lease to it with `service-local license import`.',
-    });
-  }
-  if (held.status.state !== 'expired') return undefined;
-  const { grace_ends_at } = held.claims;
-  return new ServiceError(
-    'license_invalid',
-    `nothing licensed works: the lease ended on ${grace_ends_at}`,
-    {
-      reason: 'expired',
-      remedy: 'Renew it with `service-local license renew --now`, or see `service-local doctor`.',
-    },
-  );
+/** Who renews the lease, when nothing runs that does. */
+function howToRenew(
+  view: LicenseView,
+  { isDue, due_at }: NonNullable<LicenseView['held']>,
+): string {
+  const when = isDue ? 'now' : `from ${due_at} on`;
+  const ways: Readonly<Record<LicenseView['renewedBy'], string>> = {
+    server: `No daemon renews it: start one with \`service-local daemon start\`, or run \`service-local license renew\` ${when}.`,
+    files: `People renew it: run \`service-local license export-request --out FILE\` ${when}, and \`service-local license import\` with what comes back.`,
+    nobody: 'This machine is not enrolled, so that a new lease has to be brought to it.',
+    lost_key: `Nothing can renew it: it is for the device whose key was ${view.files.key}, and that is gone. ${remedyOf(view)}`,
+  };
+  return ways[view.renewedBy];
 }

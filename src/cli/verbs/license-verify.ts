@@ -4,12 +4,12 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Says whether a lease is signed by a key of the keyset, and what it is worth now. Needs no network. Exits with 0 while it works, with 3 when it is refused, and with 4 when it is genuine and has ended.',
+    'Says whether a lease is signed by a key of this machine, or of the keyset that is named, and what it is worth now. Keys in the file itself prove nothing. Needs no network. Exits with 0 while it works, with 3 when it is refused, and with 4 when it is genuine and has ended.',
   arguments: { file: { description: 'lease, or lease with keyset', complete: 'file' } },
   options: {
     keyset: {
       value: 'file',
-      description: 'keys that verify it (default: those in the file, else those of this machine)',
+      description: 'keys that verify it (default: those of this machine)',
       complete: 'file',
     },
   },
@@ -19,16 +19,17 @@ export const verb = defineVerb({
   ],
   async run(context, { file }, { keyset }) {
     const { verifyBrought } = await import('../../../daemon/offline.ts');
-    const { leaseStatus } = await import('../../lease/status.ts');
-    const { knownTime } = await import('../../lease/known-time.ts');
+    const { statusOf } = await import('../../gate/license.ts');
     const now = Date.now();
     const { license } = await viewLicense(context, now);
-    const brought = await readBrought(context.cwd, file, keyset);
-    const { claims } = verifyBrought(brought, license.keyset);
-    const { state, reason } = leaseStatus(claims, now, knownTime(claims, license.running));
+    const { lease, named } = await readBrought(context.cwd, file, keyset);
+    const { claims, by } = verifyBrought({ lease, named }, license.keyset);
+    const { state, reason } = statusOf({ claims }, now, license.running);
+    const { public_key_id: key } = claims;
+    const whose = by === 'named' ? keyset! : 'this machine';
     const until = claims.grace_ends_at;
     return {
-      data: { state, reason, claims },
+      data: { state, reason, verified_by: by, public_key_id: key, claims },
       failure:
         state === 'expired'
           ? new ServiceError('license_invalid', `the lease is genuine, and ended on ${until}`, {
@@ -37,7 +38,8 @@ export const verb = defineVerb({
             })
           : undefined,
       show(out) {
-        if (state !== 'expired') out.line(`The lease is genuine, and works until ${until}.`);
+        out.line(`The lease is genuine by the key ${key} of ${whose}.`);
+        if (state !== 'expired') out.line(`It works until ${until}.`);
         showClaims(out, claims);
       },
     };

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
+import { ServiceError } from '../../errors.ts';
 import { formatSpan } from '../../format.ts';
 import { statusOf, type License, type RefusedFile } from '../../gate/license.ts';
 import { knownTime } from '../../lease/known-time.ts';
 import { LEASE_REASONS, type LeaseReason } from '../../lease/reasons.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../../lease/status.ts';
 import { formatTime, parseTime } from '../../lease/time.ts';
-import type { Check, Finding } from '../check.ts';
+import { effectOf, type Check, type Finding } from '../check.ts';
 import type { Facts } from '../facts.ts';
 
 /** What ails a file, and not what somebody signed. */
@@ -82,6 +83,10 @@ function candidatesOf(leases: License['leases'], refused: License['refused']): r
 const RENEW =
   'Get a good one with `service-local license renew --now`, unless another check says why that fails.';
 const DELIVER = 'Have it delivered anew, or run `service-local license enroll`.';
+
+/** For who renews by hand. */
+export const BRING =
+  'Make a request with `service-local license export-request`, and put the lease that comes back in its place with `license import`.';
 
 const keyset: Check<Facts> = {
   code: 'keyset',
@@ -186,23 +191,42 @@ const leaseState: Check<Facts> = {
     const isClockWrong = Math.abs(ahead ?? 0) > TOLERANCE_MS;
     const right = isClockWrong ? statusOf(lease, now + ahead!, running).state : state;
     if (right !== state || reason === 'not_yet_valid' || reason === 'clock_rollback') {
-      const summary = `${state} by a clock that is wrong; the lease says until ${expires_at}`;
-      return { status: 'skip', summary, evidence, because: 'clock' };
+      const summary = `${state} by this clock, and the lease says until ${expires_at}`;
+      return { ...effectOf('clock', summary), evidence };
     }
     const until = (time: string): string => `${time} (${formatSpan(parseTime(time)! - now)} left)`;
     if (state === 'valid') {
       const summary = `everything works until ${until(expires_at)}, with grace until ${grace_ends_at}`;
       return { status: 'ok', summary, evidence };
     }
-    const remedy = existsSync(facts.files.key) ? RENEW : DELIVER;
+    const remedy = await remedyOf(facts);
     if (state === 'grace') {
       const summary = `not renewed in time; everything still works until ${until(grace_ends_at)}`;
       return { status: 'warn', summary, evidence, remedy };
     }
     const summary = `the lease and its grace are over since ${grace_ends_at}`;
+    if (await isDenied(facts)) return { ...effectOf('renewal', summary), evidence };
     return { status: 'fail', summary, evidence, remedy };
   },
 };
+
+async function remedyOf({ files, isBrought }: Facts): Promise<string> {
+  if (await isBrought()) return BRING;
+  return existsSync(files.key) ? RENEW : DELIVER;
+}
+
+/** Whether the server has said that there will be no more leases. */
+async function isDenied({ offline, key, renewal }: Facts): Promise<boolean> {
+  try {
+    if (!offline && (await key()) !== undefined) await renewal();
+    return false;
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return ENDED.has(error.code);
+  }
+}
+
+const ENDED: ReadonlySet<string> = new Set(['license_revoked', 'contract_ended']);
 
 const entitlements: Check<Facts> = {
   code: 'entitlements',

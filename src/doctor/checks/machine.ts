@@ -3,11 +3,13 @@ import { access, constants, lstat, mkdtemp, readFile, rm, stat, statfs } from 'n
 import { dirname, join } from 'node:path';
 import { daemonFiles } from '../../../daemon/files.ts';
 import { writeAtomically } from '../../atomic-file.ts';
-import { checkPlace } from '../../client/private-file.ts';
+import { isLocked } from '../../client/lock.ts';
+import { checkOwner, checkPlace } from '../../client/private-file.ts';
 import { isSystemError, ServiceError } from '../../errors.ts';
 import { formatCount, formatCountOf } from '../../format.ts';
 import { backupOf } from '../../gate/license.ts';
 import { watchFiles } from '../../gate/watch.ts';
+import { nearestExisting } from '../../make-directory.ts';
 import { lookAtDatasets } from '../../market/catalogue.ts';
 import type { Check } from '../check.ts';
 import type { Facts } from '../facts.ts';
@@ -33,30 +35,45 @@ const runtime: Check<Facts> = {
   },
 };
 
-/** What of this user's is open to others and must not be, and the permissions that it is to have. */
-export async function openToOthers({
+interface WrongMode {
+  readonly path: string;
+  readonly fault: 'others may write to' | 'others may read' | 'this user may not open';
+  /** What the permissions are to be. */
+  readonly mode: number;
+}
+
+/** What of this user's has other permissions than it must have. */
+export async function wrongModes({
   home,
   files,
-}: Pick<Facts, 'home' | 'files'>): Promise<
-  readonly { readonly path: string; readonly mode: number }[]
-> {
+}: Pick<Facts, 'home' | 'files'>): Promise<readonly WrongMode[]> {
   const { lease, keyset, key, nextKey, state } = files;
-  const { log, olderLog } = daemonFiles(home);
-  const paths = [lease, backupOf(lease), keyset, key, nextKey, state, log, olderLog];
-  const open: { path: string; mode: number }[] = [];
-  let forbidden = 0o022;
+  const own = daemonFiles(home);
+  const locks = [files.lock, own.lock];
+  const ofDaemon = [state, own.note, own.log, own.olderLog];
+  const others = [lease, backupOf(lease), keyset, key, nextKey, ...ofDaemon];
+  const wrong: WrongMode[] = [];
+  let isInUse = false;
   // Those that are delivered elsewhere are signed, and for others to protect.
-  for (const path of paths.filter((one) => dirname(one) === home)) {
+  for (const path of [...locks, ...others].filter((one) => dirname(one) === home)) {
     const stats = await lstat(path).catch(ignoreSystem);
     if (!stats?.isFile() || !isOurs(stats)) continue;
-    forbidden = 0o077;
-    if ((stats.mode & forbidden) !== 0) open.push({ path, mode: 0o600 });
+    isInUse = true;
+    // A lock is opened as it is; of the others a new one takes the place.
+    const isShut = locks.includes(path) && (stats.mode & 0o600) !== 0o600;
+    if (isShut) wrong.push({ path, fault: 'this user may not open', mode: 0o600 });
+    else if ((stats.mode & 0o077) !== 0)
+      wrong.push({ path, fault: 'others may read', mode: 0o600 });
   }
   const stats = await stat(home).catch(ignoreSystem);
-  if (stats && isOurs(stats) && (stats.mode & forbidden) !== 0) {
-    open.unshift({ path: home, mode: 0o700 });
+  if (stats && isOurs(stats)) {
+    if ((stats.mode & 0o022) !== 0) {
+      wrong.unshift({ path: home, fault: 'others may write to', mode: 0o700 });
+    } else if (isInUse && (stats.mode & 0o077) !== 0) {
+      wrong.unshift({ path: home, fault: 'others may read', mode: 0o700 });
+    }
   }
-  return open;
+  return wrong;
 }
 
 const home: Check<Facts> = {
@@ -75,32 +92,40 @@ const home: Check<Facts> = {
       const remedy = 'Move it away, or name another place in SERVICE_LOCAL_HOME.';
       return { status: 'fail', summary: `${path} is no directory`, evidence, remedy };
     }
-    if (!isOurs(stats)) {
-      const summary = `${path} belongs to the user ${stats.uid}, and this runs as ${process.getuid?.()}`;
-      return { status: 'fail', summary, evidence, remedy: 'Run it as the owner.' };
-    }
+    checkOwner(path, stats);
     await access(path, constants.R_OK | constants.X_OK).catch((error: unknown) => {
       throw cannotRead(path, error);
     });
+    const { lock, note, log, olderLog } = daemonFiles(path);
     // Into these the daemon writes; where there is no key there is none, and links are right.
-    const written = existsSync(files.key)
-      ? [files.lease, backupOf(files.lease), files.keyset, files.state]
-      : [files.state];
-    for (const file of written) await checkPlace(file);
+    const ofLicense = existsSync(files.key)
+      ? [files.lease, backupOf(files.lease), files.keyset]
+      : [];
+    for (const file of [...ofLicense, files.state, files.lock, lock, note]) await checkPlace(file);
     // What is wrong with the keys, the check of the keys says.
-    const open = (await openToOthers(facts)).filter(
+    const wrong = (await wrongModes(facts)).filter(
       (one) => one.path !== files.key && one.path !== files.nextKey,
     );
-    if (open.length === 0) return { status: 'ok', summary: path, evidence };
-    const canWrite = (stats.mode & 0o022) !== 0;
-    return {
-      status: canWrite ? 'fail' : 'warn',
-      summary: `others may ${canWrite ? 'write to' : 'read'} ${open[0]!.path}${
-        open.length > 1 ? ` and ${open.length - 1} more` : ''
-      }`,
-      evidence: { ...evidence, open: open.map((one) => one.path) },
-      remedy: 'Close it to others with `service-local doctor --fix`.',
-    };
+    if (wrong.length > 0) {
+      const { fault, path: first } =
+        wrong.find((one) => one.fault !== 'others may read') ?? wrong[0]!;
+      return {
+        status: fault === 'others may read' ? 'warn' : 'fail',
+        summary: `${fault} ${first}${wrong.length > 1 ? ` and ${wrong.length - 1} more` : ''}`,
+        evidence: { ...evidence, wrong_modes: wrong.map((one) => one.path) },
+        remedy: 'Put it right with `service-local doctor --fix`.',
+      };
+    }
+    // Whether it can be held at all; that of the daemon is looked at with the daemon.
+    isLocked(files.lock);
+    for (const file of [olderLog, log]) {
+      const fault = await checkPlace(file).catch((error: unknown) => error);
+      if (!(fault instanceof ServiceError)) continue;
+      const { message, remedy = 'Move it away.', reason } = fault;
+      const summary = `the daemon keeps no log: ${message}`;
+      return { status: 'warn', summary, evidence: { ...evidence, reason }, remedy };
+    }
+    return { status: 'ok', summary: path, evidence };
   },
 };
 
@@ -130,7 +155,7 @@ const disk: Check<Facts> = {
   code: 'disk',
   blames: ['home'],
   async look({ home: path, files }) {
-    const there = nearest(path);
+    const there = nearestExisting(path);
     const { bavail, bsize, files: inodes, ffree } = await statfs(there);
     const free = bavail * bsize;
     const evidence = { path: there, free_bytes: free, free_inodes: inodes > 0 ? ffree : null };
@@ -154,11 +179,6 @@ const disk: Check<Facts> = {
       : { status: 'ok', summary: `${room}, and files are replaced whole`, evidence };
   },
 };
-
-/** The path, or what is there of those above it. */
-function nearest(path: string): string {
-  return existsSync(path) ? path : nearest(dirname(path));
-}
 
 /** @throws the error of the system, or one of ours when a file is not what was written. */
 async function writeTwice(place: string): Promise<void> {

@@ -1,25 +1,19 @@
-import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import type { dryRunRenewal, LeaseAnswer } from '../../api/leases.ts';
-import { connectAsDevice } from '../../client/lease-server.ts';
+import { existsSync, lstatSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { DeviceKey } from '../../client/device-key.ts';
 import { ServiceError } from '../../errors.ts';
 import { formatSpan } from '../../format.ts';
 import { statusOf } from '../../gate/license.ts';
 import type { Check, Finding } from '../check.ts';
-import type { Facts } from '../facts.ts';
+import type { Facts, ServerAnswer } from '../facts.ts';
 
 const deviceKey: Check<Facts> = {
   code: 'device_key',
   blames: ['home'],
-  async look({ files, key }) {
-    const own = await key();
-    if (own === undefined) {
-      return {
-        status: 'skip',
-        summary: 'this machine is no device: it renews no lease',
-        remedy: 'To make it one, run `service-local license enroll`.',
-      };
-    }
+  async look(facts) {
+    const { files } = facts;
+    const own = await readKey(facts);
+    if (own === undefined) return withoutKey(facts);
     const { device_id } = own;
     const evidence = { device_id };
     if (existsSync(files.nextKey)) {
@@ -34,25 +28,84 @@ const deviceKey: Check<Facts> = {
   },
 };
 
+/** @throws ServiceError that says what is left and what to do */
+async function readKey(facts: Facts): Promise<DeviceKey | undefined> {
+  try {
+    return await facts.key();
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const { code, reason = '', message, remedy } = error;
+    if (reason === 'not_private') {
+      const advice = `${remedy} If anybody may have read it, change it then with \`service-local license rotate-key\`.`;
+      throw new ServiceError(code, message, { reason, remedy: advice, cause: error });
+    }
+    if (reason !== 'not_a_key' && reason !== 'wrong_key_type') throw error;
+    const summary = `${message}: the lease cannot be renewed; ${await whatIsLeft(facts)}`;
+    throw new ServiceError(code, summary, {
+      reason,
+      remedy: `Move it away, ${ENROL}`,
+      cause: error,
+    });
+  }
+}
+
+const ENROL =
+  'ask for a new enrolment code, and enrol this machine anew with `service-local license enroll`.';
+
+async function withoutKey(facts: Facts): Promise<Finding> {
+  const { files, home, license } = facts;
+  const [lease] = (await license()).leases;
+  const device_id = lease?.claims.device_thumbprint;
+  // What is delivered, others renew.
+  if (device_id === undefined || dirname(files.lease) !== home || isLink(files.lease)) {
+    return {
+      status: 'skip',
+      summary: 'this machine is no device: it renews no lease',
+      remedy: 'To make it one, run `service-local license enroll`.',
+    };
+  }
+  return {
+    status: 'fail',
+    summary: `${files.key} is gone: the lease is for the device ${device_id}, and cannot be renewed without it; ${await whatIsLeft(facts)}`,
+    evidence: { device_id },
+    remedy: `Put the key back; where there is no copy of it, ${ENROL}`,
+  };
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+}
+
 /** In which a certificate is renewed where that goes by itself. */
 const CERTIFICATE_MS = 14 * 86_400_000;
+/** For those that do not last long: with as little left, their renewal has failed. */
+const CERTIFICATE_SHARE = 1 / 6;
 
 const server: Check<Facts> = {
   code: 'server',
   needs: ['device_key'],
-  async look({ url, env, clock, server: ask }) {
-    const answer = await ask();
-    if (answer === undefined) return { status: 'skip', summary: 'not asked: --offline' };
-    const { ms, certificateEnds, warning } = answer;
-    const ends = certificateEnds === undefined ? null : new Date(certificateEnds).toISOString();
-    const evidence = { url, ms, proxies: proxiesOf(env), certificate_ends_at: ends };
-    if (certificateEnds !== undefined && certificateEnds - clock() < CERTIFICATE_MS) {
+  async look(facts) {
+    const { url, env, clock } = facts;
+    if (facts.offline) return { status: 'skip', summary: 'not asked: --offline' };
+    const answer = await askIfSet(facts);
+    if (answer === undefined) {
       return {
-        status: 'warn',
-        summary: `the certificate of ${url} ends in ${formatSpan(certificateEnds - clock())}`,
-        evidence,
-        remedy: 'Tell whoever runs the server.',
+        status: 'skip',
+        summary: `no server is set, and none is at ${url}`,
+        evidence: { url },
+        remedy: 'If there is one for this machine, set server_url in config.yaml to its origin.',
       };
+    }
+    const { ms, certificate, warning } = answer;
+    const ends = certificate === undefined ? null : new Date(certificate.ends).toISOString();
+    const evidence = { url, ms, proxies: proxiesOf(env), certificate_ends_at: ends };
+    if (certificate !== undefined) {
+      const left = certificate.ends - clock();
+      const share = (certificate.ends - certificate.begins) * CERTIFICATE_SHARE;
+      if (left < Math.min(CERTIFICATE_MS, share)) {
+        const summary = `the certificate of ${url} ends in ${formatSpan(left)}`;
+        return { status: 'warn', summary, evidence, remedy: 'Tell whoever runs the server.' };
+      }
     }
     if (warning !== undefined) {
       const remedy = 'Have the server speak TLS, and set server_url to its https address.';
@@ -61,6 +114,17 @@ const server: Check<Facts> = {
     return { status: 'ok', summary: `${url} answered in ${ms} ms`, evidence };
   },
 };
+
+/** Undefined where there is none at an address that nobody has set. */
+async function askIfSet({ urlBy, server: ask }: Facts): Promise<ServerAnswer | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    const isUnreachable = error instanceof ServiceError && error.code === 'server_unreachable';
+    if (isUnreachable && urlBy === 'default') return undefined;
+    throw error;
+  }
+}
 
 /** The names of those that are set: a proxy's address may hold a password. */
 function proxiesOf(env: NodeJS.ProcessEnv): readonly string[] {
@@ -76,7 +140,7 @@ const renewal: Check<Facts> = {
   needs: ['server'],
   async look(facts) {
     try {
-      const { warnings, ...given } = await dryRun(facts);
+      const { warnings, ...given } = await facts.renewal();
       const evidence = { ...given, warnings };
       // Without the lease it was given, the server cannot know this machine from a copy of it.
       const isKnown = (await facts.license()).leases.length > 0;
@@ -96,22 +160,6 @@ const renewal: Check<Facts> = {
     }
   },
 };
-
-/** Asks what the next renewal would ask. */
-async function dryRun({ url, timeoutMs, clock, key, license, state }: Facts) {
-  const held = (await license()).leases[0];
-  const { pending } = await state();
-  const isSame = pending !== null && pending.lease_id === (held?.claims.lease_id ?? null);
-  const lease = isSame && pending.without_lease ? undefined : held;
-  const renewal_id = isSame ? pending.renewal_id : randomUUID();
-  const client = connectAsDevice({ url, timeoutMs, clock }, (await key())!);
-  return client.call<typeof dryRunRenewal>('post', '/auth/license/leases/dry-run', {
-    body: {
-      renewal_id,
-      ...(lease && { lease: JSON.parse(lease.text) as LeaseAnswer['lease'] }),
-    },
-  });
-}
 
 /** In words for whoever needs to know until when everything works. */
 async function whatIsLeft({ clock, license, running }: Facts): Promise<string> {

@@ -1,0 +1,32 @@
+import type { ErrorCode } from '../src/errors.ts';
+import type { DaemonState } from './state.ts';
+
+const DENIALS: ReadonlySet<string> = new Set<ErrorCode>([
+  'license_revoked',
+  'contract_ended',
+  'credential_cloned',
+  'not_allowed',
+]);
+
+/** Whether a server knows a machine, or knows that it does not, and refuses to give it a lease. */
+export function isDenial({
+  code,
+  reason,
+}: {
+  readonly code: string;
+  readonly reason?: string | null | undefined;
+}): boolean {
+  if (code === 'invalid_device_proof') {
+    return reason === 'unknown_device' || reason === 'revoked_device';
+  }
+  return DENIALS.has(code);
+}
+
+/** Since when the server denies renewal; undefined unless it did when it was last asked. */
+export function deniedSince({
+  last_error,
+  denied_since,
+}: Pick<DaemonState, 'last_error' | 'denied_since'>): string | undefined {
+  if (last_error === null || !isDenial(last_error)) return undefined;
+  return denied_since ?? last_error.at;
+}

@@ -1,0 +1,207 @@
+import { holdLock, type Lock } from '../src/client/lock.ts';
+import { storeKeyset, storeLease } from '../src/client/lease-store.ts';
+import { ServiceError } from '../src/errors.ts';
+import {
+  byWorth,
+  importKeys,
+  readLicenseTexts,
+  statusOf,
+  verifyLicense,
+  type HeldLease,
+  type License,
+} from '../src/gate/license.ts';
+import type { TrustedKeys } from '../src/lease/keys.ts';
+import type { Refused } from '../src/lease/refusal.ts';
+import { verifyLease } from '../src/lease/verify.ts';
+import type { LicenseFiles } from '../src/license-files.ts';
+import { hasNoKeys, partsOf, refuseOtherDeployment, whyRefused } from './offline.ts';
+import { store } from './renewal.ts';
+
+const LOCK_WAIT_MS = 30_000;
+
+const LEASE = 'SERVICE_LICENSE_LEASE';
+const KEYS = 'SERVICE_LICENSE_PUBLIC_KEY';
+
+/** What became of a value: `kept` is the file that is there, because it is better. */
+export type Outcome = 'written' | 'same' | 'kept' | 'not_given';
+
+export interface Materialized {
+  readonly lease: Outcome;
+  readonly keyset: Outcome;
+}
+
+/**
+ * Writes the lease and the keys that a container was started with to the license files. Containers
+ * are started again with the values of long ago, so what is better in the files stays; and the values
+ * are verified before anything is touched. Keys that come with the lease in one document count as in
+ * `verifyBrought`.
+ *
+ * @param now milliseconds since the Unix epoch.
+ * @throws ServiceError `usage` when there are no values, `invalid_data` with a `LeaseReason` for one
+ * that is not good, `conflict` for a lease of another deployment than one that works, and while
+ * another process changes the license files;
+ * `output_not_writable`.
+ */
+export async function materialize(
+  files: LicenseFiles,
+  env: NodeJS.ProcessEnv,
+  now: number,
+): Promise<Materialized> {
+  const [lease, keys] = [plain(env[LEASE]), plain(env[KEYS])];
+  const parts = partsOf(lease ?? '');
+  const values = {
+    lease: parts?.lease ?? lease,
+    enclosed: parts?.enclosed,
+    keys: partsOf(keys ?? '')?.enclosed ?? keys,
+  };
+  if (values.lease === undefined && values.keys === undefined) {
+    throw new ServiceError('usage', `neither ${LEASE} nor ${KEYS} has a value`, {
+      remedy: 'Have both injected into the environment of the container, and run it again.',
+    });
+  }
+  const lock = await lockOf(files);
+  try {
+    const found = await find(files, values, now);
+    return values.lease === undefined
+      ? { lease: 'not_given', keyset: await putKeys(files, found.given!, found, now) }
+      : await putLease(files, { ...values, lease: values.lease }, found, now);
+  } finally {
+    lock?.release();
+  }
+}
+
+/** Variables hold text, or, because not all tools keep line ends in them, base64 of it. */
+function plain(value: string | undefined): string | undefined {
+  const text = value?.trim() ?? '';
+  if (text === '') return undefined;
+  return /^(\{|-----BEGIN )/.test(text) ? text : Buffer.from(text, 'base64').toString();
+}
+
+/** Without a home to write to, nobody renews: then there is nobody to wait for. */
+async function lockOf({ lock }: LicenseFiles): Promise<Lock | undefined> {
+  try {
+    return await holdLock(lock, LOCK_WAIT_MS);
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === 'output_not_writable') return undefined;
+    throw error;
+  }
+}
+
+/** What was injected, as text. */
+interface Values {
+  readonly lease: string | undefined;
+  /** Keys that came with the lease. */
+  readonly enclosed: string | undefined;
+  readonly keys: string | undefined;
+}
+
+interface Given {
+  readonly text: string;
+  readonly keys: TrustedKeys;
+}
+
+function keysOf({ keys, enclosed }: Values, own: License['keyset']): Given | undefined {
+  const text = keys ?? (hasNoKeys(own) ? enclosed : undefined);
+  if (text === undefined) return undefined;
+  const imported = importKeys(text);
+  if (!imported.ok) throw refused(keys === undefined ? LEASE : KEYS, imported);
+  return { text, keys: imported.keys };
+}
+
+/** What is there before anything is written. */
+interface Found {
+  readonly given: Given | undefined;
+  /** Whether the keyset file has all that were given. */
+  readonly isKnown: boolean;
+  readonly license: License;
+  /** The best lease in the files, by their keys or by those that were given. */
+  readonly held: HeldLease | undefined;
+  /** By which keys it verifies: by those that are there, by those that were given. */
+  readonly verifies: { readonly own: boolean; readonly given: boolean };
+}
+
+async function find(files: LicenseFiles, values: Values, now: number): Promise<Found> {
+  const texts = await readLicenseTexts(files);
+  const license = verifyLicense(texts, now);
+  const given = keysOf(values, license.keyset);
+  const keyset = { path: files.keyset, read: { ok: true, text: given?.text ?? '' } as const };
+  const byGiven = verifyLicense({ ...texts, keyset }, now);
+  const [held] = [...license.leases, ...byGiven.leases].sort(byWorth(now, license.running));
+  const isIn = ({ leases }: License): boolean => leases.some(({ text }) => text === held?.text);
+  return {
+    given,
+    isKnown: given !== undefined && license.keyset.ok && hasAll(license.keyset.keys, given.keys),
+    license,
+    held,
+    verifies: { own: isIn(license), given: isIn(byGiven) },
+  };
+}
+
+async function putLease(
+  files: LicenseFiles,
+  { lease: text, enclosed }: Values & { readonly lease: string },
+  found: Found,
+  now: number,
+): Promise<Pick<Materialized, 'lease' | 'keyset'>> {
+  const { given, isKnown, license, held, verifies } = found;
+  const trusted = given ?? license.keyset;
+  if (!('keys' in trusted)) throw refused(LEASE, trusted);
+  const isWorse = (lease: HeldLease): boolean =>
+    held !== undefined && byWorth(now, license.running)(held, lease) < 0;
+  const leaseBy = (keys: TrustedKeys): HeldLease | Refused => {
+    const verified = verifyLease(text, keys);
+    return verified.ok ? { path: files.lease, text, claims: verified.claims } : verified;
+  };
+  const lease = leaseBy(trusted.keys);
+  if ('reason' in lease) {
+    // From before a change of keys: that it is worse, it may say of itself.
+    const own = importKeys(enclosed ?? '');
+    const outdated = own.ok ? leaseBy(own.keys) : own;
+    if (!('reason' in outdated) && isWorse(outdated)) return { lease: 'kept', keyset: 'kept' };
+    throw refused(LEASE, { ...lease, detail: whyRefused(lease) });
+  }
+  refuseOtherDeployment(held, lease, now, license.running);
+  const isThere = held?.path === files.lease && held.claims.lease_id === lease.claims.lease_id;
+  if (isThere || isWorse(lease)) {
+    const outcome = isThere ? 'same' : 'kept';
+    if (given === undefined) return { lease: outcome, keyset: 'not_given' };
+    if (isKnown) return { lease: outcome, keyset: 'same' };
+    if (verifies.own) return { lease: outcome, keyset: 'kept' };
+    await storeKeyset(files.keyset, given.text);
+    return { lease: outcome, keyset: 'written' };
+  }
+  if (given === undefined || isKnown) {
+    await storeLease(files.lease, text);
+    return { lease: 'written', keyset: given === undefined ? 'not_given' : 'same' };
+  }
+  await store(files, lease, given, license.keyset.ok ? license.keyset.keys : undefined);
+  return { lease: 'written', keyset: 'written' };
+}
+
+/** Keys alone: not where the lease that works would do without its own. */
+async function putKeys(
+  files: LicenseFiles,
+  given: Given,
+  { isKnown, license, held, verifies }: Found,
+  now: number,
+): Promise<Outcome> {
+  if (isKnown) return 'same';
+  const works = held !== undefined && statusOf(held, now, license.running).state !== 'expired';
+  if (works && !verifies.given) return 'kept';
+  await storeKeyset(files.keyset, given.text);
+  return 'written';
+}
+
+function hasAll(keys: TrustedKeys, others: TrustedKeys): boolean {
+  return [...others.keys()].every((id) => keys.has(id));
+}
+
+function refused(variable: string, { reason, detail }: Omit<Refused, 'ok'>): ServiceError {
+  return new ServiceError('invalid_data', `the value of ${variable} is refused: ${detail}`, {
+    reason,
+    remedy:
+      reason === 'unknown_key'
+        ? `The license files were not changed. Inject the keys of its issuer as ${KEYS}.`
+        : 'The license files were not changed. Inject the value as it was issued, or base64 of it.',
+  });
+}

@@ -1,0 +1,98 @@
+import { readFileSync, readlinkSync } from 'node:fs';
+import { readPrivateFile, writePrivateFile } from '../src/client/private-file.ts';
+import { isSystemError, ServiceError } from '../src/errors.ts';
+import { systemBoot } from '../src/gate/boot.ts';
+import { isJsonObject } from '../src/lease/json.ts';
+import { packageVersion } from '../src/version.ts';
+
+/** `daemon.json`: who the daemon is. Only the holder of its lock writes it. */
+export interface DaemonNote {
+  readonly schema: 1;
+  readonly pid: number;
+  /** Which process of that number it is; null where the system does not say. */
+  readonly process: ProcessMark | null;
+  readonly version: string;
+  readonly started_at: string;
+  /** When it was ended; null while it runs, and when it was killed. */
+  readonly stopped_at: string | null;
+  readonly server_url: string;
+}
+
+/** By what a process is told from those that have its number later, or elsewhere. */
+interface ProcessMark {
+  readonly boot_id: string;
+  /** The container in which the number counts. */
+  readonly pid_namespace: string;
+  /** In ticks since the machine started. */
+  readonly started: string;
+}
+
+/** Of this process. */
+export function newNote(server_url: string): DaemonNote {
+  return {
+    schema: 1,
+    pid: process.pid,
+    process: markOf(process.pid) ?? null,
+    version: packageVersion(),
+    started_at: new Date().toISOString(),
+    stopped_at: null,
+    server_url,
+  };
+}
+
+/** @throws ServiceError as `writePrivateFile` */
+export async function writeNote(path: string, note: DaemonNote): Promise<void> {
+  await writePrivateFile(path, `${JSON.stringify(note, undefined, 2)}\n`);
+}
+
+/** What the last daemon of a home left; undefined when it left nothing that can be read. */
+export async function readNote(path: string): Promise<DaemonNote | undefined> {
+  try {
+    const note: unknown = JSON.parse((await readPrivateFile(path)) ?? 'null');
+    return isNote(note) ? note : undefined;
+  } catch (error) {
+    if (error instanceof ServiceError || error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function isNote(value: unknown): value is DaemonNote {
+  if (!isJsonObject(value)) return false;
+  const { schema, pid, process: mark, version, started_at, stopped_at, server_url } = value;
+  const areTexts = (...texts: unknown[]): boolean => texts.every((one) => typeof one === 'string');
+  return (
+    schema === 1 &&
+    Number.isSafeInteger(pid) &&
+    Number(pid) > 1 &&
+    (mark === null ||
+      (isJsonObject(mark) && areTexts(mark['boot_id'], mark['pid_namespace'], mark['started']))) &&
+    areTexts(version, started_at, server_url) &&
+    (stopped_at === null || areTexts(stopped_at))
+  );
+}
+
+/** Where the process of a note is, as seen from here: only `here` its number means it. */
+export function placeOf({ pid, process: mark }: DaemonNote): 'here' | 'gone' | 'elsewhere' {
+  if (mark === null) return 'here';
+  const own = markOf(process.pid);
+  const isSame = (name: keyof ProcessMark): boolean => own?.[name] === mark[name];
+  if (!isSame('boot_id') || !isSame('pid_namespace')) return 'elsewhere';
+  return markOf(pid)?.started === mark.started ? 'here' : 'gone';
+}
+
+/** See proc_pid_stat(5) and namespaces(7). */
+function markOf(pid: number): ProcessMark | undefined {
+  if (process.platform !== 'linux') return undefined;
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The second field, the name, is in brackets and may hold anything.
+    const started = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    const pid_namespace = readlinkSync('/proc/self/ns/pid');
+    return started === undefined
+      ? undefined
+      : { boot_id: systemBoot().boot_id, pid_namespace, started };
+  } catch (error) {
+    if (isSystemError(error)) return undefined;
+    throw error;
+  }
+}

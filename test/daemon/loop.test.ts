@@ -1,0 +1,566 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { deniedSince } from '../../daemon/denial.ts';
+import { runLoop, type LoopOptions, type Tick } from '../../daemon/loop.ts';
+import { renew } from '../../daemon/renewal.ts';
+import { readState } from '../../daemon/state.ts';
+import { storeLease } from '../../src/client/lease-store.ts';
+import { holdLock } from '../../src/client/lock.ts';
+import { backupOf, readLicense } from '../../src/gate/license.ts';
+import { formatTime } from '../../src/lease/time.ts';
+import { createLog } from '../../src/log.ts';
+import { testKey } from '../lease/issuer.ts';
+import { DAY, HOUR, MINUTE, newRig, refusing, type Rig } from './rig.ts';
+
+let rig: Rig;
+let files: Rig['machine']['files'];
+
+beforeEach(async () => {
+  rig = await newRig();
+  ({ files } = rig.machine);
+});
+afterEach(() => rig.close());
+
+const state = () => readState(files.state);
+const leaseFile = (): string => readFileSync(files.lease, 'utf8');
+/** Runs the daemon for so long. */
+const run = (ms: number, onTick?: (tick: Tick) => Promise<void>): Promise<void> =>
+  rig.runUntil(rig.serverNow + ms, onTick);
+
+/** A daemon that looks once, and then whenever the test has it do so. */
+interface Daemon {
+  /** Has it look as after a minute. */
+  look(): Promise<Tick>;
+  /** As by SIGHUP. */
+  hangUp(): Promise<Tick>;
+  /** As when a file has changed. */
+  notice(): Promise<Tick>;
+  /** What it would wait now, in milliseconds. */
+  waits(): number;
+  stop(): Promise<void>;
+}
+
+async function start(): Promise<Daemon> {
+  const stop = new AbortController();
+  let [call, watched] = [() => {}, () => {}];
+  let elapse = (): void => {};
+  let waits = 0;
+  let ticked = Promise.withResolvers<Tick>();
+  let latest: Tick;
+  const options: LoopOptions = {
+    signal: stop.signal,
+    log: createLog((line) => rig.log.push(line), false),
+    wake: (look) => {
+      call = look;
+      return () => (call = () => {});
+    },
+    watch: (look) => {
+      watched = look;
+      return () => (watched = () => {});
+    },
+    onTick: (tick) => (latest = tick),
+    wait(ms, alarm) {
+      waits = ms;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      elapse = resolve;
+      alarm.addEventListener('abort', () => resolve());
+      ticked.resolve(latest);
+      return promise;
+    },
+  };
+  const running = runLoop(rig.machine, options);
+  const after = async (cause: () => void): Promise<Tick> => {
+    ticked = Promise.withResolvers<Tick>();
+    cause();
+    return ticked.promise;
+  };
+  await ticked.promise;
+  return {
+    look: () => after(() => elapse()),
+    hangUp: () => after(() => call()),
+    notice: () => after(() => watched()),
+    waits: () => waits,
+    async stop() {
+      stop.abort();
+      await running;
+    },
+  };
+}
+
+describe('leases of any length are renewed when they are due, and not again', () => {
+  test.each([
+    ['10 minutes', 10 * MINUTE],
+    ['1 hour', HOUR],
+    ['12 hours', 12 * HOUR],
+    ['1 day', DAY],
+    ['3 days', 3 * DAY],
+    ['7 days', 7 * DAY],
+    ['90 days', 90 * DAY],
+  ])('%s', async (_name, ttl) => {
+    rig.ttlSeconds = ttl / 1000;
+    await rig.enrol();
+    const states = new Set<string | undefined>();
+    await run(6 * ttl, async ({ status }) => void states.add(status?.state));
+    const rest = Math.min(DAY, ttl / 3);
+    // Each lease is renewed when between all and three quarters of the rest are left.
+    const most = Math.ceil((6 * ttl) / (ttl - rest));
+    const least = Math.floor((6 * ttl) / (ttl - 0.75 * rest + MINUTE));
+    expect(rig.asked.length).toBeGreaterThanOrEqual(least);
+    expect(rig.asked.length).toBeLessThanOrEqual(most);
+    expect([...states]).toEqual(['valid']);
+    expect(rig.log).toHaveLength(rig.asked.length);
+  });
+});
+
+describe('time', () => {
+  beforeEach(() => rig.enrol());
+
+  test('of an outage that is longer than the lease: grace, then expired, then valid', async () => {
+    Object.assign(rig, { ttlSeconds: 6 * 3600, graceSeconds: 3600 });
+    await rig.enrol();
+    rig.isDown = true;
+    const states: (string | undefined)[] = [];
+    const note = async ({ status }: Tick): Promise<void> => {
+      if (states.at(-1) !== status?.state) states.push(status?.state);
+    };
+    await run(8 * HOUR, note);
+    expect(states).toEqual(['valid', 'grace', 'expired']);
+    rig.isDown = false;
+    await run(HOUR / 2, note);
+    expect(states.at(-1)).toBe('valid');
+  });
+
+  test('that was set back a day makes no lease last longer, and is no harm', async () => {
+    await run(2 * DAY);
+    rig.now -= DAY;
+    await run(4 * DAY - MINUTE);
+    expect(rig.asked).toHaveLength(0);
+    const reasons = new Set<string | null | undefined>();
+    const note = async ({ status }: Tick): Promise<void> => void reasons.add(status?.reason);
+    await run(6 * HOUR + 2 * MINUTE, note);
+    expect(rig.asked).toHaveLength(1);
+    expect([...reasons]).toEqual(['clock_rollback', 'not_yet_valid']);
+    rig.now += DAY;
+    let status: Tick['status'];
+    await run(2 * MINUTE, async (tick) => void ({ status } = tick));
+    expect(status).toMatchObject({ state: 'valid', reason: null });
+  });
+
+  test('that was set forward by a year brings no flood, and back again leaves no trace', async () => {
+    await run(DAY);
+    rig.now += 365 * DAY;
+    await run(2 * DAY);
+    expect(rig.asked.length).toBeLessThan(20);
+    expect(await state()).toMatchObject({ last_error: { reason: 'due_at_once' } });
+    rig.now -= 365 * DAY;
+    const { length } = rig.asked;
+    let status: Tick['status'];
+    await run(5.5 * DAY, async (tick) => void ({ status } = tick));
+    expect(status).toMatchObject({ state: 'valid', reason: null });
+    expect(rig.asked).toHaveLength(length);
+    await run(18 * HOUR);
+    expect(rig.asked).toHaveLength(length + 1);
+    expect(await state()).toMatchObject({ failures_in_row: 0, last_error: null });
+  });
+
+  test('that was set back while it waits after a failure is not waited for', async () => {
+    rig.fault = refusing(403, 'license_revoked');
+    await run(6 * DAY + 7 * HOUR);
+    expect((await state()).next_attempt_because).toBe('denied');
+    rig.fault = undefined;
+    rig.now -= 30 * DAY;
+    await run(MINUTE);
+    expect(await state()).toMatchObject({ last_error: null, failures_in_row: 0 });
+  });
+
+  test('that a suspended machine missed is made up for at once', async () => {
+    const daemon = await start();
+    rig.pass(7 * DAY);
+    expect(await daemon.look()).toMatchObject({ status: { state: 'valid' } });
+    expect(rig.asked).toHaveLength(1);
+    await daemon.stop();
+  });
+
+  test('for which the machine has run is kept, hour by hour', async () => {
+    const daemon = await start();
+    for (const minutes of [59, 2, 30]) {
+      rig.pass(minutes * MINUTE);
+      await daemon.look();
+    }
+    expect((await state()).running_time).toMatchObject({ seconds: 61 * 60 });
+    await daemon.stop();
+  });
+
+  test('for which another machine ran, to which the files had moved, is not counted', async () => {
+    const daemon = await start();
+    rig.pass(2 * HOUR);
+    await daemon.look();
+    await daemon.stop();
+    [rig.bootId, rig.uptime] = ['other', (40 * DAY) / 1000];
+    const other = await start();
+    expect(await other.look()).toMatchObject({ status: { state: 'valid' } });
+    expect((await state()).running_time).toMatchObject({ seconds: 7200, boot_id: 'other' });
+    rig.pass(HOUR);
+    await other.look();
+    expect((await state()).running_time).toMatchObject({ seconds: 10_800 });
+    await other.stop();
+  });
+});
+
+describe('files', () => {
+  let good: string;
+
+  beforeEach(async () => {
+    await rig.enrol();
+    good = leaseFile();
+  });
+
+  const quarantined = (): string[] =>
+    readdirSync(dirname(files.lease)).filter((name) => name.includes('quarantined'));
+
+  test.each<[string, () => void, number]>([
+    ['torn', () => truncateSync(files.lease, 100), 1],
+    ['empty', () => truncateSync(files.lease, 0), 1],
+    ['missing', () => rmSync(files.lease), 0],
+    ['changed', () => writeFileSync(files.lease, good.replace('"payload":"e', '"payload":"f')), 1],
+    [
+      'older',
+      () => writeFileSync(files.lease, rig.newLease({ issued_at: '2026-02-27T00:00:00Z' })),
+      1,
+    ],
+  ])('a lease that is %s is put back', async (_what, spoil, kept) => {
+    const daemon = await start();
+    spoil();
+    // As when both copies are on a disk that fails.
+    rmSync(backupOf(files.lease));
+    expect(await daemon.notice()).toMatchObject({ status: { state: 'valid' } });
+    expect(leaseFile()).toBe(good);
+    expect(readFileSync(backupOf(files.lease), 'utf8')).toBe(good);
+    expect(quarantined()).toHaveLength(kept);
+    expect(rig.log).toEqual([expect.stringContaining(`put ${files.lease} back`)]);
+    await daemon.stop();
+    expect(rig.requests).toEqual([]);
+  });
+
+  test('a lease is put back from its backup by a daemon that has just started', async () => {
+    truncateSync(files.lease, 10);
+    const daemon = await start();
+    expect(leaseFile()).toBe(good);
+    await daemon.stop();
+  });
+
+  test('keys are put back', async () => {
+    const daemon = await start();
+    for (const text of [undefined, '', JSON.stringify({ keys: [testKey(9).jwk] })]) {
+      if (text === undefined) rmSync(files.keyset);
+      else writeFileSync(files.keyset, text);
+      rig.pass(MINUTE);
+      await daemon.look();
+      const { leases } = await readLicense(files, rig.now);
+      expect(leases.map(({ path }) => path)).toContain(files.lease);
+    }
+    expect(quarantined()).toHaveLength(2);
+    await daemon.stop();
+    expect(rig.requests).toEqual([]);
+  });
+
+  test('that somebody else is about to change are left to them', async () => {
+    const daemon = await start();
+    const lock = await holdLock(files.lock, 0);
+    rmSync(files.lease);
+    await daemon.look();
+    expect(existsSync(files.lease)).toBe(false);
+    lock.release();
+    await daemon.look();
+    expect(leaseFile()).toBe(good);
+    expect(rig.log).toHaveLength(1);
+    await daemon.stop();
+  });
+
+  test('that are spoilt again and again are put right now and then', async () => {
+    const daemon = await start();
+    for (let i = 0; i < 10; i += 1) {
+      writeFileSync(files.lease, `spoilt ${i}`);
+      await daemon.notice();
+      rig.pass(1000);
+    }
+    expect(rig.log.filter((line) => line.includes('back'))).toHaveLength(1);
+    rig.pass(MINUTE);
+    await daemon.look();
+    expect(leaseFile()).toBe(good);
+    for (let i = 0; i < 5; i += 1) {
+      rig.pass(MINUTE);
+      writeFileSync(files.lease, `spoilt ${i}`);
+      await daemon.look();
+    }
+    expect(quarantined()).toHaveLength(3);
+    await daemon.stop();
+  });
+
+  test('are put right as soon as that may be done again', async () => {
+    const daemon = await start();
+    for (const text of ['spoilt', 'spoilt again']) {
+      writeFileSync(files.lease, text);
+      await daemon.notice();
+      rig.pass(4000);
+    }
+    expect([leaseFile(), daemon.waits()]).toEqual(['spoilt again', 6000]);
+    rig.pass(2000);
+    await daemon.look();
+    expect(leaseFile()).toBe(good);
+    await daemon.stop();
+  });
+
+  test('that somebody puts back, with keys to which the new lease is foreign, bring no flood', async () => {
+    const keyset = readFileSync(files.keyset, 'utf8');
+    // The server signs with a key that is new.
+    const next = testKey(3);
+    rig.fault = ({ outgoing, renewal_id }) => {
+      outgoing.writeHead(200, { 'service-name': 'service-local', connection: 'close' });
+      const lease = renewal_id && rig.newLease({ renewal_id }, next);
+      outgoing.end(lease ? `{"lease":${lease}}` : JSON.stringify({ keys: [next.jwk] }));
+    };
+    rig.pass(7 * DAY - HOUR);
+    const outdate = (): void => {
+      writeFileSync(files.keyset, keyset);
+      writeFileSync(files.lease, good);
+      writeFileSync(backupOf(files.lease), good);
+    };
+    await run(3 * HOUR, async () => outdate());
+    expect(rig.asked.length).toBeGreaterThan(0);
+    expect(rig.asked.length).toBeLessThan(12);
+  });
+
+  test('hold of the keys only what counts, whatever the server adds', async () => {
+    const daemon = await start();
+    rig.pass(7 * DAY - HOUR);
+    const { keys } = JSON.parse(readFileSync(files.keyset, 'utf8')) as { keys: object[] };
+    let deep: object = {};
+    for (let i = 0; i < 20; i += 1) deep = { deep };
+    for (const more of [{ note: 'n'.repeat(70_000) }, { deep }]) {
+      rig.fault = ({ outgoing, renewal_id }) => {
+        outgoing.writeHead(200, { 'service-name': 'service-local', connection: 'close' });
+        const lease = renewal_id && rig.newLease({ renewal_id });
+        outgoing.end(lease ? `{"lease":${lease}}` : JSON.stringify({ keys, ...more }));
+      };
+      await daemon.look();
+      rig.pass(7 * DAY - HOUR);
+    }
+    expect(rig.asked).toHaveLength(2);
+    const { leases } = await readLicense(files, rig.now);
+    expect(leases[0]?.claims.lease_id).toBe('lease-3');
+    await daemon.stop();
+  });
+
+  test('that cannot be written: it goes on, says so once, and stores what it got', async () => {
+    const daemon = await start();
+    const backup = backupOf(files.lease);
+    rmSync(backup);
+    mkdirSync(backup);
+    rig.pass(7 * DAY - HOUR);
+    for (let i = 0; i < 5; i += 1) {
+      expect(await daemon.look()).toMatchObject({ status: { state: 'valid' } });
+      rig.pass(MINUTE);
+    }
+    expect(leaseFile()).toBe(good);
+    const got = rig.leases.at(-1)!.lease_id;
+    expect((await daemon.look()).lease?.claims.lease_id).toBe(got);
+    expect(rig.log.length).toBeLessThan(4);
+    // A kill would lose it: it must be asked for again by the same id.
+    expect((await state()).pending).toEqual({
+      renewal_id: rig.asked[0]!.renewal_id,
+      lease_id: 'lease-1',
+    });
+    rmSync(backup, { recursive: true });
+    rig.pass(MINUTE);
+    await daemon.look();
+    const { leases } = await readLicense(files, rig.now);
+    expect(leases.map(({ claims }) => claims.lease_id)).toEqual([got, got]);
+    expect((await state()).failures_in_row).toBe(0);
+    await daemon.stop();
+  });
+
+  test('of which the state cannot be read any more: what it knows is written again', async () => {
+    rig.pass(7 * DAY - HOUR);
+    rig.fault = refusing(503, 'overloaded');
+    const daemon = await start();
+    const before = await state();
+    expect(before.requests).toHaveLength(1);
+    const spoil: (() => void)[] = [
+      () => chmodSync(files.state, 0o644),
+      () => writeFileSync(files.state, 'x'.repeat(300 * 1024)),
+      () => writeFileSync(files.state, 'null'),
+    ];
+    for (const act of spoil) {
+      act();
+      await daemon.hangUp();
+      rig.pass(1000);
+    }
+    const { requests, pending, failures_in_row } = await state();
+    expect(requests).toHaveLength(4);
+    expect(pending).toEqual(before.pending);
+    expect(failures_in_row).toBe(4);
+    expect(rig.log.filter((line) => line.includes('written again'))).not.toEqual([]);
+    await daemon.stop();
+  });
+
+  test('that cannot be written since the machine has started: time passes all the same', async () => {
+    await (await start()).stop();
+    [rig.bootId, rig.uptime] = ['next', 10];
+    rmSync(files.lock, { force: true });
+    mkdirSync(files.lock);
+    const daemon = await start();
+    // The clock stands still, and the lease does not last longer for it.
+    rig.uptime += (10 * DAY) / 1000 + 60;
+    expect(await daemon.look()).toMatchObject({ status: { state: 'expired' } });
+    await daemon.stop();
+    rmSync(files.lock, { recursive: true });
+  });
+
+  test('of which no state can be kept: it waits after failures all the same', async () => {
+    mkdirSync(files.state);
+    rig.pass(7 * DAY - HOUR);
+    await run(HOUR);
+    expect(rig.requests).toEqual([]);
+    expect(rig.log.length).toBeLessThan(4);
+    rmSync(files.state, { recursive: true });
+    await run(HOUR);
+    expect(rig.leases).toHaveLength(2);
+    expect((await state()).failures_in_row).toBe(0);
+  });
+});
+
+describe('the daemon', () => {
+  test('of a machine that is no device waits for that', async () => {
+    const key = readFileSync(files.key);
+    rmSync(files.key);
+    const daemon = await start();
+    expect(await state()).toMatchObject({
+      next_attempt_at: null,
+      next_attempt_because: 'not_enrolled',
+    });
+    await daemon.look();
+    expect(rig.requests).toEqual([]);
+    writeFileSync(files.key, key, { mode: 0o600 });
+    expect(await daemon.notice()).toMatchObject({ status: { state: 'valid' } });
+    await daemon.stop();
+  });
+
+  test('waits a minute at most, and does not write while nothing happens', async () => {
+    await rig.enrol();
+    const daemon = await start();
+    expect(daemon.waits()).toBe(MINUTE);
+    const before = readFileSync(files.state, 'utf8');
+    rmSync(files.state);
+    renameSync(files.key, `${files.key}.away`);
+    renameSync(`${files.key}.away`, files.key);
+    writeFileSync(files.state, before, { mode: 0o400 });
+    await daemon.look();
+    await daemon.look();
+    expect(readFileSync(files.state, 'utf8')).toBe(before);
+    await daemon.stop();
+  });
+
+  test('that is told to asks again at once after a denial, but not before it is due', async () => {
+    await rig.enrol();
+    const daemon = await start();
+    await daemon.hangUp();
+    expect(rig.requests).toEqual([]);
+    rig.pass(7 * DAY - HOUR);
+    rig.fault = refusing(403, 'license_revoked');
+    await daemon.look();
+    await daemon.look();
+    expect(rig.asked).toHaveLength(1);
+    await daemon.hangUp();
+    expect(rig.asked).toHaveLength(2);
+    rig.fault = undefined;
+    expect(await daemon.hangUp()).toMatchObject({ state: { last_error: null } });
+    await daemon.stop();
+  });
+
+  test('tells each failure, and that renewal is denied also when nothing is due', async () => {
+    await rig.enrol();
+    const daemon = await start();
+    rig.fault = refusing(403, 'license_revoked');
+    const denied = formatTime(rig.now);
+    await renew(rig.machine, { force: true });
+    rig.pass(HOUR);
+    await renew(rig.machine, { force: true });
+    await daemon.look();
+    await daemon.hangUp();
+    const said = `the server denies renewal since ${denied}: this is license_revoked`;
+    expect(rig.log).toEqual([expect.stringContaining(said)]);
+    await daemon.stop();
+    await (await start()).stop();
+    expect(rig.log).toHaveLength(2);
+    expect(deniedSince(await state())).toBe(denied);
+
+    rig.pass(7 * DAY);
+    rig.fault = refusing(503, 'overloaded');
+    rig.log.length = 0;
+    const other = await start();
+    await other.hangUp();
+    expect(rig.log.filter((line) => line.includes('no new lease'))).toHaveLength(2);
+    expect(await state()).toMatchObject({ failures_in_row: 4, denied_since: null });
+    await other.stop();
+  });
+
+  test('does not wait after the failure of a lease that is another now', async () => {
+    await rig.enrol();
+    rig.pass(7 * DAY - HOUR);
+    rig.fault = refusing(403, 'license_revoked');
+    const daemon = await start();
+    expect((await state()).next_attempt_because).toBe('denied');
+    await storeLease(files.lease, rig.newLease());
+    expect(await daemon.notice()).toMatchObject({
+      state: { last_error: null, failures_in_row: 0, next_attempt_because: 'due', pending: null },
+    });
+    expect(rig.asked).toHaveLength(1);
+    await daemon.stop();
+  });
+
+  test('that ends in the middle of a request asks for the same when it starts again', async () => {
+    await rig.enrol();
+    rig.pass(7 * DAY - HOUR);
+    const arrived = Promise.withResolvers<void>();
+    rig.fault = () => arrived.resolve();
+    const stop = new AbortController();
+    const log = createLog((line) => rig.log.push(line), false);
+    const running = runLoop(rig.machine, { signal: stop.signal, log });
+    await arrived.promise;
+    const begun = performance.now();
+    stop.abort();
+    await running;
+    expect(performance.now() - begun).toBeLessThan(1000);
+    expect(rig.log).toEqual([]);
+    rig.fault = undefined;
+    await run(MINUTE);
+    const [first, second] = rig.asked;
+    expect(second).toEqual(first);
+  });
+
+  test('goes on when it cannot even read', async () => {
+    await rig.enrol();
+    const daemon = await start();
+    const home = dirname(files.lease);
+    renameSync(home, `${home}.away`);
+    expect(await daemon.look()).toMatchObject({ status: { state: 'valid' } });
+    rmSync(home, { recursive: true, force: true });
+    renameSync(`${home}.away`, home);
+    chmodSync(home, 0o700);
+    rig.pass(MINUTE);
+    expect(await daemon.look()).toMatchObject({ status: { state: 'valid' } });
+    await daemon.stop();
+  });
+});

@@ -1,0 +1,326 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { renew, type Outcome } from '../../daemon/renewal.ts';
+import { NO_STATE, readState, writeState } from '../../daemon/state.ts';
+import type { ServiceError } from '../../src/errors.ts';
+import type { LeaseClaims } from '../../src/lease/claims.ts';
+import { backupOf, readLicense } from '../../src/gate/license.ts';
+import { DAY, HOUR, MINUTE, newRig, refusing, type Fault, type Rig } from './rig.ts';
+
+let rig: Rig;
+
+beforeEach(async () => {
+  rig = await newRig();
+  await rig.enrol();
+});
+afterEach(() => rig.close());
+
+const now = (force = true): Promise<Outcome> => renew(rig.machine, { force });
+const state = () => readState(rig.machine.files.state);
+const leaseFile = (): string => readFileSync(rig.machine.files.lease, 'utf8');
+const ids = (): string[] => rig.asked.map(({ renewal_id }) => renewal_id);
+
+/** Does the work of the fault for the first so many renewals. */
+const times = (count: number, fault: Fault): void => {
+  rig.fault = async (request) => {
+    rig.fault = undefined;
+    await fault(request);
+    if (count > 1) times(count - 1, fault);
+  };
+};
+
+/** The process ends while it waits for the answer to its request. */
+async function killed(): Promise<void> {
+  const process = new AbortController();
+  rig.fault = () => process.abort();
+  await expect(renew(rig.machine, { force: true, signal: process.signal })).rejects.toMatchObject({
+    code: 'interrupted',
+  });
+  rig.fault = undefined;
+}
+
+describe('a renewal', () => {
+  test('puts the lease that follows, its keys and a backup into the home', async () => {
+    const before = leaseFile();
+    const outcome = await now();
+    expect(outcome).toMatchObject({ status: 'renewed', limits: [], isSaved: true });
+    expect(rig.asked[0]!.lease).toEqual(JSON.parse(before));
+    const { files } = rig.machine;
+    const { leases, refused } = await readLicense(files, rig.now);
+    expect(leases.map(({ path }) => path)).toEqual([files.lease, backupOf(files.lease)]);
+    expect(leases[0]!.claims.renewal_id).toBe(ids()[0]);
+    expect(refused).toEqual([]);
+    expect(await state()).toMatchObject({
+      last_success_at: '2026-03-01T00:00:00Z',
+      last_error: null,
+      failures_in_row: 0,
+      next_attempt_because: 'due',
+      pending: null,
+      requests: [rig.now, rig.now],
+      running_time: { lease_id: 'lease-2', seconds: 0 },
+    });
+  });
+
+  test('that is not due asks nothing', async () => {
+    const outcome = await now(false);
+    expect(outcome).toMatchObject({ status: 'not_due', because: 'due' });
+    rig.pass(7 * DAY - HOUR);
+    expect(await now(false)).toMatchObject({ status: 'renewed' });
+    expect(rig.asked).toHaveLength(1);
+  });
+
+  test('is asked for by an id that is on disk, and after a kill by the same', async () => {
+    let kept: string | undefined;
+    const process = new AbortController();
+    rig.fault = async ({ rig: { machine } }) => {
+      kept = (await readState(machine.files.state)).pending?.renewal_id;
+      process.abort();
+    };
+    const { signal } = process;
+    await expect(renew(rig.machine, { force: true, signal })).rejects.toMatchObject({
+      code: 'interrupted',
+    });
+    expect(ids()).toEqual([kept]);
+    rig.fault = undefined;
+    await now();
+    expect(ids()).toEqual([kept, kept]);
+    await now();
+    expect(new Set(ids()).size).toBe(2);
+  });
+
+  test('by the same id is not asked for with another lease', async () => {
+    await killed();
+    await rig.enrol();
+    await now();
+    expect(new Set(ids()).size).toBe(2);
+  });
+
+  test('gets a new id where the old one is not taken', async () => {
+    times(1, refusing(422, 'idempotency_mismatch'));
+    expect(await now()).toMatchObject({ status: 'renewed' });
+    expect(new Set(ids()).size).toBe(2);
+  });
+
+  test.each([
+    [403, 'not_allowed', 'other_device'],
+    [403, 'not_allowed', 'other_deployment'],
+    [400, 'invalid_request', 'unknown_lease'],
+  ])('presents no lease after status %i %s %s, until it has one', async (status, code, reason) => {
+    times(1, async (request) => {
+      await refusing(status, code, reason)(request);
+      times(1, refusing(503, 'overloaded'));
+    });
+    expect(await now()).toMatchObject({ status: 'failed', error: { code: 'overloaded' } });
+    expect(await now()).toMatchObject({ status: 'renewed' });
+    expect(rig.asked.map(({ lease }) => lease === undefined)).toEqual([false, true, true]);
+    const [first, ...others] = ids();
+    expect(others).toEqual([others[0], others[0]]);
+    expect(first).not.toBe(others[0]);
+    await now();
+    expect(rig.asked.at(-1)).toHaveProperty('lease');
+  });
+
+  test('is not begun twice', async () => {
+    rig.pass(7 * DAY);
+    const [one, other] = await Promise.allSettled([now(false), now(false)]);
+    // Whoever comes second waits, but not for long.
+    const ends = [one, other].map((end) =>
+      end.status === 'fulfilled' ? end.value.status : (end.reason as ServiceError).reason,
+    );
+    expect(ends).toContain('renewed');
+    expect(['not_due', 'locked']).toContain(ends.find((end) => end !== 'renewed'));
+    expect(rig.asked).toHaveLength(1);
+  });
+
+  test('needs a device', async () => {
+    const { key } = rig.machine.files;
+    chmodSync(key, 0o644);
+    expect(await now()).toMatchObject({
+      status: 'failed',
+      error: { code: 'invalid_data', reason: 'not_private' },
+      lease: { claims: { lease_id: 'lease-1' } },
+    });
+    rmSync(key);
+    expect(await now()).toMatchObject({ status: 'not_due', because: 'not_enrolled', next: null });
+    expect(rig.requests).toEqual([]);
+  });
+
+  test('begins with the keys, where these are lost, and asks for no lease that is not due', async () => {
+    rmSync(rig.machine.files.keyset);
+    expect(await now(false)).toMatchObject({
+      status: 'not_due',
+      because: 'due',
+      lease: { claims: { lease_id: 'lease-1' } },
+    });
+    expect([rig.requests.length, rig.asked.length]).toEqual([1, 0]);
+    rmSync(rig.machine.files.keyset);
+    expect(await now()).toMatchObject({ status: 'renewed' });
+    expect(rig.asked[0]).toHaveProperty('lease');
+  });
+
+  test('does not wait for a lease that is lost', async () => {
+    for (const path of [rig.machine.files.lease, backupOf(rig.machine.files.lease)]) rmSync(path);
+    expect(await now(false)).toMatchObject({ status: 'renewed', lease: { claims: {} } });
+    expect(rig.asked[0]).not.toHaveProperty('lease');
+  });
+});
+
+test('a lease is taken by the rule by which the best of several is found', async () => {
+  const giving =
+    (change: Partial<LeaseClaims>): Fault =>
+    ({ outgoing, renewal_id }) => {
+      outgoing.writeHead(200, { 'service-name': 'service-local', connection: 'close' });
+      const keys = readFileSync(rig.machine.files.keyset, 'utf8');
+      outgoing.end(renewal_id ? `{"lease":${rig.newLease({ renewal_id, ...change })}}` : keys);
+    };
+  rig.pass(HOUR);
+  // That it lasts longer makes an older one no better: it would be put away again.
+  rig.fault = giving({ issued_at: '2026-02-28T00:00:00Z', ttl_seconds: (90 * DAY) / 1000 });
+  expect(await now()).toMatchObject({ status: 'failed', error: { reason: 'older_lease' } });
+  // That one ends sooner is what who issued it wants.
+  rig.fault = giving({ ttl_seconds: DAY / 1000 });
+  expect(await now()).toMatchObject({ status: 'renewed' });
+  const { leases } = await readLicense(rig.machine.files, rig.now);
+  expect(leases.map(({ claims }) => claims.lease_id)).toEqual(['lease-3', 'lease-3']);
+});
+
+test('an attempt takes no longer than one answer may', async () => {
+  rig.timeoutMs = 400;
+  rig.fault = async ({ outgoing }) => {
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    const headers = { 'service-name': 'service-local', 'service-nonce': 'x', connection: 'close' };
+    outgoing.writeHead(401, headers).end('{"code":"invalid_device_proof","detail":"d"}');
+  };
+  expect(await now()).toMatchObject({
+    status: 'failed',
+    error: { code: 'server_unreachable', message: expect.stringContaining('does not answer') },
+  });
+});
+
+describe('requests', () => {
+  test('are at most 30 in an hour, also when they are forced', async () => {
+    rig.fault = refusing(500, 'failure');
+    while ((await now()).status === 'failed') rig.pass(1000);
+    expect(rig.requests.length).toBe(27);
+    const { next } = (await now()) as Outcome & { status: 'not_due' };
+    expect(next).toBeGreaterThan(rig.now + 0.9 * HOUR);
+    rig.pass(next! - rig.now);
+    expect(await now()).toMatchObject({ status: 'failed' });
+  });
+
+  test('are so few also when each is cut short by a kill', async () => {
+    for (let i = 0; i < 7; i += 1) await killed();
+    expect(await now()).toMatchObject({ status: 'not_due', because: 'rate_limit' });
+    rig.pass(HOUR);
+    expect(await now()).toMatchObject({ status: 'renewed' });
+  });
+});
+
+describe('a failure', () => {
+  test('is kept with its code, and waited after', async () => {
+    rig.fault = refusing(503, 'overloaded', undefined, { 'retry-after': '600' });
+    await now();
+    expect(await state()).toMatchObject({
+      last_error: {
+        at: '2026-03-01T00:00:00Z',
+        code: 'overloaded',
+        reason: null,
+        message: 'this is overloaded (request_id x)',
+      },
+      failures_in_row: 1,
+      next_attempt_because: 'retry',
+      pending: { lease_id: 'lease-1' },
+    });
+    const at = Date.parse((await state()).next_attempt_at!);
+    expect([at >= rig.now + 10 * MINUTE, at <= rig.now + 11 * MINUTE + 1000]).toEqual([true, true]);
+    await now();
+    expect((await state()).failures_in_row).toBe(2);
+  });
+
+  test.each([
+    [403, 'license_revoked', undefined],
+    [403, 'contract_ended', undefined],
+    [409, 'credential_cloned', undefined],
+    [401, 'invalid_device_proof', 'unknown_device'],
+    [401, 'invalid_device_proof', 'revoked_device'],
+  ])('of status %i %s %s is a denial: asked rarely', async (status, code, reason) => {
+    const before = leaseFile();
+    rig.fault = refusing(status, code, reason);
+    expect(await now()).toMatchObject({ status: 'failed', error: { code } });
+    expect(leaseFile()).toBe(before);
+    const { next_attempt_because, next_attempt_at } = await state();
+    expect(next_attempt_because).toBe('denied');
+    expect(Date.parse(next_attempt_at!)).toBeGreaterThan(rig.now + 4 * HOUR);
+  });
+
+  test('of the disk sends nothing that could not be taken up again', async () => {
+    const { files } = rig.machine;
+    mkdirSync(files.state);
+    const outcome = await now();
+    expect(outcome).toMatchObject({
+      status: 'failed',
+      isSaved: false,
+      error: { code: 'output_not_writable' },
+      state: { failures_in_row: 1 },
+    });
+    expect(rig.requests).toEqual([]);
+    const again = await renew(rig.machine, { force: true, latest: outcome });
+    expect(again.state.failures_in_row).toBe(2);
+  });
+
+  test('to store a lease loses nothing', async () => {
+    const { files } = rig.machine;
+    const before = leaseFile();
+    const backup = backupOf(files.lease);
+    rmSync(backup);
+    mkdirSync(backup);
+    expect(await now()).toMatchObject({
+      status: 'failed',
+      error: { code: 'invalid_data', reason: 'not_a_file' },
+      lease: { claims: { lease_id: 'lease-1' } },
+      unstored: { lease: { claims: { lease_id: 'lease-2' } } },
+    });
+    expect(leaseFile()).toBe(before);
+    rmSync(backup, { recursive: true });
+    expect(await now()).toMatchObject({
+      status: 'renewed',
+      lease: { claims: { lease_id: 'lease-2' } },
+    });
+    expect(new Set(ids()).size).toBe(1);
+  });
+});
+
+describe('the state', () => {
+  test('that cannot be read is as good as none', async () => {
+    const { state: path } = rig.machine.files;
+    expect(existsSync(path)).toBe(false);
+    expect(await readState(path)).toEqual(NO_STATE);
+    await writeState(path, { ...NO_STATE, failures_in_row: 3 });
+    expect((await readState(path)).failures_in_row).toBe(3);
+    chmodSync(path, 0o666);
+    expect(await readState(path)).toBe(NO_STATE);
+    chmodSync(path, 0o600);
+    const wrong = [
+      'a text',
+      null,
+      17,
+      { schema: 2 },
+      { schema: 1, requests: 'many' },
+      { schema: 1, requests: ['many'] },
+      { schema: 1, failures_in_row: null },
+      { schema: 1, pending: {} },
+      { schema: 1, pending: { renewal_id: '\u0000' } },
+      { schema: 1, last_error: 'none' },
+      { schema: 1, next_attempt_at: 'soon' },
+      ...['many', 1e15, 1e300, -5].map((seconds) => ({
+        schema: 1,
+        running_time: { lease_id: 'a', seconds, boot_id: 'boot', uptime_seconds: 1 },
+      })),
+      { schema: 1, running_time: { lease_id: 'a', seconds: 1, uptime_seconds: 1 } },
+    ];
+    for (const one of wrong) {
+      writeFileSync(path, JSON.stringify(one));
+      expect(await readState(path), JSON.stringify(one)).toEqual(NO_STATE);
+    }
+  });
+});
