@@ -305,9 +305,11 @@ describe('an interrupt', () => {
   });
 
   it('that npm delivers twice is one', async () => {
-    const { child, ended } = await waiting();
+    const { child, ended, said } = await waiting('--slow');
     child.kill('SIGINT');
     child.kill('SIGINT');
+    await said(/stopping/);
+    child.stdin!.end();
     expect(await ended).toEqual([130, null]);
   });
 

@@ -102,13 +102,18 @@ const manyLines = defineVerb({
 });
 
 const wait = defineVerb({
-  options: { stubborn: { description: 'do not end when asked to' } },
+  options: {
+    stubborn: { description: 'do not end when asked to' },
+    slow: { description: 'do not end before standard input does' },
+  },
   examples: ['wait'],
-  async run({ signal, message }, _args, { stubborn }) {
+  async run({ signal, message, io }, _args, { stubborn, slow }) {
     const alive = setInterval(() => {}, 1000);
     const interrupted = new Promise((_resolve, reject) => {
+      const end = (): void => reject(new Error('work was cut short'));
       signal.addEventListener('abort', () => {
-        if (!stubborn) reject(new Error('work was cut short'));
+        if (slow) io.stdin.resume().once('end', end);
+        else if (!stubborn) end();
       });
     });
     message('ready');
