@@ -10,7 +10,7 @@ import { newTotpSecret } from '../../src/identity/totp.ts';
 import type { Scope } from '../../src/scopes.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from './policy.ts';
-import { newDatabase, type TestDatabase } from '../storage/databases.ts';
+import { newTables, type TestDatabase } from '../storage/databases.ts';
 
 export const START = Date.UTC(2026, 0, 5, 9, 30);
 export const MINUTE = 60_000;
@@ -47,7 +47,7 @@ export interface Person {
 }
 
 export async function newWorld(kind: Storage['kind']): Promise<World> {
-  const database = await newDatabase(kind);
+  const database = await newTables(kind);
   const opened: Storage[] = [];
   const another = async (): Promise<Identity> => {
     const storage = await openStorage(database.location);

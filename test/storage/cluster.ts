@@ -11,6 +11,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
+import { query } from './databases.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -21,6 +22,7 @@ declare module 'vitest' {
 
 export default async function startCluster(project: TestProject): Promise<() => Promise<void>> {
   const { url, stop } = await startPostgres();
+  await query(url, 'create table free_databases (name text primary key)');
   project.provide('postgres', url);
   return stop;
 }

@@ -30,7 +30,7 @@ import {
   type Task,
   type TaskService,
 } from '../../src/tasks/tasks.ts';
-import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
+import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
 import { documentOn, fillCatalogue } from './market.ts';
 
 /** In a process of this machine that there is not. */
@@ -53,7 +53,7 @@ let now: number;
 
 function useDatabase(kind: Storage['kind']): void {
   beforeEach(async () => {
-    database = await newDatabase(kind);
+    database = await newTables(kind);
     storages = [];
     runners = [];
     log = [];
