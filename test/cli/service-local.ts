@@ -7,10 +7,10 @@ import { text } from 'node:stream/consumers';
 /** The CLI as it is in the repository; Node runs it without a build. */
 export const BIN = join(import.meta.dirname, '../../bin/service-local.ts');
 
-/** What every process needs; code that one has compiled, the next ones do not compile again. */
+/** What every process needs. */
 export const BASIC_ENV = {
   PATH: process.env['PATH'],
-  NODE_COMPILE_CACHE: join(tmpdir(), 'service-local-compile-cache'),
+  NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
 };
 
 export interface RunOptions {
