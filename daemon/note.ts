@@ -80,13 +80,21 @@ export function placeOf({ pid, process: mark }: DaemonNote): 'here' | 'gone' | '
   return markOf(pid)?.started === mark.started ? 'here' : 'gone';
 }
 
+/** Whether it works still, also when somebody has taken its lock away; only where the system says so. */
+export function isAlive(note: DaemonNote | undefined): boolean {
+  if (note === undefined || note.process === null || note.stopped_at !== null) return false;
+  return placeOf(note) === 'here';
+}
+
 /** See proc_pid_stat(5) and namespaces(7). */
 function markOf(pid: number): ProcessMark | undefined {
   if (process.platform !== 'linux') return undefined;
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     // The second field, the name, is in brackets and may hold anything.
-    const started = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    // What has ended keeps its number until its parent looks.
+    const started = fields[0] === 'Z' ? undefined : fields[19];
     const pid_namespace = readlinkSync('/proc/self/ns/pid');
     return started === undefined
       ? undefined

@@ -155,7 +155,11 @@ export async function importLease(
 ): Promise<Imported> {
   return withLock(files.lock, LOCK_PATIENCE_MS, async () => {
     const license = await readLicense(files, now);
-    const { claims, by, keys, text } = verifyBrought(brought, license.keyset);
+    const { claims, by, keys, text } = verifyBrought(
+      // Whoever has lost no more than the keys knows better than a file who the issuer is.
+      isFirst(license) ? brought : { ...brought, enclosed: undefined },
+      license.keyset,
+    );
     const key = await readDeviceKey(files.key);
     if (!isFor(key?.device_id, claims)) throw otherDevice(claims, key?.device_id);
     const lease = { path: files.lease, text: brought.lease, claims };
@@ -184,6 +188,12 @@ export async function importLease(
     });
     return { claims, by, key_ids: [...keys.keys()], isNew };
   });
+}
+
+/** Whether there is no copy of a lease, good or bad. */
+function isFirst(license: License): boolean {
+  const isNone = license.refused.every(({ reason }) => reason === 'missing');
+  return isNone && license.leases.length === 0;
 }
 
 /** One that names no device is for whoever has it. */

@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { daemonFiles } from '../../daemon/files.ts';
 import { daemonProgram } from '../../daemon/program.ts';
 import { serviceEnvironment } from '../../daemon/service-unit.ts';
-import { placeOf, readNote, type DaemonNote } from '../../daemon/note.ts';
+import { isAlive, placeOf, readNote, type DaemonNote } from '../../daemon/note.ts';
 import { readState, type DaemonState } from '../../daemon/state.ts';
 import { isLocked } from '../client/lock.ts';
 import { isSystemError, ServiceError, type ErrorCode } from '../errors.ts';
@@ -23,8 +23,9 @@ export interface DaemonView {
 
 export async function viewDaemon(home: string, env: NodeJS.ProcessEnv): Promise<DaemonView> {
   const files = daemonFiles(home);
-  const isRunning = isLocked(files.lock);
+  const isHeld = isLocked(files.lock);
   const last = await readNote(files.note);
+  const isRunning = isHeld || isAlive(last);
   const isIt = last !== undefined && last.stopped_at === null && placeOf(last) !== 'gone';
   return {
     isRunning,
@@ -114,8 +115,10 @@ export async function stopDaemon(home: string): Promise<number | undefined> {
   const { lock, note } = daemonFiles(home);
   const begun = performance.now();
   let signalled: number | undefined;
-  while (isLocked(lock)) {
+  for (;;) {
+    const isHeld = isLocked(lock);
     const last = await readNote(note);
+    if (!isHeld && !isAlive(last)) return signalled;
     const place = last?.stopped_at === null ? placeOf(last) : 'gone';
     if (last !== undefined && place === 'here' && last.pid !== signalled) {
       terminate(last.pid);
@@ -127,7 +130,6 @@ export async function stopDaemon(home: string): Promise<number | undefined> {
     if (passed > PATIENCE_MS) throw doesNotEnd(home, signalled);
     await wait(LOOK_AGAIN_MS);
   }
-  return signalled;
 }
 
 function isElsewhere({ pid }: DaemonNote): ServiceError {

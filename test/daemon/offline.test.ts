@@ -126,6 +126,19 @@ describe('a lease that somebody brings', () => {
     expect(await bringWith(lease(), keyset(KEY))).toMatchObject({ isNew: true });
   });
 
+  test('does not bring its own keys where a lease was held whose keys are lost', async () => {
+    await bring(lease(), keyset(KEY));
+    rmSync(files.keyset);
+    const before = content();
+    const forged = lease({ lease_id: 'lease-2', issued_at: formatTime(NOW + 1000) }, NEXT_KEY);
+    await expect(bring(forged, keyset(NEXT_KEY))).rejects.toMatchObject({
+      reason: 'unknown_key',
+      remedy: expect.stringContaining('--keyset FILE') as string,
+    });
+    expect(content()).toEqual(before);
+    expect(await bringWith(lease(), keyset(KEY))).toMatchObject({ by: 'named' });
+  });
+
   test('that has ended on its way leaves the renewal pending, for which there will be another', async () => {
     const { renewal_id, device_id } = await exportRequest(files, 'vault', NOW);
     const mine = { renewal_id, device_thumbprint: device_id };
@@ -189,7 +202,7 @@ describe('a lease that somebody brings', () => {
     writeFileSync(files.lease, lease());
     rmSync(files.lock);
     const lock = await holdLock(files.lock, 0);
-    const waiting = bring(lease(), keyset(KEY));
+    const waiting = bringWith(lease(), keyset(KEY));
     lock.release();
     expect(await waiting).toMatchObject({ isNew: true });
   });

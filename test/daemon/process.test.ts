@@ -255,6 +255,19 @@ test('one that has lost its lock makes room for the next', async () => {
   expect(await statusOf()).toMatchObject({ running: true, pid: next.pid, stopped_at: null });
 });
 
+test('one that has lost its lock is seen, and stopped', async () => {
+  const { pid, ended } = await runDaemon();
+  // So that it does not see by itself what has become of its lock.
+  process.kill(pid, 'SIGSTOP');
+  rmSync(join(home, 'daemon.lock'));
+  expect(await statusOf()).toMatchObject({ running: true, pid });
+  const stopping = daemon(['stop']);
+  process.kill(pid, 'SIGCONT');
+  expect(await stopping).toMatchObject({ code: 0 });
+  await ended;
+  expect(await statusOf()).toMatchObject({ running: false });
+});
+
 test('its files are of nobody else, and none is a way to another place', async () => {
   const { pid, ended } = await runDaemon();
   expect(statSync(home).mode & 0o777).toBe(0o700);
