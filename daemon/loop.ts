@@ -157,6 +157,12 @@ class Keeper {
     this.#tellDenial();
     this.#subject = this.#currentSubject();
     const next = this.#plan('usual');
+    if (next.because === 'not_enrolled') {
+      const text = `${files.key} is not there: nothing is asked for until this machine is enrolled`;
+      this.#fault('device', 'missing', text);
+    } else {
+      this.#right('device', 'this machine is enrolled');
+    }
     await this.#save(next);
 
     const lease = this.#kept?.lease;

@@ -365,6 +365,7 @@ test('a machine that is enrolled while it runs gets its lease at once', async ()
   const server = await startServer(database);
   ends.push(server.stop);
   const { logged } = await runDaemon({ SERVICE_LOCAL_SERVER_URL: server.url });
+  expect(await logged('device.key is not there')).toContain('until this machine is enrolled');
   expect(await statusOf()).toMatchObject({ next_attempt_because: 'not_enrolled', lease: null });
 
   const pem = devices[0]!.key.privateKey.export({ type: 'pkcs8', format: 'pem' });

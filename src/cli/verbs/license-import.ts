@@ -15,7 +15,7 @@ export const verb = defineVerb({
     keyset: {
       value: 'file',
       description:
-        'keys that verify it, and take the place of those of this machine, as after a change of keys (default: those of this machine, or in the file where it has none)',
+        'keys that verify it, and take the place of those of this machine, as after a change of keys (default: those of this machine, or in the file where it has neither keys nor a lease)',
       complete: 'file',
     },
   },
