@@ -44,7 +44,7 @@ export const VERBS: readonly VerbEntry[] = [
   },
   {
     path: ['server'],
-    summary: 'serve the hosted side: leases, devices and the registry of both',
+    summary: 'serve the hosted side: bots and their backtests, licenses and devices',
     load: () => import('./verbs/server.ts'),
   },
   {

@@ -2,7 +2,7 @@ import { chmod, readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { removeAbandoned } from '../atomic-file.ts';
 import { quarantine, storeLease } from '../client/lease-store.ts';
-import { holdLock } from '../client/lock.ts';
+import { withLock } from '../client/lock.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { readLicense, type HeldLease } from '../gate/license.ts';
 import type { CheckCode } from './check.ts';
@@ -71,8 +71,7 @@ const LOCK_MS = 2000;
 /** @returns what was done; undefined when the best lease is in its place already. */
 async function restoreLease({ files, clock }: Machine): Promise<string | undefined> {
   if (!isElsewhere(await readBest(files, clock()), files.lease)) return undefined;
-  const lock = await holdLock(files.lock, LOCK_MS);
-  try {
+  return withLock(files.lock, LOCK_MS, async () => {
     // The daemon may have been faster.
     const best = await readBest(files, clock());
     if (!isElsewhere(best, files.lease)) return undefined;
@@ -80,9 +79,7 @@ async function restoreLease({ files, clock }: Machine): Promise<string | undefin
     await storeLease(files.lease, best.text);
     const before = kept === undefined ? '' : `; what was there is now ${kept}`;
     return `the best copy was put in its place${before}`;
-  } finally {
-    lock.release();
-  }
+  });
 }
 
 async function readBest(files: Machine['files'], now: number): Promise<HeldLease | undefined> {
