@@ -45,7 +45,7 @@ const taskId = z.string().openapi({ description: 'Also the `run_id` of its event
 export const Task = z
   .strictObject({
     task_id: taskId,
-    kind: z.enum(['backtest']),
+    kind: z.enum(['backtest', 'paper']),
     bot_id: z.string(),
     version: z.int(),
     deployment_id: z.string(),

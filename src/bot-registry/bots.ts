@@ -210,6 +210,7 @@ function versionOf(
     document: JSON.stringify(document),
     created_at: now,
     created_by: by,
+    bundle_hash: null,
   };
 }
 

@@ -294,4 +294,88 @@ export const MIGRATIONS: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    name: 'trading',
+    statements: [
+      // Tasks of other kinds come, and those of later versions too: the kind is the code's to know.
+      `create table all_tasks (
+        task_id text primary key,
+        kind text not null,
+        bot_id text not null references bots (bot_id),
+        version bigint not null,
+        deployment_id text not null references bot_deployments (deployment_id),
+        status text not null
+          check (status in ('queued', 'running', 'success', 'failed', 'canceled')),
+        input text not null,
+        progress_done bigint not null check (progress_done >= 0),
+        progress_total bigint,
+        result text,
+        error text,
+        attempts bigint not null,
+        worker_id text,
+        heartbeat_at bigint,
+        cancel_requested_at bigint,
+        created_by text not null,
+        created_at bigint not null,
+        started_at bigint,
+        ended_at bigint,
+        check ((ended_at is null) = (status in ('queued', 'running'))),
+        check ((worker_id is not null) = (status = 'running'))
+      )`,
+      `insert into all_tasks select task_id, kind, bot_id, version, deployment_id, status, input,
+        progress_done, progress_total, result, error, attempts, worker_id, heartbeat_at,
+        cancel_requested_at, created_by, created_at, started_at, ended_at from tasks`,
+      `create table all_task_files (
+        task_id text not null references all_tasks (task_id),
+        name text not null,
+        place bigint not null,
+        data text not null,
+        primary key (task_id, name, place)
+      )`,
+      `insert into all_task_files select task_id, name, place, data from task_files`,
+      `drop table task_files`,
+      `drop table tasks`,
+      `alter table all_tasks rename to tasks`,
+      `alter table all_task_files rename to task_files`,
+      `create index tasks_status on tasks (status, kind, task_id)`,
+      `create index tasks_bot on tasks (bot_id, task_id)`,
+      `create index tasks_bot_status on tasks (bot_id, status, task_id)`,
+      `create index bot_deployments_active on bot_deployments (bot_id, deployment_id)
+        where ended_at is null`,
+      `create table paper_sessions (
+        task_id text primary key references tasks (task_id),
+        bot_id text not null references bots (bot_id),
+        first_seq bigint not null,
+        steps bigint not null check (steps >= 0),
+        state text not null,
+        recorded_at bigint not null
+      )`,
+      `create table halts (
+        halt_id text primary key,
+        scope text not null check (scope in ('bot', 'all')),
+        bot_id text references bots (bot_id),
+        reason text not null,
+        requested_by text not null,
+        requested_at bigint not null,
+        lifted_at bigint,
+        lifted_by text,
+        lift_reason text,
+        check ((bot_id is null) = (scope = 'all')),
+        check ((lifted_at is null) = (lifted_by is null))
+      )`,
+      `create index halts_in_force on halts (bot_id) where lifted_at is null`,
+      `create table halted_deployments (
+        halt_id text not null references halts (halt_id),
+        deployment_id text not null references bot_deployments (deployment_id),
+        orders text not null,
+        primary key (halt_id, deployment_id)
+      )`,
+      `create table bundles (
+        hash text primary key,
+        files text not null,
+        created_at bigint not null
+      )`,
+      `alter table bot_versions add column bundle_hash text references bundles (hash)`,
+    ],
+  },
 ];

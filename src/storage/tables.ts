@@ -35,6 +35,10 @@ export interface Tables {
   bot_deployments: BotDeploymentsTable;
   tasks: TasksTable;
   task_files: TaskFilesTable;
+  paper_sessions: PaperSessionsTable;
+  halts: HaltsTable;
+  halted_deployments: HaltedDeploymentsTable;
+  bundles: BundlesTable;
 }
 
 export interface CustomersTable {
@@ -270,6 +274,8 @@ export interface BotVersionsTable {
   created_at: number;
   /** As in the audit log: `administrator:…`. */
   created_by: string;
+  /** Of the strategy's own code; null for a built-in strategy. */
+  bundle_hash: string | null;
 }
 
 export interface BotEventsTable {
@@ -334,7 +340,7 @@ export interface BotDeploymentsTable {
 /** Work in the background. What has ended stays as it ended. */
 export interface TasksTable {
   task_id: string;
-  kind: 'backtest';
+  kind: 'backtest' | 'paper';
   bot_id: string;
   version: number;
   deployment_id: string;
@@ -370,4 +376,48 @@ export interface TaskFilesTable {
   place: number;
   /** A part of the file, which is compressed by gzip as a whole, in base64. */
   data: string;
+}
+
+/** Where a paper session is, as of its last batch of events: what is needed to halt it without it. */
+export interface PaperSessionsTable {
+  task_id: string;
+  bot_id: string;
+  /** The first event of the session in the log of its bot: `run.queued`. */
+  first_seq: number;
+  /** How many steps of bars have been recorded. */
+  steps: number;
+  /** JSON: a `SessionState`. */
+  state: string;
+  recorded_at: number;
+}
+
+/** A halt stays in force until it is lifted: nothing of what it is about starts before. */
+export interface HaltsTable {
+  halt_id: string;
+  scope: 'bot' | 'all';
+  /** Null for all bots. */
+  bot_id: string | null;
+  reason: string;
+  /** As in the audit log: `administrator:…`. */
+  requested_by: string;
+  requested_at: number;
+  lifted_at: number | null;
+  lifted_by: string | null;
+  lift_reason: string | null;
+}
+
+/** What a halt has ended. */
+export interface HaltedDeploymentsTable {
+  halt_id: string;
+  deployment_id: string;
+  /** JSON list: the orders that were working. */
+  orders: string;
+}
+
+/** The code of strategies, each once. Never changed, and never deleted. */
+export interface BundlesTable {
+  hash: string;
+  /** JSON. */
+  files: string;
+  created_at: number;
 }
