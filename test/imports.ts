@@ -23,10 +23,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'bot-registry': ['bots', 'events', 'storage'],
   tasks: ['backtest', 'bot-registry', 'bots', 'engine', 'events', 'market', 'storage'],
   api: ['lease'],
+  console: ['api', 'client', 'identity', 'server'],
   server: [
     'api',
     'bot-registry',
     'bots',
+    'console',
     'events',
     'gate',
     'identity',

@@ -15,7 +15,7 @@ import {
 } from './http.ts';
 
 /** Whatever scopes its token has. */
-const ANY_ADMINISTRATOR: Security = [{ administrator: [] }];
+export const ANY_ADMINISTRATOR: Security = [{ administrator: [] }];
 
 const MONTH_SECONDS = 30 * 86_400;
 
@@ -109,6 +109,7 @@ export const getOwnToken = defineRoute({
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   responses: { 200: answer('The token.', Token) },
+  errors: ['not_found'],
 });
 
 export const revokeToken = defineRoute({
@@ -124,13 +125,42 @@ export const revokeToken = defineRoute({
   errors: ['not_found'],
 });
 
+const base64url = z
+  .string()
+  .max(10_000)
+  .regex(/^[\w-]*$/, 'must be base64url');
+
+/** `AuthenticationResponseJSON` of WebAuthn. */
+export const PasskeyAssertion = z
+  .strictObject({
+    id: base64url,
+    rawId: base64url,
+    type: z.literal('public-key'),
+    response: z.strictObject({
+      clientDataJSON: base64url,
+      authenticatorData: base64url,
+      signature: base64url,
+      userHandle: base64url.optional(),
+    }),
+    clientExtensionResults: z.record(z.string(), z.unknown()),
+    authenticatorAttachment: z.enum(['platform', 'cross-platform']).optional(),
+  })
+  .openapi('PasskeyAssertion', {
+    description:
+      'What a passkey made, in a page of the console, of a challenge for the same action and target.',
+  });
+
 const StepUpRequest = z
   .strictObject({
-    action: z.enum(['identity.license.revoke']),
-    target: z.string().max(150).openapi({ description: '`lease:` or `deployment:`, and its id.' }),
-    code,
+    action: z.enum(['identity.license.revoke', 'identity.passkey.add', 'identity.passkey.delete']),
+    target: z.string().max(150).openapi({
+      description:
+        '`lease:` or `deployment:`, of a revocation; `administrator:`, of the passkey to be added; `passkey:`, of one to be deleted; and its id.',
+    }),
+    code: code.optional(),
+    passkey: PasskeyAssertion.optional(),
   })
-  .openapi('StepUpRequest');
+  .openapi('StepUpRequest', { description: 'With a code or a passkey.' });
 
 export const createStepUp = defineRoute({
   method: 'post',
@@ -138,9 +168,9 @@ export const createStepUp = defineRoute({
   operationId: 'createStepUp',
   summary: 'Show a second factor, for the right to do one thing once',
   description:
-    'Needs the scope of the action, `license`. After five wrong codes of one administrator it is refused for up to 15 minutes.',
+    'To revoke needs the scope `license`. After five wrong codes of one administrator it is refused for up to 15 minutes.',
   tags: ['Administrators'],
-  security: [{ administrator: ['license'] }],
+  security: ANY_ADMINISTRATOR,
   request: {
     body: json(StepUpRequest, {
       administrator: {

@@ -187,7 +187,8 @@ export const SECURITY_SCHEMES = {
   administrator: {
     type: 'http',
     scheme: 'bearer',
-    description: 'A token of an administrator; what is named beside it is the scope it needs.',
+    description:
+      'A token of an administrator; what is named beside it is the scope it needs. The cookie of a session in the console stands for one with all scopes: then what changes something needs the `Service-CSRF` of the page, too, and an `Origin` of this server.',
   },
   device: {
     type: 'http',

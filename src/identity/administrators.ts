@@ -121,8 +121,46 @@ export async function listAdministrators(db: Db): Promise<AdministratorState[]> 
     .execute();
 }
 
+/** What he has to log in with: `getAccount`'s. Times are milliseconds since the Unix epoch. */
+export interface Account {
+  readonly administrator_id: string;
+  readonly name: string;
+  readonly created_at: number;
+  /** How many have not been used. */
+  readonly recovery_codes: number;
+  readonly passkeys: number;
+}
+
+/** Of one that there is. */
+export async function getAccount(db: Db, administratorId: string): Promise<Account> {
+  return db
+    .selectFrom('administrators')
+    .select((eb) => [
+      'administrator_id',
+      'name',
+      'created_at',
+      eb
+        .selectFrom('recovery_codes')
+        .select(eb.fn.countAll<number>().as('count'))
+        .where('administrator_id', '=', administratorId)
+        .where('used_at', 'is', null)
+        .$asScalar()
+        .$notNull()
+        .as('recovery_codes'),
+      eb
+        .selectFrom('passkeys')
+        .select(eb.fn.countAll<number>().as('count'))
+        .where('administrator_id', '=', administratorId)
+        .$asScalar()
+        .$notNull()
+        .as('passkeys'),
+    ])
+    .where('administrator_id', '=', administratorId)
+    .executeTakeFirstOrThrow();
+}
+
 /**
- * From now on he cannot log in, and his tokens are refused. Doing so again changes nothing.
+ * From now on he cannot log in, and his tokens and sessions are refused. Doing so again changes nothing.
  * @throws ServiceError `not_found`
  */
 export async function disableAdministrator({ storage, clock }: Parts, name: string): Promise<void> {
@@ -146,7 +184,7 @@ export async function disableAdministrator({ storage, clock }: Parts, name: stri
 
 /**
  * Gives an administrator new factors and recovery codes, and ends all that the old ones have led to:
- * tokens, step-ups, the limit on tries. One who is disabled is let in again.
+ * tokens, sessions, passkeys, step-ups, the limit on tries. One who is disabled is let in again.
  *
  * @throws ServiceError `usage`, `not_found`
  */
@@ -177,7 +215,9 @@ export async function resetAdministrator(
       .where('administrator_id', '=', administrator_id)
       .where('revoked_at', 'is', null)
       .execute();
-    await tx.deleteFrom('step_ups').where('administrator_id', '=', administrator_id).execute();
+    for (const table of ['step_ups', 'sessions', 'passkeys', 'challenges'] as const) {
+      await tx.deleteFrom(table).where('administrator_id', '=', administrator_id).execute();
+    }
     await forgetFailures(tx, [loginSubject(name), codeSubject(administrator_id)]);
     const recovery_codes = await replaceRecoveryCodes(tx, administrator_id);
     return { administrator_id, name, recovery_codes };

@@ -14,7 +14,7 @@ import { conditionProblems } from './registry.ts';
 import { giveLease, readRequest, type Renewed } from './renew.ts';
 import { deploymentRevoked, REINSTATE } from './revoke.ts';
 import { leaseTerms, type Grounds, type Wishes } from './terms.ts';
-import type { Caller } from './tokens.ts';
+import { meansOf, type Caller } from './tokens.ts';
 
 /** What an administrator asks for. */
 export interface IssueRequest extends Wishes {
@@ -61,7 +61,7 @@ export async function issueLease(
         entitlements: terms.entitlements,
         expires_at: lease.claims.expires_at,
         grace_ends_at: lease.claims.grace_ends_at,
-        token_id: caller.token_id,
+        ...meansOf(caller),
       },
     });
     await recordLease(tx, lease, grounds, terms, origin);
@@ -106,7 +106,7 @@ export async function issueForRequest(
       details: {
         device_id: device.device_id,
         requested_at: formatTime(iat * 1000),
-        token_id: caller.token_id,
+        ...meansOf(caller),
       },
     };
     return giveLease(identity, tx, now, device, asked, event, admit);

@@ -6,7 +6,7 @@ import { appendAudit } from './audit.ts';
 import { refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { consumeStepUp } from './step-up.ts';
-import { checkCaller, type Caller } from './tokens.ts';
+import { checkCaller, meansOf, type Caller } from './tokens.ts';
 
 export const REVOKE_ACTION = 'identity.license.revoke';
 
@@ -69,7 +69,7 @@ export async function revoke(
         { remedy: 'Check that it is the one you mean, and type its id.' },
       );
     }
-    const { administrator_id, token_id } = caller;
+    const { administrator_id } = caller;
     const stepUp = stepUpTarget(target);
     await consumeStepUp(tx, now, administrator_id, request.step_up_token, REVOKE_ACTION, stepUp);
     const { open, active, effective_at } = await outstanding(tx, found, now);
@@ -91,7 +91,7 @@ export async function revoke(
         reason: request.reason,
         leases: active,
         effective_at: effective_at === null ? null : formatTime(effective_at),
-        token_id,
+        ...meansOf(caller),
       },
     });
     const change = { revoked_at: now, revoked_by: actor, revoked_reason: request.reason };

@@ -1,28 +1,49 @@
+import type {
+  AuthenticationResponseJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+} from '@simplewebauthn/server';
 import { ServiceError } from '../errors.ts';
 import type { Scope } from '../scopes.ts';
 import type { Db } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import type { Identity } from './context.ts';
 import { codeSubject, countFailures, forgetFailures, tryLimit } from './failed-tries.ts';
+import { checkPasskey, passkeyOptions, usePasskey } from './passkey-proof.ts';
 import { findCode, useCode } from './second-factor.ts';
 import { hashSecret, newSecret } from './secrets.ts';
-import { checkCaller, requireScope, type Caller } from './tokens.ts';
+import { checkCaller, meansOf, requireScope, type Caller } from './tokens.ts';
 
 export const STEP_UP_SECONDS = 300;
 
-/** What needs a second factor of its own: the scope that it needs, too, and its targets. */
-const ACTIONS = {
-  'identity.license.revoke': { scope: 'license', target: /^(lease|deployment):[!-~]{1,128}$/ },
-} as const satisfies Readonly<Record<string, { readonly scope: Scope; readonly target: RegExp }>>;
+export const STEP_UP_ACTIONS = [
+  'identity.license.revoke',
+  'identity.passkey.add',
+  'identity.passkey.delete',
+] as const;
 
-export type StepUpAction = keyof typeof ACTIONS;
+export type StepUpAction = (typeof STEP_UP_ACTIONS)[number];
 
-export interface StepUpRequest {
+/** What needs a second factor of its own: its targets, and the scope that it needs, too. */
+const ACTIONS: Readonly<Record<StepUpAction, { readonly scope?: Scope; readonly target: RegExp }>> =
+  {
+    'identity.license.revoke': { scope: 'license', target: /^(lease|deployment):[!-~]{1,128}$/ },
+    'identity.passkey.add': { target: /^administrator:[!-~]{1,128}$/ },
+    'identity.passkey.delete': { target: /^passkey:[!-~]{1,128}$/ },
+  };
+
+/** What is to be done, and to what. */
+export interface StepUpSubject {
   readonly action: StepUpAction;
-  /** As `lease:…` or `deployment:…`. */
+  /** As `lease:…`, `deployment:…`, `administrator:…` or `passkey:…`. */
   readonly target: string;
+}
+
+/** With one of the two. */
+export interface StepUpRequest extends StepUpSubject {
   /** Of the authenticator app, or a recovery code. */
-  readonly code: string;
+  readonly code?: string | undefined;
+  /** What a passkey made of a challenge for the same action and target, of `stepUpOptions`. */
+  readonly passkey?: AuthenticationResponseJSON | undefined;
 }
 
 /** The right to do one thing once. */
@@ -36,23 +57,27 @@ export interface StepUp {
 /**
  * Lets the caller do one action to one target, once and soon, for a second factor.
  *
+ * @param origins under which the server is known.
  * @throws ServiceError `not_allowed` without the scope that the action needs; `invalid_request`;
- * `not_authenticated` for a wrong code; `rate_limited` after five of them in 15 minutes.
+ * `not_authenticated` for a wrong code or passkey; `rate_limited` after five wrong codes in 15
+ * minutes.
  */
 export async function grantStepUp(
-  { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
+  identity: Pick<Identity, 'storage' | 'clock'>,
   caller: Caller,
-  { action, target, code: typed }: StepUpRequest,
+  { action, target, code: typed, passkey }: StepUpRequest,
+  origins: readonly string[] = [],
 ): Promise<StepUp> {
-  requireScope(caller, ACTIONS[action].scope);
-  if (!ACTIONS[action].target.test(target)) {
-    const message = `${action} has no target of this form`;
+  checkSubject(caller, { action, target });
+  if ((typed === undefined) === (passkey === undefined)) {
+    const message = 'send a code, or what a passkey signed, and not both';
     throw new ServiceError('invalid_request', message, {
-      problems: [{ code: 'invalid_value', pointer: '/target', message }],
+      problems: [{ code: 'invalid_value', pointer: '/code', message }],
     });
   }
-  const { administrator_id, token_id } = caller;
-  const step_up_token = `sls_${newSecret()}`;
+  if (passkey) return grantForPasskey(identity, caller, { action, target }, passkey, origins);
+  const { storage, clock } = identity;
+  const { administrator_id } = caller;
   const codes = codeSubject(administrator_id);
   // A failure must be counted though it is refused, so the work returns what is then thrown.
   const outcome = await storage.write(async (tx): Promise<StepUp | ServiceError> => {
@@ -65,12 +90,12 @@ export async function grantStepUp(
       .select(['administrator_id', 'totp_secret', 'totp_last_step'])
       .where('administrator_id', '=', administrator_id)
       .executeTakeFirstOrThrow();
-    const code = await findCode(tx, now, administrator, typed);
+    const code = await findCode(tx, now, administrator, typed!);
     await appendAudit(tx, now, {
       actor: `administrator:${administrator_id}`,
       action: `admin.identity.administrator.${code ? 'step_up' : 'step_up_failed'}`,
       target,
-      details: { action, token_id, ...(code && { second_factor: code.kind }) },
+      details: { action, ...meansOf(caller), ...(code && { second_factor: code.kind }) },
     });
     if (code === undefined) {
       await countFailures(tx, now, [codes]);
@@ -78,22 +103,89 @@ export async function grantStepUp(
     }
     await useCode(tx, now, administrator_id, code);
     await forgetFailures(tx, [codes]);
-    const expires_at = now + STEP_UP_SECONDS * 1000;
-    await tx
-      .insertInto('step_ups')
-      .values({
-        token_hash: hashSecret(step_up_token),
-        administrator_id,
-        action,
-        target,
-        expires_at,
-        used_at: null,
-      })
-      .execute();
-    return { step_up_token, expires_at };
+    return insertStepUp(tx, now, administrator_id, { action, target });
   });
   if (outcome instanceof ServiceError) throw outcome;
   return outcome;
+}
+
+/** @throws ServiceError `not_allowed`, `invalid_request` */
+function checkSubject(caller: Caller, { action, target }: StepUpSubject): void {
+  const { scope, target: form } = ACTIONS[action];
+  if (scope !== undefined) requireScope(caller, scope);
+  if (form.test(target)) return;
+  const message = `${action} has no target of this form`;
+  throw new ServiceError('invalid_request', message, {
+    problems: [{ code: 'invalid_value', pointer: '/target', message }],
+  });
+}
+
+/**
+ * What a browser needs to ask for a passkey of the caller, for one action to one target.
+ * @param site the host of which the page is.
+ * @throws ServiceError `not_allowed`, `invalid_request`
+ */
+export async function stepUpOptions(
+  identity: Pick<Identity, 'storage' | 'clock'>,
+  caller: Caller,
+  subject: StepUpSubject,
+  site: string,
+): Promise<PublicKeyCredentialRequestOptionsJSON> {
+  checkSubject(caller, subject);
+  const { administrator_id } = caller;
+  return passkeyOptions(identity, site, { purpose: 'step_up', administrator_id, ...subject });
+}
+
+async function grantForPasskey(
+  identity: Pick<Identity, 'storage' | 'clock'>,
+  caller: Caller,
+  subject: StepUpSubject,
+  passkey: AuthenticationResponseJSON,
+  origins: readonly string[],
+): Promise<StepUp> {
+  const { storage, clock } = identity;
+  const { administrator_id } = caller;
+  const use = { purpose: 'step_up', administrator_id, ...subject } as const;
+  const proof = await checkPasskey(identity, passkey, use, origins);
+  return storage.write(async (tx) => {
+    const now = clock();
+    await checkCaller(tx, now, caller);
+    await appendAudit(tx, now, {
+      actor: `administrator:${administrator_id}`,
+      action: 'admin.identity.administrator.step_up',
+      target: subject.target,
+      details: {
+        action: subject.action,
+        ...meansOf(caller),
+        second_factor: 'passkey',
+        passkey_id: proof.passkey_id,
+      },
+    });
+    await usePasskey(tx, now, proof);
+    return insertStepUp(tx, now, administrator_id, subject);
+  });
+}
+
+async function insertStepUp(
+  tx: Db,
+  now: number,
+  administrator_id: string,
+  { action, target }: StepUpSubject,
+): Promise<StepUp> {
+  const step_up_token = `sls_${newSecret()}`;
+  const expires_at = now + STEP_UP_SECONDS * 1000;
+  await tx
+    .insertInto('step_ups')
+    .values({
+      token_hash: hashSecret(step_up_token),
+      administrator_id,
+      action,
+      target,
+      expires_at,
+      used_at: null,
+    })
+    .execute();
+  return { step_up_token, expires_at };
 }
 
 function wrongCode(): ServiceError {

@@ -11,15 +11,20 @@ import type { Identity } from './context.ts';
 import { login, type Credentials } from './login.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { hashSecret, newSecret } from './secrets.ts';
+import { checkSession } from './session-term.ts';
 
 const TOKEN_MIN_SECONDS = 60;
 const TOKEN_MAX_SECONDS = 365 * 86_400;
 
-/** Whose token came with a request. */
-export interface Caller {
+/** Whose token, or session in a browser, came with a request. */
+export type Caller = {
   readonly administrator_id: string;
-  readonly token_id: string;
   readonly scopes: ReadonlySet<Scope>;
+} & ({ readonly token_id: string } | { readonly session_id: string });
+
+/** For the audit log: by what the caller was known. */
+export function meansOf(caller: Caller): { token_id: string } | { session_id: string } {
+  return 'token_id' in caller ? { token_id: caller.token_id } : { session_id: caller.session_id };
 }
 
 /** What a new token is to be. */
@@ -143,9 +148,11 @@ export async function authenticateToken(db: Db, now: number, bearer: string): Pr
 
 /**
  * Whether the caller still is one, within the write of what he asked for: it may have waited.
- * @throws ServiceError as `authenticateToken`
+ * @throws ServiceError as `authenticateToken` or `checkSession`
  */
-export async function checkCaller(tx: Db, now: number, { token_id }: Caller): Promise<void> {
+export async function checkCaller(tx: Db, now: number, caller: Caller): Promise<void> {
+  if ('session_id' in caller) return checkSession(tx, now, caller.session_id);
+  const { token_id } = caller;
   const row = await tx
     .selectFrom('api_tokens')
     .innerJoin('administrators', 'administrators.administrator_id', 'api_tokens.administrator_id')
@@ -267,8 +274,8 @@ export async function revokeToken(
   });
 }
 
-/** `undefined` for everybody. */
-function ownerSeenBy({ administrator_id, scopes }: Caller): string | undefined {
+/** Whose things the caller sees; `undefined` for everybody's. */
+export function ownerSeenBy({ administrator_id, scopes }: Caller): string | undefined {
   return scopes.has('admin') ? undefined : administrator_id;
 }
 

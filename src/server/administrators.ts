@@ -1,7 +1,8 @@
 import * as api from '../api/administrators.ts';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
+import { ServiceError } from '../errors.ts';
 import { readAudit } from '../identity/audit.ts';
-import { grantStepUp } from '../identity/step-up.ts';
+import { grantStepUp, type StepUpRequest } from '../identity/step-up.ts';
 import {
   createToken,
   getToken,
@@ -11,7 +12,7 @@ import {
 } from '../identity/tokens.ts';
 import type { App, Services } from './services.ts';
 
-export function addAdministrators(app: App, { identity }: Services): void {
+export function addAdministrators(app: App, { identity, origins }: Services): void {
   const { read } = identity.storage;
 
   app.openapi(api.createToken, async (c) => {
@@ -23,16 +24,26 @@ export function addAdministrators(app: App, { identity }: Services): void {
     const page = await listTokens(read, c.get('caller')!, c.req.valid('query'));
     return c.json({ ...page, items: page.items.map(tokenAnswer) }, 200);
   });
-  app.openapi(api.getOwnToken, async (c) =>
-    c.json(tokenAnswer(await getToken(read, c.get('caller')!.token_id)), 200),
-  );
+  app.openapi(api.getOwnToken, async (c) => {
+    const caller = c.get('caller')!;
+    if ('token_id' in caller)
+      return c.json(tokenAnswer(await getToken(read, caller.token_id)), 200);
+    throw new ServiceError('not_found', 'the request was sent in a session, without a token', {
+      remedy: 'See GET /identity/account.',
+    });
+  });
   app.openapi(api.revokeToken, async (c) => {
     const { token_id } = c.req.valid('param');
     return c.json(tokenAnswer(await revokeToken(identity, c.get('caller')!, token_id)), 200);
   });
 
   app.openapi(api.createStepUp, async (c) => {
-    const granted = await grantStepUp(identity, c.get('caller')!, c.req.valid('json'));
+    const granted = await grantStepUp(
+      identity,
+      c.get('caller')!,
+      c.req.valid('json') as StepUpRequest,
+      origins,
+    );
     return c.json({ ...granted, expires_at: formatInstant(granted.expires_at) }, 201);
   });
 

@@ -24,8 +24,12 @@ import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import { createLease } from '../api/leases.ts';
+import { addConsole } from '../console/console.ts';
+import { errorPage, isForPerson } from '../console/error-page.ts';
 import { ServiceError } from '../errors.ts';
+import { addAccount } from './account.ts';
 import { addAdministrators } from './administrators.ts';
+import { limitAttempts } from './attempts.ts';
 import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
 import { addBots } from './bots.ts';
@@ -43,8 +47,10 @@ import { addTasks } from './tasks.ts';
 import type { App, AppEnv, Services } from './services.ts';
 
 const SLICES: readonly ((app: App, services: Services) => void)[] = [
+  addAccount,
   addAdministrators,
   addBots,
+  addConsole,
   addDevices,
   addHealth,
   addKeys,
@@ -59,6 +65,7 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
 const HEADERS = Object.entries({
   'Cache-Control': 'no-store',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+  'Cross-Origin-Resource-Policy': 'same-origin',
   'Referrer-Policy': 'no-referrer',
   // By it clients know that what answers is no other server.
   'Service-Name': 'service-local',
@@ -84,6 +91,10 @@ export function createApp(services: Services): App {
     c.set('body', await readBody(c.req));
     await inTime(next());
   });
+  const limited = limitAttempts(services.identity.clock);
+  for (const path of ['/identity/tokens', '/console/sign-in/*']) {
+    app.on('POST', path, limited);
+  }
   for (const add of SLICES) add(app, services);
 
   app.notFound((c) => {
@@ -96,10 +107,18 @@ export function createApp(services: Services): App {
           remedy: 'See /openapi.json for all paths.',
         });
     c.error = error;
-    return problemResponse(c, error);
+    return failed(c, services, error);
   });
-  app.onError((thrown, c) => problemResponse(c, asServiceError(thrown)));
+  app.onError((thrown, c) => failed(c, services, asServiceError(thrown)));
   return app;
+}
+
+function failed(
+  c: Context<AppEnv>,
+  services: Services,
+  error: ServiceError,
+): Response | Promise<Response> {
+  return isForPerson(c) ? errorPage(c, services, error) : problemResponse(c, error);
 }
 
 /** Registers routes so that what their definitions say of callers and of the request is what holds. */

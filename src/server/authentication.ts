@@ -4,9 +4,10 @@ import type { Security, SecurityScheme } from '../api/http.ts';
 import { ServiceError } from '../errors.ts';
 import type { Actor } from '../identity/audit.ts';
 import { checkDeviceProof } from '../identity/device-proof.ts';
-import { authenticateToken, requireScope } from '../identity/tokens.ts';
+import { authenticateToken, requireScope, type Caller } from '../identity/tokens.ts';
 import type { Scope } from '../scopes.ts';
 import type { AppEnv, Callers, Services } from './services.ts';
+import { checkCsrf, CSRF_HEADER, refuseForeign, sessionOf } from './session-cookie.ts';
 
 /** The administrator who sent the request, for the audit log. */
 export function actorOf(c: { readonly var: Callers }): Actor {
@@ -29,17 +30,34 @@ export function authenticate(
   };
 }
 
+/** By the environments with which this process sends requests to itself: as whom. */
+const callersWithin = new WeakMap<object, Caller>();
+
+/** What to give to `app.request`, so that the request is the caller's: no other can come by it. */
+export function asCaller(caller: Caller): object {
+  const env = {};
+  callersWithin.set(env, caller);
+  return env;
+}
+
 async function identify(
   c: Context<AppEnv>,
   schemes: ReadonlyMap<SecurityScheme, readonly string[]>,
-  { identity, origins }: Pick<Services, 'identity' | 'origins'>,
+  services: Pick<Services, 'identity' | 'origins'>,
 ): Promise<void> {
+  const { identity, origins } = services;
   const [, scheme = '', credential = ''] =
     /^(\S+) +(\S+)$/.exec(c.req.header('authorization') ?? '') ?? [];
   const scopes = schemes.get('administrator');
   if (scopes && scheme.toLowerCase() === 'bearer') {
     const { storage, clock } = identity;
     const caller = await authenticateToken(storage.read, clock(), credential);
+    for (const scope of scopes) requireScope(caller, scope as Scope);
+    c.set('caller', caller);
+    return;
+  }
+  const caller = scopes && scheme === '' ? await callerWithoutToken(c, services) : undefined;
+  if (scopes && caller) {
     for (const scope of scopes) requireScope(caller, scope as Scope);
     c.set('caller', caller);
     return;
@@ -65,4 +83,19 @@ async function identify(
     reason: 'missing_proof',
     remedy: 'Send one as `Authorization: DeviceProof …`.',
   });
+}
+
+/** As whom this process sent the request, or in whose session a browser did. */
+async function callerWithoutToken(
+  c: Context<AppEnv>,
+  services: Pick<Services, 'identity' | 'origins'>,
+): Promise<Caller | undefined> {
+  const caller = callersWithin.get((c.env as object | undefined) ?? {});
+  if (caller !== undefined) return caller;
+  const session = await sessionOf(c, services);
+  if (session === undefined) return undefined;
+  refuseForeign(c, services);
+  const isRead = c.req.method === 'GET' || c.req.method === 'HEAD';
+  if (!isRead) checkCsrf(session, c.req.header(CSRF_HEADER));
+  return session.caller;
 }

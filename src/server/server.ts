@@ -7,7 +7,9 @@ import type { Identity, LeasePolicy } from '../identity/context.ts';
 import type { LicenseGate } from '../gate/gate.ts';
 import { purgeDevices } from '../identity/devices.ts';
 import { activeKey, registerSigner } from '../identity/keys.ts';
+import { purgeChallenges } from '../identity/passkey-proof.ts';
 import { eraseAnswers } from '../identity/renew.ts';
+import { purgeSessions } from '../identity/sessions.ts';
 import { loadSigner, type Signer } from '../identity/signing-key.ts';
 import type { Settings } from '../settings.ts';
 import { openOwnStorage } from '../storage/location.ts';
@@ -49,6 +51,8 @@ const PURGES: readonly ((tx: Db, now: number) => Promise<void>)[] = [
   eraseAnswers,
   purgeDevices,
   purgeAnswers,
+  purgeSessions,
+  purgeChallenges,
 ];
 
 /**

@@ -1,6 +1,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Identity } from '../identity/context.ts';
 import type { CheckedProof, ProvenRequest } from '../identity/device-proof.ts';
+import type { Session } from '../identity/sessions.ts';
 import type { Caller } from '../identity/tokens.ts';
 import type { LicenseGate } from '../gate/gate.ts';
 import type { Log } from '../log.ts';
@@ -28,6 +29,8 @@ export interface AppEnv {
     request_id: string;
     /** The bytes of the body; empty where there is none. */
     body: Uint8Array;
+    /** In which a page of the console was asked for. */
+    session?: Session;
   };
 }
 

@@ -378,4 +378,46 @@ export const MIGRATIONS: readonly Migration[] = [
       `alter table bot_versions add column bundle_hash text references bundles (hash)`,
     ],
   },
+  {
+    name: 'console',
+    statements: [
+      `create table sessions (
+        session_id text primary key,
+        administrator_id text not null references administrators (administrator_id),
+        secret_hash text not null unique,
+        csrf_token text not null,
+        signed_in_with text not null check (signed_in_with in ('password', 'passkey')),
+        user_agent text not null,
+        address text,
+        created_at bigint not null,
+        seen_at bigint not null,
+        expires_at bigint not null
+      )`,
+      `create index sessions_administrator on sessions (administrator_id, session_id)`,
+      `create table passkeys (
+        passkey_id text primary key,
+        administrator_id text not null references administrators (administrator_id),
+        credential_id text not null unique,
+        public_key text not null,
+        counter bigint not null check (counter >= 0),
+        transports text not null,
+        site text not null,
+        name text not null,
+        created_at bigint not null,
+        last_used_at bigint
+      )`,
+      `create index passkeys_administrator on passkeys (administrator_id, passkey_id)`,
+      `create table challenges (
+        challenge_hash text primary key,
+        purpose text not null check (purpose in ('sign_in', 'step_up', 'add')),
+        administrator_id text references administrators (administrator_id),
+        action text,
+        target text,
+        expires_at bigint not null,
+        check ((administrator_id is null) = (purpose = 'sign_in')),
+        check ((action is not null and target is not null) = (purpose = 'step_up'))
+      )`,
+      `create index challenges_expiry on challenges (expires_at)`,
+    ],
+  },
 ];

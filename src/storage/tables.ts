@@ -39,6 +39,9 @@ export interface Tables {
   halts: HaltsTable;
   halted_deployments: HaltedDeploymentsTable;
   bundles: BundlesTable;
+  sessions: SessionsTable;
+  passkeys: PasskeysTable;
+  challenges: ChallengesTable;
 }
 
 export interface CustomersTable {
@@ -420,4 +423,56 @@ export interface BundlesTable {
   /** JSON. */
   files: string;
   created_at: number;
+}
+
+/** Of administrators in browsers. It is there for as long as it can be used, or not much longer. */
+export interface SessionsTable {
+  session_id: string;
+  administrator_id: string;
+  /** SHA-256, in hex, of what the cookie has. */
+  secret_hash: string;
+  /** What the session's own pages send with each change. */
+  csrf_token: string;
+  signed_in_with: 'password' | 'passkey';
+  /** Of the browser, as it calls itself; may be empty. */
+  user_agent: string;
+  /** From where; null where it is not known. */
+  address: string | null;
+  created_at: number;
+  /** To the minute. */
+  seen_at: number;
+  /** However often it is used. */
+  expires_at: number;
+}
+
+/** WebAuthn credentials of administrators. */
+export interface PasskeysTable {
+  passkey_id: string;
+  administrator_id: string;
+  /** Base64url, as the authenticator names it. */
+  credential_id: string;
+  /** Base64url of the key in COSE form. */
+  public_key: string;
+  /** How often it has signed, as it says; 0 of one that does not count. */
+  counter: number;
+  /** JSON list: how browsers reach it, such as `internal` or `usb`. */
+  transports: string;
+  /** The host for which alone it signs. */
+  site: string;
+  name: string;
+  created_at: number;
+  last_used_at: number | null;
+}
+
+/** What a passkey is to sign, once and soon; deleted when it is used. */
+export interface ChallengesTable {
+  /** SHA-256 in hex. */
+  challenge_hash: string;
+  purpose: 'sign_in' | 'step_up' | 'add';
+  /** Null for `sign_in`: who it is shows when it is signed. */
+  administrator_id: string | null;
+  /** With the target, of a step-up. */
+  action: string | null;
+  target: string | null;
+  expires_at: number;
 }

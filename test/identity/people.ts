@@ -29,6 +29,8 @@ export interface World {
   readonly close: () => Promise<void>;
 }
 
+type TokenCaller = Extract<Caller, { readonly token_id: string }>;
+
 /** An administrator and what he has to log in with. */
 export interface Person {
   readonly id: string;
@@ -39,9 +41,9 @@ export interface Person {
   readonly nextCode: () => string;
   /** All of them right, with the next code. */
   readonly credentials: (wrong?: Partial<Credentials>) => Credentials;
-  readonly caller: (...scopes: Scope[]) => Caller;
+  readonly caller: (...scopes: Scope[]) => TokenCaller;
   /** With a token that is in the database. */
-  readonly admitted: (...scopes: Scope[]) => Promise<Caller>;
+  readonly admitted: (...scopes: Scope[]) => Promise<TokenCaller>;
   /** Logs in. */
   readonly token: (...scopes: Scope[]) => Promise<string>;
 }

@@ -9,7 +9,7 @@ import {
 import { DATABASES } from '../storage/databases.ts';
 import { newWorld, wrongCodeAt, type Person, type World } from './people.ts';
 
-const ACTION: StepUpAction = 'identity.license.revoke';
+const ACTION = 'identity.license.revoke' satisfies StepUpAction as StepUpAction;
 const TARGET = 'deployment:acme-tokyo';
 
 describe.each(DATABASES)('a step-up on %s', (kind) => {
@@ -24,7 +24,7 @@ describe.each(DATABASES)('a step-up on %s', (kind) => {
   const consume = (
     person: Person,
     token: string | undefined,
-    { action = ACTION, target = TARGET } = {},
+    { action = ACTION, target = TARGET }: { action?: StepUpAction; target?: string } = {},
   ): Promise<void> =>
     world.identity.storage.write((tx) =>
       consumeStepUp(tx, world.now, person.id, token, action, target),

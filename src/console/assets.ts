@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { announce } from './client/announce.ts';
+import { forms } from './client/forms.ts';
+import { fail, passkeys, post } from './client/passkeys.ts';
+import { theme } from './client/theme.ts';
+import { STYLE } from './style.ts';
+
+/** A file that pages refer to. Its URL has the hash of its bytes, so that it can be kept for ever. */
+export interface Asset {
+  readonly type: string;
+  readonly body: string;
+  /** From the root of the server. */
+  readonly url: string;
+}
+
+export const ASSETS_PATH = '/console/assets/';
+
+const JAVASCRIPT = 'text/javascript; charset=utf-8';
+
+/** By URL; each is there from when its module has been loaded. */
+const assets = new Map<string, Asset>();
+
+export function assetAt(url: string): Asset | undefined {
+  return assets.get(url);
+}
+
+function asset(name: string, type: string, body: string): Asset {
+  const hash = createHash('sha256').update(body).digest('hex').slice(0, 16);
+  const made = { type, body, url: `${ASSETS_PATH}${hash}/${name}` };
+  assets.set(made.url, made);
+  return made;
+}
+
+/**
+ * A script of functions from `client/`, of which the last is called when the page is there. It has
+ * their source text, so that each refers to nothing outside itself but types, what a browser
+ * defines, and the functions named before it.
+ */
+export function script(
+  name: string,
+  ...functions: readonly ((...args: never[]) => unknown)[]
+): Asset {
+  const source = functions.map((one) => one.toString()).join('\n');
+  return asset(
+    `${name}.js`,
+    JAVASCRIPT,
+    `'use strict';\n(() => {\n${source}\n${functions.at(-1)!.name}();\n})();\n`,
+  );
+}
+
+/** A file of a package, such as `dist/bundle/index.umd.min.js`, beside the entry of the package. */
+export function vendorScript(name: string, packageName: string, path: string): Asset {
+  const entry = createRequire(import.meta.url).resolve(packageName);
+  const root = entry.slice(0, entry.lastIndexOf(packageName) + packageName.length);
+  return asset(`${name}.js`, JAVASCRIPT, readFileSync(join(root, path), 'utf8'));
+}
+
+export const STYLE_SHEET = asset('style.css', 'text/css; charset=utf-8', STYLE);
+export const THEME = script('theme', theme);
+export const FORMS = script('forms', announce, forms);
+export const WEBAUTHN = vendorScript(
+  'webauthn',
+  '@simplewebauthn/browser',
+  'dist/bundle/index.umd.min.js',
+);
+export const PASSKEYS = script('passkeys', post, fail, passkeys);
+
+export const ICON = asset(
+  'icon.svg',
+  'image/svg+xml',
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#2458b3"/><path d="M3 11l3.5-4 2.5 2.5L13 5" fill="none" stroke="#fff" stroke-width="1.75" stroke-linecap="round" stroke-linejoin="round"/></svg>',
+);

@@ -1,0 +1,92 @@
+import type { Hono } from 'hono';
+import type { Problem } from '../api/http.ts';
+import type { AnswerOf, RequestOf } from '../client/client.ts';
+import { ServiceError } from '../errors.ts';
+import type { Caller } from '../identity/tokens.ts';
+import { asCaller } from '../server/authentication.ts';
+import type { AppEnv } from '../server/services.ts';
+
+/** A definition of `src/api`; only its type is used here. */
+export interface Route {
+  readonly method: string;
+  readonly path: string;
+  readonly request?: object;
+  readonly responses: object;
+}
+
+/**
+ * Asks the API of this very server, as it is asked from outside:
+ *
+ * ```ts
+ * import type { listPlans } from '../api/registry.ts';
+ *
+ * const { items } = await call<typeof listPlans>('get', '/identity/plans', { query: { limit: 100 } });
+ * ```
+ *
+ * Rejects with the `ServiceError` of the answer.
+ */
+export type Call = <R extends Route>(
+  method: R['method'],
+  path: R['path'],
+  request: RequestOf<R>,
+) => Promise<AnswerOf<R>>;
+
+interface Parts {
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+}
+
+/** @param requestId of the page for which it is asked, by which the log has both. */
+export function callAs(
+  app: Pick<Hono<AppEnv>, 'request'>,
+  caller: Caller,
+  requestId: string,
+): Call {
+  return async (method, path, request) => {
+    const { params = {}, query = {}, headers, body } = request as Parts;
+    const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => segment(params[name]!));
+    const given = Object.entries(query).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, String(value)]],
+    );
+    const answer = await app.request(
+      `${filled}${given.length > 0 ? `?${new URLSearchParams(given)}` : ''}`,
+      {
+        method: method.toUpperCase(),
+        headers: {
+          'x-request-id': requestId,
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      },
+      asCaller(caller),
+    );
+    const text = await answer.text();
+    const told = text === '' ? undefined : (JSON.parse(text) as unknown);
+    if (answer.ok) return told as never;
+    throw errorOf(told as Problem, answer.headers.get('retry-after'));
+  };
+}
+
+/** @throws ServiceError `not_found` for what a URL would take for another path. */
+function segment(value: string): string {
+  if (!['', '.', '..'].includes(value)) return encodeURIComponent(value);
+  throw new ServiceError('not_found', 'there is nothing at this path');
+}
+
+function errorOf(problem: Problem, retryAfter: string | null): ServiceError {
+  const { code, detail, reason, remedy, errors = [] } = problem;
+  return new ServiceError(code, detail, {
+    ...(reason !== undefined && { reason }),
+    ...(remedy !== undefined && { remedy }),
+    ...(retryAfter !== null && { retryAfterSeconds: Number(retryAfter) }),
+    problems: errors.map(({ code: kind, detail: message, pointer, suggestion }) => ({
+      code: kind,
+      message,
+      ...(pointer !== undefined && { pointer }),
+      ...(suggestion !== undefined && { suggestion }),
+    })),
+  });
+}

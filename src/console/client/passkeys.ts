@@ -1,0 +1,127 @@
+/// <reference lib="dom" />
+
+import type {
+  AuthenticationResponseJSON,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+} from '@simplewebauthn/browser';
+
+declare const SimpleWebAuthnBrowser: typeof import('@simplewebauthn/browser');
+
+/** Asks the server, as a page of its session. Rejects with what to tell the person. */
+export async function post<T>(path: string, body: unknown): Promise<T> {
+  const csrf = document.querySelector<HTMLMetaElement>('meta[name=csrf-token]')?.content;
+  const answer = await fetch(path, {
+    method: 'POST',
+    headers: {
+      accept: 'application/json',
+      'content-type': 'application/json',
+      ...(csrf !== undefined && { 'service-csrf': csrf }),
+    },
+    body: JSON.stringify(body),
+  });
+  const told = (await answer.json()) as { readonly detail?: string; readonly remedy?: string };
+  if (!answer.ok) throw new Error([told.detail, told.remedy].filter(Boolean).join('. '));
+  return told as T;
+}
+
+/** Shows what went wrong beside the button or the form, where a screen reader says it. */
+export function fail(place: Element, error: unknown): void {
+  const isRefusal = error instanceof Error && error.name === 'NotAllowedError';
+  const message = error instanceof Error ? error.message : String(error);
+  place.querySelector('[role=alert]')!.textContent = isRefusal
+    ? 'The browser gave no passkey: it was canceled, took too long, or there is none for this site.'
+    : message;
+}
+
+/** The parts of a page that a passkey works: `[data-passkey=sign-in]`, `step-up` and `add`. */
+export function passkeys(): void {
+  if (!SimpleWebAuthnBrowser.browserSupportsWebAuthn()) return;
+  const { startAuthentication, startRegistration } = SimpleWebAuthnBrowser;
+
+  const signIn = document.querySelector<HTMLElement>('[data-passkey=sign-in]');
+  if (signIn) {
+    signIn.hidden = false;
+    const button = signIn.querySelector('button')!;
+    button.addEventListener('click', async () => {
+      button.disabled = true;
+      try {
+        const options = {
+          optionsJSON: await post<PublicKeyCredentialRequestOptionsJSON>(
+            '/console/sign-in/options',
+            {},
+          ),
+        };
+        const response = await startAuthentication(options);
+        const { next } = signIn.dataset;
+        const { location: place } = await post<{ readonly location: string }>(
+          '/console/sign-in/passkey',
+          { response, next },
+        );
+        location.assign(place);
+      } catch (error) {
+        fail(signIn, error);
+        button.disabled = false;
+      }
+    });
+  }
+
+  for (const fields of document.querySelectorAll<HTMLElement>('[data-passkey=step-up]')) {
+    fields.hidden = false;
+    const form = fields.closest('form')!;
+    const code = form.querySelector<HTMLInputElement>('[name=code]')!;
+    const signed = form.querySelector<HTMLInputElement>('[name=passkey]')!;
+    fields.querySelector('button')!.addEventListener('click', async () => {
+      // What else the form needs is asked for first: a passkey signs once.
+      code.required = false;
+      const isComplete = form.reportValidity();
+      code.required = true;
+      if (!isComplete) return;
+      try {
+        const { action, target } = fields.dataset;
+        const options = {
+          optionsJSON: await post<PublicKeyCredentialRequestOptionsJSON>(
+            '/console/step-up/options',
+            { action, target },
+          ),
+        };
+        const response: AuthenticationResponseJSON = await startAuthentication(options);
+        code.required = false;
+        code.value = '';
+        signed.value = JSON.stringify(response);
+        form.requestSubmit();
+      } catch (error) {
+        fail(fields, error);
+      }
+    });
+  }
+
+  const add = document.querySelector<HTMLFormElement>('form[data-passkey=add]');
+  if (add) {
+    add.hidden = false;
+    const field = (name: string): HTMLInputElement => add.querySelector(`[name=${name}]`)!;
+    add.addEventListener('submit', async (event) => {
+      if (field('response').value !== '') return;
+      event.preventDefault();
+      try {
+        const { value: code } = field('code');
+        const { value: passkey } = field('passkey');
+        const options = await post<PublicKeyCredentialCreationOptionsJSON>(
+          '/console/account/passkeys/options',
+          passkey === '' ? { code } : { passkey: JSON.parse(passkey) as unknown },
+        );
+        const response = await startRegistration({ optionsJSON: options });
+        field('response').value = JSON.stringify(response);
+        // It has been used; nobody needs it there.
+        field('code').required = false;
+        field('code').value = '';
+        field('passkey').value = '';
+        add.requestSubmit();
+      } catch (error) {
+        field('passkey').value = '';
+        field('code').required = true;
+        fail(add, error);
+      }
+    });
+  }
+}

@@ -1,0 +1,217 @@
+import { isIP } from 'node:net';
+import type {
+  AuthenticationResponseJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+  WebAuthnCredential,
+} from '@simplewebauthn/server';
+import { ServiceError } from '../errors.ts';
+import type { ChallengesTable, Db, PasskeysTable } from '../storage/tables.ts';
+import type { Identity } from './context.ts';
+import { hashSecret, newSecret } from './secrets.ts';
+
+type Parts = Pick<Identity, 'storage' | 'clock'>;
+
+/** For what a passkey signs: for a step-up, the very action and target. */
+export type PasskeyUse =
+  | { readonly purpose: 'sign_in' }
+  | { readonly purpose: 'add'; readonly administrator_id: string }
+  | {
+      readonly purpose: 'step_up';
+      readonly administrator_id: string;
+      readonly action: string;
+      readonly target: string;
+    };
+
+/** Of a passkey that has signed; to be used up by `usePasskey`. */
+export interface PasskeyProof {
+  readonly passkey_id: string;
+  readonly administrator_id: string;
+  /** What it says it has signed before, and now. */
+  readonly former: number;
+  readonly counter: number;
+}
+
+const CHALLENGE_MS = 5 * 60_000;
+
+/** The host of a page as passkeys know it; undefined for an address, for which there can be none. */
+export function siteOf(origin: string): string | undefined {
+  const { hostname } = new URL(origin);
+  return isIP(hostname.replaceAll(/[[\]]/g, '')) === 0 ? hostname : undefined;
+}
+
+/** What a browser needs to ask for a passkey. @param site the host of which the page is. */
+export async function passkeyOptions(
+  identity: Parts,
+  site: string,
+  use: PasskeyUse,
+): Promise<PublicKeyCredentialRequestOptionsJSON> {
+  const { generateAuthenticationOptions } = await import('@simplewebauthn/server');
+  const own =
+    'administrator_id' in use
+      ? await identity.storage.read
+          .selectFrom('passkeys')
+          .select(['credential_id', 'transports'])
+          .where('administrator_id', '=', use.administrator_id)
+          .execute()
+      : [];
+  return generateAuthenticationOptions({
+    rpID: site,
+    challenge: Buffer.from(await newChallenge(identity, use), 'base64url'),
+    allowCredentials: own.map(credentialOf),
+    // It stands for both factors: what one has, and what one knows or is.
+    userVerification: 'required',
+    timeout: CHALLENGE_MS,
+  });
+}
+
+/** How browsers name a passkey. */
+export function credentialOf(row: Pick<PasskeysTable, 'credential_id' | 'transports'>): {
+  readonly id: string;
+  readonly transports: string[];
+} {
+  return { id: row.credential_id, transports: JSON.parse(row.transports) as string[] };
+}
+
+/** @returns base64url; to be signed once, and soon. */
+export async function newChallenge({ storage, clock }: Parts, use: PasskeyUse): Promise<string> {
+  const challenge = newSecret();
+  const row: ChallengesTable = {
+    administrator_id: null,
+    action: null,
+    target: null,
+    ...use,
+    challenge_hash: hashSecret(challenge),
+    expires_at: clock() + CHALLENGE_MS,
+  };
+  await storage.write((tx) => tx.insertInto('challenges').values(row).execute());
+  return challenge;
+}
+
+/**
+ * Uses up the challenge that was signed, whatever else is wrong.
+ * @returns it. @throws ServiceError `not_authenticated` with the reason `challenge_expired`,
+ * also for one that was used, or was for something else.
+ */
+export async function useChallenge(
+  { storage, clock }: Parts,
+  clientDataJSON: string,
+  use: PasskeyUse,
+): Promise<string> {
+  const challenge = challengeIn(clientDataJSON);
+  const challenge_hash = hashSecret(challenge);
+  const row = await storage.write(async (tx) => {
+    const found = await tx
+      .selectFrom('challenges')
+      .selectAll()
+      .where('challenge_hash', '=', challenge_hash)
+      .executeTakeFirst();
+    await tx.deleteFrom('challenges').where('challenge_hash', '=', challenge_hash).execute();
+    return found;
+  });
+  const { purpose, administrator_id, action, target } = {
+    administrator_id: null,
+    action: null,
+    target: null,
+    ...use,
+  };
+  if (
+    row === undefined ||
+    row.expires_at <= clock() ||
+    row.purpose !== purpose ||
+    row.administrator_id !== administrator_id ||
+    row.action !== action ||
+    row.target !== target
+  ) {
+    throw new ServiceError(
+      'not_authenticated',
+      'what the passkey signed is not asked for any more',
+      {
+        reason: 'challenge_expired',
+        remedy: 'Try again: each try is good once, for five minutes and for one thing.',
+      },
+    );
+  }
+  return challenge;
+}
+
+function challengeIn(clientDataJSON: string): string {
+  try {
+    const data = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString()) as {
+      readonly challenge?: unknown;
+    };
+    return typeof data.challenge === 'string' ? data.challenge : '';
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * Checks what a passkey made of a challenge.
+ *
+ * @param origins under which the server is known.
+ * @throws ServiceError `not_authenticated` with the reason `wrong_passkey` or `challenge_expired`.
+ */
+export async function checkPasskey(
+  identity: Parts,
+  response: AuthenticationResponseJSON,
+  use: PasskeyUse,
+  origins: readonly string[],
+): Promise<PasskeyProof> {
+  const { verifyAuthenticationResponse } = await import('@simplewebauthn/server');
+  const challenge = await useChallenge(identity, response.response.clientDataJSON, use);
+  const row = await identity.storage.read
+    .selectFrom('passkeys')
+    .selectAll()
+    .where('credential_id', '=', response.id)
+    .executeTakeFirst();
+  const isOwn = !('administrator_id' in use) || row?.administrator_id === use.administrator_id;
+  if (row === undefined || !isOwn) throw wrongPasskey();
+  const { passkey_id, administrator_id, counter: former } = row;
+  const credential: WebAuthnCredential = {
+    id: row.credential_id,
+    publicKey: new Uint8Array(Buffer.from(row.public_key, 'base64url')),
+    counter: former,
+  };
+  try {
+    const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+      response,
+      expectedChallenge: challenge,
+      expectedOrigin: [...origins],
+      expectedRPID: row.site,
+      credential,
+      requireUserVerification: true,
+    });
+    if (!verified) throw wrongPasskey();
+    return { passkey_id, administrator_id, former, counter: authenticationInfo.newCounter };
+  } catch (error) {
+    throw error instanceof ServiceError ? error : wrongPasskey(error);
+  }
+}
+
+/** Within the write of what it was for. @throws ServiceError `not_authenticated` when it has been used or deleted since. */
+export async function usePasskey(
+  tx: Db,
+  now: number,
+  { passkey_id, former, counter }: PasskeyProof,
+): Promise<void> {
+  const { numUpdatedRows } = await tx
+    .updateTable('passkeys')
+    .set({ counter, last_used_at: now })
+    .where('passkey_id', '=', passkey_id)
+    .where('counter', '=', former)
+    .executeTakeFirstOrThrow();
+  if (numUpdatedRows !== 1n) throw wrongPasskey();
+}
+
+function wrongPasskey(cause?: unknown): ServiceError {
+  return new ServiceError('not_authenticated', 'this passkey is none of yours here', {
+    reason: 'wrong_passkey',
+    remedy: 'Use another passkey, or a code.',
+    cause,
+  });
+}
+
+/** Forgets challenges that nobody has signed in time. */
+export async function purgeChallenges(tx: Db, now: number): Promise<void> {
+  await tx.deleteFrom('challenges').where('expires_at', '<=', now).execute();
+}

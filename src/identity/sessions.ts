@@ -1,0 +1,284 @@
+import { v7 as uuidv7 } from 'uuid';
+import { ServiceError } from '../errors.ts';
+import { SCOPES } from '../scopes.ts';
+import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import { prepared } from '../storage/prepared.ts';
+import type { Db, SessionsTable } from '../storage/tables.ts';
+import { appendAudit } from './audit.ts';
+import type { Identity } from './context.ts';
+import { login, type Credentials } from './login.ts';
+import { hashSecret, newSecret } from './secrets.ts';
+import { checkSessionTerm, IDLE_MS, SESSION_MS } from './session-term.ts';
+import { ownerSeenBy, type Caller } from './tokens.ts';
+
+type Parts = Pick<Identity, 'storage' | 'clock'>;
+
+/** A browser in which somebody signs in. */
+export interface Browser {
+  /** As it calls itself. */
+  readonly user_agent: string;
+  /** From where it asks; null where that is not known. */
+  readonly address: string | null;
+  /** What its cookie has had until now: that session ends. */
+  readonly secret?: string | undefined;
+}
+
+/** Whose session came with a request. */
+export interface Session {
+  readonly caller: Caller & { readonly session_id: string };
+  /** Of the administrator. */
+  readonly name: string;
+  /** What each change is to be sent with, besides the cookie. */
+  readonly csrf_token: string;
+}
+
+/** A session as lists have it. Times are milliseconds since the Unix epoch. */
+export interface SessionState extends Pick<
+  SessionsTable,
+  | 'session_id'
+  | 'administrator_id'
+  | 'signed_in_with'
+  | 'user_agent'
+  | 'address'
+  | 'created_at'
+  | 'seen_at'
+> {
+  /** Name of its owner. */
+  readonly administrator: string;
+  /** When it ends if nobody uses it from now on. */
+  readonly expires_at: number;
+}
+
+const LONGEST_USER_AGENT = 300;
+/** A use is written down only so often: it is a write. */
+const SEEN_EVERY_MS = 60_000;
+
+/**
+ * Signs in with password and code.
+ * @returns what the cookie is to have; it is kept nowhere.
+ * @throws ServiceError as `login`
+ */
+export async function signIn(
+  identity: Parts,
+  credentials: Credentials,
+  browser: Browser,
+): Promise<string> {
+  return login(identity, credentials, (tx, now, administratorId) =>
+    openSession(tx, now, administratorId, 'password', browser),
+  );
+}
+
+/** Opens a session with a secret of its own, for one who has shown who he is. */
+export async function openSession(
+  tx: Db,
+  now: number,
+  administratorId: string,
+  signed_in_with: SessionsTable['signed_in_with'],
+  { user_agent, address, secret: before }: Browser,
+): Promise<string> {
+  const session_id = uuidv7({ msecs: now });
+  const secret = newSecret();
+  await appendAudit(tx, now, {
+    actor: `administrator:${administratorId}`,
+    action: 'admin.identity.session.create',
+    target: `session:${session_id}`,
+    details: { signed_in_with, address },
+  });
+  if (before !== undefined) {
+    await tx.deleteFrom('sessions').where('secret_hash', '=', hashSecret(before)).execute();
+  }
+  await tx
+    .insertInto('sessions')
+    .values({
+      session_id,
+      administrator_id: administratorId,
+      secret_hash: hashSecret(secret),
+      csrf_token: newSecret(),
+      signed_in_with,
+      user_agent: user_agent.slice(0, LONGEST_USER_AGENT).toWellFormed(),
+      address,
+      created_at: now,
+      seen_at: now,
+      expires_at: now + SESSION_MS,
+    })
+    .execute();
+  return secret;
+}
+
+/**
+ * Whose session it is. It has all scopes: an administrator may give himself a token of any.
+ * @throws ServiceError as `checkSessionTerm`
+ */
+export async function authenticateSession(
+  { storage, clock }: Parts,
+  secret: string,
+): Promise<Session> {
+  const now = clock();
+  const [row] = await selectSession(storage.read, { secret_hash: hashSecret(secret) });
+  checkSessionTerm(now, row);
+  const { session_id, administrator_id, csrf_token, name, seen_at } = row!;
+  if (seen_at <= now - SEEN_EVERY_MS) {
+    await storage.write((tx) =>
+      tx
+        .updateTable('sessions')
+        .set({ seen_at: now })
+        .where('session_id', '=', session_id)
+        .where('seen_at', '<', now)
+        .execute(),
+    );
+  }
+  return {
+    caller: { administrator_id, session_id, scopes: new Set(SCOPES) },
+    name,
+    csrf_token,
+  };
+}
+
+const selectSession = prepared((db, { secret_hash }: { readonly secret_hash: string }) =>
+  db
+    .selectFrom('sessions')
+    .innerJoin('administrators', 'administrators.administrator_id', 'sessions.administrator_id')
+    .select([
+      'sessions.session_id',
+      'sessions.administrator_id',
+      'sessions.csrf_token',
+      'sessions.seen_at',
+      'sessions.expires_at',
+      'administrators.name',
+      'administrators.disabled_at',
+    ])
+    .where('sessions.secret_hash', '=', secret_hash),
+);
+
+/** Gives a session another secret, and ends the one it had. @returns the new one. */
+export async function rotateSession({ storage }: Parts, sessionId: string): Promise<string> {
+  const secret = newSecret();
+  await storage.write((tx) =>
+    tx
+      .updateTable('sessions')
+      .set({ secret_hash: hashSecret(secret) })
+      .where('session_id', '=', sessionId)
+      .execute(),
+  );
+  return secret;
+}
+
+/** The oldest first, those that are not over: of everybody for the scope `admin`, else the caller's own. */
+export async function listSessions(
+  { storage, clock }: Parts,
+  caller: Caller,
+  {
+    administrator_id,
+    ...request
+  }: PageRequest & { readonly administrator_id?: string | undefined },
+): Promise<Page<SessionState>> {
+  const now = clock();
+  const owner = ownerSeenBy(caller);
+  return readPage(
+    ['sessions', owner, administrator_id],
+    request,
+    ({ session_id }) => session_id,
+    async (after = '', limit) => {
+      const owners = [owner, administrator_id].filter((one) => one !== undefined);
+      const rows = await owners
+        .reduce(
+          (query, one) => query.where('sessions.administrator_id', '=', one),
+          selectSessions(storage.read, now).where('session_id', '>', after),
+        )
+        .orderBy('session_id')
+        .limit(limit)
+        .execute();
+      return rows.map(stateOf);
+    },
+  );
+}
+
+/**
+ * Ends a session at once.
+ * @throws ServiceError `not_found`, also for that of somebody else without the scope `admin`.
+ */
+export async function endSession(
+  { storage, clock }: Parts,
+  caller: Caller,
+  sessionId: string,
+): Promise<SessionState> {
+  return storage.write(async (tx) => {
+    const now = clock();
+    const owner = ownerSeenBy(caller);
+    const row = await selectSessions(tx, now)
+      .where('session_id', '=', sessionId)
+      .executeTakeFirst();
+    if (row === undefined || (owner !== undefined && row.administrator_id !== owner)) {
+      throw new ServiceError(
+        'not_found',
+        `there is no session ${sessionId} that this one may end`,
+        {
+          remedy: 'See `service-local identity sessions list`.',
+        },
+      );
+    }
+    await end(tx, now, caller, [row]);
+    return stateOf(row);
+  });
+}
+
+/** Ends all sessions of the caller's administrator, the caller's own among them. @returns how many. */
+export async function endSessions({ storage, clock }: Parts, caller: Caller): Promise<number> {
+  return storage.write(async (tx) => {
+    const now = clock();
+    const rows = await selectSessions(tx, now)
+      .where('sessions.administrator_id', '=', caller.administrator_id)
+      .execute();
+    await end(tx, now, caller, rows);
+    return rows.length;
+  });
+}
+
+async function end(
+  tx: Db,
+  now: number,
+  caller: Caller,
+  sessions: readonly Pick<SessionsTable, 'session_id' | 'administrator_id'>[],
+): Promise<void> {
+  for (const { session_id, administrator_id } of sessions) {
+    await appendAudit(tx, now, {
+      actor: `administrator:${caller.administrator_id}`,
+      action: 'admin.identity.session.end',
+      target: `session:${session_id}`,
+      details: { administrator_id },
+    });
+    await tx.deleteFrom('sessions').where('session_id', '=', session_id).execute();
+  }
+}
+
+/** Those that are not over. */
+function selectSessions(db: Db, now: number) {
+  return db
+    .selectFrom('sessions')
+    .innerJoin('administrators', 'administrators.administrator_id', 'sessions.administrator_id')
+    .select([
+      'session_id',
+      'sessions.administrator_id',
+      'administrators.name as administrator',
+      'signed_in_with',
+      'user_agent',
+      'address',
+      'sessions.created_at',
+      'seen_at',
+      'expires_at',
+    ])
+    .where('expires_at', '>', now)
+    .where('seen_at', '>', now - IDLE_MS);
+}
+
+function stateOf(row: SessionState): SessionState {
+  return { ...row, expires_at: Math.min(row.expires_at, row.seen_at + IDLE_MS) };
+}
+
+/** Forgets sessions that are over. */
+export async function purgeSessions(tx: Db, now: number): Promise<void> {
+  await tx
+    .deleteFrom('sessions')
+    .where((eb) => eb.or([eb('expires_at', '<=', now), eb('seen_at', '<=', now - IDLE_MS)]))
+    .execute();
+}

@@ -1,0 +1,69 @@
+import { isIPv6 } from 'node:net';
+import { getConnInfo } from '@hono/node-server/conninfo';
+import type { Context, MiddlewareHandler } from 'hono';
+import { ServiceError } from '../errors.ts';
+import type { AppEnv } from './services.ts';
+
+/** More at once than a person needs, and fewer than the passwords that may wait to be checked. */
+const MOST_AT_ONCE = 15;
+/** Then one at a time. */
+const REFILL_MS = 4000;
+/** With more addresses than that, those are forgotten that have tried nothing for a while. */
+const MOST_ADDRESSES = 10_000;
+
+/**
+ * Lets one address try to log in only so often, whatever names it gives: to check a password takes
+ * the server a quarter of a second. Each server counts for itself, and only since its start.
+ *
+ * @param clock milliseconds since the Unix epoch.
+ */
+export function limitAttempts(clock: () => number): MiddlewareHandler<AppEnv> {
+  /** By address: when it will have as many attempts as at first. */
+  const restedAt = new Map<string, number>();
+  return async (c, next) => {
+    const address = networkOf(addressOf(c));
+    if (address !== undefined) {
+      const now = clock();
+      const rested = Math.max(restedAt.get(address) ?? 0, now) + REFILL_MS;
+      const waitMs = rested - now - MOST_AT_ONCE * REFILL_MS;
+      if (waitMs > 0) throw tooMany(Math.ceil(waitMs / 1000));
+      restedAt.set(address, rested);
+      if (restedAt.size > MOST_ADDRESSES) {
+        for (const [one, at] of restedAt) if (at <= now) restedAt.delete(one);
+      }
+    }
+    await next();
+  };
+}
+
+function tooMany(retryAfterSeconds: number): ServiceError {
+  return new ServiceError('rate_limited', 'too many attempts came from this address', {
+    reason: 'address',
+    remedy: `Try again in ${retryAfterSeconds} s.`,
+    retryAfterSeconds,
+  });
+}
+
+const LOOPBACK = /^(127\.|::1$)/;
+
+/**
+ * From where a request came. A proxy on this very machine is believed what it says of it; others are
+ * taken for the client. `null` where it is not known, as in this process itself.
+ */
+export function addressOf(c: Context<AppEnv>): string | null {
+  const { incoming } = (c.env ?? {}) as { readonly incoming?: object };
+  if (incoming === undefined) return null;
+  const peer = getConnInfo(c).remote.address?.replace(/^::ffff:/, '');
+  if (peer === undefined) return null;
+  const forwarded = c.req.header('x-forwarded-for')?.split(',').at(-1)?.trim();
+  const isAddress = forwarded !== undefined && /^[\da-fA-F.:]{2,45}$/.test(forwarded);
+  return LOOPBACK.test(peer) && isAddress ? forwarded : peer;
+}
+
+/** Whoever has an address of IPv6 has a network of them. */
+function networkOf(address: string | null): string | undefined {
+  if (address === null) return undefined;
+  return isIPv6(address)
+    ? new URL(`http://[${address}]`).hostname.split(':', 4).join(':')
+    : address;
+}

@@ -1,0 +1,84 @@
+import type { Context } from 'hono';
+import { getCookie, setCookie } from 'hono/cookie';
+import { ServiceError } from '../errors.ts';
+import { authenticateSession, type Session } from '../identity/sessions.ts';
+import { SESSION_MS } from '../identity/session-term.ts';
+import type { AppEnv, Services } from './services.ts';
+
+type Parts = Pick<Services, 'identity' | 'origins'>;
+
+/** Where what changes something says that a page of its own session sent it. */
+export const CSRF_HEADER = 'Service-CSRF';
+
+/**
+ * With TLS, a browser keeps others on the domain from setting this one. Plain http, which is for
+ * loopback, cannot have it: there, servers on other ports of the machine get the cookie, too.
+ */
+function cookieName({ origins }: Pick<Services, 'origins'>): string {
+  return isSecure(origins) ? '__Host-service-local' : 'service-local';
+}
+
+function isSecure([origin]: Services['origins']): boolean {
+  return origin.startsWith('https:');
+}
+
+/** What the cookie has; undefined without one. */
+export function sessionSecret(c: Context<AppEnv>, services: Parts): string | undefined {
+  return getCookie(c, cookieName(services));
+}
+
+/** Lets the browser have it from now on; with `undefined`, nothing any more. */
+export function setSessionSecret(
+  c: Context<AppEnv>,
+  services: Parts,
+  secret: string | undefined,
+): void {
+  setCookie(c, cookieName(services), secret ?? '', {
+    path: '/',
+    httpOnly: true,
+    sameSite: 'Strict',
+    secure: isSecure(services.origins),
+    maxAge: secret === undefined ? 0 : SESSION_MS / 1000,
+  });
+}
+
+/**
+ * The session in which the request was sent; undefined without a cookie.
+ * @throws ServiceError `not_authenticated`
+ */
+export async function sessionOf(c: Context<AppEnv>, services: Parts): Promise<Session | undefined> {
+  const secret = sessionSecret(c, services);
+  return secret === undefined ? undefined : authenticateSession(services.identity, secret);
+}
+
+/**
+ * Whether the request is from a page of this server, not from one of somebody else: by what the
+ * browser says of its origin.
+ * @throws ServiceError `not_allowed` with the reason `foreign_origin`
+ */
+export function refuseForeign(c: Context<AppEnv>, { origins }: Pick<Services, 'origins'>): void {
+  const origin = c.req.header('origin');
+  const site = c.req.header('sec-fetch-site');
+  const isRead = c.req.method === 'GET' || c.req.method === 'HEAD';
+  const isOwnOrigin =
+    origin === undefined ? isRead || site !== undefined : origins.includes(origin);
+  const isOwnSite = site === undefined || site === 'same-origin' || (isRead && site === 'none');
+  if (isOwnOrigin && isOwnSite) return;
+  throw new ServiceError('not_allowed', 'the request is not from a page of this server', {
+    reason: 'foreign_origin',
+    remedy: `Open the console at ${origins[0]}, or start the server with --public-url and the origin that you use.`,
+  });
+}
+
+/** @throws ServiceError `not_allowed` with the reason `csrf` */
+export function checkCsrf(session: Pick<Session, 'csrf_token'>, given: string | undefined): void {
+  if (given === session.csrf_token) return;
+  throw new ServiceError(
+    'not_allowed',
+    'the request does not show that it is from a page of its session',
+    {
+      reason: 'csrf',
+      remedy: 'Load the page anew, and try again.',
+    },
+  );
+}
