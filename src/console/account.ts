@@ -58,7 +58,7 @@ export function addAccountPages(pages: Pages, services: Services): void {
     const { c, session } = visit;
     const factor = Factor.safeParse(body);
     if (!factor.success) throw new ServiceError('invalid_request', 'send a code or a passkey');
-    const site = siteOfPage(c.req.header('origin') ?? '', origins);
+    const site = siteOfPage(c, origins);
     const token = await stepUp(visit, services, toAdd(visit), factor.data as StepUpFactor);
     return addPasskeyOptions(identity, session.caller, site, token);
   });
@@ -66,7 +66,7 @@ export function addAccountPages(pages: Pages, services: Services): void {
   pages.post(
     `${PATH}/passkeys`,
     async ({ c, session }, form) => {
-      const site = siteOfPage(c.req.header('origin') ?? '', origins);
+      const site = siteOfPage(c, origins);
       const made = { name: form.get('name'), response: registrationIn(form.get('response')) };
       const { name } = await addPasskey(identity, session.caller, made, site, origins);
       return { goTo: PATH, message: `You can sign in with the passkey ${name} now.` };
@@ -252,7 +252,7 @@ function sessionTable(sessions: readonly Session[], { session: own }: Visit): Ht
       { title: 'Signed in', cell: ({ created_at }) => time(created_at) },
       { title: 'Last used', cell: ({ seen_at }) => time(seen_at) },
       {
-        title: '',
+        title: html`<span class="unseen">End</span>`,
         cell: ({ session_id, user_agent }) =>
           html`<form method="post" action="${PATH}/sessions/${session_id}/end">
             ${csrfField(own)}<button aria-label="End the session in ${nameOf(user_agent)}">

@@ -4,7 +4,7 @@ import type { Child, Html } from './html.ts';
 
 /** One column of a table. */
 export interface Column<T> {
-  readonly title: string;
+  readonly title: Child;
   readonly cell: (row: T) => Child;
   /** Aligned right. */
   readonly isNumber?: true;

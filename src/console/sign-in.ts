@@ -66,7 +66,7 @@ export function addSignIn(app: App, pages: Pages, services: Services): void {
 
   app.post(`${SIGN_IN_PATH}/options`, async (c) => {
     refuseForeign(c, services);
-    const site = siteOfPage(c.req.header('origin') ?? '', origins);
+    const site = siteOfPage(c, origins);
     return c.json(await passkeyOptions(identity, site, { purpose: 'sign_in' }));
   });
 

@@ -1,4 +1,5 @@
 import type { PublicKeyCredentialRequestOptionsJSON } from '@simplewebauthn/server';
+import type { Context } from 'hono';
 import { html } from 'hono/html';
 import type { createStepUp } from '../api/administrators.ts';
 import { ServiceError } from '../errors.ts';
@@ -6,7 +7,7 @@ import { siteOf } from '../identity/passkey-proof.ts';
 import { rotateSession } from '../identity/sessions.ts';
 import { stepUpOptions, type StepUpRequest, type StepUpSubject } from '../identity/step-up.ts';
 import type { RequestOf } from '../client/client.ts';
-import type { Services } from '../server/services.ts';
+import type { AppEnv, Services } from '../server/services.ts';
 import { setSessionSecret } from '../server/session-cookie.ts';
 import type { Html } from './html.ts';
 import { ALERT } from './parts.ts';
@@ -72,8 +73,9 @@ export async function stepUp(
  * The host for which a page may ask for passkeys.
  * @throws ServiceError `conflict` with the reason `no_passkeys_here`
  */
-export function siteOfPage(origin: string, [known]: Services['origins']): string {
-  const site = siteOf(origin);
+export function siteOfPage(c: Context<AppEnv>, [known]: Services['origins']): string {
+  // A proxy may ask under another name than the browser.
+  const site = siteOf(c.req.header('origin') ?? c.req.url);
   if (site !== undefined) return site;
   throw new ServiceError('conflict', 'there are no passkeys for a site that has no name', {
     reason: 'no_passkeys_here',
@@ -84,7 +86,7 @@ export function siteOfPage(origin: string, [known]: Services['origins']): string
 export function addStepUp(pages: Pages, { identity, origins }: Services): void {
   pages.json('/console/step-up/options', async ({ c, session }, body) => {
     const { action, target } = body as StepUpSubject;
-    const site = siteOfPage(c.req.header('origin') ?? '', origins);
+    const site = siteOfPage(c, origins);
     const options: PublicKeyCredentialRequestOptionsJSON = await stepUpOptions(
       identity,
       session.caller,

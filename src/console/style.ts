@@ -108,7 +108,7 @@ details[open] > summary { margin-bottom: 0.75rem; }
 .badge::before { content: ''; width: 0.5rem; height: 0.5rem; border-radius: 50%; background: currentColor; align-self: center; }
 .badge.neutral { color: var(--muted); }
 
-.scroll { overflow: auto; }
+.scroll { position: relative; overflow: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 0.875rem; }
 caption { text-align: left; color: var(--muted); padding-bottom: 0.5rem; }
 th, td { padding: 0.4375rem 1.25rem 0.4375rem 0; text-align: left; border-bottom: 1px solid var(--rule); vertical-align: baseline; }
@@ -134,9 +134,6 @@ pre { padding: 0.75rem 1rem; border-radius: 6px; background: var(--panel); overf
   .top nav ul { margin-inline: -0.625rem; }
   .top nav a { padding-inline: 0.5rem; }
   .who .name { display: none; }
-}
-@media (prefers-reduced-motion: no-preference) {
-  button, .button, .top nav a { transition: border-color 0.1s, background-color 0.1s; }
 }
 @media print {
   .top, .skip, form { display: none; }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { newPerson, wrongCodeAt, type Person } from '../identity/people.ts';
+import { newPerson, type Person } from '../identity/people.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
 import { COOKIE, newSignedIn, newVisitor } from './visitor.ts';
 

@@ -43,7 +43,10 @@ const HTML = { accept: 'text/html,application/xhtml+xml' };
 
 export function newVisitor(server: Pick<TestApp, 'app'>): Visitor {
   const cookies = new Map<string, string>();
-  const send = async (path: string, init: RequestInit & { headers: Record<string, string> }) => {
+  const send = async (
+    path: string,
+    init: { method?: string; body?: string; headers: Readonly<Record<string, string>> },
+  ): Promise<Shown> => {
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     const answer = await server.app.request(PUBLIC_URL + path, {
       ...init,
