@@ -174,8 +174,8 @@ export const createStepUp = defineRoute({
   request: {
     body: json(StepUpRequest, {
       administrator: {
-        action: 'identity.license.revoke',
-        target: 'deployment:acme-tokyo',
+        action: 'identity.passkey.delete',
+        target: 'passkey:0198c0de-0000-7000-8000-00000000dddd',
         code: '0000-0000-0000-0000-0000-0000-0002',
       },
     }),

@@ -188,6 +188,31 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/identity-tokens-revoke.ts'),
   },
   {
+    path: ['identity', 'sessions', 'list'],
+    summary: 'list the browsers in which somebody is signed in',
+    load: () => import('./verbs/identity-sessions-list.ts'),
+  },
+  {
+    path: ['identity', 'sessions', 'end'],
+    summary: 'sign a browser out of the console, or all of your own',
+    load: () => import('./verbs/identity-sessions-end.ts'),
+  },
+  {
+    path: ['identity', 'passkeys', 'list'],
+    summary: 'list your passkeys',
+    load: () => import('./verbs/identity-passkeys-list.ts'),
+  },
+  {
+    path: ['identity', 'passkeys', 'rename'],
+    summary: 'give a passkey another name',
+    load: () => import('./verbs/identity-passkeys-rename.ts'),
+  },
+  {
+    path: ['identity', 'passkeys', 'delete'],
+    summary: 'delete a passkey for good',
+    load: () => import('./verbs/identity-passkeys-delete.ts'),
+  },
+  {
     path: ['identity', 'audit', 'list'],
     summary: 'show who did what',
     load: () => import('./verbs/identity-audit-list.ts'),

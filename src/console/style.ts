@@ -78,6 +78,7 @@ button.quiet:hover { border-color: var(--rule); }
 form { max-width: 46rem; }
 form > * + * { margin-top: 1rem; }
 table form, .who form { display: inline; }
+table form > * + *, .who form > * + * { margin: 0; }
 label, legend { display: block; font-weight: 550; margin-bottom: 0.25rem; }
 .field .note { margin-top: 0.25rem; }
 .field input { max-width: 28rem; }
@@ -115,7 +116,7 @@ th, td { padding: 0.4375rem 1.25rem 0.4375rem 0; text-align: left; border-bottom
 th:last-child, td:last-child { padding-right: 0; }
 th { font-weight: 550; }
 thead th { color: var(--muted); white-space: nowrap; }
-tbody th { font-weight: 550; }
+tbody th { font-weight: 550; min-width: 8rem; }
 .number { text-align: right; white-space: nowrap; }
 time { white-space: nowrap; }
 td button { min-height: 1.75rem; padding-block: 0.125rem; }
@@ -133,6 +134,9 @@ pre { padding: 0.75rem 1rem; border-radius: 6px; background: var(--panel); overf
   .top nav { order: 3; width: 100%; }
   .top nav ul { margin-inline: -0.625rem; }
   .top nav a { padding-inline: 0.5rem; }
+  .top { column-gap: 0.5rem; }
+  .who { gap: 0; }
+  .who button { padding-inline: 0.5rem; }
   .who .name { display: none; }
 }
 @media print {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newPerson, type Person } from '../identity/people.ts';
-import { newTestApp, type TestApp } from '../server/in-process.ts';
+import { newTestApp, PUBLIC_URL, type TestApp } from '../server/in-process.ts';
 import { COOKIE, newSignedIn, newVisitor } from './visitor.ts';
 
 let server: TestApp;
@@ -55,5 +55,82 @@ describe('signing in', () => {
     planted.cookies.set(COOKIE, 'A'.repeat(43));
     await planted.signIn(ada);
     expect(planted.cookies.get(COOKIE)).toMatch(/^(?!A{43})[\w-]{43}$/);
+  });
+});
+
+test.each([
+  ['https://evil.example/', '/identity/license'],
+  ['//evil.example/console', '/identity/license'],
+  ['/\\evil.example/console', '/identity/license'],
+  ['\\\\evil.example', '/identity/license'],
+  ['/console/../../evil', '/identity/license'],
+  ['/console/\t/evil.example', '/console//evil.example'],
+  ['javascript:alert(1)', '/identity/license'],
+  ['console/bots', '/identity/license'],
+  ['/tasks', '/identity/license'],
+  ['/console/sign-in?next=/console/sign-in', '/identity/license'],
+  [
+    '/console/bots/a%2f..%2fb?x=%0d%0aSet-Cookie:a',
+    '/console/bots/a%2f..%2fb?x=%0d%0aSet-Cookie:a',
+  ],
+  ['/identity/license/leases?q=1', '/identity/license/leases?q=1'],
+])('nobody is sent elsewhere by next=%s', async (next, location) => {
+  const { visitor } = await newSignedIn(server);
+  const shown = await visitor.open(`/console/sign-in?${new URLSearchParams({ next })}`);
+  expect(shown).toMatchObject({ status: 303, location });
+});
+
+describe('a wrong name, password or code', () => {
+  const credentials = { name: 'nobody', password: 'this is not it', code: '123456' };
+
+  test('is told on the page, with nothing of what was typed but the name', async () => {
+    const visitor = newVisitor(server);
+    const name = '"><script>alert(1)</script>';
+    const shown = await visitor.submit('/console/sign-in', { ...credentials, name });
+    expect(shown.status).toBe(401);
+    expect(shown.text).toContain('Name, password or code is wrong.');
+    expect(shown.text).toContain('value="&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"');
+    expect(shown.text).not.toContain(credentials.password);
+    expect(visitor.cookies.size).toBe(0);
+    expect(server.log.join('\n')).not.toContain(credentials.password);
+  });
+
+  test('is refused to one address that tries too often, whatever the names, and not to others', async () => {
+    const other = await newTestApp();
+    try {
+      const tryFrom = (address: string, forwarded?: string): Promise<Response> | Response =>
+        other.app.request(
+          `${PUBLIC_URL}/identity/tokens`,
+          {
+            method: 'POST',
+            body: '{}',
+            headers: {
+              'content-type': 'application/json',
+              ...(forwarded !== undefined && { 'x-forwarded-for': forwarded }),
+            },
+          },
+          { incoming: { socket: { remoteAddress: address } } },
+        );
+      const statusOf = async (address: string, forwarded?: string): Promise<number> =>
+        (await tryFrom(address, forwarded)).status;
+      for (let i = 0; i < 15; i++) expect(await statusOf(`2001:db8:1:2::${i + 1}`)).toBe(400);
+      expect(await statusOf('2001:db8:1:2::ff')).toBe(429);
+      expect((await tryFrom('2001:db8:1:2::ff')).headers.get('retry-after')).toBe('4');
+      expect(await statusOf('2001:db8:1:3::1')).toBe(400);
+      other.now += 4000;
+      expect(await statusOf('2001:db8:1:2::ff')).toBe(400);
+      expect(await statusOf('2001:db8:1:2::ff')).toBe(429);
+
+      // Whoever is no proxy of this machine may say what he likes.
+      for (let i = 0; i < 15; i++) expect(await statusOf('192.0.2.7', `192.0.2.${i}`)).toBe(400);
+      expect(await statusOf('192.0.2.7', '203.0.113.5')).toBe(429);
+      for (let i = 0; i < 15; i++) {
+        expect(await statusOf('127.0.0.1', `203.0.113.${i}, 198.51.100.1`)).toBe(400);
+      }
+      expect(await statusOf('::ffff:127.0.0.1', '198.51.100.1')).toBe(429);
+      expect(await statusOf('127.0.0.1', '198.51.100.2')).toBe(400);
+    } finally {
+      await other.close();
+    }
   });
 });

@@ -6,6 +6,7 @@ import type { DeviceKey } from '../../src/client/device-key.ts';
 import { createBot, getBot, updateBot } from '../../src/bot-registry/bots.ts';
 import type { Decision } from '../../src/gate/decide.ts';
 import { createContract } from '../../src/identity/contracts.ts';
+import { EXAMPLE_PASSKEY_ID, EXAMPLE_SESSION_ID } from '../../src/api/account.ts';
 import { exampleDocument } from '../../src/api/bots.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
@@ -38,6 +39,7 @@ const LEASE_ID = '0198c0de-0000-7000-8000-00000000aaaa';
 const STEP_UP_TARGETS: Readonly<Record<string, string>> = {
   revokeLease: `lease:${LEASE_ID}`,
   revokeDeployment: 'deployment:acme-tokyo',
+  deletePasskey: `passkey:${EXAMPLE_PASSKEY_ID}`,
 };
 
 /** Of the license of the server: none of the examples needs one that is good. */
@@ -105,10 +107,40 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
       .values({
         token_hash: hashSecret('step-up-token'),
         administrator_id: 'ada',
-        action: REVOKE_ACTION,
+        action: operation === 'deletePasskey' ? 'identity.passkey.delete' : REVOKE_ACTION,
         target: STEP_UP_TARGETS[operation] ?? '',
         expires_at: now + 300_000,
         used_at: null,
+      })
+      .execute();
+    await tx
+      .insertInto('sessions')
+      .values({
+        session_id: EXAMPLE_SESSION_ID,
+        administrator_id: 'ada',
+        secret_hash: hashSecret('of the example'),
+        csrf_token: 'token',
+        signed_in_with: 'password',
+        user_agent: 'Firefox',
+        address: null,
+        created_at: now,
+        seen_at: now,
+        expires_at: now + 3_600_000,
+      })
+      .execute();
+    await tx
+      .insertInto('passkeys')
+      .values({
+        passkey_id: EXAMPLE_PASSKEY_ID,
+        administrator_id: 'ada',
+        credential_id: 'AAAA',
+        public_key: 'AAAA',
+        counter: 0,
+        transports: '[]',
+        site: 'licenses.example',
+        name: 'Phone',
+        created_at: now,
+        last_used_at: null,
       })
       .execute();
     await tx
