@@ -21,7 +21,7 @@ import { setSessionSecret } from '../server/session-cookie.ts';
 import { PASSKEYS, WEBAUTHN } from './assets.ts';
 import type { Html } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
-import { ALERT, facts, field, table, time } from './parts.ts';
+import { ALERT, badge, facts, field, table, time } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 import { SIGN_IN_PATH } from './sign-in.ts';
 import { factorOf, siteOfPage, stepUp, stepUpFields } from './step-up.ts';
@@ -245,7 +245,7 @@ function sessionTable(sessions: readonly Session[], { session: own }: Visit): Ht
         title: 'Browser',
         isHeader: true,
         cell: ({ user_agent, current }) =>
-          html`${nameOf(user_agent)}${current && html` <span class="badge good">this one</span>`}`,
+          html`${nameOf(user_agent)}${current && html` ${badge('good', 'this one')}`}`,
       },
       { title: 'From', cell: ({ address }) => address ?? 'unknown' },
       { title: 'By', cell: ({ signed_in_with }) => signed_in_with },

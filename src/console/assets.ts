@@ -39,10 +39,7 @@ function asset(name: string, type: string, body: string): Asset {
  * their source text, so that each refers to nothing outside itself but types, what a browser
  * defines, and the functions named before it.
  */
-export function script(
-  name: string,
-  ...functions: readonly ((...args: never[]) => unknown)[]
-): Asset {
+function script(name: string, ...functions: readonly ((...args: never[]) => unknown)[]): Asset {
   const source = functions.map((one) => one.toString()).join('\n');
   return asset(
     `${name}.js`,
@@ -52,7 +49,7 @@ export function script(
 }
 
 /** A file of a package, such as `dist/bundle/index.umd.min.js`, beside the entry of the package. */
-export function vendorScript(name: string, packageName: string, path: string): Asset {
+function vendorScript(name: string, packageName: string, path: string): Asset {
   const entry = createRequire(import.meta.url).resolve(packageName);
   const root = entry.slice(0, entry.lastIndexOf(packageName) + packageName.length);
   return asset(`${name}.js`, JAVASCRIPT, readFileSync(join(root, path), 'utf8'));

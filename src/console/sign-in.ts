@@ -106,7 +106,7 @@ function ignoreEnded(error: unknown): undefined {
 }
 
 /** A page of the console, whatever a link says: nobody is sent elsewhere by signing in. */
-export function ownPath(next: string | undefined): string {
+function ownPath(next: string | undefined): string {
   const base = 'http://own.invalid';
   if (next === undefined || !URL.canParse(next, base)) return FIRST_PAGE;
   const { origin, pathname, search } = new URL(next, base);

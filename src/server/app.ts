@@ -26,10 +26,11 @@ import { matchedRoutes } from 'hono/route';
 import { createLease } from '../api/leases.ts';
 import { addConsole } from '../console/console.ts';
 import { errorPage, isForPerson } from '../console/error-page.ts';
+import { SIGN_IN_PATH } from '../console/sign-in.ts';
 import { ServiceError } from '../errors.ts';
 import { addAccount } from './account.ts';
 import { addAdministrators } from './administrators.ts';
-import { limitAttempts } from './attempts.ts';
+import { limitAttempts, PASSKEYS, PASSWORDS } from './attempts.ts';
 import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
 import { addBots } from './bots.ts';
@@ -91,10 +92,10 @@ export function createApp(services: Services): App {
     c.set('body', await readBody(c.req));
     await inTime(next());
   });
-  const limited = limitAttempts(services.identity.clock);
-  for (const path of ['/identity/tokens', '/console/sign-in/*']) {
-    app.on('POST', path, limited);
-  }
+  const { clock } = services.identity;
+  const passwords = limitAttempts(clock, PASSWORDS);
+  for (const path of ['/identity/tokens', SIGN_IN_PATH]) app.on('POST', path, passwords);
+  app.on('POST', `${SIGN_IN_PATH}/:step`, limitAttempts(clock, PASSKEYS));
   for (const add of SLICES) add(app, services);
 
   app.notFound((c) => {

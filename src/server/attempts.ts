@@ -4,28 +4,40 @@ import type { Context, MiddlewareHandler } from 'hono';
 import { ServiceError } from '../errors.ts';
 import type { AppEnv } from './services.ts';
 
-/** More at once than a person needs, and fewer than the passwords that may wait to be checked. */
-const MOST_AT_ONCE = 15;
-/** Then one at a time. */
-const REFILL_MS = 4000;
+/** How often an address may try. */
+interface Pace {
+  /** More than a person needs. */
+  readonly atOnce: number;
+  /** After that, one in so many milliseconds. */
+  readonly everyMs: number;
+}
+
+/** Fewer than may wait to be checked, each of which takes a quarter of a second of a processor. */
+export const PASSWORDS: Pace = { atOnce: 15, everyMs: 4000 };
+/** They cost little: whoever spends the passwords of an address keeps nobody there from these. */
+export const PASSKEYS: Pace = { atOnce: 30, everyMs: 250 };
+
 /** With more addresses than that, those are forgotten that have tried nothing for a while. */
 const MOST_ADDRESSES = 10_000;
 
 /**
- * Lets one address try to log in only so often, whatever names it gives: to check a password takes
- * the server a quarter of a second. Each server counts for itself, and only since its start.
+ * Lets one address try to log in only so often, whatever names it gives. Each server counts for
+ * itself, and only since its start.
  *
  * @param clock milliseconds since the Unix epoch.
  */
-export function limitAttempts(clock: () => number): MiddlewareHandler<AppEnv> {
+export function limitAttempts(
+  clock: () => number,
+  { atOnce, everyMs }: Pace,
+): MiddlewareHandler<AppEnv> {
   /** By address: when it will have as many attempts as at first. */
   const restedAt = new Map<string, number>();
   return async (c, next) => {
     const address = networkOf(addressOf(c));
     if (address !== undefined) {
       const now = clock();
-      const rested = Math.max(restedAt.get(address) ?? 0, now) + REFILL_MS;
-      const waitMs = rested - now - MOST_AT_ONCE * REFILL_MS;
+      const rested = Math.max(restedAt.get(address) ?? 0, now) + everyMs;
+      const waitMs = rested - now - atOnce * everyMs;
       if (waitMs > 0) throw tooMany(Math.ceil(waitMs / 1000));
       restedAt.set(address, rested);
       if (restedAt.size > MOST_ADDRESSES) {

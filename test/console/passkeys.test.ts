@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { codeSubject, countFailures, loginSubject } from '../../src/identity/failed-tries.ts';
 import { newAuthenticator, type Authenticator } from '../identity/authenticator.ts';
 import type { Person } from '../identity/people.ts';
 import { newTestApp, PUBLIC_URL, type TestApp } from '../server/in-process.ts';
@@ -91,6 +92,18 @@ describe('signing in with a passkey', () => {
     const late = owner.device.sign(await signInChallenge(visitor));
     server.now += 5 * 60_000;
     expect(parsed(await signIn(visitor, late))['reason']).toBe('challenge_expired');
+  });
+
+  test('works for one whose name and codes others have tried too often', async () => {
+    const { identity } = server.services;
+    const subjects = [loginSubject(owner.person.name), codeSubject(owner.person.id)];
+    await identity.storage.write(async (tx) => {
+      for (let i = 0; i < 5; i++) await countFailures(tx, server.now, subjects);
+    });
+    const visitor = newVisitor(server);
+    expect((await visitor.signIn(owner.person)).status).toBe(429);
+    const response = owner.device.sign(await signInChallenge(visitor));
+    expect((await signIn(visitor, response)).status).toBe(200);
   });
 
   test('is refused to who is disabled, whose sessions have ended', async () => {

@@ -3,7 +3,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    "From then on the administrator cannot log in, and his tokens are refused. `reset` lets him in again. Works on the server's database, on the server's machine.",
+    "From then on the administrator cannot log in, and his tokens and sessions are refused. `reset` lets him in again. Works on the server's database, on the server's machine.",
   arguments: { name: { description: 'of the administrator' } },
   examples: ['identity administrators disable ada'],
   async run(context, { name }) {

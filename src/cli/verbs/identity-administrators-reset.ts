@@ -4,7 +4,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    "For whoever has lost password or phone, or is kept out by somebody who guesses: makes password, key of the app and recovery codes anew, ends all tokens, lifts the limit on failed logins, and lets in again who was disabled. Works on the server's database, on the server's machine.",
+    "For whoever has lost password or phone, or is kept out by somebody who guesses: makes password, key of the app and recovery codes anew, ends all tokens and sessions, deletes all passkeys, lifts the limit on failed logins, and lets in again who was disabled. Works on the server's database, on the server's machine.",
   arguments: { name: { description: 'of the administrator' } },
   options: { passwordStdin: PASSWORD_STDIN_OPTION },
   examples: [
