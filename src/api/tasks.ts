@@ -25,12 +25,19 @@ const changes = {
     .openapi({ description: 'Parameters of the strategy.' }),
 };
 
-const BacktestInput = z.strictObject(changes).openapi('BacktestInput', {
+const locked = {
+  verify_lock: z.boolean().optional().openapi({
+    description:
+      'Fail with `lock_drift` when data, engine, strategy or seed are not those of the first backtest of this version, with these values, that was a success.',
+  }),
+};
+
+const BacktestInput = z.strictObject({ ...changes, ...locked }).openapi('BacktestInput', {
   description: "What stands in place of the spec's own.",
 });
 
 const BacktestRequest = z
-  .strictObject({ version: z.int().min(1).optional(), ...changes })
+  .strictObject({ version: z.int().min(1).optional(), ...changes, ...locked })
   .openapi('BacktestRequest', {
     description:
       "A version, by default the current one, and what stands in place of the spec's own.",

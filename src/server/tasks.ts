@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/tasks.ts';
-import type { SpecChanges } from '../bots/hosted.ts';
 import { listFiles, readFile } from '../tasks/files.ts';
 import type { TaskError } from '../tasks/lifecycle.ts';
 import {
@@ -11,6 +10,7 @@ import {
   listDeployments,
   listTasks,
   startBacktest,
+  type BacktestInput,
   type BotDeployment,
   type Task,
   type TaskService,
@@ -107,7 +107,7 @@ function taskAnswer(row: Task): api.Task {
   const { input, progress_done: done, progress_total: total, error, ...task } = row;
   return {
     ...task,
-    input: JSON.parse(input) as Omit<SpecChanges, 'params'> & Pick<api.Task['input'], 'params'>,
+    input: JSON.parse(input) as Omit<BacktestInput, 'params'> & Pick<api.Task['input'], 'params'>,
     progress: { done, total },
     error: error === null ? null : errorAnswer(JSON.parse(error) as TaskError),
     created_at: formatInstant(task.created_at),

@@ -9,6 +9,7 @@ import { readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
 import { hostedBot } from '../bots/load.ts';
 import { prepare } from '../bots/prepare.ts';
 import type { Progress } from './lifecycle.ts';
+import { refuseDrift, type KeptLock } from './verify-lock.ts';
 
 /** A backtest as one thread tells another of it. */
 export interface BacktestWork {
@@ -16,6 +17,8 @@ export interface BacktestWork {
   /** As it was authored. */
   readonly document: unknown;
   readonly changes: SpecChanges;
+  /** What it must be made of, where that is to be verified. */
+  readonly locked?: KeptLock | undefined;
   readonly catalogueDir: string;
   readonly timeoutMs: number;
   /** For its files. */
@@ -35,13 +38,14 @@ const PROGRESS_EVERY_MS = 200;
 
 /** @returns what came of it, once each of its files is in the directory, as `<name>.gz`. */
 export async function doBacktest(
-  { runId, document, changes, catalogueDir, timeoutMs, directory }: BacktestWork,
+  { runId, document, changes, locked, catalogueDir, timeoutMs, directory }: BacktestWork,
   onLoaded: () => void,
   onProgress: (progress: Progress) => void,
 ): Promise<BacktestDone> {
   const bot = hostedBot(readChangedSpec(document, changes));
   const { job, notes } = await prepare(bot, { catalogueDir, assertions: [] });
   onLoaded();
+  if (locked !== undefined) refuseDrift(locked, job.lock);
   let toldAt = -Infinity;
   const outcome = await backtest(job, {
     runId,

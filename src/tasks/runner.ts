@@ -6,7 +6,6 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { getVersion } from '../bot-registry/versions.ts';
-import type { SpecChanges } from '../bots/hosted.ts';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { BacktestDone } from './backtest-work.ts';
@@ -24,8 +23,9 @@ import {
   type RunningTask,
   type TaskOutcome,
 } from './lifecycle.ts';
-import type { TaskService } from './tasks.ts';
+import type { BacktestInput, TaskService } from './tasks.ts';
 import { runThread, TaskFailure } from './thread.ts';
+import { firstLock } from './verify-lock.ts';
 import { hasEnded, newWorkerId, retire, workDirectory } from './worker-id.ts';
 
 export interface RunnerOptions {
@@ -133,8 +133,11 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       await mkdir(directory, { recursive: true, mode: 0o700 });
       const { document: text } = await persist(() => getVersion(storage.read, bot_id, version));
       const document: unknown = JSON.parse(text);
-      const changes = JSON.parse(input) as SpecChanges;
-      const asked = { runId, document, changes, catalogueDir, timeoutMs, directory };
+      const { verify_lock, ...changes } = JSON.parse(input) as BacktestInput;
+      const locked = verify_lock
+        ? await persist(() => firstLock(storage.read, claim, changes))
+        : undefined;
+      const asked = { runId, document, changes, locked, catalogueDir, timeoutMs, directory };
       const done = await runThread(asked, signal, onProgress);
       for (const name of done.files) {
         const path = join(directory, `${name}.gz`);

@@ -12,6 +12,7 @@ import { datasetNames, resolveDataset } from '../market/catalogue.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../storage/tables.ts';
 import { endTask, tell } from './lifecycle.ts';
+import { firstLock, refuseUnlocked } from './verify-lock.ts';
 
 /** What asking for work takes. */
 export interface TaskService extends BotRegistry {
@@ -26,26 +27,34 @@ export type BotDeployment = Readonly<BotDeploymentsTable>;
 export interface BacktestRequest extends SpecChanges {
   /** The current one by default. */
   readonly version?: number | undefined;
+  /** Fail when anything differs from what the first such backtest was made of. */
+  readonly verify_lock?: boolean | undefined;
 }
+
+/** What a task keeps of it. */
+export type BacktestInput = Omit<BacktestRequest, 'version'>;
 
 /**
  * Queues a backtest of a version of a bot. A draft becomes active.
  *
  * @param by who asks for it, as in the audit log: `administrator:…`.
  * @throws ServiceError `not_found` for the bot, or the version; `conflict` for an archived bot;
- * `invalid_spec` when the changes do not fit or the catalogue lacks data.
+ * `invalid_spec` when the changes do not fit or the catalogue lacks data;
+ * `conflict` when there is no lock to verify.
  */
 export async function startBacktest(
   { storage, clock, catalogueDir }: TaskService,
   by: string,
   ref: string,
-  { version: asked, ...changes }: BacktestRequest,
+  { version: asked, verify_lock, ...changes }: BacktestRequest,
 ): Promise<Pick<Task, 'task_id' | 'status'>> {
   const { bot_id, current_version } = await getBot(storage.read, ref);
   const version = asked ?? current_version;
   const { document } = await getVersion(storage.read, bot_id, version);
   await refuseWithoutData(catalogueDir, readChangedSpec(JSON.parse(document), changes));
+  const input: BacktestInput = verify_lock ? { ...changes, verify_lock } : changes;
   return storage.write(async (tx) => {
+    if (verify_lock) refuseUnlocked(await firstLock(tx, { bot_id, version }, changes));
     const now = clock();
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
     const task_id = uuidv7({ msecs: now });
@@ -65,7 +74,7 @@ export async function startBacktest(
       ...place,
       kind: 'backtest',
       status: 'queued',
-      input: JSON.stringify(changes),
+      input: JSON.stringify(input),
       progress_done: 0,
       progress_total: null,
       error: null,
@@ -80,7 +89,7 @@ export async function startBacktest(
       .insertInto('tasks')
       .values({ ...task, ...unheld })
       .execute();
-    await tell(tx, task, now, 'run.queued', { target: 'backtest', input: changes, by });
+    await tell(tx, task, now, 'run.queued', { target: 'backtest', input, by });
     return { task_id, status: task.status };
   });
 }

@@ -25,19 +25,29 @@ export const verb = defineVerb({
     },
     from: { value: 'date', description: "first day used, in place of the spec's" },
     to: { value: 'date', description: "last day used, in place of the spec's" },
+    verifyLock: {
+      description: 'fail when anything differs from the first such backtest of the version',
+    },
     detach: { description: 'do not wait' },
   },
   settings: ['server_url'],
   examples: [
     'bots backtest sma-crossover',
     'bots backtest sma-crossover --version 2 -p fast=20 --json | jq .risk.sharpe',
+    'bots backtest sma-crossover --version 1 --verify-lock',
     'bots backtest sma-crossover --detach --json | jq -r .task_id',
   ],
-  async run(context, { bot: bot_ref }, { version, param, from, to, detach }) {
+  async run(context, { bot: bot_ref }, { version, param, from, to, verifyLock, detach }) {
     const server = await connect(context);
     const task = await server.call<typeof startBacktest>('post', '/bots/{bot_ref}/backtest', {
       params: { bot_ref },
-      body: { version, from, to, params: Object.fromEntries(param) },
+      body: {
+        version,
+        from,
+        to,
+        params: Object.fromEntries(param),
+        ...(verifyLock && { verify_lock: true }),
+      },
     });
     const { task_id } = task;
     if (detach) {
