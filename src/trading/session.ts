@@ -1,10 +1,8 @@
-import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import canonicalize from 'canonicalize';
 import type { EngineConfig } from '../engine/config.ts';
 import { Engine } from '../engine/engine.ts';
 import type { OrderEvent } from '../engine/journal.ts';
-import type { Order, OrderType, TimeInForce } from '../engine/orders.ts';
+import type { Order } from '../engine/orders.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Strategy } from '../engine/strategy.ts';
@@ -12,6 +10,7 @@ import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../errors.ts';
 import { allocateBars } from '../market/bars.ts';
 import { inSlices, underWatchdog } from '../watchdog.ts';
+import type { Progress, SessionState, SessionStatus, WorkingOrder } from './session-state.ts';
 
 export interface SessionSetup {
   /** In the order of the universe, which is also the order of simultaneous events. */
@@ -25,64 +24,14 @@ export interface SessionSetup {
 }
 
 /**
- * Only a `running` session takes bars; the others have ended: by a halt, by a fault of the strategy,
- * or by losing the account.
- */
-export type SessionStatus = 'running' | 'halted' | 'failed' | 'ruined';
-
-/** An account as its session leaves it after a step. Plain JSON. */
-export interface SessionState {
-  readonly status: SessionStatus;
-  /** Opening instant of the newest bars, RFC 3339 UTC; null before the first. */
-  readonly time: string | null;
-  /** Number of the newest order event; 0 before the first. */
-  readonly seq: number;
-  /** Account currency; equity at the newest closes. */
-  readonly cash: number;
-  readonly equity: number;
-  /** Units held, by symbol; negative is short, flat instruments are absent. */
-  readonly positions: Readonly<Record<string, number>>;
-  /** Oldest first. */
-  readonly working: readonly WorkingOrder[];
-}
-
-/** An order that may still be filled; names as in `OrderEvent`. */
-export interface WorkingOrder {
-  readonly order: number;
-  readonly symbol: string;
-  readonly side: 'buy' | 'sell';
-  readonly type: OrderType;
-  readonly time_in_force: TimeInForce;
-  /** Units in all; a target has a weight until its first fill decides them. */
-  readonly quantity?: number;
-  readonly weight?: number;
-  readonly limit?: number;
-  /** Of a trailing stop: where it stands now. */
-  readonly stop?: number;
-  /** Units filled so far. */
-  readonly filled: number;
-  /** Whether its stop was reached. */
-  readonly triggered: boolean;
-}
-
-/** What a step or a halt brought: its order events, and the state after them. */
-export interface Progress {
-  readonly events: readonly OrderEvent[];
-  readonly state: SessionState;
-}
-
-/** SHA-256 of the canonical JSON (RFC 8785) of a state, in hex. */
-export function stateHash(state: SessionState): string {
-  return createHash('sha256').update(canonicalize(state)!).digest('hex');
-}
-
-/**
  * A strategy that trades on paper, one step after another. It is what its setup and the steps so far
  * make of it and nothing else, so that the recorded steps give it back after a crash.
  */
 export class Session {
   readonly #setup: SessionSetup;
   readonly #engine: Engine;
+  /** Of the first step, ms. */
+  #first: number | undefined;
   #isHalted = false;
   #failure: ServiceError | undefined;
 
@@ -104,7 +53,7 @@ export class Session {
   ): Promise<Session> {
     const session = new Session(setup);
     const engine = session.#engine;
-    for await (const step of recorded) engine.append(step);
+    for await (const step of recorded) session.#append(step);
     const slice = inSlices((steps) => engine.advance(steps));
     while (session.#attempt(slice)) await nextTurn();
     return session;
@@ -131,7 +80,7 @@ export class Session {
       });
     }
     return this.#progress(() => {
-      this.#engine.append(step);
+      this.#append(step);
       this.#attempt(() => this.#engine.advance(1));
     });
   }
@@ -154,7 +103,8 @@ export class Session {
 
   state(): SessionState {
     const { time, equity, initialCash, cash, positions, journal } = this.#engine.result();
-    const last = time.at(-1);
+    // A strategy that could not be created has seen bars of which the engine made no step.
+    const last = time.at(-1) ?? this.#first;
     return {
       status: this.#status,
       time: last === undefined ? null : new Date(last).toISOString(),
@@ -170,6 +120,11 @@ export class Session {
     if (this.#failure !== undefined) return 'failed';
     if (this.#engine.isRuined) return 'ruined';
     return this.#isHalted ? 'halted' : 'running';
+  }
+
+  #append(step: Step): void {
+    this.#engine.append(step);
+    this.#first ??= step.time;
   }
 
   #progress(change: () => void): Progress {
