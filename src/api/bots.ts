@@ -10,6 +10,7 @@ import {
   text,
   time,
 } from './http.ts';
+import { BotDeployment } from './tasks.ts';
 
 const reading = { tags: ['Bots'], security: administrator('read') };
 const writing = { tags: ['Bots'], security: administrator('write') };
@@ -73,6 +74,11 @@ export const BotDetail = z
     }),
     created_at: time,
     updated_at: time,
+    active_deployments: z.array(BotDeployment).openapi({
+      description:
+        'What is pending or running, the newest first, at most 100. The `ETag` does not stand for them.',
+    }),
+    active_deployment_count: z.int().openapi({ description: 'Of all that is pending or running.' }),
   })
   .openapi('BotDetail');
 
@@ -164,7 +170,11 @@ export const getBot = defineRoute({
   },
   responses: {
     200: detail('The bot.'),
-    304: { description: 'The bot is as the caller has it.', headers: ETAG },
+    304: {
+      description:
+        'The bot is as the caller has it; what is pending or running may be other than it was.',
+      headers: ETAG,
+    },
   },
   errors: ['not_found'],
 });

@@ -7,6 +7,7 @@ import type {
   replayBot,
   updateBot,
 } from '../api/bots.ts';
+import type { BotDeployment } from '../api/tasks.ts';
 import type { SourceDocument } from '../bots/document.ts';
 import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
 import { ServiceError, type Problem } from '../errors.ts';
@@ -39,6 +40,16 @@ export const BOT_COLUMNS: Columns<BotSummary> = {
   status: ({ status }) => status,
   version: ({ current_version }) => String(current_version),
   id: ({ id }) => id,
+};
+
+export const DEPLOYMENT_COLUMNS: Columns<BotDeployment> = {
+  deployment: ({ deployment_id }) => deployment_id,
+  version: ({ version }) => String(version),
+  target: ({ target }) => target,
+  status: ({ status }) => status,
+  task: ({ task_id }) => task_id,
+  created: ({ created_at }) => created_at,
+  ended: ({ ended_at }) => ended_at ?? '',
 };
 
 /** The bot, and what to send as `If-Match` with a change of it. */

@@ -23,19 +23,23 @@ import {
 import { readEvents } from '../events/read.ts';
 import { stateAt, type Moment } from '../events/snapshot.ts';
 import { verifyEvents } from '../events/verify.ts';
+import { activeDeployments, type ActiveDeployments } from '../tasks/active-deployments.ts';
 import { actorOf } from './authentication.ts';
 import { eventAnswer, followEvents } from './follow-events.ts';
 import { once } from './once.ts';
 import { pageAnswer } from './page.ts';
 import type { App, AppEnv, Services } from './services.ts';
+import { deploymentAnswer } from './tasks.ts';
 
 export function addBots(app: App, services: Services): void {
   const { identity: registry } = services;
   const { read } = registry.storage;
+  const withActive = async (bot: Bot): Promise<Tagged> =>
+    taggedAnswer(bot, await activeDeployments(read, bot.bot_id));
 
   app.openapi(api.createBot, async (c) => {
     const create = (service: BotRegistry) => createBot(service, actorOf(c), c.req.valid('json'));
-    const made = await once(c, registry, create, taggedAnswer);
+    const made = await once(c, registry, create, (bot) => taggedAnswer(bot, NONE_ACTIVE));
     c.header('Location', `/bots/${made.bot.id}`);
     return tagged(c, made, 201);
   });
@@ -47,7 +51,7 @@ export function addBots(app: App, services: Services): void {
   app.openapi(api.getBot, async (c) => {
     const bot = await getBot(read, c.req.valid('param').bot_ref);
     const isKnown = tagMatch(c.req.valid('header')['if-none-match'], true);
-    if (!isKnown?.(tagOf(bot))) return tagged(c, taggedAnswer(bot), 200);
+    if (!isKnown?.(tagOf(bot))) return tagged(c, await withActive(bot), 200);
     c.header('ETag', tagOf(bot));
     return c.body(null, 304);
   });
@@ -55,7 +59,7 @@ export function addBots(app: App, services: Services): void {
     const { bot_ref } = c.req.valid('param');
     const matches = tagMatch(c.req.valid('header')['if-match']);
     const bot = await updateBot(registry, actorOf(c), bot_ref, matches, c.req.valid('json'));
-    return tagged(c, taggedAnswer(bot), 200);
+    return tagged(c, await withActive(bot), 200);
   });
   app.openapi(api.archiveBot, async (c) => {
     const { bot_ref } = c.req.valid('param');
@@ -152,13 +156,18 @@ function tagMatch(header: string | undefined, weak = false): TagMatch {
   return (tag) => tags.has(tag);
 }
 
+const NONE_ACTIVE: ActiveDeployments = { active_deployments: [], active_deployment_count: 0 };
+
 interface Tagged {
   readonly bot: api.BotDetail;
   readonly etag: string;
 }
 
 /** What is answered of a bot: the body and the `ETag` beside it. */
-function taggedAnswer(bot: Bot): Tagged {
+function taggedAnswer(
+  bot: Bot,
+  { active_deployments, active_deployment_count }: ActiveDeployments,
+): Tagged {
   const { document, version_hash, created_at, updated_at } = bot;
   return {
     etag: tagOf(bot),
@@ -168,6 +177,8 @@ function taggedAnswer(bot: Bot): Tagged {
       version_hash,
       created_at: formatInstant(created_at),
       updated_at: formatInstant(updated_at),
+      active_deployments: active_deployments.map(deploymentAnswer),
+      active_deployment_count,
     },
   };
 }

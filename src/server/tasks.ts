@@ -121,7 +121,7 @@ function errorAnswer({ message, problems = [], ...rest }: TaskError): api.Task['
   return { ...rest, detail: message, ...problemsAnswer(problems) };
 }
 
-function deploymentAnswer(row: BotDeployment): api.BotDeployment {
+export function deploymentAnswer(row: BotDeployment): api.BotDeployment {
   const { result_summary } = row;
   return {
     ...row,
