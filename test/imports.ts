@@ -21,7 +21,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   trading: ['engine', 'market'],
   bots: ['backtest', 'engine', 'market'],
   'bot-registry': ['bots', 'events', 'storage'],
-  tasks: ['backtest', 'bot-registry', 'bots', 'engine', 'events', 'market', 'storage'],
+  tasks: ['backtest', 'bot-registry', 'bots', 'engine', 'events', 'market', 'storage', 'trading'],
   api: ['lease'],
   server: [
     'api',

@@ -346,10 +346,16 @@ export const MIGRATIONS: readonly Migration[] = [
         task_id text primary key references tasks (task_id),
         bot_id text not null references bots (bot_id),
         first_seq bigint not null,
+        batches bigint not null check (batches >= 0),
         steps bigint not null check (steps >= 0),
         state text not null,
+        failures bigint not null check (failures >= 0),
+        stop_requested_at bigint,
         recorded_at bigint not null
       )`,
+      `create index bot_events_bars on bot_events (run_id, seq) where kind = 'data.bars'`,
+      // The states of bots tell more than they told: snapshots come again.
+      `delete from bot_snapshots`,
       `create table halts (
         halt_id text primary key,
         scope text not null check (scope in ('bot', 'all')),

@@ -384,10 +384,14 @@ export interface PaperSessionsTable {
   bot_id: string;
   /** The first event of the session in the log of its bot: `run.queued`. */
   first_seq: number;
-  /** How many steps of bars have been recorded. */
+  /** How many batches, and steps of bars, have been recorded. */
+  batches: number;
   steps: number;
   /** JSON: a `SessionState`. */
   state: string;
+  /** How often in a row it was begun and came to nothing. */
+  failures: number;
+  stop_requested_at: number | null;
   recorded_at: number;
 }
 

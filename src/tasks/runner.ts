@@ -39,6 +39,8 @@ export interface RunnerOptions {
 export interface TaskRunner {
   /** Looks at once for what is to be done, as it does every second. */
   readonly wake: () => void;
+  /** Lets go at once of tasks that others have ended, also of those that hang. */
+  readonly release: (task_ids: readonly string[]) => void;
   /** Gives back what it is at. */
   readonly stop: () => Promise<void>;
 }
@@ -209,6 +211,9 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   wake();
   return {
     wake,
+    release(task_ids) {
+      for (const task_id of task_ids) running.get(task_id)?.stop('not_ours');
+    },
     async stop() {
       clearInterval(timer);
       stopping.abort();
