@@ -4,6 +4,7 @@
  * who was taken for dead and is not can change nothing any more, and what has ended stays as it
  * ended.
  */
+import { ENGINE_VERSION } from '../engine/version.ts';
 import type { Problem, ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import type { NewEvent } from '../events/event.ts';
@@ -64,7 +65,7 @@ export async function claimTask(
   await dropFiles(tx, task.task_id);
   await setDeployment(tx, task.deployment_id, { status: 'running' });
   const claim = { ...task, attempts, worker_id };
-  await tell(tx, claim, now, 'run.started', { attempt: attempts });
+  await tell(tx, claim, now, 'run.started', { attempt: attempts, engine: ENGINE_VERSION });
   return claim;
 }
 
