@@ -287,6 +287,38 @@ export const diffBotVersions = defineRoute({
 
 // State and events.
 
+const Session = z
+  .strictObject({
+    deployment_id: z.string(),
+    version: z.int(),
+    status: z.enum(['running', 'halted', 'failed', 'ruined']),
+    time: time.nullable().openapi({ description: 'Of the newest bars; null before the first.' }),
+    seq: z.int().openapi({ description: 'The newest order event of the session.' }),
+    cash: z.number(),
+    equity: z.number().openapi({ description: 'At the newest closes.' }),
+    positions: z.record(z.string(), z.number()).openapi({ description: 'Units, by symbol.' }),
+    working: z
+      .array(
+        z.strictObject({
+          order: z.int(),
+          symbol: z.string(),
+          side: z.enum(['buy', 'sell']),
+          type: z.enum(['market', 'limit', 'stop', 'stop_limit', 'trailing_stop']),
+          time_in_force: z.enum(['gtc', 'day', 'ioc', 'fok']),
+          quantity: z.number().optional(),
+          weight: z.number().optional().openapi({ description: 'Of equity, for a target.' }),
+          limit: z.number().optional(),
+          stop: z.number().optional(),
+          filled: z.number(),
+          triggered: z.boolean(),
+        }),
+      )
+      .openapi({ description: 'The orders that may still be filled, oldest first.' }),
+  })
+  .openapi('PaperSession', { description: 'A paper session, as it was recorded last.' });
+
+export type PaperSession = z.infer<typeof Session>;
+
 const State = z
   .strictObject({
     slug: z.string(),
@@ -297,8 +329,17 @@ const State = z
     created_at: time,
     updated_at: time,
     versions: z.array(sha256).openapi({ description: 'The hash of each, from version 1.' }),
+    sessions: z
+      .record(z.string(), Session)
+      .openapi({ description: 'Paper sessions that have not ended, by `task_id`.' }),
+    halted: z
+      .strictObject({ halt_id: z.string(), by: z.string(), reason: z.string(), at: time })
+      .nullable()
+      .openapi({ description: 'The halt of this bot that is in force.' }),
   })
   .openapi('BotState', { description: 'What the events of a bot come to.' });
+
+export type BotState = z.infer<typeof State>;
 
 const stateHash = sha256.openapi({
   description: 'SHA-256 of the state in canonical JSON (RFC 8785).',

@@ -22,6 +22,7 @@ import {
 } from '../bot-registry/versions.ts';
 import { readEvents } from '../events/read.ts';
 import { stateAt, type Moment } from '../events/snapshot.ts';
+import type { BotState } from '../events/state.ts';
 import { verifyEvents } from '../events/verify.ts';
 import { activeDeployments, type ActiveDeployments } from '../tasks/active-deployments.ts';
 import { actorOf } from './authentication.ts';
@@ -89,7 +90,7 @@ export function addBots(app: App, services: Services): void {
     const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
     const { at_seq, at } = c.req.valid('query');
     const { state, ...rest } = await stateAt(read, bot_id, momentOf(at_seq, at));
-    return c.json({ ...rest, state: { ...state, versions: [...state.versions] } }, 200);
+    return c.json({ ...rest, state: stateAnswer(state) }, 200);
   });
   app.openapi(api.listBotEvents, async (c) => {
     const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
@@ -126,7 +127,7 @@ export function addBots(app: App, services: Services): void {
     return c.json(
       {
         ...head,
-        state: state ? { ...state, versions: [...state.versions] } : null,
+        state: state ? stateAnswer(state) : null,
         state_hash: state_hash ?? null,
         verified: fault === undefined,
         fault: fault ?? null,
@@ -134,6 +135,17 @@ export function addBots(app: App, services: Services): void {
       200,
     );
   });
+}
+
+function stateAnswer(state: BotState): api.BotState {
+  const sessions = Object.entries(state.sessions).map(
+    ([task_id, session]): [string, api.PaperSession] => [
+      task_id,
+      { ...session, working: [...session.working] },
+    ],
+  );
+  const { versions } = state;
+  return { ...state, versions: [...versions], sessions: Object.fromEntries(sessions) };
 }
 
 function momentOf(seq: number | undefined, at: string | undefined): Moment {

@@ -24,7 +24,9 @@ export interface Batch {
 }
 
 /** Whose events they are. */
-export type SessionTask = Readonly<Pick<TasksTable, 'task_id' | 'bot_id' | 'version'>>;
+export type SessionTask = Readonly<
+  Pick<TasksTable, 'task_id' | 'bot_id' | 'version' | 'deployment_id'>
+>;
 
 /**
  * Adds a batch to the log of the bot, and the state after it where that is another.
@@ -45,7 +47,7 @@ export async function recordBatch(
   if (number <= before.batches) return true;
   if (number > before.batches + 1) throw new RangeError(`batch ${number} of ${task_id} is early`);
   const text = JSON.stringify(state);
-  const change = text === before.state ? [] : [stateEvent(state, now)];
+  const change = text === before.state ? [] : [stateEvent(claim, state, now)];
   await appendSession(tx, claim, now, [...events, ...change]);
   await updateSession(tx, { task_id, batches: number, steps, state: text, recorded_at: now });
   await updateTask(tx, { task_id, steps, total, now });
@@ -66,7 +68,7 @@ export async function closeRecorded(
   const { state: text, batches, steps } = await readSession(tx, task_id);
   const before = JSON.parse(text) as SessionState;
   const { events, state } = closeSession(before, 'halted');
-  await appendSession(tx, task, now, [...events.map(orderEvent), stateEvent(state, now)]);
+  await appendSession(tx, task, now, [...events.map(orderEvent), stateEvent(task, state, now)]);
   const after = { batches: batches + 1, steps, state: JSON.stringify(state), recorded_at: now };
   await updateSession(tx, { task_id, ...after });
   return before.working;
@@ -89,9 +91,13 @@ export function orderEvent(event: OrderEvent): SessionEvent {
 }
 
 /** @param now for a session that has seen no bars. */
-export function stateEvent(state: SessionState, now: number): SessionEvent {
+export function stateEvent(
+  { deployment_id }: SessionTask,
+  state: SessionState,
+  now: number,
+): SessionEvent {
   const occurred_at = state.time === null ? now : Date.parse(state.time);
-  return { kind: 'session.state', occurred_at, payload: { ...state } };
+  return { kind: 'session.state', occurred_at, payload: { deployment_id, ...state } };
 }
 
 export type RecordedSession = Readonly<
