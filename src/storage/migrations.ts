@@ -373,7 +373,9 @@ export const MIGRATIONS: readonly Migration[] = [
       `create table halted_deployments (
         halt_id text not null references halts (halt_id),
         deployment_id text not null references bot_deployments (deployment_id),
-        orders text not null,
+        orders text,
+        first_seq bigint not null,
+        last_seq bigint not null,
         primary key (halt_id, deployment_id)
       )`,
       `create table bundles (

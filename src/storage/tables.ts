@@ -414,8 +414,11 @@ export interface HaltsTable {
 export interface HaltedDeploymentsTable {
   halt_id: string;
   deployment_id: string;
-  /** JSON list: the orders that were working. */
-  orders: string;
+  /** JSON list: the orders that were working, `{order, symbol}`; null when nobody knows. */
+  orders: string | null;
+  /** What the log of the bot tells of it, from the first canceled order to the end of the run. */
+  first_seq: number;
+  last_seq: number;
 }
 
 /** The code of strategies, each once. Never changed, and never deleted. */
