@@ -68,6 +68,8 @@ const CODES = {
   license_lease_unavailable: { exit: 1, status: 503 },
   /** More requests wait than the server can promise to serve. */
   overloaded: { exit: 1, status: 503 },
+  /** An exchange whose market data are needed does not answer. */
+  exchange_unavailable: { exit: 1, status: 503 },
   storage_unavailable: { exit: 1, status: 503 },
 } as const satisfies Readonly<Record<string, { readonly exit: number; readonly status?: number }>>;
 
@@ -80,6 +82,7 @@ const RETRYABLE: ReadonlySet<ErrorCode> = new Set([
   'rate_limited',
   'license_lease_unavailable',
   'overloaded',
+  'exchange_unavailable',
   'storage_unavailable',
   'server_unreachable',
 ]);

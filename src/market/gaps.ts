@@ -73,8 +73,8 @@ export function holesLike(bars: Bars, timeframe: Timeframe): HoleBetween {
   return timeframe.ms > DAY ? holeInPeriods(timeframe) : holeInHours(bars, timeframe);
 }
 
-/** Weeks and months have no hours: every one should have its bar. */
-function holeInPeriods({ name, ms }: Timeframe): HoleBetween {
+/** Weeks and months have no hours, and some markets none either: every bar should be there. */
+export function holeInPeriods({ name, ms }: Timeframe): HoleBetween {
   const monthOf = (instant: number): number => {
     const date = new Date(instant);
     return date.getUTCFullYear() * 12 + date.getUTCMonth();
