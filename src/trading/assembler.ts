@@ -114,12 +114,13 @@ export class Assembler {
     return this.#tracks.get(symbol)!.hasHole;
   }
 
-  /** The instruments that a step waits for which others have the bars of. */
+  /** The instruments that have a hole, or that a step waits for which is closed for others. */
   awaited(): string[] {
     const time = this.#due();
     const isDone = [...this.#tracks.values()].some(({ through }) => through >= time);
-    if (!isDone) return [];
-    return [...this.#tracks].flatMap(([symbol, { through }]) => (through < time ? [symbol] : []));
+    return [...this.#tracks].flatMap(([symbol, { through, hasHole }]) =>
+      hasHole || (isDone && through < time) ? [symbol] : [],
+    );
   }
 
   /** From where on the exchange is to be asked; undefined when nothing is known to be missing. */

@@ -84,6 +84,8 @@ export function openExchange(
     enableRateLimit: true,
     // Needed for urls of ws:// without TLS, as a gateway of one's own network has them.
     httpAgent: new Agent(),
+    // It would write what it cannot read to our standard output.
+    log: () => {},
     options: {
       ...definition.options,
       // What has been seen of each bar is compared here, so that no change is missed.
