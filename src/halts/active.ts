@@ -17,11 +17,19 @@ export function active(db: Db, { bot_id }: Pick<Halt, 'bot_id'>, after: Place, u
     .where('deployment.ended_at', 'is', null)
     .where('deployment.target', '=', 'paper')
     .where((is) =>
-      is(is.refTuple('bot_id', 'deployment_id'), '>', is.tuple(after.bot_id, after.deployment_id)),
+      is(
+        is.refTuple('deployment.bot_id', 'deployment.deployment_id'),
+        '>',
+        is.tuple(after.bot_id, after.deployment_id),
+      ),
     );
   if (bot_id !== null) query = query.where('deployment.bot_id', '=', bot_id);
   if (until === undefined) return query;
   return query.where((is) =>
-    is(is.refTuple('bot_id', 'deployment_id'), '<=', is.tuple(until.bot_id, until.deployment_id)),
+    is(
+      is.refTuple('deployment.bot_id', 'deployment.deployment_id'),
+      '<=',
+      is.tuple(until.bot_id, until.deployment_id),
+    ),
   );
 }

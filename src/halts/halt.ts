@@ -57,7 +57,7 @@ async function halt(
   const latched = await insist(() => latch(service, by, ref, reason));
   const latched_ms = sinceBegin();
   await endAll(service, latched);
-  const verification = await insist(() => verifyHalt(service.storage.read, latched));
+  const verification = await readBack(service, latched);
   return { halt: latched, ...verification, latched_ms, verified_ms: sinceBegin() };
 }
 
@@ -112,6 +112,7 @@ async function endAll(service: HaltService, latched: Halt): Promise<void> {
   const { storage, clock, log, release } = service;
   let after = START;
   let atOnce = AT_ONCE;
+  let isTold = false;
   let tryUntil = performance.now() + GIVE_UP_MS;
   for (;;) {
     try {
@@ -139,9 +140,23 @@ async function endAll(service: HaltService, latched: Halt): Promise<void> {
         await wait(TRY_AGAIN_MS);
         continue;
       }
-      log.warn({ err: error, msg: `the deployment ${stuck.deployment_id} could not be halted` });
+      // With the first of them is told why; which they all are is in the answer.
+      if (!isTold) {
+        log.warn({ err: error, msg: `the deployment ${stuck.deployment_id} could not be halted` });
+        isTold = true;
+      }
       after = stuck;
     }
+  }
+}
+
+/** What cannot be read is not verified: whoever asked for the halt is told so, and not that it failed. */
+async function readBack({ storage, log }: HaltService, latched: Halt): Promise<Verification> {
+  try {
+    return await insist(() => verifyHalt(storage.read, latched));
+  } catch (error) {
+    log.warn({ err: error, msg: `what became of the halt ${latched.halt_id} cannot be read` });
+    return { verified: false, in_force: false, deployments: [] };
   }
 }
 
