@@ -39,19 +39,7 @@ export interface ListedHalt extends Halt {
 export async function listHalts(db: Db, request: PageRequest): Promise<Page<ListedHalt>> {
   return readPage(['halts'], request, placeOf, async (after, limit) => {
     const isLifted = sql<number>`case when lifted_at is null then 0 else 1 end`;
-    let query = db
-      .selectFrom('halts')
-      .selectAll()
-      .select((halt) =>
-        halt
-          .selectFrom('halted_deployments')
-          .whereRef('halted_deployments.halt_id', '=', 'halts.halt_id')
-          .select(({ fn }) => fn.countAll<number>().as('count'))
-          .as('deployments'),
-      )
-      .orderBy(isLifted)
-      .orderBy('halt_id', 'desc')
-      .limit(limit);
+    let query = listed(db).orderBy(isLifted).orderBy('halt_id', 'desc').limit(limit);
     if (after !== undefined) {
       const [lifted, halt_id] = after.split('.') as [string, string];
       query = query.where((is) =>
@@ -61,9 +49,28 @@ export async function listHalts(db: Db, request: PageRequest): Promise<Page<List
         ]),
       );
     }
-    const halts = await query.execute();
-    return halts.map((halt) => ({ ...halt, deployments: halt.deployments ?? 0 }));
+    return query.execute();
   });
+}
+
+/** One that there is. */
+export function getHalt(db: Db, halt_id: string): Promise<ListedHalt> {
+  return listed(db).where('halt_id', '=', halt_id).executeTakeFirstOrThrow();
+}
+
+function listed(db: Db) {
+  return db
+    .selectFrom('halts')
+    .selectAll()
+    .select((halt) =>
+      halt
+        .selectFrom('halted_deployments')
+        .whereRef('halted_deployments.halt_id', '=', 'halts.halt_id')
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .$asScalar()
+        .$notNull()
+        .as('deployments'),
+    );
 }
 
 function placeOf({ lifted_at, halt_id }: Halt): string {

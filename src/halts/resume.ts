@@ -3,7 +3,7 @@ import { ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
 import type { Db } from '../storage/tables.ts';
-import { findInForce, type Halt, type HaltService } from './halts.ts';
+import { findInForce, getHalt, type Halt, type HaltService, type ListedHalt } from './halts.ts';
 
 type Service = Pick<HaltService, 'storage' | 'clock'>;
 
@@ -17,7 +17,7 @@ export function resumeBot(
   by: Actor,
   ref: string,
   reason: string,
-): Promise<Halt> {
+): Promise<ListedHalt> {
   return storage.write(async (tx) => {
     const bot = await getBot(tx, ref);
     const { bot_id, slug, current_version: version } = bot;
@@ -54,7 +54,11 @@ export function resumeBot(
  * Lifts the halt of all bots; those that are halted by themselves stay so.
  * @throws ServiceError `conflict` when they are not halted.
  */
-export function resumeAll({ storage, clock }: Service, by: Actor, reason: string): Promise<Halt> {
+export function resumeAll(
+  { storage, clock }: Service,
+  by: Actor,
+  reason: string,
+): Promise<ListedHalt> {
   return storage.write(async (tx) => {
     const halt = await findInForce(tx, null);
     if (halt === undefined) throw notHalted('there is no halt of all bots');
@@ -70,9 +74,9 @@ async function lift(
   tx: Db,
   halt: Halt,
   lifted: Pick<Halt, 'lifted_at' | 'lifted_by' | 'lift_reason'>,
-): Promise<Halt> {
+): Promise<ListedHalt> {
   await tx.updateTable('halts').set(lifted).where('halt_id', '=', halt.halt_id).execute();
-  return { ...halt, ...lifted };
+  return getHalt(tx, halt.halt_id);
 }
 
 function notHalted(message: string): ServiceError {

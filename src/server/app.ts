@@ -30,6 +30,7 @@ import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
 import { addBots } from './bots.ts';
 import { addDevices } from './devices.ts';
+import { addHalts } from './halts.ts';
 import { addHealth, addMetrics } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { addKeys } from './keys.ts';
@@ -46,6 +47,7 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addAdministrators,
   addBots,
   addDevices,
+  addHalts,
   addHealth,
   addKeys,
   addLeases,

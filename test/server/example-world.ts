@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import type { DeviceKey } from '../../src/client/device-key.ts';
 import { createBot, getBot, updateBot } from '../../src/bot-registry/bots.ts';
 import type { Decision } from '../../src/gate/decide.ts';
+import { haltAll, haltBot } from '../../src/halts/halt.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { exampleDocument } from '../../src/api/bots.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
@@ -70,6 +71,9 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   const changed = { document: exampleDocument('sma-crossover', 15) };
   await updateBot(identity, 'operator', 'sma-crossover', () => true, changed);
   await addExampleTask(server);
+  const halts = { ...server.services.tasks, log: server.services.log };
+  if (operation === 'resumeBot') await haltBot(halts, 'operator', 'sma-crossover', 'a test');
+  if (operation === 'resumeAllBots') await haltAll(halts, 'operator', 'a test');
   // What an example follows ends with what is there.
   server.stop();
 
