@@ -20,6 +20,8 @@ const CODES = {
   invalid_strategy: { exit: 3 },
   gate_not_met: { exit: 5 },
   lock_drift: { exit: 6 },
+  /** A halt is in force, but not all of it is known to have ended. */
+  halt_not_verified: { exit: 7 },
   interrupted: { exit: 130 },
 
   /** The signing key is missing, unreadable or of another kind. */

@@ -128,6 +128,31 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/bots-backtest.ts'),
   },
   {
+    path: ['bots', 'halt'],
+    summary: 'end all trading of a bot, and verify that it has ended',
+    load: () => import('./verbs/bots-halt.ts'),
+  },
+  {
+    path: ['bots', 'halt-all'],
+    summary: 'end all trading of all bots, and verify that it has ended',
+    load: () => import('./verbs/bots-halt-all.ts'),
+  },
+  {
+    path: ['bots', 'halts'],
+    summary: 'list the halts, those in force first',
+    load: () => import('./verbs/bots-halts.ts'),
+  },
+  {
+    path: ['bots', 'resume'],
+    summary: 'let a bot that is halted be started again',
+    load: () => import('./verbs/bots-resume.ts'),
+  },
+  {
+    path: ['bots', 'resume-all'],
+    summary: 'let bots be started again after halt-all',
+    load: () => import('./verbs/bots-resume-all.ts'),
+  },
+  {
     path: ['bots', 'deployments'],
     summary: 'list what a bot was put to use for',
     load: () => import('./verbs/bots-deployments.ts'),
