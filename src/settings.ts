@@ -11,12 +11,14 @@ export interface Settings {
   readonly home: string;
   readonly runs_dir: string;
   readonly catalogue_dir: string;
+  readonly exchanges_file: string;
   readonly workers: number;
   readonly strategy_timeout_seconds: number;
   readonly color: 'auto' | 'always' | 'never';
   readonly server_host: string;
   readonly server_port: number;
   readonly server_public_url: string;
+  readonly server_tasks: boolean;
   readonly server_url: string;
   readonly license_enforcement_enabled: boolean;
   readonly license_registry_enforced: boolean;
@@ -39,7 +41,7 @@ interface SettingType<T> {
   /** The same in one word, for a line of help: `--workers <number>`. */
   readonly placeholder: string;
   readonly choices?: readonly string[];
-  readonly complete?: 'directory';
+  readonly complete?: 'directory' | 'file';
   /** `undefined` when the text is no such value. `base` is what a relative path is relative to. */
   parse(text: string, base: string): T | undefined;
 }
@@ -65,6 +67,13 @@ const path: SettingType<string> = {
   complete: 'directory',
   parse: (text, base) =>
     text === '~' || text.startsWith('~/') ? join(homedir(), text.slice(1)) : resolve(base, text),
+};
+
+const filePath: SettingType<string> = {
+  ...path,
+  name: 'a file',
+  placeholder: 'file',
+  complete: 'file',
 };
 
 const count: SettingType<number> = {
@@ -170,9 +179,16 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     defaultText: '<home>/catalogue',
     default: (_cwd, home) => join(home, 'catalogue'),
   },
+  exchanges_file: {
+    type: filePath,
+    description: 'the exchanges that live market data of paper sessions come from',
+    files: 'user',
+    defaultText: '<home>/exchanges.yaml',
+    default: (_cwd, home) => join(home, 'exchanges.yaml'),
+  },
   workers: {
     type: count,
-    description: 'worker threads of a sweep, and tasks that a server works on at a time',
+    description: 'worker threads of a sweep, and tasks that a server or worker is at at a time',
     defaultText: 'the number of processors',
     default: () => availableParallelism(),
   },
@@ -211,6 +227,13 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     files: 'user',
     defaultText: 'auto',
     default: () => 'auto',
+  },
+  server_tasks: {
+    type: boolean,
+    description: 'whether the server works on tasks itself; false leaves them to workers',
+    files: 'user',
+    defaultText: 'true',
+    default: () => true,
   },
   server_url: {
     type: webOrigin,

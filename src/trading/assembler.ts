@@ -44,24 +44,19 @@ export class Assembler {
   #refused: FeedItem[] = [];
   #step = -Infinity;
 
-  /** @param last the newest bar of each instrument that was taken before; empty at the start. */
-  constructor(
-    symbols: readonly string[],
-    timeframe: Timeframe,
-    last: ReadonlyMap<string, number> = new Map(),
-  ) {
+  /** @param after time of the newest step that was taken before. */
+  constructor(symbols: readonly string[], timeframe: Timeframe, after: number | undefined) {
     this.#timeframe = timeframe;
     this.#intake = new Intake(
       symbols.map((symbol) => ({ symbol, bars: 'always_open' })),
       timeframe,
     );
-    for (const time of [...new Set(last.values())].sort((a, b) => a - b)) {
-      const then = [...last].filter(([, other]) => other === time);
-      this.#intake.take({ time, bars: Object.fromEntries(then.map(([name]) => [name, TAKEN])) });
-      this.#step = time;
+    if (after !== undefined) {
+      const bars = Object.fromEntries(symbols.map((symbol) => [symbol, TAKEN]));
+      this.#intake.take({ time: after, bars });
+      this.#step = after;
     }
-    const begin = last.size === 0 ? undefined : this.#step;
-    const start = { begin, through: -Infinity, newest: -Infinity, hasHole: false };
+    const start = { begin: after, through: -Infinity, newest: -Infinity, hasHole: false };
     this.#tracks = new Map(
       symbols.map((symbol) => [symbol, { ...start, shown: undefined, pending: new Map() }]),
     );

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { closest } from '../closest.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, isSystemError } from '../errors.ts';
 
 /** Unknown fields are refused, and with them keys and passwords: nothing here needs any. */
 const definitionSchema = z.strictObject({
@@ -27,7 +27,7 @@ export type ExchangeDefinition = z.output<typeof definitionSchema>;
 export type Exchanges = Readonly<Record<string, ExchangeDefinition>>;
 
 /**
- * Reads a YAML or JSON file of exchanges by name.
+ * Reads a YAML or JSON file of exchanges by name; there are none where there is no file.
  * @throws ServiceError `invalid_setting` with every problem.
  */
 export function readExchanges(file: string): Exchanges {
@@ -35,6 +35,7 @@ export function readExchanges(file: string): Exchanges {
   try {
     value = parse(readFileSync(file, 'utf8'));
   } catch (error) {
+    if (isSystemError(error, 'ENOENT')) return {};
     throw invalid(file, [{ code: 'invalid_setting', file, message: (error as Error).message }]);
   }
   const { success, data, error } = fileSchema.safeParse(value ?? {});
@@ -64,7 +65,7 @@ export function chooseExchange(exchanges: Exchanges, name: string | undefined): 
   if (names.length === 0) {
     throw new ServiceError('conflict', 'the server knows no exchange for live market data', {
       reason: 'no_exchange',
-      remedy: 'Name one in a file, and start the server with --exchanges-file FILE.',
+      remedy: 'Name one in its exchanges_file, such as `binance: {ccxt: binance}`, and restart it.',
     });
   }
   if (name === undefined && names.length > 1) {

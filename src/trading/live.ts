@@ -10,8 +10,8 @@ export interface LiveOptions {
   /** In the order of the universe; the exchange has them and the timeframe. */
   readonly symbols: readonly string[];
   readonly timeframe: Timeframe;
-  /** Times of the newest bars that were taken before, by symbol: what came after is asked for. */
-  readonly last?: ReadonlyMap<string, number> | undefined;
+  /** Time of the newest step that was taken before, ms: the bars since then are asked for. */
+  readonly after?: number | undefined;
   readonly signal: AbortSignal;
   /**
    * Once one instrument's bar is closed, the others' are waited for so long before the exchange is
@@ -32,7 +32,7 @@ const MOST_MISSED = 5000;
 
 /**
  * Closed bars of an exchange as they come. It begins with the first bar that closes after its start,
- * or goes on after the `last` ones. When the exchange cuts it off it connects again, and asks for
+ * or goes on after those that were taken before. When the exchange cuts it off it connects again, and asks for
  * what it missed. See `Assembler` for when a bar is closed, and a step is made.
  *
  * Iterating throws what `signal` was aborted with.
@@ -67,10 +67,10 @@ class Live {
   #grace: NodeJS.Timeout | undefined;
 
   constructor(options: LiveOptions, signal: AbortSignal) {
-    const { symbols, timeframe, last } = options;
+    const { symbols, timeframe, after } = options;
     this.#options = options;
     this.#signal = signal;
-    this.assembler = new Assembler(symbols, timeframe, last);
+    this.assembler = new Assembler(symbols, timeframe, after);
     signal.addEventListener('abort', () => {
       clearTimeout(this.#grace);
       this.#news.resolve();

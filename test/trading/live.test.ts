@@ -231,7 +231,7 @@ describe('live bars', () => {
     const { market, feed } = await newWorld();
     for (const minute of [0, 1, 2, 4]) market.keep(BTC, at(minute), bar(minute));
     market.now = at(5) + 1;
-    const next = await feed({ last: new Map([[BTC, at(0)]]) });
+    const next = await feed({ after: at(0) });
     await market.tell(BTC, at(5), bar(5));
     expect(await next()).toEqual(step(1));
     expect(await next()).toEqual(step(2));
@@ -242,7 +242,7 @@ describe('live bars', () => {
   it('that the exchange cannot give are a gap', async () => {
     const { market, exchange, feed } = await newWorld();
     const history = () => Promise.reject(new Error('no'));
-    const next = await feed({ last: new Map([[BTC, at(0)]]), exchange: { ...exchange, history } });
+    const next = await feed({ after: at(0), exchange: { ...exchange, history } });
     await market.tell(BTC, at(5), bar(5));
     await market.tell(BTC, at(6), bar(6));
     expect(await next()).toEqual(gap(0, 5, 4));
@@ -253,7 +253,7 @@ describe('live bars', () => {
     const { market, feed } = await newWorld();
     market.keep(BTC, at(1), bar(1));
     market.now = at(2) + 1;
-    const next = await feed({ last: new Map([[BTC, at(0)]]) });
+    const next = await feed({ after: at(0) });
     market.refuse(1, 429, { 'retry-after': '1' });
     const before = performance.now();
     await market.tell(BTC, at(2), bar(2));
