@@ -1,0 +1,19 @@
+import { runUntilStopped } from '../run-until-stopped.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Does the backtests and paper sessions of the servers whose PostgreSQL DATABASE_URL names, beside them and beside any number of other workers. Tasks are claimed in that database, without a queue of its own: what a worker is at that is killed, or not heard of for half a minute, is taken by another. The directory of the catalogue must hold what that of the servers does. Stops on Ctrl-C or SIGTERM, and gives back what it is at.',
+  options: {
+    logJson: { description: 'log JSON, one object a line' },
+  },
+  settings: ['catalogue_dir', 'workers', 'strategy_timeout_seconds'],
+  examples: ['worker --workers 4', 'worker --catalogue-dir /srv/catalogue --log-json'],
+  async run({ settings, io }, _args, { logJson }) {
+    const { startWorker } = await import('../../server/work.ts');
+    const { database } = await runUntilStopped(io, logJson, (log) =>
+      startWorker(settings, io.env, log),
+    );
+    return { data: { database }, show() {} };
+  },
+});
