@@ -86,6 +86,16 @@ export function holeInPeriods({ name, ms }: Timeframe): HoleBetween {
   };
 }
 
+/** How many bars are missing between those of a market that never closes. */
+export function findMissing({ length, time }: Bars, timeframe: Timeframe): number {
+  const holeBetween = holeInPeriods(timeframe);
+  let missing = 0;
+  for (let index = 1; index < length; index++) {
+    missing += holeBetween(time[index - 1]!, time[index]!).missing;
+  }
+  return missing;
+}
+
 function holeInHours(bars: Bars, { ms }: Timeframe): HoleBetween {
   const days = tradedDays(bars, ms);
   const trades = tradingWeekdays(bars.time);

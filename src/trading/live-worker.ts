@@ -34,6 +34,8 @@ export type LiveMessage = { readonly item: FeedItem } | { readonly error: LiveEr
 
 const exchanges = workerData as Exchanges;
 const opened = new Map<string, Exchange>();
+/** How many feeds each has. */
+const users = new Map<string, number>();
 const { signal } = new AbortController();
 
 function exchangeOf(name: string): Exchange {
@@ -59,6 +61,7 @@ function feed(port: MessagePort, { exchange, symbols, timeframe }: LiveSource): 
   const gone = new AbortController();
   port.on('close', () => gone.abort());
   port.once('message', async (after: number | undefined) => {
+    users.set(exchange, (users.get(exchange) ?? 0) + 1);
     const tell = (message: LiveMessage): void => port.postMessage(message);
     try {
       const items = liveFeed({
@@ -72,6 +75,10 @@ function feed(port: MessagePort, { exchange, symbols, timeframe }: LiveSource): 
       for await (const item of items) tell({ item });
     } catch (error) {
       if (!gone.signal.aborted) tell({ error: errorOf(error) });
+    } finally {
+      users.set(exchange, users.get(exchange)! - 1);
+      // Nobody wants what still streams.
+      if (users.get(exchange) === 0) opened.get(exchange)?.drop();
     }
   });
 }
