@@ -23,6 +23,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'bot-registry': ['bots', 'events', 'storage'],
   tasks: ['backtest', 'bot-registry', 'bots', 'engine', 'events', 'market', 'storage', 'trading'],
   halts: ['bot-registry', 'events', 'identity', 'storage', 'tasks', 'trading'],
+  replay: ['bot-registry', 'bots', 'engine', 'events', 'market', 'storage', 'tasks', 'trading'],
   api: ['lease'],
   server: [
     'api',
@@ -33,6 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'halts',
     'identity',
     'lease',
+    'replay',
     'storage',
     'tasks',
   ],

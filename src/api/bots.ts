@@ -19,7 +19,7 @@ const Kind = z.enum(['trading', 'research']);
 const Status = z.enum(['draft', 'active', 'archived']).openapi({
   description: 'A draft until it is first deployed. What is archived is kept, and only kept.',
 });
-const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+export const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 const Document = z.record(z.string(), z.unknown()).openapi('BotDocument', {
   description: 'A spec as its author wrote it: what `service-local schema` describes.',
@@ -319,7 +319,7 @@ const Session = z
 
 export type PaperSession = z.infer<typeof Session>;
 
-const State = z
+export const State = z
   .strictObject({
     slug: z.string(),
     name: z.string(),
@@ -341,14 +341,14 @@ const State = z
 
 export type BotState = z.infer<typeof State>;
 
-const stateHash = sha256.openapi({
+export const stateHash = sha256.openapi({
   description: 'SHA-256 of the state in canonical JSON (RFC 8785).',
 });
 
 const seq = z.coerce.number().int();
 
 /** Without the example of `time`: two of these at once would be too many. */
-const optionalTime = z.iso
+export const optionalTime = z.iso
   .datetime({ error: 'must be a time in UTC, such as 2026-01-02T03:04:05Z' })
   .optional();
 
@@ -469,53 +469,6 @@ export const streamBotEvents = defineRoute({
       description: 'Events, as they are recorded.',
       content: { 'text/event-stream': { schema: z.string() } },
     },
-  },
-  errors: ['not_found'],
-});
-
-const ReplayRequest = z
-  .strictObject({
-    until_seq: z.int().min(1).optional(),
-    until: optionalTime,
-  })
-  .refine(({ until_seq, until }) => until_seq === undefined || until === undefined, {
-    error: 'excludes until_seq',
-    path: ['until'],
-  })
-  .openapi('ReplayRequest', { description: 'To which moment; without one, to the last event.' });
-
-export const replayBot = defineRoute({
-  ...reading,
-  method: 'post',
-  path: '/bots/{bot_ref}/replay',
-  operationId: 'replayBot',
-  summary: 'Make the state of a bot anew from its events, and verify them',
-  description:
-    'Reads every event from the first and trusts no snapshot. Where an event is not as it was written, it stops before it and says so in `fault`. Nothing is changed.',
-  request: {
-    params: botPath,
-    body: json(ReplayRequest, { all: {}, part: { until_seq: 2 } }),
-  },
-  responses: {
-    200: answer(
-      'The state after the last event that is good.',
-      z
-        .strictObject({
-          seq: z.int().openapi({ description: 'The last event that is good; 0 for none.' }),
-          hash: sha256.openapi({ description: 'Of that event.' }),
-          state: State.nullable(),
-          state_hash: stateHash.nullable(),
-          verified: z.boolean().openapi({ description: 'Whether every hash on the way holds.' }),
-          fault: z
-            .strictObject({
-              seq: z.int(),
-              fault: z.enum(['missing', 'altered', 'not_linked', 'beyond_head', 'wrong_snapshot']),
-            })
-            .nullable()
-            .openapi({ description: 'The first event that is not as it was written.' }),
-        })
-        .openapi('BotReplay'),
-    ),
   },
   errors: ['not_found'],
 });

@@ -1,12 +1,6 @@
 /** What the verbs `bots …` have in common. */
-import type {
-  BotDetail,
-  BotSummary,
-  getBot,
-  getBotSnapshot,
-  replayBot,
-  updateBot,
-} from '../api/bots.ts';
+import type { BotDetail, BotSummary, getBot, getBotSnapshot, updateBot } from '../api/bots.ts';
+import type { BotReplay, replayBot } from '../api/replay.ts';
 import type { BotDeployment } from '../api/tasks.ts';
 import type { SourceDocument } from '../bots/document.ts';
 import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
@@ -86,18 +80,21 @@ export async function putBot(
   return { change: bot.status === before.status ? 'unchanged' : 'activated', bot };
 }
 
-export function replay(
+/** @param until to which moment; without one, to the last event. */
+export async function replay(
   server: Client,
   bot_ref: string,
-  body: RequestOf<typeof replayBot>['body'],
-): Promise<AnswerOf<typeof replayBot>> {
-  return server.call<typeof replayBot>('post', '/bots/{bot_ref}/replay', {
+  until: Pick<RequestOf<typeof replayBot>['body'], 'until_seq' | 'until'>,
+): Promise<BotReplay> {
+  const path = '/bots/{bot_ref}/replay';
+  const answer = await server.call<typeof replayBot>('post', path, {
     params: { bot_ref },
-    body,
+    body: until,
   });
+  return answer as BotReplay;
 }
 
-type Fault = NonNullable<AnswerOf<typeof replayBot>['fault']>;
+type Fault = NonNullable<BotReplay['fault']>;
 
 const WHAT: Readonly<Record<Fault['fault'], string>> = {
   missing: 'is missing',

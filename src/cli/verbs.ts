@@ -119,8 +119,13 @@ export const VERBS: readonly VerbEntry[] = [
   },
   {
     path: ['bots', 'replay'],
-    summary: 'make the state of a bot anew from its events',
+    summary: 'make the state of a bot, or what a paper session did, anew from its events',
     load: () => import('./verbs/bots-replay.ts'),
+  },
+  {
+    path: ['bots', 'parity'],
+    summary: 'compare a paper session with a backtest, and tell where they part',
+    load: () => import('./verbs/bots-parity.ts'),
   },
   {
     path: ['bots', 'backtest'],

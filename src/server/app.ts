@@ -40,6 +40,7 @@ import { addOpenApi } from './openapi.ts';
 import { asServiceError } from './failure.ts';
 import { problemResponse } from './problem.ts';
 import { addRegistry } from './registry.ts';
+import { addReplay } from './replay.ts';
 import { addTasks } from './tasks.ts';
 import type { App, AppEnv, Services } from './services.ts';
 
@@ -54,6 +55,7 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addMetrics,
   addOpenApi,
   addRegistry,
+  addReplay,
   addTasks,
 ];
 

@@ -23,7 +23,6 @@ import {
 import { readEvents } from '../events/read.ts';
 import { stateAt, type Moment } from '../events/snapshot.ts';
 import type { BotState } from '../events/state.ts';
-import { verifyEvents } from '../events/verify.ts';
 import { activeDeployments, type ActiveDeployments } from '../tasks/active-deployments.ts';
 import { actorOf } from './authentication.ts';
 import { eventAnswer, followEvents } from './follow-events.ts';
@@ -116,28 +115,9 @@ export function addBots(app: App, services: Services): void {
       'Content-Type': 'text/event-stream',
     });
   });
-  app.openapi(api.replayBot, async (c) => {
-    const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
-    const { until_seq, until } = c.req.valid('json');
-    const { head, state, state_hash, fault } = await verifyEvents(
-      read,
-      bot_id,
-      momentOf(until_seq, until),
-    );
-    return c.json(
-      {
-        ...head,
-        state: state ? stateAnswer(state) : null,
-        state_hash: state_hash ?? null,
-        verified: fault === undefined,
-        fault: fault ?? null,
-      },
-      200,
-    );
-  });
 }
 
-function stateAnswer(state: BotState): api.BotState {
+export function stateAnswer(state: BotState): api.BotState {
   const sessions = Object.entries(state.sessions).map(
     ([task_id, session]): [string, api.PaperSession] => [
       task_id,
@@ -148,7 +128,7 @@ function stateAnswer(state: BotState): api.BotState {
   return { ...state, versions: [...versions], sessions: Object.fromEntries(sessions) };
 }
 
-function momentOf(seq: number | undefined, at: string | undefined): Moment {
+export function momentOf(seq: number | undefined, at: string | undefined): Moment {
   if (seq !== undefined) return { seq };
   return at === undefined ? 'head' : { at: Date.parse(at) };
 }

@@ -19,7 +19,10 @@ import { signerOf } from '../../src/identity/signing-key.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 import type { Scope } from '../../src/scopes.ts';
+import { EXAMPLE_SESSION_ID } from '../../src/api/replay.ts';
 import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
+import { endTask, tell } from '../../src/tasks/lifecycle.ts';
+import { replaceDays } from '../tasks/market.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
 
 /** The devices of the examples: the one that is enrolled, and one that is about to be. */
@@ -71,6 +74,8 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   const changed = { document: exampleDocument('sma-crossover', 15) };
   await updateBot(identity, 'operator', 'sma-crossover', () => true, changed);
   await addExampleTask(server);
+  const isOfSession = operation === 'replayBot' || operation === 'compareBot';
+  if (isOfSession) await addExampleSession(server);
   const halts = { ...server.services.tasks, log: server.services.log };
   if (operation === 'resumeBot') await haltBot(halts, 'operator', 'sma-crossover', 'a test');
   if (operation === 'resumeAllBots') await haltAll(halts, 'operator', 'a test');
@@ -224,6 +229,60 @@ async function addExampleTask({ services, now }: TestApp): Promise<void> {
       .insertInto('task_files')
       .values({ task_id: EXAMPLE_TASK_ID, name: 'equity.csv', place: 0, data })
       .execute();
+  });
+}
+
+/** A paper session that ended before its first bars, and data with which it can be compared. */
+async function addExampleSession({ services, now }: TestApp): Promise<void> {
+  const { storage, catalogueDir } = services.tasks;
+  await replaceDays(catalogueDir, (rows) => rows);
+  await storage.write(async (tx) => {
+    const { bot_id } = await getBot(tx, 'sma-crossover');
+    const deployment_id = EXAMPLE_SESSION_ID;
+    const place = { task_id: EXAMPLE_SESSION_ID, bot_id, version: 1, created_at: now };
+    const open = { ...place, deployment_id, ended_at: null, status: 'pending' } as const;
+    await tx
+      .insertInto('bot_deployments')
+      .values({ ...open, target: 'paper', result_summary: null })
+      .execute();
+    await tx
+      .insertInto('tasks')
+      .values({
+        ...open,
+        status: 'queued',
+        kind: 'paper',
+        input: '{"speed":"max"}',
+        progress_done: 0,
+        progress_total: null,
+        result: null,
+        error: null,
+        attempts: 0,
+        worker_id: null,
+        heartbeat_at: null,
+        cancel_requested_at: null,
+        created_by: 'administrator:ada',
+        started_at: null,
+      })
+      .execute();
+    await tell(tx, { ...place, deployment_id }, now, 'run.queued', { target: 'paper' });
+    const { event_seq: first_seq } = await tx
+      .selectFrom('bots')
+      .select('event_seq')
+      .where('bot_id', '=', bot_id)
+      .executeTakeFirstOrThrow();
+    const counts = { batches: 0, steps: 0, failures: 0, state: '{}', recorded_at: now };
+    await tx
+      .insertInto('paper_sessions')
+      .values({
+        task_id: EXAMPLE_SESSION_ID,
+        bot_id,
+        first_seq,
+        ...counts,
+        stop_requested_at: null,
+      })
+      .execute();
+    const outcome = { status: 'success', result: '{}', summary: {} } as const;
+    await endTask(tx, { ...open, attempts: 0 }, now, outcome);
   });
 }
 

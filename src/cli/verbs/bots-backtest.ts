@@ -1,8 +1,8 @@
 import type { startBacktest } from '../../api/tasks.ts';
-import { ServiceError } from '../../errors.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';
+import { parseParam } from '../params.ts';
 import { resultAnswer, waitForTask } from '../tasks.ts';
 import { defineVerb } from '../verb.ts';
 
@@ -63,13 +63,3 @@ export const verb = defineVerb({
     return resultAnswer(server, task_id);
   },
 });
-
-/** As the API takes it. The server knows what the parameter must be. */
-function parseParam(text: string): readonly [name: string, value: number | boolean | string] {
-  const [, name, value] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
-  if (name === undefined || value === undefined) {
-    throw new ServiceError('usage', `'${text}' is not name=value`);
-  }
-  if (value === 'true' || value === 'false') return [name, value === 'true'];
-  return [name, value.trim() === '' || Number.isNaN(Number(value)) ? value : Number(value)];
-}
