@@ -13,7 +13,10 @@ export interface Settings {
   readonly catalogue_dir: string;
   readonly exchanges_file: string;
   readonly workers: number;
+  readonly paper_sessions: number;
   readonly strategy_timeout_seconds: number;
+  readonly custom_code: boolean;
+  readonly custom_code_memory_mb: number;
   readonly color: 'auto' | 'always' | 'never';
   readonly server_host: string;
   readonly server_port: number;
@@ -114,6 +117,15 @@ const boolean: SettingType<boolean> = {
   parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
 };
 
+const megabytes: SettingType<number> = {
+  name: 'a whole number of megabytes from 128 to 65536',
+  placeholder: 'megabytes',
+  parse(text) {
+    const value = /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;
+    return value >= 128 && value <= 65_536 ? value : undefined;
+  },
+};
+
 const host: SettingType<string> = {
   name: 'the name or the address of a host',
   placeholder: 'host',
@@ -192,11 +204,31 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     defaultText: 'the number of processors',
     default: () => availableParallelism(),
   },
+  paper_sessions: {
+    type: count,
+    description: 'paper sessions that a server runs at a time',
+    defaultText: '1000',
+    default: () => 1000,
+  },
   strategy_timeout_seconds: {
     type: seconds,
     description: 'how long a strategy may keep the run from going on',
     defaultText: '30',
     default: () => 30,
+  },
+  custom_code: {
+    type: boolean,
+    description: 'whether the server takes strategies that come with a bot, and runs their code',
+    files: 'user',
+    defaultText: 'false',
+    default: () => false,
+  },
+  custom_code_memory_mb: {
+    type: megabytes,
+    description: 'memory that a strategy that came with a bot may take on the server',
+    files: 'user',
+    defaultText: '512',
+    default: () => 512,
   },
   color: {
     type: oneOf('auto', 'always', 'never'),

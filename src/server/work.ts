@@ -18,6 +18,7 @@ function startWork(storage: Storage, settings: Settings, log: Log): Work {
   const service = serviceOf(storage, settings);
   const { wake, release, stop } = startTaskRunner(service, {
     workers: settings.workers,
+    paperSessions: settings.paper_sessions,
     timeoutMs: settings.strategy_timeout_seconds * 1000,
     log,
   });
@@ -44,7 +45,13 @@ export function startOwnWork(storage: Storage, settings: Settings, log: Log): Wo
 }
 
 function serviceOf(storage: Storage, settings: Settings): TaskService {
-  return { storage, clock: Date.now, catalogueDir: settings.catalogue_dir };
+  const customCode = settings.custom_code
+    ? {
+        memoryMb: settings.custom_code_memory_mb,
+        timeoutMs: settings.strategy_timeout_seconds * 1000,
+      }
+    : undefined;
+  return { storage, clock: Date.now, catalogueDir: settings.catalogue_dir, customCode };
 }
 
 export interface RunningWorker {

@@ -1,12 +1,13 @@
 /** How what a paper session does gets into the log of its bot, from where it can be had again. */
 import type { OrderEvent } from '../engine/journal.ts';
+import { sql } from 'kysely';
 import { appendEvents } from '../events/append.ts';
 import type { EventHead, NewEvent } from '../events/event.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { Db, PaperSessionsTable, TasksTable } from '../storage/tables.ts';
 import { closeSession, type SessionState, type WorkingOrder } from '../trading/session-state.ts';
+import { isHeld, type Claim } from './claim.ts';
 import { haltInForce } from './latch.ts';
-import { isHeld, type Claim } from './lifecycle.ts';
 
 /** An event of a session, whose run and version are known. */
 export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
@@ -68,6 +69,7 @@ export async function closeRecorded(
   const { state: text, batches, steps } = await readSession(tx, task_id);
   const before = JSON.parse(text) as SessionState;
   const { events, state } = closeSession(before, 'halted');
+  if (JSON.stringify(state) === text) return [];
   await appendSession(tx, task, now, [...events.map(orderEvent), stateEvent(task, state, now)]);
   const after = { batches: batches + 1, steps, state: JSON.stringify(state), recorded_at: now };
   await updateSession(tx, { task_id, ...after });
@@ -117,6 +119,17 @@ const selectSession = prepared((db, { task_id }: { readonly task_id: string }) =
     .select(['first_seq', 'batches', 'steps', 'state', 'stop_requested_at'])
     .where('task_id', '=', task_id),
 );
+
+/** @returns how often in a row it came to nothing by now. */
+export async function countFailure(tx: Db, { task_id }: SessionTask): Promise<number> {
+  const { failures } = await tx
+    .updateTable('paper_sessions')
+    .set(({ ref }) => ({ failures: sql<number>`${ref('failures')} + 1` }))
+    .where('task_id', '=', task_id)
+    .returning('failures')
+    .executeTakeFirstOrThrow();
+  return failures;
+}
 
 type Recorded = Pick<PaperSessionsTable, 'task_id' | 'batches' | 'steps' | 'state' | 'recorded_at'>;
 

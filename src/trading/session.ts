@@ -4,11 +4,13 @@ import { Engine } from '../engine/engine.ts';
 import type { OrderEvent } from '../engine/journal.ts';
 import type { Order } from '../engine/orders.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
+import type { RunResult } from '../engine/result.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../errors.ts';
-import { allocateBars } from '../market/bars.ts';
+import { allocateBars, sliceBars } from '../market/bars.ts';
+import type { Bars } from '../market/bars.ts';
 import { inSlices, underWatchdog } from '../watchdog.ts';
 import type { Progress, SessionState, SessionStatus, WorkingOrder } from './session-state.ts';
 
@@ -23,6 +25,14 @@ export interface SessionSetup {
   readonly timeoutMs: number;
 }
 
+export interface SessionResult {
+  readonly result: RunResult;
+  /** In the order of the symbols. */
+  readonly bars: readonly Bars[];
+  /** For how long the engine and the strategy were at work on them. */
+  readonly workMs: number;
+}
+
 /**
  * A strategy that trades on paper, one step after another. It is what its setup and the steps so far
  * make of it and nothing else, so that the recorded steps give it back after a crash.
@@ -33,6 +43,7 @@ export class Session {
   /** Of the first step, ms. */
   #first: number | undefined;
   #isHalted = false;
+  #workMs = 0;
   #failure: ServiceError | undefined;
 
   constructor(setup: SessionSetup) {
@@ -116,6 +127,15 @@ export class Session {
     };
   }
 
+  /** What it has come to so far, as a run of the engine over the bars that it took. */
+  result(): SessionResult {
+    return {
+      result: this.#engine.result(),
+      bars: this.#engine.histories.map((bars) => sliceBars(bars, 0, bars.length)),
+      workMs: this.#workMs,
+    };
+  }
+
   get #status(): SessionStatus {
     if (this.#failure !== undefined) return 'failed';
     if (this.#engine.isRuined) return 'ruined';
@@ -136,6 +156,7 @@ export class Session {
   /** Whether any steps remain. */
   #attempt(advance: () => boolean): boolean {
     const { strategy, timeoutMs } = this.#setup;
+    const begun = performance.now();
     try {
       return underWatchdog(timeoutMs, advance);
     } catch (error) {
@@ -148,6 +169,8 @@ export class Session {
           ? reason
           : new ServiceError('failure', `the engine failed: ${String(error)}`, { cause: error });
       return false;
+    } finally {
+      this.#workMs += performance.now() - begun;
     }
   }
 }

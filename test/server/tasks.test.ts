@@ -51,7 +51,7 @@ describe('a backtest', () => {
   it('is queued, followed to its end, and leaves its result and its files', async () => {
     const task_id = await start({ version: 1, params: { fast: 12 }, to: '2000-09-30' });
     const { tasks, log } = server.services;
-    const runner = startTaskRunner(tasks, { workers: 1, timeoutMs: 5000, log });
+    const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 100, timeoutMs: 5000, log });
     const told = await follow(task_id);
     expect(told.at(-1)!.task).toMatchObject({
       status: 'success',

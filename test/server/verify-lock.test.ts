@@ -15,7 +15,7 @@ beforeEach(async () => {
   authorization = await server.bearer('read', 'write');
   await fillCatalogue(tasks.catalogueDir, 1);
   await send('POST', '/bots', { document: exampleDocument('sma', 10) });
-  runner = startTaskRunner(tasks, { workers: 1, timeoutMs: 5000, log });
+  runner = startTaskRunner(tasks, { workers: 1, paperSessions: 100, timeoutMs: 5000, log });
 });
 
 afterEach(async () => {

@@ -7,7 +7,14 @@ export const verb = defineVerb({
   options: {
     logJson: { description: 'log JSON, one object a line' },
   },
-  settings: ['catalogue_dir', 'workers', 'strategy_timeout_seconds'],
+  settings: [
+    'catalogue_dir',
+    'workers',
+    'paper_sessions',
+    'strategy_timeout_seconds',
+    'custom_code',
+    'custom_code_memory_mb',
+  ],
   examples: ['worker --workers 4', 'worker --catalogue-dir /srv/catalogue --log-json'],
   async run({ settings, io }, _args, { logJson }) {
     const { startWorker } = await import('../../server/work.ts');
