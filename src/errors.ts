@@ -30,6 +30,8 @@ const CODES = {
   audit_tampered: { exit: 1, status: 500 },
   /** The events of a bot are not as they were written. */
   events_tampered: { exit: 1 },
+  /** The code or the spec of a version is not as it was when the version was made. */
+  bundle_tampered: { exit: 1, status: 500 },
   /** The server could not be reached, or what answered is no such server. */
   server_unreachable: { exit: 1 },
 

@@ -36,16 +36,24 @@ const Document = z.record(z.string(), z.unknown()).openapi('BotDocument', {
   },
 });
 
+const Files = z.record(z.string(), z.string());
+
+const files = Files.optional().openapi({
+  description:
+    'The code of a strategy of your own, for a server with the setting `custom_code`: the module that `strategy.module` names and all that it imports, as texts by path relative to the spec; at most 32 files, and 96 KiB in all.',
+});
+
 const BotInput = z
   .union([
-    z.strictObject({ document: Document }),
+    z.strictObject({ document: Document, files }),
     z.strictObject({
       yaml: z.string().openapi({ description: 'The same as the text of a file, YAML or JSON.' }),
+      files,
     }),
   ])
   .openapi('BotInput', {
     description:
-      'A spec for a server: its data are in the catalogue (`catalog://NAME`) and its strategy is a built-in one. The pointers of `invalid_spec` are into the spec.',
+      'A spec for a server: its data are in the catalogue (`catalog://NAME`) and its strategy is a built-in one, or comes with it. The pointers of `invalid_spec` are into the spec.',
   });
 
 export type BotInput = z.infer<typeof BotInput>;
@@ -70,7 +78,8 @@ export const BotDetail = z
     ...summary,
     document: Document,
     version_hash: sha256.openapi({
-      description: 'SHA-256 of the document in canonical JSON (RFC 8785).',
+      description:
+        'SHA-256 of the document in canonical JSON (RFC 8785); with code, that of `{bundle, spec}`: the `bundle_hash`, and that hash of the document.',
     }),
     created_at: time,
     updated_at: time,
@@ -214,6 +223,10 @@ export const archiveBot = defineRoute({
 const version = {
   version: z.int(),
   hash: sha256,
+  bundle_hash: sha256.nullable().openapi({
+    description:
+      'Of the code that came with it: SHA-256 of the canonical JSON of the SHA-256 of each file by its path.',
+  }),
   created_at: time,
   created_by: z.string().openapi({ example: 'administrator:ada' }),
 };
@@ -250,6 +263,22 @@ export const getBotVersion = defineRoute({
     200: answer(
       'The version.',
       z.strictObject({ ...version, document: Document }).openapi('BotVersionDetail'),
+    ),
+  },
+  errors: ['not_found'],
+});
+
+export const getBotVersionFiles = defineRoute({
+  ...reading,
+  method: 'get',
+  path: '/bots/{bot_ref}/versions/{version}/files',
+  operationId: 'getBotVersionFiles',
+  summary: 'Read the code that came with a version of a bot',
+  request: { params: versionPath },
+  responses: {
+    200: answer(
+      'Its files as texts by path; none where its strategy is a built-in one.',
+      z.strictObject({ files: Files }).openapi('BotVersionFiles'),
     ),
   },
   errors: ['not_found'],

@@ -73,7 +73,7 @@ export async function putBot(
     server.call<typeof updateBot>('put', '/bots/{bot_ref}', {
       params: { bot_ref: before.id },
       headers: { 'if-match': etag },
-      body: { document: file.document },
+      body: { document: file.document, ...(file.files && { files: file.files }) },
     }),
   );
   if (bot.current_version !== before.current_version) return { change: 'updated', bot };
@@ -128,6 +128,8 @@ export interface BotFile {
   readonly slug: string;
   /** As authored. */
   readonly document: Record<string, unknown>;
+  /** Of a strategy that is none of the built-in ones: texts by path relative to the file. */
+  readonly files?: Readonly<Record<string, string>> | undefined;
   readonly source: SourceDocument;
 }
 

@@ -16,6 +16,7 @@ import {
 } from '../bot-registry/bots.ts';
 import {
   diffVersions,
+  filesOf,
   getVersion,
   listVersions,
   type BotVersionRow,
@@ -32,7 +33,8 @@ import type { App, AppEnv, Services } from './services.ts';
 import { deploymentAnswer } from './tasks.ts';
 
 export function addBots(app: App, services: Services): void {
-  const { identity: registry } = services;
+  const { identity } = services;
+  const registry = { ...identity, customCode: services.tasks.customCode };
   const { read } = registry.storage;
   const withActive = async (bot: Bot): Promise<Tagged> =>
     taggedAnswer(bot, await activeDeployments(read, bot.bot_id));
@@ -77,6 +79,11 @@ export function addBots(app: App, services: Services): void {
     const { bot_ref, version } = c.req.valid('param');
     const { document, ...row } = await getVersion(read, bot_ref, version);
     return c.json({ ...versionAnswer(row), document: parseDocument(document) }, 200);
+  });
+  app.openapi(api.getBotVersionFiles, async (c) => {
+    const { bot_ref, version } = c.req.valid('param');
+    const files = await filesOf(read, bot_ref, await getVersion(read, bot_ref, version));
+    return c.json({ files: files ?? {} }, 200);
   });
   app.openapi(api.diffBotVersions, async (c) => {
     const { bot_ref, version } = c.req.valid('param');
@@ -184,8 +191,9 @@ function summaryAnswer({ bot_id, name, slug, kind, status, current_version }: Bo
   return { id: bot_id, name, slug, kind, status, current_version };
 }
 
-function versionAnswer({ version, hash, created_at, created_by }: BotVersionRow): api.BotVersion {
-  return { version, hash, created_at: formatInstant(created_at), created_by };
+function versionAnswer({ created_at, ...row }: BotVersionRow): api.BotVersion {
+  const { version, hash, bundle_hash, created_by } = row;
+  return { version, hash, bundle_hash, created_at: formatInstant(created_at), created_by };
 }
 
 function parseDocument(document: string): Record<string, unknown> {

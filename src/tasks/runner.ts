@@ -33,6 +33,7 @@ import type { PaperDone, PaperWork } from './paper-session.ts';
 import type { PaperInput } from './paper.ts';
 import { readSession, recordBatch, type Batch } from './record.ts';
 import { recordedBars } from './recorded-bars.ts';
+import { asTaskError } from './task-error.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
 import { runThread, TaskFailure } from './thread.ts';
 import { firstLock } from './verify-lock.ts';
@@ -93,7 +94,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   const { storage, clock, catalogueDir } = service;
   const { workers, paperSessions, timeoutMs, log } = options;
   const limits = { backtest: workers, paper: paperSessions };
-  const hosts = startSessionHosts();
+  const hosts = startSessionHosts(service.live.open);
   const worker_id = newWorkerId();
   const running = new Map<string, Running>();
   const stopping = new AbortController();
