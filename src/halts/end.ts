@@ -139,6 +139,7 @@ const EVIDENCE = [
   'last_seq',
 ] as const satisfies readonly (keyof HaltedDeploymentsTable)[];
 
+/** A deployment that would not end before is there already, with what was found of it then. */
 const insertEvidence = preparedForMany(EVIDENCE.length, (db, rows) =>
   db
     .insertInto('halted_deployments')
@@ -149,6 +150,11 @@ const insertEvidence = preparedForMany(EVIDENCE.length, (db, rows) =>
             EVIDENCE.map((name, i) => [name, row[i]]),
           ) as unknown as HaltedDeploymentsTable,
       ),
+    )
+    .onConflict((of) =>
+      of
+        .columns(['halt_id', 'deployment_id'])
+        .doUpdateSet((row) => ({ last_seq: row.ref('excluded.last_seq') })),
     ),
 );
 

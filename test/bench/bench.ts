@@ -19,6 +19,7 @@ import { daemon } from './daemon.ts';
 import { events } from './events.ts';
 import { figure, median, round, type Figure } from './figure.ts';
 import { gate } from './gate.ts';
+import { halts } from './halts.ts';
 import { issuance } from './issuance.ts';
 import { handWrittenLoop } from './loop.ts';
 import { randomWalk } from './series.ts';
@@ -177,6 +178,7 @@ const PARTS: Readonly<Record<string, () => Figure[] | Promise<Figure[]>>> = {
   memory: async () => [await memory()],
   issuance,
   events,
+  halts,
   gate,
   daemon,
 };

@@ -265,11 +265,11 @@ function eventsOf(
     { kind: 'bot.created', ...place, payload: { slug, name: slug, kind: 'trading' } },
     { kind: 'version.created', ...place, payload: { hash: 'none', by: 'operator' } },
     { kind: 'run.queued', ...run, payload: queued },
-    ...(waiting
-      ? []
-      : [
-          { kind: 'run.started', ...run, payload: { deployment_id, attempt: 1 } },
-          { kind: 'session.state', ...run, payload: { deployment_id, ...STATE } },
-        ]),
+    ...(waiting ? [] : [{ kind: 'run.started', ...run, payload: { deployment_id, attempt: 1 } }]),
+    {
+      kind: 'session.state',
+      ...run,
+      payload: { deployment_id, ...(waiting ? BEFORE : STATE) },
+    },
   ];
 }
