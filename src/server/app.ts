@@ -37,6 +37,7 @@ import { addKeys } from './keys.ts';
 import { addLeases } from './leases.ts';
 import { licensed } from './license.ts';
 import { addOpenApi } from './openapi.ts';
+import { addPaper } from './paper.ts';
 import { asServiceError } from './failure.ts';
 import { problemResponse } from './problem.ts';
 import { addRegistry } from './registry.ts';
@@ -54,6 +55,7 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addLeases,
   addMetrics,
   addOpenApi,
+  addPaper,
   addRegistry,
   addReplay,
   addTasks,

@@ -10,7 +10,6 @@ import {
   listDeployments,
   listTasks,
   startBacktest,
-  type BacktestInput,
   type BotDeployment,
   type Task,
   type TaskService,
@@ -103,11 +102,11 @@ async function* followTask(
   }
 }
 
-function taskAnswer(row: Task): api.Task {
+export function taskAnswer(row: Task): api.Task {
   const { input, progress_done: done, progress_total: total, error, ...task } = row;
   return {
     ...task,
-    input: JSON.parse(input) as Omit<BacktestInput, 'params'> & Pick<api.Task['input'], 'params'>,
+    input: JSON.parse(input) as api.Task['input'],
     progress: { done, total },
     error: error === null ? null : errorAnswer(JSON.parse(error) as TaskError),
     created_at: formatInstant(task.created_at),

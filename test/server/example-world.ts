@@ -22,6 +22,7 @@ import type { Scope } from '../../src/scopes.ts';
 import { EXAMPLE_SESSION_ID } from '../../src/api/replay.ts';
 import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
 import { endTask, tell } from '../../src/tasks/lifecycle.ts';
+import { tradingOn } from '../halts/trading-bot.ts';
 import { replaceDays } from '../tasks/market.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
 
@@ -74,8 +75,12 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   const changed = { document: exampleDocument('sma-crossover', 15) };
   await updateBot(identity, 'operator', 'sma-crossover', () => true, changed);
   await addExampleTask(server);
-  const isOfSession = operation === 'replayBot' || operation === 'compareBot';
+  const isOfSession = ['replayBot', 'compareBot', 'stopPaper'].includes(operation);
   if (isOfSession) await addExampleSession(server);
+  if (operation === 'startPaper') {
+    const document = tradingOn('sma-crossover');
+    await updateBot(identity, 'operator', 'sma-crossover', () => true, { document });
+  }
   const halts = { ...server.services.tasks, log: server.services.log };
   if (operation === 'resumeBot') await haltBot(halts, 'operator', 'sma-crossover', 'a test');
   if (operation === 'resumeAllBots') await haltAll(halts, 'operator', 'a test');
@@ -282,7 +287,7 @@ async function addExampleSession({ services, now }: TestApp): Promise<void> {
       })
       .execute();
     const outcome = { status: 'success', result: '{}', summary: {} } as const;
-    await endTask(tx, { ...open, attempts: 0 }, now, outcome);
+    await endTask(tx, open, now, outcome);
   });
 }
 

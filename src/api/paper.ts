@@ -1,0 +1,48 @@
+import { z } from '@hono/zod-openapi';
+import { administrator, answer, defineRoute, id, json } from './http.ts';
+import { EXAMPLE_SESSION_ID } from './replay.ts';
+import { changes, speed, Task, TaskReference, TASK_LOCATION } from './tasks.ts';
+
+const trading = { tags: ['Bots'], security: administrator('trade') };
+
+const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
+
+const PaperRequest = z
+  .strictObject({ version: z.int().min(1).optional(), ...changes, speed: speed.optional() })
+  .openapi('PaperRequest', {
+    description:
+      "A version, by default the current one, what stands in place of the spec's own values, and how fast the data are replayed.",
+  });
+
+export const startPaper = defineRoute({
+  ...trading,
+  method: 'post',
+  path: '/bots/{bot_ref}/paper/start',
+  operationId: 'startPaper',
+  summary: 'Start a paper session of a bot',
+  description:
+    'Trades a version of the bot on paper: its data come as though they came now. Over the same bars a session comes to the same events as a backtest, by their hash. It goes on after a restart of the server, and ends with its data, when it is stopped or canceled, and when the bot is halted. Each limit of `risk` must be stated in the spec, and the bot must trade. A draft becomes active.',
+  idempotent: true,
+  request: {
+    params: botPath,
+    body: json(PaperRequest, {
+      replay: { speed: 'max' },
+      changed: { speed: 60, params: { fast: 12 } },
+    }),
+  },
+  responses: { 202: { ...answer('It is queued.', TaskReference), headers: TASK_LOCATION } },
+  errors: ['not_found', 'conflict', 'invalid_spec'],
+});
+
+export const stopPaper = defineRoute({
+  ...trading,
+  method: 'post',
+  path: '/bots/{bot_ref}/paper/stop/{task_id}',
+  operationId: 'stopPaper',
+  summary: 'Stop a paper session',
+  description:
+    'Its working orders are canceled, and its result is that of the bars it has seen, within seconds; one that has seen none is canceled. What has ended stays as it ended.',
+  request: { params: z.strictObject({ ...botPath.shape, task_id: id(EXAMPLE_SESSION_ID) }) },
+  responses: { 200: answer('The task as it is now.', Task) },
+  errors: ['not_found', 'conflict'],
+});
