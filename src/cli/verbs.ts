@@ -48,6 +48,11 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/server.ts'),
   },
   {
+    path: ['worker'],
+    summary: 'do the backtests and paper sessions of servers that share a PostgreSQL',
+    load: () => import('./verbs/worker.ts'),
+  },
+  {
     path: ['login'],
     summary: 'log in to a server, for the verbs that ask it',
     load: () => import('./verbs/login.ts'),
