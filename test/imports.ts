@@ -48,6 +48,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'replay',
     'storage',
     'tasks',
+    'trading',
   ],
   client: ['api', 'gate', 'lease'],
   doctor: ['api', 'client', 'daemon', 'gate', 'lease', 'market'],

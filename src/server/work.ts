@@ -5,6 +5,8 @@ import { openOwnStorage, ownStorage } from '../storage/location.ts';
 import type { Storage } from '../storage/storage.ts';
 import { startTaskRunner, type TaskRunner } from '../tasks/runner.ts';
 import type { TaskService } from '../tasks/tasks.ts';
+import { readExchanges } from '../trading/exchanges-file.ts';
+import { liveMarkets, type LiveMarkets } from '../trading/live-thread.ts';
 
 /** The tasks of a database, and who works on them in this process. */
 export interface Work {
@@ -15,14 +17,20 @@ export interface Work {
 
 /** Works on them, as a worker does. */
 function startWork(storage: Storage, settings: Settings, log: Log): Work {
-  const service = serviceOf(storage, settings);
+  const service = serviceOf(storage, settings, log);
   const { wake, release, stop } = startTaskRunner(service, {
     workers: settings.workers,
     paperSessions: settings.paper_sessions,
     timeoutMs: settings.strategy_timeout_seconds * 1000,
     log,
   });
-  return { tasks: { ...service, wake, release }, stop };
+  return {
+    tasks: { ...service, wake, release },
+    async stop() {
+      await stop();
+      await service.live.stop();
+    },
+  };
 }
 
 /**
@@ -38,20 +46,28 @@ export function startOwnWork(storage: Storage, settings: Settings, log: Log): Wo
     });
   }
   const none = (): void => {};
+  const service = serviceOf(storage, settings, log);
   return {
-    tasks: { ...serviceOf(storage, settings), wake: none, release: none },
-    stop: async () => {},
+    tasks: { ...service, wake: none, release: none },
+    stop: () => service.live.stop(),
   };
 }
 
-function serviceOf(storage: Storage, settings: Settings): TaskService {
+/** @throws ServiceError `invalid_setting` for exchanges that cannot be. */
+function serviceOf(
+  storage: Storage,
+  settings: Settings,
+  log: Log,
+): TaskService & { readonly live: LiveMarkets } {
+  const live = liveMarkets(readExchanges(settings.exchanges_file), log);
   const customCode = settings.custom_code
     ? {
         memoryMb: settings.custom_code_memory_mb,
         timeoutMs: settings.strategy_timeout_seconds * 1000,
       }
     : undefined;
-  return { storage, clock: Date.now, catalogueDir: settings.catalogue_dir, customCode };
+  const catalogueDir = settings.catalogue_dir;
+  return { storage, clock: Date.now, catalogueDir, customCode, live };
 }
 
 export interface RunningWorker {

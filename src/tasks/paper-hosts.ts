@@ -5,7 +5,8 @@
  * what was recorded of them.
  */
 import { availableParallelism } from 'node:os';
-import { MessageChannel, Worker } from 'node:worker_threads';
+import { MessageChannel, MessagePort, Worker } from 'node:worker_threads';
+import { NO_LIVE_MARKETS, type LiveMarkets } from '../trading/live-thread.ts';
 import { DataShelf } from './data-shelf.ts';
 import type { FromSession, Question, ToSession } from './paper-messages.ts';
 import type { PaperDone, PaperWork } from './paper-session.ts';
@@ -50,7 +51,7 @@ interface Host {
   readonly sessions: Set<(error: HostDied) => void>;
 }
 
-export function startSessionHosts(): SessionHosts {
+export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionHosts {
   const hosts = new Set<Host>();
   const shelf = new DataShelf();
 
@@ -85,9 +86,10 @@ export function startSessionHosts(): SessionHosts {
     const { thread, sessions } = findHost();
     const { port1: port, port2 } = new MessageChannel();
     const { promise, resolve, reject } = Promise.withResolvers<PaperDone | undefined>();
-    const answer = (question: Question): Promise<unknown> => {
+    const answer = async (question: Question): Promise<unknown> => {
       if (question.kind === 'steps') return steps();
       if (question.kind === 'load') return shelf.load(question.options, work.runId);
+      if (question.kind === 'live') return live.open(question.source);
       // A batch that cannot be written is the end of it, and no failure of the session.
       return record(question.batch).then(() => true, reject);
     };
@@ -95,7 +97,8 @@ export function startSessionHosts(): SessionHosts {
       if ('question' in message) {
         const { id, question } = message;
         void answer(question).then(
-          (given) => port.postMessage({ id, answer: given } as ToSession),
+          (given) =>
+            port.postMessage({ id, answer: given }, given instanceof MessagePort ? [given] : []),
           (error: unknown) => {
             const { error: told, bug } = asTaskError(error);
             if (bug !== undefined) reject(error);

@@ -13,6 +13,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import type { MessagePort } from 'node:worker_threads';
 import { createGzip } from 'node:zlib';
 import { outcomeOf } from '../backtest/backtest.ts';
 import { RUN_FILES, writeRun } from '../backtest/files.ts';
@@ -33,6 +34,8 @@ import type { loadDataset } from '../market/load.ts';
 import { parseTimeframe } from '../market/timeframe.ts';
 import { openHosted, type CodeLimits, type HostedRun } from '../sandbox/hosted.ts';
 import type { DataEvent } from '../trading/feed.ts';
+import { liveSessionFeed } from '../trading/live-session.ts';
+import type { LiveSource } from '../trading/live-worker.ts';
 import type { SessionFeed } from '../trading/session-feed.ts';
 import { stateHash, type Progress, type SessionState } from '../trading/session-state.ts';
 import { Session, type SessionResult } from '../trading/session.ts';
@@ -62,6 +65,8 @@ export interface PaperDesk {
   /** The steps that were recorded, oldest first. */
   readonly steps: AsyncIterable<Step>;
   readonly load: typeof loadDataset;
+  /** See `LiveMarkets`. */
+  readonly live: (source: LiveSource) => Promise<MessagePort>;
   /** Resolves when it may go on; batches are written in their order. */
   readonly record: (batch: Batch) => Promise<void>;
   /** Aborted when the session is to end with what it has come to. */
@@ -184,11 +189,18 @@ async function open(
   { bot, take }: HostedRun,
 ): Promise<{ readonly bot: Bot; readonly feed: SessionFeed; readonly trader: Trader }> {
   const { input, catalogueDir, timeoutMs, recorded } = work;
-  const { speed } = input;
+  const { speed, live } = input;
   const { universe, data } = bot.spec.spec;
   const timeframe = parseTimeframe(data.timeframe);
-  const { job, notes } = await prepare(bot, { catalogueDir, assertions: [], load: desk.load });
-  const feed = replayOf(job, timeframe, notes, speed);
+  const replay = async (): Promise<SessionFeed> => {
+    const { job, notes } = await prepare(bot, { catalogueDir, assertions: [], load: desk.load });
+    return replayOf(job, timeframe, notes, speed);
+  };
+  const follow = ({ exchange }: NonNullable<PaperInput['live']>): SessionFeed => {
+    const source = { exchange, symbols: universe.symbols, timeframe: timeframe.name };
+    return liveSessionFeed(() => desk.live(source), exchange, timeframe);
+  };
+  const feed = live === undefined ? await replay() : follow(live);
   const { strategy, params } = bot;
   const config = engineConfig(bot.spec);
   const setup = { symbols: universe.symbols, strategy, params, config, timeoutMs };

@@ -62,6 +62,7 @@ async function host(work: PaperWork, port: MessagePort): Promise<void> {
     const done = await runSession(work, {
       steps: steps(),
       load: (options) => ask({ kind: 'load', options }),
+      live: (source) => ask({ kind: 'live', source }),
       record,
       stop: stop.signal,
       gone: gone.signal,

@@ -5,6 +5,7 @@ import { invalidSpec, readChangedSpec, type SpecChanges } from '../bots/hosted.t
 import { engineConfig, type BotSpec } from '../bots/spec.ts';
 import { NO_RISK_LIMITS } from '../engine/config.ts';
 import { ServiceError, type Problem } from '../errors.ts';
+import { NO_LIVE_MARKETS } from '../trading/live-thread.ts';
 import type { SessionState } from '../trading/session-state.ts';
 import { refuseHalted } from './latch.ts';
 import { endUnattended, tell } from './lifecycle.ts';
@@ -16,11 +17,19 @@ export interface PaperRequest extends SpecChanges {
   readonly version?: number | undefined;
   /** How many times as fast as the market was, above 0, or as fast as it goes; 1 by default. */
   readonly speed?: number | 'max' | undefined;
+  /** Bars of an exchange as they close, in place of those of the catalogue. */
+  readonly live?: LiveRequest | undefined;
+}
+
+export interface LiveRequest {
+  /** As the server calls it; the only one it knows by default. */
+  readonly exchange?: string | undefined;
 }
 
 /** What a task keeps of it. */
 export interface PaperInput extends SpecChanges {
   readonly speed: number | 'max';
+  readonly live?: { readonly exchange: string };
 }
 
 /**
@@ -29,13 +38,13 @@ export interface PaperInput extends SpecChanges {
  * @param by who asks for it, as in the audit log: `administrator:…`.
  * @throws ServiceError `not_found` for the bot, or the version; `conflict` for a bot that is archived
  * or halted; `invalid_spec` when the changes do not fit, the catalogue lacks data, a limit of `risk`
- * is not stated, or the bot does not trade.
+ * is not stated, or the bot does not trade; for live bars as `LiveMarkets.choose`.
  */
 export async function startPaper(
   service: TaskService,
   by: string,
   ref: string,
-  { version: asked, speed = 1, ...changes }: PaperRequest,
+  { version: asked, speed = 1, live, ...changes }: PaperRequest,
 ): Promise<Pick<Task, 'task_id' | 'status'>> {
   const { storage, clock, catalogueDir } = service;
   const { bot_id, current_version } = await getBot(storage.read, ref);
@@ -44,8 +53,12 @@ export async function startPaper(
   const hosted = readChangedSpec(document, changes, files);
   const problems = unfitFor(hosted.spec);
   if (problems.length > 0) throw invalidSpec(problems, false);
-  await refuseWithoutData(catalogueDir, hosted);
-  const input: PaperInput = { ...changes, speed };
+  if (live === undefined) await refuseWithoutData(catalogueDir, hosted);
+  const input: PaperInput = {
+    ...changes,
+    speed,
+    ...(live && { live: await settleLive(service, hosted.spec, live) }),
+  };
   return storage.write(async (tx) => {
     const now = clock();
     await refuseHalted(tx, bot_id);
@@ -76,6 +89,16 @@ export async function startPaper(
     await appendSession(tx, task, now, [stateEvent(task, state, now)]);
     return { task_id, status: 'queued' as const };
   });
+}
+
+/** @throws ServiceError as `LiveMarkets.choose`. */
+async function settleLive(
+  { live = NO_LIVE_MARKETS }: TaskService,
+  { spec: { universe, data } }: BotSpec,
+  { exchange: asked }: LiveRequest,
+): Promise<NonNullable<PaperInput['live']>> {
+  const { exchange } = await live.choose(asked, universe.symbols, data.timeframe);
+  return { exchange };
 }
 
 /** What keeps a bot from trading, on paper too. */

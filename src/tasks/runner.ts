@@ -94,7 +94,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   const { storage, clock, catalogueDir } = service;
   const { workers, paperSessions, timeoutMs, log } = options;
   const limits = { backtest: workers, paper: paperSessions };
-  const hosts = startSessionHosts(service.live.open);
+  const hosts = startSessionHosts(service.live);
   const worker_id = newWorkerId();
   const running = new Map<string, Running>();
   const stopping = new AbortController();

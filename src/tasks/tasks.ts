@@ -10,6 +10,7 @@ import { closest } from '../closest.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { datasetNames, resolveDataset } from '../market/catalogue.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import type { LiveMarkets } from '../trading/live-thread.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../storage/tables.ts';
 import { endUnattended, tell } from './lifecycle.ts';
 import { firstLock, refuseUnlocked } from './verify-lock.ts';
@@ -17,6 +18,8 @@ import { firstLock, refuseUnlocked } from './verify-lock.ts';
 /** What asking for work takes. */
 export interface TaskService extends BotRegistry {
   readonly catalogueDir: string;
+  /** None where no exchange is known. */
+  readonly live?: LiveMarkets;
 }
 
 /** Without the result, which is long. */

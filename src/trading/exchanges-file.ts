@@ -62,12 +62,7 @@ function invalid(file: string, problems: ServiceError['problems']): ServiceError
  */
 export function chooseExchange(exchanges: Exchanges, name: string | undefined): string {
   const names = Object.keys(exchanges);
-  if (names.length === 0) {
-    throw new ServiceError('conflict', 'the server knows no exchange for live market data', {
-      reason: 'no_exchange',
-      remedy: 'Name one in its exchanges_file, such as `binance: {ccxt: binance}`, and restart it.',
-    });
-  }
+  if (names.length === 0) throw noExchange();
   if (name === undefined && names.length > 1) {
     throw new ServiceError('conflict', 'the server knows several exchanges', {
       reason: 'unknown_exchange',
@@ -80,5 +75,13 @@ export function chooseExchange(exchanges: Exchanges, name: string | undefined): 
   throw new ServiceError('conflict', `the server knows no exchange ${JSON.stringify(chosen)}`, {
     reason: 'unknown_exchange',
     remedy: suggestion ? `Did you mean ${suggestion}?` : `Name one of ${names.join(', ')}.`,
+  });
+}
+
+/** To whoever wants live market data of a process that has none. */
+export function noExchange(): ServiceError {
+  return new ServiceError('conflict', 'the server knows no exchange for live market data', {
+    reason: 'no_exchange',
+    remedy: 'Name one in its exchanges_file, such as `binance: {ccxt: binance}`, and restart it.',
   });
 }

@@ -1,7 +1,7 @@
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { chooseExchange, type Exchanges } from './exchanges-file.ts';
+import { chooseExchange, noExchange, type Exchanges } from './exchanges-file.ts';
 import type { FeedItem } from './feed.ts';
 import type { LiveAnswer, LiveError, LiveMessage, LiveRequest, LiveSource } from './live-worker.ts';
 
@@ -14,11 +14,26 @@ export interface LiveMarkets {
    *   `invalid_spec` where the exchange lacks symbols or timeframe, the pointers into the spec;
    *   `exchange_unavailable`.
    */
-  choose(asked: Omit<LiveSource, 'exchange'> & { readonly exchange?: string }): Promise<LiveSource>;
+  choose(
+    exchange: string | undefined,
+    symbols: LiveSource['symbols'],
+    timeframe: LiveSource['timeframe'],
+  ): Promise<LiveSource>;
   /** A port for `liveItems`, in this thread or in one that it is transferred to. */
   open(source: LiveSource): MessagePort;
   stop(): Promise<void>;
 }
+
+/** Of a process that knows no exchange. */
+export const NO_LIVE_MARKETS: LiveMarkets = {
+  async choose() {
+    throw noExchange();
+  },
+  open() {
+    throw noExchange();
+  },
+  async stop() {},
+};
 
 export function liveMarkets(exchanges: Exchanges, log: Log): LiveMarkets {
   let running: Worker | undefined;
@@ -49,7 +64,7 @@ export function liveMarkets(exchanges: Exchanges, log: Log): LiveMarkets {
   };
 
   return {
-    async choose({ exchange: asked, symbols, timeframe }) {
+    async choose(asked, symbols, timeframe) {
       const exchange = chooseExchange(exchanges, asked);
       const source = { exchange, symbols, timeframe };
       last += 1;
