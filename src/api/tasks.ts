@@ -32,17 +32,20 @@ const locked = {
   }),
 };
 
-export const speed = z
-  .union([z.number().gt(0), z.literal('max')])
-  .openapi({
-    description: 'How many times as fast as the market was; `max` is as fast as it goes.',
-  });
+export const speed = z.union([z.number().gt(0), z.literal('max')]).openapi({
+  description: 'How many times as fast as the market was; `max` is as fast as it goes.',
+});
 
 const TaskInput = z
-  .strictObject({ ...changes, ...locked, speed: speed.optional() })
+  .strictObject({
+    ...changes,
+    ...locked,
+    speed: speed.optional(),
+    live: z.strictObject({ exchange: z.string() }).optional(),
+  })
   .openapi('TaskInput', {
     description:
-      "What stands in place of the spec's own; `speed` is there for paper sessions over data of the catalogue.",
+      "What stands in place of the spec's own; `speed` is there for paper sessions, and `live` for those that follow an exchange.",
   });
 
 const BacktestRequest = z
@@ -52,11 +55,9 @@ const BacktestRequest = z
       "A version, by default the current one, and what stands in place of the spec's own.",
   });
 
-const progress = z
-  .strictObject({ done: z.int(), total: z.int().nullable() })
-  .openapi({
-    description: 'In bars; `total` is null until the data are read, and where nobody knows it.',
-  });
+const progress = z.strictObject({ done: z.int(), total: z.int().nullable() }).openapi({
+  description: 'In bars; `total` is null until the data are read, and where nobody knows it.',
+});
 
 const taskId = z.string().openapi({ description: 'Also the `run_id` of its events.' });
 
