@@ -20,17 +20,17 @@ import type { Command, Failure, Loaded, Ordered, Setup } from './messages.ts';
 import { decodeSteps } from './steps.ts';
 
 const { stringify } = JSON;
-const { from: bufferOf, allocUnsafe, concat } = Buffer;
-const { exit } = process;
+const Bytes = Buffer;
+const self = process;
 
 /** Of steps: what is told of them at once must not be too long for a message. */
 const SLICE_STEPS = 256;
 
 function read(length: number): Uint8Array {
-  const bytes = allocUnsafe(length);
+  const bytes = Bytes.allocUnsafe(length);
   for (let at = 0; at < length;) {
     const got = readSync(0, bytes, at, length - at, null);
-    if (got === 0) exit(0);
+    if (got === 0) self.exit(0);
     at += got;
   }
   return bytes;
@@ -46,10 +46,10 @@ function write(bytes: Uint8Array): void {
 }
 
 function framed(message: object): Uint8Array {
-  const body = bufferOf(stringify(message));
-  const head = allocUnsafe(4);
+  const body = Bytes.from(stringify(message));
+  const head = Bytes.allocUnsafe(4);
   head.writeUInt32LE(body.length);
-  return concat([head, body]);
+  return Bytes.concat([head, body]);
 }
 
 const { files, entry, symbols, params, config, timeoutMs } = deserialize(readMessage()) as Setup;
@@ -86,7 +86,7 @@ function recording(context: StrategyContext): StrategyContext {
       return order;
     },
     cancel(order) {
-      const id = Number(order.id);
+      const { id } = order;
       broker.cancel({ id } as Order);
       commands.push([step, 'cancel', id]);
     },
@@ -100,8 +100,18 @@ function fieldsOf(request: OrderRequest): Fields {
   const { side, quantity, type, limit, stop, trail, timeInForce } = request;
   const { postOnly, reduceOnly, takeProfit, stopLoss, ocoGroup } = request;
   const given = {
-    ...{ side, quantity, type, limit, stop, trail, timeInForce },
-    ...{ postOnly, reduceOnly, takeProfit, stopLoss, ocoGroup },
+    side,
+    quantity,
+    type,
+    limit,
+    stop,
+    trail,
+    timeInForce,
+    postOnly,
+    reduceOnly,
+    takeProfit,
+    stopLoss,
+    ocoGroup,
   };
   return Object.fromEntries(
     Object.entries(given)
@@ -129,13 +139,12 @@ function load(): Loaded {
     create(context) {
       const run = strategy.create(recording(context));
       step = 0;
-      const { onFill } = run;
       return {
         onBar() {
           run.onBar();
           step += 1;
         },
-        ...(onFill !== undefined && { onFill: (fill) => onFill.call(run, fill) }),
+        ...(run.onFill !== undefined && { onFill: (fill) => run.onFill!(fill) }),
       };
     },
   };
@@ -226,5 +235,5 @@ for (;;) {
     const told = more;
     write(underWatchdog(timeoutMs, () => answer(until, told)));
   }
-  if (failed !== undefined) exit(0);
+  if (failed !== undefined) self.exit(0);
 }

@@ -8,7 +8,6 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { serialize } from 'node:v8';
-import type { Params } from '../engine/params.ts';
 import type { Order } from '../engine/orders.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Strategy, StrategyContext, StrategyRun } from '../engine/strategy.ts';
@@ -75,11 +74,11 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
       strategy: {
         name: loaded.name,
         description: loaded.description,
-        params: loaded.params as Params,
+        params: loaded.params,
         ...(loaded.instruments && { instruments: { max: Infinity, ...loaded.instruments } }),
         ...(loaded.shorts !== undefined && { shorts: loaded.shorts }),
         check: () => loaded.check,
-        create: player.create,
+        create: (context) => player.create(context),
       },
       async take(steps) {
         for (let at = 0; at < steps.length && !player.hasFailed; at += STEPS_AT_ONCE) {
@@ -224,15 +223,12 @@ function watchMemory(
   onFull: () => void,
 ): NodeJS.Timeout | undefined {
   if (process.platform !== 'linux' || pid === undefined) return undefined;
-  return setInterval(() => {
-    readFile(`/proc/${pid}/status`, 'utf8').then(
-      (status) => {
-        const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(status) ?? [];
-        if (Number(kib) > memoryMb * 1024) onFull();
-      },
-      () => {}, // It has ended.
-    );
-  }, LOOK_EVERY_MS);
+  const look = async (): Promise<void> => {
+    const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => ''); // It has ended.
+    const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(status) ?? [];
+    if (Number(kib) > memoryMb * 1024) onFull();
+  };
+  return setInterval(() => void look(), LOOK_EVERY_MS);
 }
 
 /** Keeps what the process orders until the run comes to the step. */

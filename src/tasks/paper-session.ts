@@ -107,7 +107,8 @@ const LONGEST_BATCH_MS = 250;
  */
 export async function runSession(work: PaperWork, desk: PaperDesk): Promise<PaperDone | undefined> {
   const { document, input, files, customCode } = work;
-  const { speed, ...changes } = input;
+  const { from, to, params } = input;
+  const changes = { from, to, params };
   const run = await openHosted(readChangedSpec(document, changes, files), customCode, desk.gone);
   try {
     return await runHosted(work, desk, run);
