@@ -138,6 +138,21 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/bots-backtest.ts'),
   },
   {
+    path: ['bots', 'paper', 'start'],
+    summary: 'trade a bot on paper, on the server',
+    load: () => import('./verbs/bots-paper-start.ts'),
+  },
+  {
+    path: ['bots', 'paper', 'stop'],
+    summary: 'end a paper session with what it has come to',
+    load: () => import('./verbs/bots-paper-stop.ts'),
+  },
+  {
+    path: ['bots', 'paper', 'status'],
+    summary: 'show where the paper sessions of a bot are',
+    load: () => import('./verbs/bots-paper-status.ts'),
+  },
+  {
     path: ['bots', 'halt'],
     summary: 'end all trading of a bot, and verify that it has ended',
     load: () => import('./verbs/bots-halt.ts'),
@@ -161,6 +176,11 @@ export const VERBS: readonly VerbEntry[] = [
     path: ['bots', 'resume-all'],
     summary: 'let bots be started again after halt-all',
     load: () => import('./verbs/bots-resume-all.ts'),
+  },
+  {
+    path: ['bots', 'drill'],
+    summary: 'try on a bot made for it that halting works, and say how long it takes',
+    load: () => import('./verbs/bots-drill.ts'),
   },
   {
     path: ['bots', 'deployments'],
