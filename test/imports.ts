@@ -34,7 +34,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'trading',
   ],
   halts: ['bot-registry', 'events', 'identity', 'storage', 'tasks', 'trading'],
-  replay: ['bot-registry', 'bots', 'engine', 'events', 'market', 'storage', 'tasks', 'trading'],
+  replay: [
+    'bot-registry',
+    'bots',
+    'engine',
+    'events',
+    'market',
+    'sandbox',
+    'storage',
+    'tasks',
+    'trading',
+  ],
   api: ['lease'],
   server: [
     'api',

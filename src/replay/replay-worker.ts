@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { ServiceError } from '../errors.ts';
 import type { TaskError } from '../tasks/lifecycle.ts';
+import { asTaskError } from '../tasks/task-error.ts';
 import {
   doParity,
   doReplay,
@@ -16,17 +16,23 @@ export type ReplayMessage =
   | 'loading'
   | 'loaded'
   | { readonly done: RunReplay | RunParity }
-  | { readonly error: Pick<TaskError, 'code' | 'message' | 'reason' | 'remedy' | 'problems'> }
-  | { readonly bug: unknown };
+  | { readonly error: TaskError; readonly bug?: unknown };
 
 function send(message: ReplayMessage): void {
   parentPort!.postMessage(message);
 }
 
+const stop = new AbortController();
+let give: ((part: LogPart) => void) | undefined;
+parentPort!.on('message', (message: LogPart | 'stop') => {
+  if (message === 'stop') stop.abort(new Error('stopped'));
+  else give?.(message);
+});
+
 async function* parts(): AsyncGenerator<LogPart> {
   for (;;) {
     const { promise, resolve } = Promise.withResolvers<LogPart>();
-    parentPort!.once('message', resolve);
+    give = resolve;
     send('more');
     yield await promise;
   }
@@ -34,25 +40,18 @@ async function* parts(): AsyncGenerator<LogPart> {
 
 try {
   const work = workerData as SessionWork;
-  const loading = { onLoading: () => send('loading'), onLoaded: () => send('loaded') };
+  const surroundings = {
+    onLoading: () => send('loading'),
+    onLoaded: () => send('loaded'),
+    signal: stop.signal,
+  };
   const done =
     work.parity === undefined
-      ? await doReplay(work, parts())
-      : await doParity(work, work.parity, parts(), loading);
+      ? await doReplay(work, parts(), surroundings)
+      : await doParity(work, work.parity, parts(), surroundings);
   send({ done });
 } catch (error) {
-  if (!(error instanceof ServiceError)) {
-    send({ bug: error });
-  } else {
-    const { code, message, reason, remedy, problems } = error;
-    send({
-      error: {
-        code,
-        message,
-        problems,
-        ...(reason !== undefined && { reason }),
-        ...(remedy !== undefined && { remedy }),
-      },
-    });
-  }
+  send(asTaskError(error));
+} finally {
+  parentPort!.close();
 }

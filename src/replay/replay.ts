@@ -1,18 +1,16 @@
 /** Makes paper sessions again from what was recorded of them. */
 import { botIdOf } from '../bot-registry/bots.ts';
-import { getVersion } from '../bot-registry/versions.ts';
+import { getRunnable } from '../bot-registry/versions.ts';
 import { readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
 import { ServiceError } from '../errors.ts';
 import { GENESIS, type EventHead } from '../events/event.ts';
 import { readRows } from '../events/read.ts';
 import type { Db, PaperSessionsTable } from '../storage/tables.ts';
+import type { PaperInput } from '../tasks/paper.ts';
 import { getTask, type Task, type TaskService } from '../tasks/tasks.ts';
 import type { SessionEnd } from './parity.ts';
 import { replayInThread } from './thread.ts';
 import type { LogPart, RunParity, RunReplay, Subject } from './work.ts';
-
-/** What making sessions again takes. */
-export type ReplayService = Pick<TaskService, 'storage' | 'catalogueDir'>;
 
 /** Of whom an answer is. */
 interface Named {
@@ -30,13 +28,14 @@ interface Named {
  * `overloaded`.
  */
 export async function replayRun(
-  { storage }: ReplayService,
+  service: TaskService,
   ref: string,
   run_id: string,
 ): Promise<RunReplay & Named> {
-  const found = await findSession(storage.read, ref, run_id);
-  const work = await workOf(storage.read, found);
-  const done = await replayInThread(work, partsOf(storage.read, found));
+  const { read } = service.storage;
+  const found = await findSession(read, ref, run_id);
+  const work = await workOf(service, found);
+  const done = await replayInThread(work, partsOf(read, found));
   return { ...named(found), ...(done as RunReplay) };
 }
 
@@ -64,22 +63,22 @@ export interface Parity extends RunParity, Named {
  * session; `invalid_spec` when the parameters do not fit, or the catalogue lacks data; `overloaded`.
  */
 export async function compareWithBacktest(
-  { storage, catalogueDir }: ReplayService,
+  service: TaskService,
   ref: string,
   { run_id, version, params = {} }: ParityRequest,
 ): Promise<Parity> {
-  const { read } = storage;
+  const { read } = service.storage;
   const found = await findSession(read, ref, run_id ?? (await newestSession(read, ref)));
-  const work = await workOf(read, found);
+  const work = await workOf(service, found);
   const { session } = work;
-  const backtest = await subjectOf(read, found.task, version ?? session.version, {
+  const backtest = await subjectOf(service, found.task, version ?? session.version, {
     ...session.changes,
     params: { ...session.changes.params, ...params },
   });
   // The pointers of a problem are into what was asked for; in the thread nobody could tell.
-  readChangedSpec(backtest.document, backtest.changes);
+  readChangedSpec(backtest.document, backtest.changes, backtest.files);
   const isLive = isOfLiveMarket(found.task);
-  const parity = { backtest, catalogueDir: isLive ? null : catalogueDir };
+  const parity = { backtest, catalogueDir: isLive ? null : service.catalogueDir };
   const done = (await replayInThread({ ...work, parity }, partsOf(read, found))) as RunParity;
   return {
     ...named(found),
@@ -134,13 +133,14 @@ async function newestSession(db: Db, ref: string): Promise<string> {
   });
 }
 
-async function workOf(db: Db, { task, session }: Found) {
+async function workOf(service: TaskService, { task, session }: Found) {
   const { from, to, params } = JSON.parse(task.input) as SpecChanges;
   return {
     run_id: task.task_id,
-    session: await subjectOf(db, task, task.version, { from, to, params }),
-    before: await headBefore(db, task.bot_id, session.first_seq),
+    session: await subjectOf(service, task, task.version, { from, to, params }),
+    before: await headBefore(service.storage.read, task.bot_id, session.first_seq),
     timeoutMs: TIMEOUT_MS,
+    customCode: service.customCode,
     end: endOf(task, session),
   };
 }
@@ -149,13 +149,12 @@ async function workOf(db: Db, { task, session }: Found) {
 const TIMEOUT_MS = 60_000;
 
 async function subjectOf(
-  db: Db,
+  service: TaskService,
   { bot_id }: Task,
   version: number,
   changes: SpecChanges,
 ): Promise<Subject> {
-  const { document } = await getVersion(db, bot_id, version);
-  return { version, document: JSON.parse(document) as unknown, changes };
+  return { version, ...(await getRunnable(service, bot_id, version)), changes };
 }
 
 async function headBefore(db: Db, bot_id: string, first_seq: number): Promise<EventHead> {
@@ -167,7 +166,7 @@ async function headBefore(db: Db, bot_id: string, first_seq: number): Promise<Ev
 
 /** Of which the catalogue has no bars. */
 function isOfLiveMarket({ input }: Task): boolean {
-  return (JSON.parse(input) as { readonly exchange?: string }).exchange !== undefined;
+  return (JSON.parse(input) as PaperInput).live !== undefined;
 }
 
 function endOf(task: Task, { stop_requested_at }: Found['session']): SessionEnd {

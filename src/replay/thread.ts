@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { ServiceError } from '../errors.ts';
+import { fromTaskError } from '../tasks/task-error.ts';
 import type { ReplayMessage } from './replay-worker.ts';
 import type { LogPart, RunParity, RunReplay, SessionWork } from './work.ts';
 
@@ -43,9 +45,7 @@ export async function replayInThread(
     else if (message === 'loading') loading = Promise.withResolvers<void>();
     else if (message === 'loaded') loading?.resolve();
     else if ('done' in message) resolve(message.done);
-    else if ('error' in message)
-      reject(new ServiceError(message.error.code, message.error.message, message.error));
-    else reject(message.bug as Error);
+    else reject((message.bug as Error | undefined) ?? fromTaskError(message.error));
   });
   thread.on('error', reject);
   thread.on('exit', (code) => {
@@ -61,8 +61,14 @@ export async function replayInThread(
   }
 }
 
+const STOP_WITHIN_MS = 2000;
+
 async function end(thread: Worker, loading: Promise<void> | undefined): Promise<void> {
   await loading;
+  // It ends the process of a strategy, which would outlive it.
+  thread.postMessage('stop');
+  const within = AbortSignal.timeout(STOP_WITHIN_MS);
+  if (thread.threadId !== -1) await once(thread, 'exit', { signal: within }).catch(() => {});
   await thread.terminate();
   atOnce -= 1;
 }

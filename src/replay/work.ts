@@ -1,6 +1,6 @@
 /** What is done in a thread: a recorded session made again, by its own bars or by those there are. */
 import canonicalize from 'canonicalize';
-import { hostedBot } from '../bots/load.ts';
+import type { Bundle } from '../bots/bundle.ts';
 import { readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
 import { prepare } from '../bots/prepare.ts';
 import { engineConfig } from '../bots/spec.ts';
@@ -8,17 +8,20 @@ import { ENGINE_VERSION } from '../engine/version.ts';
 import type { EventHead } from '../events/event.ts';
 import type { EventFault } from '../events/verify.ts';
 import type { OrderEvent } from '../engine/journal.ts';
+import { openHosted, takeAll, type CodeLimits, type HostedRun } from '../sandbox/hosted.ts';
 import type { BotEventsTable } from '../storage/tables.ts';
 import { firstDifferentEvent } from './differences.ts';
 import { findParity, untilEnd, type ParityFindings, type SessionEnd, type Told } from './parity.ts';
 import { Recording, type Instrument, type RecordedRun } from './recorded.ts';
-import { rerun } from './rerun.ts';
+import { rerun, type Rerun } from './rerun.ts';
 
 /** A version of a bot, and what stands in place of the spec's own values. */
 export interface Subject {
   readonly version: number;
   /** As it was authored. */
   readonly document: unknown;
+  /** Of a strategy that came with it. */
+  readonly files: Bundle | undefined;
   readonly changes: SpecChanges;
 }
 
@@ -30,6 +33,8 @@ export interface SessionWork {
   readonly before: EventHead;
   /** Longest time the strategy may keep the run from going on, ms. */
   readonly timeoutMs: number;
+  /** What a strategy may take that came with the bot. */
+  readonly customCode: CodeLimits | undefined;
   readonly end: SessionEnd;
   /** Where there is a backtest to compare it with. */
   readonly parity?: ParityWork | undefined;
@@ -65,14 +70,19 @@ export interface RunParity extends ParityFindings {
   readonly fault: EventFault | null;
 }
 
-export interface Loading {
+/** What has to do with the thread in which it is. */
+export interface Surroundings {
+  /** Between these two it must not be ended. */
   readonly onLoading: () => void;
   readonly onLoaded: () => void;
+  /** Ends the process of a strategy that came with the bot. */
+  readonly signal: AbortSignal;
 }
 
 export async function doReplay(
   work: SessionWork,
   parts: AsyncIterable<LogPart>,
+  { signal }: Surroundings,
 ): Promise<RunReplay> {
   const recorded = await read(work, parts);
   const { instruments, orders, fault } = recorded;
@@ -80,9 +90,9 @@ export async function doReplay(
   if (fault !== undefined) {
     return { matches: false, ...counts, events_hash: null, first_difference: null, fault };
   }
-  const isHalted = endsHalted(orders);
-  const { timeoutMs } = work;
-  const replayed = await rerun(setupOf(work.session, instruments), { timeoutMs, isHalted });
+  const replayed = await withBot(work, work.session, signal, (run) =>
+    again(run, instruments, { ...work, isHalted: endsHalted(orders) }),
+  );
   const difference = firstDifferentEvent(orders, replayed.lines);
   return {
     matches: difference === undefined,
@@ -103,26 +113,27 @@ export async function doParity(
   work: SessionWork,
   { backtest: subject, catalogueDir }: ParityWork,
   parts: AsyncIterable<LogPart>,
-  { onLoading, onLoaded }: Loading,
+  { onLoading, onLoaded, signal }: Surroundings,
 ): Promise<RunParity> {
   const recorded = await read(work, parts);
   const { fault, engines } = recorded;
   if (fault !== undefined) return { bars: 0, events: 0, first_difference: null, fault };
-  let { instruments } = recorded;
-  if (catalogueDir !== null) {
-    onLoading();
-    const prepared = await prepare(botOf(subject), { catalogueDir, assertions: [] });
-    onLoaded();
-    ({ instruments } = prepared.job);
-  }
-  const { timeoutMs, session, end } = work;
-  const backtest = await rerun(setupOf(subject, untilEnd(recorded, instruments)), { timeoutMs });
-  const others = [
-    ...(subject.version === session.version ? [] : ['version' as const]),
-    ...(paramsOf(subject) === paramsOf(session) ? [] : ['params' as const]),
-    ...([...engines].every((engine) => engine === ENGINE_VERSION) ? [] : ['engine' as const]),
-  ];
-  return { ...findParity({ recorded, end, instruments, backtest, others }), fault: null };
+  return withBot(work, subject, signal, async (run) => {
+    let { instruments } = recorded;
+    if (catalogueDir !== null) {
+      onLoading();
+      const prepared = await prepare(run.bot, { catalogueDir, assertions: [] }).finally(onLoaded);
+      ({ instruments } = prepared.job);
+    }
+    const backtest = await again(run, untilEnd(recorded, instruments), work);
+    const { session, end } = work;
+    const others = [
+      ...(subject.version === session.version ? [] : ['version' as const]),
+      ...(paramsOf(subject) === paramsOf(session) ? [] : ['params' as const]),
+      ...([...engines].every((engine) => engine === ENGINE_VERSION) ? [] : ['engine' as const]),
+    ];
+    return { ...findParity({ recorded, end, instruments, backtest, others }), fault: null };
+  });
 }
 
 /** Whoever halts or stops a session cancels its orders; the strategy cannot do that. */
@@ -137,7 +148,7 @@ async function read(
   { run_id, session, before }: SessionWork,
   parts: AsyncIterable<LogPart>,
 ): Promise<RecordedRun> {
-  const recording = new Recording(run_id, botOf(session).spec.spec.universe.symbols, before);
+  const recording = new Recording(run_id, specOf(session).spec.universe.symbols, before);
   for await (const part of parts) {
     if ('end' in part) return recording.finish(part.end);
     recording.take(part.rows);
@@ -145,17 +156,37 @@ async function read(
   throw new Error('the log has no end');
 }
 
-function botOf({ document, changes }: Subject) {
-  return hostedBot(readChangedSpec(document, changes));
+async function withBot<T>(
+  { customCode }: SessionWork,
+  { document, changes, files }: Subject,
+  signal: AbortSignal,
+  work: (run: HostedRun) => Promise<T>,
+): Promise<T> {
+  const run = await openHosted(readChangedSpec(document, changes, files), customCode, signal);
+  try {
+    return await work(run);
+  } finally {
+    await run.close();
+  }
 }
 
-function setupOf(subject: Subject, instruments: readonly Instrument[]) {
-  const { strategy, params, spec } = botOf(subject);
-  return { instruments, strategy, params, config: engineConfig(spec) };
+async function again(
+  run: HostedRun,
+  instruments: readonly Instrument[],
+  options: Parameters<typeof rerun>[1],
+): Promise<Rerun> {
+  const { strategy, strategyFiles, params, spec } = run.bot;
+  if (strategyFiles !== undefined) await takeAll(run, instruments);
+  return rerun({ instruments, strategy, params, config: engineConfig(spec) }, options);
 }
 
+function specOf({ document, changes, files }: Subject) {
+  return readChangedSpec(document, changes, files).spec;
+}
+
+/** As they are given: those that are not have the strategy's own values, which its code decides. */
 function paramsOf(subject: Subject): string {
-  return canonicalize(botOf(subject).params)!;
+  return canonicalize(specOf(subject).spec.strategy.params)!;
 }
 
 function countBars(instruments: readonly Instrument[]): number {
