@@ -200,7 +200,7 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
   },
   workers: {
     type: count,
-    description: 'worker threads of a sweep, and tasks that a server or worker is at at a time',
+    description: 'worker threads of a sweep, and tasks that a server or worker does at a time',
     defaultText: 'the number of processors',
     default: () => availableParallelism(),
   },

@@ -1,0 +1,142 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Task } from '../../src/api/tasks.ts';
+import { createLog } from '../../src/log.ts';
+import { startServer as startInProcess } from '../../src/server/server.ts';
+import { startWorker as startWorkerInProcess } from '../../src/server/work.ts';
+import { resolveSettings } from '../../src/settings.ts';
+import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { newTables, type TestDatabase } from '../storage/databases.ts';
+import { fillCatalogue } from '../tasks/market.ts';
+import { startServer, startWorker, type RunningServer, type RunningWorker } from './running.ts';
+import { addTrader, tradingDocument } from './trader.ts';
+
+let catalogueDir: string;
+beforeAll(async () => {
+  catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-worker-test-'));
+  await fillCatalogue(catalogueDir, 20_000);
+});
+afterAll(() => rm(catalogueDir, { recursive: true }));
+
+describe('workers', () => {
+  let database: TestDatabase;
+  let storage: Storage;
+  let authorization: string;
+  let server: RunningServer;
+  let workers: RunningWorker[];
+
+  const args = () => ['--catalogue-dir', catalogueDir, '--workers', '1'];
+  const addWorker = async (): Promise<void> => {
+    workers.push(await startWorker(database, args()));
+  };
+
+  beforeEach(async () => {
+    database = await newTables('postgres');
+    storage = await openStorage(database.location);
+    authorization = await addTrader(storage, Date.now());
+    workers = [];
+    const starting = startServer(database, [...args(), '--server-tasks', 'false']);
+    await Promise.all([addWorker(), addWorker()]);
+    server = await starting;
+  });
+
+  afterEach(async () => {
+    await Promise.all([server, ...workers].map((process) => process.kill()));
+    await storage.close();
+    await database.remove();
+  });
+
+  async function send<T = Task>(method: 'GET' | 'POST', path: string, body?: object): Promise<T> {
+    const answer = await fetch(server.url + path, {
+      method,
+      headers: { authorization, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const json: unknown = await answer.json();
+    expect(answer.status, JSON.stringify(json)).toBeLessThan(300);
+    return json as T;
+  }
+
+  const patiently = (what: () => Promise<void>): Promise<void> =>
+    vi.waitFor(what, { timeout: 30_000, interval: 20 });
+
+  async function ended(task_id: string): Promise<Task> {
+    await patiently(async () =>
+      expect(await send('GET', `/tasks/${task_id}`)).not.toMatchObject({ ended_at: null }),
+    );
+    return send('GET', `/tasks/${task_id}`);
+  }
+
+  /** The worker that is at a task, of which so many bars are done. */
+  async function workerOf(task_id: string, bars: number): Promise<RunningWorker> {
+    let found: RunningWorker | undefined;
+    await patiently(async () => {
+      const row = await storage.read
+        .selectFrom('tasks')
+        .select(['worker_id', 'progress_done'])
+        .where('task_id', '=', task_id)
+        .executeTakeFirstOrThrow();
+      found = workers.find(({ pid }) => String(pid) === row.worker_id?.split('/')[1]);
+      expect(found).toBeDefined();
+      expect(row.progress_done).toBeGreaterThanOrEqual(bars);
+    });
+    return found!;
+  }
+
+  const hashOf = async (task_id: string): Promise<string> => {
+    const result = await send<{ hashes: { events: string } }>('GET', `/tasks/${task_id}/result`);
+    return result.hashes.events;
+  };
+
+  it('share what servers leave to them, each task done once, and take over from dead ones', async () => {
+    await send('POST', '/bots', { document: tradingDocument('long', 'LONG', '1m', 5) });
+    const tasks = await Promise.all(
+      Array.from({ length: 4 }, () => send('POST', '/bots/long/backtest', {})),
+    );
+    const [one, other] = await Promise.all(tasks.slice(0, 2).map((t) => workerOf(t.task_id, 0)));
+    expect(one).not.toBe(other);
+    for (const { task_id } of tasks) {
+      expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 1 });
+    }
+
+    const task = await send('POST', '/bots/long/backtest', {});
+    const worker = await workerOf(task.task_id, 0);
+    await worker.kill();
+    workers.splice(workers.indexOf(worker), 1);
+    expect(await ended(task.task_id)).toMatchObject({ status: 'success', attempts: 2 });
+    expect(await hashOf(task.task_id)).toBe(await hashOf(tasks[0]!.task_id));
+    expect(server.log()).not.toContain('dead');
+  });
+
+  it('go on with paper sessions of those that die or stop, to the same events', async () => {
+    await send('POST', '/bots', { document: tradingDocument('days', 'SPX', '1d', 1) });
+    const known = await send('POST', '/bots/days/backtest', {});
+    // 300 days in 3 seconds.
+    const session = await send('POST', '/bots/days/paper/start', { speed: 86_400 * 100 });
+    const first = await workerOf(session.task_id, 50);
+    await first.kill();
+    workers.splice(workers.indexOf(first), 1);
+    const second = await workerOf(session.task_id, 100);
+    expect(await second.stop()).toBe(0);
+    expect(second.log()).toMatch(/^working on the tasks of PostgreSQL localhost.*/);
+    expect(second.log()).not.toContain('error');
+    workers.splice(workers.indexOf(second), 1);
+    expect(await send('GET', `/tasks/${session.task_id}`)).toMatchObject({ status: 'queued' });
+    await addWorker();
+    expect(await ended(session.task_id)).toMatchObject({ status: 'success', attempts: 2 });
+    await ended(known.task_id);
+    expect(await hashOf(session.task_id)).toBe(await hashOf(known.task_id));
+  });
+});
+
+it('are refused with SQLite, and so is a server that would leave tasks to them', async () => {
+  const env = { SERVICE_LOCAL_HOME: catalogueDir, SERVICE_LOCAL_SERVER_PORT: '0' };
+  const { values } = resolveSettings(catalogueDir, env);
+  const log = createLog(() => {}, true);
+  const refusal = { code: 'invalid_setting', remedy: expect.any(String) as string };
+  await expect(startWorkerInProcess(values, {}, log)).rejects.toMatchObject(refusal);
+  const idle = { ...values, server_tasks: false };
+  await expect(startInProcess(idle, {}, log)).rejects.toMatchObject(refusal);
+});
