@@ -48,8 +48,10 @@ function documentOf(params: object = {}) {
   const risk = Object.fromEntries(
     Object.keys(NO_RISK_LIMITS).map((name) => [name, { unlimited: 'a test' }]),
   );
+  const spec = document['spec'] as { readonly data: object };
+  const data = { ...spec.data, to: '2000-05-31' };
   const strategy = { module: './strategies/own.ts', params };
-  return { ...document, spec: { ...(document['spec'] as object), strategy, risk } };
+  return { ...document, spec: { ...spec, data, strategy, risk } };
 }
 
 /** What the built-in strategy is, in two files. */
@@ -144,7 +146,7 @@ test('code is part of a version, given back, and comes to what it does elsewhere
     readonly hashes: { readonly events: string };
     readonly trades: { readonly count: number };
   };
-  expect(result.trades.count).toBeGreaterThan(3);
+  expect(result.trades.count).toBeGreaterThan(0);
   expect(result.hashes.events).toBe(await localHash(files, params));
 
   const paper = await ended('/bots/own/paper/start', { speed: 'max' });
