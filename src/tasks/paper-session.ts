@@ -132,7 +132,8 @@ async function runHosted(
   let events: SessionEvent[] = [];
   let begun = { steps, at: performance.now() };
   const flush = async (): Promise<void> => {
-    if (events.length > 0) {
+    // A halt without working orders has no event, and is to be known all the same.
+    if (events.length > 0 || state.status !== 'running') {
       number += 1;
       const batch = { number, events, state, steps, total: feed.total };
       events = [];
