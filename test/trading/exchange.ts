@@ -97,6 +97,8 @@ export async function startExchange(
   const server = createServer(answer);
   server.on('upgrade', (request: IncomingMessage, socket: Duplex) => {
     socket.on('error', () => {});
+    // Of a process that was killed nothing else is heard.
+    socket.on('end', () => socket.destroy());
     if (!exchange.takesStreams) {
       socket.end('HTTP/1.1 503 Service Unavailable\r\n\r\n');
       return;
