@@ -89,11 +89,9 @@ export const HaltReport = z
     verified_ms: z.int().openapi({
       description: 'After how many milliseconds all had been read back.',
     }),
-    deployments: z
-      .array(HaltedDeployment)
-      .openapi({
-        description: 'What this halt has ended, now or before, and what it should have.',
-      }),
+    deployments: z.array(HaltedDeployment).openapi({
+      description: 'What this halt has ended, now or before, and what it should have.',
+    }),
   })
   .openapi('HaltReport');
 

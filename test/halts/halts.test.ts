@@ -18,7 +18,7 @@ import { recordBatch } from '../../src/tasks/record.ts';
 import type { TaskService } from '../../src/tasks/tasks.ts';
 import { DATABASES, newDatabase, newTables, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../tasks/market.ts';
-import { tradingOn } from './trading-bot.ts';
+import { tradingDocument } from '../server/trader.ts';
 import { makeSessions, STATE, WORKER, type MadeSession } from './sessions.ts';
 
 const BY = 'administrator:ada';
@@ -200,7 +200,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     }
     expect(await claim()).toEqual([]);
 
-    await createBot(service, BY, { document: tradingOn('later') });
+    await createBot(service, BY, { document: tradingDocument('later', 'SPX', '1d', 10) });
     const start = () => startPaper(service, BY, 'later', {});
     const halted = { code: 'conflict', reason: 'halted', remedy: /bots resume-all/ };
     await expect(start()).rejects.toMatchObject(halted);
@@ -257,7 +257,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
 
   it('in the middle of many starts leave nothing running', async () => {
     const count = kind === 'sqlite' ? 1000 : 300;
-    await createBot(service, BY, { document: tradingOn('sma') });
+    await createBot(service, BY, { document: tradingDocument('sma', 'SPX', '1d', 10) });
     const starts = Array.from({ length: count }, () =>
       startPaper(service, BY, 'sma', {}).catch((error: unknown) => error),
     );
