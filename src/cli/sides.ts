@@ -2,7 +2,7 @@ import type { Output } from './output.ts';
 
 type Side = Readonly<Record<string, unknown>> | null;
 
-/** Two things that should be one, a row for each field of either. */
+/** Two things that should be the same, a row for each field of either. */
 export function showSides(
   out: Output,
   [one, other]: readonly [string, string],
@@ -11,10 +11,10 @@ export function showSides(
 ): void {
   const names = new Set([...Object.keys(left ?? {}), ...Object.keys(right ?? {})]);
   out.table(
-    [{ title: '' }, { title: one }, { title: other }, { title: '' }],
+    [{ title: '' }, { title: '' }, { title: one }, { title: other }],
     [...names].map((name) => {
       const cells = [left, right].map((side) => textOf(side?.[name]));
-      return [name, ...cells, cells[0] === cells[1] ? '' : '≠'];
+      return [cells[0] === cells[1] ? '' : '≠', name, ...cells];
     }),
   );
 }

@@ -176,7 +176,8 @@ function endOf(task: Task, { stop_requested_at }: Found['session']): SessionEnd 
   return task.status === 'canceled' ? 'halt' : 'success';
 }
 
-const PAGE = 1000;
+/** Few enough that others get their turn. */
+const PAGE = 500;
 
 /** The log from the first event of a session to its last, or to the last that there is. */
 async function* partsOf(db: Db, { task, session }: Found): AsyncGenerator<LogPart, void> {
