@@ -124,7 +124,7 @@ const selectSession = prepared((db, { task_id }: { readonly task_id: string }) =
 export async function countFailure(tx: Db, { task_id }: SessionTask): Promise<number> {
   const { failures } = await tx
     .updateTable('paper_sessions')
-    .set(({ ref }) => ({ failures: sql<number>`${ref('failures')} + 1` }))
+    .set((of) => ({ failures: sql<number>`${of.ref('failures')} + 1` }))
     .where('task_id', '=', task_id)
     .returning('failures')
     .executeTakeFirstOrThrow();
