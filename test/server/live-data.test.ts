@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { barsFromRows } from '../../src/market/bars.ts';
 import { importBars } from '../../src/market/catalogue.ts';
 import { addToken } from '../../src/identity/tokens.ts';
+import { inProcess } from '../cli/in-process.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { startExchange, type Kline, type TestExchange } from '../trading/exchange.ts';
 import { startServer, type RunningServer } from './running.ts';
@@ -141,9 +142,11 @@ async function heard(): Promise<void> {
 
 test('a session trades live bars, through a cut and a crash, as a backtest of them does', async () => {
   await call('POST', '/bots', { document: documentOf('live', BTC) });
-  const { task_id } = await call<{ task_id: string }>('POST', '/bots/live/paper/start', {
-    live: { exchange: 'local' },
-  });
+  const env = { ...server.env, SERVICE_LOCAL_TOKEN: token };
+  const how = ['--live', '--exchange', 'local', '--detach', '--json'];
+  const { stdout, stderr } = await inProcess(['bots', 'paper', 'start', 'live', ...how], { env });
+  expect(stderr).toBe('');
+  const { task_id } = JSON.parse(stdout) as { task_id: string };
   await heard();
   await pass(0, 9);
   market.cut();

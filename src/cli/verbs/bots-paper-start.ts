@@ -17,6 +17,11 @@ export const verb = defineVerb({
       description: 'how many times as fast as the market was; by default 1',
       parse: parseSpeed,
     },
+    live: { description: 'follow an exchange, in place of data of the catalogue' },
+    exchange: {
+      value: 'name',
+      description: 'which one, with --live; by default the only one the server knows',
+    },
     version: {
       value: 'n',
       description: 'of the bot; by default the current one',
@@ -37,13 +42,28 @@ export const verb = defineVerb({
   examples: [
     'bots paper start sma-crossover --speed max',
     'bots paper start sma-crossover --speed 3600 --from 2020-01-01 --detach',
+    'bots paper start sma-crossover --live --exchange binance --detach',
     'bots paper start sma-crossover --speed max --json | jq .hashes.events',
   ],
-  async run(context, { bot: bot_ref }, { speed, version, param, from, to, detach }) {
+  async run(
+    context,
+    { bot: bot_ref },
+    { speed, live, exchange, version, param, from, to, detach },
+  ) {
+    if (exchange !== undefined && !live) {
+      throw new ServiceError('usage', '--exchange is for live bars', { remedy: 'Add --live.' });
+    }
     const server = await connect(context);
     const task = await server.call<typeof startPaper>('post', '/bots/{bot_ref}/paper/start', {
       params: { bot_ref },
-      body: { speed, version, from, to, params: Object.fromEntries(param) },
+      body: {
+        speed,
+        version,
+        from,
+        to,
+        params: Object.fromEntries(param),
+        ...(live && { live: { exchange } }),
+      },
     });
     const { task_id } = task;
     if (detach) {

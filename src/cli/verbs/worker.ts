@@ -9,6 +9,7 @@ export const verb = defineVerb({
   },
   settings: [
     'catalogue_dir',
+    'exchanges_file',
     'workers',
     'paper_sessions',
     'strategy_timeout_seconds',
