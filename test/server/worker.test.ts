@@ -27,7 +27,7 @@ describe('workers', () => {
   let server: RunningServer;
   let workers: RunningWorker[];
 
-  const args = () => ['--catalogue-dir', catalogueDir, '--workers', '1'];
+  const args = () => ['--catalogue-dir', catalogueDir, '--workers', '1', '--paper-sessions', '1'];
   const addWorker = async (): Promise<void> => {
     workers.push(await startWorker(database, args()));
   };
@@ -69,20 +69,36 @@ describe('workers', () => {
     return send('GET', `/tasks/${task_id}`);
   }
 
-  /** The worker that is at a task, of which so many bars are done. */
-  async function workerOf(task_id: string, bars: number): Promise<RunningWorker> {
+  /** The worker that is at a task, which has done so many bars; undefined when that has ended. */
+  async function workerOf(task_id: string, bars: number): Promise<RunningWorker | undefined> {
     let found: RunningWorker | undefined;
     await patiently(async () => {
       const row = await storage.read
         .selectFrom('tasks')
-        .select(['worker_id', 'progress_done'])
+        .select(['worker_id', 'progress_done', 'ended_at'])
         .where('task_id', '=', task_id)
         .executeTakeFirstOrThrow();
       found = workers.find(({ pid }) => String(pid) === row.worker_id?.split('/')[1]);
-      expect(found).toBeDefined();
-      expect(row.progress_done).toBeGreaterThanOrEqual(bars);
+      if (row.ended_at === null) expect(found).toBeDefined();
+      if (row.ended_at === null) expect(row.progress_done).toBeGreaterThanOrEqual(bars);
     });
-    return found!;
+    return found;
+  }
+
+  /** @returns the task at which it was. */
+  async function killOneAtBacktest(): Promise<string> {
+    for (;;) {
+      const { task_id } = await send('POST', '/bots/long/backtest', {});
+      const worker = await workerOf(task_id, 0);
+      if (worker === undefined) continue;
+      process.kill(worker.pid, 'SIGSTOP');
+      if ((await workerOf(task_id, 0)) === worker) {
+        await worker.kill();
+        workers.splice(workers.indexOf(worker), 1);
+        return task_id;
+      }
+      process.kill(worker.pid, 'SIGCONT');
+    }
   }
 
   const hashOf = async (task_id: string): Promise<string> => {
@@ -90,44 +106,31 @@ describe('workers', () => {
     return result.hashes.events;
   };
 
-  it('share what servers leave to them, each task done once, and take over from dead ones', async () => {
+  it('share what servers leave to them, and take over from those that die or stop', async () => {
     await send('POST', '/bots', { document: tradingDocument('long', 'LONG', '1m', 5) });
-    const tasks = await Promise.all(
-      Array.from({ length: 4 }, () => send('POST', '/bots/long/backtest', {})),
-    );
-    const [one, other] = await Promise.all(tasks.slice(0, 2).map((t) => workerOf(t.task_id, 0)));
-    expect(one).not.toBe(other);
-    for (const { task_id } of tasks) {
-      expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 1 });
-    }
-
-    const task = await send('POST', '/bots/long/backtest', {});
-    const worker = await workerOf(task.task_id, 0);
-    await worker.kill();
-    workers.splice(workers.indexOf(worker), 1);
-    expect(await ended(task.task_id)).toMatchObject({ status: 'success', attempts: 2 });
-    expect(await hashOf(task.task_id)).toBe(await hashOf(tasks[0]!.task_id));
-    expect(server.log()).not.toContain('dead');
-  });
-
-  it('go on with paper sessions of those that die or stop, to the same events', async () => {
     await send('POST', '/bots', { document: tradingDocument('days', 'SPX', '1d', 1) });
-    const known = await send('POST', '/bots/days/backtest', {});
     // 300 days in 3 seconds.
-    const session = await send('POST', '/bots/days/paper/start', { speed: 86_400 * 100 });
-    const first = await workerOf(session.task_id, 50);
-    await first.kill();
-    workers.splice(workers.indexOf(first), 1);
-    const second = await workerOf(session.task_id, 100);
-    expect(await second.stop()).toBe(0);
-    expect(second.log()).toMatch(/^working on the tasks of PostgreSQL localhost.*/);
-    expect(second.log()).not.toContain('error');
-    workers.splice(workers.indexOf(second), 1);
-    expect(await send('GET', `/tasks/${session.task_id}`)).toMatchObject({ status: 'queued' });
+    const start = () => send('POST', '/bots/days/paper/start', { speed: 86_400 * 100 });
+    const sessions = [(await start()).task_id, (await start()).task_id];
+    const [one, other] = await Promise.all(sessions.map((task_id) => workerOf(task_id, 10)));
+    expect(one).not.toBe(other);
+
+    const backtest = await killOneAtBacktest();
+    const [last] = workers;
+    const kept = sessions[last === one ? 0 : 1]!;
+    const moved = sessions[last === one ? 1 : 0]!;
+    expect(await ended(backtest)).toMatchObject({ status: 'success', attempts: 2 });
+    expect(await ended(kept)).toMatchObject({ status: 'success', attempts: 1 });
+    expect(await workerOf(moved, 100)).toBe(last);
+    expect(await last!.stop()).toBe(0);
+    workers = [];
+    expect(last!.log()).toMatch(/^working on the tasks of PostgreSQL localhost/);
+    expect(last!.log()).not.toContain('error');
+    expect(await send('GET', `/tasks/${moved}`)).toMatchObject({ status: 'queued', attempts: 1 });
     await addWorker();
-    expect(await ended(session.task_id)).toMatchObject({ status: 'success', attempts: 2 });
-    await ended(known.task_id);
-    expect(await hashOf(session.task_id)).toBe(await hashOf(known.task_id));
+    expect(await ended(moved)).toMatchObject({ status: 'success', attempts: 2 });
+    expect(await hashOf(moved)).toBe(await hashOf(kept));
+    expect(server.log()).not.toContain('dead');
   });
 });
 
