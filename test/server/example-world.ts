@@ -11,7 +11,6 @@ import { exampleDocument } from '../../src/api/bots.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
 import { registerSigner } from '../../src/identity/keys.ts';
-import { hashPassword } from '../../src/identity/password.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { REVOKE_ACTION } from '../../src/identity/revoke.ts';
 import { hashSecret } from '../../src/identity/secrets.ts';
@@ -24,6 +23,7 @@ import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
 import { endTask, tell } from '../../src/tasks/lifecycle.ts';
 import { tradingOn } from '../halts/trading-bot.ts';
 import { replaceDays } from '../tasks/market.ts';
+import { cheapHash } from '../identity/cheap-hash.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
 
 /** The devices of the examples: the one that is enrolled, and one that is about to be. */
@@ -35,7 +35,7 @@ const RETIRING_KEY = keyOfSeed(
   Buffer.from('nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A', 'base64url'),
 );
 
-const PASSWORD_HASH = hashPassword('correct horse battery staple');
+const PASSWORD_HASH = cheapHash('correct horse battery staple');
 
 const LEASE_ID = '0198c0de-0000-7000-8000-00000000aaaa';
 
@@ -87,9 +87,13 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   // What an example follows ends with what is there.
   server.stop();
 
-  const password_hash = await PASSWORD_HASH;
   await storage.write(async (tx) => {
-    const ada = { administrator_id: 'ada', name: 'ada', password_hash, created_at: now };
+    const ada = {
+      administrator_id: 'ada',
+      name: 'ada',
+      password_hash: PASSWORD_HASH,
+      created_at: now,
+    };
     await tx
       .insertInto('administrators')
       .values({ ...ada, totp_secret: 'JBSWY3DPEHPK3PXP', totp_last_step: 0, disabled_at: null })
