@@ -49,8 +49,9 @@ type Deed =
   | 'resume'
   | 'end';
 
-/** Killed at some moment up to this, after the first answer. */
-const LONGEST_LOAD_MS = 1200;
+/** Killed after up to so much was acknowledged, and some moment more: machines differ, and are busy. */
+const MOST_DEEDS = 40;
+const MOMENT_MS = 30;
 /** How long the processes that were not killed go on. */
 const AFTER_KILL_MS = 200;
 const PAUSE_MS = 15;
@@ -152,7 +153,7 @@ class BotTorture {
   readonly #servers: Process[] = [];
   readonly #workers: Process[] = [];
   #isLoaded = false;
-  #onAnswer = (): void => {};
+  #onDeed = (): void => {};
 
   readonly #acknowledged: Record<Deed, number> = {
     create: 0,
@@ -276,8 +277,12 @@ class BotTorture {
 
   async #loadAndKill(round: number): Promise<void> {
     this.#isLoaded = true;
-    const answered = Promise.withResolvers<void>();
-    this.#onAnswer = answered.resolve;
+    const enough = Promise.withResolvers<void>();
+    let left = 1 + Math.floor(this.#random() * MOST_DEEDS);
+    this.#onDeed = () => {
+      left -= 1;
+      if (left === 0) enough.resolve();
+    };
     this.#shared = [];
     this.#traded = this.#traded.filter(({ halt }) => halt !== null);
     const haltsAll = round % HALT_ALL_EVERY === 0;
@@ -290,8 +295,8 @@ class BotTorture {
     ]);
     // It is looked at below; until then Node would take a failure for one that nobody looks at.
     load.catch(() => {});
-    await Promise.race([answered.promise, load]);
-    await sleep(this.#random() * LONGEST_LOAD_MS);
+    await Promise.race([enough.promise, load]);
+    await sleep(this.#random() * MOMENT_MS);
     const all = [...this.#servers, ...this.#workers];
     const victims = all.filter(() => this.#random() < 0.5);
     if (victims.length === 0) victims.push(this.#anyOf(all));
@@ -342,7 +347,7 @@ class BotTorture {
       const { current_version, version_hash } = must(reply, 200);
       if (versions.has(current_version as number)) throw new Error(`${slug}: two won a version`);
       versions.set(current_version as number, version_hash as string);
-      this.#acknowledged.update += 1;
+      this.#count('update');
       await this.#snap(slug);
     }
   }
@@ -372,7 +377,7 @@ class BotTorture {
       const { status, ended_at } = must(reply, 200);
       if (ended_at !== null) {
         this.#ends.set(task_id, status as string);
-        this.#acknowledged.end += 1;
+        this.#count('end');
         return;
       }
       await sleep(PAUSE_MS);
@@ -406,7 +411,7 @@ class BotTorture {
       if (stopped === undefined) return;
       must(stopped, 200);
       this.#stopped.push(task_id);
-      this.#acknowledged.stop += 1;
+      this.#count('stop');
     }
   }
 
@@ -430,7 +435,7 @@ class BotTorture {
     this.#mustBeVerified(reply);
     traded.halt = reply.json['halt_id'] as string;
     this.#halted.push(traded.halt);
-    this.#acknowledged.halt += 1;
+    this.#count('halt');
     return true;
   }
 
@@ -461,7 +466,7 @@ class BotTorture {
     if (halt === undefined && reply.status === 409) must(reply, 409, 'conflict', 'not_halted');
     else must(reply, 200);
     traded.halt = null;
-    this.#acknowledged.resume += 1;
+    this.#count('resume');
     return true;
   }
 
@@ -492,17 +497,22 @@ class BotTorture {
     this.#lones = [];
     this.#mustBeVerified(reply);
     this.#halted.push(reply.json['halt_id'] as string);
-    this.#acknowledged.haltAll += 1;
+    this.#count('haltAll');
   }
 
   // What a client does.
+
+  #count(deed: Deed): void {
+    this.#acknowledged[deed] += 1;
+    this.#onDeed();
+  }
 
   async #create(slug: string, { symbol, timeframe, fast }: Kind): Promise<Reply | undefined> {
     const document = tradingDocument(slug, symbol, timeframe, fast);
     const reply = await this.#send('POST', '/bots', { document });
     if (reply === undefined) return undefined;
     must(reply, 201);
-    this.#acknowledged.create += 1;
+    this.#count('create');
     return reply;
   }
 
@@ -526,7 +536,7 @@ class BotTorture {
     }
     if (reply.status !== status && reply.json['reason'] !== 'halted') must(reply, status);
     if (reply.status === status) {
-      this.#acknowledged[deed] += 1;
+      this.#count(deed);
       this.#keep(asked, reply);
     }
     return reply.json;
@@ -567,7 +577,6 @@ class BotTorture {
         ...(body !== undefined && { body: JSON.stringify(body) }),
       });
       const text = await answer.body.text();
-      this.#onAnswer();
       const json = (text === '' ? {} : JSON.parse(text)) as Reply['json'];
       return { status: answer.statusCode, text, json, tag: String(answer.headers['etag']) };
     } catch (error) {
