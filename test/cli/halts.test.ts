@@ -15,7 +15,7 @@ import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../tasks/market.ts';
 import { inProcess } from './in-process.ts';
-import { type Result } from './service-local.ts';
+import type { Result } from './service-local.ts';
 
 /** Two processes on one PostgreSQL: a server that leaves its tasks to a worker. */
 let directory: string;
@@ -59,7 +59,7 @@ const bots = (...words: string[]): Promise<Result> => {
   return inProcess(['bots', ...words], { env });
 };
 
-async function json<T>(code: number, ...words: string[]): Promise<T> {
+async function answerOf<T>(code: number, ...words: string[]): Promise<T> {
   const result = await bots(...words, '--json');
   expect(result, result.stderr).toMatchObject({ code });
   return JSON.parse(result.stdout) as T;
@@ -99,9 +99,9 @@ test('a session that hangs in another process is halted, and does nothing more',
   const next = await startTrading();
   expect(await eventsOf(task_id)).toEqual(told);
 
-  const report = await json<HaltReport>(0, 'halt-all', '--reason', 'that is enough');
+  const report = await answerOf<HaltReport>(0, 'halt-all', '--reason', 'that is enough');
   expect(report).toMatchObject({ verified: true, deployments: [{ task_id: next }] });
-  const { halts } = await json<{ halts: Halt[] }>(0, 'halts');
+  const { halts } = await answerOf<{ halts: Halt[] }>(0, 'halts');
   expect(halts.map(({ reason, lift_reason }) => [reason, lift_reason])).toEqual([
     ['that is enough', null],
     ['it hangs', 'to see whether it lives'],
@@ -121,31 +121,34 @@ test('what is not verified ends with 7, and is shown', async () => {
   expect(shown.code).toBe(7);
   expect(shown.stdout).toMatch(/running +deployment_not_halted/);
   expect(shown.stderr).toMatch(/1 of 1 deployment could not be verified/);
-  const report = await json<HaltReport>(7, 'halt', 'days', '--reason', 'x');
+  const report = await answerOf<HaltReport>(7, 'halt', 'days', '--reason', 'x');
   expect(report).toMatchObject({
     verified: false,
     deployments: [{ task_id, faults: ['deployment_not_halted'] }],
   });
   await database.execute('drop trigger keep on bot_deployments');
-  expect(await json<HaltReport>(0, 'halt', 'days', '--reason', 'x')).toMatchObject({
+  expect(await answerOf<HaltReport>(0, 'halt', 'days', '--reason', 'x')).toMatchObject({
     verified: true,
   });
   await bots('resume', 'days', '--reason', 'x');
 }, 60_000);
 
 test('a drill halts a bot of its own, and leaves no trace but that', async () => {
-  const drill = await json<{ bot: string; verified_ms: number; report: HaltReport }>(0, 'drill');
+  const drill = await answerOf<{ bot: string; verified_ms: number; report: HaltReport }>(
+    0,
+    'drill',
+  );
   expect(drill).toMatchObject({ verified_ms: expect.any(Number), report: { verified: true } });
   expect(drill.report.deployments).toHaveLength(1);
-  const { bots: all } = await json<{ bots: BotSummary[] }>(0, 'list');
+  const { bots: all } = await answerOf<{ bots: BotSummary[] }>(0, 'list');
   expect(all.map(({ slug, status }) => [slug, status])).toEqual([
     ['days', 'active'],
     [drill.bot, 'archived'],
   ]);
-  const { halts } = await json<{ halts: Halt[] }>(0, 'halts');
+  const { halts } = await answerOf<{ halts: Halt[] }>(0, 'halts');
   expect(halts.filter(({ lifted_at }) => lifted_at === null)).toEqual([]);
   const wrong = await bots('drill', '--data', 'catalog://NOBODY');
   expect(wrong).toMatchObject({ code: 3, stderr: expect.stringContaining('NOBODY') });
-  const { bots: after } = await json<{ bots: BotSummary[] }>(0, 'list', '--status', 'active');
+  const { bots: after } = await answerOf<{ bots: BotSummary[] }>(0, 'list', '--status', 'active');
   expect(after.map(({ slug }) => slug)).toEqual(['days']);
 }, 60_000);
