@@ -3,6 +3,8 @@
  * `renewalMoment` of the lease. Pure: time and chance come in as numbers.
  */
 
+import { backoffMs } from '../src/backoff.ts';
+
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
@@ -30,9 +32,7 @@ export interface Failure {
 }
 
 /**
- * How many milliseconds to wait: at random between half a minute and a limit that doubles each time,
- * so that a fleet that met the same outage does not come back at the same moment
- * (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+ * How many milliseconds to wait: see `backoffMs`, and what is particular to renewals below.
  *
  * @param leftMs until the lease expires; 0 or less when it has, or there is none.
  * @param chance from 0 to 1, evenly distributed.
@@ -40,8 +40,8 @@ export interface Failure {
 export function retryDelayMs(failure: Failure, leftMs: number, chance: number): number {
   const { count, denied, retryAfterSeconds = 0 } = failure;
   if (denied) return Math.round(DENIED_MS * (0.75 + chance / 2));
-  const most = Math.min(longestMs(leftMs), SHORTEST_MS * 2 ** Math.min(count, 20));
-  const wait = SHORTEST_MS + chance * (most - SHORTEST_MS);
+  const bounds = { shortestMs: SHORTEST_MS, longestMs: longestMs(leftMs) };
+  const wait = backoffMs(count, bounds, chance);
   // All of a fleet may have been told the same, also what is too long.
   const asked = Math.min(retryAfterSeconds * SECOND, LONGEST_MS / (1 + RETRY_AFTER_SPREAD));
   return Math.round(Math.max(wait, asked * (1 + chance * RETRY_AFTER_SPREAD)));

@@ -20,6 +20,8 @@ const CODES = {
   invalid_strategy: { exit: 3 },
   gate_not_met: { exit: 5 },
   lock_drift: { exit: 6 },
+  /** A halt is in force, but not all of it is known to have ended. */
+  halt_not_verified: { exit: 7 },
   interrupted: { exit: 130 },
 
   /** The signing key is missing, unreadable or of another kind. */
@@ -28,6 +30,8 @@ const CODES = {
   audit_tampered: { exit: 1, status: 500 },
   /** The events of a bot are not as they were written. */
   events_tampered: { exit: 1 },
+  /** The code or the spec of a version is not as it was when the version was made. */
+  bundle_tampered: { exit: 1, status: 500 },
   /** The server could not be reached, or what answered is no such server. */
   server_unreachable: { exit: 1 },
 
@@ -68,6 +72,8 @@ const CODES = {
   license_lease_unavailable: { exit: 1, status: 503 },
   /** More requests wait than the server can promise to serve. */
   overloaded: { exit: 1, status: 503 },
+  /** An exchange whose market data are needed does not answer. */
+  exchange_unavailable: { exit: 1, status: 503 },
   storage_unavailable: { exit: 1, status: 503 },
 } as const satisfies Readonly<Record<string, { readonly exit: number; readonly status?: number }>>;
 
@@ -80,6 +86,7 @@ const RETRYABLE: ReadonlySet<ErrorCode> = new Set([
   'rate_limited',
   'license_lease_unavailable',
   'overloaded',
+  'exchange_unavailable',
   'storage_unavailable',
   'server_unreachable',
 ]);

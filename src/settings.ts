@@ -11,12 +11,17 @@ export interface Settings {
   readonly home: string;
   readonly runs_dir: string;
   readonly catalogue_dir: string;
+  readonly exchanges_file: string;
   readonly workers: number;
+  readonly paper_sessions: number;
   readonly strategy_timeout_seconds: number;
+  readonly custom_code: boolean;
+  readonly custom_code_memory_mb: number;
   readonly color: 'auto' | 'always' | 'never';
   readonly server_host: string;
   readonly server_port: number;
   readonly server_public_url: string;
+  readonly server_tasks: boolean;
   readonly server_url: string;
   readonly license_enforcement_enabled: boolean;
   readonly license_registry_enforced: boolean;
@@ -39,7 +44,7 @@ interface SettingType<T> {
   /** The same in one word, for a line of help: `--workers <number>`. */
   readonly placeholder: string;
   readonly choices?: readonly string[];
-  readonly complete?: 'directory';
+  readonly complete?: 'directory' | 'file';
   /** `undefined` when the text is no such value. `base` is what a relative path is relative to. */
   parse(text: string, base: string): T | undefined;
 }
@@ -65,6 +70,13 @@ const path: SettingType<string> = {
   complete: 'directory',
   parse: (text, base) =>
     text === '~' || text.startsWith('~/') ? join(homedir(), text.slice(1)) : resolve(base, text),
+};
+
+const filePath: SettingType<string> = {
+  ...path,
+  name: 'a file',
+  placeholder: 'file',
+  complete: 'file',
 };
 
 const count: SettingType<number> = {
@@ -103,6 +115,15 @@ const boolean: SettingType<boolean> = {
   placeholder: 'boolean',
   choices: ['true', 'false'],
   parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
+};
+
+const megabytes: SettingType<number> = {
+  name: 'a whole number of megabytes from 128 to 65536',
+  placeholder: 'megabytes',
+  parse(text) {
+    const value = /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;
+    return value >= 128 && value <= 65_536 ? value : undefined;
+  },
 };
 
 const host: SettingType<string> = {
@@ -170,17 +191,44 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     defaultText: '<home>/catalogue',
     default: (_cwd, home) => join(home, 'catalogue'),
   },
+  exchanges_file: {
+    type: filePath,
+    description: 'the exchanges that live market data of paper sessions come from',
+    files: 'user',
+    defaultText: '<home>/exchanges.yaml',
+    default: (_cwd, home) => join(home, 'exchanges.yaml'),
+  },
   workers: {
     type: count,
-    description: 'worker threads of a sweep, and tasks that a server works on at a time',
+    description: 'worker threads of a sweep, and tasks that a server or worker does at a time',
     defaultText: 'the number of processors',
     default: () => availableParallelism(),
+  },
+  paper_sessions: {
+    type: count,
+    description: 'paper sessions that a server runs at a time',
+    defaultText: '1000',
+    default: () => 1000,
   },
   strategy_timeout_seconds: {
     type: seconds,
     description: 'how long a strategy may keep the run from going on',
     defaultText: '30',
     default: () => 30,
+  },
+  custom_code: {
+    type: boolean,
+    description: 'whether the server takes strategies that come with a bot, and runs their code',
+    files: 'user',
+    defaultText: 'false',
+    default: () => false,
+  },
+  custom_code_memory_mb: {
+    type: megabytes,
+    description: 'memory that a strategy that came with a bot may take on the server',
+    files: 'user',
+    defaultText: '512',
+    default: () => 512,
   },
   color: {
     type: oneOf('auto', 'always', 'never'),
@@ -211,6 +259,13 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     files: 'user',
     defaultText: 'auto',
     default: () => 'auto',
+  },
+  server_tasks: {
+    type: boolean,
+    description: 'whether the server works on tasks itself; false leaves them to workers',
+    files: 'user',
+    defaultText: 'true',
+    default: () => true,
   },
   server_url: {
     type: webOrigin,

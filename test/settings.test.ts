@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { inProcess } from './cli/in-process.ts';
 import { serviceLocal, type Result } from './cli/service-local.ts';
 
 let root: string;
@@ -21,7 +22,7 @@ beforeEach(async () => {
 afterEach(() => rm(root, { recursive: true, force: true }));
 
 function config(args: readonly string[], env: Record<string, string> = {}): Promise<Result> {
-  return serviceLocal(['config', ...args], {
+  return inProcess(['config', ...args], {
     cwd: below,
     env: { SERVICE_LOCAL_HOME: home, ...env },
   });
@@ -99,7 +100,9 @@ describe('a directory', () => {
 
   it('of the home decides where the catalogue is, and may begin with a tilde', async () => {
     await writeFile(join(project, 'service-local.yaml'), 'runs_dir: ~/runs\n');
-    const { stdout } = await config(['list', '--json'], { HOME: root });
+    // What the tilde stands for is the business of the process.
+    const env = { HOME: root, SERVICE_LOCAL_HOME: home };
+    const { stdout } = await serviceLocal(['config', 'list', '--json'], { cwd: below, env });
     expect(JSON.parse(stdout)).toMatchObject({
       home: { value: home, origin: 'SERVICE_LOCAL_HOME' },
       catalogue_dir: { value: join(home, 'catalogue'), origin: 'default' },

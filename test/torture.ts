@@ -1,21 +1,30 @@
 /**
- * `npm run torture [-- --only servers|lease-file --rounds N --seed N]`: kills processes with SIGKILL at
- * random moments, and looks for anything that they had said to be done and is gone.
+ * `npm run torture [-- --only servers|bots|lease-file --rounds N --seed N --on NAME]`: kills processes
+ * with SIGKILL at random moments, and looks for anything that they had said to be done and is gone.
  *
  * - servers, under load, on SQLite, on PostgreSQL, and two on one PostgreSQL; also for what was done
  *   twice. See `server/torture.ts` for what is asked and checked.
+ * - bots, their backtests, paper sessions and halts, in the same way and with workers of their own;
+ *   also for sessions that come to something else than without a crash. See `server/torture-bots.ts`.
  * - lease-file: processes that store one lease after the other; see `fault/torture.ts`.
  */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { tortureLeaseFile } from './fault/torture.ts';
 import { newDatabase } from './storage/databases.ts';
 import { startPostgres } from './storage/cluster.ts';
 import { torture } from './server/torture.ts';
+import { tortureBots } from './server/torture-bots.ts';
+import { fillCatalogue } from './tasks/market.ts';
 
 const { values } = parseArgs({
   options: {
     only: { type: 'string' },
     rounds: { type: 'string', default: '200' },
+    // Only on set-ups with this in their names.
+    on: { type: 'string', default: '' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   },
 });
@@ -25,6 +34,7 @@ const seed = Number(values.seed);
 const PARTS: Readonly<Record<string, () => Promise<void>>> = {
   'lease-file': ofLeaseFile,
   servers: ofServers,
+  bots: ofBots,
 };
 const { only } = values;
 if (only !== undefined && !Object.hasOwn(PARTS, only)) {
@@ -77,6 +87,43 @@ async function ofServers(): Promise<void> {
       }
     }
   } finally {
+    await cluster.stop();
+  }
+}
+
+async function ofBots(): Promise<void> {
+  const cluster = await startPostgres([]);
+  const catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-torture-'));
+  try {
+    await fillCatalogue(catalogueDir, 2000);
+    for (const { name, kind, servers, workers } of [
+      { name: 'bots on SQLite', kind: 'sqlite', servers: 1, workers: 0 },
+      { name: 'bots of two servers on one PostgreSQL', kind: 'postgres', servers: 2, workers: 0 },
+      { name: 'bots of a server and two workers', kind: 'postgres', servers: 1, workers: 2 },
+    ] as const) {
+      if (!name.includes(values.on)) continue;
+      console.log(`${name}: ${rounds} rounds, seed ${seed}`);
+      const database = await newDatabase(kind, cluster.url);
+      try {
+        const begin = performance.now();
+        const plan = { rounds, servers, workers, seed, catalogueDir };
+        const report = await tortureBots(database, plan, onRound);
+        const deeds = Object.entries(report.acknowledged).map(
+          ([deed, count]) => `${count} ${deed}`,
+        );
+        console.log(`  acknowledged, all there: ${deeds.join(', ')}; ${report.cutOff} cut off`);
+        console.log(
+          `  ${report.sessionsCompared} sessions left alone came to the same events, begun anew ${report.sessionsMoved} times`,
+        );
+        console.log(
+          `  ${report.events} events, all chains unbroken; ${report.killed} processes killed; took ${secondsSince(begin)} s`,
+        );
+      } finally {
+        await database.remove();
+      }
+    }
+  } finally {
+    await rm(catalogueDir, { recursive: true });
     await cluster.stop();
   }
 }

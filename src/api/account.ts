@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi';
 import { ANY_ADMINISTRATOR } from './administrators.ts';
 import { answer, defineRoute, id, json, page, pageQuery, text, time } from './http.ts';
 
-export const EXAMPLE_SESSION_ID = '0198c0de-0000-7000-8000-00000000cccc';
+export const EXAMPLE_BROWSER_SESSION_ID = '0198c0de-0000-7000-8000-00000000cccc';
 export const EXAMPLE_PASSKEY_ID = '0198c0de-0000-7000-8000-00000000dddd';
 
 export const getAccount = defineRoute({
@@ -70,7 +70,7 @@ export const endSession = defineRoute({
   description: "Anybody's for the scope `admin`, else one of the caller's own.",
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
-  request: { params: z.strictObject({ session_id: id(EXAMPLE_SESSION_ID) }) },
+  request: { params: z.strictObject({ session_id: id(EXAMPLE_BROWSER_SESSION_ID) }) },
   responses: { 200: answer('The session, which is over.', Session) },
   errors: ['not_found'],
 });

@@ -10,6 +10,7 @@ import {
   text,
   time,
 } from './http.ts';
+import { BotDeployment } from './tasks.ts';
 
 const reading = { tags: ['Bots'], security: administrator('read') };
 const writing = { tags: ['Bots'], security: administrator('write') };
@@ -18,7 +19,7 @@ const Kind = z.enum(['trading', 'research']);
 const Status = z.enum(['draft', 'active', 'archived']).openapi({
   description: 'A draft until it is first deployed. What is archived is kept, and only kept.',
 });
-const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+export const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 const Document = z.record(z.string(), z.unknown()).openapi('BotDocument', {
   description: 'A spec as its author wrote it: what `service-local schema` describes.',
@@ -35,16 +36,24 @@ const Document = z.record(z.string(), z.unknown()).openapi('BotDocument', {
   },
 });
 
+const Files = z.record(z.string(), z.string());
+
+const files = Files.optional().openapi({
+  description:
+    'The code of a strategy of your own, for a server with the setting `custom_code`: the module that `strategy.module` names and all that it imports, as texts by path relative to the spec; at most 32 files, and 96 KiB in all.',
+});
+
 const BotInput = z
   .union([
-    z.strictObject({ document: Document }),
+    z.strictObject({ document: Document, files }),
     z.strictObject({
       yaml: z.string().openapi({ description: 'The same as the text of a file, YAML or JSON.' }),
+      files,
     }),
   ])
   .openapi('BotInput', {
     description:
-      'A spec for a server: its data are in the catalogue (`catalog://NAME`) and its strategy is a built-in one. The pointers of `invalid_spec` are into the spec.',
+      'A spec for a server: its data are in the catalogue (`catalog://NAME`) and its strategy is a built-in one, or comes with it. The pointers of `invalid_spec` are into the spec.',
   });
 
 export type BotInput = z.infer<typeof BotInput>;
@@ -69,10 +78,16 @@ export const BotDetail = z
     ...summary,
     document: Document,
     version_hash: sha256.openapi({
-      description: 'SHA-256 of the document in canonical JSON (RFC 8785).',
+      description:
+        'SHA-256 of the document in canonical JSON (RFC 8785); with code, that of `{bundle, spec}`: the `bundle_hash`, and that hash of the document.',
     }),
     created_at: time,
     updated_at: time,
+    active_deployments: z.array(BotDeployment).openapi({
+      description:
+        'What is pending or running, the newest first, at most 100. The `ETag` does not stand for them.',
+    }),
+    active_deployment_count: z.int().openapi({ description: 'Of all that is pending or running.' }),
   })
   .openapi('BotDetail');
 
@@ -164,7 +179,11 @@ export const getBot = defineRoute({
   },
   responses: {
     200: detail('The bot.'),
-    304: { description: 'The bot is as the caller has it.', headers: ETAG },
+    304: {
+      description:
+        'The bot is as the caller has it; what is pending or running may be other than it was.',
+      headers: ETAG,
+    },
   },
   errors: ['not_found'],
 });
@@ -204,6 +223,10 @@ export const archiveBot = defineRoute({
 const version = {
   version: z.int(),
   hash: sha256,
+  bundle_hash: sha256.nullable().openapi({
+    description:
+      'Of the code that came with it: SHA-256 of the canonical JSON of the SHA-256 of each file by its path.',
+  }),
   created_at: time,
   created_by: z.string().openapi({ example: 'administrator:ada' }),
 };
@@ -245,6 +268,22 @@ export const getBotVersion = defineRoute({
   errors: ['not_found'],
 });
 
+export const getBotVersionFiles = defineRoute({
+  ...reading,
+  method: 'get',
+  path: '/bots/{bot_ref}/versions/{version}/files',
+  operationId: 'getBotVersionFiles',
+  summary: 'Read the code that came with a version of a bot',
+  request: { params: versionPath },
+  responses: {
+    200: answer(
+      'Its files as texts by path; none where its strategy is a built-in one.',
+      z.strictObject({ files: Files }).openapi('BotVersionFiles'),
+    ),
+  },
+  errors: ['not_found'],
+});
+
 const Change = z
   .strictObject({
     pointer: z.string().openapi({ description: 'Into the document: a JSON pointer (RFC 6901).' }),
@@ -277,7 +316,39 @@ export const diffBotVersions = defineRoute({
 
 // State and events.
 
-const State = z
+const Session = z
+  .strictObject({
+    deployment_id: z.string(),
+    version: z.int(),
+    status: z.enum(['running', 'halted', 'failed', 'ruined']),
+    time: time.nullable().openapi({ description: 'Of the newest bars; null before the first.' }),
+    seq: z.int().openapi({ description: 'The newest order event of the session.' }),
+    cash: z.number(),
+    equity: z.number().openapi({ description: 'At the newest closes.' }),
+    positions: z.record(z.string(), z.number()).openapi({ description: 'Units, by symbol.' }),
+    working: z
+      .array(
+        z.strictObject({
+          order: z.int(),
+          symbol: z.string(),
+          side: z.enum(['buy', 'sell']),
+          type: z.enum(['market', 'limit', 'stop', 'stop_limit', 'trailing_stop']),
+          time_in_force: z.enum(['gtc', 'day', 'ioc', 'fok']),
+          quantity: z.number().optional(),
+          weight: z.number().optional().openapi({ description: 'Of equity, for a target.' }),
+          limit: z.number().optional(),
+          stop: z.number().optional(),
+          filled: z.number(),
+          triggered: z.boolean(),
+        }),
+      )
+      .openapi({ description: 'The orders that may still be filled, oldest first.' }),
+  })
+  .openapi('PaperSession', { description: 'A paper session, as it was recorded last.' });
+
+export type PaperSession = z.infer<typeof Session>;
+
+export const State = z
   .strictObject({
     slug: z.string(),
     name: z.string(),
@@ -287,17 +358,26 @@ const State = z
     created_at: time,
     updated_at: time,
     versions: z.array(sha256).openapi({ description: 'The hash of each, from version 1.' }),
+    sessions: z
+      .record(z.string(), Session)
+      .openapi({ description: 'Paper sessions that have not ended, by `task_id`.' }),
+    halted: z
+      .strictObject({ halt_id: z.string(), by: z.string(), reason: z.string(), at: time })
+      .nullable()
+      .openapi({ description: 'The halt of this bot that is in force.' }),
   })
   .openapi('BotState', { description: 'What the events of a bot come to.' });
 
-const stateHash = sha256.openapi({
+export type BotState = z.infer<typeof State>;
+
+export const stateHash = sha256.openapi({
   description: 'SHA-256 of the state in canonical JSON (RFC 8785).',
 });
 
 const seq = z.coerce.number().int();
 
 /** Without the example of `time`: two of these at once would be too many. */
-const optionalTime = z.iso
+export const optionalTime = z.iso
   .datetime({ error: 'must be a time in UTC, such as 2026-01-02T03:04:05Z' })
   .optional();
 
@@ -418,53 +498,6 @@ export const streamBotEvents = defineRoute({
       description: 'Events, as they are recorded.',
       content: { 'text/event-stream': { schema: z.string() } },
     },
-  },
-  errors: ['not_found'],
-});
-
-const ReplayRequest = z
-  .strictObject({
-    until_seq: z.int().min(1).optional(),
-    until: optionalTime,
-  })
-  .refine(({ until_seq, until }) => until_seq === undefined || until === undefined, {
-    error: 'excludes until_seq',
-    path: ['until'],
-  })
-  .openapi('ReplayRequest', { description: 'To which moment; without one, to the last event.' });
-
-export const replayBot = defineRoute({
-  ...reading,
-  method: 'post',
-  path: '/bots/{bot_ref}/replay',
-  operationId: 'replayBot',
-  summary: 'Make the state of a bot anew from its events, and verify them',
-  description:
-    'Reads every event from the first and trusts no snapshot. Where an event is not as it was written, it stops before it and says so in `fault`. Nothing is changed.',
-  request: {
-    params: botPath,
-    body: json(ReplayRequest, { all: {}, part: { until_seq: 2 } }),
-  },
-  responses: {
-    200: answer(
-      'The state after the last event that is good.',
-      z
-        .strictObject({
-          seq: z.int().openapi({ description: 'The last event that is good; 0 for none.' }),
-          hash: sha256.openapi({ description: 'Of that event.' }),
-          state: State.nullable(),
-          state_hash: stateHash.nullable(),
-          verified: z.boolean().openapi({ description: 'Whether every hash on the way holds.' }),
-          fault: z
-            .strictObject({
-              seq: z.int(),
-              fault: z.enum(['missing', 'altered', 'not_linked', 'beyond_head', 'wrong_snapshot']),
-            })
-            .nullable()
-            .openapi({ description: 'The first event that is not as it was written.' }),
-        })
-        .openapi('BotReplay'),
-    ),
   },
   errors: ['not_found'],
 });

@@ -16,7 +16,7 @@ const writing = { tags: ['Tasks'], security: administrator('write') };
 
 const TaskStatus = z.enum(['queued', 'running', 'success', 'failed', 'canceled']);
 
-const changes = {
+export const changes = {
   from: z.string().optional().openapi({ description: 'First day used, such as 2020-01-31.' }),
   to: z.string().optional().openapi({ description: 'Last day used.' }),
   params: z
@@ -25,20 +25,39 @@ const changes = {
     .openapi({ description: 'Parameters of the strategy.' }),
 };
 
-const BacktestInput = z.strictObject(changes).openapi('BacktestInput', {
-  description: "What stands in place of the spec's own.",
+const locked = {
+  verify_lock: z.boolean().optional().openapi({
+    description:
+      'Fail with `lock_drift` when data, engine, strategy or seed are not those of the first backtest of this version, with these values, that was a success.',
+  }),
+};
+
+export const speed = z.union([z.number().gt(0), z.literal('max')]).openapi({
+  description: 'How many times as fast as the market was; `max` is as fast as it goes.',
 });
 
+const TaskInput = z
+  .strictObject({
+    ...changes,
+    ...locked,
+    speed: speed.optional(),
+    live: z.strictObject({ exchange: z.string() }).optional(),
+  })
+  .openapi('TaskInput', {
+    description:
+      "What stands in place of the spec's own; `speed` is there for paper sessions, and `live` for those that follow an exchange.",
+  });
+
 const BacktestRequest = z
-  .strictObject({ version: z.int().min(1).optional(), ...changes })
+  .strictObject({ version: z.int().min(1).optional(), ...changes, ...locked })
   .openapi('BacktestRequest', {
     description:
       "A version, by default the current one, and what stands in place of the spec's own.",
   });
 
-const progress = z
-  .strictObject({ done: z.int(), total: z.int().nullable() })
-  .openapi({ description: 'In bars; `total` is null until the data are read.' });
+const progress = z.strictObject({ done: z.int(), total: z.int().nullable() }).openapi({
+  description: 'In bars; `total` is null until the data are read, and where nobody knows it.',
+});
 
 const taskId = z.string().openapi({ description: 'Also the `run_id` of its events.' });
 
@@ -50,7 +69,7 @@ export const Task = z
     version: z.int(),
     deployment_id: z.string(),
     status: TaskStatus,
-    input: BacktestInput,
+    input: TaskInput,
     progress,
     error: Problem.pick({ code: true, detail: true, reason: true, remedy: true, errors: true })
       .nullable()
@@ -65,6 +84,14 @@ export const Task = z
   .openapi('Task');
 
 export type Task = z.infer<typeof Task>;
+
+export const TaskReference = z
+  .strictObject({ task_id: taskId, status: TaskStatus })
+  .openapi('TaskReference');
+
+export const TASK_LOCATION = {
+  Location: { description: 'Of the task.', schema: { type: 'string' as const } },
+};
 
 /** What a stream tells of a task. */
 export interface TaskProgress extends Pick<Task, 'status' | 'progress' | 'error'> {}
@@ -105,11 +132,8 @@ export const startBacktest = defineRoute({
   },
   responses: {
     202: {
-      ...answer(
-        'It is queued.',
-        z.strictObject({ task_id: taskId, status: TaskStatus }).openapi('TaskReference'),
-      ),
-      headers: { Location: { description: 'Of the task.', schema: { type: 'string' as const } } },
+      ...answer('It is queued.', TaskReference),
+      headers: TASK_LOCATION,
     },
   },
   errors: ['not_found', 'conflict', 'invalid_spec'],
@@ -208,7 +232,7 @@ export const getTaskResult = defineRoute({
   request: { params: taskPath },
   responses: {
     200: answer(
-      'Of a backtest, its `summary.json`: the document that `service-local backtest --json` prints.',
+      'Its `summary.json`: the document that `service-local backtest --json` prints; of a paper session, that of a backtest of the bars it has seen.',
       z.record(z.string(), z.unknown()).openapi('TaskResult'),
     ),
   },

@@ -25,11 +25,25 @@ export interface Outcome {
 
 /** Runs a job and works out everything that its summary states. */
 export async function backtest(job: BacktestJob, options: BacktestOptions): Promise<Outcome> {
-  const { strategy, params, config, instruments, lock } = job;
+  const { strategy, params, config, instruments } = job;
   const started = performance.now();
   const result = await execute({ instruments, strategy, params, config }, options);
   const wallMs = performance.now() - started;
+  return outcomeOf(job, result, { ...options, wallMs });
+}
 
+/**
+ * What a run of a job has come to.
+ * @param job with the bars that the run took.
+ * @param result of one step at least.
+ */
+export function outcomeOf(
+  job: BacktestJob,
+  result: RunResult,
+  options: Pick<BacktestOptions, 'runId' | 'profile'> & { readonly wallMs: number },
+): Outcome {
+  const { params, config, instruments, lock } = job;
+  const { wallMs } = options;
   const times = mergeTimes(instruments.map((instrument) => instrument.bars));
   const conventions = conventionsFor(times, { barMs: job.barMs });
   const figures = statistics(result, conventions);

@@ -5,8 +5,8 @@ import { createRequire, registerHooks } from 'node:module';
 import { relative, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { ServiceError } from '../errors.ts';
-import { resolveParams } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
+import { strategyFault } from '../engine/strategy-fault.ts';
 
 export interface StrategyModule {
   readonly strategy: Strategy;
@@ -58,7 +58,7 @@ export function loadStrategyModule(modulePath: string, specDirectory: string): S
   }
 
   const strategy = exported.default;
-  const fault = faultOf(strategy);
+  const fault = strategyFault(strategy);
   if (fault !== undefined) {
     throw new ServiceError('invalid_strategy', `${modulePath}: ${fault}`, {
       remedy: 'Write `export default defineStrategy({ name, description, params, create })`.',
@@ -123,32 +123,6 @@ function reachable(url: string, seen = new Set<string>()): Set<string> {
   seen.add(url);
   for (const next of file.imports) reachable(next, seen);
   return seen;
-}
-
-/** What keeps a module's default export from being a strategy. */
-function faultOf(exported: unknown): string | undefined {
-  if (typeof exported !== 'object' || exported === null) return 'has no strategy as default export';
-  const { name, description, params, create, instruments } = exported as Partial<Strategy>;
-  if (typeof name !== 'string' || !/^[a-z0-9]+(_[a-z0-9]+)*$/.test(name)) {
-    return 'the name of its strategy must be lower-case words joined by underscores';
-  }
-  if (typeof description !== 'string') return `strategy ${name} has no description`;
-  if (typeof create !== 'function') return `strategy ${name} has no function create`;
-  if (typeof params !== 'object' || params === null) return `strategy ${name} has no params`;
-  const odd = Object.entries(params).find(([, param]) => !isParam(param));
-  if (odd) return `parameter ${odd[0]} is none of integer(), number(), choice(), flag()`;
-  const wrong = resolveParams(params, {}).problems[0];
-  if (wrong) return `the default of parameter ${wrong.key} ${wrong.message}`;
-  if (instruments !== undefined && !(instruments.min >= 1 && instruments.max >= instruments.min)) {
-    return `strategy ${name} needs instruments.min of at least 1 and at most instruments.max`;
-  }
-  return undefined;
-}
-
-function isParam(param: unknown): boolean {
-  const { kind, choices } = (param ?? {}) as { kind?: unknown; choices?: unknown };
-  if (kind === 'choice') return Array.isArray(choices);
-  return kind === 'integer' || kind === 'number' || kind === 'flag';
 }
 
 function loadError(cause: unknown, modulePath: string): ServiceError {

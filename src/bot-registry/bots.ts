@@ -5,11 +5,13 @@
  */
 import { sql, type RawBuilder, type SqlBool } from 'kysely';
 import { v7 as uuidv7 } from 'uuid';
+import { bundleHash, versionHash } from '../bots/bundle.ts';
 import { invalidSpec, readHostedSpec, type HostedSpec, type SentSpec } from '../bots/hosted.ts';
 import { ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import { NO_EVENTS, type NewEvent } from '../events/event.ts';
 import type { StateEvent } from '../events/state.ts';
+import { openHosted, type CodeLimits } from '../sandbox/hosted.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { BotsTable, BotVersionsTable, Db } from '../storage/tables.ts';
@@ -19,6 +21,8 @@ export interface BotRegistry {
   readonly storage: Storage;
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
+  /** Undefined where only built-in strategies are taken. */
+  readonly customCode?: CodeLimits | undefined;
 }
 
 /** What lists show of a bot. */
@@ -51,11 +55,11 @@ export type TagMatch = ((tag: string) => boolean) | undefined;
  * @throws ServiceError `invalid_spec`, `conflict` when another bot has the slug.
  */
 export async function createBot(
-  { storage, clock }: BotRegistry,
+  { storage, clock, customCode }: BotRegistry,
   by: string,
   sent: SentSpec,
 ): Promise<Bot> {
-  const hosted = readHostedSpec(sent);
+  const hosted = await admit(sent, customCode);
   const { metadata, spec } = hosted.spec;
   return storage.write(async (tx) => {
     const now = clock();
@@ -76,14 +80,16 @@ export async function createBot(
       .values({ ...bot, ...NO_EVENTS })
       .execute();
     const version = versionOf(hosted, { bot_id: bot.bot_id, version: 1, now, by });
+    await keepFiles(tx, hosted, now);
     await tx.insertInto('bot_versions').values(version).execute();
+    const { hash } = version;
     const { kind } = bot;
     const place = { version: 1, occurred_at: now };
     await append(tx, bot.bot_id, now, [
       { kind: 'bot.created', ...place, payload: { slug, name, kind, by } },
-      { kind: 'version.created', ...place, payload: { hash: hosted.hash, by } },
+      { kind: 'version.created', ...place, payload: { hash, by } },
     ]);
-    return { ...bot, document: version.document, version_hash: hosted.hash };
+    return { ...bot, document: version.document, version_hash: hash };
   });
 }
 
@@ -95,18 +101,19 @@ export async function createBot(
  * another bot has the slug.
  */
 export async function updateBot(
-  { storage, clock }: BotRegistry,
+  { storage, clock, customCode }: BotRegistry,
   by: string,
   ref: string,
   matches: TagMatch,
   sent: SentSpec,
 ): Promise<Bot> {
-  const hosted = readHostedSpec(sent);
+  const hosted = await admit(sent, customCode);
+  const hash = hashOf(hosted);
   return storage.write(async (tx) => {
     const bot = await getBot(tx, ref);
     requireMatch(bot, matches);
     const { bot_id } = bot;
-    const isNew = hosted.hash !== bot.version_hash;
+    const isNew = hash !== bot.version_hash;
     if (!isNew && bot.status !== 'archived') return bot;
 
     const now = clock();
@@ -128,15 +135,16 @@ export async function updateBot(
         events.push({ kind: 'bot.updated', ...place, payload: { ...renamed, by } });
       }
       const version = versionOf(hosted, { bot_id, version: current_version, now, by });
+      await keepFiles(tx, hosted, now);
       await tx.insertInto('bot_versions').values(version).execute();
-      events.push({ kind: 'version.created', ...place, payload: { hash: hosted.hash, by } });
+      events.push({ kind: 'version.created', ...place, payload: { hash, by } });
     }
     const status = bot.status === 'archived' ? 'active' : bot.status;
     const changes = { name, slug, status, current_version, updated_at: now };
     await tx.updateTable('bots').set(changes).where('bot_id', '=', bot_id).execute();
     await append(tx, bot_id, now, events);
     const document = isNew ? JSON.stringify(hosted.document) : bot.document;
-    return { ...bot, ...changes, document, version_hash: hosted.hash };
+    return { ...bot, ...changes, document, version_hash: hash };
   });
 }
 
@@ -199,18 +207,53 @@ async function append(
   await appendEvents(tx, bot_id, now, events);
 }
 
+/**
+ * A spec that the server takes, whose strategy has been loaded, where it is one of its own.
+ * @throws ServiceError `invalid_spec`
+ */
+async function admit(sent: SentSpec, limits: CodeLimits | undefined): Promise<HostedSpec> {
+  const hosted = readHostedSpec(sent, limits !== undefined);
+  if (hosted.files === undefined) return hosted;
+  try {
+    const { close } = await openHosted(hosted, limits);
+    await close();
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code === 'invalid_spec') throw error;
+    const { code, message, remedy = '' } = error;
+    const problem = { code, pointer: '/spec/strategy/module', message: `${message}; ${remedy}` };
+    throw invalidSpec([problem], 'yaml' in sent);
+  }
+  return hosted;
+}
+
+function hashOf({ hash, files }: HostedSpec): string {
+  return versionHash(hash, files === undefined ? null : bundleHash(files));
+}
+
+/** The same files are kept once, whosever they are. */
+async function keepFiles(tx: Db, { files }: HostedSpec, created_at: number): Promise<void> {
+  if (files === undefined) return;
+  const row = { hash: bundleHash(files), files: JSON.stringify(files), created_at };
+  await tx
+    .insertInto('bundles')
+    .values(row)
+    .onConflict((conflict) => conflict.column('hash').doNothing())
+    .execute();
+}
+
 function versionOf(
-  { hash, document }: HostedSpec,
+  hosted: HostedSpec,
   { bot_id, version, now, by }: Record<'bot_id' | 'by', string> & Record<'version' | 'now', number>,
 ): BotVersionsTable {
+  const { document, files } = hosted;
   return {
     bot_id,
     version,
-    hash,
+    hash: hashOf(hosted),
     document: JSON.stringify(document),
     created_at: now,
     created_by: by,
-    bundle_hash: null,
+    bundle_hash: files === undefined ? null : bundleHash(files),
   };
 }
 

@@ -1,12 +1,15 @@
+import { bundleHash, CODE_IS_OFF, versionHash, type Bundle } from '../bots/bundle.ts';
 import { diffDocuments, type Change } from '../bots/diff.ts';
+import { invalidSpec } from '../bots/hosted.ts';
+import { specHash } from '../bots/version.ts';
 import { ServiceError } from '../errors.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import type { BotVersionsTable, Db } from '../storage/tables.ts';
-import { botIdOf } from './bots.ts';
+import { botIdOf, type BotRegistry } from './bots.ts';
 
 /** What lists show of a version. Times are milliseconds since the Unix epoch. */
 export type BotVersionRow = Readonly<
-  Pick<BotVersionsTable, 'version' | 'hash' | 'created_at' | 'created_by'>
+  Pick<BotVersionsTable, 'version' | 'hash' | 'bundle_hash' | 'created_at' | 'created_by'>
 >;
 
 export interface BotVersion extends BotVersionRow {
@@ -14,7 +17,7 @@ export interface BotVersion extends BotVersionRow {
   readonly document: string;
 }
 
-const SUMMARY = ['version', 'hash', 'created_at', 'created_by'] as const;
+const SUMMARY = ['version', 'hash', 'bundle_hash', 'created_at', 'created_by'] as const;
 
 /**
  * The versions of a bot, the newest first.
@@ -70,4 +73,55 @@ export async function diffVersions(
   const before = await getVersion(db, ref, from);
   const after = await getVersion(db, ref, to);
   return diffDocuments(JSON.parse(before.document), JSON.parse(after.document));
+}
+
+/** A version that is to run: as it was when it was made. */
+export interface RunnableVersion {
+  /** As authored. */
+  readonly document: unknown;
+  /** Of a strategy that came with it. */
+  readonly files: Bundle | undefined;
+}
+
+/**
+ * A version with its code, once both are found to have the hash that the version has.
+ * @throws ServiceError `not_found` for the bot, or the version; `bundle_tampered`; `invalid_spec` where
+ * the server runs no code but its own.
+ */
+export async function getRunnable(
+  { storage: { read }, customCode }: BotRegistry,
+  ref: string,
+  version: number,
+): Promise<RunnableVersion> {
+  const found = await getVersion(read, ref, version);
+  if (found.bundle_hash !== null && customCode === undefined) {
+    throw invalidSpec([{ ...CODE_IS_OFF, pointer: '/spec/strategy/module' }], false);
+  }
+  return { document: JSON.parse(found.document), files: await filesOf(read, ref, found) };
+}
+
+/**
+ * The code that came with a version; undefined where its strategy is a built-in one.
+ * @throws ServiceError `bundle_tampered`
+ */
+export async function filesOf(
+  db: Db,
+  ref: string,
+  { version, document, hash, bundle_hash }: BotVersion,
+): Promise<Bundle | undefined> {
+  if (bundle_hash === null) return undefined;
+  const row = await db
+    .selectFrom('bundles')
+    .select('files')
+    .where('hash', '=', bundle_hash)
+    .executeTakeFirst();
+  const files = row && (JSON.parse(row.files) as Bundle);
+  const isWhole =
+    files !== undefined &&
+    bundleHash(files) === bundle_hash &&
+    versionHash(specHash(JSON.parse(document)), bundle_hash) === hash;
+  if (isWhole) return files;
+  throw new ServiceError('bundle_tampered', `version ${version} of ${ref} is not as it was made`, {
+    remedy: 'Find out who can write to the database, and make a new version of the bot.',
+  });
 }

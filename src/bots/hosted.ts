@@ -1,15 +1,17 @@
 import { ServiceError, type Problem } from '../errors.ts';
 import { isAddress } from '../market/catalogue.ts';
+import { bundleFaults, CODE_IS_OFF, entryOf, type Bundle } from './bundle.ts';
 import { fieldsOf } from './checks.ts';
 import type { Path, SourceDocument } from './document.ts';
 import { inOrder, parseSpec } from './parse.ts';
 import type { BotSpec } from './spec.ts';
 import { specHash } from './version.ts';
 
-/** A spec as somebody sends it to a server: as data, or as the text of a file. */
-export type SentSpec =
+/** A spec as somebody sends it to a server: as data, or as the text of a file; with its code. */
+export type SentSpec = (
   | { readonly document: Readonly<Record<string, unknown>> }
-  | { readonly yaml: string };
+  | { readonly yaml: string }
+) & { readonly files?: Bundle | undefined };
 
 /** A spec that a server takes. */
 export interface HostedSpec {
@@ -19,23 +21,31 @@ export interface HostedSpec {
   readonly spec: BotSpec;
   /** See `specHash`. */
   readonly hash: string;
+  /** The code of a strategy that is none of the built-in ones. */
+  readonly files: Bundle | undefined;
 }
 
 /**
  * Checks a spec as `service-local validate` does, and that nothing of it is on the machine of its
  * author.
  *
+ * @param allowsCode whether the server runs strategies of others.
  * @throws ServiceError `invalid_spec` with every problem; their pointers are into the spec.
  */
-export function readHostedSpec(sent: SentSpec): HostedSpec {
+export function readHostedSpec(sent: SentSpec, allowsCode = false): HostedSpec {
   const isText = 'yaml' in sent;
   const { spec, document, problems } = parseSpec(
     isText ? sent.yaml : JSON.stringify(sent.document),
     'the spec',
   );
-  const all = [...problems, ...hostedProblems(document)];
+  const { files } = sent;
+  const all = [
+    ...problems,
+    ...hostedProblems(document),
+    ...codeProblems(document, files, allowsCode),
+  ];
   if (spec === undefined || all.length > 0) throw invalidSpec(inOrder(all), isText);
-  return { document: document.value, spec, hash: specHash(document.value) };
+  return { document: document.value, spec, hash: specHash(document.value), files };
 }
 
 /** What stands in place of a spec's own values for one run. */
@@ -56,11 +66,17 @@ const CHANGED: readonly (readonly [inSpec: string, inChanges: string])[] = [
  * The spec that its author would have written with these values, so that its hash is another one.
  *
  * @param document a spec that a server took.
+ * @param files the code that came with it, where the server still runs that.
  * @throws ServiceError `invalid_spec`; the pointers are into the changes where these are at fault.
  */
-export function readChangedSpec(document: unknown, changes: SpecChanges): HostedSpec {
+export function readChangedSpec(
+  document: unknown,
+  changes: SpecChanges,
+  files?: Bundle,
+): HostedSpec {
   try {
-    return readHostedSpec({ document: withChanges(document, changes) });
+    const isCode = files !== undefined;
+    return readHostedSpec({ document: withChanges(document, changes), files }, isCode);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const problems = error.problems.map(({ pointer = '', ...rest }) => {
@@ -107,8 +123,7 @@ export function invalidSpec(problems: readonly Problem[], isText: boolean): Serv
 /** What a server does not take of a spec that may have other problems, so that all is told at once. */
 export function hostedProblems(document: SourceDocument): Problem[] {
   const { metadata, spec } = fieldsOf(document.value);
-  const { data, strategy } = fieldsOf(spec);
-  const { source, sources } = fieldsOf(data);
+  const { source, sources } = fieldsOf(fieldsOf(spec).data);
   const files = Object.entries(fieldsOf(sources)).map(
     ([symbol, file]) => [['spec', 'data', 'sources', symbol], file] as const,
   );
@@ -116,11 +131,31 @@ export function hostedProblems(document: SourceDocument): Problem[] {
     [['metadata', 'slug'], fieldsOf(metadata).slug, SLUG],
     [['spec', 'data', 'source'], source, DATA],
     ...files.map(([at, file]) => [at, file, DATA] as const),
-    [['spec', 'strategy', 'module'], fieldsOf(strategy).module, MODULE],
   ];
   return texts.flatMap(([at, value, { accepts, code, message }]) =>
     typeof value !== 'string' || accepts(value) ? [] : [document.problem(at, { code, message })],
   );
+}
+
+/** What a server has against the code that is, or should be, sent with a spec. */
+function codeProblems(
+  document: SourceDocument,
+  files: Bundle | undefined,
+  allowsCode: boolean,
+): Problem[] {
+  const { strategy } = fieldsOf(fieldsOf(document.value).spec);
+  const { module } = fieldsOf(strategy);
+  const at: Path = ['spec', 'strategy', 'module'];
+  const not = (message: string): Problem =>
+    document.problem(at, { code: 'module_not_hosted', message });
+  if (typeof module !== 'string') {
+    return files === undefined ? [] : [not('is not there, and files of a strategy are')];
+  }
+  if (!allowsCode) return [document.problem(at, CODE_IS_OFF)];
+  if (files === undefined) return [not('has to be sent with the spec, in files')];
+  const faults = bundleFaults(files);
+  if (!Object.hasOwn(files, entryOf(module))) faults.push('is none of the files');
+  return faults.map(not);
 }
 
 /** What a server wants of a text. */
@@ -142,11 +177,4 @@ const DATA: Rule = {
   code: 'data_not_hosted',
   message:
     'a server reads no file of your machine: have the data imported into its catalogue with `service-local data import`, and name them as catalog://NAME',
-};
-
-const MODULE: Rule = {
-  accepts: () => false,
-  code: 'module_not_hosted',
-  message:
-    'a server runs no code but its own: name a built-in strategy, or run the bot on your own machine',
 };

@@ -7,9 +7,10 @@ import type { Strategy } from '../engine/strategy.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { isCatalogued } from '../market/catalogue.ts';
 import { parseWindow } from '../market/time.ts';
+import { digestsOf } from './bundle.ts';
 import { combinationFault, strategyProblems } from './checks.ts';
-import { optional, type SourceDocument } from './document.ts';
-import { withChanges, type HostedSpec } from './hosted.ts';
+import { optional, parseDocument, type SourceDocument } from './document.ts';
+import { invalidSpec, withChanges, type HostedSpec } from './hosted.ts';
 import { inOrder, readSpec } from './parse.ts';
 import { botSpecSchema, type BotSpec } from './spec.ts';
 import { loadStrategyModule } from '../backtest/strategy-module.ts';
@@ -145,17 +146,27 @@ function override(bot: Bot, { params, from, to }: Overrides): Bot {
   };
 }
 
-/** A bot of which nothing is on the machine of its author. */
-export function hostedBot({ document, spec, hash }: HostedSpec): Bot {
+/**
+ * A bot of which nothing is on the machine of its author.
+ *
+ * @param own its strategy, where that came with it.
+ * @throws ServiceError `invalid_spec` where the spec does not fit the strategy.
+ */
+export function hostedBot({ document, spec, hash, files }: HostedSpec, own?: Strategy): Bot {
   const { name, params } = spec.spec.strategy;
-  const strategy = BUILT_IN_STRATEGIES.get(name!)!;
+  const strategy = own ?? BUILT_IN_STRATEGIES.get(name!)!;
+  if (own !== undefined) {
+    const source = parseDocument(JSON.stringify(document), 'the spec');
+    const problems = strategyProblems(own, source);
+    if (problems.length > 0) throw invalidSpec(inOrder(problems), false);
+  }
   return {
     file: spec.metadata.slug,
     document,
     spec,
     hash,
     strategy,
-    strategyFiles: undefined,
+    strategyFiles: files && digestsOf(files),
     params: resolveParams(strategy.params, params).values,
     data: dataFiles(spec, ''),
     notes: notesOn(spec),

@@ -15,6 +15,8 @@ export interface PrepareOptions {
   readonly catalogueDir: string;
   /** Gates beside those of the spec. */
   readonly assertions: readonly Assertion[];
+  /** Where the data come from in place of the disk, for whoever shares them. */
+  readonly load?: typeof loadDataset | undefined;
 }
 
 export interface Prepared {
@@ -30,6 +32,7 @@ export interface Prepared {
  */
 export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepared> {
   const { universe, data, metrics } = bot.spec.spec;
+  const { load = loadDataset } = options;
   const config = engineConfig(bot.spec);
   const instruments: JobInstrument[] = [];
   let barMs = 0;
@@ -37,7 +40,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
   const symbolsOf = new Map<string, string[]>();
   for (const symbol of universe.symbols) {
     const { timeframe, from, to, columns, repair } = data;
-    const dataset = await loadDataset({
+    const dataset = await load({
       source: bot.data[symbol]!,
       catalogueDir: options.catalogueDir,
       timeframe,

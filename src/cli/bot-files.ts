@@ -1,16 +1,65 @@
 /** Apart from `bots.ts`, because it loads what reads and checks bot files. */
+import { createHash } from 'node:crypto';
+import { readFileSync, realpathSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { loadStrategyModule } from '../backtest/strategy-module.ts';
+import { bundleFaults } from '../bots/bundle.ts';
+import { fieldsOf } from '../bots/checks.ts';
 import type { SourceDocument } from '../bots/document.ts';
 import { hostedProblems } from '../bots/hosted.ts';
 import { inOrder, readSpec } from '../bots/parse.ts';
-import type { Problem } from '../errors.ts';
+import { ServiceError, type Problem } from '../errors.ts';
 import { invalidFiles, type BotFile } from './bots.ts';
 
 /**
- * Reads bot files as they are sent to a server: it has none of the files beside them.
+ * Reads bot files as they are sent to a server, with the code of their strategies: it has none of the
+ * files beside them.
  * @throws ServiceError `invalid_spec` with the problems of all files, or `file_not_found`
  */
 export function readHostedFiles(files: readonly string[]): readonly BotFile[] {
-  return readBotFiles(files, hostedProblems);
+  const read = readBotFiles(files, hostedProblems);
+  const collected = read.map((one) => {
+    try {
+      return { ...one, files: codeOf(one) };
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      const { code, message } = error;
+      return { ...one, fault: one.source.problem(MODULE, { code, message }) };
+    }
+  });
+  const faults = collected.flatMap((one) => ('fault' in one ? [one.fault] : []));
+  if (faults.length > 0) throw invalidFiles(files, faults);
+  return collected;
+}
+
+const MODULE = ['spec', 'strategy', 'module'];
+
+/**
+ * The files of a strategy of one's own, as they are: the module and all that it imports. Runs its
+ * code, as `validate` does.
+ *
+ * @throws ServiceError `invalid_strategy`
+ */
+function codeOf({ file, document }: BotFile): BotFile['files'] {
+  const { module } = fieldsOf(fieldsOf(fieldsOf(document).spec).strategy);
+  if (typeof module !== 'string') return undefined;
+  const directory = realpathSync(dirname(resolve(file)));
+  const { files } = loadStrategyModule(module, directory);
+  const texts = Object.entries(files).map(([path, sha256]): [string, string] => {
+    if (path.startsWith('..')) {
+      throw new ServiceError('invalid_strategy', `${path} is not below the directory of ${file}`);
+    }
+    const bytes = readFileSync(join(directory, path));
+    const text = bytes.toString();
+    if (createHash('sha256').update(text).digest('hex') !== sha256) {
+      throw new ServiceError('invalid_strategy', `${path} is not UTF-8, or changed just now`);
+    }
+    return [path, text];
+  });
+  const bundle = Object.fromEntries(texts);
+  const fault = bundleFaults(bundle)[0];
+  if (fault !== undefined) throw new ServiceError('invalid_strategy', fault);
+  return bundle;
 }
 
 /**

@@ -1,12 +1,7 @@
 /** What the verbs `bots …` have in common. */
-import type {
-  BotDetail,
-  BotSummary,
-  getBot,
-  getBotSnapshot,
-  replayBot,
-  updateBot,
-} from '../api/bots.ts';
+import type { BotDetail, BotSummary, getBot, getBotSnapshot, updateBot } from '../api/bots.ts';
+import type { BotReplay, replayBot } from '../api/replay.ts';
+import type { BotDeployment } from '../api/tasks.ts';
 import type { SourceDocument } from '../bots/document.ts';
 import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
 import { ServiceError, type Problem } from '../errors.ts';
@@ -41,6 +36,16 @@ export const BOT_COLUMNS: Columns<BotSummary> = {
   id: ({ id }) => id,
 };
 
+export const DEPLOYMENT_COLUMNS: Columns<BotDeployment> = {
+  deployment: ({ deployment_id }) => deployment_id,
+  version: ({ version }) => String(version),
+  target: ({ target }) => target,
+  status: ({ status }) => status,
+  task: ({ task_id }) => task_id,
+  created: ({ created_at }) => created_at,
+  ended: ({ ended_at }) => ended_at ?? '',
+};
+
 /** The bot, and what to send as `If-Match` with a change of it. */
 export function findBot(
   server: Client,
@@ -68,25 +73,28 @@ export async function putBot(
     server.call<typeof updateBot>('put', '/bots/{bot_ref}', {
       params: { bot_ref: before.id },
       headers: { 'if-match': etag },
-      body: { document: file.document },
+      body: { document: file.document, ...(file.files && { files: file.files }) },
     }),
   );
   if (bot.current_version !== before.current_version) return { change: 'updated', bot };
   return { change: bot.status === before.status ? 'unchanged' : 'activated', bot };
 }
 
-export function replay(
+/** @param until to which moment; without one, to the last event. */
+export async function replay(
   server: Client,
   bot_ref: string,
-  body: RequestOf<typeof replayBot>['body'],
-): Promise<AnswerOf<typeof replayBot>> {
-  return server.call<typeof replayBot>('post', '/bots/{bot_ref}/replay', {
+  until: Pick<RequestOf<typeof replayBot>['body'], 'until_seq' | 'until'>,
+): Promise<BotReplay> {
+  const path = '/bots/{bot_ref}/replay';
+  const answer = await server.call<typeof replayBot>('post', path, {
     params: { bot_ref },
-    body,
+    body: until,
   });
+  return answer as BotReplay;
 }
 
-type Fault = NonNullable<AnswerOf<typeof replayBot>['fault']>;
+type Fault = NonNullable<BotReplay['fault']>;
 
 const WHAT: Readonly<Record<Fault['fault'], string>> = {
   missing: 'is missing',
@@ -120,6 +128,8 @@ export interface BotFile {
   readonly slug: string;
   /** As authored. */
   readonly document: Record<string, unknown>;
+  /** Of a strategy that is none of the built-in ones: texts by path relative to the file. */
+  readonly files?: Readonly<Record<string, string>> | undefined;
   readonly source: SourceDocument;
 }
 

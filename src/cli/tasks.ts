@@ -49,28 +49,40 @@ function taskFailure({ status, error }: TaskProgress): ServiceError | undefined 
 
 const LOOK_AGAIN_MS = 1000;
 
+/** How each is ended by hand. */
+const END = { backtest: 'tasks cancel', paper: 'bots paper stop' } as const;
+
 /**
  * Waits for the end of a task, with its progress on the terminal. Ctrl-C ends the waiting alone.
  * @throws ServiceError `interrupted`; why the task failed, when it did.
  */
-export async function waitForTask(context: Context, task_id: string): Promise<void> {
+export async function waitForTask(
+  context: Context,
+  task_id: string,
+  kind: Task['kind'] = 'backtest',
+): Promise<void> {
   const { signal } = context;
   context.message(`waiting for task ${task_id}; Ctrl-C leaves it running`);
   try {
     const server = await connect(context, signal);
-    const failure = taskFailure(await lastOf(server, context, task_id));
+    const failure = taskFailure(await lastOf(server, context, task_id, kind));
     if (failure !== undefined) throw failure;
   } catch (error) {
     if (!signal.aborted) throw error;
     throw new ServiceError('interrupted', `the task goes on without you: ${task_id}`, {
-      remedy: `Come back with \`service-local tasks result ${task_id} --wait\`, or end it with \`service-local tasks cancel ${task_id}\`.`,
+      remedy: `Come back with \`service-local tasks result ${task_id} --wait\`, or end it with \`service-local ${END[kind]} ${task_id}\`.`,
       cause: error,
     });
   }
 }
 
 /** Goes on, each time the server ends the stream or cannot be reached, until the task has ended. */
-async function lastOf(server: Client, context: Context, task_id: string): Promise<TaskProgress> {
+async function lastOf(
+  server: Client,
+  context: Context,
+  task_id: string,
+  kind: Task['kind'],
+): Promise<TaskProgress> {
   let bar: ReturnType<Context['progress']> | undefined;
   let last: string | undefined;
   let isLost = false;
@@ -86,7 +98,7 @@ async function lastOf(server: Client, context: Context, task_id: string): Promis
           last = id;
           const task = JSON.parse(data) as TaskProgress;
           const { done, total } = task.progress;
-          if (total !== null) (bar ??= context.progress('backtest', total)).update(done);
+          if (total !== null) (bar ??= context.progress(kind, total)).update(done);
           if (task.status !== 'queued' && task.status !== 'running') return task;
         }
       } catch (error) {

@@ -48,6 +48,11 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/server.ts'),
   },
   {
+    path: ['worker'],
+    summary: 'do the backtests and paper sessions of servers that share a PostgreSQL',
+    load: () => import('./verbs/worker.ts'),
+  },
+  {
     path: ['login'],
     summary: 'log in to a server, for the verbs that ask it',
     load: () => import('./verbs/login.ts'),
@@ -119,13 +124,63 @@ export const VERBS: readonly VerbEntry[] = [
   },
   {
     path: ['bots', 'replay'],
-    summary: 'make the state of a bot anew from its events',
+    summary: 'make the state of a bot, or what a paper session did, anew from its events',
     load: () => import('./verbs/bots-replay.ts'),
+  },
+  {
+    path: ['bots', 'parity'],
+    summary: 'compare a paper session with a backtest, and tell where they part',
+    load: () => import('./verbs/bots-parity.ts'),
   },
   {
     path: ['bots', 'backtest'],
     summary: 'backtest a bot on the server, over the data of its catalogue',
     load: () => import('./verbs/bots-backtest.ts'),
+  },
+  {
+    path: ['bots', 'paper', 'start'],
+    summary: 'trade a bot on paper, on the server',
+    load: () => import('./verbs/bots-paper-start.ts'),
+  },
+  {
+    path: ['bots', 'paper', 'stop'],
+    summary: 'end a paper session with what it has come to',
+    load: () => import('./verbs/bots-paper-stop.ts'),
+  },
+  {
+    path: ['bots', 'paper', 'status'],
+    summary: 'show where the paper sessions of a bot are',
+    load: () => import('./verbs/bots-paper-status.ts'),
+  },
+  {
+    path: ['bots', 'halt'],
+    summary: 'end all trading of a bot, and verify that it has ended',
+    load: () => import('./verbs/bots-halt.ts'),
+  },
+  {
+    path: ['bots', 'halt-all'],
+    summary: 'end all trading of all bots, and verify that it has ended',
+    load: () => import('./verbs/bots-halt-all.ts'),
+  },
+  {
+    path: ['bots', 'halts'],
+    summary: 'list the halts, those in force first',
+    load: () => import('./verbs/bots-halts.ts'),
+  },
+  {
+    path: ['bots', 'resume'],
+    summary: 'let a bot that is halted be started again',
+    load: () => import('./verbs/bots-resume.ts'),
+  },
+  {
+    path: ['bots', 'resume-all'],
+    summary: 'let bots be started again after halt-all',
+    load: () => import('./verbs/bots-resume-all.ts'),
+  },
+  {
+    path: ['bots', 'drill'],
+    summary: 'try on a bot made for it that halting works, and say how long it takes',
+    load: () => import('./verbs/bots-drill.ts'),
   },
   {
     path: ['bots', 'deployments'],

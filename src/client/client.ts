@@ -35,17 +35,20 @@ export type RequestOf<R> = Part<R, 'params', 'params'> &
   Part<R, 'headers', 'headers'> &
   JsonBody<R>;
 
+/** With 207, not all that was asked for was done: the body says what. */
+type Success = 200 | 201 | 202 | 207;
+
 /** The body of a success; undefined where it has none. */
 export type AnswerOf<R> = R extends { readonly responses: { readonly 204: unknown } }
   ? undefined
   : R extends { readonly responses: infer A }
     ? {
-        [Status in keyof A & (200 | 201 | 202)]: A[Status] extends {
+        [Status in keyof A & Success]: A[Status] extends {
           readonly content: { readonly 'application/json': { schema: infer S extends z.ZodType } };
         }
           ? z.output<S>
           : never;
-      }[keyof A & (200 | 201 | 202)]
+      }[keyof A & Success]
     : never;
 
 /** The items of a list, one page of which a route answers. */

@@ -224,6 +224,11 @@ export class Engine {
     return this.#ruinedAt !== undefined;
   }
 
+  /** What it was given of each instrument, in their order; columns may be longer than `length`. */
+  get histories(): readonly Bars[] {
+    return this.#histories;
+  }
+
   /** Orders still working, oldest first. */
   get working(): readonly Readonly<Order>[] {
     return this.#working;

@@ -40,6 +40,8 @@ export function explainStrategyError(
     return new ServiceError('interrupted', `interrupted at bar ${done + 1}`);
   }
   if (error instanceof StrategyError) {
+    // Of a strategy that runs elsewhere, where this was explained already.
+    if (error.cause instanceof ServiceError) return error.cause;
     const time = Number.isNaN(error.time) ? '' : ` (${new Date(error.time).toISOString()})`;
     return new ServiceError(
       'strategy_failed',

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { sql } from 'kysely';
+import { preparedForMany } from '../storage/prepared-for-many.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
 import { hashOf, type EventHead, type NewEvent } from './event.ts';
-import { readHead, type TimedHead } from './read.ts';
+import { readHead, readHeads, unknownBot, type TimedHead } from './read.ts';
 import { takeSnapshot } from './snapshot.ts';
 
 /** So many events apart, or as many as were appended at once. */
@@ -24,6 +26,67 @@ export async function appendEvents(
 ): Promise<EventHead> {
   const heads = headsIn(tx);
   const before = heads.get(bot_id) ?? (await readHead(tx, bot_id));
+  const { rows, head } = follow(bot_id, before, now, events);
+  await insertRows(tx, rows);
+  await updateHead(tx, { bot_id, seq: head.seq, hash: head.hash });
+  heads.set(bot_id, head);
+  if (isSnapshotDue(before, head)) await takeSnapshot(tx, bot_id);
+  return { seq: head.seq, hash: head.hash };
+}
+
+/** What is to be added to the log of one bot. */
+export interface LogEntries {
+  readonly bot_id: string;
+  /** At least one. */
+  readonly events: readonly NewEvent[];
+}
+
+/**
+ * Adds to the logs of many bots, as `appendEvents` does to one, in statements over many of them.
+ *
+ * @returns the last event of each, in the order of `logs`; of a bot that is in it twice, after each.
+ * @throws ServiceError `not_found` when one of the bots is not there.
+ */
+export async function appendToMany(
+  tx: Db,
+  now: number,
+  logs: readonly LogEntries[],
+): Promise<readonly EventHead[]> {
+  const heads = headsIn(tx);
+  const bots = [...new Set(logs.map(({ bot_id }) => bot_id))];
+  const unread = bots.filter((bot_id) => !heads.has(bot_id));
+  for (const { bot_id, ...head } of await readHeads(tx, unread)) heads.set(bot_id, head);
+  const before = new Map(bots.map((bot_id) => [bot_id, heads.get(bot_id)]));
+  const rows: BotEventsTable[] = [];
+  const ends = logs.map(({ bot_id, events }) => {
+    const last = heads.get(bot_id);
+    if (last === undefined) throw unknownBot(bot_id);
+    const added = follow(bot_id, last, now, events);
+    for (const row of added.rows) rows.push(row);
+    heads.set(bot_id, added.head);
+    return { seq: added.head.seq, hash: added.head.hash };
+  });
+  await insertRows(tx, rows);
+  await updateHeads(
+    tx,
+    bots.map((bot_id) => {
+      const { seq, hash } = heads.get(bot_id)!;
+      return [bot_id, seq, hash];
+    }),
+  );
+  for (const [bot_id, head] of before) {
+    if (isSnapshotDue(head!, heads.get(bot_id)!)) await takeSnapshot(tx, bot_id);
+  }
+  return ends;
+}
+
+/** The events as they stand in the log after its last one, and the last one then. */
+function follow(
+  bot_id: string,
+  before: TimedHead,
+  now: number,
+  events: readonly NewEvent[],
+): { readonly rows: readonly BotEventsTable[]; readonly head: TimedHead } {
   if (before.seq === 0 && events[0]?.kind !== 'bot.created') {
     throw new RangeError('the first event of a bot is bot.created');
   }
@@ -37,13 +100,11 @@ export async function appendEvents(
     prev_hash = row.hash;
     return row;
   });
-  await insertRows(tx, rows);
-  const head = { seq, hash: prev_hash, recorded_at };
-  await updateHead(tx, { bot_id, seq, hash: prev_hash });
-  heads.set(bot_id, head);
-  const isDue = Math.floor(seq / SNAPSHOT_EVERY) > Math.floor(before.seq / SNAPSHOT_EVERY);
-  if (isDue) await takeSnapshot(tx, bot_id);
-  return { seq, hash: prev_hash };
+  return { rows, head: { seq, hash: prev_hash, recorded_at } };
+}
+
+function isSnapshotDue(before: EventHead, after: EventHead): boolean {
+  return Math.floor(after.seq / SNAPSHOT_EVERY) > Math.floor(before.seq / SNAPSHOT_EVERY);
 }
 
 /** What has been added in transactions that are not over; nobody else can add to it meanwhile. */
@@ -61,6 +122,24 @@ function headsIn(tx: Db): Map<string, TimedHead> {
 const updateHead = prepared((db, { bot_id, seq, hash }: EventHead & { readonly bot_id: string }) =>
   db.updateTable('bots').set({ event_seq: seq, event_hash: hash }).where('bot_id', '=', bot_id),
 );
+
+/** Of bots: id, seq and hash. */
+const updateHeads = preparedForMany(3, (db, heads) => {
+  const rows = heads.map(
+    ([bot_id, seq, hash]) =>
+      sql`select ${bot_id} as bot_id, cast(${seq} as bigint) as seq, ${hash} as hash`,
+  );
+  const all = sql<{
+    bot_id: string;
+    seq: number;
+    hash: string;
+  }>`(${sql.join(rows, sql` union all `)})`;
+  return db
+    .updateTable('bots')
+    .from(all.as('head'))
+    .set((of) => ({ event_seq: of.ref('head.seq'), event_hash: of.ref('head.hash') }))
+    .whereRef('bots.bot_id', '=', 'head.bot_id');
+});
 
 const KIND = /^[a-z_]+(\.[a-z_]+)*$/;
 
@@ -102,27 +181,20 @@ const COLUMNS = [
   'hash',
 ] as const satisfies readonly (keyof BotEventsTable)[];
 
-/** Each inserts twice as many rows as the one before: so few serve any number of rows. */
-const INSERTS = Array.from({ length: 8 }, (_, power) =>
-  prepared((db, values: readonly unknown[]) =>
-    db.insertInto('bot_events').values(
-      Array.from({ length: 2 ** power }, (_row, row) => {
-        const cells = COLUMNS.map((name, i) => [name, values[row * COLUMNS.length + i]]);
-        return Object.fromEntries(cells) as BotEventsTable;
-      }),
+const insertValues = preparedForMany(COLUMNS.length, (db, rows) =>
+  db
+    .insertInto('bot_events')
+    .values(
+      rows.map(
+        (row) =>
+          Object.fromEntries(COLUMNS.map((name, i) => [name, row[i]])) as unknown as BotEventsTable,
+      ),
     ),
-  ),
 );
 
 async function insertRows(tx: Db, rows: readonly BotEventsTable[]): Promise<void> {
-  let done = 0;
-  while (done < rows.length) {
-    const power = Math.min(Math.floor(Math.log2(rows.length - done)), INSERTS.length - 1);
-    const values: unknown[] = [];
-    for (const end = done + 2 ** power; done < end; done += 1) {
-      const row = rows[done]!;
-      for (const name of COLUMNS) values.push(row[name]);
-    }
-    await INSERTS[power]!(tx, values);
-  }
+  await insertValues(
+    tx,
+    rows.map((row) => COLUMNS.map((name) => row[name])),
+  );
 }

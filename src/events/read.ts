@@ -1,5 +1,6 @@
 import type { AliasedExpression } from 'kysely';
 import { ServiceError } from '../errors.ts';
+import { preparedForMany } from '../storage/prepared-for-many.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
 import { eventOf, type BotEvent, type EventHead } from './event.ts';
@@ -142,6 +143,32 @@ const selectHead = prepared((db, { bot_id }: { readonly bot_id: string }) =>
     )
     .select(['bots.event_seq as seq', 'bots.event_hash as hash', 'last.recorded_at'])
     .where('bots.bot_id', '=', bot_id),
+);
+
+/** The same of many bots, without those that are not there. */
+export async function readHeads(
+  db: Db,
+  bot_ids: readonly string[],
+): Promise<(TimedHead & { readonly bot_id: string })[]> {
+  const heads = await selectHeads(
+    db,
+    bot_ids.map((bot_id) => [bot_id]),
+  );
+  return heads.map((head) => ({ ...head, recorded_at: head.recorded_at ?? 0 }));
+}
+
+const selectHeads = preparedForMany(1, (db, bots) =>
+  db
+    .selectFrom('bots')
+    .leftJoin('bot_events as last', (join) =>
+      join.onRef('last.bot_id', '=', 'bots.bot_id').onRef('last.seq', '=', 'bots.event_seq'),
+    )
+    .select(['bots.bot_id', 'bots.event_seq as seq', 'bots.event_hash as hash', 'last.recorded_at'])
+    .where(
+      'bots.bot_id',
+      'in',
+      bots.map(([bot_id]) => bot_id as string),
+    ),
 );
 
 export function unknownBot(bot_id: string): ServiceError {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
+import type { SessionState } from '../trading/session-state.ts';
 import type { BotEvent } from './event.ts';
 
 /**
@@ -17,6 +18,22 @@ export interface BotState {
   readonly updated_at: string;
   /** The hash of each version, from version 1. */
   readonly versions: readonly string[];
+  /** The paper sessions that have not ended, by `task_id`, as each was recorded last. */
+  readonly sessions: Readonly<Record<string, RunningSession>>;
+  /** The halt of this bot that is in force; one of all bots is not in its log. */
+  readonly halted: BotHalt | null;
+}
+
+export interface RunningSession extends SessionState {
+  readonly deployment_id: string;
+  readonly version: number;
+}
+
+export interface BotHalt {
+  readonly halt_id: string;
+  readonly by: string;
+  readonly reason: string;
+  readonly at: string;
 }
 
 /**
@@ -29,6 +46,10 @@ export const STATE_KINDS = [
   'bot.updated',
   'bot.archived',
   'bot.activated',
+  'session.state',
+  'run.ended',
+  'control.halted',
+  'control.resumed',
 ] as const;
 
 const stateKinds: ReadonlySet<string> = new Set(STATE_KINDS);
@@ -45,14 +66,19 @@ interface Payloads {
   readonly 'bot.updated': Partial<Pick<BotState, 'slug' | 'name'>>;
   readonly 'bot.archived': object;
   readonly 'bot.activated': object;
+  readonly 'session.state': SessionState & Pick<RunningSession, 'deployment_id'>;
+  readonly 'run.ended': object;
+  readonly 'control.halted': Omit<BotHalt, 'at'> & { readonly scope: 'bot' | 'all' };
+  readonly 'control.resumed': { readonly scope: 'bot' | 'all' };
 }
 
 /** An event that changes the state, as it is appended. */
 export type StateEvent = {
-  [Kind in keyof Payloads]: Pick<BotEvent, 'version' | 'occurred_at'> & {
-    readonly kind: Kind;
-    readonly payload: Payloads[Kind];
-  };
+  [Kind in keyof Payloads]: Pick<BotEvent, 'version' | 'occurred_at'> &
+    RunOf & {
+      readonly kind: Kind;
+      readonly payload: Payloads[Kind];
+    };
 }[keyof Payloads];
 
 /**
@@ -61,7 +87,7 @@ export type StateEvent = {
  */
 export function foldState(
   state: BotState | undefined,
-  event: Pick<BotEvent, 'kind' | 'version' | 'occurred_at' | 'payload'>,
+  event: Pick<BotEvent, 'kind' | 'version' | 'occurred_at' | 'payload'> & RunOf,
 ): BotState | undefined {
   if (!changesState(event.kind)) return state;
   const known = event as StateEvent;
@@ -69,15 +95,48 @@ export function foldState(
   if (known.kind === 'bot.created') {
     const { slug, name, kind } = known.payload;
     const created_at = updated_at;
-    return { slug, name, kind, status: 'draft', version: 0, created_at, updated_at, versions: [] };
+    const bot = { slug, name, kind, status: 'draft', version: 0, created_at, updated_at } as const;
+    return { ...bot, versions: [], sessions: {}, halted: null };
   }
-  return state && { ...state, ...changeOf(state, known), updated_at };
+  if (state === undefined) return undefined;
+  const run = runChangeOf(state, known);
+  return run ?? { ...state, ...changeOf(state, known as RegistryEvent), updated_at };
 }
 
-function changeOf(
-  state: BotState,
-  { kind, version, payload }: Exclude<StateEvent, { readonly kind: 'bot.created' }>,
-): Partial<BotState> {
+interface RunOf {
+  readonly run_id?: string | null | undefined;
+}
+
+type RunEvent = Extract<
+  StateEvent,
+  { readonly kind: 'session.state' | 'run.ended' | `control.${string}` }
+>;
+type RegistryEvent = Exclude<StateEvent, RunEvent | { readonly kind: 'bot.created' }>;
+
+/** The state after what a bot does, which changes nothing of the bot itself; undefined for the rest. */
+function runChangeOf(state: BotState, event: StateEvent): BotState | undefined {
+  const { kind, version, payload } = event;
+  const run_id = event.run_id ?? '';
+  if (kind === 'session.state') {
+    return { ...state, sessions: { ...state.sessions, [run_id]: { ...payload, version } } };
+  }
+  if (kind === 'run.ended') {
+    if (!Object.hasOwn(state.sessions, run_id)) return state;
+    const { [run_id]: _ended, ...sessions } = state.sessions;
+    return { ...state, sessions };
+  }
+  if (kind === 'control.halted') {
+    if (payload.scope !== 'bot') return state;
+    const { halt_id, by, reason } = payload;
+    const at = new Date(event.occurred_at).toISOString();
+    return { ...state, halted: { halt_id, by, reason, at } };
+  }
+  if (kind === 'control.resumed')
+    return payload.scope === 'bot' ? { ...state, halted: null } : state;
+  return undefined;
+}
+
+function changeOf(state: BotState, { kind, version, payload }: RegistryEvent): Partial<BotState> {
   if (kind === 'version.created') {
     return { version, versions: [...state.versions, payload.hash] };
   }

@@ -64,7 +64,8 @@ export async function verifyEvents(
   }
 }
 
-function faultOf(row: BotEventsTable, last: EventHead): EventFault | undefined {
+/** Whether a row is as it was written, and follows the one before it. */
+export function faultOf(row: BotEventsTable, last: EventHead): EventFault | undefined {
   if (row.seq !== last.seq + 1) return { seq: last.seq + 1, fault: 'missing' };
   if (row.prev_hash !== last.hash) return { seq: row.seq, fault: 'not_linked' };
   return row.hash === hashOf(row) ? undefined : { seq: row.seq, fault: 'altered' };

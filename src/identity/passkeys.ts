@@ -29,6 +29,9 @@ export type PasskeyState = Pick<
   'passkey_id' | 'administrator_id' | 'site' | 'name' | 'created_at' | 'last_used_at'
 >;
 
+/** COSE: Ed25519, P-256, RSA. To look for more, the library warns that Node is trying them out. */
+const ALGORITHMS = [-8, -7, -257];
+
 /** More than anybody has. */
 const MOST_PASSKEYS = 20;
 
@@ -80,6 +83,7 @@ export async function addPasskeyOptions(
       'base64url',
     ),
     attestationType: 'none',
+    supportedAlgorithmIDs: ALGORITHMS,
     excludeCredentials: own.map(credentialOf),
     authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
   });
@@ -115,6 +119,7 @@ export async function addPasskey(
       expectedOrigin: [...origins],
       expectedRPID: site,
       requireUserVerification: true,
+      supportedAlgorithmIDs: ALGORITHMS,
     });
     made = verified.registrationInfo;
   } catch (error) {

@@ -73,8 +73,8 @@ export function holesLike(bars: Bars, timeframe: Timeframe): HoleBetween {
   return timeframe.ms > DAY ? holeInPeriods(timeframe) : holeInHours(bars, timeframe);
 }
 
-/** Weeks and months have no hours: every one should have its bar. */
-function holeInPeriods({ name, ms }: Timeframe): HoleBetween {
+/** Weeks and months have no hours, and some markets none either: every bar should be there. */
+export function holeInPeriods({ name, ms }: Timeframe): HoleBetween {
   const monthOf = (instant: number): number => {
     const date = new Date(instant);
     return date.getUTCFullYear() * 12 + date.getUTCMonth();
@@ -84,6 +84,16 @@ function holeInPeriods({ name, ms }: Timeframe): HoleBetween {
       name === '1mo' ? monthOf(before) - monthOf(after) : Math.round((before - after) / ms);
     return { missing: steps - 1, isHoliday: false };
   };
+}
+
+/** How many bars are missing between those of a market that never closes. */
+export function findMissing({ length, time }: Bars, timeframe: Timeframe): number {
+  const holeBetween = holeInPeriods(timeframe);
+  let missing = 0;
+  for (let index = 1; index < length; index++) {
+    missing += holeBetween(time[index - 1]!, time[index]!).missing;
+  }
+  return missing;
 }
 
 function holeInHours(bars: Bars, { ms }: Timeframe): HoleBetween {

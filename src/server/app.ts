@@ -35,15 +35,18 @@ import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
 import { addBots } from './bots.ts';
 import { addDevices } from './devices.ts';
+import { addHalts } from './halts.ts';
 import { addHealth, addMetrics } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { addKeys } from './keys.ts';
 import { addLeases } from './leases.ts';
 import { licensed } from './license.ts';
 import { addOpenApi } from './openapi.ts';
+import { addPaper } from './paper.ts';
 import { asServiceError } from './failure.ts';
 import { problemResponse } from './problem.ts';
 import { addRegistry } from './registry.ts';
+import { addReplay } from './replay.ts';
 import { addTasks } from './tasks.ts';
 import type { App, AppEnv, Services } from './services.ts';
 
@@ -53,12 +56,15 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addBots,
   addConsole,
   addDevices,
+  addHalts,
   addHealth,
   addKeys,
   addLeases,
   addMetrics,
   addOpenApi,
+  addPaper,
   addRegistry,
+  addReplay,
   addTasks,
 ];
 

@@ -16,26 +16,32 @@ import {
 } from '../bot-registry/bots.ts';
 import {
   diffVersions,
+  filesOf,
   getVersion,
   listVersions,
   type BotVersionRow,
 } from '../bot-registry/versions.ts';
 import { readEvents } from '../events/read.ts';
 import { stateAt, type Moment } from '../events/snapshot.ts';
-import { verifyEvents } from '../events/verify.ts';
+import type { BotState } from '../events/state.ts';
+import { activeDeployments, type ActiveDeployments } from '../tasks/active-deployments.ts';
 import { actorOf } from './authentication.ts';
 import { eventAnswer, followEvents } from './follow-events.ts';
 import { once } from './once.ts';
 import { pageAnswer } from './page.ts';
 import type { App, AppEnv, Services } from './services.ts';
+import { deploymentAnswer } from './tasks.ts';
 
 export function addBots(app: App, services: Services): void {
-  const { identity: registry } = services;
+  const { identity } = services;
+  const registry = { ...identity, customCode: services.tasks.customCode };
   const { read } = registry.storage;
+  const withActive = async (bot: Bot): Promise<Tagged> =>
+    taggedAnswer(bot, await activeDeployments(read, bot.bot_id));
 
   app.openapi(api.createBot, async (c) => {
     const create = (service: BotRegistry) => createBot(service, actorOf(c), c.req.valid('json'));
-    const made = await once(c, registry, create, taggedAnswer);
+    const made = await once(c, registry, create, (bot) => taggedAnswer(bot, NONE_ACTIVE));
     c.header('Location', `/bots/${made.bot.id}`);
     return tagged(c, made, 201);
   });
@@ -47,7 +53,7 @@ export function addBots(app: App, services: Services): void {
   app.openapi(api.getBot, async (c) => {
     const bot = await getBot(read, c.req.valid('param').bot_ref);
     const isKnown = tagMatch(c.req.valid('header')['if-none-match'], true);
-    if (!isKnown?.(tagOf(bot))) return tagged(c, taggedAnswer(bot), 200);
+    if (!isKnown?.(tagOf(bot))) return tagged(c, await withActive(bot), 200);
     c.header('ETag', tagOf(bot));
     return c.body(null, 304);
   });
@@ -55,7 +61,7 @@ export function addBots(app: App, services: Services): void {
     const { bot_ref } = c.req.valid('param');
     const matches = tagMatch(c.req.valid('header')['if-match']);
     const bot = await updateBot(registry, actorOf(c), bot_ref, matches, c.req.valid('json'));
-    return tagged(c, taggedAnswer(bot), 200);
+    return tagged(c, await withActive(bot), 200);
   });
   app.openapi(api.archiveBot, async (c) => {
     const { bot_ref } = c.req.valid('param');
@@ -74,6 +80,11 @@ export function addBots(app: App, services: Services): void {
     const { document, ...row } = await getVersion(read, bot_ref, version);
     return c.json({ ...versionAnswer(row), document: parseDocument(document) }, 200);
   });
+  app.openapi(api.getBotVersionFiles, async (c) => {
+    const { bot_ref, version } = c.req.valid('param');
+    const files = await filesOf(read, bot_ref, await getVersion(read, bot_ref, version));
+    return c.json({ files: files ?? {} }, 200);
+  });
   app.openapi(api.diffBotVersions, async (c) => {
     const { bot_ref, version } = c.req.valid('param');
     const { to } = c.req.valid('query');
@@ -85,7 +96,7 @@ export function addBots(app: App, services: Services): void {
     const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
     const { at_seq, at } = c.req.valid('query');
     const { state, ...rest } = await stateAt(read, bot_id, momentOf(at_seq, at));
-    return c.json({ ...rest, state: { ...state, versions: [...state.versions] } }, 200);
+    return c.json({ ...rest, state: stateAnswer(state) }, 200);
   });
   app.openapi(api.listBotEvents, async (c) => {
     const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
@@ -111,28 +122,20 @@ export function addBots(app: App, services: Services): void {
       'Content-Type': 'text/event-stream',
     });
   });
-  app.openapi(api.replayBot, async (c) => {
-    const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
-    const { until_seq, until } = c.req.valid('json');
-    const { head, state, state_hash, fault } = await verifyEvents(
-      read,
-      bot_id,
-      momentOf(until_seq, until),
-    );
-    return c.json(
-      {
-        ...head,
-        state: state ? { ...state, versions: [...state.versions] } : null,
-        state_hash: state_hash ?? null,
-        verified: fault === undefined,
-        fault: fault ?? null,
-      },
-      200,
-    );
-  });
 }
 
-function momentOf(seq: number | undefined, at: string | undefined): Moment {
+export function stateAnswer(state: BotState): api.BotState {
+  const sessions = Object.entries(state.sessions).map(
+    ([task_id, session]): [string, api.PaperSession] => [
+      task_id,
+      { ...session, working: [...session.working] },
+    ],
+  );
+  const { versions } = state;
+  return { ...state, versions: [...versions], sessions: Object.fromEntries(sessions) };
+}
+
+export function momentOf(seq: number | undefined, at: string | undefined): Moment {
   if (seq !== undefined) return { seq };
   return at === undefined ? 'head' : { at: Date.parse(at) };
 }
@@ -152,13 +155,18 @@ function tagMatch(header: string | undefined, weak = false): TagMatch {
   return (tag) => tags.has(tag);
 }
 
+const NONE_ACTIVE: ActiveDeployments = { active_deployments: [], active_deployment_count: 0 };
+
 interface Tagged {
   readonly bot: api.BotDetail;
   readonly etag: string;
 }
 
 /** What is answered of a bot: the body and the `ETag` beside it. */
-function taggedAnswer(bot: Bot): Tagged {
+function taggedAnswer(
+  bot: Bot,
+  { active_deployments, active_deployment_count }: ActiveDeployments,
+): Tagged {
   const { document, version_hash, created_at, updated_at } = bot;
   return {
     etag: tagOf(bot),
@@ -168,6 +176,8 @@ function taggedAnswer(bot: Bot): Tagged {
       version_hash,
       created_at: formatInstant(created_at),
       updated_at: formatInstant(updated_at),
+      active_deployments: active_deployments.map(deploymentAnswer),
+      active_deployment_count,
     },
   };
 }
@@ -181,8 +191,9 @@ function summaryAnswer({ bot_id, name, slug, kind, status, current_version }: Bo
   return { id: bot_id, name, slug, kind, status, current_version };
 }
 
-function versionAnswer({ version, hash, created_at, created_by }: BotVersionRow): api.BotVersion {
-  return { version, hash, created_at: formatInstant(created_at), created_by };
+function versionAnswer({ created_at, ...row }: BotVersionRow): api.BotVersion {
+  const { version, hash, bundle_hash, created_by } = row;
+  return { version, hash, bundle_hash, created_at: formatInstant(created_at), created_by };
 }
 
 function parseDocument(document: string): Record<string, unknown> {

@@ -15,13 +15,13 @@ import type { Settings } from '../settings.ts';
 import { openOwnStorage } from '../storage/location.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
-import { startTaskRunner } from '../tasks/runner.ts';
 import { createApp } from './app.ts';
 import type { Log } from '../log.ts';
 import { openOwnGate } from './license.ts';
 import { createMetrics } from './metrics.ts';
 import { purgeAnswers } from './once.ts';
 import type { App } from './services.ts';
+import { startOwnWork } from './work.ts';
 
 export interface RunningServer {
   /** Where it listens: `http://127.0.0.1:8787`. */
@@ -88,13 +88,8 @@ export async function startServer(
     const own = await openOwnGate(settings, env, log, metrics);
     gate = own;
     const stopping = new AbortController();
-    const taskService = { storage, clock: identity.clock, catalogueDir: settings.catalogue_dir };
-    const runner = startTaskRunner(taskService, {
-      workers: settings.workers,
-      timeoutMs: settings.strategy_timeout_seconds * 1000,
-      log,
-    });
-    const tasks = { ...taskService, wake: runner.wake };
+    const work = startOwnWork(storage, settings, log);
+    const { tasks } = work;
     const { signal } = stopping;
     serve(createApp({ identity, origins, gate: own, tasks, stopping: signal, log, metrics }));
     const purging = setInterval(() => void purge(identity, log), PURGE_EVERY_MS).unref();
@@ -103,7 +98,7 @@ export async function startServer(
     const stop = async (): Promise<void> => {
       clearInterval(purging);
       stopping.abort();
-      await Promise.all([drain(), runner.stop()]);
+      await Promise.all([drain(), work.stop()]);
       await own.close();
       await storage.close();
     };

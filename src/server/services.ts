@@ -16,7 +16,7 @@ export interface Services {
   readonly origins: readonly [string, ...string[]];
   /** Of this server's own license. */
   readonly gate: Pick<LicenseGate, 'check'>;
-  readonly tasks: TaskService & Pick<TaskRunner, 'wake'>;
+  readonly tasks: TaskService & Pick<TaskRunner, 'wake' | 'release'>;
   /** Aborted when the server stops: what would go on for ever ends then. */
   readonly stopping: AbortSignal;
   readonly log: Log;

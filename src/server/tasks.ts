@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/tasks.ts';
-import type { SpecChanges } from '../bots/hosted.ts';
 import { listFiles, readFile } from '../tasks/files.ts';
 import type { TaskError } from '../tasks/lifecycle.ts';
 import {
@@ -103,11 +102,11 @@ async function* followTask(
   }
 }
 
-function taskAnswer(row: Task): api.Task {
+export function taskAnswer(row: Task): api.Task {
   const { input, progress_done: done, progress_total: total, error, ...task } = row;
   return {
     ...task,
-    input: JSON.parse(input) as Omit<SpecChanges, 'params'> & Pick<api.Task['input'], 'params'>,
+    input: JSON.parse(input) as api.Task['input'],
     progress: { done, total },
     error: error === null ? null : errorAnswer(JSON.parse(error) as TaskError),
     created_at: formatInstant(task.created_at),
@@ -121,7 +120,7 @@ function errorAnswer({ message, problems = [], ...rest }: TaskError): api.Task['
   return { ...rest, detail: message, ...problemsAnswer(problems) };
 }
 
-function deploymentAnswer(row: BotDeployment): api.BotDeployment {
+export function deploymentAnswer(row: BotDeployment): api.BotDeployment {
   const { result_summary } = row;
   return {
     ...row,

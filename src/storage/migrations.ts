@@ -346,10 +346,16 @@ export const MIGRATIONS: readonly Migration[] = [
         task_id text primary key references tasks (task_id),
         bot_id text not null references bots (bot_id),
         first_seq bigint not null,
+        batches bigint not null check (batches >= 0),
         steps bigint not null check (steps >= 0),
         state text not null,
+        failures bigint not null check (failures >= 0),
+        stop_requested_at bigint,
         recorded_at bigint not null
       )`,
+      `create index bot_events_bars on bot_events (run_id, seq) where kind = 'data.bars'`,
+      // The states of bots tell more than they told: snapshots come again.
+      `delete from bot_snapshots`,
       `create table halts (
         halt_id text primary key,
         scope text not null check (scope in ('bot', 'all')),
@@ -367,7 +373,9 @@ export const MIGRATIONS: readonly Migration[] = [
       `create table halted_deployments (
         halt_id text not null references halts (halt_id),
         deployment_id text not null references bot_deployments (deployment_id),
-        orders text not null,
+        orders text,
+        first_seq bigint not null,
+        last_seq bigint not null,
         primary key (halt_id, deployment_id)
       )`,
       `create table bundles (

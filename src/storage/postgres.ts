@@ -6,6 +6,8 @@ const CONNECTIONS = 10;
 /** What takes longer than these fails, so that nobody waits for ever on a database that hangs. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
+/** A server that is stopped, or its machine, amid a write would keep all others from writing. */
+const IDLE_WRITE_TIMEOUT_MS = 5_000;
 const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 1000;
 
 const INT8 = 20;
@@ -20,6 +22,7 @@ export function openPostgres(url: string, onIdleError: (error: Error) => void): 
     max: CONNECTIONS,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_WRITE_TIMEOUT_MS,
     application_name: 'service-local',
     types: { getTypeParser },
     Client: PlannedOnce,

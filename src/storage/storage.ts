@@ -4,7 +4,7 @@ import { openPostgres } from './postgres.ts';
 import { openSqlite } from './sqlite.ts';
 import type { Db, Tables } from './tables.ts';
 import { storageUnavailable } from './unavailable.ts';
-import { WriteQueue } from './write-queue.ts';
+import { WriteQueue, type WriteOptions } from './write-queue.ts';
 
 /**
  * What the hosted side keeps. Writes are serialized, over all servers on one database: within
@@ -24,7 +24,7 @@ export interface Storage {
    * `storage_unavailable` the work may or may not have been done, as when the connection breaks
    * during a commit.
    */
-  write<T>(work: (tx: Db) => Promise<T>): Promise<T>;
+  write<T>(work: (tx: Db) => Promise<T>, options?: WriteOptions): Promise<T>;
   /**
    * Leaves nothing of what has been erased in files that only the database reads. PostgreSQL does
    * that by itself, in its own time.
@@ -90,7 +90,7 @@ function storageOn(
   return {
     kind,
     read: reader,
-    write: (work) => queue.write(work),
+    write: (work, options) => queue.write(work, options),
     async eraseTraces() {
       // No write of this process is under way then: on SQLite, it is done before others get a turn.
       await new Promise(setImmediate);

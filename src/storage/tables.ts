@@ -387,10 +387,14 @@ export interface PaperSessionsTable {
   bot_id: string;
   /** The first event of the session in the log of its bot: `run.queued`. */
   first_seq: number;
-  /** How many steps of bars have been recorded. */
+  /** How many batches, and steps of bars, have been recorded. */
+  batches: number;
   steps: number;
   /** JSON: a `SessionState`. */
   state: string;
+  /** How often in a row it was begun and came to nothing. */
+  failures: number;
+  stop_requested_at: number | null;
   recorded_at: number;
 }
 
@@ -413,8 +417,11 @@ export interface HaltsTable {
 export interface HaltedDeploymentsTable {
   halt_id: string;
   deployment_id: string;
-  /** JSON list: the orders that were working. */
-  orders: string;
+  /** JSON list: the orders that were working, `{order, symbol}`; null when nobody knows. */
+  orders: string | null;
+  /** What the log of the bot tells of it, from the first canceled order to the end of the run. */
+  first_seq: number;
+  last_seq: number;
 }
 
 /** The code of strategies, each once. Never changed, and never deleted. */

@@ -12,6 +12,14 @@ const MOST_AT_ONCE = 128;
 /** Where each query travels far, so that other servers get the lock before they give up. */
 const LONGEST_BATCH_MS = 250;
 
+export interface WriteOptions {
+  /**
+   * Goes before all that waits, is never refused as `overloaded`, and waits for as long as it takes.
+   * For what must happen just when there is too much of everything else, such as a halt.
+   */
+  readonly urgent?: boolean;
+}
+
 interface Job {
   /** When it was asked for, by `performance.now()`. */
   readonly since: number;
@@ -29,6 +37,7 @@ export class WriteQueue {
   readonly #db: Db;
   readonly #lock: (tx: Db) => Promise<void>;
   #waiting: Job[] = [];
+  readonly #urgent: Job[] = [];
   /** While there is work; settles when there is none. */
   #draining: Promise<void> | undefined;
   #closed = false;
@@ -39,14 +48,15 @@ export class WriteQueue {
     this.#lock = lock;
   }
 
-  write<T>(work: (tx: Db) => Promise<T>): Promise<T> {
+  write<T>(work: (tx: Db) => Promise<T>, { urgent = false }: WriteOptions = {}): Promise<T> {
     if (this.#closed) return Promise.reject(storageUnavailable(new Error('storage is closed')));
-    if (this.#waiting.length >= MOST_WAITING) {
+    if (!urgent && this.#waiting.length >= MOST_WAITING) {
       return Promise.reject(overloaded());
     }
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const since = performance.now();
-    this.#waiting.push({ since, work, resolve: resolve as Job['resolve'], reject });
+    const queue = urgent ? this.#urgent : this.#waiting;
+    queue.push({ since, work, resolve: resolve as Job['resolve'], reject });
     this.#draining ??= this.#drain();
     return promise;
   }
@@ -57,7 +67,7 @@ export class WriteQueue {
   }
 
   async #drain(): Promise<void> {
-    while (this.#waiting.length > 0) {
+    while (this.#urgent.length > 0 || this.#waiting.length > 0) {
       await this.#gather();
       await this.#commit();
     }
@@ -70,7 +80,11 @@ export class WriteQueue {
     do {
       before = this.#waiting.length;
       await new Promise(setImmediate);
-    } while (this.#waiting.length > before && this.#waiting.length < MOST_AT_ONCE);
+    } while (
+      this.#urgent.length === 0 &&
+      this.#waiting.length > before &&
+      this.#waiting.length < MOST_AT_ONCE
+    );
   }
 
   /** Does what is waiting, as much of it as belongs into one transaction. */
@@ -83,18 +97,25 @@ export class WriteQueue {
       for (const tell of settle ?? []) tell();
     } catch (error) {
       // Without a transaction nobody is served: those who wait are told, and not one after the other.
-      const failed = jobs.length > 0 ? jobs : this.#waiting.splice(0);
+      const failed =
+        jobs.length > 0 ? jobs : [...this.#urgent.splice(0), ...this.#waiting.splice(0)];
       for (const { reject } of failed) reject(storageUnavailable(error));
     }
   }
 
-  /** Takes from those that wait, and keeps in `jobs` what it has taken. */
+  /**
+   * Takes from those that wait, and keeps in `jobs` what it has taken: what is urgent by itself, so
+   * that it is not told later for the sake of others, or fails with them.
+   */
   *#take(jobs: Job[]): Generator<Job> {
     const until = performance.now() + LONGEST_BATCH_MS;
+    const isUrgent = this.#urgent.length > 0;
+    const queue = isUrgent ? this.#urgent : this.#waiting;
     while (jobs.length < MOST_AT_ONCE && (jobs.length === 0 || performance.now() < until)) {
-      const job = this.#waiting.shift();
+      if (!isUrgent && this.#urgent.length > 0 && jobs.length > 0) return;
+      const job = queue.shift();
       if (job === undefined) return;
-      if (performance.now() > job.since + LONGEST_WAIT_MS) {
+      if (!isUrgent && performance.now() > job.since + LONGEST_WAIT_MS) {
         job.reject(overloaded());
         continue;
       }

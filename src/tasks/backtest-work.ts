@@ -2,20 +2,29 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { join } from 'node:path';
 import { createGzip } from 'node:zlib';
-import { backtest } from '../backtest/backtest.ts';
+import { backtest, type Outcome } from '../backtest/backtest.ts';
 import { RUN_FILES, writeRun } from '../backtest/files.ts';
+import type { BacktestJob } from '../backtest/job.ts';
 import type { Summary } from '../backtest/summary.ts';
+import type { Bundle } from '../bots/bundle.ts';
 import { readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
-import { hostedBot } from '../bots/load.ts';
 import { prepare } from '../bots/prepare.ts';
+import { mergeTimes } from '../engine/steps.ts';
+import { openHosted, takeAll, type CodeLimits } from '../sandbox/hosted.ts';
 import type { Progress } from './lifecycle.ts';
+import { refuseDrift, type KeptLock } from './verify-lock.ts';
 
 /** A backtest as one thread tells another of it. */
 export interface BacktestWork {
   readonly runId: string;
   /** As it was authored. */
   readonly document: unknown;
+  /** Of a strategy that came with it, and what that may take. */
+  readonly files?: Bundle | undefined;
+  readonly customCode?: CodeLimits | undefined;
   readonly changes: SpecChanges;
+  /** What it must be made of, where that is to be verified. */
+  readonly locked?: KeptLock | undefined;
   readonly catalogueDir: string;
   readonly timeoutMs: number;
   /** For its files. */
@@ -33,26 +42,50 @@ export interface BacktestDone {
 /** Often enough for whoever watches. */
 const PROGRESS_EVERY_MS = 200;
 
-/** @returns what came of it, once each of its files is in the directory, as `<name>.gz`. */
+/**
+ * @param signal ends the process of a strategy that came with the bot.
+ * @returns what came of it, once each of its files is in the directory, as `<name>.gz`.
+ */
 export async function doBacktest(
-  { runId, document, changes, catalogueDir, timeoutMs, directory }: BacktestWork,
+  work: BacktestWork,
   onLoaded: () => void,
   onProgress: (progress: Progress) => void,
+  signal: AbortSignal,
 ): Promise<BacktestDone> {
-  const bot = hostedBot(readChangedSpec(document, changes));
-  const { job, notes } = await prepare(bot, { catalogueDir, assertions: [] });
-  onLoaded();
-  let toldAt = -Infinity;
-  const outcome = await backtest(job, {
-    runId,
-    timeoutMs,
-    onProgress(done, total) {
+  const { runId, document, files, customCode, changes, locked, timeoutMs } = work;
+  const run = await openHosted(readChangedSpec(document, changes, files), customCode, signal);
+  try {
+    const { bot } = run;
+    const { job, notes } = await prepare(bot, { catalogueDir: work.catalogueDir, assertions: [] });
+    onLoaded();
+    if (locked !== undefined) refuseDrift(locked, job.lock);
+    let toldAt = -Infinity;
+    const tell = (done: number, total: number): void => {
       const now = performance.now();
       if (now - toldAt < PROGRESS_EVERY_MS && done < total) return;
       toldAt = now;
       onProgress({ done, total });
-    },
-  });
+    };
+    const total = mergeTimes(job.instruments.map(({ bars }) => bars)).length;
+    if (files !== undefined) await takeAll(run, job.instruments, (done) => tell(done, total));
+    const outcome = await backtest(job, {
+      runId,
+      timeoutMs,
+      // What is left after the process is done takes no time.
+      onProgress: files === undefined ? tell : undefined,
+    });
+    return await filed(work, job, outcome, notes);
+  } finally {
+    await run.close();
+  }
+}
+
+async function filed(
+  { directory }: BacktestWork,
+  job: BacktestJob,
+  outcome: Outcome,
+  notes: readonly string[],
+): Promise<BacktestDone> {
   const { summary } = await writeRun(directory, job, outcome);
   for (const name of RUN_FILES) {
     const path = join(directory, name);

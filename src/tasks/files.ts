@@ -5,7 +5,7 @@ import { createGunzip } from 'node:zlib';
 import { ServiceError } from '../errors.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
-import { isHeld, type Claim } from './lifecycle.ts';
+import { isHeld, type Claim } from './claim.ts';
 import { getTask } from './tasks.ts';
 
 /** Bytes: a whole number of groups in base64, and little enough that nobody waits for its write. */

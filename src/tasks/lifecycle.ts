@@ -4,13 +4,23 @@
  * who was taken for dead and is not can change nothing any more, and what has ended stays as it
  * ended.
  */
+import { ENGINE_VERSION } from '../engine/version.ts';
 import type { Problem, ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
-import type { NewEvent } from '../events/event.ts';
+import type { EventHead, NewEvent } from '../events/event.ts';
+import { preparedForMany } from '../storage/prepared-for-many.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../storage/tables.ts';
+import { isHeld, type Claim } from './claim.ts';
+import { haltInForce } from './latch.ts';
+import { closeRecorded, countFailure, readSession } from './record.ts';
 
 /** So often a task is begun whose workers die of it, or with it. */
 const MOST_ATTEMPTS = 3;
+/**
+ * So often in a row that for a paper session, without a batch recorded in between: one that goes on
+ * outlives any number of servers.
+ */
+const MOST_FAILURES = 10;
 
 /** Why a task failed, as it is kept: what a `ServiceError` tells. */
 export interface TaskError extends Pick<ServiceError, 'code' | 'message'> {
@@ -31,62 +41,63 @@ export type TaskOutcome =
   | { readonly status: 'failed'; readonly error: TaskError }
   | { readonly status: 'canceled' };
 
-type Row = Pick<TasksTable, 'task_id' | 'bot_id' | 'version' | 'deployment_id' | 'attempts'>;
+type Row = Pick<TasksTable, 'task_id' | 'bot_id' | 'version' | 'deployment_id'>;
 
-/** A task that a worker has begun. */
-export interface Claim extends Readonly<Row> {
-  readonly worker_id: string;
-  readonly input: string;
-}
-
-/** Begins the task that has waited longest, if one waits. */
-export async function claimTask(
+/**
+ * Begins the tasks that have waited longest, at most so many. A paper session whose bot is halted
+ * ends instead.
+ */
+export async function claimTasks(
   tx: Db,
   now: number,
   worker_id: string,
-): Promise<Claim | undefined> {
-  const task = await tx
+  kind: Claim['kind'],
+  most: number,
+): Promise<Claim[]> {
+  const waiting = await tx
     .selectFrom('tasks')
-    .select(['task_id', 'bot_id', 'version', 'deployment_id', 'attempts', 'input'])
+    .select(['task_id', 'kind', 'bot_id', 'version', 'deployment_id', 'attempts', 'input'])
     .where('status', '=', 'queued')
+    .where('kind', '=', kind)
     .orderBy('task_id')
-    .limit(1)
-    .executeTakeFirst();
-  if (task === undefined) return undefined;
+    .limit(most)
+    .execute();
+  const claims: Claim[] = [];
+  for (const task of waiting) {
+    if (kind === 'paper' && (await haltInForce(tx, task.bot_id)) !== undefined) {
+      await endUnattended(tx, task, now, { status: 'canceled' });
+    } else {
+      claims.push(await claim(tx, now, worker_id, task));
+    }
+  }
+  return claims;
+}
+
+async function claim(
+  tx: Db,
+  now: number,
+  worker_id: string,
+  task: Omit<Claim, 'worker_id'>,
+): Promise<Claim> {
   const attempts = task.attempts + 1;
   const begun = { status: 'running', attempts, worker_id, started_at: now } as const;
   await tx
     .updateTable('tasks')
-    .set({ ...begun, heartbeat_at: now, progress_done: 0, progress_total: null })
+    .set({ ...begun, heartbeat_at: now, ...(await progressOf(tx, task)) })
     .where('task_id', '=', task.task_id)
     .where('status', '=', 'queued')
     .execute();
   await dropFiles(tx, task.task_id);
   await setDeployment(tx, task.deployment_id, { status: 'running' });
-  const claim = { ...task, attempts, worker_id };
-  await tell(tx, claim, now, 'run.started', { attempt: attempts });
-  return claim;
+  const made = { ...task, attempts, worker_id };
+  await tell(tx, made, now, 'run.started', { attempt: attempts });
+  return made;
 }
 
-/**
- * Whether the task still is the worker's.
- * @param heartbeat_at when he was heard of last, if that is to be so still.
- */
-export async function isHeld(
-  tx: Db,
-  { task_id, worker_id, attempts }: Claim,
-  heartbeat_at?: number,
-): Promise<boolean> {
-  const row = await tx
-    .selectFrom('tasks')
-    .select(['worker_id', 'attempts', 'heartbeat_at'])
-    .where('task_id', '=', task_id)
-    .executeTakeFirst();
-  return (
-    row?.worker_id === worker_id &&
-    row.attempts === attempts &&
-    (heartbeat_at === undefined || row.heartbeat_at === heartbeat_at)
-  );
+/** From where a task goes on: a paper session from what was recorded of it. */
+async function progressOf(tx: Db, { task_id, kind }: Pick<Claim, 'task_id' | 'kind'>) {
+  const done = kind === 'paper' ? (await readSession(tx, task_id)).steps : 0;
+  return { progress_done: done, progress_total: null };
 }
 
 export interface Progress {
@@ -101,18 +112,18 @@ export interface Progress {
  */
 export async function beat(
   tx: Db,
-  claim: Claim,
+  held: Claim,
   now: number,
   progress: Progress | undefined,
   told: boolean,
 ): Promise<boolean> {
-  if (!(await isHeld(tx, claim))) return false;
+  if (!(await isHeld(tx, held))) return false;
   await tx
     .updateTable('tasks')
     .set({ heartbeat_at: now, ...columnsOf(progress) })
-    .where('task_id', '=', claim.task_id)
+    .where('task_id', '=', held.task_id)
     .execute();
-  if (told) await tell(tx, claim, now, 'run.progress', { ...progress });
+  if (told) await tell(tx, held, now, 'run.progress', { ...progress });
   return true;
 }
 
@@ -120,85 +131,208 @@ function columnsOf(progress: Progress | undefined) {
   return progress && { progress_done: progress.done, progress_total: progress.total };
 }
 
+/**
+ * Says that a worker is at paper sessions.
+ *
+ * @param sessions and whether each has been at it for long enough to have come to something.
+ * @returns which of them are the worker's still.
+ */
+export async function beatSessions(
+  tx: Db,
+  now: number,
+  worker_id: string,
+  sessions: readonly { readonly claim: Claim; readonly isProven: boolean }[],
+): Promise<ReadonlySet<string>> {
+  const rows = await tx
+    .selectFrom('tasks')
+    .select(['task_id', 'attempts'])
+    .where('status', '=', 'running')
+    .where('kind', '=', 'paper')
+    .where('worker_id', '=', worker_id)
+    .execute();
+  const attempts = new Map(rows.map((row) => [row.task_id, row.attempts]));
+  const held = sessions.filter(({ claim: one }) => attempts.get(one.task_id) === one.attempts);
+  await setHeartbeats(
+    tx,
+    held.map(({ claim: { task_id } }) => [task_id, now]),
+  );
+  const proven = held.filter(({ isProven }) => isProven);
+  await forgetFailures(
+    tx,
+    proven.map(({ claim: { task_id } }) => [task_id]),
+  );
+  return new Set(held.map(({ claim: { task_id } }) => task_id));
+}
+
+const setHeartbeats = preparedForMany(2, (db, tasks) =>
+  db
+    .updateTable('tasks')
+    .set({ heartbeat_at: tasks[0]![1] as number })
+    .where(
+      'task_id',
+      'in',
+      tasks.map(([task_id]) => task_id as string),
+    ),
+);
+
+const forgetFailures = preparedForMany(1, (db, tasks) =>
+  db
+    .updateTable('paper_sessions')
+    .set({ failures: 0 })
+    .where(
+      'task_id',
+      'in',
+      tasks.map(([task_id]) => task_id as string),
+    ),
+);
+
 /** Ends a task that a worker holds; does nothing when it is the worker's no more. */
 export async function finishTask(
   tx: Db,
-  claim: Claim,
+  held: Claim,
   now: number,
   outcome: TaskOutcome,
   progress: Progress | undefined,
 ): Promise<void> {
-  if (await isHeld(tx, claim)) await endTask(tx, claim, now, outcome, progress);
+  if (!(await isHeld(tx, held))) return;
+  if (outcome.status !== 'success' && held.kind === 'paper') await closeRecorded(tx, held, now);
+  await endTask(tx, held, now, outcome, progress);
 }
 
 /**
  * Puts a task back into the queue, as a worker does that is told to stop, and counts no attempt. One
  * that is to be canceled ends.
  */
-export async function giveBack(tx: Db, claim: Claim, now: number): Promise<void> {
-  if (!(await isHeld(tx, claim))) return;
-  const { cancel_requested_at } = await tx
-    .selectFrom('tasks')
-    .select('cancel_requested_at')
-    .where('task_id', '=', claim.task_id)
-    .executeTakeFirstOrThrow();
-  if (cancel_requested_at !== null) return endTask(tx, claim, now, { status: 'canceled' });
-  await requeue(tx, { ...claim, attempts: claim.attempts - 1 }, now, 'server_stopped');
+export async function giveBack(tx: Db, held: Claim, now: number): Promise<void> {
+  if (!(await isHeld(tx, held))) return;
+  if (await isCanceled(tx, held)) return endUnattended(tx, held, now, { status: 'canceled' });
+  await requeue(tx, { ...held, attempts: held.attempts - 1 }, now, 'server_stopped');
 }
 
-/** Whether a task waits for a worker. */
-export async function isWaiting(db: Db): Promise<boolean> {
-  const query = db.selectFrom('tasks').select('task_id').where('status', '=', 'queued');
+/** Whether a task of a kind waits for a worker. */
+export async function isWaiting(db: Db, kind: Claim['kind']): Promise<boolean> {
+  const query = db
+    .selectFrom('tasks')
+    .select('task_id')
+    .where('status', '=', 'queued')
+    .where('kind', '=', kind);
   return (await query.limit(1).executeTakeFirst()) !== undefined;
+}
+
+/** Who is at tasks, and when of one of them he was heard of longest ago. */
+export interface TaskWorker {
+  readonly worker_id: string;
+  readonly heartbeat_at: number;
+}
+
+export async function taskWorkers(db: Db): Promise<TaskWorker[]> {
+  return db
+    .selectFrom('tasks')
+    .select(({ fn }) => ['worker_id', fn.min('heartbeat_at').as('heartbeat_at')])
+    .where('status', '=', 'running')
+    .groupBy('worker_id')
+    .$castTo<TaskWorker>()
+    .execute();
 }
 
 /** A task with a worker, who may be dead. */
 export interface RunningTask extends Claim {
   readonly heartbeat_at: number;
-  readonly cancel_requested_at: number | null;
 }
 
-export async function runningTasks(db: Db): Promise<RunningTask[]> {
-  return db
+/** The tasks of a worker, or of all. */
+export async function runningTasks(db: Db, worker_id?: string): Promise<RunningTask[]> {
+  let query = db
     .selectFrom('tasks')
-    .select(['task_id', 'bot_id', 'version', 'deployment_id', 'attempts', 'input'])
-    .select(['worker_id', 'heartbeat_at', 'cancel_requested_at'])
-    .where('status', '=', 'running')
-    .$narrowType<{ worker_id: string; heartbeat_at: number }>()
+    .select(['task_id', 'kind', 'bot_id', 'version', 'deployment_id', 'attempts', 'input'])
+    .select(['worker_id', 'heartbeat_at'])
+    .where('status', '=', 'running');
+  if (worker_id !== undefined) query = query.where('worker_id', '=', worker_id);
+  return query.$narrowType<{ worker_id: string; heartbeat_at: number }>().execute();
+}
+
+/** Those of the tasks of a worker that somebody wants to end, and whether they are to be canceled. */
+export async function unwantedTasks(
+  db: Db,
+  worker_id: string,
+): Promise<{ readonly task_id: string; readonly isCanceled: boolean }[]> {
+  const rows = await db
+    .selectFrom('tasks')
+    .leftJoin('paper_sessions', 'paper_sessions.task_id', 'tasks.task_id')
+    .select(['tasks.task_id', 'tasks.cancel_requested_at'])
+    .where('tasks.status', '=', 'running')
+    .where('tasks.worker_id', '=', worker_id)
+    .where((is) =>
+      is.or([
+        is('tasks.cancel_requested_at', 'is not', null),
+        is('paper_sessions.stop_requested_at', 'is not', null),
+      ]),
+    )
     .execute();
+  return rows.map(({ task_id, cancel_requested_at }) => ({
+    task_id,
+    isCanceled: cancel_requested_at !== null,
+  }));
 }
 
 /** Has a task begun anew whose worker is dead, or ends it when that has been tried often enough. */
 export async function recoverTask(tx: Db, task: RunningTask, now: number): Promise<void> {
-  const { attempts, heartbeat_at } = task;
-  if (!(await isHeld(tx, task, heartbeat_at))) return;
-  if (task.cancel_requested_at !== null) {
-    await endTask(tx, task, now, { status: 'canceled' });
-  } else if (attempts < MOST_ATTEMPTS) {
-    await requeue(tx, task, now, 'worker_died');
-  } else {
-    const error: TaskError = {
-      code: 'failure',
-      reason: 'worker_died',
-      message: `it was begun ${attempts} times, and each time its worker died`,
-      remedy: 'See the log of the server, and whether the machine has memory enough.',
-    };
-    await endTask(tx, task, now, { status: 'failed', error });
-  }
+  if (await isHeld(tx, task, task.heartbeat_at)) await retry(tx, task, now);
 }
 
-async function requeue(tx: Db, task: Row, now: number, reason: string): Promise<void> {
+/** The same for a worker who has lost what was at it. */
+export async function retryTask(tx: Db, held: Claim, now: number): Promise<void> {
+  if (await isHeld(tx, held)) await retry(tx, held, now);
+}
+
+async function retry(tx: Db, task: Claim, now: number): Promise<void> {
+  if (await isCanceled(tx, task)) return endUnattended(tx, task, now, { status: 'canceled' });
+  const isPaper = task.kind === 'paper';
+  const times = isPaper ? await countFailure(tx, task) : task.attempts;
+  if (times < (isPaper ? MOST_FAILURES : MOST_ATTEMPTS)) {
+    return requeue(tx, task, now, 'worker_died');
+  }
+  const error: TaskError = {
+    code: 'failure',
+    reason: 'worker_died',
+    message: `it was begun ${times} times, and each time its worker died`,
+    remedy: 'See the log of the server, and whether the machine has memory enough.',
+  };
+  await endUnattended(tx, task, now, { status: 'failed', error });
+}
+
+async function isCanceled(tx: Db, { task_id }: Pick<Claim, 'task_id'>): Promise<boolean> {
+  const { cancel_requested_at } = await tx
+    .selectFrom('tasks')
+    .select('cancel_requested_at')
+    .where('task_id', '=', task_id)
+    .executeTakeFirstOrThrow();
+  return cancel_requested_at !== null;
+}
+
+async function requeue(tx: Db, task: Claim, now: number, reason: string): Promise<void> {
   const { task_id, attempts, deployment_id } = task;
   const waiting = { status: 'queued', attempts, worker_id: null, heartbeat_at: null } as const;
   await tx
     .updateTable('tasks')
-    .set({ ...waiting, started_at: null, progress_done: 0, progress_total: null })
+    .set({ ...waiting, started_at: null, ...(await progressOf(tx, task)) })
     .where('task_id', '=', task_id)
     .where('status', '=', 'running')
     .execute();
   await dropFiles(tx, task_id);
   await setDeployment(tx, deployment_id, { status: 'pending' });
   await tell(tx, task, now, 'run.requeued', { reason });
+}
+
+/** Ends a task at which nobody is: what orders a session has working are canceled before. */
+export async function endUnattended(
+  tx: Db,
+  task: Row & Pick<Claim, 'kind'>,
+  now: number,
+  outcome: TaskOutcome,
+): Promise<void> {
+  if (task.kind === 'paper') await closeRecorded(tx, task, now);
+  await endTask(tx, task, now, outcome);
 }
 
 const DEPLOYMENT_STATUS = { success: 'success', failed: 'failed', canceled: 'halted' } as const;
@@ -262,8 +396,8 @@ export async function tell(
   now: number,
   kind: `run.${string}`,
   payload: NewEvent['payload'],
-): Promise<void> {
-  await appendEvents(tx, bot_id, now, [
+): Promise<EventHead> {
+  return appendEvents(tx, bot_id, now, [
     { kind, version, occurred_at: now, run_id: task_id, payload: { deployment_id, ...payload } },
   ]);
 }

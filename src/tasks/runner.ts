@@ -5,32 +5,45 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { getVersion } from '../bot-registry/versions.ts';
-import type { SpecChanges } from '../bots/hosted.ts';
+import { getRunnable } from '../bot-registry/versions.ts';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import type { BacktestDone } from './backtest-work.ts';
+import type { SessionState } from '../trading/session-state.ts';
+import type { BacktestDone, BacktestWork } from './backtest-work.ts';
+import type { Claim } from './claim.ts';
 import { storeFile } from './files.ts';
 import {
   beat,
-  claimTask,
+  beatSessions,
+  claimTasks,
   finishTask,
   giveBack,
   isWaiting,
   recoverTask,
+  retryTask,
   runningTasks,
-  type Claim,
+  taskWorkers,
+  unwantedTasks,
   type Progress,
-  type RunningTask,
   type TaskOutcome,
+  type TaskWorker,
 } from './lifecycle.ts';
-import type { TaskService } from './tasks.ts';
+import { HostDied, startSessionHosts } from './paper-hosts.ts';
+import type { PaperDone, PaperWork } from './paper-session.ts';
+import type { PaperInput } from './paper.ts';
+import { readSession, recordBatch, type Batch } from './record.ts';
+import { recordedBars } from './recorded-bars.ts';
+import { asTaskError } from './task-error.ts';
+import type { BacktestInput, TaskService } from './tasks.ts';
 import { runThread, TaskFailure } from './thread.ts';
+import { firstLock } from './verify-lock.ts';
 import { hasEnded, newWorkerId, retire, workDirectory } from './worker-id.ts';
 
 export interface RunnerOptions {
-  /** Tasks at a time, at least 1. */
+  /** Backtests at a time, at least 1. */
   readonly workers: number;
+  /** Paper sessions at a time, at least 1. */
+  readonly paperSessions: number;
   /** Longest time a strategy may keep a run from going on, ms. */
   readonly timeoutMs: number;
   readonly log: Log;
@@ -39,6 +52,8 @@ export interface RunnerOptions {
 export interface TaskRunner {
   /** Looks at once for what is to be done, as it does every second. */
   readonly wake: () => void;
+  /** Lets go at once of tasks that others have ended, also of those that hang. */
+  readonly release: (task_ids: readonly string[]) => void;
   /** Gives back what it is at. */
   readonly stop: () => Promise<void>;
 }
@@ -47,6 +62,10 @@ const LOOK_EVERY_MS = 1000;
 const BEAT_EVERY_MS = 2000;
 /** Of a worker on another machine; on this one it can be seen whether it is there. */
 const DEAD_AFTER_MS = 30_000;
+/** So long at it, a session has come to something, though its market may stand still. */
+const PROVEN_AFTER_MS = 30_000;
+/** So many are begun in one write. */
+const MOST_CLAIMS = 32;
 /** Of the steps of a task: so many more make an event. */
 const TOLD_SHARE = 1 / 4;
 
@@ -54,42 +73,69 @@ const TOLD_SHARE = 1 / 4;
 type StopReason = 'canceled' | 'server_stops' | 'not_ours';
 
 interface Running {
+  readonly claim: Claim;
+  readonly begun: number;
   readonly stop: (reason: StopReason) => void;
+  /** Has a paper session end with what it has come to. */
+  readonly wrapUp: () => void;
   readonly ended: Promise<void>;
 }
 
+/** Who takes a task from its worker, and when it wants to end. */
+interface Ends {
+  readonly stop: AbortController;
+  readonly wrapUp: AbortSignal;
+}
+
+/** A batch was refused: somebody else has the task, or is about to end it. */
+class NotOurs extends Error {}
+
 export function startTaskRunner(service: TaskService, options: RunnerOptions): TaskRunner {
   const { storage, clock, catalogueDir } = service;
-  const { workers, timeoutMs, log } = options;
+  const { workers, paperSessions, timeoutMs, log } = options;
+  const limits = { backtest: workers, paper: paperSessions };
+  const hosts = startSessionHosts(service.live);
   const worker_id = newWorkerId();
   const running = new Map<string, Running>();
   const stopping = new AbortController();
 
-  const isDead = (task: RunningTask): boolean =>
-    hasEnded(task.worker_id) || clock() - task.heartbeat_at > DEAD_AFTER_MS;
+  const isDead = ({ worker_id: who, heartbeat_at }: TaskWorker): boolean =>
+    hasEnded(who) || clock() - heartbeat_at > DEAD_AFTER_MS;
+  const countOf = (kind: Claim['kind']): number =>
+    [...running.values()].filter(({ claim }) => claim.kind === kind).length;
 
   const look = async (): Promise<void> => {
-    for (const task of await runningTasks(storage.read)) {
-      const own = running.get(task.task_id);
-      if (own !== undefined) {
-        if (task.cancel_requested_at !== null) own.stop('canceled');
-      } else if (isDead(task)) {
-        log.warn(`the worker of task ${task.task_id}, ${task.worker_id}, is dead`);
-        await storage.write((tx) => recoverTask(tx, task, clock()));
-        if (hasEnded(task.worker_id)) await remove(workDirectory(task.worker_id));
+    for (const { task_id, isCanceled } of await unwantedTasks(storage.read, worker_id)) {
+      const own = running.get(task_id);
+      if (isCanceled) own?.stop('canceled');
+      else own?.wrapUp();
+    }
+    for (const worker of (await taskWorkers(storage.read)).filter(isDead)) await takeFrom(worker);
+    for (const kind of ['paper', 'backtest'] as const) {
+      let free: number;
+      while ((free = limits[kind] - countOf(kind)) > 0 && (await isWaiting(storage.read, kind))) {
+        if (stopping.signal.aborted) return;
+        const most = kind === 'paper' ? Math.min(free, MOST_CLAIMS) : 1;
+        const claims = await storage.write((tx) => claimTasks(tx, clock(), worker_id, kind, most));
+        for (const claim of claims) begin(claim);
       }
     }
-    while (running.size < workers && (await isWaiting(storage.read))) {
-      if (stopping.signal.aborted) return;
-      const claim = await storage.write((tx) => claimTask(tx, clock(), worker_id));
-      if (claim !== undefined) begin(claim);
+  };
+
+  const takeFrom = async (worker: TaskWorker): Promise<void> => {
+    for (const task of await runningTasks(storage.read, worker.worker_id)) {
+      if (running.has(task.task_id) || !isDead(task)) continue;
+      log.warn(`the worker of task ${task.task_id}, ${task.worker_id}, is dead`);
+      await storage.write((tx) => recoverTask(tx, task, clock()));
     }
+    if (hasEnded(worker.worker_id)) await remove(workDirectory(worker.worker_id));
   };
 
   const begin = (claim: Claim): void => {
     const stop = new AbortController();
+    const wrapUp = new AbortController();
     if (stopping.signal.aborted) stop.abort('server_stops' satisfies StopReason);
-    const ended = work(claim, stop)
+    const ended = work(claim, { stop, wrapUp: wrapUp.signal })
       .catch((error: unknown) => {
         log.error({ err: error, msg: `task ${claim.task_id} could not be seen to its end` });
       })
@@ -97,17 +143,24 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
         running.delete(claim.task_id);
         wake();
       });
-    running.set(claim.task_id, { stop: (reason) => stop.abort(reason), ended });
+    running.set(claim.task_id, {
+      claim,
+      begun: performance.now(),
+      stop: (reason) => stop.abort(reason),
+      wrapUp: () => wrapUp.abort(),
+      ended,
+    });
   };
 
   /** From its claim to whatever becomes of it. */
-  const work = async (claim: Claim, stop: AbortController): Promise<void> => {
-    const { signal } = stop;
+  const work = async (claim: Claim, ends: Ends): Promise<void> => {
+    const { signal } = ends.stop;
     let progress: Progress | undefined;
-    const beating = keepBeating(claim, stop, () => progress);
+    const isPaper = claim.kind === 'paper';
+    const beating = isPaper ? undefined : keepBeating(claim, ends.stop, () => progress);
     const directory = join(workDirectory(worker_id), claim.task_id);
     try {
-      const outcome = await attempt(claim, signal, directory, (made) => (progress = made));
+      const outcome = await attempt(claim, ends, directory, (made) => (progress = made));
       if (outcome !== undefined) {
         await persist(() =>
           storage.write((tx) => finishTask(tx, claim, clock(), outcome, progress)),
@@ -115,6 +168,11 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       } else if ((signal.reason as StopReason) === 'server_stops') {
         await storage.write((tx) => giveBack(tx, claim, clock()));
       }
+    } catch (error) {
+      if (error instanceof NotOurs) return;
+      if (!(error instanceof HostDied)) throw error;
+      log.warn(`paper session ${claim.task_id} begins anew: ${error.message}`);
+      await persist(() => storage.write((tx) => retryTask(tx, claim, clock())));
     } finally {
       clearInterval(beating);
       await remove(directory);
@@ -124,18 +182,20 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   /** @returns undefined when it is to be left as it is, or given back. */
   const attempt = async (
     claim: Claim,
-    signal: AbortSignal,
+    { stop: { signal }, wrapUp }: Ends,
     directory: string,
     onProgress: (progress: Progress) => void,
   ): Promise<TaskOutcome | undefined> => {
-    const { task_id: runId, bot_id, version, input } = claim;
+    const { task_id: runId, bot_id, version } = claim;
     try {
-      await mkdir(directory, { recursive: true, mode: 0o700 });
-      const { document: text } = await persist(() => getVersion(storage.read, bot_id, version));
-      const document: unknown = JSON.parse(text);
-      const changes = JSON.parse(input) as SpecChanges;
-      const asked = { runId, document, changes, catalogueDir, timeoutMs, directory };
-      const done = await runThread(asked, signal, onProgress);
+      const { document, files } = await persist(() => getRunnable(service, bot_id, version));
+      const code = { document, files, customCode: service.customCode };
+      const asked = { runId, ...code, catalogueDir, timeoutMs, directory };
+      const done =
+        claim.kind === 'paper'
+          ? await trade(claim, asked, signal, wrapUp)
+          : await backtest(claim, asked, signal, onProgress);
+      if (done === undefined) return { status: 'canceled' };
       for (const name of done.files) {
         const path = join(directory, `${name}.gz`);
         const isKept = await persist(() => storeFile(storage, claim, name, path, signal));
@@ -146,9 +206,76 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       if (signal.aborted) {
         return (signal.reason as StopReason) === 'canceled' ? { status: 'canceled' } : undefined;
       }
+      // A version that is not to be run.
+      if (error instanceof ServiceError && !error.retryable) {
+        return { status: 'failed', error: asTaskError(error).error };
+      }
       if (!(error instanceof TaskFailure)) throw error;
       if (error.cause !== undefined) log.error({ err: error, msg: `task ${runId} failed` });
       return { status: 'failed', error: error.error };
+    }
+  };
+
+  const backtest = async (
+    claim: Claim,
+    asked: Omit<BacktestWork, 'changes' | 'locked'>,
+    signal: AbortSignal,
+    onProgress: (progress: Progress) => void,
+  ): Promise<BacktestDone> => {
+    await mkdir(asked.directory, { recursive: true, mode: 0o700 });
+    const { verify_lock, ...changes } = JSON.parse(claim.input) as BacktestInput;
+    const locked = verify_lock
+      ? await persist(() => firstLock(storage.read, claim, changes))
+      : undefined;
+    return runThread({ ...asked, changes, locked }, signal, onProgress);
+  };
+
+  /** A paper session, from what was recorded of it. */
+  const trade = async (
+    claim: Claim,
+    asked: Omit<PaperWork, 'input' | 'recorded'>,
+    gone: AbortSignal,
+    wrapUp: AbortSignal,
+  ): Promise<PaperDone | undefined> => {
+    const { task_id } = claim;
+    const { batches, steps, state } = await persist(() => readSession(storage.read, task_id));
+    const recorded = { batches, steps, state: JSON.parse(state) as SessionState };
+    const input = JSON.parse(claim.input) as PaperInput;
+    const read = recordedBars(storage.read, task_id);
+    let written: Promise<void> = Promise.resolve();
+    const record = async (batch: Batch): Promise<void> => {
+      const isOurs = await persist(() =>
+        storage.write((tx) => recordBatch(tx, claim, clock(), batch)),
+      );
+      if (!isOurs) throw new NotOurs(`${task_id} is not this worker's any more`);
+    };
+    return hosts.run(
+      { ...asked, input, recorded },
+      {
+        steps: () => persist(read),
+        // One after the other: each follows from the one before.
+        record: (batch) => (written = written.then(() => record(batch))),
+        stop: wrapUp,
+        gone,
+      },
+    );
+  };
+
+  /** Says of all sessions that their worker is at them, and lets go of those that others have. */
+  const beatForSessions = async (): Promise<void> => {
+    const sessions = [...running.values()].filter(({ claim }) => claim.kind === 'paper');
+    if (sessions.length === 0) return;
+    const now = performance.now();
+    const claims = sessions.map(({ claim, begun }) => {
+      const ms = now - begun;
+      const isProven = ms >= PROVEN_AFTER_MS && ms < PROVEN_AFTER_MS + 2 * BEAT_EVERY_MS;
+      return { claim, isProven };
+    });
+    try {
+      const held = await storage.write((tx) => beatSessions(tx, clock(), worker_id, claims));
+      for (const { claim, stop } of sessions) if (!held.has(claim.task_id)) stop('not_ours');
+    } catch (error) {
+      log.warn({ err: error, msg: 'nobody hears of the paper sessions' });
     }
   };
 
@@ -203,9 +330,14 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     looking = undefined;
   };
   const timer = setInterval(wake, LOOK_EVERY_MS);
+  const beatingForSessions = setInterval(() => void beatForSessions(), BEAT_EVERY_MS);
   wake();
   return {
     wake,
+    release(task_ids) {
+      for (const task_id of task_ids) running.get(task_id)?.stop('not_ours');
+      hosts.endHung();
+    },
     async stop() {
       clearInterval(timer);
       stopping.abort();
@@ -213,6 +345,8 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       const open = [...running.values()];
       for (const { stop } of open) stop('server_stops');
       await Promise.all(open.map(({ ended }) => ended));
+      clearInterval(beatingForSessions);
+      await hosts.close();
       await remove(workDirectory(worker_id));
       retire(worker_id);
     },
@@ -224,7 +358,8 @@ async function remove(directory: string): Promise<void> {
 }
 
 /** What events and lists tell of a result. */
-function digestOf({ summary, notes }: BacktestDone): Readonly<Record<string, unknown>> {
+function digestOf(done: BacktestDone | PaperDone): Readonly<Record<string, unknown>> {
+  const { summary, notes } = done;
   const { returns, risk, trades, equity, window, gates, hashes } = summary;
   return {
     metrics: {
@@ -239,5 +374,6 @@ function digestOf({ summary, notes }: BacktestDone): Readonly<Record<string, unk
     window,
     hashes,
     notes,
+    ...('stopped' in done && done.stopped && { stopped: true }),
   };
 }

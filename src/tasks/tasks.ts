@@ -4,18 +4,22 @@
  */
 import { v7 as uuidv7 } from 'uuid';
 import { activateDraft, botIdOf, getBot, type BotRegistry } from '../bot-registry/bots.ts';
-import { getVersion } from '../bot-registry/versions.ts';
+import { getRunnable } from '../bot-registry/versions.ts';
 import { invalidSpec, readChangedSpec, type HostedSpec, type SpecChanges } from '../bots/hosted.ts';
 import { closest } from '../closest.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { datasetNames, resolveDataset } from '../market/catalogue.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import type { LiveMarkets } from '../trading/live-thread.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../storage/tables.ts';
-import { endTask, tell } from './lifecycle.ts';
+import { endUnattended, tell } from './lifecycle.ts';
+import { firstLock, refuseUnlocked } from './verify-lock.ts';
 
 /** What asking for work takes. */
 export interface TaskService extends BotRegistry {
   readonly catalogueDir: string;
+  /** None where no exchange is known. */
+  readonly live?: LiveMarkets;
 }
 
 /** Without the result, which is long. */
@@ -26,67 +30,91 @@ export type BotDeployment = Readonly<BotDeploymentsTable>;
 export interface BacktestRequest extends SpecChanges {
   /** The current one by default. */
   readonly version?: number | undefined;
+  /** Fail when anything differs from what the first such backtest was made of. */
+  readonly verify_lock?: boolean | undefined;
 }
+
+/** What a task keeps of it. */
+export type BacktestInput = Omit<BacktestRequest, 'version'>;
 
 /**
  * Queues a backtest of a version of a bot. A draft becomes active.
  *
  * @param by who asks for it, as in the audit log: `administrator:…`.
  * @throws ServiceError `not_found` for the bot, or the version; `conflict` for an archived bot;
- * `invalid_spec` when the changes do not fit or the catalogue lacks data.
+ * `invalid_spec` when the changes do not fit or the catalogue lacks data;
+ * `conflict` when there is no lock to verify.
  */
 export async function startBacktest(
-  { storage, clock, catalogueDir }: TaskService,
+  service: TaskService,
   by: string,
   ref: string,
-  { version: asked, ...changes }: BacktestRequest,
+  { version: asked, verify_lock, ...changes }: BacktestRequest,
 ): Promise<Pick<Task, 'task_id' | 'status'>> {
+  const { storage, clock, catalogueDir } = service;
   const { bot_id, current_version } = await getBot(storage.read, ref);
   const version = asked ?? current_version;
-  const { document } = await getVersion(storage.read, bot_id, version);
-  await refuseWithoutData(catalogueDir, readChangedSpec(JSON.parse(document), changes));
+  const { document, files } = await getRunnable(service, bot_id, version);
+  await refuseWithoutData(catalogueDir, readChangedSpec(document, changes, files));
+  const input: BacktestInput = verify_lock ? { ...changes, verify_lock } : changes;
   return storage.write(async (tx) => {
+    if (verify_lock) refuseUnlocked(await firstLock(tx, { bot_id, version }, changes));
     const now = clock();
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
-    const task_id = uuidv7({ msecs: now });
-    const deployment_id = uuidv7({ msecs: now });
-    const place = { task_id, deployment_id, bot_id, version, created_at: now };
-    await tx
-      .insertInto('bot_deployments')
-      .values({
-        ...place,
-        target: 'backtest',
-        status: 'pending',
-        result_summary: null,
-        ended_at: null,
-      })
-      .execute();
-    const task = {
-      ...place,
-      kind: 'backtest',
-      status: 'queued',
-      input: JSON.stringify(changes),
-      progress_done: 0,
-      progress_total: null,
-      error: null,
-      attempts: 0,
-      cancel_requested_at: null,
-      created_by: by,
-      started_at: null,
-      ended_at: null,
-    } as const;
-    const unheld = { result: null, worker_id: null, heartbeat_at: null };
-    await tx
-      .insertInto('tasks')
-      .values({ ...task, ...unheld })
-      .execute();
-    await tell(tx, task, now, 'run.queued', { target: 'backtest', input: changes, by });
-    return { task_id, status: task.status };
+    const { task_id } = await queueTask(tx, now, by, { kind: 'backtest', bot_id, version, input });
+    return { task_id, status: 'queued' as const };
   });
 }
 
+/** Work that is to be done, and what was asked for. */
+interface NewTask extends Pick<Task, 'kind' | 'bot_id' | 'version'> {
+  readonly input: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Queues work for a version of a bot, and makes the deployment for which it is done.
+ * @returns the task, and the event that tells of it.
+ */
+export async function queueTask(
+  tx: Db,
+  now: number,
+  by: string,
+  { kind, bot_id, version, input }: NewTask,
+): Promise<
+  Pick<Task, 'task_id' | 'deployment_id' | 'bot_id' | 'version'> & { readonly seq: number }
+> {
+  const task_id = uuidv7({ msecs: now });
+  const deployment_id = uuidv7({ msecs: now });
+  const place = { task_id, deployment_id, bot_id, version };
+  const open = { ...place, created_at: now, ended_at: null };
+  await tx
+    .insertInto('bot_deployments')
+    .values({ ...open, target: kind, status: 'pending', result_summary: null })
+    .execute();
+  const task = {
+    ...open,
+    kind,
+    status: 'queued',
+    input: JSON.stringify(input),
+    progress_done: 0,
+    progress_total: null,
+    error: null,
+    attempts: 0,
+    cancel_requested_at: null,
+    created_by: by,
+    started_at: null,
+  } as const;
+  const unheld = { result: null, worker_id: null, heartbeat_at: null };
+  await tx
+    .insertInto('tasks')
+    .values({ ...task, ...unheld })
+    .execute();
+  const { seq } = await tell(tx, task, now, 'run.queued', { target: kind, input, by });
+  return { ...place, seq };
+}
+
 /** So that nobody waits for what cannot work. @throws ServiceError `invalid_spec` */
-async function refuseWithoutData(catalogueDir: string, { spec }: HostedSpec): Promise<void> {
+export async function refuseWithoutData(catalogueDir: string, { spec }: HostedSpec): Promise<void> {
   const { source, sources = {} } = spec.spec.data;
   const used: readonly (readonly [pointer: string, address: string])[] =
     source === undefined
@@ -201,7 +229,7 @@ export async function cancelTask(
       .where('task_id', '=', task_id)
       .execute();
     await tell(tx, task, now, 'run.cancel_requested', { by });
-    if (task.status === 'queued') await endTask(tx, task, now, { status: 'canceled' });
+    if (task.status === 'queued') await endUnattended(tx, task, now, { status: 'canceled' });
     return getTask(tx, task_id);
   });
 }

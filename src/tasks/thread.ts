@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { BacktestDone, BacktestWork } from './backtest-work.ts';
 import type { WorkerMessage } from './backtest-worker.ts';
@@ -47,8 +48,18 @@ export async function runThread(
     return await promise;
   } finally {
     signal.removeEventListener('abort', abort);
+    // It ends the process of a strategy, which would outlive it.
+    if (work.files !== undefined) await stopped(thread);
     await thread.terminate();
   }
+}
+
+const STOP_WITHIN_MS = 2000;
+
+async function stopped(thread: Worker): Promise<void> {
+  if (thread.threadId === -1) return;
+  thread.postMessage('stop');
+  await once(thread, 'exit', { signal: AbortSignal.timeout(STOP_WITHIN_MS) }).catch(() => {});
 }
 
 function ended(why: string, cause?: unknown): TaskFailure {

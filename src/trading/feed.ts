@@ -2,7 +2,7 @@ import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promi
 import { stepsOf } from '../engine/steps.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Bars } from '../market/bars.ts';
-import { holesLike } from '../market/gaps.ts';
+import { holeInPeriods, holesLike } from '../market/gaps.ts';
 import type { HoleBetween } from '../market/gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 
@@ -19,13 +19,13 @@ export type DataEvent =
     }
   | {
       /**
-       * A bar that must not be used: its time has passed, or it is the newest one of its instrument
-       * once more.
+       * A bar that must not be used: its time has passed, it is the newest one of its instrument
+       * once more (with other values, perhaps), or it is no bar of its market.
        */
       readonly kind: 'data.refused';
       readonly symbol: string;
       readonly time: string;
-      readonly reason: 'late' | 'duplicate';
+      readonly reason: 'late' | 'duplicate' | 'invalid';
     };
 
 export type FeedItem = { readonly kind: 'data.bars'; readonly step: Step } | DataEvent;
@@ -37,6 +37,12 @@ export interface FeedInstrument {
   readonly bars: Bars;
 }
 
+/** An instrument, and what tells the hours of its market: bars of it, or that it never closes. */
+export interface IntakeInstrument {
+  readonly symbol: string;
+  readonly bars: Bars | 'always_open';
+}
+
 /** Looks at steps as they arrive and tells what of them may be used. */
 export class Intake {
   readonly #timeframe: Timeframe;
@@ -44,10 +50,13 @@ export class Intake {
   readonly #last = new Map<string, number>();
   #time = -Infinity;
 
-  constructor(instruments: readonly FeedInstrument[], timeframe: Timeframe) {
+  constructor(instruments: readonly IntakeInstrument[], timeframe: Timeframe) {
     this.#timeframe = timeframe;
     this.#holes = new Map(
-      instruments.map(({ symbol, bars }) => [symbol, holesLike(bars, timeframe)]),
+      instruments.map(({ symbol, bars }) => [
+        symbol,
+        bars === 'always_open' ? holeInPeriods(timeframe) : holesLike(bars, timeframe),
+      ]),
     );
   }
 

@@ -1,17 +1,18 @@
-import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import canonicalize from 'canonicalize';
 import type { EngineConfig } from '../engine/config.ts';
 import { Engine } from '../engine/engine.ts';
 import type { OrderEvent } from '../engine/journal.ts';
-import type { Order, OrderType, TimeInForce } from '../engine/orders.ts';
+import type { Order } from '../engine/orders.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
+import type { RunResult } from '../engine/result.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../errors.ts';
-import { allocateBars } from '../market/bars.ts';
+import { allocateBars, sliceBars } from '../market/bars.ts';
+import type { Bars } from '../market/bars.ts';
 import { inSlices, underWatchdog } from '../watchdog.ts';
+import type { Progress, SessionState, SessionStatus, WorkingOrder } from './session-state.ts';
 
 export interface SessionSetup {
   /** In the order of the universe, which is also the order of simultaneous events. */
@@ -24,56 +25,12 @@ export interface SessionSetup {
   readonly timeoutMs: number;
 }
 
-/**
- * Only a `running` session takes bars; the others have ended: by a halt, by a fault of the strategy,
- * or by losing the account.
- */
-export type SessionStatus = 'running' | 'halted' | 'failed' | 'ruined';
-
-/** An account as its session leaves it after a step. Plain JSON. */
-export interface SessionState {
-  readonly status: SessionStatus;
-  /** Opening instant of the newest bars, RFC 3339 UTC; null before the first. */
-  readonly time: string | null;
-  /** Number of the newest order event; 0 before the first. */
-  readonly seq: number;
-  /** Account currency; equity at the newest closes. */
-  readonly cash: number;
-  readonly equity: number;
-  /** Units held, by symbol; negative is short, flat instruments are absent. */
-  readonly positions: Readonly<Record<string, number>>;
-  /** Oldest first. */
-  readonly working: readonly WorkingOrder[];
-}
-
-/** An order that may still be filled; names as in `OrderEvent`. */
-export interface WorkingOrder {
-  readonly order: number;
-  readonly symbol: string;
-  readonly side: 'buy' | 'sell';
-  readonly type: OrderType;
-  readonly time_in_force: TimeInForce;
-  /** Units in all; a target has a weight until its first fill decides them. */
-  readonly quantity?: number;
-  readonly weight?: number;
-  readonly limit?: number;
-  /** Of a trailing stop: where it stands now. */
-  readonly stop?: number;
-  /** Units filled so far. */
-  readonly filled: number;
-  /** Whether its stop was reached. */
-  readonly triggered: boolean;
-}
-
-/** What a step or a halt brought: its order events, and the state after them. */
-export interface Progress {
-  readonly events: readonly OrderEvent[];
-  readonly state: SessionState;
-}
-
-/** SHA-256 of the canonical JSON (RFC 8785) of a state, in hex. */
-export function stateHash(state: SessionState): string {
-  return createHash('sha256').update(canonicalize(state)!).digest('hex');
+export interface SessionResult {
+  readonly result: RunResult;
+  /** In the order of the symbols. */
+  readonly bars: readonly Bars[];
+  /** For how long the engine and the strategy were at work on them. */
+  readonly workMs: number;
 }
 
 /**
@@ -83,7 +40,10 @@ export function stateHash(state: SessionState): string {
 export class Session {
   readonly #setup: SessionSetup;
   readonly #engine: Engine;
+  /** Of the first step, ms. */
+  #first: number | undefined;
   #isHalted = false;
+  #workMs = 0;
   #failure: ServiceError | undefined;
 
   constructor(setup: SessionSetup) {
@@ -104,7 +64,7 @@ export class Session {
   ): Promise<Session> {
     const session = new Session(setup);
     const engine = session.#engine;
-    for await (const step of recorded) engine.append(step);
+    for await (const step of recorded) session.#append(step);
     const slice = inSlices((steps) => engine.advance(steps));
     while (session.#attempt(slice)) await nextTurn();
     return session;
@@ -131,7 +91,7 @@ export class Session {
       });
     }
     return this.#progress(() => {
-      this.#engine.append(step);
+      this.#append(step);
       this.#attempt(() => this.#engine.advance(1));
     });
   }
@@ -154,7 +114,8 @@ export class Session {
 
   state(): SessionState {
     const { time, equity, initialCash, cash, positions, journal } = this.#engine.result();
-    const last = time.at(-1);
+    // A strategy that could not be created has seen bars of which the engine made no step.
+    const last = time.at(-1) ?? this.#first;
     return {
       status: this.#status,
       time: last === undefined ? null : new Date(last).toISOString(),
@@ -166,10 +127,24 @@ export class Session {
     };
   }
 
+  /** What it has come to so far, as a run of the engine over the bars that it took. */
+  result(): SessionResult {
+    return {
+      result: this.#engine.result(),
+      bars: this.#engine.histories.map((bars) => sliceBars(bars, 0, bars.length)),
+      workMs: this.#workMs,
+    };
+  }
+
   get #status(): SessionStatus {
     if (this.#failure !== undefined) return 'failed';
     if (this.#engine.isRuined) return 'ruined';
     return this.#isHalted ? 'halted' : 'running';
+  }
+
+  #append(step: Step): void {
+    this.#engine.append(step);
+    this.#first ??= step.time;
   }
 
   #progress(change: () => void): Progress {
@@ -181,6 +156,7 @@ export class Session {
   /** Whether any steps remain. */
   #attempt(advance: () => boolean): boolean {
     const { strategy, timeoutMs } = this.#setup;
+    const begun = performance.now();
     try {
       return underWatchdog(timeoutMs, advance);
     } catch (error) {
@@ -193,6 +169,8 @@ export class Session {
           ? reason
           : new ServiceError('failure', `the engine failed: ${String(error)}`, { cause: error });
       return false;
+    } finally {
+      this.#workMs += performance.now() - begun;
     }
   }
 }

@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SweepDocument } from '../../src/backtest/sweep-plan.ts';
+import { inProcess } from '../cli/in-process.ts';
 import { BIN, serviceLocal } from '../cli/service-local.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
@@ -26,7 +27,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-const sweep = (...args: string[]) => serviceLocal(['backtest', 'sweep', ...args]);
+const sweep = (...args: string[]) => inProcess(['backtest', 'sweep', ...args]);
 
 /** A bot with a strategy of one parameter, `day`, whose first bar runs `onFirstBar`. */
 function dayBot(name: string, onFirstBar = ''): string {
@@ -175,7 +176,8 @@ test('a trial that fails is counted and named, and is tried again by the next ru
 
 test('what a strategy prints does not get into the document', async () => {
   const file = dayBot('chatty', "console.log('here I am');");
-  const { code, stdout, stderr } = await sweep(file, '-p', 'day=1,2', '--json', '--workers', '1');
+  const args = ['backtest', 'sweep', file, '-p', 'day=1,2', '--json', '--workers', '1'];
+  const { code, stdout, stderr } = await serviceLocal(args);
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ trials: { done: 2 } });
   expect(stderr.match(/here I am/g)?.length).toBeGreaterThanOrEqual(2);

@@ -14,13 +14,16 @@ import type { TrialSetup } from '../../src/backtest/trial.ts';
 import { formatTable, makeStyle } from '../../src/cli/output.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
 import { writeParquet } from '../../src/market/write.ts';
+import { bots } from './bots.ts';
 import { BENCH_CONFIG } from './config.ts';
 import { daemon } from './daemon.ts';
 import { events } from './events.ts';
 import { figure, median, round, type Figure } from './figure.ts';
 import { gate } from './gate.ts';
+import { halts } from './halts.ts';
 import { issuance } from './issuance.ts';
 import { handWrittenLoop } from './loop.ts';
+import { replay } from './replay.ts';
 import { randomWalk } from './series.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -177,6 +180,9 @@ const PARTS: Readonly<Record<string, () => Figure[] | Promise<Figure[]>>> = {
   memory: async () => [await memory()],
   issuance,
   events,
+  bots,
+  replay,
+  halts,
   gate,
   daemon,
 };

@@ -374,7 +374,8 @@ describe('any damage to a valid spec', () => {
         '&a ',
         '*a',
       ),
-      fc.string({ maxLength: 4, unit: 'binary' }),
+      // Not fast-check's own, which makes a table of all of Unicode first.
+      fc.string({ maxLength: 4, unit: fc.nat(0x10ffff).map((at) => String.fromCodePoint(at)) }),
     );
     const edit = fc.tuple(fc.nat(VALID.length), fc.nat(12), piece);
     fc.assert(
@@ -386,7 +387,7 @@ describe('any damage to a valid spec', () => {
         );
         expect(misplaced(text)).toEqual([]);
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 
@@ -412,7 +413,7 @@ describe('any damage to a valid spec', () => {
         const text = json ? JSON.stringify(damaged, null, 1) : stringify(damaged);
         expect(misplaced(text)).toEqual([]);
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 });

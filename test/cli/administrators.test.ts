@@ -8,10 +8,18 @@ import { verb as createToken } from '../../src/cli/verbs/identity-tokens-create.
 import { appendAudit, readAudit } from '../../src/identity/audit.ts';
 import { countFailures, loginSubject } from '../../src/identity/failed-tries.ts';
 import { openStorage } from '../../src/storage/storage.ts';
-import { startServer, type RunningServer } from '../server/running.ts';
+import { createLog } from '../../src/log.ts';
+import { startServer, type RunningServer } from '../../src/server/server.ts';
+import { resolveSettings } from '../../src/settings.ts';
 import { newDatabase, type TestDatabase } from '../storage/databases.ts';
+import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';
 import { serviceLocal, type Result } from './service-local.ts';
+
+vi.mock(import('node:crypto'), async (original) => {
+  const { withCheapScrypt } = await import('../identity/cheap-scrypt.ts');
+  return withCheapScrypt(await original());
+});
 
 const PASSWORD = 'correct horse battery';
 
@@ -24,11 +32,23 @@ interface Enrolled {
 
 let database: TestDatabase;
 let server: RunningServer;
+let log: string[];
+let env: Readonly<Record<string, string>>;
 
+/** In this process, where a password costs the server nothing either. */
 function startServerOnNew(): void {
   beforeAll(async () => {
     database = await newDatabase('sqlite');
-    server = await startServer(database);
+    const { file } = database.location as { file: string };
+    log = [];
+    const home = { SERVICE_LOCAL_HOME: dirname(file) };
+    const settings = resolveSettings(dirname(file), { ...home, SERVICE_LOCAL_SERVER_PORT: '0' });
+    server = await startServer(
+      settings.values,
+      home,
+      createLog((line) => log.push(line), true),
+    );
+    env = { ...home, SERVICE_LOCAL_SERVER_URL: server.url };
   });
   afterAll(async () => {
     await server.stop();
@@ -37,8 +57,8 @@ function startServerOnNew(): void {
 }
 
 const run = (words: string, { token = '', input = '' } = {}): Promise<Result> =>
-  serviceLocal(['identity', ...words.split(' ')], {
-    env: { ...server.env, ...(token && { SERVICE_LOCAL_TOKEN: token }) },
+  inProcess(['identity', ...words.split(' ')], {
+    env: { ...env, ...(token && { SERVICE_LOCAL_TOKEN: token }) },
     input,
   });
 const ask = async <T>(words: string, options?: { token?: string; input?: string }): Promise<T> => {
@@ -114,7 +134,7 @@ describe('identity administrators and tokens', () => {
     expect(list.stdout).toMatch(/^ada +[\w-]{36} +20\S+Z +— +9$/m);
 
     for (const secret of [PASSWORD, input, token, first, ...reset.recovery_codes]) {
-      expect(server.log()).not.toContain(secret);
+      expect(log.join('\n')).not.toContain(secret);
     }
     const gone = await run('administrators reset ada --password-stdin', { input });
     expect(gone.stderr).toBe(`database: ${file}\nall tokens of ada have ended\n`);
@@ -249,9 +269,9 @@ describe('identity audit', () => {
 test('a database is made by add alone, and its name has no password', async () => {
   const own = await newDatabase('sqlite');
   const { file } = own.location as { file: string };
-  const administrators = (words: string, env = {}): Promise<Result> =>
+  const administrators = (words: string, variables = {}): Promise<Result> =>
     serviceLocal(['identity', 'administrators', ...words.split(' ')], {
-      env: { SERVICE_LOCAL_HOME: dirname(file), ...env },
+      env: { SERVICE_LOCAL_HOME: dirname(file), ...variables },
       input: PASSWORD,
     });
   const listed = await administrators('list');
@@ -281,13 +301,13 @@ test.each([
   ['audit list --last 2 --after 3', '--last and --after exclude each other'],
   ['audit verify --head 12', "--head: '12' is no head of a log"],
 ])('%s makes no sense', async (words, message) => {
-  const { code, stdout, stderr } = await serviceLocal(['identity', ...words.split(' ')]);
+  const { code, stdout, stderr } = await inProcess(['identity', ...words.split(' ')]);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain(message);
 });
 
 test('without a token the verbs say how to make one', async () => {
-  const { code, stderr } = await serviceLocal(['identity', 'audit', 'verify']);
+  const { code, stderr } = await inProcess(['identity', 'audit', 'verify']);
   expect(code).toBe(4);
   expect(stderr).toMatch(/SERVICE_LOCAL_TOKEN is not set, .*\n→ Log in with `service-local login/);
 });

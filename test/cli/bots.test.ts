@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Context, Io } from '../../src/cli/verb.ts';
 import { verb as init } from '../../src/cli/verbs/init.ts';
 import { directoryWith, VALID } from '../bots/specs.ts';
+import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';
 import { serviceLocal } from './service-local.ts';
 
@@ -87,7 +88,7 @@ describe('validate', () => {
 
   it('knows the version that a valid file is', async () => {
     const file = join(EXAMPLES, 'custom-strategy.yaml');
-    const { code, stdout } = await serviceLocal(['validate', '--json', file]);
+    const { code, stdout } = await inProcess(['validate', '--json', file]);
     const { files } = JSON.parse(stdout) as { files: { hash: string }[] };
     expect(files).toMatchObject([{ file, valid: true, problems: [] }]);
     expect(files[0]!.hash).toMatch(/^[0-9a-f]{64}$/);
@@ -98,8 +99,8 @@ describe('validate', () => {
 describe('schema', () => {
   it('prints the same JSON Schema with and without --json', async () => {
     const [plain, json] = await Promise.all([
-      serviceLocal(['schema']),
-      serviceLocal(['schema', '--json']),
+      inProcess(['schema']),
+      inProcess(['schema', '--json']),
     ]);
     expect(plain.stdout).toBe(json.stdout);
     expect(JSON.parse(plain.stdout)).toMatchObject({ $id: 'urn:service-local:bot:v1' });
@@ -109,7 +110,7 @@ describe('schema', () => {
 describe('init', () => {
   it('writes a bot that is valid and runs at once', async () => {
     const cwd = directoryWith({});
-    const { code, stdout } = await serviceLocal(['init', 'first-bot', '--no-input'], { cwd });
+    const { code, stdout } = await inProcess(['init', 'first-bot', '--no-input'], { cwd });
     expect(code).toBe(0);
     expect(stdout.split('\n')).toContain('first-bot/bot.yaml');
     expect(stdout).toContain('  cd first-bot\n  service-local backtest bot.yaml\n');
@@ -131,7 +132,7 @@ describe('init', () => {
     const cwd = directoryWith({ 'prices/btc usd.csv': csv.slice(0, 500).join('\n') });
     const args = ['init', 'bots/b', '--data', 'prices/btc usd.csv', '--strategy', 'rsi_reversion'];
     const more = ['--name', 'Mean reversion', '--cash', '2500.50'];
-    const { code, stdout } = await serviceLocal([...args, ...more, '--json'], { cwd });
+    const { code, stdout } = await inProcess([...args, ...more, '--json'], { cwd });
     const { directory, files } = JSON.parse(stdout) as { directory: string; files: string[] };
     expect({ code, directory, files: files.length }).toEqual({
       code: 0,
@@ -144,11 +145,11 @@ describe('init', () => {
     expect(spec).toContain('cash: "2500.50"');
     expect(spec).toContain('slug: "mean-reversion"');
 
-    const again = await serviceLocal(args, { cwd });
+    const again = await inProcess(args, { cwd });
     expect(again.code).toBe(6);
     expect(again.stderr).toMatch(/^error conflict: already there: .*bot\.yaml/);
     writeFileSync(join(directory, 'bot.yaml'), '');
-    expect((await serviceLocal([...args, '--force'], { cwd })).code).toBe(0);
+    expect((await inProcess([...args, '--force'], { cwd })).code).toBe(0);
   });
 
   it('asks a person for what no option gives, on stderr, until the answer is right', async () => {
@@ -184,7 +185,7 @@ describe('init', () => {
     [['--data', 'none.csv'], 3, /none\.csv/],
   ])('refuses %j with exit code %i', async (options, exitCode, message) => {
     const cwd = directoryWith({});
-    const { code, stderr } = await serviceLocal(['init', 'b', ...options], { cwd });
+    const { code, stderr } = await inProcess(['init', 'b', ...options], { cwd });
     expect(stderr).toMatch(message);
     expect(code).toBe(exitCode);
   });

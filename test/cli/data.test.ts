@@ -2,14 +2,15 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { csv, useFiles } from '../market/files.ts';
-import { serviceLocal, type Result } from './service-local.ts';
+import { inProcess } from './in-process.ts';
+import type { Result } from './service-local.ts';
 
 const files = useFiles();
 const SP500 = join(import.meta.dirname, '../../examples/data/sp500-daily.csv');
 
 /** Every catalogue is a directory of its own. */
 const data = (catalogue: string, ...args: readonly string[]): Promise<Result> =>
-  serviceLocal(['data', ...args, '--catalogue-dir', files.path(catalogue)]);
+  inProcess(['data', ...args, '--catalogue-dir', files.path(catalogue)]);
 
 test('a file is imported, listed, shown, verified, and named as a source', async () => {
   const imported = await data('whole', 'import', SP500, '--symbol', 'SPX', '--json');

@@ -22,8 +22,9 @@ import { importKeyset } from '../../src/lease/keys.ts';
 import { verifyLease } from '../../src/lease/verify.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
+import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';
-import { serviceLocal, type Result } from './service-local.ts';
+import type { Result } from './service-local.ts';
 
 let world: World;
 let server: RunningServer;
@@ -60,12 +61,12 @@ afterEach(() => rmSync(directory, { recursive: true }));
 
 /** On the vendor's machine. */
 const devices = (...words: string[]): Promise<Result> =>
-  serviceLocal(['identity', 'devices', ...words], {
+  inProcess(['identity', 'devices', ...words], {
     env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
   });
 /** On the customer's machine, which has no token and no database. */
 const licenseWith = (input: string, ...words: string[]): Promise<Result> =>
-  serviceLocal(['license', ...words, '--url', server.url], {
+  inProcess(['license', ...words, '--url', server.url], {
     env: { SERVICE_LOCAL_HOME: home },
     input,
   });
@@ -156,7 +157,7 @@ test('enrolling again with the same code changes nothing, and tells the same', a
 describe('the server of --url', () => {
   const config = (): string => join(home, 'config.yaml');
   const serverUrl = async (): Promise<unknown> => {
-    const { stdout } = await serviceLocal(['config', 'explain', 'server_url', '--json'], {
+    const { stdout } = await inProcess(['config', 'explain', 'server_url', '--json'], {
       env: { SERVICE_LOCAL_HOME: home },
     });
     return (JSON.parse(stdout) as { winner: { value: unknown } }).winner.value;

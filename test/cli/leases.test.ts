@@ -13,8 +13,9 @@ import { createPlan } from '../../src/identity/plans.ts';
 import { signerOf } from '../../src/identity/signing-key.ts';
 import { newWorld, type Person, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
+import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';
-import { serviceLocal, type Result } from './service-local.ts';
+import type { Result } from './service-local.ts';
 
 let world: World;
 let server: RunningServer;
@@ -47,7 +48,7 @@ afterAll(async () => {
 });
 
 const identity = (...words: string[]): Promise<Result> =>
-  serviceLocal(['identity', ...words], {
+  inProcess(['identity', ...words], {
     cwd: directory,
     env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
   });

@@ -22,7 +22,8 @@ import { createPlan } from '../../src/identity/plans.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { claimsOf, issue, testKey } from '../lease/issuer.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
-import { serviceLocal, type Result } from './service-local.ts';
+import { inProcess } from './in-process.ts';
+import type { Result } from './service-local.ts';
 
 let world: World;
 let server: RunningServer;
@@ -53,7 +54,7 @@ afterAll(async () => {
 
 /** On the vendor's machine. */
 const identity = (...words: string[]): Promise<Result> =>
-  serviceLocal(['identity', ...words], {
+  inProcess(['identity', ...words], {
     cwd: directory,
     env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
   });
@@ -61,7 +62,7 @@ const identity = (...words: string[]): Promise<Result> =>
 const on =
   (machine: string) =>
   (...words: string[]): Promise<Result> =>
-    serviceLocal(['license', ...words], {
+    inProcess(['license', ...words], {
       cwd: directory,
       env: { SERVICE_LOCAL_HOME: join(directory, machine), SERVICE_LOCAL_SERVER_URL: server.url },
     });
@@ -246,7 +247,7 @@ test('a lease is verified anywhere, and a script learns what it is worth from th
   );
   expect(old).toMatchObject({ code: 4 });
   expect(documentOf(old)).toMatchObject({ state: 'expired', claims: { lease_id: 'lease-1' } });
-  const delivered = await serviceLocal(['license', 'status'], {
+  const delivered = await inProcess(['license', 'status'], {
     env: {
       SERVICE_LICENSE_LEASE_PATH: join(directory, 'old.json'),
       SERVICE_LICENSE_PUBLIC_KEY_PATH: join(directory, 'keys.json'),
@@ -365,7 +366,7 @@ test('a lease is not issued for a machine as long as its keys cannot be told', a
   await once(broken, 'listening');
   const { port } = broken.address() as AddressInfo;
   const words = ['--deployment', 'tokyo', '--request', 'late-keys.jwt'];
-  const { code } = await serviceLocal(['identity', 'leases', 'issue', ...words], {
+  const { code } = await inProcess(['identity', 'leases', 'issue', ...words], {
     cwd: directory,
     env: { SERVICE_LOCAL_SERVER_URL: `http://127.0.0.1:${port}`, SERVICE_LOCAL_TOKEN: token },
   });

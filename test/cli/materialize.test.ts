@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatTime } from '../../src/lease/time.ts';
 import { DAY, KEY, keysetOf, leaseOf } from '../gate/license-place.ts';
-import { serviceLocal } from './service-local.ts';
+import { inProcess } from './in-process.ts';
 
 let directory: string;
 beforeAll(() => {
@@ -24,7 +24,7 @@ test('a container writes its license to the files that its API reads', async () 
     SERVICE_LICENSE_LEASE: Buffer.from(lease).toString('base64'),
     SERVICE_LICENSE_PUBLIC_KEY: keysetOf(KEY),
   };
-  const first = await serviceLocal(['license', 'materialize'], { env });
+  const first = await inProcess(['license', 'materialize'], { env });
   expect(first).toMatchObject({ code: 0, stderr: '' });
   expect(first.stdout).toMatch(
     new RegExp(
@@ -33,7 +33,7 @@ test('a container writes its license to the files that its API reads', async () 
   );
   expect(readFileSync(files.lease, 'utf8')).toBe(lease);
 
-  const again = await serviceLocal(['license', 'materialize', '--json'], { env });
+  const again = await inProcess(['license', 'materialize', '--json'], { env });
   expect(JSON.parse(again.stdout)).toMatchObject({
     lease: { file: files.lease, outcome: 'same' },
     keyset: { file: files.keyset, outcome: 'same' },
@@ -43,7 +43,7 @@ test('a container writes its license to the files that its API reads', async () 
   });
 
   const torn = { ...env, SERVICE_LICENSE_LEASE: lease.slice(0, 99) };
-  const refused = await serviceLocal(['license', 'materialize'], { env: torn });
+  const refused = await inProcess(['license', 'materialize'], { env: torn });
   expect(refused).toMatchObject({ code: 3, stdout: '' });
   expect(refused.stderr).toMatch(
     /^error invalid_data: the value of SERVICE_LICENSE_LEASE is refused/,
@@ -53,14 +53,14 @@ test('a container writes its license to the files that its API reads', async () 
   const home = { SERVICE_LOCAL_HOME: join(directory, 'home'), SERVICE_LICENSE_LEASE: lease };
   const ended = leaseOf('0', 0, { issued_at: formatTime(Date.now() - 11 * DAY) });
   const late = { ...home, SERVICE_LICENSE_LEASE: `{"lease":${ended},"keyset":${keysetOf(KEY)}}` };
-  const useless = await serviceLocal(['license', 'materialize'], { env: late });
+  const useless = await inProcess(['license', 'materialize'], { env: late });
   expect(useless).toMatchObject({ code: 4 });
   expect(useless.stdout).toMatch(/ was written\.\n.* was written\.\n$/);
   expect(useless.stderr).toMatch(
     /^error license_invalid: nothing licensed works: the lease ended on 20\S+Z\n→ Inject a lease/,
   );
-  expect(await serviceLocal(['license', 'materialize'], { env: home })).toMatchObject({ code: 0 });
+  expect(await inProcess(['license', 'materialize'], { env: home })).toMatchObject({ code: 0 });
 
-  const nothing = await serviceLocal(['license', 'materialize']);
+  const nothing = await inProcess(['license', 'materialize']);
   expect(nothing).toMatchObject({ code: 2, stdout: '' });
 });

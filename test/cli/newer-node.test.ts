@@ -41,6 +41,8 @@ beforeAll(async () => {
   execFileSync(process.execPath, [
     join(ROOT, 'node_modules/.bin/tsc'),
     '--noCheck',
+    '--declaration',
+    'false',
     '--project',
     join(ROOT, 'src'),
     '--outDir',

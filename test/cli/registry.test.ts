@@ -5,7 +5,8 @@ import { createDeployment } from '../../src/identity/deployments.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
-import { serviceLocal, type Result } from './service-local.ts';
+import { inProcess } from './in-process.ts';
+import type { Result } from './service-local.ts';
 
 let world: World;
 let server: RunningServer;
@@ -24,7 +25,7 @@ afterAll(async () => {
 });
 
 const identity = (...words: string[]): Promise<Result> =>
-  serviceLocal(['identity', ...words], {
+  inProcess(['identity', ...words], {
     env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
   });
 
@@ -198,7 +199,7 @@ describe('what cannot be done', () => {
     ],
     [['contracts', 'create', '--customer', 'acme'], "required option '--plan <id>' not specified"],
   ])('%j is refused before a token is asked for', async (words, what) => {
-    const { code, stderr } = await serviceLocal(['identity', ...words]);
+    const { code, stderr } = await inProcess(['identity', ...words]);
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: expect.stringContaining(what) as string,
@@ -206,7 +207,7 @@ describe('what cannot be done', () => {
   });
 
   test('without a token says where to get one', async () => {
-    const { code, stderr } = await serviceLocal(['identity', 'plans', 'list'], { env: server.env });
+    const { code, stderr } = await inProcess(['identity', 'plans', 'list'], { env: server.env });
     expect(code).toBe(4);
     expect(stderr).toContain('SERVICE_LOCAL_TOKEN is not set');
   });

@@ -1,3 +1,4 @@
+import { strict as assert } from 'node:assert';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { openDesk, PASSWORD, type Desk } from './browser.ts';
 
@@ -8,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => desk.close());
 afterEach(async () => {
   await desk.signOut();
-  expect(desk.takeComplaints()).toEqual([]);
+  assert.deepEqual(desk.takeComplaints(), []);
 });
 
 describe('in a browser', () => {

@@ -18,13 +18,14 @@ import { createServer as createSocketServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { newNote, placeOf, writeNote } from '../../daemon/note.ts';
 import { deviceKeyAt } from '../../src/client/device-key.ts';
 import { holdLock } from '../../src/client/lock.ts';
 import { writePrivateFile } from '../../src/client/private-file.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../client/certificate.ts';
+import { inProcess } from '../cli/in-process.ts';
 import { BASIC_ENV, BIN, serviceLocal, type Result } from '../cli/service-local.ts';
 import { startServer } from '../server/running.ts';
 import { addVendor } from '../server/vendor.ts';
@@ -47,9 +48,11 @@ afterEach(async () => {
 
 type Variables = Readonly<Record<string, string>>;
 
-/** `service-local daemon …` */
-const daemon = (words: readonly string[], env: Variables = {}): Promise<Result> =>
-  serviceLocal(['daemon', ...words], { env: { SERVICE_LOCAL_HOME: home, ...env } });
+/** `service-local daemon …`; to start one takes a process, as that of the daemon is its like. */
+const daemon = (words: readonly string[], env: Variables = {}): Promise<Result> => {
+  const run = words[0] === 'start' || words[0] === 'run' ? serviceLocal : inProcess;
+  return run(['daemon', ...words], { env: { SERVICE_LOCAL_HOME: home, ...env } });
+};
 const statusOf = async (): Promise<Record<string, unknown>> =>
   JSON.parse((await daemon(['status', '--json'])).stdout) as Record<string, unknown>;
 
@@ -366,7 +369,10 @@ test('a machine that is enrolled while it runs gets its lease at once', async ()
   ends.push(server.stop);
   const { logged } = await runDaemon({ SERVICE_LOCAL_SERVER_URL: server.url });
   expect(await logged('device.key is not there')).toContain('until this machine is enrolled');
-  expect(await statusOf()).toMatchObject({ next_attempt_because: 'not_enrolled', lease: null });
+  // It is written after it was logged.
+  await vi.waitFor(async () =>
+    expect(await statusOf()).toMatchObject({ next_attempt_because: 'not_enrolled', lease: null }),
+  );
 
   const pem = devices[0]!.key.privateKey.export({ type: 'pkcs8', format: 'pem' });
   await writePrivateFile(join(home, 'device.key'), pem);

@@ -12,7 +12,7 @@ import type { Deed, Scenario } from './scenario.ts';
 type Submitted = Extract<OrderEvent, { kind: 'order.submitted' }>;
 type Filled = Extract<OrderEvent, { kind: 'order.filled' }>;
 
-const RUNS = { numRuns: 400 };
+const RUNS = { numRuns: 150 };
 const DAY = 4 * STEP;
 
 interface Case extends Played {

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { validate, version } from 'uuid';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { appendEvents } from '../../src/events/append.ts';
+import { appendEvents, appendToMany } from '../../src/events/append.ts';
 import { GENESIS, type EventHead, type NewEvent } from '../../src/events/event.ts';
 import { readEvents } from '../../src/events/read.ts';
 import { stateAt } from '../../src/events/snapshot.ts';
@@ -103,6 +103,34 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     const json = (all: readonly unknown[]): string => JSON.stringify(all);
     expect(json(found.map((event) => event.payload))).toBe(json(payloads));
     expect(await verifyEvents(storage.read, 'a')).toMatchObject({ head: { seq: 701 } });
+  });
+
+  test('of many bots are appended in one write as those of one are', async () => {
+    const bots = Array.from({ length: 300 }, (_, n) => `bot-${n}`);
+    await storage.write(async (tx) => {
+      for (const bot of bots) await addBot(tx, bot);
+      const logs = bots.map((bot_id) => ({ bot_id, events: [CREATED] }));
+      await appendToMany(tx, NOW, logs);
+      // Of some once more in the same write, and twice in one call.
+      await appendEvents(tx, 'bot-0', NOW, ticks(2));
+      const again = [
+        { bot_id: 'bot-0', events: ticks(1200) },
+        { bot_id: 'bot-1', events: ticks(3) },
+        { bot_id: 'bot-0', events: ticks(2) },
+      ];
+      const ends = await appendToMany(tx, NOW - 5, again);
+      expect(ends.map(({ seq }) => seq)).toEqual([1203, 4, 1205]);
+    });
+    for (const [bot, seq] of Object.entries({ 'bot-0': 1205, 'bot-1': 4, 'bot-299': 1 })) {
+      const verified = await verifyEvents(storage.read, bot);
+      expect(verified).toMatchObject({ fault: undefined, head: { seq } });
+    }
+    const kept = storage.read.selectFrom('bot_snapshots').select(['bot_id', 'seq']);
+    expect(await kept.execute()).toEqual([{ bot_id: 'bot-0', seq: 1205 }]);
+    const unknown = storage.write((tx) =>
+      appendToMany(tx, NOW, [{ bot_id: 'nobody', events: [CREATED] }]),
+    );
+    await expect(unknown).rejects.toMatchObject({ code: 'not_found' });
   });
 
   test('are in order however many append at once, on two servers', async () => {

@@ -21,9 +21,37 @@ const later = (kind: string, payload: NewEvent['payload'] = {}, version = 1): Ne
   occurred_at: CREATED.occurred_at + 1000,
 });
 
+const SESSION = {
+  status: 'running',
+  time: LATER,
+  seq: 3,
+  cash: 10,
+  equity: 20.5,
+  positions: { SPX: 2 },
+  working: [],
+} as const;
+
+const ofRun = (kind: string, payload: NewEvent['payload'], run_id: string): NewEvent => ({
+  ...later(kind, payload),
+  occurred_at: CREATED.occurred_at + 5000,
+  run_id,
+});
+
+const halt = (scope: string): NewEvent['payload'] => ({
+  halt_id: 'h',
+  by: 'administrator:ada',
+  reason: 'why',
+  scope,
+});
+
+const HALTED = { halt_id: 'h', by: 'administrator:ada', reason: 'why' } as const;
+
 /** One of each kind, with what the state is after it. */
 const STORY: readonly (readonly [NewEvent, Partial<BotState>])[] = [
-  [CREATED, { version: 0, versions: [], status: 'draft', updated_at: MADE }],
+  [
+    CREATED,
+    { version: 0, versions: [], sessions: {}, halted: null, status: 'draft', updated_at: MADE },
+  ],
   [later('version.created', { hash: 'h1' }), { version: 1, versions: ['h1'], updated_at: LATER }],
   [later('bot.updated', { slug: 'two' }), { slug: 'two' }],
   [later('bot.updated', { name: 'Two' }), { name: 'Two' }],
@@ -31,6 +59,20 @@ const STORY: readonly (readonly [NewEvent, Partial<BotState>])[] = [
   [later('bot.activated'), { status: 'active' }],
   [later('tick'), {}],
   [later('bot.archived'), { status: 'archived' }],
+  [
+    ofRun('session.state', { deployment_id: 'd', ...SESSION }, 'run'),
+    { sessions: { run: { deployment_id: 'd', version: 1, ...SESSION } } },
+  ],
+  [
+    ofRun('session.state', { deployment_id: 'd', ...SESSION, seq: 4 }, 'run'),
+    { sessions: { run: { deployment_id: 'd', version: 1, ...SESSION, seq: 4 } } },
+  ],
+  [ofRun('run.ended', { deployment_id: 'e' }, 'backtest'), {}],
+  [later('control.halted', halt('all')), {}],
+  [later('control.halted', halt('bot')), { halted: { ...HALTED, at: LATER } }],
+  [ofRun('run.ended', { deployment_id: 'd' }, 'run'), { sessions: {} }],
+  [later('control.resumed', halt('all')), {}],
+  [later('control.resumed', halt('bot')), { halted: null }],
 ];
 
 const START = {
@@ -63,8 +105,8 @@ describe('a state', () => {
 
   test('has a hash that anybody can check with RFC 8785 and SHA-256', () => {
     const text =
-      `{"created_at":"${MADE}","kind":"trading","name":"SMA crossover","slug":"sma",` +
-      `"status":"draft","updated_at":"${MADE}","version":0,"versions":[]}`;
+      `{"created_at":"${MADE}","halted":null,"kind":"trading","name":"SMA crossover",` +
+      `"sessions":{},"slug":"sma","status":"draft","updated_at":"${MADE}","version":0,"versions":[]}`;
     const hash = createHash('sha256').update(text).digest('hex');
     expect(digestOf(foldState(undefined, CREATED)!)).toEqual({ text, hash });
   });
@@ -105,7 +147,7 @@ describe.each(DATABASES)('the state of a bot on %s', (kind) => {
       const state = expected as BotState;
       const { hash } = digestOf(state);
       const seq = i + 1;
-      expect(await at({ seq })).toEqual({ seq, head_seq: 8, state, state_hash: hash });
+      expect(await at({ seq })).toEqual({ seq, head_seq: STORY.length, state, state_hash: hash });
       expect(await verifyEvents(storage.read, 'a', { seq })).toMatchObject({
         state,
         state_hash: hash,
@@ -113,7 +155,7 @@ describe.each(DATABASES)('the state of a bot on %s', (kind) => {
         head: { seq },
       });
     }
-    expect(await at('head')).toEqual(await at({ seq: 8 }));
+    expect(await at('head')).toEqual(await at({ seq: STORY.length }));
   });
 
   test('at a time is that after the last event recorded by then', async () => {

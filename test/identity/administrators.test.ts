@@ -1,4 +1,3 @@
-import type { ScryptOptions } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   addAdministrator,
@@ -24,17 +23,9 @@ import {
   type World,
 } from './people.ts';
 
-// Passwords cost as much as they must in `password.test.ts`; here they would only take time.
 vi.mock(import('node:crypto'), async (original) => {
-  const crypto = await original();
-  const scrypt = (
-    password: string,
-    salt: Buffer,
-    length: number,
-    options: ScryptOptions,
-    done: (error: Error | null, key: Buffer) => void,
-  ): void => crypto.scrypt(password, salt, length, { ...options, N: 16 }, done);
-  return { ...crypto, scrypt: scrypt as unknown as typeof crypto.scrypt };
+  const { withCheapScrypt } = await import('./cheap-scrypt.ts');
+  return withCheapScrypt(await original());
 });
 
 const WRONG = {

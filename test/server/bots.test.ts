@@ -61,6 +61,8 @@ describe('a bot', () => {
         .digest('hex'),
       created_at: '2026-01-02T03:04:05Z',
       updated_at: '2026-01-02T03:04:05Z',
+      active_deployments: [],
+      active_deployment_count: 0,
     });
     expect(created.headers.get('location')).toBe(`/bots/${bot.id}`);
     for (const ref of ['sma', bot.id]) {

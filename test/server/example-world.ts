@@ -5,13 +5,13 @@ import { gzipSync } from 'node:zlib';
 import type { DeviceKey } from '../../src/client/device-key.ts';
 import { createBot, getBot, updateBot } from '../../src/bot-registry/bots.ts';
 import type { Decision } from '../../src/gate/decide.ts';
+import { haltAll, haltBot } from '../../src/halts/halt.ts';
 import { createContract } from '../../src/identity/contracts.ts';
-import { EXAMPLE_PASSKEY_ID, EXAMPLE_SESSION_ID } from '../../src/api/account.ts';
+import { EXAMPLE_BROWSER_SESSION_ID, EXAMPLE_PASSKEY_ID } from '../../src/api/account.ts';
 import { exampleDocument } from '../../src/api/bots.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
 import { registerSigner } from '../../src/identity/keys.ts';
-import { hashPassword } from '../../src/identity/password.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { REVOKE_ACTION } from '../../src/identity/revoke.ts';
 import { hashSecret } from '../../src/identity/secrets.ts';
@@ -19,7 +19,12 @@ import { signerOf } from '../../src/identity/signing-key.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 import type { Scope } from '../../src/scopes.ts';
+import { EXAMPLE_SESSION_ID } from '../../src/api/replay.ts';
 import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
+import { endTask, tell } from '../../src/tasks/lifecycle.ts';
+import { tradingOn } from '../halts/trading-bot.ts';
+import { replaceDays } from '../tasks/market.ts';
+import { cheapHash } from '../identity/cheap-hash.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
 
 /** The devices of the examples: the one that is enrolled, and one that is about to be. */
@@ -31,7 +36,7 @@ const RETIRING_KEY = keyOfSeed(
   Buffer.from('nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A', 'base64url'),
 );
 
-const PASSWORD_HASH = hashPassword('correct horse battery staple');
+const PASSWORD_HASH = cheapHash('correct horse battery staple');
 
 const LEASE_ID = '0198c0de-0000-7000-8000-00000000aaaa';
 
@@ -72,12 +77,25 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   const changed = { document: exampleDocument('sma-crossover', 15) };
   await updateBot(identity, 'operator', 'sma-crossover', () => true, changed);
   await addExampleTask(server);
+  const isOfSession = ['replayBot', 'compareBot', 'stopPaper'].includes(operation);
+  if (isOfSession) await addExampleSession(server);
+  if (operation === 'startPaper') {
+    const document = tradingOn('sma-crossover');
+    await updateBot(identity, 'operator', 'sma-crossover', () => true, { document });
+  }
+  const halts = { ...server.services.tasks, log: server.services.log };
+  if (operation === 'resumeBot') await haltBot(halts, 'operator', 'sma-crossover', 'a test');
+  if (operation === 'resumeAllBots') await haltAll(halts, 'operator', 'a test');
   // What an example follows ends with what is there.
   server.stop();
 
-  const password_hash = await PASSWORD_HASH;
   await storage.write(async (tx) => {
-    const ada = { administrator_id: 'ada', name: 'ada', password_hash, created_at: now };
+    const ada = {
+      administrator_id: 'ada',
+      name: 'ada',
+      password_hash: PASSWORD_HASH,
+      created_at: now,
+    };
     await tx
       .insertInto('administrators')
       .values({ ...ada, totp_secret: 'JBSWY3DPEHPK3PXP', totp_last_step: 0, disabled_at: null })
@@ -116,7 +134,7 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
     await tx
       .insertInto('sessions')
       .values({
-        session_id: EXAMPLE_SESSION_ID,
+        session_id: EXAMPLE_BROWSER_SESSION_ID,
         administrator_id: 'ada',
         secret_hash: hashSecret('of the example'),
         csrf_token: 'token',
@@ -252,6 +270,60 @@ async function addExampleTask({ services, now }: TestApp): Promise<void> {
       .insertInto('task_files')
       .values({ task_id: EXAMPLE_TASK_ID, name: 'equity.csv', place: 0, data })
       .execute();
+  });
+}
+
+/** A paper session that ended before its first bars, and data with which it can be compared. */
+async function addExampleSession({ services, now }: TestApp): Promise<void> {
+  const { storage, catalogueDir } = services.tasks;
+  await replaceDays(catalogueDir, (rows) => rows);
+  await storage.write(async (tx) => {
+    const { bot_id } = await getBot(tx, 'sma-crossover');
+    const deployment_id = EXAMPLE_SESSION_ID;
+    const place = { task_id: EXAMPLE_SESSION_ID, bot_id, version: 1, created_at: now };
+    const open = { ...place, deployment_id, ended_at: null, status: 'pending' } as const;
+    await tx
+      .insertInto('bot_deployments')
+      .values({ ...open, target: 'paper', result_summary: null })
+      .execute();
+    await tx
+      .insertInto('tasks')
+      .values({
+        ...open,
+        status: 'queued',
+        kind: 'paper',
+        input: '{"speed":"max"}',
+        progress_done: 0,
+        progress_total: null,
+        result: null,
+        error: null,
+        attempts: 0,
+        worker_id: null,
+        heartbeat_at: null,
+        cancel_requested_at: null,
+        created_by: 'administrator:ada',
+        started_at: null,
+      })
+      .execute();
+    await tell(tx, { ...place, deployment_id }, now, 'run.queued', { target: 'paper' });
+    const { event_seq: first_seq } = await tx
+      .selectFrom('bots')
+      .select('event_seq')
+      .where('bot_id', '=', bot_id)
+      .executeTakeFirstOrThrow();
+    const counts = { batches: 0, steps: 0, failures: 0, state: '{}', recorded_at: now };
+    await tx
+      .insertInto('paper_sessions')
+      .values({
+        task_id: EXAMPLE_SESSION_ID,
+        bot_id,
+        first_seq,
+        ...counts,
+        stop_requested_at: null,
+      })
+      .execute();
+    const outcome = { status: 'success', result: '{}', summary: {} } as const;
+    await endTask(tx, open, now, outcome);
   });
 }
 

@@ -5,5 +5,5 @@ export function idleTasks(
   { storage, clock }: Services['identity'],
   catalogueDir = '/nowhere',
 ): Services['tasks'] {
-  return { storage, clock, catalogueDir, wake() {} };
+  return { storage, clock, catalogueDir, wake() {}, release() {} };
 }

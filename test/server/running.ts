@@ -13,9 +13,8 @@ export const SIGNING_KEY_PEM = generateKeyPairSync('ed25519', {
   privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
 }).privateKey;
 
-/** `service-local server` as a process of its own. */
-export interface RunningServer {
-  readonly url: string;
+/** A process that goes on until it is told to stop. */
+interface Running {
   readonly pid: number;
   /** What a verb needs to find its database and it: `SERVICE_LOCAL_HOME` and so on. */
   readonly env: Readonly<Record<string, string>>;
@@ -27,6 +26,11 @@ export interface RunningServer {
   readonly kill: () => Promise<void>;
 }
 
+/** `service-local server` as a process of its own. */
+export interface RunningServer extends Running {
+  readonly url: string;
+}
+
 /**
  * Starts it on a free port and on a database that outlives it; resolves when it listens.
  * @throws Error with what it logged, when it ends instead.
@@ -36,38 +40,60 @@ export async function startServer(
   args: readonly string[] = [],
   variables: Readonly<Record<string, string>> = {},
 ): Promise<RunningServer> {
-  const { location } = database;
+  const key = { SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: SIGNING_KEY_PEM };
+  const { ready, ...running } = await start(
+    database,
+    ['server', '--port', '0', ...args],
+    { ...key, ...variables },
+    /listening on (http:[^\s"]+)/,
+  );
+  return { ...running, url: ready, env: { ...running.env, SERVICE_LOCAL_SERVER_URL: ready } };
+}
+
+export type RunningWorker = Running;
+
+/** `service-local worker` in the same way. */
+export async function startWorker(
+  database: TestDatabase,
+  args: readonly string[] = [],
+  variables: Readonly<Record<string, string>> = {},
+): Promise<RunningWorker> {
+  return start(database, ['worker', ...args], variables, /working on (.*)/);
+}
+
+/** @param isReady what in a line of its log says so. */
+async function start(
+  { location }: TestDatabase,
+  args: readonly string[],
+  variables: Readonly<Record<string, string>>,
+  isReady: RegExp,
+): Promise<Running & { readonly ready: string }> {
   const env = {
     HOME: tmpdir(),
     SERVICE_LOCAL_HOME:
       'file' in location ? dirname(location.file) : join(tmpdir(), 'service-local-no-home'),
     ...('url' in location && { DATABASE_URL: location.url }),
   };
-  const child = spawn(process.execPath, [BIN, 'server', '--port', '0', ...args], {
+  const child = spawn(process.execPath, [BIN, ...args], {
     cwd: tmpdir(),
-    env: {
-      ...BASIC_ENV,
-      SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: SIGNING_KEY_PEM,
-      ...env,
-      ...variables,
-    },
+    env: { ...BASIC_ENV, ...env, ...variables },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   const ended = once(child, 'close') as Promise<[code: number | null]>;
   const lines: string[] = [];
   const log = (): string => lines.join('\n');
-  const url = await new Promise<string>((resolve, reject) => {
+  const ready = await new Promise<string>((resolve, reject) => {
     createInterface(child.stderr).on('line', (line) => {
       lines.push(line);
-      const [, listening] = /listening on (http:[^\s"]+)/.exec(line) ?? [];
-      if (listening !== undefined) resolve(listening);
+      const [, told] = isReady.exec(line) ?? [];
+      if (told !== undefined) resolve(told);
     });
-    void ended.then(() => reject(new Error(`the server ended: ${log()}`)));
+    void ended.then(() => reject(new Error(`the ${args[0]} ended: ${log()}`)));
   });
   return {
-    url,
+    ready,
     pid: child.pid!,
-    env: { ...env, SERVICE_LOCAL_SERVER_URL: url },
+    env,
     log,
     async stop() {
       child.kill('SIGTERM');

@@ -22,15 +22,16 @@ import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.
 import { SIGNING_KEY_PEM, startServer, type RunningServer } from './running.ts';
 
 let database: TestDatabase;
-let running: RunningServer[];
+/** What ends the servers that a test has left running. */
+let ends: (() => Promise<unknown>)[];
 
 beforeEach(async () => {
   database = await newDatabase('sqlite');
-  running = [];
+  ends = [];
 });
 
 afterEach(async () => {
-  for (const server of running) await server.kill();
+  for (const end of ends) await end();
   await database.remove();
 });
 
@@ -39,7 +40,7 @@ async function start(
   env: Readonly<Record<string, string>> = {},
 ): Promise<RunningServer> {
   const server = await startServer(database, args, env);
-  running.push(server);
+  ends.push(server.kill);
   return server;
 }
 
@@ -152,17 +153,22 @@ describe('a stop', () => {
   });
 });
 
+type OwnServer = Awaited<ReturnType<typeof startInProcess>> & { readonly log: () => string };
+
 /** One in this process, which starts sooner, and whose timers a test can turn. */
-async function startOwn(
-  variables: Readonly<Record<string, string>> = {},
-): Promise<Awaited<ReturnType<typeof startInProcess>>> {
+async function startOwn(variables: Readonly<Record<string, string>> = {}): Promise<OwnServer> {
   const env = {
     SERVICE_LOCAL_HOME: dirname(fileOf(database)),
     SERVICE_LOCAL_SERVER_PORT: '0',
+    SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: SIGNING_KEY_PEM,
     ...variables,
   };
-  const log = createLog(() => {}, true);
-  return startInProcess(resolveSettings(tmpdir(), env).values, env, log);
+  const lines: string[] = [];
+  const log = createLog((line) => lines.push(line), false);
+  const server = await startInProcess(resolveSettings(tmpdir(), env).values, env, log);
+  const own = { ...server, log: () => lines.join('\n') };
+  ends.push(own.stop);
+  return own;
 }
 
 function fileOf({ location }: TestDatabase): string {
@@ -265,7 +271,7 @@ describe('the log', () => {
   });
 
   it('says that there is no signing key, and why', async () => {
-    const server = await start([], { SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: 'nonsense' });
+    const server = await startOwn({ SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: 'nonsense' });
     expect(server.log()).toMatch(/warn: no leases will be issued: .*PRIVATE_KEY_PEM does not hold/);
     expect(server.log()).not.toContain('nonsense');
     const ready = await fetch(`${server.url}/readyz`);
@@ -276,9 +282,9 @@ describe('the log', () => {
   });
 
   it('says when it begins to rotate keys, and is not ready when its own was retired elsewhere', async () => {
-    const first = await start();
+    const first = await startOwn();
     const next = ed25519Key();
-    const second = await start([], { SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: next });
+    const second = await startOwn({ SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: next });
     expect(first.log()).not.toContain('warn');
     expect(second.log()).toMatch(/warn: [\w-]{43} signs from now on, and [\w-]{43} retires: see/);
     await database.execute(`update signing_keys set status = 'retired' where status = 'retiring'`);
@@ -290,14 +296,17 @@ describe('the log', () => {
   });
 
   it('warns when what is revoked is renewed all the same', async () => {
-    const server = await start(['--license-registry-enforced', 'false']);
+    const server = await startOwn({ SERVICE_LOCAL_LICENSE_REGISTRY_ENFORCED: 'false' });
     expect(server.log()).toContain('warn: what is revoked is renewed all the same');
   });
 
   it('warns of devices that are told no origin that they can reach', async () => {
-    const everywhere = ['--host', '0.0.0.0'];
-    expect((await start(everywhere)).log()).toContain('warn: devices elsewhere will be refused');
-    const named = await start([...everywhere, '--public-url', 'https://licenses.example']);
+    const everywhere = { SERVICE_LOCAL_SERVER_HOST: '0.0.0.0' };
+    expect((await startOwn(everywhere)).log()).toContain('warn: devices elsewhere will be refused');
+    const named = await startOwn({
+      ...everywhere,
+      SERVICE_LOCAL_SERVER_PUBLIC_URL: 'https://licenses.example',
+    });
     expect(named.log()).not.toContain('warn');
     const document = await fetch(named.url.replace('0.0.0.0', '127.0.0.1') + '/openapi.json');
     expect(await document.json()).toMatchObject({ servers: [{ url: 'https://licenses.example' }] });
@@ -306,12 +315,13 @@ describe('the log', () => {
 
 describe('a server that cannot start', () => {
   it('leaves the key alone that another one signs with', async () => {
-    const server = await start();
+    const server = await startOwn();
     const keysOf = async (): Promise<unknown> =>
       (await fetch(`${server.url}/.well-known/license-keys.json`)).json();
     const before = await keysOf();
     const { port } = new URL(server.url);
-    const failed = start(['--port', port], {
+    const failed = startOwn({
+      SERVICE_LOCAL_SERVER_PORT: port,
       SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: ed25519Key(),
     });
     await expect(failed).rejects.toThrow('is in use');

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { exampleDocument } from '../../src/api/bots.ts';
+import { exampleDocument, type BotDetail } from '../../src/api/bots.ts';
 import type { Task, TaskProgress } from '../../src/api/tasks.ts';
 import { serverSentEvents } from '../../src/client/server-sent-events.ts';
 import { startTaskRunner } from '../../src/tasks/runner.ts';
@@ -51,7 +51,7 @@ describe('a backtest', () => {
   it('is queued, followed to its end, and leaves its result and its files', async () => {
     const task_id = await start({ version: 1, params: { fast: 12 }, to: '2000-09-30' });
     const { tasks, log } = server.services;
-    const runner = startTaskRunner(tasks, { workers: 1, timeoutMs: 5000, log });
+    const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 100, timeoutMs: 5000, log });
     const told = await follow(task_id);
     expect(told.at(-1)!.task).toMatchObject({
       status: 'success',
@@ -116,6 +116,35 @@ describe('a backtest', () => {
     const archived = { status: 409, body: { code: 'conflict', reason: 'archived' } };
     expect(await post('/bots/sma/backtest', {})).toMatchObject(archived);
     expect((await get('/tasks')).body).toEqual({ items: [], next_cursor: null });
+  });
+
+  it('is shown with its bot for as long as it is pending or running', async () => {
+    const older = await start();
+    server.now += 1;
+    const newer = await start();
+    const task = (task_id: string) => ({ task_id, status: 'pending', target: 'backtest' });
+    expect((await get('/bots/sma')).body).toMatchObject({
+      active_deployments: [task(newer), task(older)],
+      active_deployment_count: 2,
+    });
+    await post(`/tasks/${newer}/cancel`);
+    expect((await get('/bots/sma')).body).toMatchObject({
+      active_deployments: [task(older)],
+      active_deployment_count: 1,
+    });
+    await server.services.tasks.storage.write(async (tx) => {
+      const row = await tx.selectFrom('bot_deployments').selectAll().executeTakeFirstOrThrow();
+      const active = { ...row, status: 'pending', ended_at: null } as const;
+      const rows = Array.from({ length: 119 }, (_, n) => ({
+        ...active,
+        deployment_id: `more-${n}`,
+        task_id: `more-${n}`,
+      }));
+      await tx.insertInto('bot_deployments').values(rows).execute();
+    });
+    const { body } = (await get('/bots/sma')) as { body: BotDetail };
+    expect(body.active_deployments).toHaveLength(100);
+    expect(body.active_deployment_count).toBe(120);
   });
 
   it('keeps its bot from being archived until it has ended', async () => {

@@ -76,7 +76,7 @@ interface Revocation {
   readonly step_up: string;
 }
 
-interface Reply {
+export interface Reply {
   readonly status: number;
   readonly text: string;
   readonly json: Readonly<Record<string, unknown>>;
@@ -523,7 +523,7 @@ class Torture {
 /** Name of the devices that were enrolled by a code. */
 const ENROLLED = 'enrolled';
 
-async function using<T>(
+export async function using<T>(
   { location }: TestDatabase,
   work: (storage: Storage) => Promise<T>,
 ): Promise<T> {
@@ -563,7 +563,7 @@ async function isRevoked(read: Db, { deployment_id, lease_id }: Device): Promise
 }
 
 /** @returns the body. @throws Error for another answer than this, or none. */
-function must(
+export function must(
   reply: Reply | undefined,
   status: number,
   code?: string,
@@ -578,6 +578,6 @@ function must(
   throw new Error(`wanted ${wanted}, and got ${reply?.status ?? 'no answer'} ${reply?.text ?? ''}`);
 }
 
-function mustEqual(what: string, actual: number, expected: number): void {
+export function mustEqual(what: string, actual: number, expected: number): void {
   if (actual !== expected) throw new Error(`${what}: ${actual}, and not ${expected}`);
 }

@@ -47,6 +47,34 @@ describe.each(DATABASES)('storage on %s', (kind) => {
     expect(await customers()).toEqual(['a', 'c']);
   });
 
+  test('what is urgent goes before all that waits, and is never too much', async () => {
+    const order: string[] = [];
+    const note = (what: string, urgent = false) =>
+      storage.write(
+        async () => {
+          if (order.at(-1) !== what) order.push(what);
+        },
+        { urgent },
+      );
+    const waiting = Array.from({ length: 5000 }, () => note('usual'));
+    await expect(note('too much')).rejects.toMatchObject({ code: 'overloaded' });
+    // It has begun with some of them by now, and ends these first.
+    await waiting[0];
+    await note('urgent', true);
+    expect(order).toEqual(['usual', 'urgent']);
+    await Promise.all(waiting);
+    expect(order).toEqual(['usual', 'urgent', 'usual']);
+  });
+
+  test('what is urgent stays where what is done beside it fails', async () => {
+    const failing = storage.write(async () => Promise.reject(new RangeError('no')));
+    const [usual, urgent] = await Promise.allSettled([
+      failing,
+      storage.write(async () => 'done', { urgent: true }),
+    ]);
+    expect([usual.status, urgent.status]).toEqual(['rejected', 'fulfilled']);
+  });
+
   test('a query that the database refuses is storage_unavailable, with what it said as cause', async () => {
     await addCustomer(storage, 'a');
     await expect(addCustomer(storage, 'a')).rejects.toMatchObject({

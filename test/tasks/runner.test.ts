@@ -10,10 +10,11 @@ import { readEvents } from '../../src/events/read.ts';
 import { verifyEvents } from '../../src/events/verify.ts';
 import { createLog } from '../../src/log.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import type { Claim } from '../../src/tasks/claim.ts';
 import { listFiles, readFile } from '../../src/tasks/files.ts';
 import {
   beat,
-  claimTask,
+  claimTasks,
   finishTask,
   giveBack,
   recoverTask,
@@ -79,6 +80,7 @@ async function open(): Promise<TaskService> {
 function run(on = service): TaskRunner {
   const options = {
     workers: 2,
+    paperSessions: 100,
     timeoutMs: 5000,
     log: createLog((line) => log.push(line), false),
   };
@@ -91,6 +93,11 @@ async function start(request: BacktestRequest = {}): Promise<string> {
   const { task_id } = await startBacktest(service, 'operator', 'sma', request);
   for (const runner of runners) runner.wake();
   return task_id;
+}
+
+async function claimAs(worker_id: string): Promise<Claim | undefined> {
+  const claims = await service.storage.write((tx) => claimTasks(tx, now, worker_id, 'backtest', 1));
+  return claims[0];
 }
 
 const find = (task_id: string): Promise<Task> => getTask(service.storage.read, task_id);
@@ -167,7 +174,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
     const task_id = await start();
     const { storage } = service;
     for (const attempt of [1, 2, 3]) {
-      const claim = (await storage.write((tx) => claimTask(tx, now, DEAD)))!;
+      const claim = (await claimAs(DEAD))!;
       expect(claim.attempts).toBe(attempt);
       const [task] = await runningTasks(storage.read);
       await storage.write((tx) => recoverTask(tx, task!, now));
@@ -185,10 +192,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
   it('that are to be canceled are not begun anew', async () => {
     const { storage } = service;
     const [returned, dead] = [await start(), await start()];
-    const claims = [
-      (await storage.write((tx) => claimTask(tx, now, DEAD)))!,
-      (await storage.write((tx) => claimTask(tx, now, DEAD)))!,
-    ];
+    const claims = [(await claimAs(DEAD))!, (await claimAs(DEAD))!];
     for (const { task_id } of claims) await cancelTask(service, 'operator', task_id);
     const tasks = await runningTasks(storage.read);
     await storage.write((tx) =>
@@ -212,8 +216,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
       const change = `update ${table} set status = 'running' where task_id = '${task_id}'`;
       await expect(database.execute(change)).rejects.toThrow(/constraint/i);
     }
-    const { storage } = service;
-    expect(await storage.write((tx) => claimTask(tx, now, DEAD))).toBeUndefined();
+    expect(await claimAs(DEAD)).toBeUndefined();
   });
 });
 
@@ -283,7 +286,7 @@ describe('tasks', () => {
     const elsewhere = 'other-machine/1/0198c0de-0000-7000-8000-00000000bbbb';
     const [lost, kept] = [await start(), await start()];
     const { storage } = service;
-    for (let i = 0; i < 2; i += 1) await storage.write((tx) => claimTask(tx, now, elsewhere));
+    for (let i = 0; i < 2; i += 1) await claimAs(elsewhere);
     const claims = await runningTasks(storage.read);
     now += 31_000;
     const alive = claims.find((claim) => claim.task_id === kept)!;

@@ -20,7 +20,8 @@ import type { Bars } from '../../src/market/bars.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
 import { parseTimeframe } from '../../src/market/timeframe.ts';
 import { ReplayFeed } from '../../src/trading/feed.ts';
-import { Session, stateHash } from '../../src/trading/session.ts';
+import { closeSession, stateHash } from '../../src/trading/session-state.ts';
+import { Session } from '../../src/trading/session.ts';
 import type { SessionSetup } from '../../src/trading/session.ts';
 import { bars, DAY, ENGINE_DEFAULTS, flat, MARGIN, START } from '../engine/market.ts';
 
@@ -250,7 +251,9 @@ describe('a halt', () => {
     const session = scripted((step, context) => rest(context, 10 + step));
     session.push(FIRST);
     session.push(SECOND);
+    const closed = closeSession(session.state(), 'halted');
     const { events, state } = session.halt();
+    expect(JSON.stringify(closed)).toBe(JSON.stringify({ events, state }));
     const time = new Date(SECOND.time).toISOString();
     const canceled = { time, kind: 'order.canceled', symbol: 'X', reason: 'halted' };
     expect(events).toEqual([
@@ -295,7 +298,9 @@ describe('a strategy', () => {
       message: expect.stringMatching(/scripted threw at bar 2 .*boom[^]*session\.test\.ts/),
     });
     expect(() => session.push(THIRD)).toThrow('is failed');
+    const closed = closeSession(session.state(), 'halted');
     const halt = session.halt();
+    expect(closed).toEqual(halt);
     expect(halt.events.map(({ kind, order }) => [kind, order])).toEqual([
       ['order.canceled', 1],
       ['order.canceled', 2],
@@ -338,7 +343,8 @@ describe('a strategy', () => {
       name: 'stillborn',
       description: '',
       params: {},
-      create: () => {
+      create(context) {
+        rest(context, 10);
         throw new Error('boom');
       },
     });
@@ -350,6 +356,9 @@ describe('a strategy', () => {
     expect(resumed.state()).toEqual(session.state());
     expect(session.failure).toMatchObject({ code: 'strategy_failed' });
     expect(resumed.failure).toMatchObject({ code: 'strategy_failed' });
+    const closed = closeSession(session.state(), 'halted');
+    expect(closed).toEqual(session.halt());
+    expect(closed.state.time).toBe(new Date(FIRST.time).toISOString());
   });
 
   it('that loses everything ends its session', () => {

@@ -54,9 +54,11 @@ async function apply(server: Client, file: BotFile): Promise<Omit<Applied, 'file
     found = await findBot(server, file.slug);
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error;
-    const { document } = file;
+    const { document, files } = file;
     const bot = await sending(file, () =>
-      server.call<typeof createBot>('post', '/bots', { body: { document } }),
+      server.call<typeof createBot>('post', '/bots', {
+        body: { document, ...(files && { files }) },
+      }),
     );
     return { change: 'created', bot };
   }

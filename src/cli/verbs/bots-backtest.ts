@@ -1,8 +1,8 @@
 import type { startBacktest } from '../../api/tasks.ts';
-import { ServiceError } from '../../errors.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';
+import { parseParam } from '../params.ts';
 import { resultAnswer, waitForTask } from '../tasks.ts';
 import { defineVerb } from '../verb.ts';
 
@@ -25,19 +25,29 @@ export const verb = defineVerb({
     },
     from: { value: 'date', description: "first day used, in place of the spec's" },
     to: { value: 'date', description: "last day used, in place of the spec's" },
+    verifyLock: {
+      description: 'fail when anything differs from the first such backtest of the version',
+    },
     detach: { description: 'do not wait' },
   },
   settings: ['server_url'],
   examples: [
     'bots backtest sma-crossover',
     'bots backtest sma-crossover --version 2 -p fast=20 --json | jq .risk.sharpe',
+    'bots backtest sma-crossover --version 1 --verify-lock',
     'bots backtest sma-crossover --detach --json | jq -r .task_id',
   ],
-  async run(context, { bot: bot_ref }, { version, param, from, to, detach }) {
+  async run(context, { bot: bot_ref }, { version, param, from, to, verifyLock, detach }) {
     const server = await connect(context);
     const task = await server.call<typeof startBacktest>('post', '/bots/{bot_ref}/backtest', {
       params: { bot_ref },
-      body: { version, from, to, params: Object.fromEntries(param) },
+      body: {
+        version,
+        from,
+        to,
+        params: Object.fromEntries(param),
+        ...(verifyLock && { verify_lock: true }),
+      },
     });
     const { task_id } = task;
     if (detach) {
@@ -53,13 +63,3 @@ export const verb = defineVerb({
     return resultAnswer(server, task_id);
   },
 });
-
-/** As the API takes it. The server knows what the parameter must be. */
-function parseParam(text: string): readonly [name: string, value: number | boolean | string] {
-  const [, name, value] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
-  if (name === undefined || value === undefined) {
-    throw new ServiceError('usage', `'${text}' is not name=value`);
-  }
-  if (value === 'true' || value === 'false') return [name, value === 'true'];
-  return [name, value.trim() === '' || Number.isNaN(Number(value)) ? value : Number(value)];
-}

@@ -6,7 +6,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Checks the file, and makes a bot of it on the server: a draft at version 1. It fails where there is a bot of that slug.',
+    'Checks the file, and makes a bot of it on the server: a draft at version 1, with the files of its strategy where that is one of your own. It fails where there is a bot of that slug.',
   options: { file: FILE_OPTION },
   settings: ['server_url'],
   examples: ['bots create -f bot.yaml'],
@@ -16,7 +16,7 @@ export const verb = defineVerb({
     const server = await connect(context);
     const bot = await sending(file!, () =>
       server.call<typeof createBot>('post', '/bots', {
-        body: { document: file!.document },
+        body: { document: file!.document, ...(file!.files && { files: file!.files }) },
       }),
     );
     return { data: bot, show: (out) => showItems(out, [bot], BOT_COLUMNS) };

@@ -1,5 +1,5 @@
 import type { listBotDeployments } from '../../api/tasks.ts';
-import { BOT_ARGUMENT } from '../bots.ts';
+import { BOT_ARGUMENT, DEPLOYMENT_COLUMNS } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { showItems } from '../items.ts';
 import { defineVerb } from '../verb.ts';
@@ -17,16 +17,7 @@ export const verb = defineVerb({
     );
     return {
       data: { deployments },
-      show: (out) =>
-        showItems(out, deployments, {
-          deployment: ({ deployment_id }) => deployment_id,
-          version: ({ version }) => String(version),
-          target: ({ target }) => target,
-          status: ({ status }) => status,
-          task: ({ task_id }) => task_id,
-          created: ({ created_at }) => created_at,
-          ended: ({ ended_at }) => ended_at ?? '',
-        }),
+      show: (out) => showItems(out, deployments, DEPLOYMENT_COLUMNS),
     };
   },
 });

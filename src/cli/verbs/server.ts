@@ -1,5 +1,4 @@
-import { printable } from '../../printable.ts';
-import { abortOnInterrupt } from '../interrupt.ts';
+import { runUntilStopped } from '../run-until-stopped.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -12,9 +11,14 @@ export const verb = defineVerb({
     'server_host',
     'server_port',
     'server_public_url',
+    'server_tasks',
     'catalogue_dir',
+    'exchanges_file',
     'workers',
+    'paper_sessions',
     'strategy_timeout_seconds',
+    'custom_code',
+    'custom_code_memory_mb',
     'license_enforcement_enabled',
     'license_registry_enforced',
     'license_clone_policy',
@@ -30,18 +34,8 @@ export const verb = defineVerb({
     'server --port 0 --license-ttl-seconds 86400',
   ],
   async run({ settings, io }, _args, { logJson }) {
-    const { createLog } = await import('../../log.ts');
-    // Also with --quiet: without it nobody would know where it listens, or what it met.
-    const log = createLog((line) => io.stderr.write(`${printable(line)}\n`), logJson);
-    const signal = abortOnInterrupt((text) => log.info(text));
     const { startServer } = await import('../../server/server.ts');
-    const { url, stop } = await startServer(settings, io.env, log);
-    await new Promise<void>((resolve) => {
-      signal.addEventListener('abort', () => resolve(), { once: true });
-      if (signal.aborted) resolve();
-    });
-    await stop();
-    log.info('stopped');
+    const { url } = await runUntilStopped(io, logJson, (log) => startServer(settings, io.env, log));
     return { data: { url }, show() {} };
   },
 });

@@ -1,0 +1,165 @@
+import { z } from '@hono/zod-openapi';
+import {
+  administrator,
+  answer,
+  defineRoute,
+  id,
+  json,
+  page,
+  pageQuery,
+  text,
+  time,
+} from './http.ts';
+
+const halting = { tags: ['Bots'], security: administrator('halt') };
+const trading = { tags: ['Bots'], security: administrator('trade') };
+
+const HaltInput = z
+  .strictObject({
+    reason: text(500).openapi({ description: 'Why; it is kept with the halt and in the logs.' }),
+  })
+  .openapi('HaltInput');
+
+const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
+
+const halt = {
+  halt_id: z.string(),
+  scope: z.enum(['bot', 'all']),
+  bot_id: z.string().nullable().openapi({ description: 'Null for all bots.' }),
+  reason: z.string(),
+  requested_by: z.string().openapi({ example: 'administrator:ada' }),
+  requested_at: time,
+};
+
+export const Halt = z
+  .strictObject({
+    ...halt,
+    lifted_at: time.nullable().openapi({ description: 'Null while it is in force.' }),
+    lifted_by: z.string().nullable(),
+    lift_reason: z.string().nullable(),
+    deployments: z.int().openapi({ description: 'How many it has ended.' }),
+  })
+  .openapi('Halt');
+
+export type Halt = z.infer<typeof Halt>;
+
+const HaltedDeployment = z
+  .strictObject({
+    deployment_id: z.string(),
+    bot_id: z.string(),
+    target: z.enum(['backtest', 'paper', 'k8s']),
+    task_id: z.string(),
+    status: z.enum(['pending', 'running', 'success', 'failed', 'halted']),
+    verified: z.boolean(),
+    faults: z
+      .array(
+        z.enum([
+          'deployment_not_halted',
+          'task_not_ended',
+          'orders_unknown',
+          'order_not_canceled',
+          'not_in_log',
+        ]),
+      )
+      .openapi({ description: 'Why it is not verified; empty when it is.' }),
+    orders: z
+      .array(
+        z.strictObject({
+          order: z.int(),
+          symbol: z.string(),
+          verified: z.boolean().openapi({
+            description: 'Whether it works no more, and its cancellation is in the log of the bot.',
+          }),
+        }),
+      )
+      .openapi({ description: 'Those that were working when it was halted.' }),
+  })
+  .openapi('HaltedDeployment');
+
+export const HaltReport = z
+  .strictObject({
+    ...halt,
+    verified: z.boolean().openapi({
+      description: 'Whether the halt is in force, and each deployment verified: so with 200.',
+    }),
+    in_force: z.boolean().openapi({ description: 'Whether the halt was read back.' }),
+    latched_ms: z.int().openapi({
+      description: 'After how many milliseconds nothing could start or go on any more.',
+    }),
+    verified_ms: z.int().openapi({
+      description: 'After how many milliseconds all had been read back.',
+    }),
+    deployments: z.array(HaltedDeployment).openapi({
+      description: 'What this halt has ended, now or before, and what it should have.',
+    }),
+  })
+  .openapi('HaltReport');
+
+export type HaltReport = z.infer<typeof HaltReport>;
+
+const reports = {
+  200: answer('All of it is halted: it was read back from the database.', HaltReport),
+  207: answer('The halt is in force, but not all of it could be verified.', HaltReport),
+};
+
+const WHAT_IT_DOES =
+  'From then on nothing starts, until it is resumed. Working orders are canceled and what runs is ended, with nothing needed from the session itself. Then all is read back: 200 only when each deployment and each order is verified, else 207. A halt that is in force stays as it is: asking for it again ends what trades all the same, and verifies again. Backtests are not halted.';
+
+export const haltBot = defineRoute({
+  ...halting,
+  method: 'post',
+  path: '/bots/{bot_ref}/halt',
+  operationId: 'haltBot',
+  summary: 'Halt a bot',
+  description: WHAT_IT_DOES,
+  request: { params: botPath, body: json(HaltInput, { halt: { reason: 'it buys too much' } }) },
+  responses: reports,
+  errors: ['not_found'],
+});
+
+export const haltAllBots = defineRoute({
+  ...halting,
+  method: 'post',
+  path: '/bots/halt-all',
+  operationId: 'haltAllBots',
+  summary: 'Halt all bots',
+  description: `The kill switch. ${WHAT_IT_DOES}`,
+  request: { body: json(HaltInput, { halt: { reason: 'the feed is wrong' } }) },
+  responses: reports,
+});
+
+export const resumeBot = defineRoute({
+  ...trading,
+  method: 'post',
+  path: '/bots/{bot_ref}/resume',
+  operationId: 'resumeBot',
+  summary: 'Lift the halt of a bot',
+  description: 'It starts nothing by itself. Not while all bots are halted.',
+  request: { params: botPath, body: json(HaltInput, { resume: { reason: 'it is mended' } }) },
+  responses: { 200: answer('The halt, which is lifted.', Halt) },
+  errors: ['not_found', 'conflict'],
+});
+
+export const resumeAllBots = defineRoute({
+  ...trading,
+  method: 'post',
+  path: '/bots/resume-all',
+  operationId: 'resumeAllBots',
+  summary: 'Lift the halt of all bots',
+  description: 'It starts nothing by itself. Bots that are halted by themselves stay so.',
+  request: { body: json(HaltInput, { resume: { reason: 'the feed is right again' } }) },
+  responses: { 200: answer('The halt, which is lifted.', Halt) },
+  errors: ['conflict'],
+});
+
+export const listHalts = defineRoute({
+  tags: ['Bots'],
+  security: administrator('read'),
+  method: 'get',
+  path: '/halts',
+  operationId: 'listHalts',
+  summary: 'List the halts',
+  description: 'Those in force first, the newest first; then those that were lifted.',
+  request: { query: z.strictObject(pageQuery) },
+  responses: { 200: answer('Part of the halts.', page(Halt).openapi('HaltPage')) },
+});

@@ -1,0 +1,87 @@
+/** What the verbs that halt bots have in common. */
+import type { Halt, HaltReport } from '../api/halts.ts';
+import { ServiceError } from '../errors.ts';
+import { formatCountOf } from '../format.ts';
+import type { Columns } from './items.ts';
+import type { Output } from './output.ts';
+import type { Answer } from './verb.ts';
+
+export const REASON_OPTION = {
+  value: 'text',
+  description: 'why; it is kept with the halt and in the audit log',
+  required: true,
+} as const;
+
+export const HALT_COLUMNS: Columns<Halt> = {
+  halt: ({ halt_id }) => halt_id,
+  of: ({ bot_id }) => bot_id ?? 'all bots',
+  'in force': ({ lifted_at }) => (lifted_at === null ? 'yes' : 'no'),
+  reason: ({ reason }) => reason,
+  by: ({ requested_by }) => requested_by,
+  since: ({ requested_at }) => requested_at,
+  lifted: ({ lifted_at }) => lifted_at ?? '',
+  ended: ({ deployments }) => String(deployments),
+};
+
+type Deployment = HaltReport['deployments'][number];
+
+/** What is not as it should be. */
+const FAULT_COLUMNS: Columns<Deployment> = {
+  bot: ({ bot_id }) => bot_id,
+  deployment: ({ deployment_id }) => deployment_id,
+  status: ({ status }) => status,
+  'not verified': ({ faults }) => faults.join(', '),
+  orders: ({ orders }) =>
+    orders
+      .filter(({ verified }) => !verified)
+      .map(({ order, symbol }) => `${order} (${symbol})`)
+      .join(', '),
+};
+
+/** What came of a halt: a failure where not all of it is verified. */
+export function haltAnswer(report: HaltReport): Answer {
+  const failure = failureOf(report);
+  return { data: report, show: (out) => showReport(out, report), failure };
+}
+
+function failureOf({
+  halt_id,
+  verified,
+  in_force,
+  deployments,
+}: HaltReport): ServiceError | undefined {
+  if (verified) return undefined;
+  const count = deployments.filter((one) => !one.verified).length;
+  const what = in_force
+    ? `${count} of ${formatCountOf(deployments.length, 'deployment')} could not be verified`
+    : 'it could not be read back that it is in force';
+  return new ServiceError('halt_not_verified', `the halt ${halt_id}: ${what}`, {
+    remedy:
+      'Ask for it again. If it stays so, stop the servers that work on it, and see their logs for what the database refuses.',
+  });
+}
+
+export function showReport(out: Output, report: HaltReport): void {
+  const { bot_id, in_force, deployments, latched_ms, verified_ms } = report;
+  const orders = deployments.flatMap((one) => one.orders);
+  const who = bot_id === null ? 'All bots are' : `The bot ${bot_id} is`;
+  if (in_force) out.line(`${who} halted since ${report.requested_at}: ${report.reason}`);
+  out.line(
+    `${verifiedOf(deployments, 'deployment')} and ${verifiedOf(orders, 'order')} verified to have ended; ` +
+      `nothing could start after ${latched_ms} ms, and all was read back after ${verified_ms} ms.`,
+  );
+  const faulty = deployments.filter(({ verified }) => !verified);
+  if (faulty.length === 0) return;
+  out.table(
+    Object.keys(FAULT_COLUMNS).map((title) => ({ title })),
+    faulty.map((one) => Object.values(FAULT_COLUMNS).map((cell) => cell(one))),
+  );
+}
+
+/** `2 deployments`, `1 of 2 deployments`. */
+function verifiedOf(all: readonly { readonly verified: boolean }[], what: string): string {
+  const count = all.filter(({ verified }) => verified).length;
+  return count === all.length
+    ? formatCountOf(count, what)
+    : `${count} of ${formatCountOf(all.length, what)}`;
+}

@@ -1,0 +1,26 @@
+import type { Log } from '../log.ts';
+import { printable } from '../printable.ts';
+import { abortOnInterrupt } from './interrupt.ts';
+import type { Io } from './verb.ts';
+
+/**
+ * Runs what works until Ctrl-C or SIGTERM, and stops it in good order. It logs to stderr, also with
+ * `--quiet`: nobody would know otherwise that it is ready, or what it met.
+ */
+export async function runUntilStopped<T extends { readonly stop: () => Promise<void> }>(
+  io: Pick<Io, 'stderr'>,
+  logJson: boolean,
+  start: (log: Log) => Promise<T>,
+): Promise<T> {
+  const { createLog } = await import('../log.ts');
+  const log = createLog((line) => io.stderr.write(`${printable(line)}\n`), logJson);
+  const signal = abortOnInterrupt((text) => log.info(text));
+  const started = await start(log);
+  await new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true });
+    if (signal.aborted) resolve();
+  });
+  await started.stop();
+  log.info('stopped');
+  return started;
+}

@@ -1,0 +1,25 @@
+import type { Output } from './output.ts';
+
+type Side = Readonly<Record<string, unknown>> | null;
+
+/** Two things that should be the same, a row for each field of either. */
+export function showSides(
+  out: Output,
+  [one, other]: readonly [string, string],
+  left: Side,
+  right: Side,
+): void {
+  const names = new Set([...Object.keys(left ?? {}), ...Object.keys(right ?? {})]);
+  out.table(
+    [{ title: '' }, { title: '' }, { title: one }, { title: other }],
+    [...names].map((name) => {
+      const cells = [left, right].map((side) => textOf(side?.[name]));
+      return [cells[0] === cells[1] ? '' : '≠', name, ...cells];
+    }),
+  );
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined) return '–';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

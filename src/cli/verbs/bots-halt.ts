@@ -1,0 +1,25 @@
+import type { haltBot } from '../../api/halts.ts';
+import { BOT_ARGUMENT } from '../bots.ts';
+import { connect } from '../connect.ts';
+import { haltAnswer, REASON_OPTION } from '../halts.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Cancels its working orders, ends its paper sessions, whether they answer or not, and keeps it from starting any until `bots resume`. Then reads back what became of each deployment and each order: it ends with 7 where that is not all as it should be. Halting again is harmless, and verifies again. A token with the scope halt is enough.',
+  arguments: { bot: BOT_ARGUMENT },
+  options: { reason: REASON_OPTION },
+  settings: ['server_url'],
+  examples: [
+    'bots halt sma-crossover --reason "it buys too much"',
+    'bots halt sma-crossover --reason "it buys too much" --json | jq .verified',
+  ],
+  async run(context, { bot: bot_ref }, { reason }) {
+    const server = await connect(context);
+    const report = await server.call<typeof haltBot>('post', '/bots/{bot_ref}/halt', {
+      params: { bot_ref },
+      body: { reason },
+    });
+    return haltAnswer(report);
+  },
+});

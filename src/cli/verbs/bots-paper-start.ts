@@ -1,0 +1,90 @@
+import type { startPaper } from '../../api/paper.ts';
+import { ServiceError } from '../../errors.ts';
+import { BOT_ARGUMENT } from '../bots.ts';
+import { connect } from '../connect.ts';
+import { parseCount } from '../count.ts';
+import { parseParam } from '../params.ts';
+import { resultAnswer, waitForTask } from '../tasks.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Trades the bot on paper: the data of the catalogue come as though they came now. Waits for the end of the data, and shows the result as `backtest` does; Ctrl-C ends the waiting and leaves the session running, which also goes on after a restart of the server. The spec must state each limit of risk.',
+  arguments: { bot: BOT_ARGUMENT },
+  options: {
+    speed: {
+      value: 'n|max',
+      description: 'how many times as fast as the market was; by default 1',
+      parse: parseSpeed,
+    },
+    live: { description: 'follow an exchange, in place of data of the catalogue' },
+    exchange: {
+      value: 'name',
+      description: 'which one, with --live; by default the only one the server knows',
+    },
+    version: {
+      value: 'n',
+      description: 'of the bot; by default the current one',
+      parse: parseCount,
+    },
+    param: {
+      short: 'p',
+      value: 'name=value',
+      description: "value of a strategy's parameter in place of the spec's",
+      repeat: true,
+      parse: parseParam,
+    },
+    from: { value: 'date', description: "first day used, in place of the spec's" },
+    to: { value: 'date', description: "last day used, in place of the spec's" },
+    detach: { description: 'do not wait' },
+  },
+  settings: ['server_url'],
+  examples: [
+    'bots paper start sma-crossover --speed max',
+    'bots paper start sma-crossover --speed 3600 --from 2020-01-01 --detach',
+    'bots paper start sma-crossover --live --exchange binance --detach',
+    'bots paper start sma-crossover --speed max --json | jq .hashes.events',
+  ],
+  async run(
+    context,
+    { bot: bot_ref },
+    { speed, live, exchange, version, param, from, to, detach },
+  ) {
+    if (exchange !== undefined && !live) {
+      throw new ServiceError('usage', '--exchange is for live bars', { remedy: 'Add --live.' });
+    }
+    const server = await connect(context);
+    const task = await server.call<typeof startPaper>('post', '/bots/{bot_ref}/paper/start', {
+      params: { bot_ref },
+      body: {
+        speed,
+        version,
+        from,
+        to,
+        params: Object.fromEntries(param),
+        ...(live && { live: { exchange } }),
+      },
+    });
+    const { task_id } = task;
+    if (detach) {
+      return {
+        data: task,
+        show(out) {
+          out.line(`task ${task_id} is ${task.status}`);
+          out.line(`See \`service-local bots paper status ${bot_ref}\`.`);
+        },
+      };
+    }
+    await waitForTask(context, task_id, 'paper');
+    return resultAnswer(server, task_id);
+  },
+});
+
+function parseSpeed(text: string): number | 'max' {
+  if (text === 'max') return text;
+  const speed = /^[0-9]*\.?[0-9]+$/.test(text) ? Number(text) : 0;
+  if (speed > 0) return speed;
+  throw new ServiceError('usage', `'${text}' is no speed`, {
+    remedy: 'Name a number above 0, or max.',
+  });
+}

@@ -1,0 +1,42 @@
+import type { getBotSnapshot, PaperSession } from '../../api/bots.ts';
+import { BOT_ARGUMENT } from '../bots.ts';
+import { connect } from '../connect.ts';
+import { showItems, type Columns } from '../items.ts';
+import { defineVerb } from '../verb.ts';
+
+type Session = PaperSession & { readonly task_id: string };
+
+const COLUMNS: Columns<Session> = {
+  task: ({ task_id }) => task_id,
+  version: ({ version }) => String(version),
+  time: ({ time }) => time ?? '',
+  equity: ({ equity }) => equity.toFixed(2),
+  cash: ({ cash }) => cash.toFixed(2),
+  positions: ({ positions }) =>
+    Object.entries(positions)
+      .map(([symbol, units]) => `${symbol} ${units}`)
+      .join(', '),
+  orders: ({ working }) =>
+    working.map(({ side, symbol, type }) => `${side} ${symbol} (${type})`).join(', '),
+};
+
+export const verb = defineVerb({
+  description:
+    'Each paper session of the bot that has not ended, as it was recorded last: the time of its newest bars, its account and the orders that are working.',
+  arguments: { bot: BOT_ARGUMENT },
+  settings: ['server_url'],
+  examples: ['bots paper status sma-crossover', 'bots paper status sma-crossover --json'],
+  async run(context, { bot: bot_ref }) {
+    const server = await connect(context);
+    const path = '/bots/{bot_ref}/state/snapshot';
+    const { state } = await server.call<typeof getBotSnapshot>('get', path, {
+      params: { bot_ref },
+      query: {},
+    });
+    const sessions = Object.entries(state.sessions).map(([task_id, session]): Session => ({
+      task_id,
+      ...session,
+    }));
+    return { data: { sessions }, show: (out) => showItems(out, sessions, COLUMNS) };
+  },
+});

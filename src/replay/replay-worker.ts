@@ -1,0 +1,57 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import type { TaskError } from '../tasks/lifecycle.ts';
+import { asTaskError } from '../tasks/task-error.ts';
+import {
+  doParity,
+  doReplay,
+  type LogPart,
+  type RunParity,
+  type RunReplay,
+  type SessionWork,
+} from './work.ts';
+
+/** What the thread tells; `more` when it wants the next part of the log. */
+export type ReplayMessage =
+  | 'more'
+  | 'loading'
+  | 'loaded'
+  | { readonly done: RunReplay | RunParity }
+  | { readonly error: TaskError; readonly bug?: unknown };
+
+function send(message: ReplayMessage): void {
+  parentPort!.postMessage(message);
+}
+
+const stop = new AbortController();
+let give: ((part: LogPart) => void) | undefined;
+parentPort!.on('message', (message: LogPart | 'stop') => {
+  if (message === 'stop') stop.abort(new Error('stopped'));
+  else give?.(message);
+});
+
+async function* parts(): AsyncGenerator<LogPart> {
+  for (;;) {
+    const { promise, resolve } = Promise.withResolvers<LogPart>();
+    give = resolve;
+    send('more');
+    yield await promise;
+  }
+}
+
+try {
+  const work = workerData as SessionWork;
+  const surroundings = {
+    onLoading: () => send('loading'),
+    onLoaded: () => send('loaded'),
+    signal: stop.signal,
+  };
+  const done =
+    work.parity === undefined
+      ? await doReplay(work, parts(), surroundings)
+      : await doParity(work, work.parity, parts(), surroundings);
+  send({ done });
+} catch (error) {
+  send(asTaskError(error));
+} finally {
+  parentPort!.close();
+}

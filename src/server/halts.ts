@@ -1,0 +1,61 @@
+import * as api from '../api/halts.ts';
+import { formatInstant, formatInstantOrNull } from '../api/http.ts';
+import { haltAll, haltBot, type HaltReport } from '../halts/halt.ts';
+import { listHalts, type HaltService, type ListedHalt } from '../halts/halts.ts';
+import { resumeAll, resumeBot } from '../halts/resume.ts';
+import { actorOf } from './authentication.ts';
+import { pageAnswer } from './page.ts';
+import type { App, Services } from './services.ts';
+
+export function addHalts(app: App, { tasks, log }: Services): void {
+  const service: HaltService = { ...tasks, log };
+
+  app.openapi(api.haltBot, async (c) => {
+    const { reason } = c.req.valid('json');
+    const report = await haltBot(service, actorOf(c), c.req.valid('param').bot_ref, reason);
+    return c.json(reportAnswer(report), report.verified ? 200 : 207);
+  });
+  app.openapi(api.haltAllBots, async (c) => {
+    const report = await haltAll(service, actorOf(c), c.req.valid('json').reason);
+    return c.json(reportAnswer(report), report.verified ? 200 : 207);
+  });
+  app.openapi(api.resumeBot, async (c) => {
+    const { reason } = c.req.valid('json');
+    const halt = await resumeBot(service, actorOf(c), c.req.valid('param').bot_ref, reason);
+    return c.json(haltAnswer(halt), 200);
+  });
+  app.openapi(api.resumeAllBots, async (c) => {
+    const halt = await resumeAll(service, actorOf(c), c.req.valid('json').reason);
+    return c.json(haltAnswer(halt), 200);
+  });
+  app.openapi(api.listHalts, async (c) => {
+    const page = await listHalts(tasks.storage.read, c.req.valid('query'));
+    return c.json(pageAnswer(page, haltAnswer), 200);
+  });
+}
+
+function haltAnswer(halt: ListedHalt): api.Halt {
+  return {
+    ...halt,
+    requested_at: formatInstant(halt.requested_at),
+    lifted_at: formatInstantOrNull(halt.lifted_at),
+  };
+}
+
+function reportAnswer({ halt, deployments, ...report }: HaltReport): api.HaltReport {
+  const { halt_id, scope, bot_id, reason, requested_by, requested_at } = halt;
+  return {
+    halt_id,
+    scope,
+    bot_id,
+    reason,
+    requested_by,
+    requested_at: formatInstant(requested_at),
+    ...report,
+    deployments: deployments.map(({ faults, orders, ...one }) => ({
+      ...one,
+      faults: [...faults],
+      orders: [...orders],
+    })),
+  };
+}

@@ -1,0 +1,35 @@
+import * as api from '../api/paper.ts';
+import { botIdOf } from '../bot-registry/bots.ts';
+import { ServiceError } from '../errors.ts';
+import { startPaper, stopPaper } from '../tasks/paper.ts';
+import { getTask, type TaskService } from '../tasks/tasks.ts';
+import { actorOf } from './authentication.ts';
+import { once } from './once.ts';
+import type { App, Services } from './services.ts';
+import { taskAnswer } from './tasks.ts';
+
+export function addPaper(app: App, { tasks }: Services): void {
+  const { read } = tasks.storage;
+
+  app.openapi(api.startPaper, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const start = (service: TaskService) =>
+      startPaper(service, actorOf(c), bot_ref, c.req.valid('json'));
+    const task = await once(c, tasks, start, (started) => started);
+    tasks.wake();
+    c.header('Location', `/tasks/${task.task_id}`);
+    return c.json(task, 202);
+  });
+  app.openapi(api.stopPaper, async (c) => {
+    const { bot_ref, task_id } = c.req.valid('param');
+    const [bot_id, task] = await Promise.all([botIdOf(read, bot_ref), getTask(read, task_id)]);
+    if (task.bot_id !== bot_id) {
+      throw new ServiceError('not_found', `the task ${task_id} is none of the bot ${bot_ref}`, {
+        remedy: `See \`service-local bots paper status ${bot_ref}\`.`,
+      });
+    }
+    const stopped = await stopPaper(tasks, actorOf(c), task_id);
+    tasks.wake();
+    return c.json(taskAnswer(stopped), 200);
+  });
+}

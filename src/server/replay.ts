@@ -1,0 +1,39 @@
+import * as api from '../api/replay.ts';
+import { botIdOf } from '../bot-registry/bots.ts';
+import { verifyEvents } from '../events/verify.ts';
+import { compareWithBacktest, replayRun } from '../replay/replay.ts';
+import { momentOf, stateAnswer } from './bots.ts';
+import type { App, Services } from './services.ts';
+
+export function addReplay(app: App, { tasks }: Services): void {
+  const { read } = tasks.storage;
+
+  app.openapi(api.replayBot, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const { until_seq, until, run_id } = c.req.valid('json');
+    if (run_id !== undefined) {
+      return c.json(await replayRun(tasks, bot_ref, run_id), 200);
+    }
+    const bot_id = await botIdOf(read, bot_ref);
+    const { head, state, state_hash, fault } = await verifyEvents(
+      read,
+      bot_id,
+      momentOf(until_seq, until),
+    );
+    return c.json(
+      {
+        ...head,
+        state: state ? stateAnswer(state) : null,
+        state_hash: state_hash ?? null,
+        verified: fault === undefined,
+        fault: fault ?? null,
+      },
+      200,
+    );
+  });
+  app.openapi(api.compareBot, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const parity = await compareWithBacktest(tasks, bot_ref, c.req.valid('json'));
+    return c.json(parity, 200);
+  });
+}

@@ -1,0 +1,33 @@
+/** What a session and the thread that writes for it tell each other, over a port of their own. */
+import type { MessagePort } from 'node:worker_threads';
+import type { Dataset, LoadOptions } from '../market/load.ts';
+import type { LiveSource } from '../trading/live-worker.ts';
+import type { TaskError } from './lifecycle.ts';
+import type { PaperDone } from './paper-session.ts';
+import type { Batch } from './record.ts';
+
+/** A question, which has one answer. */
+export type Question =
+  /** For the next steps that were recorded: the payloads of `data.bars`, none at the end. */
+  | { readonly kind: 'steps' }
+  | { readonly kind: 'load'; readonly options: LoadOptions }
+  /** For a port that live bars come to. */
+  | { readonly kind: 'live'; readonly source: LiveSource }
+  | { readonly kind: 'record'; readonly batch: Batch };
+
+export interface Answers {
+  readonly steps: readonly string[];
+  readonly load: Dataset;
+  readonly live: MessagePort;
+  readonly record: true;
+}
+
+export type FromSession =
+  | { readonly question: Question; readonly id: number }
+  | { readonly done: PaperDone | undefined }
+  | { readonly error: TaskError; readonly bug?: unknown };
+
+export type ToSession =
+  | { readonly id: number; readonly answer: Answers[Question['kind']] }
+  | { readonly id: number; readonly error: TaskError }
+  | 'stop';

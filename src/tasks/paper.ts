@@ -1,0 +1,160 @@
+/** What is asked of paper sessions: to start, and to stop. */
+import { activateDraft, getBot } from '../bot-registry/bots.ts';
+import { getRunnable } from '../bot-registry/versions.ts';
+import { invalidSpec, readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
+import { engineConfig, type BotSpec } from '../bots/spec.ts';
+import { NO_RISK_LIMITS } from '../engine/config.ts';
+import { ServiceError, type Problem } from '../errors.ts';
+import { NO_LIVE_MARKETS } from '../trading/live-thread.ts';
+import type { SessionState } from '../trading/session-state.ts';
+import { refuseHalted } from './latch.ts';
+import { endUnattended, tell } from './lifecycle.ts';
+import { appendSession, readSession, stateEvent } from './record.ts';
+import { getTask, queueTask, refuseWithoutData, type Task, type TaskService } from './tasks.ts';
+
+export interface PaperRequest extends SpecChanges {
+  /** The current one by default. */
+  readonly version?: number | undefined;
+  /** How many times as fast as the market was, above 0, or as fast as it goes; 1 by default. */
+  readonly speed?: number | 'max' | undefined;
+  /** Bars of an exchange as they close, in place of those of the catalogue. */
+  readonly live?: LiveRequest | undefined;
+}
+
+export interface LiveRequest {
+  /** As the server calls it; the only one it knows by default. */
+  readonly exchange?: string | undefined;
+}
+
+/** What a task keeps of it. */
+export interface PaperInput extends SpecChanges {
+  readonly speed: number | 'max';
+  readonly live?: { readonly exchange: string };
+}
+
+/**
+ * Queues a paper session of a version of a bot. A draft becomes active.
+ *
+ * @param by who asks for it, as in the audit log: `administrator:…`.
+ * @throws ServiceError `not_found` for the bot, or the version; `conflict` for a bot that is archived
+ * or halted; `invalid_spec` when the changes do not fit, the catalogue lacks data, a limit of `risk`
+ * is not stated, or the bot does not trade; for live bars as `LiveMarkets.choose`.
+ */
+export async function startPaper(
+  service: TaskService,
+  by: string,
+  ref: string,
+  { version: asked, speed = 1, live, ...changes }: PaperRequest,
+): Promise<Pick<Task, 'task_id' | 'status'>> {
+  const { storage, clock, catalogueDir } = service;
+  const { bot_id, current_version } = await getBot(storage.read, ref);
+  const version = asked ?? current_version;
+  const { document, files } = await getRunnable(service, bot_id, version);
+  const hosted = readChangedSpec(document, changes, files);
+  const problems = unfitFor(hosted.spec);
+  if (problems.length > 0) throw invalidSpec(problems, false);
+  if (live === undefined) await refuseWithoutData(catalogueDir, hosted);
+  const input: PaperInput = {
+    ...changes,
+    speed,
+    ...(live && { live: await settleLive(service, hosted.spec, live) }),
+  };
+  return storage.write(async (tx) => {
+    const now = clock();
+    await refuseHalted(tx, bot_id);
+    await activateDraft(tx, await getBot(tx, bot_id), by, now);
+    const task = await queueTask(tx, now, by, {
+      kind: 'paper',
+      bot_id,
+      version,
+      input: { ...input },
+    });
+    const { task_id, seq: first_seq } = task;
+    const { cash } = engineConfig(hosted.spec);
+    const state: SessionState = {
+      status: 'running',
+      time: null,
+      seq: 0,
+      cash,
+      equity: cash,
+      positions: {},
+      working: [],
+    };
+    const counts = { batches: 0, steps: 0, failures: 0 };
+    const recorded = { state: JSON.stringify(state), recorded_at: now, stop_requested_at: null };
+    await tx
+      .insertInto('paper_sessions')
+      .values({ task_id, bot_id, first_seq, ...counts, ...recorded })
+      .execute();
+    await appendSession(tx, task, now, [stateEvent(task, state, now)]);
+    return { task_id, status: 'queued' as const };
+  });
+}
+
+/** @throws ServiceError as `LiveMarkets.choose`. */
+async function settleLive(
+  { live = NO_LIVE_MARKETS }: TaskService,
+  { spec: { universe, data } }: BotSpec,
+  { exchange: asked }: LiveRequest,
+): Promise<NonNullable<PaperInput['live']>> {
+  const { exchange } = await live.choose(asked, universe.symbols, data.timeframe);
+  return { exchange };
+}
+
+/** What keeps a bot from trading, on paper too. */
+function unfitFor({ spec }: BotSpec): Problem[] {
+  const { kind, risk } = spec;
+  if (kind === 'research') {
+    const message = 'a research bot does not trade: only one of kind trading has paper sessions';
+    return [{ code: 'not_trading', pointer: '/spec/kind', message }];
+  }
+  const names = Object.keys(NO_RISK_LIMITS) as (keyof typeof NO_RISK_LIMITS)[];
+  const state = 'to trade, state it: a value, or {unlimited: why}';
+  if (risk === undefined) {
+    const message = `is missing; ${state} for each of ${names.join(', ')}`;
+    return [{ code: 'missing_field', pointer: '/spec/risk', message }];
+  }
+  return names
+    .filter((name) => risk[name] === undefined)
+    .map((name) => ({
+      code: 'missing_field',
+      pointer: `/spec/risk/${name}`,
+      message: `is missing; ${state}`,
+    }));
+}
+
+/**
+ * Asks for the end of a paper session: its worker cancels what orders are working and works out what
+ * it has come to. One that has seen no bars is canceled. What has ended stays as it ended.
+ *
+ * @throws ServiceError `not_found`; `conflict` for a task that is no paper session.
+ */
+export async function stopPaper(
+  { storage, clock }: Pick<TaskService, 'storage' | 'clock'>,
+  by: string,
+  task_id: string,
+): Promise<Task> {
+  return storage.write(async (tx) => {
+    const task = await getTask(tx, task_id);
+    if (task.kind !== 'paper') throw noSession(task_id);
+    const { steps, stop_requested_at } = await readSession(tx, task_id);
+    if (task.ended_at !== null || stop_requested_at !== null) return task;
+    const now = clock();
+    await tx
+      .updateTable('paper_sessions')
+      .set({ stop_requested_at: now })
+      .where('task_id', '=', task_id)
+      .execute();
+    await tell(tx, task, now, 'run.stop_requested', { by });
+    const isUnseen = task.status === 'queued' && steps === 0;
+    if (isUnseen) await endUnattended(tx, task, now, { status: 'canceled' });
+    return getTask(tx, task_id);
+  });
+}
+
+function noSession(task_id: string): ServiceError {
+  return new ServiceError('conflict', `the task ${task_id} is no paper session`, {
+    reason: 'not_paper',
+    remedy: `Cancel it with \`service-local tasks cancel ${task_id}\`.`,
+  });
+}

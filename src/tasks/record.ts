@@ -1,0 +1,155 @@
+/** How what a paper session does gets into the log of its bot, from where it can be had again. */
+import type { OrderEvent } from '../engine/journal.ts';
+import { sql } from 'kysely';
+import { appendEvents } from '../events/append.ts';
+import type { EventHead, NewEvent } from '../events/event.ts';
+import { prepared } from '../storage/prepared.ts';
+import type { Db, PaperSessionsTable, TasksTable } from '../storage/tables.ts';
+import { closeSession, type SessionState, type WorkingOrder } from '../trading/session-state.ts';
+import { isHeld, type Claim } from './claim.ts';
+import { haltInForce } from './latch.ts';
+
+/** An event of a session, whose run and version are known. */
+export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
+
+/** What a session has done since the batch before. */
+export interface Batch {
+  /** From 1 for each session: one of which nobody knows whether it was written is sent again. */
+  readonly number: number;
+  readonly events: readonly SessionEvent[];
+  /** After it. */
+  readonly state: SessionState;
+  /** Steps of bars that have been taken in all, and of how many, where that is known. */
+  readonly steps: number;
+  readonly total: number | null;
+}
+
+/** Whose events they are. */
+export type SessionTask = Readonly<
+  Pick<TasksTable, 'task_id' | 'bot_id' | 'version' | 'deployment_id'>
+>;
+
+/**
+ * Adds a batch to the log of the bot, and the state after it where that is another.
+ *
+ * @param now milliseconds since the Unix epoch.
+ * @returns false when the task is the worker's no more, or the bot is halted: nothing is written then.
+ */
+export async function recordBatch(
+  tx: Db,
+  claim: Claim,
+  now: number,
+  { number, events, state, steps, total }: Batch,
+): Promise<boolean> {
+  const { task_id, bot_id } = claim;
+  if (!(await isHeld(tx, claim))) return false;
+  if ((await haltInForce(tx, bot_id)) !== undefined) return false;
+  const before = await readSession(tx, task_id);
+  if (number <= before.batches) return true;
+  if (number > before.batches + 1) throw new RangeError(`batch ${number} of ${task_id} is early`);
+  const text = JSON.stringify(state);
+  const change = text === before.state ? [] : [stateEvent(claim, state, now)];
+  await appendSession(tx, claim, now, [...events, ...change]);
+  await updateSession(tx, { task_id, batches: number, steps, state: text, recorded_at: now });
+  await updateTask(tx, { task_id, steps, total, now });
+  return true;
+}
+
+/**
+ * Cancels the orders that were working when the session was recorded last, as whoever ends its task
+ * does before.
+ * @returns the orders.
+ */
+export async function closeRecorded(
+  tx: Db,
+  task: SessionTask,
+  now: number,
+): Promise<readonly WorkingOrder[]> {
+  const { task_id } = task;
+  const { state: text, batches, steps } = await readSession(tx, task_id);
+  const before = JSON.parse(text) as SessionState;
+  const { events, state } = closeSession(before, 'halted');
+  if (JSON.stringify(state) === text) return [];
+  await appendSession(tx, task, now, [...events.map(orderEvent), stateEvent(task, state, now)]);
+  const after = { batches: batches + 1, steps, state: JSON.stringify(state), recorded_at: now };
+  await updateSession(tx, { task_id, ...after });
+  return before.working;
+}
+
+/** Adds what a session has to tell to the log of its bot. */
+export async function appendSession(
+  tx: Db,
+  { task_id: run_id, bot_id, version }: SessionTask,
+  now: number,
+  events: readonly SessionEvent[],
+): Promise<EventHead> {
+  const whole = events.map((event) => ({ ...event, version, run_id }));
+  return appendEvents(tx, bot_id, now, whole);
+}
+
+/** An event of the engine: its payload is the line that `events.ndjson` has. */
+export function orderEvent(event: OrderEvent): SessionEvent {
+  return { kind: event.kind, occurred_at: Date.parse(event.time), payload: event };
+}
+
+/** @param now for a session that has seen no bars. */
+export function stateEvent(
+  { deployment_id }: SessionTask,
+  state: SessionState,
+  now: number,
+): SessionEvent {
+  const occurred_at = state.time === null ? now : Date.parse(state.time);
+  return { kind: 'session.state', occurred_at, payload: { deployment_id, ...state } };
+}
+
+export type RecordedSession = Readonly<
+  Pick<PaperSessionsTable, 'first_seq' | 'batches' | 'steps' | 'state' | 'stop_requested_at'>
+>;
+
+/** Where a session is, as of its last batch. */
+export async function readSession(db: Db, task_id: string): Promise<RecordedSession> {
+  const [session] = await selectSession(db, { task_id });
+  if (session === undefined) throw new RangeError(`${task_id} is no paper session`);
+  return session;
+}
+
+const selectSession = prepared((db, { task_id }: { readonly task_id: string }) =>
+  db
+    .selectFrom('paper_sessions')
+    .select(['first_seq', 'batches', 'steps', 'state', 'stop_requested_at'])
+    .where('task_id', '=', task_id),
+);
+
+/** @returns how often in a row it came to nothing by now. */
+export async function countFailure(tx: Db, { task_id }: SessionTask): Promise<number> {
+  const { failures } = await tx
+    .updateTable('paper_sessions')
+    .set((of) => ({ failures: sql<number>`${of.ref('failures')} + 1` }))
+    .where('task_id', '=', task_id)
+    .returning('failures')
+    .executeTakeFirstOrThrow();
+  return failures;
+}
+
+type Recorded = Pick<PaperSessionsTable, 'task_id' | 'batches' | 'steps' | 'state' | 'recorded_at'>;
+
+const updateSession = prepared((db, { task_id, ...columns }: Recorded) =>
+  db
+    .updateTable('paper_sessions')
+    .set({ ...columns, failures: 0 })
+    .where('task_id', '=', task_id),
+);
+
+interface TaskProgress {
+  readonly task_id: string;
+  readonly steps: number;
+  readonly total: number | null;
+  readonly now: number;
+}
+
+const updateTask = prepared((db, { task_id, steps, total, now }: TaskProgress) =>
+  db
+    .updateTable('tasks')
+    .set({ progress_done: steps, progress_total: total, heartbeat_at: now })
+    .where('task_id', '=', task_id),
+);

@@ -1,0 +1,138 @@
+import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
+import { ServiceError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { chooseExchange, noExchange, type Exchanges } from './exchanges-file.ts';
+import type { FeedItem } from './feed.ts';
+import type { LiveAnswer, LiveError, LiveMessage, LiveRequest, LiveSource } from './live-worker.ts';
+
+/** The live market data of a process, in a thread that begins when they are asked for first. */
+export interface LiveMarkets {
+  /**
+   * Settles where bars come from.
+   * @param exchange the only one when none is named.
+   * @throws ServiceError `conflict` for an exchange that the server does not know, or without ccxt;
+   *   `invalid_spec` where the exchange lacks symbols or timeframe, the pointers into the spec;
+   *   `exchange_unavailable`.
+   */
+  choose(
+    exchange: string | undefined,
+    symbols: LiveSource['symbols'],
+    timeframe: LiveSource['timeframe'],
+  ): Promise<LiveSource>;
+  /** A port for `liveItems`, in this thread or in one that it is transferred to. */
+  open(source: LiveSource): MessagePort;
+  stop(): Promise<void>;
+}
+
+/** Of a process that knows no exchange. */
+export const NO_LIVE_MARKETS: LiveMarkets = {
+  async choose() {
+    throw noExchange();
+  },
+  open() {
+    throw noExchange();
+  },
+  async stop() {},
+};
+
+export function liveMarkets(exchanges: Exchanges, log: Log): LiveMarkets {
+  let running: Worker | undefined;
+  const waiting = new Map<number, (error: LiveError | undefined) => void>();
+  let last = 0;
+
+  const thread = (): Worker => (running ??= start());
+  const start = (): Worker => {
+    const file = new URL(`./live-worker${import.meta.url.slice(-3)}`, import.meta.url);
+    // What it has no need of: the signing key is in the environment.
+    const worker = new Worker(file, { workerData: exchanges, env: {} });
+    worker.on('message', (answer: LiveAnswer) => {
+      if ('trouble' in answer) log.warn(`live market data: ${answer.trouble}`);
+      else settle(answer.checked, answer.error);
+    });
+    worker.on('error', (error) => log.error({ err: error, msg: 'live market data ended' }));
+    worker.on('exit', () => {
+      if (running === worker) running = undefined;
+      const error = { code: 'exchange_unavailable', message: 'live market data ended' } as const;
+      const rest = { reason: undefined, remedy: 'Try again.', problems: [] };
+      for (const id of waiting.keys()) settle(id, { ...error, ...rest });
+    });
+    return worker;
+  };
+  const settle = (id: number, error: LiveError | undefined): void => {
+    waiting.get(id)?.(error);
+    waiting.delete(id);
+  };
+
+  return {
+    async choose(asked, symbols, timeframe) {
+      const exchange = chooseExchange(exchanges, asked);
+      const source = { exchange, symbols, timeframe };
+      last += 1;
+      const id = last;
+      const { promise, resolve } = Promise.withResolvers<LiveError | undefined>();
+      waiting.set(id, resolve);
+      thread().postMessage({ check: id, ...source } satisfies LiveRequest);
+      const error = await promise;
+      if (error !== undefined) throw errorFrom(error);
+      return source;
+    },
+    open(source) {
+      if (!Object.hasOwn(exchanges, source.exchange)) chooseExchange(exchanges, source.exchange);
+      const { port1, port2 } = new MessageChannel();
+      thread().postMessage({ port: port1, ...source } satisfies LiveRequest, [port1]);
+      return port2;
+    },
+    async stop() {
+      await running?.terminate();
+    },
+  };
+}
+
+/**
+ * Live bars from a port of `LiveMarkets`.
+ * @param after time of the last step that was taken before, ms.
+ * @param signal iterating throws its reason.
+ */
+export async function* liveItems(
+  port: MessagePort,
+  after: number | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<FeedItem, never> {
+  const come: LiveMessage[] = [];
+  let news = Promise.withResolvers<void>();
+  let isClosed = false;
+  port.on('message', (message: LiveMessage) => {
+    come.push(message);
+    news.resolve();
+  });
+  port.on('close', () => {
+    isClosed = true;
+    news.resolve();
+  });
+  const wake = (): void => news.resolve();
+  signal.addEventListener('abort', wake);
+  port.postMessage(after);
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const message = come.shift();
+      if (message === undefined) {
+        if (isClosed) throw new ServiceError('exchange_unavailable', 'live market data ended');
+        await news.promise;
+        news = Promise.withResolvers();
+      } else if ('item' in message) yield message.item;
+      else throw errorFrom(message.error);
+    }
+  } finally {
+    signal.removeEventListener('abort', wake);
+    port.close();
+  }
+}
+
+function errorFrom({ code, message, reason, remedy, problems }: LiveError): ServiceError {
+  return new ServiceError(code, message, {
+    problems,
+    ...(reason !== undefined && { reason }),
+    ...(remedy !== undefined && { remedy }),
+  });
+}

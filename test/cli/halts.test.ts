@@ -1,0 +1,154 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import type { BotEvent, BotSummary } from '../../src/api/bots.ts';
+import type { Halt, HaltReport } from '../../src/api/halts.ts';
+import {
+  startServer,
+  startWorker,
+  type RunningServer,
+  type RunningWorker,
+} from '../server/running.ts';
+import { addTrader, tradingDocument } from '../server/trader.ts';
+import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { newDatabase, type TestDatabase } from '../storage/databases.ts';
+import { fillCatalogue } from '../tasks/market.ts';
+import { inProcess } from './in-process.ts';
+import type { Result } from './service-local.ts';
+
+/** Two processes on one PostgreSQL: a server that leaves its tasks to a worker. */
+let directory: string;
+let database: TestDatabase;
+let storage: Storage;
+let authorization: string;
+let server: RunningServer;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'service-local-halts-'));
+  await fillCatalogue(directory, 10);
+  database = await newDatabase('postgres');
+  storage = await openStorage(database.location);
+  authorization = await addTrader(storage, Date.now());
+  const args = ['--catalogue-dir', directory];
+  server = await startServer(database, [...args, '--server-tasks', 'false']);
+  worker = await startWorker(database, args);
+  await send('POST', '/bots', { document: tradingDocument('days', 'SPX', '1d', 1) });
+});
+afterAll(async () => {
+  await Promise.all([server.kill(), worker.kill()]);
+  await storage.close();
+  await database.remove();
+  await rm(directory, { recursive: true });
+});
+
+async function send<T>(method: 'GET' | 'POST', path: string, body?: object): Promise<T> {
+  const answer = await fetch(server.url + path, {
+    method,
+    headers: { authorization, 'content-type': 'application/json' },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const json: unknown = await answer.json();
+  expect(answer.status, JSON.stringify(json)).toBeLessThan(300);
+  return json as T;
+}
+
+const bots = (...words: string[]): Promise<Result> => {
+  const env = { ...server.env, SERVICE_LOCAL_TOKEN: authorization.slice('Bearer '.length) };
+  return inProcess(['bots', ...words], { env });
+};
+
+async function answerOf<T>(code: number, ...words: string[]): Promise<T> {
+  const result = await bots(...words, '--json');
+  expect(result, result.stderr).toMatchObject({ code });
+  return JSON.parse(result.stdout) as T;
+}
+
+/** Starts a session, 10 days a second, that goes on until it is ended. @returns its id once it trades. */
+async function startTrading(): Promise<string> {
+  const { task_id } = await send<{ task_id: string }>('POST', '/bots/days/paper/start', {
+    speed: 86_400 * 10,
+  });
+  await vi.waitFor(async () => expect(await eventsOf(task_id)).toContain('order.filled'), {
+    timeout: 20_000,
+    interval: 50,
+  });
+  return task_id;
+}
+
+async function eventsOf(task_id: string): Promise<string[]> {
+  const path = '/bots/days/state/events?limit=1000';
+  const { items } = await send<{ items: BotEvent[] }>('GET', path);
+  return items.filter(({ run_id }) => run_id === task_id).map(({ kind }) => kind);
+}
+
+test('a session that hangs in another process is halted, and does nothing more', async () => {
+  const task_id = await startTrading();
+  process.kill(worker.pid, 'SIGSTOP');
+  const halted = await bots('halt', 'days', '--reason', 'it hangs');
+  expect(halted).toMatchObject({ code: 0, stderr: '' });
+  expect(halted.stdout).toMatch(
+    /^The bot [\w-]+ is halted since \S+: it hangs\n1 deployment and \d+ orders? verified/,
+  );
+  const told = await eventsOf(task_id);
+  expect(told.at(-1)).toBe('run.ended');
+  process.kill(worker.pid, 'SIGCONT');
+  // It is at another session by then, and so is done with this one.
+  await bots('resume', 'days', '--reason', 'to see whether it lives');
+  const next = await startTrading();
+  expect(await eventsOf(task_id)).toEqual(told);
+
+  const report = await answerOf<HaltReport>(0, 'halt-all', '--reason', 'that is enough');
+  expect(report).toMatchObject({ verified: true, deployments: [{ task_id: next }] });
+  const { halts } = await answerOf<{ halts: Halt[] }>(0, 'halts');
+  expect(halts.map(({ reason, lift_reason }) => [reason, lift_reason])).toEqual([
+    ['that is enough', null],
+    ['it hangs', 'to see whether it lives'],
+  ]);
+  const refused = await bots('resume', 'days', '--reason', 'x');
+  expect(refused).toMatchObject({ code: 6, stderr: expect.stringContaining('resume-all') });
+  expect(await bots('resume-all', '--reason', 'x')).toMatchObject({ code: 0 });
+}, 60_000);
+
+test('what is not verified ends with 7, and is shown', async () => {
+  const task_id = await startTrading();
+  await database.execute(
+    `create function keep() returns trigger language plpgsql as 'begin return null; end';
+     create trigger keep before update on bot_deployments for each row execute function keep()`,
+  );
+  const shown = await bots('halt', 'days', '--reason', 'x');
+  expect(shown.code).toBe(7);
+  expect(shown.stdout).toMatch(/running +deployment_not_halted/);
+  expect(shown.stderr).toMatch(/1 of 1 deployment could not be verified/);
+  const report = await answerOf<HaltReport>(7, 'halt', 'days', '--reason', 'x');
+  expect(report).toMatchObject({
+    verified: false,
+    deployments: [{ task_id, faults: ['deployment_not_halted'] }],
+  });
+  await database.execute('drop trigger keep on bot_deployments');
+  expect(await answerOf<HaltReport>(0, 'halt', 'days', '--reason', 'x')).toMatchObject({
+    verified: true,
+  });
+  await bots('resume', 'days', '--reason', 'x');
+}, 60_000);
+
+test('a drill halts a bot of its own, and leaves no trace but that', async () => {
+  const drill = await answerOf<{ bot: string; verified_ms: number; report: HaltReport }>(
+    0,
+    'drill',
+  );
+  expect(drill).toMatchObject({ verified_ms: expect.any(Number), report: { verified: true } });
+  expect(drill.report.deployments).toHaveLength(1);
+  const { bots: all } = await answerOf<{ bots: BotSummary[] }>(0, 'list');
+  expect(all.map(({ slug, status }) => [slug, status])).toEqual([
+    ['days', 'active'],
+    [drill.bot, 'archived'],
+  ]);
+  const { halts } = await answerOf<{ halts: Halt[] }>(0, 'halts');
+  expect(halts.filter(({ lifted_at }) => lifted_at === null)).toEqual([]);
+  const wrong = await bots('drill', '--data', 'catalog://NOBODY');
+  expect(wrong).toMatchObject({ code: 3, stderr: expect.stringContaining('NOBODY') });
+  const { bots: after } = await answerOf<{ bots: BotSummary[] }>(0, 'list', '--status', 'active');
+  expect(after.map(({ slug }) => slug)).toEqual(['days']);
+}, 60_000);

@@ -1,0 +1,126 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { BotParity, RunReplay } from '../../src/api/replay.ts';
+import type { Summary } from '../../src/backtest/summary.ts';
+import { addToken } from '../../src/identity/tokens.ts';
+import type { Scope } from '../../src/scopes.ts';
+import { newWorld, type World } from '../identity/people.ts';
+import { tradingDocument } from '../replay/play.ts';
+import { startServer, type RunningServer } from '../server/running.ts';
+import { fillCatalogue, replaceDays } from '../tasks/market.ts';
+import { inProcess } from './in-process.ts';
+import type { Result } from './service-local.ts';
+
+let world: World;
+let server: RunningServer;
+let directory: string;
+let token: string;
+
+const catalogue = (): string => join(directory, 'catalogue');
+
+beforeAll(async () => {
+  world = await newWorld('sqlite');
+  world.now = Date.now();
+  directory = await mkdtemp(join(tmpdir(), 'service-local-parity-'));
+  await fillCatalogue(catalogue(), 1);
+  token = await tokenFor('read', 'write', 'trade');
+  server = await startServer(world.database, ['--catalogue-dir', catalogue()]);
+  const file = join(directory, 'sma.json');
+  await writeFile(file, JSON.stringify(tradingDocument('sma', 10)));
+  await json('create', '-f', file);
+});
+afterAll(async () => {
+  await server.stop();
+  await world.close();
+  await rm(directory, { recursive: true });
+});
+
+async function tokenFor(...scopes: Scope[]): Promise<string> {
+  const { id } = await world.newPerson();
+  const terms = { label: 'test', scopes, expires_in_seconds: 3600 };
+  const { storage, clock } = world.identity;
+  return (await storage.write((tx) => addToken(tx, clock(), 'operator', id, terms))).token;
+}
+
+const bots = (words: readonly string[], secret = token): Promise<Result> =>
+  inProcess(['bots', ...words], { env: { ...server.env, SERVICE_LOCAL_TOKEN: secret } });
+
+async function json<T>(...words: string[]): Promise<T> {
+  const { code, stdout, stderr } = await bots([...words, '--json']);
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  return JSON.parse(stdout) as T;
+}
+
+/** What a verb prints of a failure, as JSON. */
+async function different<T>(...words: string[]): Promise<T> {
+  const { code, stdout } = await bots([...words, '--json']);
+  expect(code).toBe(1);
+  return JSON.parse(stdout) as T;
+}
+
+test('a paper session and a backtest of the same come to the same, until the data are others', async () => {
+  const paper = ['paper', 'start', 'sma', '--speed', 'max', '-p', 'fast=12', '--json'];
+  const { run_id, hashes } = JSON.parse((await bots(paper)).stdout) as Summary;
+  const equal = await json<BotParity>('parity', 'sma');
+  expect(equal).toMatchObject({ run_id, equal: true, running: false, bars: 300 });
+  const same = await bots(['parity', 'sma', '--run', run_id]);
+  expect(same).toEqual({
+    code: 0,
+    stdout: `Equal: 300 bars, ${equal.events} order events\n`,
+    stderr: '',
+  });
+  const again = await bots(['replay', 'sma', '--run', run_id]);
+  expect(again).toMatchObject({ code: 0, stderr: '' });
+  expect(again.stdout).toBe(
+    `The same again: 300 bars, ${equal.events} order events; events hash ${hashes.events}\n`,
+  );
+  const other = await bots(['parity', 'sma', '-p', 'fast=5']);
+  expect(other).toMatchObject({ code: 1 });
+  expect(other.stderr).toContain('the backtest has other parameters than the session');
+
+  const locked = ['backtest', 'sma', '-p', 'fast=12'];
+  const backtest = await json<Summary>(...locked);
+  expect(backtest.hashes.events).toBe(hashes.events);
+  await replaceDays(catalogue(), (rows) =>
+    rows.map((row, at) => (at === 50 ? [...row.slice(0, 5), 999] : row) as typeof row),
+  );
+  const drifted = await bots([...locked, '--verify-lock']);
+  expect(drifted).toMatchObject({ code: 6, stdout: '' });
+  expect(drifted.stderr).toContain(
+    `error lock_drift: not what the task ${backtest.run_id} locked: data of SPX: changed`,
+  );
+  const parted = await bots(['parity', 'sma']);
+  expect(parted).toMatchObject({ code: 1 });
+  expect(parted.stdout).toMatch(
+    /^Equal until they part: 50 bars, \d+ order events\n\n +session +backtest\n(.+\n)+≠ +volume +1000 +999\n$/,
+  );
+  expect(parted.stderr).toContain(
+    `${run_id} and its backtest part at 2000-02-20T00:00:00.000Z: the bar of SPX is another: volume 1000 in the session, 999 in the catalogue`,
+  );
+  expect(await different<BotParity>('parity', 'sma')).toMatchObject({
+    first_difference: { cause: 'data', recorded: { volume: 1000 }, backtest: { volume: 999 } },
+  });
+  expect(await json<RunReplay>('replay', 'sma', '--run', run_id)).toMatchObject({ matches: true });
+
+  const condition = `run_id = '${run_id}' and kind = 'order.submitted'`;
+  await world.database.execute(
+    `update bot_events set payload = replace(payload, 'target', 'tarnished') || ' ' where ${condition}`,
+  );
+  const tampered = await bots(['replay', 'sma', '--run', run_id]);
+  expect(tampered).toMatchObject({ code: 1, stdout: '' });
+  expect(tampered.stderr).toMatch(/^error events_tampered: event \d+ of sma has been altered/);
+  expect((await bots(['parity', 'sma', '--run', run_id])).stderr).toContain('events_tampered');
+});
+
+test('what cannot be is refused', async () => {
+  const unknown = await bots(['parity', 'sma', '--run', 'none']);
+  expect(unknown).toMatchObject({ code: 1, stdout: '' });
+  expect(unknown.stderr).toMatch(/^error not_found: /);
+  expect(await bots(['replay', 'none', '--run', 'none'])).toMatchObject({ code: 1 });
+  expect(await bots(['replay', 'sma', '--run', 'x', '--until-seq', '1'])).toMatchObject({
+    code: 2,
+  });
+  expect(await bots(['parity', 'sma'], await tokenFor('halt'))).toMatchObject({ code: 4 });
+});

@@ -1,0 +1,74 @@
+import { exampleDocument } from '../../src/api/bots.ts';
+import { getVersion } from '../../src/bot-registry/versions.ts';
+import { readChangedSpec, type SpecChanges } from '../../src/bots/hosted.ts';
+import { hostedBot } from '../../src/bots/load.ts';
+import { prepare } from '../../src/bots/prepare.ts';
+import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
+import { stepsOf, type Step } from '../../src/engine/steps.ts';
+import { ENGINE_VERSION } from '../../src/engine/version.ts';
+import { endTask, tell } from '../../src/tasks/lifecycle.ts';
+import { appendSession, orderEvent, type SessionEvent } from '../../src/tasks/record.ts';
+import { getTask, type TaskService } from '../../src/tasks/tasks.ts';
+import { Session } from '../../src/trading/session.ts';
+
+/** A bot that may trade on paper. */
+export function tradingDocument(slug: string, fast: number): ReturnType<typeof exampleDocument> {
+  const document = exampleDocument(slug, fast);
+  const limits = Object.keys(NO_RISK_LIMITS).map((name) => [name, { unlimited: 'a test' }]);
+  return {
+    ...document,
+    spec: { ...(document['spec'] as object), risk: Object.fromEntries(limits) },
+  };
+}
+
+interface Play {
+  /** What comes of the steps that the catalogue has. */
+  readonly change?: (steps: Step[]) => Step[];
+  /** What the market's hours would have had. */
+  readonly gap?: { readonly after: string; readonly before: string };
+  /** Goes on when absent. */
+  readonly end?: 'success' | 'stop';
+}
+
+/** Takes the bars of a paper session that nobody works on, and records what it does. */
+export async function play(
+  { storage, clock, catalogueDir }: TaskService,
+  task_id: string,
+  { change = (steps) => steps, gap, end }: Play = {},
+): Promise<void> {
+  const task = await getTask(storage.read, task_id);
+  const { document } = await getVersion(storage.read, task.bot_id, task.version);
+  const { from, to, params } = JSON.parse(task.input) as SpecChanges;
+  const bot = hostedBot(readChangedSpec(JSON.parse(document), { from, to, params }));
+  const { job } = await prepare(bot, { catalogueDir, assertions: [] });
+  const session = new Session({ ...job, symbols: bot.spec.spec.universe.symbols, timeoutMs: 5000 });
+  const events: SessionEvent[] = [];
+  for (const step of change([...stepsOf(job.instruments)])) {
+    events.push(barsOf(step), ...session.push(step).events.map(orderEvent));
+  }
+  if (gap !== undefined) {
+    const payload = { symbol: 'SPX', ...gap, missing: 1 };
+    events.push({ kind: 'data.gap', occurred_at: Date.parse(gap.before), payload });
+  }
+  if (end === 'stop') events.push(...session.halt().events.map(orderEvent));
+  const now = clock();
+  const state = { kind: 'session.state', occurred_at: now, payload: { ...session.state() } };
+  await storage.write(async (tx) => {
+    await tell(tx, task, now, 'run.started', { attempt: 1, engine: ENGINE_VERSION });
+    await appendSession(tx, task, now, [...events, state]);
+    if (end === undefined) return;
+    const stopped = { stop_requested_at: end === 'stop' ? now : null };
+    await tx.updateTable('paper_sessions').set(stopped).where('task_id', '=', task_id).execute();
+    const outcome = { status: 'success', result: '{}', summary: {} } as const;
+    await endTask(tx, task, now, outcome);
+  });
+}
+
+function barsOf({ time, bars }: Step): SessionEvent {
+  const rows = Object.entries(bars).map(([symbol, { open, high, low, close, volume }]) => [
+    symbol,
+    [open, high, low, close, volume],
+  ]);
+  const payload = { time: new Date(time).toISOString(), bars: Object.fromEntries(rows) as object };
+  return { kind: 'data.bars', occurred_at: time, payload };
+}

@@ -1,0 +1,48 @@
+import { addToken } from '../../src/identity/tokens.ts';
+import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
+import type { Storage } from '../../src/storage/storage.ts';
+
+import { documentOn } from '../tasks/market.ts';
+
+const YEAR = 365 * 86_400;
+
+/**
+ * Adds an administrator for whom all about bots is allowed, without a server.
+ * @param now milliseconds since the Unix epoch.
+ * @returns what he sends as `Authorization`.
+ */
+export async function addTrader(storage: Storage, now: number): Promise<string> {
+  const administrator = {
+    administrator_id: 'trader',
+    name: 'trader',
+    password_hash: 'none',
+    totp_secret: 'none',
+    totp_last_step: 0,
+    created_at: now,
+    disabled_at: null,
+  };
+  const scopes = ['read', 'write', 'trade', 'halt'] as const;
+  const { token } = await storage.write(async (tx) => {
+    await tx.insertInto('administrators').values(administrator).execute();
+    const terms = { label: 'test', scopes, expires_in_seconds: YEAR };
+    return addToken(tx, now, 'operator', 'trader', terms);
+  });
+  return `Bearer ${token}`;
+}
+
+/**
+ * A bot that may trade on paper, and does so the more often, the smaller `fast` is.
+ * @param symbol of `fillCatalogue`.
+ */
+export function tradingDocument(
+  slug: string,
+  symbol: 'SPX' | 'LONG',
+  timeframe: '1d' | '1m',
+  fast: number,
+): ReturnType<typeof documentOn> {
+  const document = documentOn(slug, symbol, timeframe);
+  const strategy = { name: 'sma_crossover', params: { fast, slow: fast + 1 } };
+  const limits = Object.keys(NO_RISK_LIMITS);
+  const risk = Object.fromEntries(limits.map((name) => [name, { unlimited: 'it is a test' }]));
+  return { ...document, spec: { ...(document['spec'] as object), strategy, risk } };
+}

@@ -1,0 +1,145 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Task } from '../../src/api/tasks.ts';
+import { createLog } from '../../src/log.ts';
+import { startServer as startInProcess } from '../../src/server/server.ts';
+import { startWorker as startWorkerInProcess } from '../../src/server/work.ts';
+import { resolveSettings } from '../../src/settings.ts';
+import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { newTables, type TestDatabase } from '../storage/databases.ts';
+import { fillCatalogue } from '../tasks/market.ts';
+import { startServer, startWorker, type RunningServer, type RunningWorker } from './running.ts';
+import { addTrader, tradingDocument } from './trader.ts';
+
+let catalogueDir: string;
+beforeAll(async () => {
+  catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-worker-test-'));
+  await fillCatalogue(catalogueDir, 20_000);
+});
+afterAll(() => rm(catalogueDir, { recursive: true }));
+
+describe('workers', () => {
+  let database: TestDatabase;
+  let storage: Storage;
+  let authorization: string;
+  let server: RunningServer;
+  let workers: RunningWorker[];
+
+  const args = () => ['--catalogue-dir', catalogueDir, '--workers', '1', '--paper-sessions', '1'];
+  const addWorker = async (): Promise<void> => {
+    workers.push(await startWorker(database, args()));
+  };
+
+  beforeEach(async () => {
+    database = await newTables('postgres');
+    storage = await openStorage(database.location);
+    authorization = await addTrader(storage, Date.now());
+    workers = [];
+    const starting = startServer(database, [...args(), '--server-tasks', 'false']);
+    await Promise.all([addWorker(), addWorker()]);
+    server = await starting;
+  });
+
+  afterEach(async () => {
+    await Promise.all([server, ...workers].map((process) => process.kill()));
+    await storage.close();
+    await database.remove();
+  });
+
+  async function send<T = Task>(method: 'GET' | 'POST', path: string, body?: object): Promise<T> {
+    const answer = await fetch(server.url + path, {
+      method,
+      headers: { authorization, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const json: unknown = await answer.json();
+    expect(answer.status, JSON.stringify(json)).toBeLessThan(300);
+    return json as T;
+  }
+
+  const patiently = (what: () => Promise<void>): Promise<void> =>
+    vi.waitFor(what, { timeout: 30_000, interval: 20 });
+
+  async function ended(task_id: string): Promise<Task> {
+    await patiently(async () =>
+      expect(await send('GET', `/tasks/${task_id}`)).not.toMatchObject({ ended_at: null }),
+    );
+    return send('GET', `/tasks/${task_id}`);
+  }
+
+  /** The worker that is at a task, which has done so many bars; undefined when that has ended. */
+  async function workerOf(task_id: string, bars: number): Promise<RunningWorker | undefined> {
+    let found: RunningWorker | undefined;
+    await patiently(async () => {
+      const row = await storage.read
+        .selectFrom('tasks')
+        .select(['worker_id', 'progress_done', 'ended_at'])
+        .where('task_id', '=', task_id)
+        .executeTakeFirstOrThrow();
+      found = workers.find(({ pid }) => String(pid) === row.worker_id?.split('/')[1]);
+      if (row.ended_at === null) expect(found).toBeDefined();
+      if (row.ended_at === null) expect(row.progress_done).toBeGreaterThanOrEqual(bars);
+    });
+    return found;
+  }
+
+  /** @returns the task at which it was. */
+  async function killOneAtBacktest(): Promise<string> {
+    for (;;) {
+      const { task_id } = await send('POST', '/bots/long/backtest', {});
+      const worker = await workerOf(task_id, 0);
+      if (worker === undefined) continue;
+      process.kill(worker.pid, 'SIGSTOP');
+      if ((await workerOf(task_id, 0)) === worker) {
+        await worker.kill();
+        workers.splice(workers.indexOf(worker), 1);
+        return task_id;
+      }
+      process.kill(worker.pid, 'SIGCONT');
+    }
+  }
+
+  const hashOf = async (task_id: string): Promise<string> => {
+    const result = await send<{ hashes: { events: string } }>('GET', `/tasks/${task_id}/result`);
+    return result.hashes.events;
+  };
+
+  it('share what servers leave to them, and take over from those that die or stop', async () => {
+    await send('POST', '/bots', { document: tradingDocument('long', 'LONG', '1m', 5) });
+    await send('POST', '/bots', { document: tradingDocument('days', 'SPX', '1d', 1) });
+    // 300 days in 3 seconds.
+    const start = () => send('POST', '/bots/days/paper/start', { speed: 86_400 * 100 });
+    const sessions = [(await start()).task_id, (await start()).task_id];
+    const [one, other] = await Promise.all(sessions.map((task_id) => workerOf(task_id, 10)));
+    expect(one).not.toBe(other);
+
+    const backtest = await killOneAtBacktest();
+    const [last] = workers;
+    const kept = sessions[last === one ? 0 : 1]!;
+    const moved = sessions[last === one ? 1 : 0]!;
+    expect(await ended(backtest)).toMatchObject({ status: 'success', attempts: 2 });
+    expect(await ended(kept)).toMatchObject({ status: 'success', attempts: 1 });
+    expect(await workerOf(moved, 100)).toBe(last);
+    expect(await last!.stop()).toBe(0);
+    workers = [];
+    expect(last!.log()).toMatch(/^working on the tasks of PostgreSQL localhost/);
+    expect(last!.log()).not.toContain('error');
+    expect(await send('GET', `/tasks/${moved}`)).toMatchObject({ status: 'queued', attempts: 1 });
+    await addWorker();
+    expect(await ended(moved)).toMatchObject({ status: 'success', attempts: 2 });
+    expect(await hashOf(moved)).toBe(await hashOf(kept));
+    expect(server.log()).not.toContain('dead');
+  });
+});
+
+it('are refused with SQLite, and so is a server that would leave tasks to them', async () => {
+  const env = { SERVICE_LOCAL_HOME: catalogueDir, SERVICE_LOCAL_SERVER_PORT: '0' };
+  const { values } = resolveSettings(catalogueDir, env);
+  const log = createLog(() => {}, true);
+  const refusal = { code: 'invalid_setting', remedy: expect.any(String) as string };
+  await expect(startWorkerInProcess(values, {}, log)).rejects.toMatchObject(refusal);
+  const idle = { ...values, server_tasks: false };
+  await expect(startInProcess(idle, {}, log)).rejects.toMatchObject(refusal);
+});

@@ -1,0 +1,231 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createBot } from '../../src/bot-registry/bots.ts';
+import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
+import { readEvents } from '../../src/events/read.ts';
+import { stateAt } from '../../src/events/snapshot.ts';
+import { verifyEvents } from '../../src/events/verify.ts';
+import { createLog } from '../../src/log.ts';
+import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { listFiles, readFile } from '../../src/tasks/files.ts';
+import { startPaper, stopPaper, type PaperRequest } from '../../src/tasks/paper.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
+import {
+  cancelTask,
+  getResult,
+  getTask,
+  startBacktest,
+  type Task,
+  type TaskService,
+} from '../../src/tasks/tasks.ts';
+import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
+import { fillCatalogue, tradingDocument } from './market.ts';
+
+/** Parameters with which each trades in 300 days. */
+const STRATEGIES: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  buy_and_hold: {},
+  sma_crossover: { fast: 3, slow: 8 },
+  rsi_reversion: { period: 3, lower: 40, upper: 60 },
+  donchian_breakout: { entry: 6, exit: 3 },
+  momentum_rotation: { lookback: 3, hold: 2, top: 2 },
+  pairs_reversion: { lookback: 6, entry: 1, exit: 0.3 },
+};
+
+let catalogueDir: string;
+beforeAll(async () => {
+  catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-paper-test-'));
+  await fillCatalogue(catalogueDir, 1);
+});
+afterAll(() => rm(catalogueDir, { recursive: true }));
+
+let database: TestDatabase;
+let storage: Storage;
+let service: TaskService;
+let runners: TaskRunner[];
+let log: string[];
+
+function useDatabase(kind: Storage['kind']): void {
+  beforeEach(async () => {
+    database = await newTables(kind);
+    storage = await openStorage(database.location);
+    service = { storage, clock: Date.now, catalogueDir };
+    runners = [];
+    log = [];
+  });
+  afterEach(async () => {
+    for (const runner of runners) await runner.stop();
+    await storage.close();
+    await database.remove();
+  });
+}
+
+function run(): TaskRunner {
+  const runner = startTaskRunner(service, {
+    workers: 1,
+    paperSessions: 100,
+    timeoutMs: 5000,
+    log: createLog((line) => log.push(line), false),
+  });
+  runners.push(runner);
+  return runner;
+}
+
+async function addBot(name: string): Promise<string> {
+  const slug = name.replaceAll('_', '-');
+  const document = tradingDocument(slug, name, STRATEGIES[name]!);
+  const { bot_id } = await createBot(service, 'operator', { document });
+  return bot_id;
+}
+
+const start = async (bot: string, request: PaperRequest = {}): Promise<string> =>
+  (await startPaper(service, 'operator', bot, request)).task_id;
+
+const find = (task_id: string): Promise<Task> => getTask(storage.read, task_id);
+
+async function ended(task_id: string): Promise<Task> {
+  await vi.waitFor(async () => expect(await find(task_id)).not.toMatchObject({ ended_at: null }), {
+    timeout: 20_000,
+    interval: 20,
+  });
+  return find(task_id);
+}
+
+async function recorded(task_id: string, steps: number): Promise<void> {
+  await vi.waitFor(
+    async () => expect((await find(task_id)).progress_done).toBeGreaterThanOrEqual(steps),
+    { timeout: 20_000, interval: 10 },
+  );
+}
+
+async function resultOf(task_id: string) {
+  expect(await ended(task_id)).toMatchObject({ status: 'success', error: null });
+  return JSON.parse(await getResult(storage.read, task_id)) as {
+    hashes: Record<string, string>;
+    engine: object;
+    run_id: string;
+    orders: { filled: number };
+  };
+}
+
+async function runEvents(bot_id: string, task_id: string) {
+  const { events } = await readEvents(storage.read, bot_id, { after_seq: 0, limit: 5000 });
+  return events.filter(({ run_id }) => run_id === task_id);
+}
+
+describe.each(DATABASES)('paper sessions on %s', (kind) => {
+  useDatabase(kind);
+
+  it('of every built-in strategy come to what a backtest of the same bars does', async () => {
+    expect(Object.keys(STRATEGIES).toSorted()).toEqual([...BUILT_IN_STRATEGIES.keys()].toSorted());
+    const pairs = [];
+    for (const name of Object.keys(STRATEGIES)) {
+      const bot_id = await addBot(name);
+      const paper = await start(bot_id, { speed: 'max' });
+      const { task_id } = await startBacktest(service, 'operator', bot_id, {});
+      pairs.push({ bot_id, paper, backtest: task_id });
+    }
+    run();
+    for (const { bot_id, paper, backtest } of pairs) {
+      const [traded, tested] = [await resultOf(paper), await resultOf(backtest)];
+      expect(traded.orders.filled).toBeGreaterThan(0);
+      const { run_id: _paper, engine: _ofPaper, ...ofSession } = traded;
+      const { run_id: _backtest, engine: _ofBacktest, ...ofBacktest } = tested;
+      expect(ofSession).toEqual(ofBacktest);
+      const lines = (await runEvents(bot_id, paper))
+        .filter(({ kind: what }) => /^(order|account)\./.test(what))
+        .map(({ payload }) => `${JSON.stringify(payload)}\n`);
+      expect(await text(await readFile(storage.read, paper, 'events.ndjson'))).toBe(lines.join(''));
+      expect(await listFiles(storage.read, paper)).toHaveLength(5);
+      expect(await verifyEvents(storage.read, bot_id)).toMatchObject({
+        fault: undefined,
+        state: { sessions: {} },
+      });
+    }
+    expect(log).toEqual([]);
+  });
+
+  it('go on where they were recorded last, whoever runs them', async () => {
+    const bot_id = await addBot('sma_crossover');
+    const whole = await start(bot_id, { speed: 'max' });
+    // Three seconds, in which three servers stop.
+    const broken = await start(bot_id, { speed: 8_640_000 });
+    for (const steps of [20, 60, 100]) {
+      const runner = run();
+      await recorded(broken, steps);
+      await runner.stop();
+    }
+    expect(await find(broken)).toMatchObject({ status: 'queued', attempts: 0 });
+    const { state } = await stateAt(storage.read, bot_id, 'head');
+    expect(state.sessions[broken]).toMatchObject({ status: 'running', version: 1 });
+    run();
+    expect((await resultOf(broken)).hashes).toEqual((await resultOf(whole)).hashes);
+    const bars = (await runEvents(bot_id, broken)).filter((event) => event.kind === 'data.bars');
+    expect(bars).toHaveLength(300);
+  });
+});
+
+describe('a paper session', () => {
+  useDatabase('sqlite');
+
+  it('that is stopped cancels its orders, and has a result of what it saw', async () => {
+    const bot_id = await addBot('sma_crossover');
+    const task_id = await start(bot_id, { speed: 864_000 });
+    const runner = run();
+    await recorded(task_id, 15);
+    expect(await stopPaper(service, 'operator', task_id)).toMatchObject({ status: 'running' });
+    runner.wake();
+    const { window } = (await resultOf(task_id)) as unknown as { window: { bars: number } };
+    expect(window.bars).toBeGreaterThanOrEqual(15);
+    expect(window.bars).toBeLessThan(300);
+    const told = await runEvents(bot_id, task_id);
+    expect(told.at(-1)!.payload).toMatchObject({ status: 'success', stopped: true });
+    expect(told.at(-2)).toMatchObject({
+      kind: 'session.state',
+      payload: { status: 'halted', working: [] },
+    });
+    const stopped = await find(task_id);
+    expect(await stopPaper(service, 'operator', task_id)).toEqual(stopped);
+  });
+
+  it('that is stopped before its first bars is canceled', async () => {
+    const task_id = await start(await addBot('sma_crossover'));
+    expect(await stopPaper(service, 'operator', task_id)).toMatchObject({ status: 'canceled' });
+  });
+
+  it('that is canceled has its orders canceled, and no result', async () => {
+    const bot_id = await addBot('sma_crossover');
+    const task_id = await start(bot_id, { speed: 864_000 });
+    const runner = run();
+    await recorded(task_id, 15);
+    await cancelTask(service, 'operator', task_id);
+    runner.wake();
+    expect(await ended(task_id)).toMatchObject({ status: 'canceled' });
+    const { state } = await stateAt(storage.read, bot_id, 'head');
+    expect(state.sessions).toEqual({});
+    expect(await listFiles(storage.read, task_id)).toEqual([]);
+  });
+
+  it('of a bot that does not say what it may risk is refused, and so is research', async () => {
+    const document = tradingDocument('bare', 'buy_and_hold', {});
+    const { risk, ...spec } = document['spec'] as { risk: Record<string, unknown> };
+    await createBot(service, 'operator', { document: { ...document, spec } });
+    await expect(start('bare')).rejects.toMatchObject({
+      code: 'invalid_spec',
+      problems: [{ code: 'missing_field', pointer: '/spec/risk' }],
+    });
+    const { max_order_qty: _none, ...rest } = risk;
+    const partial = tradingDocument('partial', 'buy_and_hold', {});
+    const some = { ...partial, spec: { ...(partial['spec'] as object), risk: rest } };
+    await createBot(service, 'operator', { document: some });
+    await expect(start('partial')).rejects.toMatchObject({
+      problems: [{ code: 'missing_field', pointer: '/spec/risk/max_order_qty' }],
+    });
+    const study = tradingDocument('study', 'buy_and_hold', {});
+    const research = { ...study, spec: { ...(study['spec'] as object), kind: 'research' } };
+    await createBot(service, 'operator', { document: research });
+    await expect(start('study')).rejects.toMatchObject({ problems: [{ pointer: '/spec/kind' }] });
+  });
+});

@@ -1,0 +1,386 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { MINUTE } from '../../src/market/time.ts';
+import { parseTimeframe } from '../../src/market/timeframe.ts';
+import { openExchange, type Exchange } from '../../src/trading/ccxt.ts';
+import type { FeedItem } from '../../src/trading/feed.ts';
+import { chooseExchange, readExchanges } from '../../src/trading/exchanges-file.ts';
+import { liveFeed, type LiveOptions } from '../../src/trading/live.ts';
+import { startExchange, type Kline, type TestExchange } from './exchange.ts';
+
+const START = Date.UTC(2026, 0, 5);
+const BTC = 'BTC/USDT';
+const ETH = 'ETH/USDT';
+const TIMEFRAME = parseTimeframe('1m');
+
+const at = (minute: number): number => START + minute * MINUTE;
+const iso = (minute: number): string => new Date(at(minute)).toISOString();
+
+/** The bar of a minute: no two are the same. */
+function bar(minute: number, close = 100 + minute): Kline {
+  return ['100.10', String(Math.max(close, 100.1)), '0.5', `${close}.00`, '3.25000000'];
+}
+
+const candle = (minute: number, close = 100 + minute) => ({
+  open: 100.1,
+  high: Math.max(close, 100.1),
+  low: 0.5,
+  close,
+  volume: 3.25,
+});
+
+/** A step of the feed with a bar of BTC. */
+const step = (minute: number, bars: object = { [BTC]: candle(minute) }) => ({
+  kind: 'data.bars',
+  step: { time: at(minute), bars },
+});
+
+const refused = (minute: number, reason: string) => ({
+  kind: 'data.refused',
+  symbol: BTC,
+  time: iso(minute),
+  reason,
+});
+
+const gap = (after: number, before: number, missing: number) => ({
+  kind: 'data.gap',
+  symbol: BTC,
+  after: iso(after),
+  before: iso(before),
+  missing,
+});
+
+interface World {
+  readonly market: TestExchange;
+  readonly exchange: Exchange;
+  /** Begins to watch, and resolves when the exchange knows. */
+  readonly feed: (options?: Partial<LiveOptions>) => Promise<() => Promise<FeedItem>>;
+  readonly troubles: readonly string[];
+}
+
+async function newWorld(): Promise<World> {
+  const market = await startExchange([BTC, ETH], at(0));
+  const ended = new AbortController();
+  const exchange = openExchange('local', market.definition, ended.signal);
+  const troubles: string[] = [];
+  onTestFinished(async () => {
+    ended.abort(new Error('the test has ended'));
+    await exchange.close();
+    await market.close();
+  });
+  return {
+    market,
+    exchange,
+    troubles,
+    async feed(options = {}) {
+      const { symbols = [BTC] } = options;
+      const items = liveFeed({
+        exchange,
+        symbols,
+        timeframe: TIMEFRAME,
+        signal: ended.signal,
+        graceMs: 20,
+        onTrouble: (message) => troubles.push(message),
+        ...options,
+      });
+      let next = items.next();
+      next.catch(() => {});
+      await Promise.all(symbols.map((symbol) => market.subscribed(symbol, 1)));
+      return async () => {
+        const { value } = await next;
+        next = items.next();
+        next.catch(() => {});
+        return value;
+      };
+    },
+  };
+}
+
+describe('live bars', () => {
+  it('come when the next one has, with their last values, and each once', async () => {
+    const { market, feed } = await newWorld();
+    const next = await feed();
+    await market.tell(BTC, at(0), bar(0, 7));
+    await market.tell(BTC, at(0), bar(0, 9));
+    await market.tell(BTC, at(0), bar(0), true);
+    await market.tell(BTC, at(0), bar(0), true);
+    await market.tell(BTC, at(1), bar(1, 5));
+    expect(await next()).toEqual(step(0));
+    await market.tell(BTC, at(1), bar(1), true);
+    await market.tell(BTC, at(2), bar(2));
+    expect(await next()).toEqual(step(1));
+    expect(market.asked.filter((path) => path.includes('klines'))).toEqual([]);
+  });
+
+  it('that were cut off are asked for, and the open one is not taken for closed', async () => {
+    const { market, feed } = await newWorld();
+    const next = await feed();
+    await market.tell(BTC, at(0), bar(0));
+    await market.tell(BTC, at(1), bar(1, 5));
+    expect(await next()).toEqual(step(0));
+    market.cut();
+    market.keep(BTC, at(1), bar(1));
+    market.keep(BTC, at(2), bar(2));
+    await market.subscribed(BTC, 2);
+    market.now = at(3) + 1;
+    await market.tell(BTC, at(3), bar(3));
+    expect(await next()).toEqual(step(1));
+    expect(await next()).toEqual(step(2));
+    await market.tell(BTC, at(4), bar(4));
+    expect(await next()).toEqual(step(3));
+  });
+
+  it('that are revised once they were used, are late or are no bars are refused', async () => {
+    const { market, feed } = await newWorld();
+    const next = await feed();
+    await market.tell(BTC, at(3), bar(3));
+    await market.tell(BTC, at(4), bar(4));
+    expect(await next()).toEqual(step(3));
+    await market.tell(BTC, at(3), bar(3, 90));
+    expect(await next()).toEqual(refused(3, 'duplicate'));
+    await market.tell(BTC, at(1), bar(1));
+    expect(await next()).toEqual(refused(1, 'late'));
+  });
+
+  it('that are no bars are refused, and what is no message at all does no harm', async () => {
+    const { market, feed } = await newWorld();
+    const next = await feed();
+    await market.tell(BTC, at(3), bar(3));
+    await market.tell(BTC, at(4), ['0', '1', '0', '1', '1']);
+    expect(await next()).toEqual(step(3));
+    await market.tell(BTC, at(5), ['NaN', '1', '1', '1', '1']);
+    expect(await next()).toEqual(refused(4, 'invalid'));
+    await market.tell(BTC, at(6), ['1', '-1', '1', '1', '1']);
+    expect(await next()).toEqual(refused(5, 'invalid'));
+    market.now = at(7) + 1;
+    await market.tell(BTC, at(7), bar(7));
+    expect(await next()).toEqual(refused(6, 'invalid'));
+    for (const garbage of ['{', 'null', '{"e":"kline"}', '{"e":"kline","k":{"s":7,"t":"x"}}']) {
+      await market.say(garbage);
+    }
+    market.now = at(8) + 1;
+    await market.tell(BTC, at(8), bar(8));
+    // It may have been cut off by then, and connects again.
+    const told = setInterval(
+      () => void market.tell(BTC, at(8), bar(8, (Math.random() + 1) * 9)),
+      50,
+    );
+    onTestFinished(() => clearInterval(told));
+    expect(await next()).toEqual(gap(3, 7, 3));
+    expect(await next()).toEqual(step(7));
+  });
+
+  it('that begin when none of the market does are refused', async () => {
+    const { market, feed } = await newWorld();
+    const next = await feed();
+    await market.tell(BTC, at(0), bar(0));
+    await market.tell(BTC, at(0) + 1, bar(0));
+    expect(await next()).toMatchObject({ kind: 'data.refused', reason: 'invalid' });
+    await market.tell(BTC, at(1), bar(1));
+    expect(await next()).toEqual(step(0));
+  });
+
+  it('of a time that is far off are believed only when the exchange has come to it', async () => {
+    const { market, feed } = await newWorld();
+    const next = await feed();
+    await market.tell(BTC, at(0), bar(0));
+    market.now = at(0) + 1;
+    await market.tell(BTC, at(500), bar(500));
+    expect(await next()).toEqual(refused(500, 'invalid'));
+    await market.tell(BTC, at(1), bar(1));
+    expect(await next()).toEqual(step(0));
+  });
+
+  it('of several instruments make a step when all are closed, in the order of the universe', async () => {
+    const { market, feed } = await newWorld();
+    const next = await feed({ symbols: [ETH, BTC], graceMs: 60_000 });
+    await market.tell(BTC, at(0), bar(0));
+    await market.tell(ETH, at(0), bar(0, 7));
+    await market.tell(BTC, at(1), bar(1));
+    await market.tell(ETH, at(1), bar(1, 8));
+    const item = await next();
+    expect(item).toEqual(step(0, { [ETH]: candle(0, 7), [BTC]: candle(0) }));
+    assert(item.kind === 'data.bars');
+    expect(Object.keys(item.step.bars)).toEqual([ETH, BTC]);
+  });
+
+  it('of an instrument that had no trades are not waited for once the exchange says so', async () => {
+    const { market, feed } = await newWorld();
+    const next = await feed({ symbols: [BTC, ETH] });
+    await market.tell(BTC, at(0), bar(0));
+    await market.tell(ETH, at(0), bar(0, 7));
+    market.now = at(1) + 1;
+    await market.tell(BTC, at(1), bar(1));
+    // Its bar has ended, and no later one has come.
+    expect(await next()).toEqual(step(0, { [BTC]: candle(0), [ETH]: candle(0, 7) }));
+    market.now = at(2) + 1;
+    await market.tell(BTC, at(2), bar(2));
+    expect(await next()).toEqual(step(1));
+    await market.tell(ETH, at(2), bar(2, 9));
+    market.now = at(3) + 1;
+    await market.tell(ETH, at(3), bar(3, 9));
+    await market.tell(BTC, at(3), bar(3));
+    expect(await next()).toEqual({ ...gap(0, 2, 1), symbol: ETH });
+    expect(await next()).toEqual(step(2, { [BTC]: candle(2), [ETH]: candle(2, 9) }));
+  });
+
+  it('go on after the last one that was taken, with those that are missing', async () => {
+    const { market, feed } = await newWorld();
+    for (const minute of [0, 1, 2, 4]) market.keep(BTC, at(minute), bar(minute));
+    market.now = at(5) + 1;
+    const next = await feed({ after: at(0) });
+    await market.tell(BTC, at(5), bar(5));
+    expect(await next()).toEqual(step(1));
+    expect(await next()).toEqual(step(2));
+    expect(await next()).toEqual(gap(2, 4, 1));
+    expect(await next()).toEqual(step(4));
+  });
+
+  it('that the exchange cannot give are a gap', async () => {
+    const { market, exchange, feed } = await newWorld();
+    const history = () => Promise.reject(new Error('no'));
+    const next = await feed({ after: at(0), exchange: { ...exchange, history } });
+    await market.tell(BTC, at(5), bar(5));
+    await market.tell(BTC, at(6), bar(6));
+    expect(await next()).toEqual(gap(0, 5, 4));
+    expect(await next()).toEqual(step(5));
+  });
+
+  it('are asked for again when the exchange says how long to wait', async () => {
+    const { market, feed } = await newWorld();
+    market.keep(BTC, at(1), bar(1));
+    market.now = at(2) + 1;
+    const next = await feed({ after: at(0) });
+    market.refuse(1, 429, { 'retry-after': '1' });
+    const before = performance.now();
+    await market.tell(BTC, at(2), bar(2));
+    expect(await next()).toEqual(step(1));
+    // Timers are up to a millisecond early.
+    expect(performance.now() - before).toBeGreaterThan(990);
+  });
+
+  it('are asked for when the stream is silent, which is opened anew if it should not be', async () => {
+    const { market, feed, troubles } = await newWorld();
+    const next = await feed({ quietMs: 50 });
+    await market.tell(BTC, at(0), bar(0, 5));
+    market.keep(BTC, at(0), bar(0));
+    market.keep(BTC, at(1), bar(1));
+    market.now = at(2) + 1;
+    expect(await next()).toEqual(step(0));
+    expect(await next()).toEqual(step(1));
+    await market.subscribed(BTC, 2);
+    expect(troubles).toContain(`${BTC}: the stream is silent and the exchange is not`);
+  });
+
+  it('come again when the exchange took no streams for a while', async () => {
+    const { market, feed, troubles } = await newWorld();
+    const next = await feed();
+    await market.tell(BTC, at(0), bar(0));
+    market.takesStreams = false;
+    market.cut();
+    await vi.waitFor(() => expect(troubles.length).toBeGreaterThan(1));
+    market.takesStreams = true;
+    await market.subscribed(BTC, 2);
+    await market.tell(BTC, at(0), bar(0));
+    await market.tell(BTC, at(1), bar(1));
+    expect(await next()).toEqual(step(0));
+  });
+
+  it('end with their signal', async () => {
+    const { feed } = await newWorld();
+    const stop = new AbortController();
+    const next = await feed({ signal: stop.signal });
+    stop.abort(new Error('enough'));
+    await expect(next()).rejects.toThrow('enough');
+  });
+});
+
+describe('an exchange', () => {
+  it('is asked nothing but what its urls say', async () => {
+    const market = await startExchange([BTC], at(0));
+    const { definition } = market;
+    const stop = new AbortController();
+    const exchange = openExchange('local', { ...definition, options: {} }, stop.signal);
+    onTestFinished(async () => {
+      stop.abort();
+      await exchange.close();
+      await market.close();
+    });
+    // It would ask for the futures of Binance, too.
+    await expect(exchange.check([BTC], '1m')).rejects.toThrow(/fapi/i);
+  });
+
+  it('says what it does not have', async () => {
+    const { exchange } = await newWorld();
+    await exchange.check([ETH, BTC], '1m');
+    await expect(exchange.check([BTC, 'DOGE/USDT'], '10m')).rejects.toMatchObject({
+      code: 'invalid_spec',
+      problems: [{ pointer: '/spec/data/timeframe' }, { pointer: '/spec/universe/symbols/1' }],
+    });
+  });
+
+  it('that does not answer is told of', async () => {
+    const { exchange, market } = await newWorld();
+    market.refuse(9, 500);
+    await expect(exchange.check([BTC], '1m')).rejects.toMatchObject({
+      code: 'exchange_unavailable',
+      retryable: true,
+    });
+  });
+
+  it('that ccxt does not know is told of', () => {
+    const open = () => openExchange('x', { ccxt: 'nowhere' }, new AbortController().signal);
+    expect(open).toThrow('ccxt streams no data of nowhere');
+  });
+
+  it('may call a symbol otherwise than a bot does', async () => {
+    const market = await startExchange([BTC], at(0));
+    const definition = { ...market.definition, symbols: { BITCOIN: BTC } };
+    const stop = new AbortController();
+    const exchange = openExchange('local', definition, stop.signal);
+    onTestFinished(async () => {
+      stop.abort();
+      await exchange.close();
+      await market.close();
+    });
+    await exchange.check(['BITCOIN'], '1m');
+    const shown = exchange.watch('BITCOIN', '1m');
+    await market.subscribed(BTC, 1);
+    await market.tell(BTC, at(0), bar(0));
+    expect(await shown).toEqual([{ time: at(0), ...candle(0) }]);
+  });
+});
+
+describe('exchanges_file', () => {
+  const written = async (text: string): Promise<string> => {
+    const dir = await mkdtemp(join(tmpdir(), 'service-local-exchanges-'));
+    onTestFinished(() => rm(dir, { recursive: true }));
+    await writeFile(join(dir, 'exchanges.yaml'), text);
+    return join(dir, 'exchanges.yaml');
+  };
+
+  it('names exchanges', async () => {
+    const exchanges = readExchanges(await written('binance: {ccxt: binance}'));
+    expect(exchanges).toEqual({ binance: { ccxt: 'binance' } });
+    expect(chooseExchange(exchanges, undefined)).toBe('binance');
+    expect(() => chooseExchange(exchanges, 'binanc')).toThrow('no exchange "binanc"');
+    expect(() => chooseExchange({}, undefined)).toThrow('knows no exchange');
+    const two = { ...exchanges, kraken: { ccxt: 'kraken' } };
+    expect(() => chooseExchange(two, undefined)).toThrow('several');
+  });
+
+  it('takes no keys', async () => {
+    const file = await written('binance: {ccxt: binance, apiKey: abc}\nOTHER: {}');
+    expect(() => readExchanges(file)).toThrow(
+      expect.objectContaining({
+        code: 'invalid_setting',
+        problems: expect.arrayContaining([
+          expect.objectContaining({ message: expect.stringContaining('apiKey') as string }),
+        ]) as unknown,
+      }) as Error,
+    );
+  });
+});
