@@ -108,6 +108,7 @@ async function ofBots(): Promise<void> {
         const begin = performance.now();
         const plan = { rounds, servers, workers, seed, catalogueDir };
         const report = await tortureBots(database, plan, onRound);
+        const waits = Object.entries(report.waits).map(([what, ms]) => `${what} ${ms}`);
         const deeds = Object.entries(report.acknowledged).map(
           ([deed, count]) => `${count} ${deed}`,
         );
@@ -118,6 +119,7 @@ async function ofBots(): Promise<void> {
         console.log(
           `  ${report.events} events, all chains unbroken; ${report.killed} processes killed; took ${secondsSince(begin)} s`,
         );
+        console.log(`  longest waits, ms: ${waits.join(', ')}`);
       } finally {
         await database.remove();
       }

@@ -65,6 +65,8 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
       created_at: new Date(bot.created_at).toISOString(),
       updated_at: new Date(bot.updated_at).toISOString(),
       versions: versions.map(({ hash }) => hash).toReversed(),
+      sessions: {},
+      halted: null,
     });
     expect(await verifyEvents(db(), bot_id)).toMatchObject({ state, fault: undefined });
   }

@@ -176,6 +176,7 @@ describe('versions', () => {
       items: [2, 1].map((version) => ({
         version,
         hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+        bundle_hash: null,
         created_at: '2026-01-02T03:04:05Z',
         created_by: expect.stringMatching(/^administrator:/),
       })),

@@ -36,6 +36,8 @@ export interface BotTortureReport {
   readonly sessionsMoved: number;
   readonly events: number;
   readonly killed: number;
+  /** Until what must come about had, at the longest, ms. */
+  readonly waits: Readonly<Record<string, number>>;
 }
 
 type Deed =
@@ -73,7 +75,6 @@ interface Kind {
 
 const KINDS: readonly Kind[] = [
   { symbol: 'LONG', timeframe: '1m', fast: 1, speed: 'max' },
-  { symbol: 'LONG', timeframe: '1m', fast: 3, speed: 'max' },
   { symbol: 'SPX', timeframe: '1d', fast: 1, speed: PACED },
 ];
 
@@ -94,8 +95,6 @@ interface Once {
   readonly path: string;
   readonly body: object;
   readonly key: string;
-  /** Starts a session that nobody will touch. */
-  readonly lone: Kind | undefined;
 }
 
 /** A bot of a round, and what is known of it. */
@@ -170,6 +169,7 @@ class BotTorture {
   #sessionsCompared = 0;
   #sessionsMoved = 0;
   #killed = 0;
+  readonly #waits: Record<string, number> = {};
 
   /** What sessions come to that nobody touched, and no crash. */
   readonly #hashes = new Map<Kind, string>();
@@ -240,7 +240,7 @@ class BotTorture {
       must(await this.#create(slug, kind), 201);
       const reply = await this.#send('POST', `/bots/${slug}/paper/start`, { speed: 'max' });
       const { task_id } = must(reply, 202) as { task_id: string };
-      await this.#until(async () => (await this.#taskStatus(task_id)) === 'success');
+      await this.#until(async () => (await this.#taskStatus(task_id)) === 'success', 'sessions');
       this.#hashes.set(kind, await this.#hashOf(task_id));
     }
   }
@@ -269,6 +269,7 @@ class BotTorture {
         sessionsMoved: this.#sessionsMoved,
         events,
         killed: this.#killed,
+        waits: this.#waits,
       };
     });
   }
@@ -276,6 +277,7 @@ class BotTorture {
   // The clients: each goes on until the load ends, or a kill cuts off an answer.
 
   async #loadAndKill(round: number): Promise<void> {
+    await this.#leaveAlone(round);
     this.#isLoaded = true;
     const enough = Promise.withResolvers<void>();
     let left = 1 + Math.floor(this.#random() * MOST_DEEDS);
@@ -285,13 +287,12 @@ class BotTorture {
     };
     this.#shared = [];
     this.#traded = this.#traded.filter(({ halt }) => halt !== null);
-    const haltsAll = round % HALT_ALL_EVERY === 0;
     const load = Promise.all([
       this.#keepCreating(round),
       this.#keepUpdating(round),
       this.#keepBacktesting(round),
       this.#keepTrading(round),
-      this.#leaveAlone(round, haltsAll),
+      round % HALT_ALL_EVERY === 0 && this.#haltAll(),
     ]);
     // It is looked at below; until then Node would take a failure for one that nobody looks at.
     load.catch(() => {});
@@ -387,7 +388,7 @@ class BotTorture {
   /** Sessions that are stopped, and halted. */
   async #keepTrading(round: number): Promise<void> {
     const traded: Traded = { slug: `traded-${round}`, halt: null };
-    if ((await this.#create(traded.slug, KINDS[2]!)) === undefined) return;
+    if ((await this.#create(traded.slug, KINDS[1]!)) === undefined) return;
     this.#traded.push(traded);
     await Promise.all([
       this.#keepStarting(traded, PACED),
@@ -470,18 +471,17 @@ class BotTorture {
     return true;
   }
 
-  /** Sessions that must come to what they always come to; unless all are halted. */
-  async #leaveAlone(round: number, haltsAll: boolean): Promise<void> {
+  /** Starts sessions that must come to what they always come to, unless all are halted. */
+  async #leaveAlone(round: number): Promise<void> {
     await Promise.all(
       KINDS.map(async (kind, i) => {
         const slug = `lone-${round}-${i}`;
-        if ((await this.#create(slug, kind)) === undefined) return;
+        await this.#create(slug, kind);
         const { speed } = kind;
-        const lone = haltsAll ? undefined : kind;
-        await this.#once('start', `/bots/${slug}/paper/start`, { speed }, 202, lone);
+        const started = await this.#once('start', `/bots/${slug}/paper/start`, { speed }, 202);
+        this.#lones.push({ task_id: started!['task_id'] as string, kind });
       }),
     );
-    if (haltsAll) await this.#haltAll();
   }
 
   async #haltAll(): Promise<void> {
@@ -525,9 +525,8 @@ class BotTorture {
     path: string,
     body: object,
     status: number,
-    lone?: Kind,
   ): Promise<Reply['json'] | undefined> {
-    const asked: Once = { path, body, key: randomUUID(), lone };
+    const asked: Once = { path, body, key: randomUUID() };
     const reply = await this.#sendOnce(asked);
     if (reply === undefined) {
       this.#cutOff += 1;
@@ -546,12 +545,11 @@ class BotTorture {
     return this.#send('POST', path, body, { 'idempotency-key': key });
   }
 
-  #keep({ path, lone }: Once, { json }: Reply): void {
+  #keep({ path }: Once, { json }: Reply): void {
     const task_id = json['task_id'] as string | undefined;
     if (task_id === undefined) return;
     if (this.#tasks.has(task_id)) throw new Error(`${task_id} for two requests`);
     this.#tasks.add(task_id);
-    if (lone !== undefined) this.#lones.push({ task_id, kind: lone });
     const slug = path.split('/')[2]!;
     this.#started.set(slug, (this.#started.get(slug) ?? 0) + 1);
   }
@@ -600,10 +598,14 @@ class BotTorture {
     return (hashes as { readonly events: string }).events;
   }
 
-  async #until(isSo: () => Promise<boolean>, what = 'it takes too long'): Promise<void> {
-    const late = performance.now() + PATIENCE_MS;
-    while (!(await isSo())) {
-      if (performance.now() > late) throw new Error(`${what}\n${this.#logs()}`);
+  async #until(isSo: () => Promise<boolean>, what: string): Promise<void> {
+    const begin = performance.now();
+    for (;;) {
+      const isThere = await isSo();
+      const ms = performance.now() - begin;
+      this.#waits[what] = Math.max(this.#waits[what] ?? 0, Math.round(ms));
+      if (isThere) return;
+      if (ms > PATIENCE_MS) throw new Error(`${what}: for ${PATIENCE_MS} ms\n${this.#logs()}`);
       await sleep(3 * PAUSE_MS);
     }
   }
@@ -680,6 +682,11 @@ class BotTorture {
       if ((stop_requested_at ?? ended_at) === null) throw new Error(`${task_id} was not stopped`);
     }
     await this.#until(async () => (await deadWorkers(read)).length === 0, 'tasks of the dead');
+    // Ten deaths in a row, before it could record anything, would be taken for its own fault.
+    await this.#until(
+      async () => (await failingSessions(read)) === 0,
+      'sessions that do not go on',
+    );
   }
 
   /** Nothing is left of what was halted, and every halt that was acknowledged is there. */
@@ -756,6 +763,20 @@ async function openTasks(read: Db): Promise<number> {
     .selectFrom('tasks')
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .where('ended_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+const MOST_FAILURES = 5;
+
+/** Sessions that have come to nothing several times in a row. */
+async function failingSessions(read: Db): Promise<number> {
+  const { count } = await read
+    .selectFrom('paper_sessions')
+    .innerJoin('tasks', 'tasks.task_id', 'paper_sessions.task_id')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('ended_at', 'is', null)
+    .where('failures', '>=', MOST_FAILURES)
     .executeTakeFirstOrThrow();
   return count;
 }
