@@ -7,6 +7,7 @@ import { forms } from './client/forms.ts';
 import { fail, passkeys, post } from './client/passkeys.ts';
 import { theme } from './client/theme.ts';
 import { STYLE } from './style.ts';
+import { STYLE_OF_BOTS } from './style-bots.ts';
 
 /** A file that pages refer to. Its URL has the hash of its bytes, so that it can be kept for ever. */
 export interface Asset {
@@ -55,7 +56,7 @@ function vendorScript(name: string, packageName: string, path: string): Asset {
   return asset(`${name}.js`, JAVASCRIPT, readFileSync(join(root, path), 'utf8'));
 }
 
-export const STYLE_SHEET = asset('style.css', 'text/css; charset=utf-8', STYLE);
+export const STYLE_SHEET = asset('style.css', 'text/css; charset=utf-8', STYLE + STYLE_OF_BOTS);
 export const THEME = script('theme', theme);
 export const FORMS = script('forms', announce, forms);
 export const WEBAUTHN = vendorScript(
