@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { announce } from './client/announce.ts';
 import { forms } from './client/forms.ts';
+import { lease } from './client/lease.ts';
 import { fail, passkeys, post } from './client/passkeys.ts';
 import { theme } from './client/theme.ts';
 import { STYLE } from './style.ts';
@@ -64,6 +65,7 @@ export const WEBAUTHN = vendorScript(
   '@simplewebauthn/browser',
   'dist/bundle/index.umd.min.js',
 );
+export const LEASE = script('lease', announce, lease);
 export const PASSKEYS = script('passkeys', post, fail, passkeys);
 
 export const ICON = asset(
