@@ -3,10 +3,18 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { announce } from './client/announce.ts';
+import { equityChart } from './client/equity-chart.ts';
+import { eventText } from './client/event-text.ts';
+import { followBot } from './client/follow.ts';
 import { forms } from './client/forms.ts';
+import { halting } from './client/halting.ts';
+import { live } from './client/live.ts';
 import { lease } from './client/lease.ts';
 import { fail, passkeys, post } from './client/passkeys.ts';
+import { replacePart } from './client/replace.ts';
+import { task, tasks } from './client/tasks.ts';
 import { theme } from './client/theme.ts';
+import { timeline } from './client/timeline.ts';
 import { STYLE } from './style.ts';
 import { STYLE_OF_BOTS } from './style-bots.ts';
 
@@ -50,9 +58,17 @@ function script(name: string, ...functions: readonly ((...args: never[]) => unkn
   );
 }
 
-/** A file of a package, such as `dist/bundle/index.umd.min.js`, beside the entry of the package. */
-function vendorScript(name: string, packageName: string, path: string): Asset {
-  const entry = createRequire(import.meta.url).resolve(packageName);
+/**
+ * A file of a package, such as `dist/bundle/index.umd.min.js`.
+ * @param exported by which the package is found: it may export nothing to `require` but a file.
+ */
+function vendorScript(
+  name: string,
+  packageName: string,
+  path: string,
+  exported = packageName,
+): Asset {
+  const entry = createRequire(import.meta.url).resolve(exported);
   const root = entry.slice(0, entry.lastIndexOf(packageName) + packageName.length);
   return asset(`${name}.js`, JAVASCRIPT, readFileSync(join(root, path), 'utf8'));
 }
@@ -67,6 +83,18 @@ export const WEBAUTHN = vendorScript(
 );
 export const LEASE = script('lease', announce, lease);
 export const PASSKEYS = script('passkeys', post, fail, passkeys);
+
+export const CHARTS = vendorScript(
+  'charts',
+  'lightweight-charts',
+  'dist/lightweight-charts.standalone.production.js',
+  'lightweight-charts/package.json',
+);
+export const LIVE = script('live', announce, eventText, followBot, equityChart, live);
+export const TIMELINE = script('timeline', announce, replacePart, timeline);
+export const HALTING = script('halting', announce, replacePart, halting);
+export const TASKS = script('tasks', replacePart, tasks);
+export const TASK = script('task', announce, replacePart, task);
 
 export const ICON = asset(
   'icon.svg',

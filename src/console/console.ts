@@ -7,6 +7,8 @@ import type { App, Services } from '../server/services.ts';
 import { addAccountPages } from './account.ts';
 import { assetAt, ASSETS_PATH } from './assets.ts';
 import { addAuditPages } from './audit.ts';
+import { addBotPages } from './bots.ts';
+import { addHaltPages } from './halts.ts';
 import { FIRST_PAGE } from './layout.ts';
 import { addCustomerPages } from './license-customers.ts';
 import { addDevicePages } from './license-devices.ts';
@@ -18,6 +20,7 @@ import { addLicensePages } from './license.ts';
 import { pagesOf, type Pages } from './pages.ts';
 import { addSignIn } from './sign-in.ts';
 import { addStepUp } from './step-up.ts';
+import { addTaskPages } from './tasks.ts';
 
 const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
   addLicensePages,
@@ -28,6 +31,9 @@ const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
   addDevicePages,
   addCustomerPages,
   addAuditPages,
+  addHaltPages,
+  addBotPages,
+  addTaskPages,
   addAccountPages,
   addStepUp,
 ];

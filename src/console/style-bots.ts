@@ -13,16 +13,22 @@ a.button.danger { border-color: var(--bad); color: var(--bad); font-weight: 600;
 .filter select { width: auto; min-width: 9rem; }
 .filter .field input { max-width: none; }
 
-.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 8.5rem), 1fr)); gap: 0.75rem 1.5rem; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 8.75rem), 1fr)); gap: 0.75rem 1.5rem; }
 .figures dt { color: var(--muted); font-size: 0.8125rem; }
 .figures dd { font-size: 1.1875rem; font-weight: 600; letter-spacing: -0.01em; overflow-wrap: anywhere; }
-.figures dd.small { font-size: 0.9375rem; font-weight: 400; letter-spacing: 0; }
+.figures dd[data-figure='time'] { font-size: 0.9375rem; font-weight: 400; line-height: 1.8; letter-spacing: 0; white-space: nowrap; }
+.heading .badge { margin-inline: 0.25rem 0.5rem; }
 .chart { height: clamp(16rem, 42vh, 30rem); margin-inline: -0.25rem; }
 .halves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 0 2.5rem; }
 .line { display: flex; flex-wrap: wrap; gap: 0.25rem 0.75rem; align-items: baseline; justify-content: space-between; }
 .stream { max-height: 22rem; }
-.events td:last-child { max-width: 44rem; overflow-wrap: anywhere; }
-.events code { color: var(--muted); }
+.events table { min-width: 44rem; }
+.events td { white-space: nowrap; }
+.events td:last-child { width: 60%; white-space: normal; overflow-wrap: anywhere; }
+.events summary { font-weight: 400; padding: 0; }
+.events pre { margin-top: 0.5rem; }
+.findings { list-style: none; }
+.findings li + li { margin-top: 0.25rem; }
 .slider { display: flex; flex-wrap: wrap; gap: 0.5rem 1rem; align-items: end; max-width: none; }
 .slider > * { margin: 0; }
 .slider .range { flex: 1 1 16rem; }
