@@ -48,7 +48,7 @@ async function show({ call, query }: Visit, now: number): Promise<Content> {
         <p class="note">${formatCount(head.seq)} entries, the newest first.</p>
         <a class="button" href="${AUDIT}/verification">Verify the chain</a>
       </div>
-      <form method="get" action="${AUDIT}" class="filter" role="search">
+      <form method="get" action="${AUDIT}" class="filter many" role="search">
         ${field('Who', 'actor', { value: words.actor ?? '', maxlength: 200, placeholder: 'administrator:ID', list: 'actors' })}
         ${field('What', 'action', { value: words.action ?? '', maxlength: 200, placeholder: 'admin.identity.license.revoke', list: 'actions' })}
         ${field('To', 'target', { value: words.target ?? '', maxlength: 200, placeholder: 'deployment:ID' })}

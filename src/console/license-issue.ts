@@ -10,6 +10,7 @@ import type {
 } from '../api/leases.ts';
 import type { getContract, getPlan } from '../api/registry.ts';
 import type { RequestOf } from '../client/client.ts';
+import { formatSpan } from '../format.ts';
 import type { Services } from '../server/services.ts';
 import { LEASE } from './assets.ts';
 import type { Html } from './html.ts';
@@ -18,7 +19,6 @@ import {
   at,
   deploymentLink,
   leaseLink,
-  length,
   moment,
   parts,
   secondsIn,
@@ -186,7 +186,7 @@ async function ask(
 }
 
 function usualLength({ issued_at, expires_at }: DryRun): string {
-  return length((Date.parse(expires_at) - Date.parse(issued_at)) / 1000);
+  return formatSpan(Date.parse(expires_at) - Date.parse(issued_at));
 }
 
 async function review({ call, session }: Visit, wanted: Wanted, now: number): Promise<Content> {
@@ -238,7 +238,11 @@ async function review({ call, session }: Visit, wanted: Wanted, now: number): Pr
 function limitText({ field: what, wanted, granted, because }: DryRun['limits'][number]): string {
   const subject = what === 'ttl_seconds' ? 'It lasts' : 'Its grace period is';
   const why = because === 'contract_end' ? 'the contract ends then' : 'the server allows no more';
-  return `${subject} ${length(granted)} instead of ${length(wanted)}, as ${why}.`;
+  return `${subject} ${span(granted)} instead of ${span(wanted)}, as ${why}.`;
+}
+
+function span(seconds: number): string {
+  return formatSpan(seconds * 1000);
 }
 
 function shownOnce(

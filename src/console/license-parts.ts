@@ -5,7 +5,7 @@ import type { Device } from '../api/devices.ts';
 import type { LeaseRecord, License } from '../api/leases.ts';
 import { ServiceError } from '../errors.ts';
 import { formatFacts, formatSpan } from '../format.ts';
-import { formatSeconds, parseSeconds } from '../seconds.ts';
+import { parseSeconds } from '../seconds.ts';
 import type { Child, Html } from './html.ts';
 import { badge, table, time } from './parts.ts';
 
@@ -136,9 +136,12 @@ export function auditTable(label: string, entries: readonly AuditEntry[], now: n
       { title: 'No.', isNumber: true, cell: ({ seq }) => seq },
       { title: 'When', cell: ({ recorded_at }) => relativeOrText(recorded_at, now) },
       { title: 'Who', cell: ({ actor }) => html`<span class="id">${actor}</span>` },
-      { title: 'What', isHeader: true, cell: ({ action }) => action },
+      {
+        title: 'What',
+        isHeader: true,
+        cell: ({ action, details }) => html`${action}${detailsOf(details)}`,
+      },
       { title: 'To', cell: ({ target }) => html`<span class="id">${target}</span>` },
-      { title: 'Details', cell: ({ details }) => detailsOf(details) },
     ],
     entries,
   );
@@ -149,10 +152,9 @@ function relativeOrText(instant: string, now: number): Child {
   return Number.isNaN(Date.parse(instant)) ? instant : relative(instant, now);
 }
 
-function detailsOf(details: AuditEntry['details']): Html | string {
+function detailsOf(details: AuditEntry['details']): Html | false {
   const facts = formatFacts(details);
-  if (facts.length === 0) return '—';
-  return html`<span class="details">${facts.join(' · ')}</span>`;
+  return facts.length > 0 && html`<span class="details">${facts.join(' · ')}</span>`;
 }
 
 /**
@@ -169,10 +171,4 @@ export function secondsIn(text: string, what: string): number | undefined {
       cause: error,
     });
   }
-}
-
-/** `604800` as `7d (7 days)`. */
-export function length(seconds: number): string {
-  const short = formatSeconds(seconds);
-  return seconds < 2 ? short : `${short} (${formatSpan(seconds * 1000)})`;
 }

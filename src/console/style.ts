@@ -135,8 +135,10 @@ pre { padding: 0.75rem 1rem; border-radius: 6px; background: var(--panel); overf
 a.button.danger { border-color: var(--bad); color: var(--bad); font-weight: 600; }
 .aside { color: var(--muted); font-weight: 400; font-size: 0.8125rem; }
 .id { font-size: 0.8125rem; overflow-wrap: anywhere; }
-td .id, td a.id { white-space: nowrap; }
-.details { display: block; min-width: 16rem; max-width: 40rem; font-size: 0.8125rem; color: var(--muted); overflow-wrap: anywhere; }
+td a.id { white-space: nowrap; }
+td span.id { display: inline-block; min-width: 8rem; }
+.filter.many .field { flex: 1 1 11rem; }
+.details { display: block; font-weight: 400; min-width: 16rem; max-width: 44rem; font-size: 0.8125rem; color: var(--muted); overflow-wrap: anywhere; }
 .words { max-width: 46rem; font-size: 1.0625rem; overflow-wrap: anywhere; text-wrap: pretty; }
 .check { display: flex; gap: 0.5rem; align-items: baseline; font-weight: 400; margin: 0; }
 .filter .check { align-self: end; min-height: 2.25rem; align-items: center; }
