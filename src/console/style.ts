@@ -135,8 +135,10 @@ pre { padding: 0.75rem 1rem; border-radius: 6px; background: var(--panel); overf
 a.button.danger { border-color: var(--bad); color: var(--bad); font-weight: 600; }
 .aside { color: var(--muted); font-weight: 400; font-size: 0.8125rem; }
 .id { font-size: 0.8125rem; overflow-wrap: anywhere; }
-td a.id { white-space: nowrap; }
-td span.id { display: inline-block; min-width: 8rem; }
+td a.id, th a.id, td code { white-space: nowrap; }
+td:has(> span.id) { min-width: 9rem; }
+.filter input:not([type='checkbox']), .filter select { height: 2.25rem; }
+.filter .field:has(select) { flex-basis: auto; }
 .filter.many .field { flex: 1 1 11rem; }
 .details { display: block; font-weight: 400; min-width: 16rem; max-width: 44rem; font-size: 0.8125rem; color: var(--muted); overflow-wrap: anywhere; }
 .words { max-width: 46rem; font-size: 1.0625rem; overflow-wrap: anywhere; text-wrap: pretty; }

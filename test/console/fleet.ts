@@ -37,8 +37,11 @@ export async function seedFleet(
         .insertInto('deployments')
         .values(
           some.map((number) => ({
-            ...{ deployment_id: `fleet-${number}`, name: `Desk ${number}`, created_at: now },
-            ...{ contract_id: 'acme-pro', ...unrevoked },
+            deployment_id: `fleet-${number}`,
+            name: `Desk ${number}`,
+            created_at: now,
+            contract_id: 'acme-pro',
+            ...unrevoked,
           })),
         )
         .execute();
@@ -49,8 +52,14 @@ export async function seedFleet(
 
   function deviceOf(number: string): DevicesTable {
     return {
-      ...{ device_id: `device-${number}`, x: number, name: `host-${number}`, replaces: null },
-      ...{ deployment_id: `fleet-${number}`, enrolled_at: now, first_used_at: now, ...unrevoked },
+      device_id: `device-${number}`,
+      x: number,
+      name: `host-${number}`,
+      replaces: null,
+      deployment_id: `fleet-${number}`,
+      enrolled_at: now,
+      first_used_at: now,
+      ...unrevoked,
     };
   }
 
@@ -60,16 +69,21 @@ export async function seedFleet(
     const expires_at = now + ([-5, -1, 0.2][left] ?? 1.1 + (left % 6)) * DAY;
     const lease_id = `0198c0de-0000-7000-8000-0000000${number}`;
     return {
-      ...{ lease_id, lineage_id: lease_id, deployment_id: `fleet-${number}`, customer_id: 'acme' },
-      ...{
-        contract_id: 'acme-pro',
-        device_id: `device-${number}`,
-        public_key_id: FLEET_KEY,
-        ...unrevoked,
-      },
-      ...{ previous_lease_id: null, renewal_id: null, issued_by: `device:device-${number}` },
-      ...{ entitlements: JSON.stringify(ENTITLEMENTS), issued_at: expires_at - 7 * DAY },
-      ...{ expires_at, grace_ends_at: expires_at + 3 * DAY },
+      lease_id,
+      lineage_id: lease_id,
+      deployment_id: `fleet-${number}`,
+      customer_id: 'acme',
+      contract_id: 'acme-pro',
+      device_id: `device-${number}`,
+      public_key_id: FLEET_KEY,
+      ...unrevoked,
+      previous_lease_id: null,
+      renewal_id: null,
+      issued_by: `device:device-${number}`,
+      entitlements: JSON.stringify(ENTITLEMENTS),
+      issued_at: expires_at - 7 * DAY,
+      expires_at,
+      grace_ends_at: expires_at + 3 * DAY,
     };
   }
 }
@@ -90,8 +104,12 @@ async function seedVendor(storage: Storage, now: number): Promise<void> {
     tx
       .insertInto('signing_keys')
       .values({
-        ...{ public_key_id: FLEET_KEY, x: FLEET_KEY_X, status: 'retiring', retired_at: null },
-        ...{ activated_at: now - 90 * DAY, retiring_at: now - 30 * DAY },
+        public_key_id: FLEET_KEY,
+        x: FLEET_KEY_X,
+        status: 'retiring',
+        retired_at: null,
+        activated_at: now - 90 * DAY,
+        retiring_at: now - 30 * DAY,
       })
       .execute(),
   );
