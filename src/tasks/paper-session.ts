@@ -9,14 +9,8 @@
  *   here is at work in a process of its own, and all of its answers may be promises. It takes the
  *   same steps in the same order, and is made anew, from the recorded steps, whenever this is.
  */
-import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import type { MessagePort } from 'node:worker_threads';
-import { createGzip } from 'node:zlib';
 import { outcomeOf } from '../backtest/backtest.ts';
-import { RUN_FILES, writeRun } from '../backtest/files.ts';
 import { gatesOfSpec } from '../backtest/gates.ts';
 import type { BacktestJob } from '../backtest/job.ts';
 import type { Summary } from '../backtest/summary.ts';
@@ -39,6 +33,7 @@ import type { LiveSource } from '../trading/live-worker.ts';
 import type { SessionFeed } from '../trading/session-feed.ts';
 import { stateHash, type Progress, type SessionState } from '../trading/session-state.ts';
 import { Session, type SessionResult } from '../trading/session.ts';
+import { fileRun } from './backtest-work.ts';
 import type { PaperInput } from './paper.ts';
 import { orderEvent, type Batch, type SessionEvent } from './record.ts';
 import { replayOf } from './replay.ts';
@@ -307,12 +302,5 @@ async function resultOf(
     instruments,
     assertions: gatesOfSpec(spec.metrics),
   };
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const outcome = outcomeOf(job, result, { runId, wallMs: workMs });
-  const { summary } = await writeRun(directory, job, outcome);
-  for (const name of RUN_FILES) {
-    const path = join(directory, name);
-    await pipeline(createReadStream(path), createGzip(), createWriteStream(`${path}.gz`));
-  }
-  return { summary, files: RUN_FILES };
+  return fileRun(directory, job, outcomeOf(job, result, { runId, wallMs: workMs }));
 }

@@ -14,6 +14,9 @@ export class TaskFailure extends Error {
   }
 }
 
+/** A thread that works for others ended: nothing is wrong with the work that is known. */
+export class ThreadDied extends Error {}
+
 /**
  * Does a backtest in a thread of its own, which has ended when this settles.
  * @throws TaskFailure, or whatever `signal` was aborted with.
