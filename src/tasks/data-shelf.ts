@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import type { Dataset, LoadOptions } from '../market/load.ts';
 import type { Loaded } from './data-worker.ts';
 import { fromTaskError } from './task-error.ts';
-import { ThreadDied } from './thread.ts';
+import { THREAD_ENV, ThreadDied } from './thread.ts';
 
 /**
  * Data that sessions have in common: a thousand of them on one dataset read it once, and share its
@@ -63,7 +63,7 @@ export class DataShelf {
 
   #start(): Worker {
     const file = new URL(`./data-worker${import.meta.url.slice(-3)}`, import.meta.url);
-    const thread = new Worker(file, { env: {} });
+    const thread = new Worker(file, { env: THREAD_ENV });
     // Its end tells of it, and it may be one for want of memory: the next has another.
     thread.on('error', () => {});
     thread.on('exit', () => {

@@ -13,7 +13,7 @@ import type { PaperDone, PaperWork } from './paper-session.ts';
 import type { ToWorker } from './paper-worker.ts';
 import type { Batch } from './record.ts';
 import { asTaskError } from './task-error.ts';
-import { TaskFailure, ThreadDied } from './thread.ts';
+import { TaskFailure, THREAD_ENV, ThreadDied } from './thread.ts';
 
 /** What whoever has a session run does for it. */
 export interface SessionKeeper {
@@ -54,8 +54,7 @@ export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionH
 
   const newHost = (): Host => {
     const file = new URL(`./paper-worker${import.meta.url.slice(-3)}`, import.meta.url);
-    // What it has no need of: the signing key is in the environment.
-    const thread = new Worker(file, { env: {} });
+    const thread = new Worker(file, { env: THREAD_ENV });
     const host: Host = { thread, sessions: new Set() };
     const end = (why: string): void => {
       hosts.delete(host);

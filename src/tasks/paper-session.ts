@@ -27,7 +27,6 @@ import { barsDigest } from '../market/digest.ts';
 import type { loadDataset } from '../market/load.ts';
 import { parseTimeframe } from '../market/timeframe.ts';
 import { openHosted, type CodeLimits, type HostedRun } from '../sandbox/hosted.ts';
-import type { DataEvent } from '../trading/feed.ts';
 import { liveSessionFeed } from '../trading/live-session.ts';
 import type { LiveSource } from '../trading/live-worker.ts';
 import type { SessionFeed } from '../trading/session-feed.ts';
@@ -35,8 +34,9 @@ import { stateHash, type Progress, type SessionState } from '../trading/session-
 import { Session, type SessionResult } from '../trading/session.ts';
 import { fileRun } from './backtest-work.ts';
 import type { PaperInput } from './paper.ts';
-import { orderEvent, type Batch, type SessionEvent } from './record.ts';
+import type { Batch } from './record.ts';
 import { replayOf } from './replay.ts';
+import { barsEvent, dataEvent, orderEvent, type SessionEvent } from './session-events.ts';
 
 /** A paper session as one thread tells another of it. */
 export interface PaperWork {
@@ -241,33 +241,6 @@ function otherState(): ServiceError {
     reason: 'not_reproducible',
     remedy: 'Start another session: the engine or the strategy is not what it was.',
   });
-}
-
-function barsEvent({ time, bars }: Step): SessionEvent {
-  const rows = Object.entries(bars).map(([symbol, { open: first, high, low, close, volume }]) => [
-    symbol,
-    [first, high, low, close, volume],
-  ]);
-  const payload = { time: new Date(time).toISOString(), bars: Object.fromEntries(rows) as object };
-  return { kind: 'data.bars', occurred_at: time, payload };
-}
-
-/** The step that an event of the kind `data.bars` tells of. */
-export function stepOf(payload: string): Step {
-  const { time, bars } = JSON.parse(payload) as {
-    readonly time: string;
-    readonly bars: Readonly<Record<string, readonly [number, number, number, number, number]>>;
-  };
-  const candles = Object.entries(bars).map(([symbol, [first, high, low, close, volume]]) => [
-    symbol,
-    { open: first, high, low, close, volume },
-  ]);
-  return { time: Date.parse(time), bars: Object.fromEntries(candles) as Step['bars'] };
-}
-
-function dataEvent({ kind, ...payload }: DataEvent): SessionEvent {
-  const time = 'time' in payload ? payload.time : payload.before;
-  return { kind, occurred_at: Date.parse(time), payload };
 }
 
 /** The same as a backtest of the bars that it took. */

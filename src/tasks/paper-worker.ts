@@ -1,8 +1,9 @@
 import { parentPort, type MessagePort } from 'node:worker_threads';
 import type { Step } from '../engine/steps.ts';
 import type { Answers, FromSession, Question, ToSession } from './paper-messages.ts';
-import { runSession, stepOf, type PaperWork } from './paper-session.ts';
+import { runSession, type PaperWork } from './paper-session.ts';
 import type { Batch } from './record.ts';
+import { stepOf } from './session-events.ts';
 import { asTaskError, fromTaskError } from './task-error.ts';
 
 /** What a thread for sessions is told: to begin one, or to show that it does not hang. */

@@ -7,7 +7,8 @@ import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import { stepsOf, type Step } from '../../src/engine/steps.ts';
 import { ENGINE_VERSION } from '../../src/engine/version.ts';
 import { endTask, tell } from '../../src/tasks/lifecycle.ts';
-import { appendSession, orderEvent, type SessionEvent } from '../../src/tasks/record.ts';
+import { appendSession } from '../../src/tasks/record.ts';
+import { orderEvent, type SessionEvent } from '../../src/tasks/session-events.ts';
 import { getTask, type TaskService } from '../../src/tasks/tasks.ts';
 import { Session } from '../../src/trading/session.ts';
 
