@@ -372,6 +372,8 @@ class BotTorture {
       const reply = await this.#once('backtest', `/bots/${slug}/backtest`, {}, 202);
       if (reply === undefined) return;
       await this.#watch(reply['task_id'] as string);
+      // Each takes a thread of its own, and so most of the processor.
+      await sleep(20 * PAUSE_MS);
     }
   }
 
