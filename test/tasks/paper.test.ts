@@ -18,13 +18,7 @@ import { doBacktest } from '../../src/tasks/backtest-work.ts';
 import { listFiles, readFile } from '../../src/tasks/files.ts';
 import { startPaper, stopPaper, type PaperRequest } from '../../src/tasks/paper.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
-import {
-  cancelTask,
-  getResult,
-  getTask,
-  type Task,
-  type TaskService,
-} from '../../src/tasks/tasks.ts';
+import { getResult, getTask, type Task, type TaskService } from '../../src/tasks/tasks.ts';
 import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue, tradingDocument } from './market.ts';
 
@@ -163,8 +157,13 @@ describe.each(DATABASES)('paper sessions on %s', (kind) => {
     }
     expect(log).toEqual([]);
   });
+});
 
-  it('go on where they were recorded last, whoever runs them', async () => {
+describe('a paper session', () => {
+  // On SQLite, servers are killed in the tests of the command line.
+  useDatabase('postgres');
+
+  it('goes on where it was recorded last, whoever runs it', async () => {
     const bot_id = await addBot('sma_crossover');
     // Three seconds, in which a server stops, and a thread of the next one ends.
     const task_id = await start(bot_id, { speed: 8_640_000 });
@@ -197,42 +196,9 @@ describe.each(DATABASES)('paper sessions on %s', (kind) => {
 describe('a paper session', () => {
   useDatabase('sqlite');
 
-  it('that is stopped cancels its orders, and has a result of what it saw', async () => {
-    const bot_id = await addBot('sma_crossover');
-    const task_id = await start(bot_id, { speed: 864_000 });
-    const runner = run();
-    await recorded(task_id, 15);
-    expect(await stopPaper(service, 'operator', task_id)).toMatchObject({ status: 'running' });
-    runner.wake();
-    const { window } = (await resultOf(task_id)) as unknown as { window: { bars: number } };
-    expect(window.bars).toBeGreaterThanOrEqual(15);
-    expect(window.bars).toBeLessThan(300);
-    const told = await runEvents(bot_id, task_id);
-    expect(told.at(-1)!.payload).toMatchObject({ status: 'success', stopped: true });
-    expect(told.at(-2)).toMatchObject({
-      kind: 'session.state',
-      payload: { status: 'halted', working: [] },
-    });
-    const stopped = await find(task_id);
-    expect(await stopPaper(service, 'operator', task_id)).toEqual(stopped);
-  });
-
   it('that is stopped before its first bars is canceled', async () => {
     const task_id = await start(await addBot('sma_crossover'));
     expect(await stopPaper(service, 'operator', task_id)).toMatchObject({ status: 'canceled' });
-  });
-
-  it('that is canceled has its orders canceled, and no result', async () => {
-    const bot_id = await addBot('sma_crossover');
-    const task_id = await start(bot_id, { speed: 864_000 });
-    const runner = run();
-    await recorded(task_id, 15);
-    await cancelTask(service, 'operator', task_id);
-    runner.wake();
-    expect(await ended(task_id)).toMatchObject({ status: 'canceled' });
-    const { state } = await stateAt(storage.read, bot_id, 'head');
-    expect(state.sessions).toEqual({});
-    expect(await listFiles(storage.read, task_id)).toEqual([]);
   });
 
   it('of a bot that does not say what it may risk is refused, and so is research', async () => {
