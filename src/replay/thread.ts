@@ -29,10 +29,10 @@ export async function replayInThread(
       retryAfterSeconds: 5,
     });
   }
-  atOnce += 1;
   const file = new URL(`./replay-worker${import.meta.url.slice(-3)}`, import.meta.url);
   // What it has no need of: the signing key is in the environment.
   const thread = new Worker(file, { workerData: work, env: {} });
+  atOnce += 1;
   const { promise, resolve, reject } = Promise.withResolvers<RunReplay | RunParity>();
   // Ending a thread in which DuckDB is at work would end the process.
   let loading: PromiseWithResolvers<void> | undefined;
