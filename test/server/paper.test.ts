@@ -25,7 +25,7 @@ beforeAll(async () => {
   const { tasks, log } = server.services;
   await fillCatalogue(tasks.catalogueDir, 1);
   runner = startTaskRunner(tasks, { workers: 1, paperSessions: 100, timeoutMs: 5000, log });
-  tasks.wake = runner.wake;
+  Object.assign(tasks, { wake: runner.wake });
   await newBot('sma');
 });
 afterAll(async () => {
