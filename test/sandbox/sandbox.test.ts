@@ -7,7 +7,7 @@ import { readFirst, readOrdered } from '../../src/sandbox/messages.ts';
 import { createPlayer } from '../../src/sandbox/player.ts';
 import { CONFINED, frameReader, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { runNode } from '../cli/service-local.ts';
-import { CONFIG, open, STEPS, strategyThat, WAIT } from './bundles.ts';
+import { CONFIG, open, STEPS, strategyThat } from './bundles.ts';
 import { childrenOf, isRunning } from './processes.ts';
 
 /** What comes of a strategy over three bars: its order events, and why it failed. */
@@ -37,20 +37,6 @@ async function outcomeOf(text: string, options: Partial<SandboxOptions> = {}) {
 
 const failed = (message: RegExp) =>
   expect.objectContaining({ message: expect.stringMatching(message) });
-
-test('what a strategy orders is ordered', async () => {
-  const text = strategyThat('broker.target(instruments[0], 1)');
-  expect(await outcomeOf(text)).toEqual({
-    events: [
-      'order.submitted',
-      'order.filled',
-      'order.submitted',
-      'order.canceled',
-      'order.submitted',
-    ],
-    error: undefined,
-  });
-});
 
 /** Each of them is tried by one strategy, which tells what came of it by what it throws. */
 const FORBIDDEN: Readonly<Record<string, string>> = {
@@ -118,11 +104,6 @@ const HOSTILE: readonly (readonly [what: string, text: string, told: RegExp])[] 
     strategyThat('', 'import x from "../etc/passwd";'),
     /cannot import/,
   ],
-  [
-    'throws when loaded',
-    strategyThat('', 'throw new Error("mine");'),
-    /while it was loaded: .*mine/,
-  ],
   ['waits when loaded', strategyThat('', 'await new Promise(() => {});'), /own\.ts/],
   [
     'fills its heap',
@@ -181,15 +162,6 @@ test('a process that says nothing is killed', async () => {
   expect(() => engine.advance(1)).toThrow(/did not answer within/);
   await close();
   expect(await isRunning(child!)).toBe(false);
-});
-
-test('a process ends with whoever wanted it', async () => {
-  const stop = new AbortController();
-  const { take, close } = await open(strategyThat(WAIT), { signal: stop.signal });
-  const taken = take(STEPS);
-  stop.abort(new Error('enough'));
-  await expect(taken).rejects.toThrow('enough');
-  await close();
 });
 
 test('orders are taken for steps that were shown, in their order, and no others', () => {
