@@ -46,6 +46,8 @@ interface Host {
   readonly thread: Worker;
   /** Those told when it has ended. */
   readonly sessions: Set<(error: ThreadDied) => void>;
+  /** Ends it, unless it shows before that it does not hang. */
+  late?: NodeJS.Timeout | undefined;
 }
 
 export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionHosts {
@@ -56,10 +58,16 @@ export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionH
     const file = new URL(`./paper-worker${import.meta.url.slice(-3)}`, import.meta.url);
     const thread = new Worker(file, { env: THREAD_ENV });
     const host: Host = { thread, sessions: new Set() };
+    const answered = (): void => {
+      clearTimeout(host.late);
+      host.late = undefined;
+    };
     const end = (why: string): void => {
+      answered();
       hosts.delete(host);
       for (const tell of host.sessions) tell(new ThreadDied(`its thread ended: ${why}`));
     };
+    thread.on('message', answered);
     thread.on('error', (error: Error) => end(error.message));
     thread.on('exit', (code) => end(`code ${code}`));
     hosts.add(host);
@@ -125,11 +133,10 @@ export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionH
   return {
     run,
     endHung() {
-      for (const { thread } of hosts) {
-        const late = setTimeout(() => void thread.terminate(), ANSWERS_WITHIN_MS);
-        thread.once('message', () => clearTimeout(late));
-        thread.once('exit', () => clearTimeout(late));
-        thread.postMessage('ping' satisfies ToWorker);
+      for (const host of hosts) {
+        if (host.late !== undefined) continue;
+        host.late = setTimeout(() => void host.thread.terminate(), ANSWERS_WITHIN_MS);
+        host.thread.postMessage('ping' satisfies ToWorker);
       }
     },
     async close() {
