@@ -279,7 +279,10 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     });
     try {
       const held = await storage.write((tx) => beatSessions(tx, clock(), worker_id, claims));
-      for (const { claim, stop } of sessions) if (!held.has(claim.task_id)) stop('not_ours');
+      const lost = sessions.filter(({ claim }) => !held.has(claim.task_id));
+      for (const { stop } of lost) stop('not_ours');
+      // It may be for that that another server has halted them.
+      if (lost.length > 0) hosts.endHung();
     } catch (error) {
       log.warn({ err: error, msg: 'nobody hears of the paper sessions' });
     }
