@@ -66,10 +66,13 @@ async function fileOf(
   const at = join(directory, place);
   await mkdir(at, { recursive: true });
   for (const [name, text] of Object.entries(files)) await writeFile(join(at, name), text);
-  const { spec, ...document } = tradingDocument(slug, 'SPX', '1d', 3) as { readonly spec: object };
+  const { spec, ...document } = tradingDocument(slug, 'SPX', '1d', 3) as {
+    readonly spec: { readonly data: object };
+  };
+  const data = { ...spec.data, to: '2000-03-31' };
   const strategy = { module: './own.ts', params: {} };
   const path = join(at, 'bot.yaml');
-  await writeFile(path, JSON.stringify({ ...document, spec: { ...spec, strategy } }));
+  await writeFile(path, JSON.stringify({ ...document, spec: { ...spec, data, strategy } }));
   return path;
 }
 
@@ -92,7 +95,7 @@ const HANGING = {
 const find = (task_id: string): Promise<Task> => json<Task>('tasks', 'get', task_id);
 
 const until = <T>(what: () => Promise<T>): Promise<T> =>
-  vi.waitFor(what, { timeout: 25_000, interval: 200 });
+  vi.waitFor(what, { timeout: 25_000, interval: 400 });
 
 const ended = (task_id: string): Promise<Task> =>
   until(async () => {
@@ -125,8 +128,9 @@ const atWork = (task_id: string): Promise<void> =>
     expect((await bars.execute()).length).toBeGreaterThan(3);
   });
 
-async function startPaper(slug: string, daysPerSecond = 10): Promise<string> {
-  const speed = String(86_400 * daysPerSecond);
+/** Ten days a second. */
+async function startPaper(slug: string): Promise<string> {
+  const speed = String(86_400 * 10);
   const words = ['bots', 'paper', 'start', slug, '--speed', speed, '--detach'];
   const { task_id } = await json<Task>(...words);
   await atWork(task_id);
@@ -203,7 +207,7 @@ test('a session whose code throws ends with its orders canceled', async () => {
 });
 
 test('processes end with a server that is killed, and sessions go on with the next one', async () => {
-  const own = await startPaper('own', 60);
+  const own = await startPaper('own');
   const hung = await startPaper('hanging');
   const processes = await strategies(2);
   await server.kill();
