@@ -269,8 +269,37 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     }
   });
 
+  it.each(['bot', 'all'] as const)(
+    'of %s that were broken off are asked for again before anything is resumed',
+    async (scope) => {
+      const [mine] = await makeSessions(storage, { count: 1 });
+      const ask = (on: Storage) =>
+        scope === 'bot'
+          ? haltBot({ ...service, storage: on }, BY, 'bot-0', WHY)
+          : haltAll({ ...service, storage: on }, BY, WHY);
+      const resume = () =>
+        scope === 'bot' ? resumeBot(service, BY, 'bot-0', WHY) : resumeAll(service, BY, WHY);
+      const brokenOff = await ask(refusing((count) => count > 1));
+      expect(brokenOff).toMatchObject({ verified: false, in_force: true });
+      // What is left can do nothing, and would go on once the halt were lifted.
+      expect(await record(mine!)).toBe(false);
+      await expect(resume()).rejects.toMatchObject({ code: 'conflict', reason: 'not_ended' });
+      expect(await ask(storage)).toMatchObject({ verified: true, halt: brokenOff.halt });
+      await resume();
+      expect(await record(mine!)).toBe(false);
+    },
+  );
+
+  it('try again what could not be ended for a moment', async () => {
+    await makeSessions(storage, { count: 3 });
+    // Of all at once, of fewer and fewer, and of the first by itself.
+    const on = refusing((count) => count > 1 && count < 7);
+    expect(await haltAll({ ...service, storage: on }, BY, WHY)).toMatchObject({ verified: true });
+    expect(log).toHaveLength(1);
+  });
+
   it('in the middle of many starts leave nothing running', async () => {
-    const count = kind === 'sqlite' ? 1000 : 300;
+    const count = kind === 'sqlite' ? 1000 : 100;
     await createBot(service, BY, { document: tradingDocument('sma', 'SPX', '1d', 10) });
     const starts = Array.from({ length: count }, () =>
       startPaper(service, BY, 'sma', {}).catch((error: unknown) => error),
@@ -350,35 +379,6 @@ describe.each(DATABASES)('halts on a %s that does not do as it is told', (kind) 
     // It is as it was, but it can do nothing any more.
     expect(await statusOf(kept)).toEqual(['running', 'running', WORKER, null]);
     expect(await record(kept)).toBe(false);
-  });
-
-  it.each(['bot', 'all'] as const)(
-    'of %s that were broken off are asked for again before anything is resumed',
-    async (scope) => {
-      const [mine] = await makeSessions(storage, { count: 1 });
-      const ask = (on: Storage) =>
-        scope === 'bot'
-          ? haltBot({ ...service, storage: on }, BY, 'bot-0', WHY)
-          : haltAll({ ...service, storage: on }, BY, WHY);
-      const resume = () =>
-        scope === 'bot' ? resumeBot(service, BY, 'bot-0', WHY) : resumeAll(service, BY, WHY);
-      const brokenOff = await ask(refusing((count) => count > 1));
-      expect(brokenOff).toMatchObject({ verified: false, in_force: true });
-      // What is left can do nothing, and would go on once the halt were lifted.
-      expect(await record(mine!)).toBe(false);
-      await expect(resume()).rejects.toMatchObject({ code: 'conflict', reason: 'not_ended' });
-      expect(await ask(storage)).toMatchObject({ verified: true, halt: brokenOff.halt });
-      await resume();
-      expect(await record(mine!)).toBe(false);
-    },
-  );
-
-  it('try again what could not be ended for a moment', async () => {
-    await makeSessions(storage, { count: 3 });
-    // Of all at once, of fewer and fewer, and of the first by itself.
-    const on = refusing((count) => count > 1 && count < 7);
-    expect(await haltAll({ ...service, storage: on }, BY, WHY)).toMatchObject({ verified: true });
-    expect(log).toHaveLength(1);
   });
 
   it('find events that were altered, and orders that work again', async () => {

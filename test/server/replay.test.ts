@@ -1,4 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { BotParity, RunReplay } from '../../src/api/replay.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
 import { startPaper, stopPaper, type PaperRequest } from '../../src/tasks/paper.ts';
@@ -9,14 +12,22 @@ import { fillCatalogue, replaceDays } from '../tasks/market.ts';
 import { haltBot } from '../../src/halts/halt.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
+let catalogue: string;
 let server: TestApp;
 let reader: string;
 let writer: string;
 
+beforeAll(async () => {
+  catalogue = await mkdtemp(join(tmpdir(), 'service-local-catalogue-'));
+  await fillCatalogue(catalogue, 1);
+});
+
+afterAll(() => rm(catalogue, { recursive: true }));
+
 beforeEach(async () => {
   server = await newTestApp();
   [reader, writer] = await Promise.all([server.bearer('read'), server.bearer('write')]);
-  await fillCatalogue(server.services.tasks.catalogueDir, 1);
+  await cp(catalogue, server.services.tasks.catalogueDir, { recursive: true });
   await put('POST', '/bots', 10);
 });
 
