@@ -21,7 +21,7 @@ export interface RecordedOrder {
 }
 
 /** How a session came to its end: of itself, or by somebody; undefined while it runs. */
-export type SessionEnd = 'success' | 'halt' | 'stop' | 'failure' | undefined;
+type SessionEnd = 'success' | 'halt' | 'stop' | 'failure' | undefined;
 
 /** Bars that the market's usual hours would have and that did not come. */
 export type RecordedGap = Omit<Extract<DataEvent, { readonly kind: 'data.gap' }>, 'kind'>;
