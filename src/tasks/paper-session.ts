@@ -55,6 +55,9 @@ export interface PaperWork {
   readonly directory: string;
 }
 
+/** A batch that may still be written together with others. */
+export type Unnumbered = Omit<Batch, 'number'>;
+
 /** What a session works with. */
 export interface PaperDesk {
   /** The steps that were recorded, oldest first. */
@@ -62,8 +65,8 @@ export interface PaperDesk {
   readonly load: typeof loadDataset;
   /** See `LiveMarkets`. */
   readonly live: (source: LiveSource) => Promise<MessagePort>;
-  /** Resolves when it may go on; batches are written in their order. */
-  readonly record: (batch: Batch) => Promise<void>;
+  /** Resolves when it may go on; what waits is written in its order, and as one where it can be. */
+  readonly record: (batch: Unnumbered) => Promise<void>;
   /** Aborted when the session is to end with what it has come to. */
   readonly stop: AbortSignal;
   /** Aborted when nobody wants to hear of it any more. */
@@ -122,15 +125,13 @@ async function runHosted(
   const { bot, feed, trader } = await open(work, desk, run);
   gone.throwIfAborted();
   let { steps } = recorded;
-  let number = recorded.batches;
   let state = await trader.state();
   let events: SessionEvent[] = [];
   let begun = { steps, at: performance.now() };
   const flush = async (): Promise<void> => {
     // A halt without working orders has no event, and is to be known all the same.
     if (events.length > 0 || state.status !== 'running') {
-      number += 1;
-      const batch = { number, events, state, steps, total: feed.total };
+      const batch = { events, state, steps, total: feed.total };
       events = [];
       await desk.record(batch);
     }
