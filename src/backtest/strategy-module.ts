@@ -15,12 +15,15 @@ export interface StrategyModule {
    * spec's directory with `/`. Packages and this package's own code are not among them.
    */
   readonly files: Readonly<Record<string, string>>;
+  /** What these import beside one another and `service-local/strategy`, as they write it. */
+  readonly others: readonly string[];
 }
 
 /** A file of a strategy as Node loaded it, by URL; it stays true when the file changes afterwards. */
 interface LoadedFile {
   readonly sha256: string;
   readonly imports: Set<string>;
+  readonly others: Set<string>;
 }
 
 const loaded = new Map<string, LoadedFile>();
@@ -65,12 +68,14 @@ export function loadStrategyModule(modulePath: string, specDirectory: string): S
     });
   }
   const base = realpathSync(specDirectory);
-  const files = [...reachable(url)].map((file): [string, string] => [
+  const urls = [...reachable(url)];
+  const others = new Set(urls.flatMap((file) => [...loaded.get(file)!.others]));
+  const files = urls.map((file): [string, string] => [
     relative(base, fileURLToPath(file)).split(sep).join('/'),
     loaded.get(file)!.sha256,
   ]);
   files.sort(([a], [b]) => (a < b ? -1 : 1));
-  return { strategy: strategy as Strategy, files: Object.fromEntries(files) };
+  return { strategy: strategy as Strategy, files: Object.fromEntries(files), others: [...others] };
 }
 
 function realEntry(path: string, modulePath: string): string {
@@ -93,10 +98,11 @@ function hookOnce(): void {
       if (specifier === 'service-local/strategy') return { url: API, shortCircuit: true };
       const resolved = nextResolve(specifier, context);
       const importer = loaded.get(context.parentURL ?? '');
-      if (importer !== undefined && isOwnFile(resolved.url)) {
+      if (importer === undefined) return resolved;
+      if (isOwnFile(resolved.url)) {
         importer.imports.add(resolved.url);
         wanted.add(resolved.url);
-      }
+      } else importer.others.add(specifier);
       return resolved;
     },
     load(url, context, nextLoad) {
@@ -104,7 +110,7 @@ function hookOnce(): void {
       const source = readFileSync(fileURLToPath(url));
       const sha256 = createHash('sha256').update(source).digest('hex');
       loaded.delete(url); // So that the file loaded last is always the last one.
-      loaded.set(url, { sha256, imports: new Set() });
+      loaded.set(url, { sha256, imports: new Set(), others: new Set() });
       // TypeScript is a module here, whatever package.json says.
       return url.endsWith('.ts')
         ? { format: 'module-typescript', source, shortCircuit: true }

@@ -44,7 +44,13 @@ function codeOf({ file, document }: BotFile): BotFile['files'] {
   const { module } = fieldsOf(fieldsOf(fieldsOf(document).spec).strategy);
   if (typeof module !== 'string') return undefined;
   const directory = realpathSync(dirname(resolve(file)));
-  const { files } = loadStrategyModule(module, directory);
+  const { files, others } = loadStrategyModule(module, directory);
+  if (others.length > 0) {
+    throw new ServiceError(
+      'invalid_strategy',
+      `cannot import ${others.map((name) => `'${name}'`).join(', ')}: on a server there are no packages and no modules of Node. Copy what you need into a file beside it`,
+    );
+  }
   const texts = Object.entries(files).map(([path, sha256]): [string, string] => {
     if (path.startsWith('..')) {
       throw new ServiceError('invalid_strategy', `${path} is not below the directory of ${file}`);

@@ -112,11 +112,16 @@ export function tampered(bot: string, { seq, fault }: Fault): ServiceError {
 }
 
 export function showState(out: Output, state: AnswerOf<typeof getBotSnapshot>['state']): void {
-  const { versions, ...rest } = state;
+  const { versions, sessions, halted, ...rest } = state;
   out.table(
     [{ title: '' }, { title: '' }],
     [
       ...Object.entries(rest).map(([name, value]) => [name, String(value)]),
+      ['halted', halted === null ? 'no' : `at ${halted.at} by ${halted.by}: ${halted.reason}`],
+      ...Object.entries(sessions).map(([task_id, { status, time, equity }]) => [
+        `session ${task_id}`,
+        `${status}, ${time ?? 'before its first bars'}, equity ${equity.toFixed(2)}`,
+      ]),
       ...versions.map((hash, i) => [`version ${i + 1}`, hash]),
     ],
   );

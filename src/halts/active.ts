@@ -33,3 +33,17 @@ export function active(db: Db, { bot_id }: Pick<Halt, 'bot_id'>, after: Place, u
     ),
   );
 }
+
+/** The first of them; undefined when there is none left. */
+export async function firstActive(
+  db: Db,
+  halt: Pick<Halt, 'bot_id'>,
+  after: Place,
+): Promise<Place | undefined> {
+  return active(db, halt, after)
+    .select(['deployment.bot_id', 'deployment.deployment_id'])
+    .orderBy('deployment.bot_id')
+    .orderBy('deployment.deployment_id')
+    .limit(1)
+    .executeTakeFirst();
+}

@@ -2,7 +2,8 @@ import { sql } from 'kysely';
 import { appendToMany } from '../events/append.ts';
 import { preparedForMany } from '../storage/prepared-for-many.ts';
 import type { Db, HaltedDeploymentsTable, PaperSessionsTable } from '../storage/tables.ts';
-import { orderEvent, stateEvent } from '../tasks/record.ts';
+import { stateEvent } from '../tasks/record.ts';
+import { orderEvent } from '../tasks/session-events.ts';
 import { closeSession, type SessionState } from '../trading/session-state.ts';
 import { active, type Place } from './active.ts';
 import type { Halt } from './halts.ts';
@@ -122,6 +123,11 @@ async function endTasks(tx: Db, now: number, halt: Halt, after: Place, last: Pla
     .updateTable('tasks')
     .set(ofTheirs)
     .where('status', 'in', ['queued', 'running'])
+    .where('task_id', 'in', theirs(tx).select('deployment.task_id'))
+    .execute();
+  // Of one that was about to end by itself.
+  await tx
+    .deleteFrom('task_files')
     .where('task_id', 'in', theirs(tx).select('deployment.task_id'))
     .execute();
   await tx

@@ -4,9 +4,8 @@ import { getBot } from '../bot-registry/bots.ts';
 import { ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
-import type { Db } from '../storage/tables.ts';
 import { asStorageError } from '../storage/unavailable.ts';
-import { active, START, type Place } from './active.ts';
+import { firstActive, START } from './active.ts';
 import { endSome } from './end.ts';
 import { findInForce, type Halt, type HaltService } from './halts.ts';
 import { verifyHalt, type Verification } from './verify.ts';
@@ -25,6 +24,12 @@ const AT_ONCE = 256;
 /** As long a halt goes on trying while the database does nothing of what it is asked to. */
 const GIVE_UP_MS = 15_000;
 const TRY_AGAIN_MS = 250;
+/**
+ * Whoever asked is told what is known by then, before he is sent away after 30 seconds; the ending
+ * goes on. Times after he asked.
+ */
+const READ_BACK_AFTER_MS = 20_000;
+const ANSWER_AFTER_MS = 27_000;
 
 /**
  * Ends all trading of a bot, and keeps it from starting any until it is resumed. One that is halted
@@ -56,8 +61,9 @@ async function halt(
   const sinceBegin = (): number => Math.round(performance.now() - begin);
   const latched = await insist(() => latch(service, by, ref, reason));
   const latched_ms = sinceBegin();
-  await endAll(service, latched);
-  const verification = await readBack(service, latched);
+  await within(READ_BACK_AFTER_MS - latched_ms, endAll(service, latched));
+  const rest = ANSWER_AFTER_MS - sinceBegin();
+  const verification = (await within(rest, readBack(service, latched))) ?? NOT_READ;
   return { halt: latched, ...verification, latched_ms, verified_ms: sinceBegin() };
 }
 
@@ -107,12 +113,22 @@ function latch(
   );
 }
 
-/** Ends what can be ended. What cannot keeps nothing else from its end, and is told by reading back. */
+/**
+ * Ends what can be ended. What cannot keeps nothing else from its end, is tried once more after all
+ * others, and is told by reading back.
+ */
 async function endAll(service: HaltService, latched: Halt): Promise<void> {
+  if (await endInOrder(service, latched)) return;
+  await wait(TRY_AGAIN_MS);
+  await endInOrder(service, latched);
+}
+
+/** @returns false when another attempt may end more. */
+async function endInOrder(service: HaltService, latched: Halt): Promise<boolean> {
   const { storage, clock, log, release } = service;
   let after = START;
   let atOnce = AT_ONCE;
-  let isTold = false;
+  let isDone = true;
   let tryUntil = performance.now() + GIVE_UP_MS;
   for (;;) {
     try {
@@ -120,7 +136,7 @@ async function endAll(service: HaltService, latched: Halt): Promise<void> {
         (tx) => endSome(tx, clock(), latched, after, atOnce),
         { urgent: true },
       );
-      if (last === undefined) return;
+      if (last === undefined) return isDone;
       release(task_ids);
       after = last;
       atOnce = Math.min(2 * atOnce, AT_ONCE);
@@ -133,17 +149,19 @@ async function endAll(service: HaltService, latched: Halt): Promise<void> {
       }
       if (performance.now() > tryUntil) {
         log.warn({ err: error, msg: `the halt ${latched.halt_id} could not be seen to its end` });
-        return;
+        // It has been tried for long enough.
+        return true;
       }
-      const stuck = await nextOf(storage.read, latched, after).catch(() => undefined);
-      if (stuck === undefined) {
+      const stuck = await firstActive(storage.read, latched, after).catch(() => null);
+      if (stuck === undefined) return isDone;
+      if (stuck === null) {
         await wait(TRY_AGAIN_MS);
         continue;
       }
       // With the first of them is told why; which they all are is in the answer.
-      if (!isTold) {
+      if (isDone) {
         log.warn({ err: error, msg: `the deployment ${stuck.deployment_id} could not be halted` });
-        isTold = true;
+        isDone = false;
       }
       after = stuck;
     }
@@ -156,17 +174,21 @@ async function readBack({ storage, log }: HaltService, latched: Halt): Promise<V
     return await insist(() => verifyHalt(storage.read, latched));
   } catch (error) {
     log.warn({ err: error, msg: `what became of the halt ${latched.halt_id} cannot be read` });
-    return { verified: false, in_force: false, deployments: [] };
+    return NOT_READ;
   }
 }
 
-async function nextOf(db: Db, latched: Halt, after: Place): Promise<Place | undefined> {
-  return active(db, latched, after)
-    .select(['deployment.bot_id', 'deployment.deployment_id'])
-    .orderBy('deployment.bot_id')
-    .orderBy('deployment.deployment_id')
-    .limit(1)
-    .executeTakeFirst();
+const NOT_READ: Verification = { verified: false, in_force: false, deployments: [] };
+
+/** @returns undefined when it takes longer. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  const timer = setTimeout(late.resolve, Math.max(0, ms));
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Goes on trying for a time while the database does not answer. */

@@ -3,6 +3,7 @@ import { ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
 import type { Db } from '../storage/tables.ts';
+import { firstActive, START } from './active.ts';
 import { findInForce, getHalt, type Halt, type HaltService, type ListedHalt } from './halts.ts';
 
 type Service = Pick<HaltService, 'storage' | 'clock'>;
@@ -10,7 +11,8 @@ type Service = Pick<HaltService, 'storage' | 'clock'>;
 /**
  * Lifts the halt of a bot. It starts nothing by itself.
  *
- * @throws ServiceError `not_found`; `conflict` when the bot is not halted, or all are.
+ * @throws ServiceError `not_found`; `conflict` when the bot is not halted, or all are, or when not
+ * all that it did has ended.
  */
 export function resumeBot(
   { storage, clock }: Service,
@@ -30,6 +32,7 @@ export function resumeBot(
     }
     const halt = await findInForce(tx, bot_id);
     if (halt === undefined) throw notHalted(`the bot ${slug} is not halted`);
+    await refuseActive(tx, halt, `bots halt ${slug}`);
     const now = clock();
     const { halt_id, scope } = halt;
     await appendAudit(tx, now, {
@@ -52,7 +55,7 @@ export function resumeBot(
 
 /**
  * Lifts the halt of all bots; those that are halted by themselves stay so.
- * @throws ServiceError `conflict` when they are not halted.
+ * @throws ServiceError `conflict` when they are not halted, or not all that they did has ended.
  */
 export function resumeAll(
   { storage, clock }: Service,
@@ -62,6 +65,7 @@ export function resumeAll(
   return storage.write(async (tx) => {
     const halt = await findInForce(tx, null);
     if (halt === undefined) throw notHalted('there is no halt of all bots');
+    await refuseActive(tx, halt, 'bots halt-all');
     const now = clock();
     const { halt_id } = halt;
     const details = { halt_id, reason };
@@ -77,6 +81,20 @@ async function lift(
 ): Promise<ListedHalt> {
   await tx.updateTable('halts').set(lifted).where('halt_id', '=', halt.halt_id).execute();
   return getHalt(tx, halt.halt_id);
+}
+
+/** Of a halt that was broken off, sessions are left that would trade again once it is lifted. */
+async function refuseActive(tx: Db, halt: Halt, verb: string): Promise<void> {
+  const left = await firstActive(tx, halt, START);
+  if (left === undefined) return;
+  throw new ServiceError(
+    'conflict',
+    `the halt ${halt.halt_id} has not ended the deployment ${left.deployment_id} yet`,
+    {
+      reason: 'not_ended',
+      remedy: `Ask for the halt again, with \`service-local ${verb}\`: that ends what is left.`,
+    },
+  );
 }
 
 function notHalted(message: string): ServiceError {

@@ -31,9 +31,6 @@ export const CAUSES = [
 ] as const;
 export type Cause = (typeof CAUSES)[number];
 
-/** How a session came to its end: of itself, or by somebody; undefined while it runs. */
-export type SessionEnd = 'success' | 'halt' | 'stop' | 'failure' | undefined;
-
 /** A bar, its time in RFC 3339, or an order event. */
 export type Told = Readonly<Record<string, unknown>>;
 
@@ -59,7 +56,6 @@ export interface ParityFindings {
 
 export interface ParitySides {
   readonly recorded: RecordedRun;
-  readonly end: SessionEnd;
   /** What the backtest could go over, also beyond the end of the session. */
   readonly instruments: readonly Instrument[];
   /** Over `untilEnd(recorded, instruments)`. */
@@ -173,10 +169,9 @@ const OTHERS = {
   engine: 'the session ran on another version of the engine',
 } as const;
 
-function byEvent(
-  event: EventDifference,
-  { recorded, end, backtest, others }: ParitySides,
-): ParityDifference {
+function byEvent(event: EventDifference, sides: ParitySides): ParityDifference {
+  const { recorded, backtest, others } = sides;
+  const { end } = recorded;
   const [one, other] = [event.recorded, event.rerun];
   const place = {
     time: isoTime(timeOf(event)),
@@ -184,25 +179,42 @@ function byEvent(
     recorded: one ?? null,
     backtest: other ?? null,
   };
-  const [another] = others;
-  if (another !== undefined) return { cause: another, detail: OTHERS[another], ...place };
-  if (other === undefined && backtest.failure !== undefined && recorded.status !== 'failed') {
-    return { cause: 'failure', detail: `the backtest failed: ${backtest.failure}`, ...place };
-  }
-  if (one === undefined && recorded.status === 'failed') {
-    return { cause: 'failure', detail: 'the strategy failed in the session', ...place };
-  }
-  const isCanceled = one?.kind === 'order.canceled' && one.reason === 'halted';
-  if (isCanceled && end !== undefined && end !== 'success') {
+  // The strategy cannot do that, whatever else is another.
+  if (isByHalt(one) && end !== undefined && end !== 'success') {
     const detail = `${ENDS[end]}, and its orders were canceled`;
     return { cause: end, detail, ...place };
   }
+  if ((other === undefined || isByHalt(other)) && backtest.failure !== undefined) {
+    if (recorded.status !== 'failed') return { ...byFailure(sides), ...place };
+  }
+  const [another] = others;
+  if (another !== undefined) return { cause: another, detail: OTHERS[another], ...place };
+  if (one === undefined && recorded.status === 'failed') return { ...byFailure(sides), ...place };
   const isFill = [one, other].every(
     (of) => of?.kind === 'order.filled' || of?.kind === 'order.triggered',
   );
   return isFill
     ? { cause: 'fill', detail: 'the same bars, and an order was filled in another way', ...place }
     : { cause: 'order', detail: 'the same bars, and the strategy did something else', ...place };
+}
+
+/** Whether it is by whoever halts, and not by the strategy. */
+function isByHalt(event: OrderEvent | undefined): boolean {
+  return event?.kind === 'order.canceled' && event.reason === 'halted';
+}
+
+/** Where the strategy failed in one of the two. */
+function byFailure({
+  backtest: { failure },
+  others: [another],
+}: ParitySides): Pick<ParityDifference, 'cause' | 'detail'> {
+  if (failure === undefined) {
+    return { cause: another ?? 'failure', detail: 'the strategy failed in the session' };
+  }
+  const detail = `the backtest failed: ${failure}`;
+  return another === undefined
+    ? { cause: 'failure', detail }
+    : { cause: another, detail: `${OTHERS[another]}, and ${detail}` };
 }
 
 const ENDS = {
@@ -212,11 +224,16 @@ const ENDS = {
 } as const;
 
 /** The same all along; but one may have gone on for longer. */
-function byEnd(
-  { recorded, end, instruments }: ParitySides,
-  seen: readonly Instrument[],
-): ParityDifference | null {
-  if (end === undefined) return null;
+function byEnd(sides: ParitySides, seen: readonly Instrument[]): ParityDifference | null {
+  const { recorded, instruments, backtest } = sides;
+  const { end } = recorded;
+  const hasFailed = recorded.status === 'failed';
+  if (hasFailed !== (backtest.failure !== undefined)) {
+    const time = isoTime(lastTime(recorded.instruments));
+    return { ...byFailure(sides), time, seq: null, recorded: null, backtest: null };
+  }
+  // Where it failed, the backtest did too.
+  if (end === undefined || hasFailed) return null;
   const next = instruments
     .flatMap((instrument, index) => {
       const at = seen[index]!.bars.length;

@@ -20,6 +20,9 @@ export interface RecordedOrder {
   readonly line: string;
 }
 
+/** How a session came to its end: of itself, or by somebody; undefined while it runs. */
+type SessionEnd = 'success' | 'halt' | 'stop' | 'failure' | undefined;
+
 /** Bars that the market's usual hours would have and that did not come. */
 export type RecordedGap = Omit<Extract<DataEvent, { readonly kind: 'data.gap' }>, 'kind'>;
 
@@ -30,6 +33,7 @@ export interface RecordedRun {
   /** Versions of the engine that it ran on. */
   readonly engines: ReadonlySet<string>;
   readonly status: SessionState['status'];
+  readonly end: SessionEnd;
   /** The first event, of any of the bot's, that is not as it was written; nothing after it counts. */
   readonly fault: EventFault | undefined;
 }
@@ -45,6 +49,8 @@ export class Recording {
   readonly #gaps: RecordedGap[] = [];
   readonly #engines = new Set<string>();
   #status: SessionState['status'] = 'running';
+  #isUnwanted = false;
+  #end: SessionEnd;
   #last: EventHead;
   #fault: EventFault | undefined;
 
@@ -74,6 +80,7 @@ export class Recording {
       gaps: this.#gaps,
       engines: this.#engines,
       status: this.#status,
+      end: this.#end,
       fault: this.#fault,
     };
   }
@@ -94,8 +101,29 @@ export class Recording {
     } else if (kind === 'run.started') {
       const { engine } = JSON.parse(text) as { readonly engine?: string };
       if (engine !== undefined) this.#engines.add(engine);
+    } else if (kind === 'run.stop_requested' || kind === 'run.cancel_requested') {
+      this.#isUnwanted = true;
+    } else if (kind === 'run.ended') {
+      this.#end = endOf(JSON.parse(text) as Ended, this.#isUnwanted);
     }
   }
+}
+
+/** What `run.ended` tells. */
+interface Ended {
+  readonly status: 'success' | 'failed' | 'canceled';
+  /** The halt by which it was ended. */
+  readonly halt?: object;
+  /** Whether it was asked to end, and ended with what it had come to. */
+  readonly stopped?: boolean;
+}
+
+/** @param isUnwanted whether somebody asked for its end. */
+function endOf({ status, halt, stopped = false }: Ended, isUnwanted: boolean): SessionEnd {
+  if (status === 'failed') return 'failure';
+  if (status === 'success') return stopped ? 'stop' : 'success';
+  // One that nobody was at says nothing of the halt.
+  return halt === undefined && isUnwanted ? 'stop' : 'halt';
 }
 
 function isOrder(kind: string): kind is OrderEvent['kind'] {

@@ -8,7 +8,6 @@ import { readRows } from '../events/read.ts';
 import type { Db, PaperSessionsTable } from '../storage/tables.ts';
 import type { PaperInput } from '../tasks/paper.ts';
 import { getTask, type Task, type TaskService } from '../tasks/tasks.ts';
-import type { SessionEnd } from './parity.ts';
 import { replayInThread } from './thread.ts';
 import type { LogPart, RunParity, RunReplay, Subject } from './work.ts';
 
@@ -82,7 +81,7 @@ export async function compareWithBacktest(
   const done = (await replayInThread({ ...work, parity }, partsOf(read, found))) as RunParity;
   return {
     ...named(found),
-    running: work.end === undefined,
+    running: found.task.ended_at === null,
     against: isLive ? 'recorded_bars' : 'catalogue',
     equal: done.first_difference === null && done.fault === null,
     ...done,
@@ -91,7 +90,7 @@ export async function compareWithBacktest(
 
 interface Found {
   readonly task: Task;
-  readonly session: Pick<PaperSessionsTable, 'first_seq' | 'stop_requested_at'>;
+  readonly session: Pick<PaperSessionsTable, 'first_seq'>;
 }
 
 function named({ task: { task_id, bot_id, version } }: Found): Named {
@@ -108,7 +107,7 @@ async function findSession(db: Db, ref: string, run_id: string): Promise<Found> 
   }
   const session = await db
     .selectFrom('paper_sessions')
-    .select(['first_seq', 'stop_requested_at'])
+    .select('first_seq')
     .where('task_id', '=', run_id)
     .executeTakeFirst();
   if (session !== undefined) return { task, session };
@@ -141,7 +140,6 @@ async function workOf(service: TaskService, { task, session }: Found) {
     before: await headBefore(service.storage.read, task.bot_id, session.first_seq),
     timeoutMs: TIMEOUT_MS,
     customCode: service.customCode,
-    end: endOf(task, session),
   };
 }
 
@@ -169,22 +167,18 @@ function isOfLiveMarket({ input }: Task): boolean {
   return (JSON.parse(input) as PaperInput).live !== undefined;
 }
 
-function endOf(task: Task, { stop_requested_at }: Found['session']): SessionEnd {
-  if (task.ended_at === null) return undefined;
-  if (task.status === 'failed') return 'failure';
-  if (stop_requested_at !== null || task.cancel_requested_at !== null) return 'stop';
-  return task.status === 'canceled' ? 'halt' : 'success';
-}
-
 /** Few enough that others get their turn. */
 const PAGE = 500;
 
-/** The log from the first event of a session to its last, or to the last that there is. */
+/** The log from the first event of a session to its last, or to the last that there is at first. */
 async function* partsOf(db: Db, { task, session }: Found): AsyncGenerator<LogPart, void> {
   const { bot_id, task_id, ended_at } = task;
   let after_seq = session.first_seq - 1;
+  let until_seq: number | undefined;
   for (;;) {
-    const { rows, head } = await readRows(db, bot_id, { after_seq, limit: PAGE });
+    const { rows, head } = await readRows(db, bot_id, { after_seq, until_seq, limit: PAGE });
+    // Who records as fast as it is read would never be caught up with.
+    if (ended_at === null) until_seq ??= head.seq;
     const last = rows.findIndex((row) => row.run_id === task_id && row.kind === 'run.ended');
     if (last >= 0) {
       yield { rows: rows.slice(0, last + 1) };
@@ -193,6 +187,6 @@ async function* partsOf(db: Db, { task, session }: Found): AsyncGenerator<LogPar
     yield { rows };
     after_seq = rows.at(-1)?.seq ?? after_seq;
     // What has ended has an event that says so.
-    if (rows.length < PAGE) return yield { end: ended_at === null ? head.seq : after_seq + 1 };
+    if (rows.length < PAGE) return yield { end: until_seq ?? after_seq + 1 };
   }
 }

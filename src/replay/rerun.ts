@@ -35,7 +35,8 @@ export async function rerun(
       const reason = explainStrategyError(error, context);
       failure = reason instanceof Error ? reason.message : String(reason);
     }
-    if (isHalted) engine.halt();
+    // As a session does whose strategy has failed.
+    if (isHalted || failure !== undefined) engine.halt();
   }
   const lines: string[] = [];
   for (const event of engine.result().journal.events()) lines.push(JSON.stringify(event));

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { ServiceError } from '../errors.ts';
 import { fromTaskError } from '../tasks/task-error.ts';
+import { THREAD_ENV } from '../tasks/thread.ts';
 import type { ReplayMessage } from './replay-worker.ts';
 import type { LogPart, RunParity, RunReplay, SessionWork } from './work.ts';
 
@@ -29,10 +30,9 @@ export async function replayInThread(
       retryAfterSeconds: 5,
     });
   }
-  atOnce += 1;
   const file = new URL(`./replay-worker${import.meta.url.slice(-3)}`, import.meta.url);
-  // What it has no need of: the signing key is in the environment.
-  const thread = new Worker(file, { workerData: work, env: {} });
+  const thread = new Worker(file, { workerData: work, env: THREAD_ENV });
+  atOnce += 1;
   const { promise, resolve, reject } = Promise.withResolvers<RunReplay | RunParity>();
   // Ending a thread in which DuckDB is at work would end the process.
   let loading: PromiseWithResolvers<void> | undefined;

@@ -11,7 +11,7 @@ import type { OrderEvent } from '../engine/journal.ts';
 import { openHosted, takeAll, type CodeLimits, type HostedRun } from '../sandbox/hosted.ts';
 import type { BotEventsTable } from '../storage/tables.ts';
 import { firstDifferentEvent } from './differences.ts';
-import { findParity, untilEnd, type ParityFindings, type SessionEnd, type Told } from './parity.ts';
+import { findParity, untilEnd, type ParityFindings, type Told } from './parity.ts';
 import { Recording, type Instrument, type RecordedRun } from './recorded.ts';
 import { rerun, type Rerun } from './rerun.ts';
 
@@ -35,7 +35,6 @@ export interface SessionWork {
   readonly timeoutMs: number;
   /** What a strategy may take that came with the bot. */
   readonly customCode: CodeLimits | undefined;
-  readonly end: SessionEnd;
   /** Where there is a backtest to compare it with. */
   readonly parity?: ParityWork | undefined;
 }
@@ -126,13 +125,13 @@ export async function doParity(
       ({ instruments } = prepared.job);
     }
     const backtest = await again(run, untilEnd(recorded, instruments), work);
-    const { session, end } = work;
+    const { session } = work;
     const others = [
       ...(subject.version === session.version ? [] : ['version' as const]),
       ...(paramsOf(subject) === paramsOf(session) ? [] : ['params' as const]),
       ...([...engines].every((engine) => engine === ENGINE_VERSION) ? [] : ['engine' as const]),
     ];
-    return { ...findParity({ recorded, end, instruments, backtest, others }), fault: null };
+    return { ...findParity({ recorded, instruments, backtest, others }), fault: null };
   });
 }
 

@@ -15,7 +15,7 @@ import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../errors.ts';
 import { allocateBars } from '../market/bars.ts';
 import { inSlices, underWatchdog } from '../watchdog.ts';
-import { loadBundle, removeGlobals } from './bundle-modules.ts';
+import { loadBundle, secureGlobals } from './bundle-modules.ts';
 import type { Command, Failure, Loaded, Ordered, Setup } from './messages.ts';
 import { decodeSteps } from './steps.ts';
 
@@ -204,10 +204,22 @@ function advance(slice: () => boolean): boolean {
   try {
     return underWatchdog(timeoutMs, slice);
   } catch (error) {
-    engine.endTurn();
-    const reason = explainStrategyError(error, { strategy: name, done: engine.done, timeoutMs });
-    failed = failureOf(reason);
+    failed = explained(error);
     return false;
+  }
+}
+
+/** What was thrown may be an object whose properties are code. */
+function explained(error: unknown): Failure {
+  try {
+    return underWatchdog(timeoutMs, () => {
+      engine.endTurn();
+      const { done } = engine;
+      return failureOf(explainStrategyError(error, { strategy: name, done, timeoutMs }));
+    });
+  } catch {
+    const message = `strategy ${name} threw something that cannot be told`;
+    return { code: 'strategy_failed', message, remedy: 'Throw errors.' };
   }
 }
 
@@ -219,7 +231,7 @@ function answer(until: number, more: boolean): Uint8Array {
   return framed(ordered);
 }
 
-removeGlobals();
+secureGlobals();
 write(beginning());
 let until = 0;
 for (;;) {

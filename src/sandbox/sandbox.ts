@@ -8,11 +8,11 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { serialize } from 'node:v8';
-import type { Order } from '../engine/orders.ts';
 import type { Step } from '../engine/steps.ts';
-import type { Strategy, StrategyContext, StrategyRun } from '../engine/strategy.ts';
+import type { Strategy } from '../engine/strategy.ts';
 import { ServiceError } from '../errors.ts';
-import { MOST_BYTES, readFirst, readOrdered, type Command, type Setup } from './messages.ts';
+import { MOST_BYTES, readFirst, type Setup } from './messages.ts';
+import { createPlayer, misbehaved } from './player.ts';
 import { encodeSteps } from './steps.ts';
 
 export interface SandboxOptions extends Setup {
@@ -39,13 +39,25 @@ const START_MS = 10_000;
 /** The process minds the time itself, and tells more of it than can be seen from here. */
 const LATE_MS = 1000;
 const LOOK_EVERY_MS = 50;
-/** Of one run. */
-const MOST_COMMANDS = 2_000_000;
 /** Shown to the process at once. */
 const STEPS_AT_ONCE = 512;
+/** Of messages that nobody has read yet; nobody sends much ahead of what is asked for. */
+const MOST_UNREAD = 1000;
+const MOST_UNREAD_BYTES = 8 * MOST_BYTES;
 
 const CODE = fileURLToPath(new URL('..', import.meta.url));
 const PROCESS = fileURLToPath(new URL(`./process${import.meta.url.slice(-3)}`, import.meta.url));
+
+/** What Node is told, so that code which got hold of its modules could still do little with them. */
+export const CONFINED: readonly string[] = [
+  // No network, no file but the code of this package, no other process, thread or addon.
+  '--permission',
+  `--allow-fs-read=${CODE}*`,
+  // Which knows nothing of permissions.
+  '--no-experimental-sqlite',
+  '--disallow-code-generation-from-strings',
+  '--no-warnings',
+];
 
 /**
  * Starts a process, and has it load a strategy.
@@ -113,17 +125,7 @@ interface Channel {
 function startProcess(memoryMb: number, signal: AbortSignal | undefined): Channel {
   const child = spawn(
     process.execPath,
-    [
-      // No network, no file but the code of this package, no other process, thread or addon.
-      '--permission',
-      `--allow-fs-read=${CODE}*`,
-      // Which knows nothing of permissions.
-      '--no-experimental-sqlite',
-      '--disallow-code-generation-from-strings',
-      `--max-old-space-size=${memoryMb}`,
-      '--no-warnings',
-      PROCESS,
-    ],
+    [...CONFINED, `--max-old-space-size=${memoryMb}`, PROCESS],
     // A group of its own: Ctrl-C is the server's to hear.
     { stdio: ['pipe', 'pipe', 'ignore'], env: {}, cwd: '/', detached: true },
   );
@@ -155,9 +157,11 @@ function startProcess(memoryMb: number, signal: AbortSignal | undefined): Channe
   const reader = frameReader();
   child.stdout.on('data', (chunk: Buffer) => {
     const frames = reader(chunk);
-    if (frames === undefined) end(misbehaved('the strategy'));
-    // Nobody reads much ahead of what is asked for.
-    else if (messages.push(...frames) > 1000) end(misbehaved('the strategy'));
+    if (frames === undefined) return end(misbehaved('the strategy'));
+    messages.push(...frames);
+    const unread = messages.reduce((sum, { length }) => sum + length, 0);
+    if (messages.length > MOST_UNREAD || unread > MOST_UNREAD_BYTES)
+      end(misbehaved('the strategy'));
     else if (waiting !== undefined && messages.length > 0) waiting.resolve(messages.shift()!);
   });
   const looking = watchMemory(child.pid, memoryMb, () => end(outOfMemory(memoryMb)));
@@ -231,79 +235,6 @@ function watchMemory(
   return setInterval(() => void look(), LOOK_EVERY_MS);
 }
 
-/** Keeps what the process orders until the run comes to the step. */
-function createPlayer(name: string) {
-  const byStep = new Map<number, Command[]>();
-  let done = 0;
-  let count = 0;
-  let failure: ServiceError | undefined;
-  const fail = (error: ServiceError): void => {
-    failure ??= error;
-  };
-  return {
-    get done() {
-      return done;
-    },
-    get hasFailed() {
-      return failure !== undefined;
-    },
-    fail,
-    /** @param until so many steps it has been shown. */
-    add(bytes: Uint8Array, until: number): void {
-      const message = readOrdered(bytes);
-      // A step that failed is not done, and has left orders all the same.
-      const last = message === undefined ? 0 : message.failed ? message.done : message.done - 1;
-      const isFit =
-        message !== undefined &&
-        message.done >= done &&
-        last < until &&
-        message.commands.every(([at], i) => {
-          const before = message.commands[i - 1]?.[0] ?? (done === 0 ? -1 : done);
-          return at >= before && at <= last;
-        });
-      if (!isFit) throw misbehaved(name);
-      count += message.commands.length;
-      if (count > MOST_COMMANDS) throw tooMany(name);
-      for (const command of message.commands) {
-        const commands = byStep.get(command[0]);
-        if (commands === undefined) byStep.set(command[0], [command]);
-        else commands.push(command);
-      }
-      ({ done } = message);
-      if (message.failed !== undefined) {
-        const { code, message: what, remedy } = message.failed;
-        fail(new ServiceError(code, what, { remedy }));
-      }
-    },
-    create(context: StrategyContext): StrategyRun {
-      let step = -1;
-      const play = (): void => {
-        for (const command of byStep.get(step) ?? []) order(context, command);
-        byStep.delete(step);
-      };
-      play();
-      return {
-        onBar() {
-          step += 1;
-          play();
-          if (step < done) return;
-          throw failure ?? new Error(`step ${step} was not shown to the process of ${name}`);
-        },
-      };
-    },
-  };
-}
-
-function order({ broker, instruments }: StrategyContext, command: Command): void {
-  if (command[1] === 'cancel') {
-    broker.cancel({ id: command[2] } as Order);
-    return;
-  }
-  const instrument = instruments[command[2]]!;
-  if (command[1] === 'target') broker.target(instrument, command[3]);
-  else broker.order({ ...command[3], instrument });
-}
-
 function hung(withinMs: number): ServiceError {
   return new ServiceError('strategy_timeout', `the strategy did not answer within ${withinMs} ms`, {
     remedy: 'Look for a loop that never ends.',
@@ -321,19 +252,5 @@ function died(how: string): ServiceError {
   return new ServiceError('strategy_failed', `the process of the strategy ended: ${how}`, {
     reason: 'process_ended',
     remedy: 'Correct the strategy; it has no way to end its process that is right.',
-  });
-}
-
-function misbehaved(name: string): ServiceError {
-  return new ServiceError('strategy_failed', `${name} told what no strategy can order`, {
-    reason: 'invalid_message',
-    remedy: 'Let the strategy change no object of the language itself.',
-  });
-}
-
-function tooMany(name: string): ServiceError {
-  return new ServiceError('strategy_failed', `${name} gave over ${MOST_COMMANDS} orders`, {
-    reason: 'too_many_orders',
-    remedy: 'Let it order only what is to change, or run it over fewer bars.',
   });
 }

@@ -98,13 +98,18 @@ export async function startWorker(
   const storage = await openOwnStorage(settings.home, env, (error) =>
     log.warn({ err: error, msg: 'a connection to the database broke' }),
   );
-  const work = startWork(storage, settings, log);
-  log.info(`working on the tasks of ${database}`);
-  return {
-    database,
-    async stop() {
-      await work.stop();
-      await storage.close();
-    },
-  };
+  try {
+    const work = startWork(storage, settings, log);
+    log.info(`working on the tasks of ${database}`);
+    return {
+      database,
+      async stop() {
+        await work.stop();
+        await storage.close();
+      },
+    };
+  } catch (error) {
+    await storage.close();
+    throw error;
+  }
 }

@@ -1,4 +1,5 @@
 import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { join } from 'node:path';
 import { createGzip } from 'node:zlib';
@@ -74,22 +75,23 @@ export async function doBacktest(
       // What is left after the process is done takes no time.
       onProgress: files === undefined ? tell : undefined,
     });
-    return await filed(work, job, outcome, notes);
+    return { ...(await fileRun(work.directory, job, outcome)), notes };
   } finally {
     await run.close();
   }
 }
 
-async function filed(
-  { directory }: BacktestWork,
+/** Writes the files of a run, each as `<name>.gz`. */
+export async function fileRun(
+  directory: string,
   job: BacktestJob,
   outcome: Outcome,
-  notes: readonly string[],
-): Promise<BacktestDone> {
+): Promise<Pick<BacktestDone, 'summary' | 'files'>> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
   const { summary } = await writeRun(directory, job, outcome);
   for (const name of RUN_FILES) {
     const path = join(directory, name);
     await pipeline(createReadStream(path), createGzip(), createWriteStream(`${path}.gz`));
   }
-  return { summary, notes, files: RUN_FILES };
+  return { summary, files: RUN_FILES };
 }

@@ -1,8 +1,8 @@
-import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { Dataset, LoadOptions } from '../market/load.ts';
 import type { Loaded } from './data-worker.ts';
 import { fromTaskError } from './task-error.ts';
+import { THREAD_ENV, ThreadDied } from './thread.ts';
 
 /**
  * Data that sessions have in common: a thousand of them on one dataset read it once, and share its
@@ -20,7 +20,7 @@ export class DataShelf {
 
   /**
    * @param user until whose `release` it is kept.
-   * @throws ServiceError as `loadDataset`.
+   * @throws ServiceError as `loadDataset`; ThreadDied.
    */
   load(options: LoadOptions, user: string): Promise<Dataset> {
     const key = JSON.stringify(options);
@@ -50,16 +50,25 @@ export class DataShelf {
   }
 
   async #read(options: LoadOptions): Promise<Dataset> {
+    const thread = (this.#thread ??= this.#start());
+    const { promise, resolve, reject } = Promise.withResolvers<Loaded>();
+    const end = (): void => reject(new ThreadDied('the thread that reads data ended'));
+    thread.once('message', resolve);
+    thread.once('exit', end);
+    thread.postMessage(options);
+    const loaded = await promise.finally(() => thread.off('exit', end));
+    if ('dataset' in loaded) return loaded.dataset;
+    throw loaded.bug ?? fromTaskError(loaded.error);
+  }
+
+  #start(): Worker {
     const file = new URL(`./data-worker${import.meta.url.slice(-3)}`, import.meta.url);
-    this.#thread ??= new Worker(file, { env: {} });
-    this.#thread.postMessage(options);
-    try {
-      const [loaded] = (await once(this.#thread, 'message')) as [Loaded];
-      if ('dataset' in loaded) return loaded.dataset;
-      throw loaded.bug ?? fromTaskError(loaded.error);
-    } finally {
-      // One that is not used has nothing to keep the process for.
-      this.#thread?.unref();
-    }
+    const thread = new Worker(file, { env: THREAD_ENV });
+    // Its end tells of it, and it may be one for want of memory: the next has another.
+    thread.on('error', () => {});
+    thread.on('exit', () => {
+      if (this.#thread === thread) this.#thread = undefined;
+    });
+    return thread;
   }
 }

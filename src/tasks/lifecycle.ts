@@ -90,7 +90,7 @@ async function claim(
   await dropFiles(tx, task.task_id);
   await setDeployment(tx, task.deployment_id, { status: 'running' });
   const made = { ...task, attempts, worker_id };
-  await tell(tx, made, now, 'run.started', { attempt: attempts });
+  await tell(tx, made, now, 'run.started', { attempt: attempts, engine: ENGINE_VERSION });
   return made;
 }
 

@@ -13,7 +13,7 @@ import type { PaperDone, PaperWork } from './paper-session.ts';
 import type { ToWorker } from './paper-worker.ts';
 import type { Batch } from './record.ts';
 import { asTaskError } from './task-error.ts';
-import { TaskFailure } from './thread.ts';
+import { TaskFailure, THREAD_ENV, ThreadDied } from './thread.ts';
 
 /** What whoever has a session run does for it. */
 export interface SessionKeeper {
@@ -30,16 +30,13 @@ export interface SessionKeeper {
 export interface SessionHosts {
   /**
    * Runs a session from what was recorded of it to its end.
-   * @throws TaskFailure; HostDied; what `record` threw; what `gone` was aborted with.
+   * @throws TaskFailure; ThreadDied; what `record` threw; what `gone` was aborted with.
    */
   readonly run: (work: PaperWork, keeper: SessionKeeper) => Promise<PaperDone | undefined>;
   /** Ends threads that do not answer within a second. */
   readonly endHung: () => void;
   readonly close: () => Promise<void>;
 }
-
-/** The thread of a session ended: nothing is wrong with the session that is known. */
-export class HostDied extends Error {}
 
 /** Threads; with one for each processor the writing thread has less of them. */
 const MOST_HOSTS = Math.max(1, Math.min(4, availableParallelism() - 1));
@@ -48,7 +45,9 @@ const ANSWERS_WITHIN_MS = 1000;
 interface Host {
   readonly thread: Worker;
   /** Those told when it has ended. */
-  readonly sessions: Set<(error: HostDied) => void>;
+  readonly sessions: Set<(error: ThreadDied) => void>;
+  /** Ends it, unless it shows before that it does not hang. */
+  late?: NodeJS.Timeout | undefined;
 }
 
 export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionHosts {
@@ -57,13 +56,18 @@ export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionH
 
   const newHost = (): Host => {
     const file = new URL(`./paper-worker${import.meta.url.slice(-3)}`, import.meta.url);
-    // What it has no need of: the signing key is in the environment.
-    const thread = new Worker(file, { env: {} });
+    const thread = new Worker(file, { env: THREAD_ENV });
     const host: Host = { thread, sessions: new Set() };
-    const end = (why: string): void => {
-      hosts.delete(host);
-      for (const tell of host.sessions) tell(new HostDied(`its thread ended: ${why}`));
+    const answered = (): void => {
+      clearTimeout(host.late);
+      host.late = undefined;
     };
+    const end = (why: string): void => {
+      answered();
+      hosts.delete(host);
+      for (const tell of host.sessions) tell(new ThreadDied(`its thread ended: ${why}`));
+    };
+    thread.on('message', answered);
     thread.on('error', (error: Error) => end(error.message));
     thread.on('exit', (code) => end(`code ${code}`));
     hosts.add(host);
@@ -129,11 +133,10 @@ export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionH
   return {
     run,
     endHung() {
-      for (const { thread } of hosts) {
-        const late = setTimeout(() => void thread.terminate(), ANSWERS_WITHIN_MS);
-        thread.once('message', () => clearTimeout(late));
-        thread.once('exit', () => clearTimeout(late));
-        thread.postMessage('ping' satisfies ToWorker);
+      for (const host of hosts) {
+        if (host.late !== undefined) continue;
+        host.late = setTimeout(() => void host.thread.terminate(), ANSWERS_WITHIN_MS);
+        host.thread.postMessage('ping' satisfies ToWorker);
       }
     },
     async close() {

@@ -9,14 +9,8 @@
  *   here is at work in a process of its own, and all of its answers may be promises. It takes the
  *   same steps in the same order, and is made anew, from the recorded steps, whenever this is.
  */
-import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import type { MessagePort } from 'node:worker_threads';
-import { createGzip } from 'node:zlib';
 import { outcomeOf } from '../backtest/backtest.ts';
-import { RUN_FILES, writeRun } from '../backtest/files.ts';
 import { gatesOfSpec } from '../backtest/gates.ts';
 import type { BacktestJob } from '../backtest/job.ts';
 import type { Summary } from '../backtest/summary.ts';
@@ -33,15 +27,16 @@ import { barsDigest } from '../market/digest.ts';
 import type { loadDataset } from '../market/load.ts';
 import { parseTimeframe } from '../market/timeframe.ts';
 import { openHosted, type CodeLimits, type HostedRun } from '../sandbox/hosted.ts';
-import type { DataEvent } from '../trading/feed.ts';
 import { liveSessionFeed } from '../trading/live-session.ts';
 import type { LiveSource } from '../trading/live-worker.ts';
 import type { SessionFeed } from '../trading/session-feed.ts';
 import { stateHash, type Progress, type SessionState } from '../trading/session-state.ts';
 import { Session, type SessionResult } from '../trading/session.ts';
+import { fileRun } from './backtest-work.ts';
 import type { PaperInput } from './paper.ts';
-import { orderEvent, type Batch, type SessionEvent } from './record.ts';
+import type { Batch } from './record.ts';
 import { replayOf } from './replay.ts';
+import { barsEvent, dataEvent, orderEvent, type SessionEvent } from './session-events.ts';
 
 /** A paper session as one thread tells another of it. */
 export interface PaperWork {
@@ -60,6 +55,9 @@ export interface PaperWork {
   readonly directory: string;
 }
 
+/** A batch that may still be written together with others. */
+export type Unnumbered = Omit<Batch, 'number'>;
+
 /** What a session works with. */
 export interface PaperDesk {
   /** The steps that were recorded, oldest first. */
@@ -67,8 +65,8 @@ export interface PaperDesk {
   readonly load: typeof loadDataset;
   /** See `LiveMarkets`. */
   readonly live: (source: LiveSource) => Promise<MessagePort>;
-  /** Resolves when it may go on; batches are written in their order. */
-  readonly record: (batch: Batch) => Promise<void>;
+  /** Resolves when it may go on; what waits is written in its order, and as one where it can be. */
+  readonly record: (batch: Unnumbered) => Promise<void>;
   /** Aborted when the session is to end with what it has come to. */
   readonly stop: AbortSignal;
   /** Aborted when nobody wants to hear of it any more. */
@@ -127,15 +125,13 @@ async function runHosted(
   const { bot, feed, trader } = await open(work, desk, run);
   gone.throwIfAborted();
   let { steps } = recorded;
-  let number = recorded.batches;
   let state = await trader.state();
   let events: SessionEvent[] = [];
   let begun = { steps, at: performance.now() };
   const flush = async (): Promise<void> => {
     // A halt without working orders has no event, and is to be known all the same.
     if (events.length > 0 || state.status !== 'running') {
-      number += 1;
-      const batch = { number, events, state, steps, total: feed.total };
+      const batch = { events, state, steps, total: feed.total };
       events = [];
       await desk.record(batch);
     }
@@ -248,33 +244,6 @@ function otherState(): ServiceError {
   });
 }
 
-function barsEvent({ time, bars }: Step): SessionEvent {
-  const rows = Object.entries(bars).map(([symbol, { open: first, high, low, close, volume }]) => [
-    symbol,
-    [first, high, low, close, volume],
-  ]);
-  const payload = { time: new Date(time).toISOString(), bars: Object.fromEntries(rows) as object };
-  return { kind: 'data.bars', occurred_at: time, payload };
-}
-
-/** The step that an event of the kind `data.bars` tells of. */
-export function stepOf(payload: string): Step {
-  const { time, bars } = JSON.parse(payload) as {
-    readonly time: string;
-    readonly bars: Readonly<Record<string, readonly [number, number, number, number, number]>>;
-  };
-  const candles = Object.entries(bars).map(([symbol, [first, high, low, close, volume]]) => [
-    symbol,
-    { open: first, high, low, close, volume },
-  ]);
-  return { time: Date.parse(time), bars: Object.fromEntries(candles) as Step['bars'] };
-}
-
-function dataEvent({ kind, ...payload }: DataEvent): SessionEvent {
-  const time = 'time' in payload ? payload.time : payload.before;
-  return { kind, occurred_at: Date.parse(time), payload };
-}
-
 /** The same as a backtest of the bars that it took. */
 async function resultOf(
   { runId, directory }: PaperWork,
@@ -307,12 +276,5 @@ async function resultOf(
     instruments,
     assertions: gatesOfSpec(spec.metrics),
   };
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const outcome = outcomeOf(job, result, { runId, wallMs: workMs });
-  const { summary } = await writeRun(directory, job, outcome);
-  for (const name of RUN_FILES) {
-    const path = join(directory, name);
-    await pipeline(createReadStream(path), createGzip(), createWriteStream(`${path}.gz`));
-  }
-  return { summary, files: RUN_FILES };
+  return fileRun(directory, job, outcomeOf(job, result, { runId, wallMs: workMs }));
 }

@@ -1,15 +1,15 @@
 import { parentPort, type MessagePort } from 'node:worker_threads';
 import type { Step } from '../engine/steps.ts';
 import type { Answers, FromSession, Question, ToSession } from './paper-messages.ts';
-import { runSession, stepOf, type PaperWork } from './paper-session.ts';
-import type { Batch } from './record.ts';
+import { runSession, type PaperWork, type Unnumbered } from './paper-session.ts';
+import { stepOf } from './session-events.ts';
 import { asTaskError, fromTaskError } from './task-error.ts';
 
 /** What a thread for sessions is told: to begin one, or to show that it does not hang. */
 export type ToWorker = { readonly work: PaperWork; readonly port: MessagePort } | 'ping';
 
-/** So many batches may be unwritten before a session waits. */
-const MOST_UNWRITTEN = 2;
+/** So many events may wait to be written before a session waits, too. */
+const MOST_WAITING = 512;
 
 parentPort!.on('message', (message: ToWorker) => {
   if (message === 'ping') parentPort!.postMessage('pong');
@@ -43,12 +43,25 @@ async function host(work: PaperWork, port: MessagePort): Promise<void> {
     for (const { reject } of asked.values()) reject(left);
   });
 
-  const unwritten: Promise<true>[] = [];
-  const record = async (batch: Batch): Promise<void> => {
-    const written = ask({ kind: 'record', batch });
-    written.catch(() => {});
-    unwritten.push(written);
-    while (unwritten.length >= MOST_UNWRITTEN) await unwritten.shift();
+  let number = work.recorded.batches;
+  let waiting: Unnumbered | undefined;
+  let writing: Promise<void> | undefined;
+  const write = async (): Promise<void> => {
+    while (waiting !== undefined) {
+      number += 1;
+      const batch = { ...waiting, number };
+      waiting = undefined;
+      await ask({ kind: 'record', batch });
+    }
+    writing = undefined;
+  };
+  // What comes while the database is slow goes there together: a session keeps pace with its feed.
+  const record = async (batch: Unnumbered): Promise<void> => {
+    const before = waiting?.events ?? [];
+    waiting = { ...batch, events: [...before, ...batch.events] };
+    writing ??= write();
+    writing.catch(() => {});
+    if (waiting !== undefined && waiting.events.length >= MOST_WAITING) await writing;
   };
   async function* steps(): AsyncGenerator<Step> {
     for (;;) {
@@ -67,8 +80,10 @@ async function host(work: PaperWork, port: MessagePort): Promise<void> {
       stop: stop.signal,
       gone: gone.signal,
     });
+    await writing;
     last = { done };
   } catch (error) {
+    await writing?.catch(() => {});
     last = asTaskError(error);
   }
   port.postMessage(last);

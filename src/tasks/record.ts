@@ -1,16 +1,13 @@
 /** How what a paper session does gets into the log of its bot, from where it can be had again. */
-import type { OrderEvent } from '../engine/journal.ts';
 import { sql } from 'kysely';
 import { appendEvents } from '../events/append.ts';
-import type { EventHead, NewEvent } from '../events/event.ts';
+import type { EventHead } from '../events/event.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { Db, PaperSessionsTable, TasksTable } from '../storage/tables.ts';
 import { closeSession, type SessionState, type WorkingOrder } from '../trading/session-state.ts';
 import { isHeld, type Claim } from './claim.ts';
 import { haltInForce } from './latch.ts';
-
-/** An event of a session, whose run and version are known. */
-export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
+import { orderEvent, type SessionEvent } from './session-events.ts';
 
 /** What a session has done since the batch before. */
 export interface Batch {
@@ -85,11 +82,6 @@ export async function appendSession(
 ): Promise<EventHead> {
   const whole = events.map((event) => ({ ...event, version, run_id }));
   return appendEvents(tx, bot_id, now, whole);
-}
-
-/** An event of the engine: its payload is the line that `events.ndjson` has. */
-export function orderEvent(event: OrderEvent): SessionEvent {
-  return { kind: event.kind, occurred_at: Date.parse(event.time), payload: event };
 }
 
 /** @param now for a session that has seen no bars. */

@@ -2,7 +2,7 @@
  * Works on the tasks of a database, in threads of this process. Any number of processes can do so on
  * one PostgreSQL: each takes what nobody has taken, and looks after what dead ones have left.
  */
-import { mkdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { getRunnable } from '../bot-registry/versions.ts';
@@ -28,14 +28,14 @@ import {
   type TaskOutcome,
   type TaskWorker,
 } from './lifecycle.ts';
-import { HostDied, startSessionHosts } from './paper-hosts.ts';
+import { startSessionHosts } from './paper-hosts.ts';
 import type { PaperDone, PaperWork } from './paper-session.ts';
 import type { PaperInput } from './paper.ts';
 import { readSession, recordBatch, type Batch } from './record.ts';
 import { recordedBars } from './recorded-bars.ts';
 import { asTaskError } from './task-error.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
-import { runThread, TaskFailure } from './thread.ts';
+import { runThread, TaskFailure, ThreadDied } from './thread.ts';
 import { firstLock } from './verify-lock.ts';
 import { hasEnded, newWorkerId, retire, workDirectory } from './worker-id.ts';
 
@@ -64,8 +64,8 @@ const BEAT_EVERY_MS = 2000;
 const DEAD_AFTER_MS = 30_000;
 /** So long at it, a session has come to something, though its market may stand still. */
 const PROVEN_AFTER_MS = 30_000;
-/** So many are begun in one write. */
-const MOST_CLAIMS = 32;
+/** So many are begun, or taken from who is dead, in one write: little enough that others get turns. */
+const MOST_AT_ONCE = 32;
 /** Of the steps of a task: so many more make an event. */
 const TOLD_SHARE = 1 / 4;
 
@@ -115,7 +115,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       let free: number;
       while ((free = limits[kind] - countOf(kind)) > 0 && (await isWaiting(storage.read, kind))) {
         if (stopping.signal.aborted) return;
-        const most = kind === 'paper' ? Math.min(free, MOST_CLAIMS) : 1;
+        const most = kind === 'paper' ? Math.min(free, MOST_AT_ONCE) : 1;
         const claims = await storage.write((tx) => claimTasks(tx, clock(), worker_id, kind, most));
         for (const claim of claims) begin(claim);
       }
@@ -123,10 +123,17 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   };
 
   const takeFrom = async (worker: TaskWorker): Promise<void> => {
-    for (const task of await runningTasks(storage.read, worker.worker_id)) {
-      if (running.has(task.task_id) || !isDead(task)) continue;
-      log.warn(`the worker of task ${task.task_id}, ${task.worker_id}, is dead`);
-      await storage.write((tx) => recoverTask(tx, task, clock()));
+    const tasks = (await runningTasks(storage.read, worker.worker_id)).filter(
+      (task) => !running.has(task.task_id) && isDead(task),
+    );
+    if (tasks.length > 0) {
+      log.warn(`${worker.worker_id} is dead: its tasks are begun anew, ${tasks.length} of them`);
+    }
+    for (let done = 0; done < tasks.length; done += MOST_AT_ONCE) {
+      const some = tasks.slice(done, done + MOST_AT_ONCE);
+      await storage.write(async (tx) => {
+        for (const task of some) await recoverTask(tx, task, clock());
+      });
     }
     if (hasEnded(worker.worker_id)) await remove(workDirectory(worker.worker_id));
   };
@@ -170,7 +177,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       }
     } catch (error) {
       if (error instanceof NotOurs) return;
-      if (!(error instanceof HostDied)) throw error;
+      if (!(error instanceof ThreadDied)) throw error;
       log.warn(`paper session ${claim.task_id} begins anew: ${error.message}`);
       await persist(() => storage.write((tx) => retryTask(tx, claim, clock())));
     } finally {
@@ -222,7 +229,6 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     signal: AbortSignal,
     onProgress: (progress: Progress) => void,
   ): Promise<BacktestDone> => {
-    await mkdir(asked.directory, { recursive: true, mode: 0o700 });
     const { verify_lock, ...changes } = JSON.parse(claim.input) as BacktestInput;
     const locked = verify_lock
       ? await persist(() => firstLock(storage.read, claim, changes))
@@ -273,7 +279,10 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     });
     try {
       const held = await storage.write((tx) => beatSessions(tx, clock(), worker_id, claims));
-      for (const { claim, stop } of sessions) if (!held.has(claim.task_id)) stop('not_ours');
+      const lost = sessions.filter(({ claim }) => !held.has(claim.task_id));
+      for (const { stop } of lost) stop('not_ours');
+      // It may be for that that another server has halted them.
+      if (lost.length > 0) hosts.endHung();
     } catch (error) {
       log.warn({ err: error, msg: 'nobody hears of the paper sessions' });
     }

@@ -1,14 +1,19 @@
+import { inspect } from 'node:util';
 import { ServiceError } from '../errors.ts';
 import type { TaskError } from './lifecycle.ts';
 
-/** Why work failed, as it is kept and told to other threads; and the cause where nobody expected it. */
+/**
+ * Why work failed, as it is kept and told to other threads; and the cause where nobody expected it,
+ * made of text: what else an error holds may be nothing that can go to another thread.
+ */
 export function asTaskError(error: unknown): {
   readonly error: TaskError;
-  readonly bug?: unknown;
+  readonly bug?: Error;
 } {
   if (!(error instanceof ServiceError)) {
     const message = 'it failed for a reason nobody expected';
-    return { error: { code: 'failure', message }, bug: error };
+    const bug = Object.assign(new Error(String(error)), { stack: inspect(error) });
+    return { error: { code: 'failure', message }, bug };
   }
   const { code, message, reason, remedy, problems } = error;
   return {

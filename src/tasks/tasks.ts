@@ -57,8 +57,8 @@ export async function startBacktest(
   const { document, files } = await getRunnable(service, bot_id, version);
   await refuseWithoutData(catalogueDir, readChangedSpec(document, changes, files));
   const input: BacktestInput = verify_lock ? { ...changes, verify_lock } : changes;
+  if (verify_lock) refuseUnlocked(await firstLock(storage.read, { bot_id, version }, changes));
   return storage.write(async (tx) => {
-    if (verify_lock) refuseUnlocked(await firstLock(tx, { bot_id, version }, changes));
     const now = clock();
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
     const { task_id } = await queueTask(tx, now, by, { kind: 'backtest', bot_id, version, input });

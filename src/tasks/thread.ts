@@ -14,6 +14,13 @@ export class TaskFailure extends Error {
   }
 }
 
+/** A thread that works for others ended: nothing is wrong with the work that is known. */
+export class ThreadDied extends Error {}
+
+const { NODE_COMPILE_CACHE } = process.env;
+/** What threads need of the environment, which has the signing key in it. */
+export const THREAD_ENV = { ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }) };
+
 /**
  * Does a backtest in a thread of its own, which has ended when this settles.
  * @throws TaskFailure, or whatever `signal` was aborted with.
@@ -25,8 +32,7 @@ export async function runThread(
 ): Promise<BacktestDone> {
   signal.throwIfAborted();
   const file = new URL(`./backtest-worker${import.meta.url.slice(-3)}`, import.meta.url);
-  // What it has no need of: the signing key is in the environment.
-  const thread = new Worker(file, { workerData: work, env: {} });
+  const thread = new Worker(file, { workerData: work, env: THREAD_ENV });
   const { promise, resolve, reject } = Promise.withResolvers<BacktestDone>();
   // Ending a thread in which DuckDB is at work would end the process.
   let isLoading = true;

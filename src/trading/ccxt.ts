@@ -6,6 +6,7 @@ import { backoffMs } from '../backoff.ts';
 import { ServiceError } from '../errors.ts';
 import type { Candle } from '../market/bars.ts';
 import type { TimeframeName } from '../market/timeframe.ts';
+import { printableLine } from '../printable.ts';
 import type { ExchangeDefinition } from './exchanges-file.ts';
 
 /** A bar as an exchange gives it; nothing about it has been checked but that it has a time. */
@@ -194,10 +195,18 @@ export function openExchange(
 }
 
 function unavailable(name: string, error: unknown): ServiceError {
-  return new ServiceError('exchange_unavailable', `${name} does not answer: ${String(error)}`, {
+  return new ServiceError('exchange_unavailable', `${name} does not answer: ${whyOf(error)}`, {
     remedy: 'Try again later, or see whether the server can reach the exchange.',
     cause: error,
   });
+}
+
+const LONGEST_REASON = 300;
+
+/** What ccxt says of an error, which may have whole pages in it, and URLs with who asks for them. */
+export function whyOf(error: unknown): string {
+  const text = printableLine(String(error)).replaceAll(/(?<=\w:\/\/)[^\s/@]+@/g, '');
+  return text.length > LONGEST_REASON ? `${text.slice(0, LONGEST_REASON)}…` : text;
 }
 
 function loadCcxt(): Ccxt {

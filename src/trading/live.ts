@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { backoffMs } from '../backoff.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 import { Assembler, type Answer } from './assembler.ts';
-import type { Exchange } from './ccxt.ts';
+import { whyOf, type Exchange } from './ccxt.ts';
 import type { FeedItem } from './feed.ts';
 
 export interface LiveOptions {
@@ -98,7 +98,7 @@ class Live {
       } catch (error) {
         if (this.#signal.aborted) return;
         failures += 1;
-        onTrouble?.(`${symbol} was cut off: ${String(error)}`);
+        onTrouble?.(`${symbol} was cut off: ${whyOf(error)}`);
         this.assembler.cutOff(symbol);
         await this.#wait(backoffMs(failures, RECONNECT, Math.random()));
       }
@@ -121,7 +121,8 @@ class Live {
 
   #changed(): void {
     this.#news.resolve();
-    if (this.#grace !== undefined || this.assembler.awaited().length === 0) return;
+    if (this.#signal.aborted || this.#grace !== undefined) return;
+    if (this.assembler.awaited().length === 0) return;
     this.#grace = setTimeout(() => {
       this.#grace = undefined;
       for (const symbol of this.assembler.awaited()) void this.#ask(symbol);
@@ -137,7 +138,7 @@ class Live {
       return answer !== undefined && this.assembler.fill(symbol, answer);
     } catch (error) {
       if (this.#signal.aborted) return false;
-      this.#options.onTrouble?.(`${symbol}: what is missing is not to be had: ${String(error)}`);
+      this.#options.onTrouble?.(`${symbol}: what is missing is not to be had: ${whyOf(error)}`);
       this.assembler.giveUp(symbol);
       return false;
     } finally {

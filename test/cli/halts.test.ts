@@ -133,6 +133,8 @@ test('what is not verified ends with 7, and is shown', async () => {
   await bots('resume', 'days', '--reason', 'x');
 }, 60_000);
 
+const OVER = 'the drill is over';
+
 test('a drill halts a bot of its own, and leaves no trace but that', async () => {
   const drill = await answerOf<{ bot: string; verified_ms: number; report: HaltReport }>(
     0,
@@ -147,6 +149,20 @@ test('a drill halts a bot of its own, and leaves no trace but that', async () =>
   ]);
   const { halts } = await answerOf<{ halts: Halt[] }>(0, 'halts');
   expect(halts.filter(({ lifted_at }) => lifted_at === null)).toEqual([]);
+
+  const halting = bots('drill');
+  await vi.waitFor(
+    async () => {
+      const { bots: now } = await answerOf<{ bots: BotSummary[] }>(0, 'list', '--status', 'active');
+      expect(now).toHaveLength(2);
+    },
+    { timeout: 20_000, interval: 20 },
+  );
+  process.listeners('SIGINT').at(-1)!('SIGINT');
+  expect(await halting).toMatchObject({ code: 130, stdout: '' });
+  const { halts: both } = await answerOf<{ halts: Halt[] }>(0, 'halts');
+  expect(both.slice(0, 2).map((halt) => halt.lift_reason)).toEqual([OVER, OVER]);
+
   const wrong = await bots('drill', '--data', 'catalog://NOBODY');
   expect(wrong).toMatchObject({ code: 3, stderr: expect.stringContaining('NOBODY') });
   const { bots: after } = await answerOf<{ bots: BotSummary[] }>(0, 'list', '--status', 'active');

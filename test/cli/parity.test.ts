@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { BotParity, RunReplay } from '../../src/api/replay.ts';
+import type { BotParity } from '../../src/api/replay.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import type { Scope } from '../../src/scopes.ts';
@@ -76,9 +76,9 @@ test('a paper session and a backtest of the same come to the same, until the dat
   expect(again.stdout).toBe(
     `The same again: 300 bars, ${equal.events} order events; events hash ${hashes.events}\n`,
   );
-  const other = await bots(['parity', 'sma', '-p', 'fast=5']);
-  expect(other).toMatchObject({ code: 1 });
-  expect(other.stderr).toContain('the backtest has other parameters than the session');
+  expect(await different<BotParity>('parity', 'sma', '-p', 'fast=5')).toMatchObject({
+    first_difference: { cause: 'params' },
+  });
 
   const locked = ['backtest', 'sma', '-p', 'fast=12'];
   const backtest = await json<Summary>(...locked);
@@ -99,10 +99,6 @@ test('a paper session and a backtest of the same come to the same, until the dat
   expect(parted.stderr).toContain(
     `${run_id} and its backtest part at 2000-02-20T00:00:00.000Z: the bar of SPX is another: volume 1000 in the session, 999 in the catalogue`,
   );
-  expect(await different<BotParity>('parity', 'sma')).toMatchObject({
-    first_difference: { cause: 'data', recorded: { volume: 1000 }, backtest: { volume: 999 } },
-  });
-  expect(await json<RunReplay>('replay', 'sma', '--run', run_id)).toMatchObject({ matches: true });
 
   const condition = `run_id = '${run_id}' and kind = 'order.submitted'`;
   await world.database.execute(
@@ -111,7 +107,6 @@ test('a paper session and a backtest of the same come to the same, until the dat
   const tampered = await bots(['replay', 'sma', '--run', run_id]);
   expect(tampered).toMatchObject({ code: 1, stdout: '' });
   expect(tampered.stderr).toMatch(/^error events_tampered: event \d+ of sma has been altered/);
-  expect((await bots(['parity', 'sma', '--run', run_id])).stderr).toContain('events_tampered');
 });
 
 test('what cannot be is refused', async () => {

@@ -11,6 +11,7 @@ import { listHalts, type HaltService } from '../../src/halts/halts.ts';
 import { resumeAll, resumeBot } from '../../src/halts/resume.ts';
 import { readAudit } from '../../src/identity/audit.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { storageUnavailable } from '../../src/storage/unavailable.ts';
 import type { Claim } from '../../src/tasks/claim.ts';
 import { claimTasks } from '../../src/tasks/lifecycle.ts';
 import { startPaper } from '../../src/tasks/paper.ts';
@@ -60,6 +61,19 @@ function serviceOn(on: Storage): HaltService & TaskService {
     catalogueDir,
     release: (task_ids) => void released.push(...task_ids),
     log: { warn: (what: { msg: string }) => void log.push(what.msg) } as HaltService['log'],
+  };
+}
+
+/** The database, when it does not do some of its writes, counted from 1. */
+function refusing(isRefused: (count: number) => boolean): Storage {
+  let count = 0;
+  return {
+    ...storage,
+    async write(work, options) {
+      count += 1;
+      if (isRefused(count)) throw storageUnavailable(new Error('the disk is full'));
+      return storage.write(work, options);
+    },
   };
 }
 
@@ -255,8 +269,37 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     }
   });
 
+  it.each(['bot', 'all'] as const)(
+    'of %s that were broken off are asked for again before anything is resumed',
+    async (scope) => {
+      const [mine] = await makeSessions(storage, { count: 1 });
+      const ask = (on: Storage) =>
+        scope === 'bot'
+          ? haltBot({ ...service, storage: on }, BY, 'bot-0', WHY)
+          : haltAll({ ...service, storage: on }, BY, WHY);
+      const resume = () =>
+        scope === 'bot' ? resumeBot(service, BY, 'bot-0', WHY) : resumeAll(service, BY, WHY);
+      const brokenOff = await ask(refusing((count) => count > 1));
+      expect(brokenOff).toMatchObject({ verified: false, in_force: true });
+      // What is left can do nothing, and would go on once the halt were lifted.
+      expect(await record(mine!)).toBe(false);
+      await expect(resume()).rejects.toMatchObject({ code: 'conflict', reason: 'not_ended' });
+      expect(await ask(storage)).toMatchObject({ verified: true, halt: brokenOff.halt });
+      await resume();
+      expect(await record(mine!)).toBe(false);
+    },
+  );
+
+  it('try again what could not be ended for a moment', async () => {
+    await makeSessions(storage, { count: 3 });
+    // Of all at once, of fewer and fewer, and of the first by itself.
+    const on = refusing((count) => count > 1 && count < 7);
+    expect(await haltAll({ ...service, storage: on }, BY, WHY)).toMatchObject({ verified: true });
+    expect(log).toHaveLength(1);
+  });
+
   it('in the middle of many starts leave nothing running', async () => {
-    const count = kind === 'sqlite' ? 1000 : 300;
+    const count = kind === 'sqlite' ? 1000 : 100;
     await createBot(service, BY, { document: tradingDocument('sma', 'SPX', '1d', 10) });
     const starts = Array.from({ length: count }, () =>
       startPaper(service, BY, 'sma', {}).catch((error: unknown) => error),
@@ -331,7 +374,8 @@ describe.each(DATABASES)('halts on a %s that does not do as it is told', (kind) 
         [false, false],
       ],
     ]);
-    expect(log).toEqual([expect.stringContaining(kept.deployment_id)]);
+    const warning = `the deployment ${kept.deployment_id} could not be halted`;
+    expect(log).toEqual([warning, warning]);
     // It is as it was, but it can do nothing any more.
     expect(await statusOf(kept)).toEqual(['running', 'running', WORKER, null]);
     expect(await record(kept)).toBe(false);

@@ -39,10 +39,10 @@ function find({ recorded, orders = LINES, lines = LINES, failure, ...sides }: Ch
       gaps: [],
       engines: new Set(['1']),
       status: 'running',
+      end: 'success',
       fault: undefined,
       ...recorded,
     },
-    end: 'success',
     instruments: [on('A', barsOn([1, 2, 3]))],
     others: [],
     backtest: { lines, events_hash: hashOfLines(lines), failure },
@@ -53,8 +53,8 @@ function find({ recorded, orders = LINES, lines = LINES, failure, ...sides }: Ch
 describe('a session and its backtest', () => {
   it('are equal where bars and events are', () => {
     expect(find()).toEqual({ bars: 3, events: 2, first_difference: null });
-    const none = { instruments: [on('A', barsOn([]))] };
-    const nothing = { recorded: none, orders: [], lines: [], end: undefined };
+    const none = { instruments: [on('A', barsOn([]))], end: undefined };
+    const nothing = { recorded: none, orders: [], lines: [] };
     expect(find(nothing)).toEqual({ bars: 0, events: 0, first_difference: null });
     expect(hashOfLines(LINES)).toBe(
       createHash('sha256')
@@ -192,7 +192,7 @@ describe('a session and its backtest', () => {
 
   it.each(['halt', 'stop', 'failure'] as const)('part where the session ended by a %s', (end) => {
     const longer = [on('A', barsOn([1, 2, 3, 4]))];
-    expect(find({ end, instruments: longer }).first_difference).toMatchObject({
+    expect(find({ recorded: { end }, instruments: longer }).first_difference).toMatchObject({
       cause: end,
       time: timeOf(4),
       recorded: null,
@@ -200,15 +200,17 @@ describe('a session and its backtest', () => {
     });
     const canceled = event(3, 3, { kind: 'order.canceled', reason: 'halted' });
     const orders = [...LINES, canceled];
-    expect(find({ end, orders, instruments: longer }).first_difference).toMatchObject({
-      cause: end,
-      time: timeOf(3),
-      seq: 12,
-      recorded: { kind: 'order.canceled' },
-      backtest: null,
-    });
+    expect(find({ recorded: { end }, orders, instruments: longer }).first_difference).toMatchObject(
+      {
+        cause: end,
+        time: timeOf(3),
+        seq: 12,
+        recorded: { kind: 'order.canceled' },
+        backtest: null,
+      },
+    );
     // It was over anyway.
-    expect(find({ end }).first_difference).toBeNull();
+    expect(find({ recorded: { end } }).first_difference).toBeNull();
   });
 
   it('part where the strategy failed in one of them', () => {
@@ -217,9 +219,8 @@ describe('a session and its backtest', () => {
       detail: 'the backtest failed: it threw',
     });
     const failed = {
-      recorded: { status: 'failed' },
+      recorded: { status: 'failed', end: 'failure' },
       orders: LINES.slice(0, 1),
-      end: 'failure',
     } as const;
     expect(find(failed).first_difference).toMatchObject({
       cause: 'failure',
@@ -227,9 +228,38 @@ describe('a session and its backtest', () => {
     });
   });
 
+  it('part where only one of them failed, though neither did anything else', () => {
+    const failed = { status: 'failed', end: 'failure' } as const;
+    expect(find({ recorded: failed }).first_difference).toMatchObject({
+      cause: 'failure',
+      time: timeOf(3),
+      detail: 'the strategy failed in the session',
+    });
+    const detail = 'the backtest failed: it threw';
+    const failure = 'it threw';
+    expect(find({ failure }).first_difference).toMatchObject({ cause: 'failure', detail });
+    expect(find({ failure, others: ['params'] }).first_difference).toMatchObject({
+      cause: 'params',
+      detail: `the backtest has other parameters than the session, and ${detail}`,
+    });
+    const longer = [on('A', barsOn([1, 2, 3, 4]))];
+    expect(find({ recorded: failed, failure, instruments: longer }).first_difference).toBeNull();
+  });
+
+  it('part by a halt also where the backtest is of others', () => {
+    const canceled = event(3, 3, { kind: 'order.canceled', reason: 'halted' });
+    const sides = { recorded: { end: 'halt' }, orders: [...LINES, canceled] } as const;
+    expect(find({ ...sides, others: ['version'] }).first_difference).toMatchObject({
+      cause: 'halt',
+      detail: 'the bot was halted, and its orders were canceled',
+    });
+  });
+
   it('are compared as far as a session that goes on has come', () => {
     const longer = on('A', barsOn([1, 2, 3, 4, 5]));
-    expect(find({ end: undefined, instruments: [longer] }).first_difference).toBeNull();
+    expect(
+      find({ recorded: { end: undefined }, instruments: [longer] }).first_difference,
+    ).toBeNull();
     const [seen] = untilEnd({ instruments: [on('A', barsOn([1, 2]))] }, [longer]);
     expect(seen).toEqual(on('A', sliceBars(longer.bars, 0, 2)));
   });

@@ -3,22 +3,18 @@ import { getVersion } from '../../src/bot-registry/versions.ts';
 import { readChangedSpec, type SpecChanges } from '../../src/bots/hosted.ts';
 import { hostedBot } from '../../src/bots/load.ts';
 import { prepare } from '../../src/bots/prepare.ts';
-import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import { stepsOf, type Step } from '../../src/engine/steps.ts';
 import { ENGINE_VERSION } from '../../src/engine/version.ts';
 import { endTask, tell } from '../../src/tasks/lifecycle.ts';
-import { appendSession, orderEvent, type SessionEvent } from '../../src/tasks/record.ts';
+import { appendSession } from '../../src/tasks/record.ts';
+import { orderEvent, type SessionEvent } from '../../src/tasks/session-events.ts';
 import { getTask, type TaskService } from '../../src/tasks/tasks.ts';
 import { Session } from '../../src/trading/session.ts';
+import { allowedToTrade } from '../tasks/market.ts';
 
 /** A bot that may trade on paper. */
 export function tradingDocument(slug: string, fast: number): ReturnType<typeof exampleDocument> {
-  const document = exampleDocument(slug, fast);
-  const limits = Object.keys(NO_RISK_LIMITS).map((name) => [name, { unlimited: 'a test' }]);
-  return {
-    ...document,
-    spec: { ...(document['spec'] as object), risk: Object.fromEntries(limits) },
-  };
+  return allowedToTrade(exampleDocument(slug, fast));
 }
 
 interface Play {
@@ -26,6 +22,8 @@ interface Play {
   readonly change?: (steps: Step[]) => Step[];
   /** What the market's hours would have had. */
   readonly gap?: { readonly after: string; readonly before: string };
+  /** Takes no more bars than it takes to have an order at work. */
+  readonly untilItOrders?: boolean;
   /** Goes on when absent. */
   readonly end?: 'success' | 'stop';
 }
@@ -34,7 +32,7 @@ interface Play {
 export async function play(
   { storage, clock, catalogueDir }: TaskService,
   task_id: string,
-  { change = (steps) => steps, gap, end }: Play = {},
+  { change = (steps) => steps, gap, untilItOrders = false, end }: Play = {},
 ): Promise<void> {
   const task = await getTask(storage.read, task_id);
   const { document } = await getVersion(storage.read, task.bot_id, task.version);
@@ -43,8 +41,12 @@ export async function play(
   const { job } = await prepare(bot, { catalogueDir, assertions: [] });
   const session = new Session({ ...job, symbols: bot.spec.spec.universe.symbols, timeoutMs: 5000 });
   const events: SessionEvent[] = [];
+  let steps = 0;
   for (const step of change([...stepsOf(job.instruments)])) {
-    events.push(barsOf(step), ...session.push(step).events.map(orderEvent));
+    steps += 1;
+    const { events: made, state } = session.push(step);
+    events.push(barsOf(step), ...made.map(orderEvent));
+    if (untilItOrders && state.working.length > 0) break;
   }
   if (gap !== undefined) {
     const payload = { symbol: 'SPX', ...gap, missing: 1 };
@@ -52,14 +54,16 @@ export async function play(
   }
   if (end === 'stop') events.push(...session.halt().events.map(orderEvent));
   const now = clock();
-  const state = { kind: 'session.state', occurred_at: now, payload: { ...session.state() } };
+  const state = session.state();
+  const last = { kind: 'session.state', occurred_at: now, payload: { ...state } };
   await storage.write(async (tx) => {
     await tell(tx, task, now, 'run.started', { attempt: 1, engine: ENGINE_VERSION });
-    await appendSession(tx, task, now, [...events, state]);
+    await appendSession(tx, task, now, [...events, last]);
+    const recorded = { batches: 1, steps, state: JSON.stringify(state) };
+    await tx.updateTable('paper_sessions').set(recorded).where('task_id', '=', task_id).execute();
     if (end === undefined) return;
-    const stopped = { stop_requested_at: end === 'stop' ? now : null };
-    await tx.updateTable('paper_sessions').set(stopped).where('task_id', '=', task_id).execute();
-    const outcome = { status: 'success', result: '{}', summary: {} } as const;
+    const summary = { ...(end === 'stop' && { stopped: true }) };
+    const outcome = { status: 'success', result: '{}', summary } as const;
     await endTask(tx, task, now, outcome);
   });
 }

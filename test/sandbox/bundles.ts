@@ -13,6 +13,9 @@ export const CONFIG: EngineConfig = {
   seed: 7,
 };
 
+/** Code that comes to no end, and yet takes no time of a processor. */
+export const WAIT = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);';
+
 /** A strategy that does so on each bar. @param top what its module does when it is loaded. */
 export function strategyThat(onBar: string, top = '', create = ''): string {
   return `import { defineStrategy } from 'service-local/strategy';

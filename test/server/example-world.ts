@@ -22,8 +22,7 @@ import type { Scope } from '../../src/scopes.ts';
 import { EXAMPLE_SESSION_ID } from '../../src/api/replay.ts';
 import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
 import { endTask, tell } from '../../src/tasks/lifecycle.ts';
-import { tradingOn } from '../halts/trading-bot.ts';
-import { replaceDays } from '../tasks/market.ts';
+import { allowedToTrade, documentOn, replaceDays } from '../tasks/market.ts';
 import { cheapHash } from '../identity/cheap-hash.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
 
@@ -80,7 +79,7 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   const isOfSession = ['replayBot', 'compareBot', 'stopPaper'].includes(operation);
   if (isOfSession) await addExampleSession(server);
   if (operation === 'startPaper') {
-    const document = tradingOn('sma-crossover');
+    const document = allowedToTrade(documentOn('sma-crossover', 'SPX', '1d'));
     await updateBot(identity, 'operator', 'sma-crossover', () => true, { document });
   }
   const halts = { ...server.services.tasks, log: server.services.log };

@@ -214,9 +214,3 @@ describe('a live session is refused at its start', () => {
     expect(await call('POST', '/bots/window/paper/start', body)).toMatchObject({ status: 400 });
   });
 });
-
-test('a server does not start with keys in its exchanges_file', async () => {
-  const file = join(directory, 'keys.yaml');
-  await writeFile(file, 'local: {ccxt: binance, apiKey: abc, secret: def}');
-  await expect(startServer(world.database, ['--exchanges-file', file])).rejects.toThrow(/apiKey/);
-});

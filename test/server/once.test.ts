@@ -74,8 +74,9 @@ describe('a request to create that is sent again', () => {
         ? [path]
         : [],
     );
-    // The backtest has its own test, beside the others of tasks.
-    const tested = [...CREATIONS.map(([path]) => path), '/bots/{bot_ref}/backtest'];
+    // What starts tasks has its own tests, beside the others of tasks.
+    const started = ['/bots/{bot_ref}/backtest', '/bots/{bot_ref}/paper/start'];
+    const tested = [...CREATIONS.map(([path]) => path), ...started];
     expect(taking.toSorted()).toEqual(tested.toSorted());
   });
 

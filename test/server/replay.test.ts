@@ -1,21 +1,33 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { BotParity, RunReplay } from '../../src/api/replay.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
-import { startPaper, type PaperRequest } from '../../src/tasks/paper.ts';
+import { startPaper, stopPaper, type PaperRequest } from '../../src/tasks/paper.ts';
 import { startTaskRunner } from '../../src/tasks/runner.ts';
 import { startBacktest } from '../../src/tasks/tasks.ts';
 import { play, tradingDocument } from '../replay/play.ts';
 import { fillCatalogue, replaceDays } from '../tasks/market.ts';
+import { haltBot } from '../../src/halts/halt.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
+let catalogue: string;
 let server: TestApp;
 let reader: string;
 let writer: string;
 
+beforeAll(async () => {
+  catalogue = await mkdtemp(join(tmpdir(), 'service-local-catalogue-'));
+  await fillCatalogue(catalogue, 1);
+});
+
+afterAll(() => rm(catalogue, { recursive: true }));
+
 beforeEach(async () => {
   server = await newTestApp();
   [reader, writer] = await Promise.all([server.bearer('read'), server.bearer('write')]);
-  await fillCatalogue(server.services.tasks.catalogueDir, 1);
+  await cp(catalogue, server.services.tasks.catalogueDir, { recursive: true });
   await put('POST', '/bots', 10);
 });
 
@@ -92,11 +104,11 @@ describe('a session that is made again', () => {
   });
 
   it('does so with its orders canceled in the end, and while it goes on', async () => {
-    const stopped = await session({ end: 'stop', change: (steps) => steps.slice(0, 38) });
+    const stopped = await session({ end: 'stop', untilItOrders: true });
     const running = await session({ change: (steps) => steps.slice(0, 100) });
     expect(await replay(running)).toMatchObject({ matches: true, bars: 100 });
     // Each by itself, though their events are in one log.
-    expect(await replay(stopped)).toMatchObject({ matches: true, bars: 38 });
+    expect(await replay(stopped)).toMatchObject({ matches: true, bars: 96 });
   });
 
   it('names the event that somebody has tampered with', async () => {
@@ -191,8 +203,23 @@ describe('parity', () => {
       first_difference: { cause: 'stop', time: '2000-02-08T00:00:00.000Z', recorded: null },
     });
     server.now += 1;
-    await session({ change: (steps) => steps.slice(0, 38) });
-    expect(await parity()).toMatchObject({ running: true, equal: true, bars: 38 });
+    await session({ untilItOrders: true });
+    expect(await parity()).toMatchObject({ running: true, equal: true, bars: 96 });
+
+    // Somebody wants it to end, and before it does, it is halted.
+    const { tasks, log } = server.services;
+    await stopPaper(tasks, 'operator', (await parity()).run_id);
+    const halted = await haltBot({ ...tasks, log }, 'operator', 'sma', 'it is enough');
+    expect(halted).toMatchObject({ verified: true });
+    expect(await parity()).toMatchObject({
+      running: false,
+      first_difference: {
+        cause: 'halt',
+        detail: 'the bot was halted, and its orders were canceled',
+        recorded: { kind: 'order.canceled' },
+        backtest: null,
+      },
+    });
   });
 });
 

@@ -4,6 +4,7 @@ import { Pool } from 'undici';
 import { seededRandom } from '../../src/engine/random.ts';
 import { verifyEvents } from '../../src/events/verify.ts';
 import type { BotState } from '../../src/api/bots.ts';
+import type { Task } from '../../src/api/tasks.ts';
 import type { Db } from '../../src/storage/tables.ts';
 import type { SessionState } from '../../src/trading/session-state.ts';
 import type { TestDatabase } from '../storage/databases.ts';
@@ -62,8 +63,8 @@ const PATIENCE_MS = 60_000;
 /** One in so many rounds halts all bots. */
 const HALT_ALL_EVERY = 5;
 
-/** 300 days in some seconds: more than a round. */
-const PACED = 86_400 * 60;
+/** 300 days in 3 seconds. */
+const PACED = 86_400 * 100;
 
 /** A session of which it is known what it comes to. */
 interface Kind {
@@ -174,6 +175,8 @@ class BotTorture {
   /** What sessions come to that nobody touched, and no crash. */
   readonly #hashes = new Map<Kind, string>();
   #lones: Lone[] = [];
+  /** By the order of their kinds. */
+  #newest: readonly Lone[] = [];
   /** All tasks that were acknowledged. */
   readonly #tasks = new Set<string>();
   /** Of bots by slug, how often a task was asked for with a key: each is to be there once. */
@@ -296,7 +299,7 @@ class BotTorture {
     ]);
     // It is looked at below; until then Node would take a failure for one that nobody looks at.
     load.catch(() => {});
-    await Promise.race([enough.promise, load]);
+    await Promise.race([Promise.all([enough.promise, this.#inMidst(round)]), load]);
     await sleep(this.#random() * MOMENT_MS);
     const all = [...this.#servers, ...this.#workers];
     const victims = all.filter(() => this.#random() < 0.5);
@@ -312,6 +315,7 @@ class BotTorture {
     for (let i = 0; this.#isLoaded; i += 1) {
       const body = { document: documentOn(`made-${round}-${i}`, 'SPX', '1d') };
       if ((await this.#once('create', '/bots', body, 201)) === undefined) return;
+      await sleep(PAUSE_MS);
     }
   }
 
@@ -350,6 +354,7 @@ class BotTorture {
       versions.set(current_version as number, version_hash as string);
       this.#count('update');
       await this.#snap(slug);
+      await sleep(PAUSE_MS);
     }
   }
 
@@ -367,6 +372,8 @@ class BotTorture {
       const reply = await this.#once('backtest', `/bots/${slug}/backtest`, {}, 202);
       if (reply === undefined) return;
       await this.#watch(reply['task_id'] as string);
+      // Each takes a thread of its own, and so most of the processor.
+      await sleep(20 * PAUSE_MS);
     }
   }
 
@@ -473,15 +480,28 @@ class BotTorture {
 
   /** Starts sessions that must come to what they always come to, unless all are halted. */
   async #leaveAlone(round: number): Promise<void> {
-    await Promise.all(
+    this.#newest = await Promise.all(
       KINDS.map(async (kind, i) => {
         const slug = `lone-${round}-${i}`;
         await this.#create(slug, kind);
         const { speed } = kind;
         const started = await this.#once('start', `/bots/${slug}/paper/start`, { speed }, 202);
-        this.#lones.push({ task_id: started!['task_id'] as string, kind });
+        const lone = { task_id: started!['task_id'] as string, kind };
+        this.#lones.push(lone);
+        return lone;
       }),
     );
+  }
+
+  /** Resolves when one of them is somewhere between its first bars and its last. */
+  async #inMidst(round: number): Promise<void> {
+    const { task_id } = this.#newest[(round - 1) % KINDS.length]!;
+    const share = this.#random();
+    await this.#until(async () => {
+      const task = must(await this.#send('GET', `/tasks/${task_id}`), 200);
+      const { done, total } = task['progress'] as Task['progress'];
+      return task['ended_at'] !== null || (total !== null && done >= share * total);
+    }, 'a session in its midst');
   }
 
   async #haltAll(): Promise<void> {

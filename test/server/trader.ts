@@ -1,8 +1,6 @@
 import { addToken } from '../../src/identity/tokens.ts';
-import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 import type { Storage } from '../../src/storage/storage.ts';
-
-import { documentOn } from '../tasks/market.ts';
+import { allowedToTrade, documentOn } from '../tasks/market.ts';
 
 const YEAR = 365 * 86_400;
 
@@ -42,7 +40,5 @@ export function tradingDocument(
 ): ReturnType<typeof documentOn> {
   const document = documentOn(slug, symbol, timeframe);
   const strategy = { name: 'sma_crossover', params: { fast, slow: fast + 1 } };
-  const limits = Object.keys(NO_RISK_LIMITS);
-  const risk = Object.fromEntries(limits.map((name) => [name, { unlimited: 'it is a test' }]));
-  return { ...document, spec: { ...(document['spec'] as object), strategy, risk } };
+  return allowedToTrade({ ...document, spec: { ...(document['spec'] as object), strategy } });
 }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { exampleDocument } from '../../src/api/bots.ts';
 import type { Task } from '../../src/api/tasks.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
@@ -9,7 +9,7 @@ let server: TestApp;
 let runner: TaskRunner;
 let authorization: string;
 
-beforeEach(async () => {
+beforeAll(async () => {
   server = await newTestApp();
   const { tasks, log } = server.services;
   authorization = await server.bearer('read', 'write');
@@ -18,7 +18,7 @@ beforeEach(async () => {
   runner = startTaskRunner(tasks, { workers: 1, paperSessions: 100, timeoutMs: 5000, log });
 });
 
-afterEach(async () => {
+afterAll(async () => {
   await runner.stop();
   await server.close();
 });

@@ -65,10 +65,7 @@ export function tradingDocument(
   const addresses = symbols.map((symbol) => [symbol, `catalog://${symbol}`] as const);
   const source =
     count === 1 ? { source: addresses[0]![1] } : { sources: Object.fromEntries(addresses) };
-  const risk = Object.fromEntries(
-    Object.keys(NO_RISK_LIMITS).map((name) => [name, { unlimited: 'a test' }]),
-  );
-  return {
+  return allowedToTrade({
     ...document,
     spec: {
       kind: 'trading',
@@ -76,9 +73,15 @@ export function tradingDocument(
       data: { ...source, timeframe: '1d' },
       strategy: { name: strategy, params },
       engine: { account: { model: 'margin', initial: 0.5, maintenance: 0.25 } },
-      risk,
     },
-  };
+  });
+}
+
+/** The bot with every limit of its risk stated. */
+export function allowedToTrade<D extends Readonly<Record<string, unknown>>>(document: D): D {
+  const limits = Object.keys(NO_RISK_LIMITS).map((name) => [name, { unlimited: 'it is a test' }]);
+  const risk: unknown = Object.fromEntries(limits);
+  return { ...document, spec: { ...(document['spec'] as object), risk } };
 }
 
 const MARKETS: Readonly<Record<string, number>> = { momentum_rotation: 3, pairs_reversion: 2 };

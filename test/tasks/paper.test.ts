@@ -1,27 +1,25 @@
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import type { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createBot } from '../../src/bot-registry/bots.ts';
+import type { Summary } from '../../src/backtest/summary.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
+import { ENGINE_VERSION } from '../../src/engine/version.ts';
 import { readEvents } from '../../src/events/read.ts';
 import { stateAt } from '../../src/events/snapshot.ts';
 import { verifyEvents } from '../../src/events/verify.ts';
 import { createLog } from '../../src/log.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { doBacktest } from '../../src/tasks/backtest-work.ts';
 import { listFiles, readFile } from '../../src/tasks/files.ts';
 import { startPaper, stopPaper, type PaperRequest } from '../../src/tasks/paper.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
-import {
-  cancelTask,
-  getResult,
-  getTask,
-  startBacktest,
-  type Task,
-  type TaskService,
-} from '../../src/tasks/tasks.ts';
-import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
+import { getResult, getTask, type Task, type TaskService } from '../../src/tasks/tasks.ts';
+import { newTables, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue, tradingDocument } from './market.ts';
 
 /** Parameters with which each trades in 300 days. */
@@ -35,9 +33,12 @@ const STRATEGIES: Readonly<Record<string, Readonly<Record<string, number>>>> = {
 };
 
 let catalogueDir: string;
+/** By strategy. */
+const backtests = new Map<string, Summary>();
 beforeAll(async () => {
   catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-paper-test-'));
   await fillCatalogue(catalogueDir, 1);
+  for (const name of Object.keys(STRATEGIES)) backtests.set(name, await backtestOf(name));
 });
 afterAll(() => rm(catalogueDir, { recursive: true }));
 
@@ -73,9 +74,26 @@ function run(): TaskRunner {
   return runner;
 }
 
+function documentOf(name: string): ReturnType<typeof tradingDocument> {
+  return tradingDocument(name.replaceAll('_', '-'), name, STRATEGIES[name]!);
+}
+
+/** What the thread of a backtest would tell. */
+async function backtestOf(name: string): Promise<Summary> {
+  const work = {
+    runId: 'backtest',
+    document: documentOf(name),
+    changes: {},
+    catalogueDir,
+    timeoutMs: 5000,
+    directory: join(catalogueDir, 'run', name),
+  };
+  const none = (): void => {};
+  return (await doBacktest(work, none, none, new AbortController().signal)).summary;
+}
+
 async function addBot(name: string): Promise<string> {
-  const slug = name.replaceAll('_', '-');
-  const document = tradingDocument(slug, name, STRATEGIES[name]!);
+  const document = documentOf(name);
   const { bot_id } = await createBot(service, 'operator', { document });
   return bot_id;
 }
@@ -100,14 +118,9 @@ async function recorded(task_id: string, steps: number): Promise<void> {
   );
 }
 
-async function resultOf(task_id: string) {
+async function resultOf(task_id: string): Promise<Summary> {
   expect(await ended(task_id)).toMatchObject({ status: 'success', error: null });
-  return JSON.parse(await getResult(storage.read, task_id)) as {
-    hashes: Record<string, string>;
-    engine: object;
-    run_id: string;
-    orders: { filled: number };
-  };
+  return JSON.parse(await getResult(storage.read, task_id)) as Summary;
 }
 
 async function runEvents(bot_id: string, task_id: string) {
@@ -115,24 +128,22 @@ async function runEvents(bot_id: string, task_id: string) {
   return events.filter(({ run_id }) => run_id === task_id);
 }
 
-describe.each(DATABASES)('paper sessions on %s', (kind) => {
-  useDatabase(kind);
+describe('paper sessions', () => {
+  useDatabase('sqlite');
 
   it('of every built-in strategy come to what a backtest of the same bars does', async () => {
     expect(Object.keys(STRATEGIES).toSorted()).toEqual([...BUILT_IN_STRATEGIES.keys()].toSorted());
-    const pairs = [];
+    const papers = [];
     for (const name of Object.keys(STRATEGIES)) {
       const bot_id = await addBot(name);
-      const paper = await start(bot_id, { speed: 'max' });
-      const { task_id } = await startBacktest(service, 'operator', bot_id, {});
-      pairs.push({ bot_id, paper, backtest: task_id });
+      papers.push({ name, bot_id, paper: await start(bot_id, { speed: 'max' }) });
     }
     run();
-    for (const { bot_id, paper, backtest } of pairs) {
-      const [traded, tested] = [await resultOf(paper), await resultOf(backtest)];
+    for (const { name, bot_id, paper } of papers) {
+      const traded = await resultOf(paper);
       expect(traded.orders.filled).toBeGreaterThan(0);
       const { run_id: _paper, engine: _ofPaper, ...ofSession } = traded;
-      const { run_id: _backtest, engine: _ofBacktest, ...ofBacktest } = tested;
+      const { run_id: _backtest, engine: _ofBacktest, ...ofBacktest } = backtests.get(name)!;
       expect(ofSession).toEqual(ofBacktest);
       const lines = (await runEvents(bot_id, paper))
         .filter(({ kind: what }) => /^(order|account)\./.test(what))
@@ -146,66 +157,49 @@ describe.each(DATABASES)('paper sessions on %s', (kind) => {
     }
     expect(log).toEqual([]);
   });
+});
 
-  it('go on where they were recorded last, whoever runs them', async () => {
+describe('a paper session on PostgreSQL', () => {
+  // On SQLite, servers are killed in the tests of the command line.
+  useDatabase('postgres');
+
+  it('goes on where it was recorded last, whoever runs it', async () => {
     const bot_id = await addBot('sma_crossover');
-    const whole = await start(bot_id, { speed: 'max' });
-    // Three seconds, in which three servers stop.
-    const broken = await start(bot_id, { speed: 8_640_000 });
-    for (const steps of [20, 60, 100]) {
-      const runner = run();
-      await recorded(broken, steps);
-      await runner.stop();
-    }
-    expect(await find(broken)).toMatchObject({ status: 'queued', attempts: 0 });
+    // Three seconds, in which a server stops, and a thread of the next one ends.
+    const task_id = await start(bot_id, { speed: 8_640_000 });
+    const first = run();
+    await recorded(task_id, 20);
+    await first.stop();
+    expect(await find(task_id)).toMatchObject({ status: 'queued', attempts: 0 });
     const { state } = await stateAt(storage.read, bot_id, 'head');
-    expect(state.sessions[broken]).toMatchObject({ status: 'running', version: 1 });
+    expect(state.sessions[task_id]).toMatchObject({ status: 'running', version: 1 });
+    const starting = once(process, 'worker') as Promise<[Worker]>;
     run();
-    expect((await resultOf(broken)).hashes).toEqual((await resultOf(whole)).hashes);
-    const bars = (await runEvents(bot_id, broken)).filter((event) => event.kind === 'data.bars');
-    expect(bars).toHaveLength(300);
+    const [thread] = await starting;
+    await recorded(task_id, 60);
+    await thread.terminate();
+    expect((await resultOf(task_id)).hashes).toEqual(backtests.get('sma_crossover')!.hashes);
+    expect(await find(task_id)).toMatchObject({ attempts: 2 });
+    const told = await runEvents(bot_id, task_id);
+    expect(told.filter((event) => event.kind === 'data.bars')).toHaveLength(300);
+    const requeued = told.filter((event) => event.kind === 'run.requeued');
+    expect(requeued.map(({ payload }) => payload)).toMatchObject([
+      { reason: 'server_stopped' },
+      { reason: 'worker_died' },
+    ]);
+    const started = told.find((event) => event.kind === 'run.started')!;
+    expect(started.payload).toMatchObject({ attempt: 1, engine: ENGINE_VERSION });
+    expect(log.join('')).toMatch(/its thread ended/);
+    expect(await verifyEvents(storage.read, bot_id)).toMatchObject({ fault: undefined });
   });
 });
 
 describe('a paper session', () => {
   useDatabase('sqlite');
 
-  it('that is stopped cancels its orders, and has a result of what it saw', async () => {
-    const bot_id = await addBot('sma_crossover');
-    const task_id = await start(bot_id, { speed: 864_000 });
-    const runner = run();
-    await recorded(task_id, 15);
-    expect(await stopPaper(service, 'operator', task_id)).toMatchObject({ status: 'running' });
-    runner.wake();
-    const { window } = (await resultOf(task_id)) as unknown as { window: { bars: number } };
-    expect(window.bars).toBeGreaterThanOrEqual(15);
-    expect(window.bars).toBeLessThan(300);
-    const told = await runEvents(bot_id, task_id);
-    expect(told.at(-1)!.payload).toMatchObject({ status: 'success', stopped: true });
-    expect(told.at(-2)).toMatchObject({
-      kind: 'session.state',
-      payload: { status: 'halted', working: [] },
-    });
-    const stopped = await find(task_id);
-    expect(await stopPaper(service, 'operator', task_id)).toEqual(stopped);
-  });
-
   it('that is stopped before its first bars is canceled', async () => {
     const task_id = await start(await addBot('sma_crossover'));
     expect(await stopPaper(service, 'operator', task_id)).toMatchObject({ status: 'canceled' });
-  });
-
-  it('that is canceled has its orders canceled, and no result', async () => {
-    const bot_id = await addBot('sma_crossover');
-    const task_id = await start(bot_id, { speed: 864_000 });
-    const runner = run();
-    await recorded(task_id, 15);
-    await cancelTask(service, 'operator', task_id);
-    runner.wake();
-    expect(await ended(task_id)).toMatchObject({ status: 'canceled' });
-    const { state } = await stateAt(storage.read, bot_id, 'head');
-    expect(state.sessions).toEqual({});
-    expect(await listFiles(storage.read, task_id)).toEqual([]);
   });
 
   it('of a bot that does not say what it may risk is refused, and so is research', async () => {

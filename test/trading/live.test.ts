@@ -331,6 +331,21 @@ describe('an exchange', () => {
     });
   });
 
+  it('is told of without who asks it', async () => {
+    const urls = { public: 'http://ada:secret@127.0.0.1:1/api/v3' };
+    const definition = { ccxt: 'binance', options: { fetchMarkets: { types: ['spot'] } }, urls };
+    const stop = new AbortController();
+    const exchange = openExchange('local', definition, stop.signal);
+    onTestFinished(() => {
+      stop.abort();
+      return exchange.close();
+    });
+    const error: unknown = await exchange.check([BTC], '1m').catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'exchange_unavailable' });
+    expect((error as Error).message).toMatch(/127\.0\.0\.1:1/);
+    expect((error as Error).message).not.toMatch(/ada|secret/);
+  });
+
   it('that ccxt does not know is told of', () => {
     const open = () => openExchange('x', { ccxt: 'nowhere' }, new AbortController().signal);
     expect(open).toThrow('ccxt streams no data of nowhere');

@@ -21,7 +21,8 @@ export const verb = defineVerb({
   options: {
     data: {
       value: 'catalog://name',
-      description: 'dataset of the server; by default that of the first bot that has one',
+      description:
+        'dataset of the server; by default that of the first bot that trades, active ones before drafts',
       parse: parseAddress,
     },
     timeframe: { value: 'timeframe', description: 'of the dataset of --data', default: '1d' },
@@ -96,9 +97,6 @@ async function drill(
     const { latched_ms, verified_ms } = report;
     const times = { trading_ms, latched_ms, verified_ms, answered_ms: since(halted) };
     return { report, times };
-  } catch (error) {
-    context.signal.throwIfAborted();
-    throw error;
   } finally {
     await cleanUp(context, slug);
   }
@@ -130,7 +128,10 @@ async function untilItTrades(
   });
 }
 
-/** Whatever became of it: nothing of it trades, nothing of it is halted, and it is archived. */
+/**
+ * Whatever became of it: nothing of it trades, nothing of it is halted, and it is archived. One that
+ * cannot be halted stays as it is, so that it can be looked at.
+ */
 async function cleanUp(context: Context, slug: string): Promise<void> {
   const server = await connect(context);
   const params = { bot_ref: slug };
@@ -141,7 +142,9 @@ async function cleanUp(context: Context, slug: string): Promise<void> {
     throw error;
   }
   const body = { reason: 'the drill is over' };
-  await server.call<typeof haltBot>('post', '/bots/{bot_ref}/halt', { params, body });
+  const path = '/bots/{bot_ref}/halt';
+  const { verified } = await server.call<typeof haltBot>('post', path, { params, body });
+  if (!verified) return context.message(`the bot ${slug} stays halted, and is not archived`);
   await server.call<typeof resumeBot>('post', '/bots/{bot_ref}/resume', { params, body });
   await server.call<typeof archiveBot>('delete', '/bots/{bot_ref}', {
     params,
@@ -149,24 +152,30 @@ async function cleanUp(context: Context, slug: string): Promise<void> {
   });
 }
 
-/** The data of a bot that there is. */
+/** The data of a bot that there is: first of those for which they have been there. */
 async function marketOf(server: Client): Promise<Market> {
-  const query = { kind: 'trading' } as const;
-  for await (const { id } of server.items<typeof listBots>('get', '/bots', { query })) {
-    const { document } = await server.call<typeof getBot>('get', '/bots/{bot_ref}', {
-      params: { bot_ref: id },
-      headers: {},
-    });
-    const { universe, data } = document['spec'] as Spec;
-    const symbol = universe?.symbols?.[0];
-    const source = data?.source ?? (symbol === undefined ? undefined : data?.sources?.[symbol]);
-    const { timeframe } = data ?? {};
-    if (symbol === undefined || timeframe === undefined) continue;
-    if (source?.startsWith('catalog://')) return { symbol, source, timeframe };
+  for (const status of ['active', 'draft'] as const) {
+    const query = { kind: 'trading', status } as const;
+    for await (const { id } of server.items<typeof listBots>('get', '/bots', { query })) {
+      const { document } = await server.call<typeof getBot>('get', '/bots/{bot_ref}', {
+        params: { bot_ref: id },
+        headers: {},
+      });
+      const market = marketIn(document['spec'] as Spec);
+      if (market !== undefined) return market;
+    }
   }
   throw new ServiceError('usage', 'no bot of the server has data from its catalogue', {
     remedy: 'Name a dataset with --data.',
   });
+}
+
+function marketIn({ universe, data }: Spec): Market | undefined {
+  const symbol = universe?.symbols?.[0];
+  const source = data?.source ?? (symbol === undefined ? undefined : data?.sources?.[symbol]);
+  const { timeframe } = data ?? {};
+  if (symbol === undefined || timeframe === undefined) return undefined;
+  return source?.startsWith('catalog://') ? { symbol, source, timeframe } : undefined;
 }
 
 /** What of a spec is looked at, which the server has checked. */

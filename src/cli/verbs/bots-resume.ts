@@ -6,7 +6,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Lifts its halt. It starts nothing by itself: what was halted has ended, and is started anew. While all bots are halted, none is resumed.',
+    'Lifts its halt. It starts nothing by itself: what was halted has ended, and is started anew; where it has not, the halt is to be asked for again first. While all bots are halted, none is resumed.',
   arguments: { bot: BOT_ARGUMENT },
   options: { reason: REASON_OPTION },
   settings: ['server_url'],

@@ -1,0 +1,42 @@
+/** What a session does, as the log of its bot has it. */
+import type { OrderEvent } from '../engine/journal.ts';
+import type { Step } from '../engine/steps.ts';
+import type { NewEvent } from '../events/event.ts';
+import type { DataEvent } from '../trading/feed.ts';
+
+/** An event of a session, whose run and version are known. */
+export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
+
+/** An order event of the engine: its payload is the line that `events.ndjson` has. */
+export function orderEvent(event: OrderEvent): SessionEvent {
+  return { kind: event.kind, occurred_at: Date.parse(event.time), payload: event };
+}
+
+/** A step that a session takes. */
+export function barsEvent({ time, bars }: Step): SessionEvent {
+  const rows = Object.entries(bars).map(([symbol, { open: first, high, low, close, volume }]) => [
+    symbol,
+    [first, high, low, close, volume],
+  ]);
+  const payload = { time: new Date(time).toISOString(), bars: Object.fromEntries(rows) as object };
+  return { kind: 'data.bars', occurred_at: time, payload };
+}
+
+/** The step that an event of the kind `data.bars` tells of. */
+export function stepOf(payload: string): Step {
+  const { time, bars } = JSON.parse(payload) as {
+    readonly time: string;
+    readonly bars: Readonly<Record<string, readonly [number, number, number, number, number]>>;
+  };
+  const candles = Object.entries(bars).map(([symbol, [first, high, low, close, volume]]) => [
+    symbol,
+    { open: first, high, low, close, volume },
+  ]);
+  return { time: Date.parse(time), bars: Object.fromEntries(candles) as Step['bars'] };
+}
+
+/** What is to be known of the data between the steps. */
+export function dataEvent({ kind, ...payload }: DataEvent): SessionEvent {
+  const time = 'time' in payload ? payload.time : payload.before;
+  return { kind, occurred_at: Date.parse(time), payload };
+}

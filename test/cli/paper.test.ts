@@ -1,0 +1,150 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import type { Task } from '../../src/api/tasks.ts';
+import type { Summary } from '../../src/backtest/summary.ts';
+import { addToken } from '../../src/identity/tokens.ts';
+import { newWorld, type World } from '../identity/people.ts';
+import { startServer, type RunningServer } from '../server/running.ts';
+import { tradingDocument } from '../server/trader.ts';
+import { fillCatalogue } from '../tasks/market.ts';
+import { inProcess } from './in-process.ts';
+import { BIN, type Result } from './service-local.ts';
+
+/** 300 days in six seconds. */
+const SPEED = String(86_400 * 50);
+
+let world: World;
+let server: RunningServer;
+let directory: string;
+let token: string;
+
+beforeAll(async () => {
+  world = await newWorld('sqlite');
+  world.now = Date.now();
+  directory = await mkdtemp(join(tmpdir(), 'service-local-paper-cli-'));
+  await fillCatalogue(join(directory, 'catalogue'), 1);
+  const { id } = await world.newPerson();
+  const scopes = ['read', 'write', 'trade'] as const;
+  const terms = { label: 'test', scopes, expires_in_seconds: 3600 };
+  const { storage, clock } = world.identity;
+  ({ token } = await storage.write((tx) => addToken(tx, clock(), 'operator', id, terms)));
+  server = await start();
+  const path = join(directory, 'days.yaml');
+  await writeFile(path, JSON.stringify(tradingDocument('days', 'SPX', '1d', 1)));
+  await json('create', '-f', path);
+});
+afterAll(async () => {
+  await server.stop();
+  await world.close();
+  await rm(directory, { recursive: true });
+});
+
+const start = (): Promise<RunningServer> =>
+  startServer(world.database, ['--catalogue-dir', join(directory, 'catalogue')]);
+
+const environment = () => ({ ...server.env, SERVICE_LOCAL_TOKEN: token });
+
+const bots = (...words: string[]): Promise<Result> =>
+  inProcess(['bots', ...words], { env: environment() });
+
+async function json<T>(...words: string[]): Promise<T> {
+  const { code, stdout, stderr } = await bots(...words, '--json');
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  return JSON.parse(stdout) as T;
+}
+
+/** Resolves when so many steps of a session are recorded. */
+async function recorded(task_id: string, steps: number): Promise<void> {
+  await vi.waitFor(
+    async () => {
+      const { steps: done } = await world.identity.storage.read
+        .selectFrom('paper_sessions')
+        .select('steps')
+        .where('task_id', '=', task_id)
+        .executeTakeFirstOrThrow();
+      expect(done).toBeGreaterThanOrEqual(steps);
+    },
+    { timeout: 30_000, interval: 10 },
+  );
+}
+
+test('a session outlives who waits for it and its server, and comes to the same', async () => {
+  const waiting = spawn(
+    process.execPath,
+    [BIN, 'bots', 'paper', 'start', 'days', '--speed', SPEED],
+    {
+      env: { PATH: process.env['PATH'], ...environment() },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  );
+  const closed = once(waiting, 'close');
+  let told = '';
+  for await (const chunk of waiting.stderr) {
+    told += String(chunk);
+    if (told.endsWith('\n') && !waiting.killed) waiting.kill('SIGINT');
+  }
+  expect(await closed).toEqual([130, null]);
+  const [, task_id] = /^waiting for task ([\w-]{36}); Ctrl-C leaves it running\n/.exec(
+    told,
+  ) as unknown as [string, string];
+  expect(told).toContain(`or end it with \`service-local bots paper stop ${task_id}\``);
+  await recorded(task_id, 30);
+  await server.kill();
+  server = await start();
+
+  const whole = await json<Summary>('paper', 'start', 'days', '--speed', 'max');
+  expect(whole.orders.filled).toBeGreaterThan(0);
+  const env = environment();
+  const result = await inProcess(['tasks', 'result', task_id, '--wait', '--json'], { env });
+  expect((JSON.parse(result.stdout) as Summary).hashes).toEqual(whole.hashes);
+  const { stdout } = await inProcess(['tasks', 'get', task_id, '--json'], { env });
+  expect(JSON.parse(stdout)).toMatchObject({ status: 'success', attempts: 2 });
+});
+
+test('a session is shown while it runs, and stopped', async () => {
+  const detached = await bots('paper', 'start', 'days', '--detach');
+  expect(detached).toMatchObject({ code: 0, stderr: '' });
+  const [, task_id] = /^task ([\w-]{36}) is queued\n/.exec(detached.stdout) as unknown as [
+    string,
+    string,
+  ];
+  expect(detached.stdout).toContain('service-local bots paper status days');
+  await recorded(task_id, 1);
+  const shown = await bots('paper', 'status', 'days');
+  expect(shown).toMatchObject({ code: 0, stderr: '' });
+  const [head, row] = shown.stdout.split('\n').map((line) => line.split(/ {2,}/));
+  expect(head!.slice(0, 4)).toEqual(['task', 'version', 'time', 'equity']);
+  expect(row!.slice(0, 3)).toEqual([task_id, '1', '2000-01-01T00:00:00.000Z']);
+  const { sessions } = await json<{ sessions: object[] }>('paper', 'status', 'days');
+  expect(sessions).toMatchObject([{ task_id, status: 'running', version: 1, positions: {} }]);
+
+  const stopped = await bots('paper', 'stop', task_id);
+  expect(stopped).toMatchObject({ code: 0, stderr: '' });
+  expect(stopped.stdout).toBe(
+    `task ${task_id} is told to stop\nSee \`service-local tasks result ${task_id} --wait\`.\n`,
+  );
+  const result = await inProcess(['tasks', 'result', task_id, '--wait', '--json'], {
+    env: environment(),
+  });
+  expect(JSON.parse(result.stdout)).toMatchObject({ window: { bars: 1 } });
+  expect(await json<Task>('paper', 'stop', task_id)).toMatchObject({ status: 'success' });
+  expect((await bots('paper', 'stop', task_id)).stdout).toBe(`task ${task_id} is success\n`);
+  expect((await bots('paper', 'status', 'days')).stdout).toBe('There are none.\n');
+});
+
+test.each([
+  [['start', 'days', '--speed', '0'], 2, "'0' is no speed"],
+  [['start', 'days', '--exchange', 'binance'], 2, 'Add --live'],
+  [['start', 'days', '-p', 'fsat=3'], 3, '/params/fsat'],
+  [['start', 'nobody'], 1, 'there is no bot "nobody"'],
+  [['status', 'nobody'], 1, 'there is no bot "nobody"'],
+  [['stop', '0198c0de-0000-7000-8000-00000000dddd'], 1, 'there is no task'],
+])('%j makes no sense', async (words, code, message) => {
+  const answer = await bots('paper', ...words);
+  expect(answer).toMatchObject({ code, stdout: '' });
+  expect(answer.stderr).toContain(message);
+});
