@@ -273,7 +273,7 @@ export const searchAudit = defineRoute({
   errors: ['audit_tampered'],
 });
 
-export const AuditVerdict = z
+const AuditVerdict = z
   .strictObject({
     verified: z.int().openapi({ description: 'So many entries are as they were written.' }),
     head: auditHead.openapi({ description: 'The last of them: to be noted out of reach.' }),
