@@ -78,7 +78,7 @@ async function showRuns(visit: Visit): Promise<Content> {
     body: botFrame(
       bot,
       'runs',
-      html`<section aria-labelledby="runs">
+      html`<section>
         <h2 id="runs">Runs</h2>
         ${
           items.length === 0

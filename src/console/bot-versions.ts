@@ -32,7 +32,7 @@ async function showVersions(visit: Visit): Promise<Content> {
     body: botFrame(
       bot,
       'versions',
-      html`<section aria-labelledby="versions">
+      html`<section>
           <h2 id="versions">Versions</h2>
           ${table<BotVersion>('Versions', columnsOf(bot), items)}
           ${pager(botPath(bot.slug, 'versions'), { cursor }, next_cursor)}

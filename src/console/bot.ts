@@ -62,7 +62,7 @@ async function showBot(visit: Visit): Promise<Content> {
       '',
       html`${snapshot.state.halted !== null && html`<p class="message failure">Halted: ${snapshot.state.halted.reason}</p>`}
         <div
-          id="live"
+          id="now"
           data-live="${live === undefined ? '' : JSON.stringify(live)}"
           data-bot="${bot.id}"
           data-head="${snapshot.seq}"
@@ -77,7 +77,7 @@ async function showBot(visit: Visit): Promise<Content> {
                   sessions.map(([task_id]) => task_id),
                 )
           }
-          <section aria-labelledby="tail">
+          <section>
             <div class="heading">
               <h2 id="tail">Newest events</h2>
               <p>
@@ -90,7 +90,7 @@ async function showBot(visit: Visit): Promise<Content> {
         </div>
         ${
           runs.length > 0 &&
-          html`<section aria-labelledby="last-runs">
+          html`<section>
             <div class="heading">
               <h2 id="last-runs">Newest runs</h2>
               <a href="${botPath(bot.slug, 'runs')}">All runs</a>
@@ -202,7 +202,7 @@ function sessionPart(
       </figure>
     </section>
     <div class="halves">
-      <section aria-labelledby="positions">
+      <section>
         <h2 id="positions">Positions</h2>
         ${grid(
           'positions',
@@ -220,7 +220,7 @@ function sessionPart(
           'Flat: nothing is held.',
         )}
       </section>
-      <section aria-labelledby="working">
+      <section>
         <h2 id="working">Working orders</h2>
         ${grid(
           'working',
@@ -300,7 +300,7 @@ function grid(
 function tailTable(events: readonly BotEvent[]): Html {
   return html`<div class="events" id="tail-table">
     ${table<BotEvent>(
-      'Newest events',
+      'The newest events',
       [
         { title: 'Event', isHeader: true, cell: ({ seq }) => seq },
         { title: 'Kind', cell: ({ kind }) => kind },

@@ -197,7 +197,7 @@ async function showTask({ call, param, session }: Visit): Promise<Content> {
         ['With', html`<code>${JSON.stringify(task.input)}</code>`],
       )}
       ${result}
-      <section aria-labelledby="log">
+      <section>
         <h2 id="log">What happened</h2>
         ${log.length === 0 ? html`<p>The log of the bot does not tell of it.</p>` : logTable(log)}
         <p class="note">From the command line: <code>service-local tasks get ${task_id}</code></p>

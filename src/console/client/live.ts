@@ -17,14 +17,14 @@ export interface LiveData {
   readonly closes: Readonly<Record<string, number>>;
 }
 
-/** Keeps the page of a bot as the bot is: `#live`. */
+/** Keeps the page of a bot as the bot is: `#now`. */
 export function live(): void {
   const DRAW_EVERY_MS = 100;
   const MOST_POINTS = 4000;
   const TAIL = 12;
   const TABLE = 100;
 
-  const root = document.querySelector<HTMLElement>('#live')!;
+  const root = document.querySelector<HTMLElement>('#now')!;
   const { live: given = '', bot: bot_id, head } = root.dataset;
   const data = given === '' ? undefined : (JSON.parse(given) as LiveData);
   const of = (selector: string): HTMLElement => root.querySelector<HTMLElement>(selector)!;
