@@ -5,7 +5,7 @@ a.button.danger { border-color: var(--bad); color: var(--bad); font-weight: 600;
 .halted { display: flex; flex-wrap: wrap; gap: 0.5rem 1rem; align-items: center; justify-content: space-between; max-width: 88rem; margin-inline: auto; padding: 0.5rem clamp(1rem, 3vw, 2.5rem); border-bottom: 2px solid var(--bad); background: var(--panel); overflow-wrap: anywhere; }
 .halted .button { min-height: 2rem; padding-block: 0.125rem; }
 .actions { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; }
-.sub { display: block; color: var(--muted); font-weight: 400; font-size: 0.8125rem; }
+.sub { display: block; white-space: nowrap; color: var(--muted); font-weight: 400; font-size: 0.8125rem; }
 .tabs ul { display: flex; flex-wrap: wrap; gap: 0 1.25rem; list-style: none; border-bottom: 1px solid var(--rule); }
 .tabs a { display: block; padding: 0.375rem 0; margin-bottom: -1px; border-bottom: 2px solid transparent; color: var(--muted); text-decoration: none; }
 .tabs a:hover { color: var(--ink); }
@@ -36,6 +36,7 @@ a.button.danger { border-color: var(--bad); color: var(--bad); font-weight: 600;
 .slider .at input { width: 8rem; }
 .kinds { display: flex; flex-wrap: wrap; gap: 0.25rem 1rem; }
 .kinds label { display: inline-flex; gap: 0.375rem; align-items: center; font-weight: 400; margin: 0; min-height: 1.75rem; }
+td:has(progress) { white-space: nowrap; }
 progress { width: 7rem; height: 0.5rem; vertical-align: middle; accent-color: var(--accent); }
 progress.wide { width: min(100%, 28rem); height: 0.75rem; }
 .report { display: block; width: 100%; height: min(80vh, 60rem); border: 1px solid var(--rule); border-radius: 8px; background: var(--panel); }

@@ -202,8 +202,6 @@ describe('in a browser', () => {
       '/console/bots/watched/runs',
       '/console/bots/watched/versions?from=1&to=1',
       '/console/bots/watched/paper',
-      '/console/bots/watched/backtest',
-      '/console/bots/hostile/halt',
       '/console/halt-all',
       '/console/halts',
       '/console/tasks',

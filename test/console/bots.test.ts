@@ -195,6 +195,10 @@ describe('a backtest', () => {
       `update tasks set status = 'failed', worker_id = null, ended_at = 1, error = '${error.replaceAll("'", "''")}'
         where task_id = '${one!.task_id}'`,
     );
+    await server.execute(
+      `update bot_deployments set status = 'failed', ended_at = 1
+        where deployment_id = '${one!.deployment_id}'`,
+    );
     const text = await show(`/console/tasks/${one!.task_id}`);
     expect(text).toContain(ESCAPED);
     expect(text).toContain('strategy_error');
@@ -248,6 +252,11 @@ describe('a halt', () => {
     expect(text).toMatch(/<strong>All bots are halted<\/strong>/);
     const refused = await visitor.submit('/console/bots/bot-7/paper', { key: 'five' });
     expect(refused.status).toBeGreaterThanOrEqual(400);
+    const early = await visitor.submit('/console/resume-all', { reason });
+    expect(early.status).toBe(409);
+    expect(early.text).toContain('service-local bots halt-all');
+    await server.execute('drop trigger keep');
+    expect((await visitor.submit(path, { reason, confirm: 'HALT' })).status).toBe(200);
     const { location } = await visitor.submit('/console/resume-all', { reason });
     expect(await show(location!)).toContain('Nothing was started.');
   });

@@ -93,6 +93,8 @@ export function equityChart(element: HTMLElement): {
   }
   paint();
   document.addEventListener('themechange', paint);
+  const fit = (): void => chart.timeScale().fitContent();
+  new ResizeObserver(() => requestAnimationFrame(fit)).observe(element);
 
   return {
     show(points, from) {
@@ -101,14 +103,14 @@ export function equityChart(element: HTMLElement): {
       if (from === 0 || points.length - from > ONE_BY_ONE) {
         equity.setData(points.map(equityAt));
         drawdown.setData(points.map(drawdownAt));
-        if (points.length > 0) chart.timeScale().fitContent();
+        if (points.length > 0) fit();
         return;
       }
       for (const point of points.slice(from)) {
         equity.update(equityAt(point));
         drawdown.update(drawdownAt(point));
       }
-      if (points.length > from) chart.timeScale().fitContent();
+      if (points.length > from) fit();
     },
   };
 }
