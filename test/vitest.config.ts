@@ -1,17 +1,34 @@
+import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
+const root = import.meta.dirname;
+
+/** Files that put a module of theirs in the place of another: in a process that no other file has. */
+const withMocks = globSync('**/*.test.ts', { cwd: root }).filter((file) =>
+  readFileSync(join(root, file), 'utf8').includes('vi.mock('),
+);
+
+const test = {
+  root,
+  // Most tests start processes, and the machine may be busy with others.
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+  // What one process of a test has compiled, the next ones do not compile again.
+  env: { NODE_COMPILE_CACHE: join(tmpdir(), 'service-local-compile-cache') },
+};
+
 export default defineConfig({
   test: {
-    root: import.meta.dirname,
-    // Most tests start processes, and the machine may be busy with others.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    root,
     // Many tests wait for processes of theirs: one file at a time for each processor leaves it idle.
     maxWorkers: availableParallelism() + 1,
-    // What one process of a test has compiled, the next ones do not compile again.
-    env: { NODE_COMPILE_CACHE: join(tmpdir(), 'service-local-compile-cache') },
     globalSetup: 'storage/cluster.ts',
+    projects: [
+      // What one file has imported, the next ones of the same process do not import again.
+      { test: { ...test, name: 'together', isolate: false, exclude: withMocks } },
+      { test: { ...test, name: 'alone', include: withMocks } },
+    ],
   },
 });

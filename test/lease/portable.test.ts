@@ -53,6 +53,7 @@ test('it runs where there is ECMAScript and nothing else', () => {
 });
 
 test('it runs in a browser', async () => {
+  chromium.setGraphicsMode = false;
   const browser = await playwright.launch({
     executablePath: await chromium.executablePath(),
     args: [...chromium.args, '--disable-background-networking'],

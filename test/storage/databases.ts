@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { inject } from 'vitest';
 import type { Storage, StorageLocation } from '../../src/storage/storage.ts';
+import { SCRATCH } from '../scratch.ts';
 
 /** The two that every contract suite runs on: `describe.each(DATABASES)('… on %s', (kind) => …)`. */
 export const DATABASES = ['sqlite', 'postgres'] as const satisfies readonly Storage['kind'][];
@@ -67,7 +67,7 @@ const EMPTY_TABLES = `do $$
 export async function newSqlite(): Promise<
   TestDatabase & { readonly location: { readonly file: string } }
 > {
-  const directory = await mkdtemp(join(tmpdir(), 'storage-'));
+  const directory = await mkdtemp(join(SCRATCH, 'storage-'));
   const file = join(directory, 'server.sqlite');
   return {
     location: { file },
