@@ -86,7 +86,7 @@ export async function run(
     return fail(error, json, color, io);
   } finally {
     // A connection that is being made, or a name that is being looked up, cannot be broken off.
-    if (signal?.aborted) setTimeout(() => process.exit(), END_MS).unref();
+    if (signal?.aborted) setTimeout(() => io.exit(), END_MS).unref();
   }
 }
 

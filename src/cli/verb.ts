@@ -148,7 +148,7 @@ export interface Context {
 }
 
 /** The parts of `process` that the CLI touches. */
-export type Io = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'cwd'>;
+export type Io = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'cwd' | 'exit'>;
 
 type NoSpecs = { readonly [name in never]: never };
 export type Arguments = Readonly<Record<string, ArgumentSpec>>;

@@ -32,6 +32,7 @@ export async function inProcess(
     stderr,
     env: { HOME: home, SERVICE_LOCAL_HOME: join(home, '.service-local'), ...env },
     cwd: () => cwd ?? home,
+    exit() {},
   };
   const printed = text(stdout);
   const told = person ? undefined : text(stderr);

@@ -152,7 +152,7 @@ it.concurrent.each(HANGING)('a strategy that loops for ever %s is ended', async 
 
 test('a process that says nothing is killed', async () => {
   const before = await childrenOf(process.pid);
-  const { take, close, strategy } = await open(strategyThat(''), { timeoutMs: 50 });
+  const { take, close, strategy } = await open(strategyThat(''), { timeoutMs: 500 });
   const child = (await childrenOf(process.pid)).find((pid) => !before.includes(pid));
   process.kill(child!, 'SIGSTOP');
   await take(STEPS);
