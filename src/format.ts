@@ -79,3 +79,13 @@ export function formatSpan(ms: number): string {
   const [size, name] = units.find(([each]) => ms >= 2 * each) ?? [1000, 'second'];
   return formatCountOf(Math.floor(ms / size), name);
 }
+
+/** `deployment_id=acme-tokyo before.ends_at=…`; for people, so not exact. */
+export function formatFacts(details: object, prefix = ''): string[] {
+  return Object.entries(details).flatMap(([key, value]: [string, unknown]) => {
+    const name = `${prefix}${key}`;
+    if (Array.isArray(value)) return [`${name}=${value.join(',')}`];
+    if (typeof value === 'object' && value !== null) return formatFacts(value, `${name}.`);
+    return [`${name}=${/\s/.test(String(value)) ? JSON.stringify(value) : String(value)}`];
+  });
+}

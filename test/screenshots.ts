@@ -1,27 +1,89 @@
-/** `npm run screenshots`: the picture of the README, taken of the demo's own report. */
+/**
+ * `npm run screenshots`: the pictures of the README: the demo's own report, and the console of a
+ * server that administers licenses and has a bot that trades on paper.
+ */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import chromium from '@sparticuz/chromium';
-import { chromium as playwright } from 'playwright-core';
+import { parse } from 'yaml';
+import { NO_RISK_LIMITS } from '../src/engine/config.ts';
+import { addToken } from '../src/identity/tokens.ts';
+import { openDesk, type Desk } from './console/browser.ts';
+import { seedFleet } from './console/fleet.ts';
 
 const root = join(import.meta.dirname, '..');
+const cli = join(root, 'bin/service-local.ts');
+const bot = join(root, 'examples/sma-crossover.yaml');
 const directory = mkdtempSync(join(tmpdir(), 'service-local-screenshots-'));
+const desk = await openDesk();
 try {
-  const cli = join(root, 'bin/service-local.ts');
-  const bot = join(root, 'examples/sma-crossover.yaml');
+  await takeReport(desk);
+  await desk.signIn();
+  await takeLicenses(desk);
+  await takeBot(desk);
+} finally {
+  await desk.close();
+  rmSync(directory, { recursive: true });
+}
+
+async function take({ page }: Desk, name: string): Promise<void> {
+  await page.screenshot({ path: join(root, 'examples', name) });
+}
+
+async function takeReport({ page, ...rest }: Desk): Promise<void> {
   spawnSync(process.execPath, [cli, 'backtest', bot, '--quiet', '--out', directory]);
-  const browser = await playwright.launch({
-    executablePath: await chromium.executablePath(),
-    args: [...chromium.args, '--disable-background-networking'],
-  });
-  const page = await browser.newPage({ viewport: { width: 1280, height: 1280 } });
+  await page.setViewportSize({ width: 1280, height: 1280 });
   await page.goto(pathToFileURL(join(directory, 'report.html')).href);
   await page.locator('canvas').first().waitFor();
-  await page.screenshot({ path: join(root, 'examples/report.png') });
-  await browser.close();
-} finally {
-  rmSync(directory, { recursive: true });
+  await take({ page, ...rest }, 'report.png');
+}
+
+async function takeLicenses(at: Desk): Promise<void> {
+  await seedFleet(at.identity.storage, Date.now(), 240);
+  await at.page.setViewportSize({ width: 1280, height: 900 });
+  await at.open('/identity/license');
+  await take(at, 'licenses.png');
+}
+
+/** Of the same bot over the same bars, as though ninety days passed in a second. */
+async function takeBot(at: Desk): Promise<void> {
+  const { page, server, identity, administrator } = at;
+  const data = join(root, 'examples/data/sp500-daily.csv');
+  const toCatalogue = ['data', 'import', data, '--symbol', 'SPX', '--timeframe', '1d'];
+  spawnSync(process.execPath, [cli, ...toCatalogue], { env: { ...process.env, ...server.env } });
+  const terms = { label: 'screenshots', scopes: ['write', 'trade'], expires_in_seconds: 3600 };
+  const { token } = await identity.storage.write((tx) =>
+    addToken(tx, Date.now(), 'operator', administrator.id, terms as never),
+  );
+  const send = async (path: string, body: object): Promise<void> => {
+    const answer = await fetch(server.url + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`);
+  };
+  const { spec, ...rest } = parse(readFileSync(bot, 'utf8')) as { readonly spec: object };
+  const risk = Object.keys(NO_RISK_LIMITS).map((name) => [name, { unlimited: 'on paper' }]);
+  const changes = {
+    data: { source: 'catalog://SPX', timeframe: '1d' },
+    risk: Object.fromEntries(risk) as object,
+  };
+  await send('/bots', { document: { ...rest, spec: { ...spec, ...changes } } });
+  const session = { from: '2016-01-04', speed: 90 * 86_400 };
+  await send('/bots/sma-crossover/paper/start', session);
+  await page.setViewportSize({ width: 1280, height: 1120 });
+  await at.open('/console/bots/sma-crossover');
+  // Three years on, while it holds something.
+  await page.waitForFunction(
+    () =>
+      document.querySelector('[data-figure=time]')!.textContent > '2018-09' &&
+      document.querySelector('#positions-table tbody tr') !== null &&
+      !document.querySelector<HTMLElement>('#positions-table')!.hidden,
+    undefined,
+    { timeout: 60_000 },
+  );
+  await take(at, 'bot.png');
 }

@@ -216,6 +216,14 @@ export const AuditEntry = z
 
 export type AuditEntry = z.infer<typeof AuditEntry>;
 
+const auditHead = z.strictObject({ seq: z.int(), hash: z.string() });
+
+const auditPage = page(AuditEntry).extend({
+  head: auditHead.openapi({
+    description: 'The last entry of the log at the moment of the answer.',
+  }),
+});
+
 export const listAudit = defineRoute({
   method: 'get',
   path: '/identity/audit',
@@ -233,15 +241,61 @@ export const listAudit = defineRoute({
       limit: pageQuery.limit,
     }),
   },
-  responses: {
-    200: answer(
-      'A page of the log.',
-      page(AuditEntry).extend({
-        head: z
-          .strictObject({ seq: z.int(), hash: z.string() })
-          .openapi({ description: 'The last entry of the log at the moment of the answer.' }),
+  responses: { 200: answer('A page of the log.', auditPage) },
+  errors: ['audit_tampered'],
+});
+
+const exactly = text(200).optional();
+
+export const searchAudit = defineRoute({
+  method: 'get',
+  path: '/identity/audit/search',
+  operationId: 'searchAudit',
+  summary: 'Search the audit log, the newest entry first',
+  description: 'All that is named must be so. What was tampered with is answered as it is.',
+  tags: ['Administrators'],
+  security: administrator('admin'),
+  request: {
+    query: z.strictObject({
+      actor: exactly.openapi({ example: 'administrator:ada' }),
+      action: exactly.openapi({ example: 'admin.identity.license.revoke' }),
+      target: exactly.openapi({ example: 'deployment:acme-tokyo' }),
+      from: time.optional(),
+      to: time.optional().openapi({ description: 'Not itself included.' }),
+      before_seq: z.coerce.number().int().min(1).optional().openapi({
+        description: '`next_cursor` of the page before, with the same filter.',
+        example: 1000,
       }),
-    ),
+      limit: pageQuery.limit,
+    }),
   },
+  responses: { 200: answer('A page of what was found.', auditPage) },
+  errors: ['audit_tampered'],
+});
+
+const AuditVerdict = z
+  .strictObject({
+    verified: z.int().openapi({ description: 'So many entries are as they were written.' }),
+    head: auditHead.openapi({ description: 'The last of them: to be noted out of reach.' }),
+    fault: z
+      .strictObject({
+        seq: z.int(),
+        fault: z.enum(['missing', 'altered', 'not_linked', 'beyond_head']),
+      })
+      .nullable()
+      .openapi({ description: 'What is wrong with the next.' }),
+  })
+  .openapi('AuditVerdict');
+
+export const verifyAudit = defineRoute({
+  method: 'get',
+  path: '/identity/audit/verification',
+  operationId: 'verifyAudit',
+  summary: 'Check the hash chain of the whole audit log',
+  description:
+    'It is the server that checks here; `service-local identity audit verify` does it without trusting the server.',
+  tags: ['Administrators'],
+  security: administrator('admin'),
+  responses: { 200: answer('What came of it.', AuditVerdict) },
   errors: ['audit_tampered'],
 });

@@ -73,6 +73,28 @@ export const BotSummary = z.strictObject(summary).openapi('BotSummary');
 
 export type BotSummary = z.infer<typeof BotSummary>;
 
+const Activity = z
+  .strictObject({
+    running: z.int().openapi({ description: 'Deployments that are pending or running.' }),
+    halted: z
+      .enum(['bot', 'all'])
+      .nullable()
+      .openapi({ description: 'Whether a halt of this bot, or of all, is in force.' }),
+    last: BotDeployment.nullable().openapi({
+      description: 'The newest deployment that has ended; null before any has.',
+    }),
+  })
+  .openapi('BotActivity');
+
+export const BotListItem = z
+  .strictObject({
+    ...summary,
+    activity: Activity.optional().openapi({ description: 'Only where it is asked for.' }),
+  })
+  .openapi('BotListItem');
+
+export type BotListItem = z.infer<typeof BotListItem>;
+
 export const BotDetail = z
   .strictObject({
     ...summary,
@@ -157,9 +179,18 @@ export const listBots = defineRoute({
       q: text(120)
         .optional()
         .openapi({ description: 'Part of the slug or the name, in letters of either case.' }),
+      ids: z
+        .string()
+        .regex(/^[0-9a-f-]{36}(,[0-9a-f-]{36}){0,99}$/, 'must be ids, joined by commas')
+        .optional()
+        .openapi({ description: 'Only these, at most 100 of them, joined by commas.' }),
+      include: z
+        .enum(['activity'])
+        .optional()
+        .openapi({ description: 'Adds what each bot does, and what it came to last.' }),
     }),
   },
-  responses: { 200: answer('A page of bots, by slug.', page(BotSummary)) },
+  responses: { 200: answer('A page of bots, by slug.', page(BotListItem)) },
 });
 
 export const getBot = defineRoute({
@@ -456,6 +487,9 @@ export const listBotEvents = defineRoute({
     query: z.strictObject({
       ...eventsQuery,
       until_seq: seq.min(0).optional().openapi({ description: 'None after this one.' }),
+      last: z.enum(['true', 'false']).optional().openapi({
+        description: 'Of all those, the last ones in place of the first; in the same order.',
+      }),
       limit: pageQuery.limit,
     }),
   },

@@ -43,6 +43,10 @@ const IssueRequest = z
     customer_id: id('acme').optional().openapi({
       description: 'To be sure: the customer to whom the deployment belongs.',
     }),
+    issue_id: id('0198c0de-0000-7000-8000-000000000004').optional().openapi({
+      description:
+        'Made by whoever asks: with the same one there is no second lease, but the error `conflict` with the reason `already_issued`. It is for leases without an offline_request, which has an id of its own.',
+    }),
     offline_request: z
       .string()
       .max(65_536)
@@ -135,19 +139,29 @@ export const createLease = defineRoute({
   ],
 });
 
-const DryRun = z.strictObject(given).openapi('DryRun');
+export const DryRun = z.strictObject(given).openapi('DryRun');
+
+export type DryRun = z.infer<typeof DryRun>;
+
+const DryRunRequest = z.union([
+  IssueRequest.omit({ issue_id: true, offline_request: true }).openapi('IssueDryRun'),
+  RenewRequest,
+]);
 
 export const dryRunRenewal = defineRoute({
   method: 'post',
   path: '/auth/license/leases/dry-run',
   operationId: 'dryRunRenewal',
-  summary: 'Say what a renewal would give',
+  summary: 'Say what issuing a lease, or renewing one, would give',
   description:
-    'Takes the request of a renewal and makes all its checks, so that what is wrong is known before the lease ends. Nothing is issued.',
+    'Takes the request of an administrator, or that of a renewal, and makes all its checks: what is wrong, or how much less than was wished is given, is known before. Nothing is issued.',
   tags: ['Leases'],
-  security: [{ device: [] }],
+  security: [{ administrator: ['license'] }, { device: [] }],
   request: {
-    body: json(RenewRequest, { device: { renewal_id: '0198c0de-0000-7000-8000-000000000001' } }),
+    body: json(DryRunRequest, {
+      administrator: { deployment_id: 'acme-tokyo', ttl_seconds: 604_800 },
+      device: { renewal_id: '0198c0de-0000-7000-8000-000000000001' },
+    }),
   },
   responses: { 200: answer('What it would give, had it been asked for now.', DryRun) },
   errors: [
@@ -202,6 +216,12 @@ export const listLeases = defineRoute({
       ...pageQuery,
       deployment_id: id('acme-tokyo').optional(),
       state: LeaseState.optional(),
+      lineage_id: id('0198c0de-0000-7000-8000-00000000aaaa').optional().openapi({
+        description: 'Only this line of renewals, named by its first lease.',
+      }),
+      previous_lease_id: id('0198c0de-0000-7000-8000-00000000aaaa').optional().openapi({
+        description: 'Only those that renew this one.',
+      }),
     }),
   },
   responses: { 200: answer('A page of leases.', page(LeaseRecord)) },
@@ -249,6 +269,53 @@ export const Revoked = z
 
 export type Revoked = z.infer<typeof Revoked>;
 
+export const Revocation = z
+  .strictObject({
+    deployment_id: z.string(),
+    working_leases: z
+      .int()
+      .openapi({ description: 'Leases that still work and are not revoked yet.' }),
+    device_ids: z
+      .array(z.string())
+      .openapi({ description: 'The machines that have one that works.' }),
+    effective_at: time.nullable().openapi({
+      description:
+        'When the last copy would stop working: until then nothing takes it back. Null when none works.',
+    }),
+    registry_enforced: z
+      .boolean()
+      .openapi({ description: 'False: by a setting of the server, renewal would not be denied.' }),
+  })
+  .openapi('Revocation');
+
+export type Revocation = z.infer<typeof Revocation>;
+
+const previewParts = {
+  security: administrator('license'),
+  responses: { 200: answer('What it would do.', Revocation) },
+  errors: ['not_found'],
+} as const;
+
+export const previewLeaseRevocation = defineRoute({
+  ...previewParts,
+  method: 'get',
+  path: '/identity/leases/{lease_id}/revocation',
+  operationId: 'previewLeaseRevocation',
+  summary: 'Say whom revoking a lease would hit, and when the last copy would stop',
+  tags: ['Leases'],
+  request: { params: leasePath },
+});
+
+export const previewDeploymentRevocation = defineRoute({
+  ...previewParts,
+  method: 'get',
+  path: '/identity/deployments/{deployment_id}/revocation',
+  operationId: 'previewDeploymentRevocation',
+  summary: 'Say whom revoking a deployment would hit, and when the last copy would stop',
+  tags: ['Leases'],
+  request: { params: deploymentPath },
+});
+
 const stepUpHeader = z.object({
   'service-step-up': z.string().optional().openapi({
     description: 'Token of a step-up for `identity.license.revoke` and this very target.',
@@ -285,4 +352,74 @@ export const revokeDeployment = defineRoute({
   ...revokeParts,
   tags: [...revokeParts.tags],
   request: { params: deploymentPath, headers: stepUpHeader, body: revokeBody },
+});
+
+// Deployments, each with its newest lease.
+
+const LicenseState = z.enum(['valid', 'grace', 'expired', 'revoked', 'none']);
+
+export const License = z
+  .strictObject({
+    deployment_id: z.string(),
+    name: z.string(),
+    customer_id: z.string(),
+    customer: z.string().openapi({ description: 'Name of the customer.' }),
+    contract_id: z.string(),
+    contract_ends_at: time,
+    state: LicenseState.openapi({
+      description: 'Revoked, else what the newest lease is worth; `none` where there is none.',
+    }),
+    silent: z.boolean().openapi({
+      description:
+        'Whether a device has not renewed although half of the time that it has for it is over.',
+    }),
+    lease: z
+      .strictObject({
+        lease_id: z.string(),
+        device_id: z.string().nullable(),
+        public_key_id: z.string(),
+        issued_at: time,
+        expires_at: time,
+        grace_ends_at: time,
+      })
+      .nullable()
+      .openapi({ description: 'The newest.' }),
+  })
+  .openapi('License', { description: 'A deployment with its newest lease.' });
+
+export type License = z.infer<typeof License>;
+
+export const listLicenses = defineRoute({
+  method: 'get',
+  path: '/identity/licenses',
+  operationId: 'listLicenses',
+  summary: 'List the deployments, each with its newest lease',
+  tags: ['Leases'],
+  security: administrator('license'),
+  request: {
+    query: z.strictObject({
+      ...pageQuery,
+      state: LicenseState.optional(),
+      silent: z.enum(['true', 'false']).optional().openapi({
+        description: '`true`: only those with a device whose renewal is overdue.',
+      }),
+      search: text(200).optional().openapi({
+        description:
+          'Part of the id or name of a deployment or its customer; or the id of a lease or device.',
+      }),
+    }),
+  },
+  responses: { 200: answer('A page of deployments, by id.', page(License)) },
+});
+
+export const getLicense = defineRoute({
+  method: 'get',
+  path: '/identity/licenses/{deployment_id}',
+  operationId: 'getLicense',
+  summary: 'Show a deployment with its newest lease',
+  tags: ['Leases'],
+  security: administrator('license'),
+  request: { params: deploymentPath },
+  responses: { 200: answer('The deployment.', License) },
+  errors: ['not_found'],
 });

@@ -355,6 +355,8 @@ export interface BotFilter {
   readonly status?: BotRow['status'] | undefined;
   /** Part of the slug or the name; of letters beyond ASCII, the case counts. */
   readonly q?: string | undefined;
+  /** Only these. */
+  readonly bot_ids?: readonly string[] | undefined;
 }
 
 /**
@@ -363,11 +365,11 @@ export interface BotFilter {
  */
 export async function listBots(
   db: Db,
-  { kind, status, q }: BotFilter,
+  { kind, status, q, bot_ids }: BotFilter,
   request: PageRequest,
 ): Promise<Page<BotRow>> {
   return readPage(
-    ['bots', kind, status, q],
+    ['bots', kind, status, q, bot_ids?.join()],
     request,
     ({ slug }) => slug,
     async (after = '', limit) => {
@@ -379,6 +381,7 @@ export async function listBots(
         .limit(limit);
       if (kind !== undefined) query = query.where('kind', '=', kind);
       if (status !== undefined) query = query.where('status', '=', status);
+      if (bot_ids !== undefined) query = query.where('bots.bot_id', 'in', bot_ids);
       if (q !== undefined) {
         const lower = q.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
         query = query.where((is) =>

@@ -1,4 +1,4 @@
-import type { LeaseAnswer, LeaseRecord } from '../api/leases.ts';
+import type { LeaseAnswer, LeaseRecord, License } from '../api/leases.ts';
 import { NO_VALUE } from '../format.ts';
 import { formatSeconds } from '../seconds.ts';
 import type { Columns } from './items.ts';
@@ -12,6 +12,16 @@ export const LEASE_COLUMNS: Columns<LeaseRecord> = {
   expires: ({ expires_at }) => expires_at,
   'grace ends': ({ grace_ends_at }) => grace_ends_at,
   entitlements: ({ entitlements }) => entitlements.join(' ') || NO_VALUE,
+};
+
+export const LICENSE_COLUMNS: Columns<License> = {
+  deployment: ({ deployment_id }) => deployment_id,
+  customer: ({ customer_id }) => customer_id,
+  state: ({ state, silent }) => (silent ? `${state}, silent` : state),
+  'last renewal': ({ lease }) => lease?.issued_at ?? NO_VALUE,
+  expires: ({ lease }) => lease?.expires_at ?? NO_VALUE,
+  'grace ends': ({ lease }) => lease?.grace_ends_at ?? NO_VALUE,
+  lease: ({ lease }) => lease?.lease_id ?? NO_VALUE,
 };
 
 /** Where a lease lasts less than was due, one line each. */

@@ -428,6 +428,11 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/daemon-uninstall.ts'),
   },
   {
+    path: ['identity', 'licenses', 'list'],
+    summary: 'list the deployments, each with its newest lease',
+    load: () => import('./verbs/identity-licenses-list.ts'),
+  },
+  {
     path: ['identity', 'leases', 'issue'],
     summary: 'issue a lease for a machine that cannot renew by itself',
     load: () => import('./verbs/identity-leases-issue.ts'),

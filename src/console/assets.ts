@@ -3,10 +3,20 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { announce } from './client/announce.ts';
+import { equityChart } from './client/equity-chart.ts';
+import { eventText } from './client/event-text.ts';
+import { followBot } from './client/follow.ts';
 import { forms } from './client/forms.ts';
+import { halting } from './client/halting.ts';
+import { live } from './client/live.ts';
+import { lease } from './client/lease.ts';
 import { fail, passkeys, post } from './client/passkeys.ts';
+import { replacePart } from './client/replace.ts';
+import { task, tasks } from './client/tasks.ts';
 import { theme } from './client/theme.ts';
+import { timeline } from './client/timeline.ts';
 import { STYLE } from './style.ts';
+import { STYLE_OF_BOTS } from './style-bots.ts';
 
 /** A file that pages refer to. Its URL has the hash of its bytes, so that it can be kept for ever. */
 export interface Asset {
@@ -48,14 +58,22 @@ function script(name: string, ...functions: readonly ((...args: never[]) => unkn
   );
 }
 
-/** A file of a package, such as `dist/bundle/index.umd.min.js`, beside the entry of the package. */
-function vendorScript(name: string, packageName: string, path: string): Asset {
-  const entry = createRequire(import.meta.url).resolve(packageName);
+/**
+ * A file of a package, such as `dist/bundle/index.umd.min.js`.
+ * @param exported by which the package is found: it may export nothing to `require` but a file.
+ */
+function vendorScript(
+  name: string,
+  packageName: string,
+  path: string,
+  exported = packageName,
+): Asset {
+  const entry = createRequire(import.meta.url).resolve(exported);
   const root = entry.slice(0, entry.lastIndexOf(packageName) + packageName.length);
   return asset(`${name}.js`, JAVASCRIPT, readFileSync(join(root, path), 'utf8'));
 }
 
-export const STYLE_SHEET = asset('style.css', 'text/css; charset=utf-8', STYLE);
+export const STYLE_SHEET = asset('style.css', 'text/css; charset=utf-8', STYLE + STYLE_OF_BOTS);
 export const THEME = script('theme', theme);
 export const FORMS = script('forms', announce, forms);
 export const WEBAUTHN = vendorScript(
@@ -63,7 +81,20 @@ export const WEBAUTHN = vendorScript(
   '@simplewebauthn/browser',
   'dist/bundle/index.umd.min.js',
 );
+export const LEASE = script('lease', announce, lease);
 export const PASSKEYS = script('passkeys', post, fail, passkeys);
+
+export const CHARTS = vendorScript(
+  'charts',
+  'lightweight-charts',
+  'dist/lightweight-charts.standalone.production.js',
+  'lightweight-charts/package.json',
+);
+export const LIVE = script('live', announce, eventText, followBot, equityChart, live);
+export const TIMELINE = script('timeline', announce, replacePart, timeline);
+export const HALTING = script('halting', announce, replacePart, halting);
+export const TASKS = script('tasks', replacePart, tasks);
+export const TASK = script('task', announce, replacePart, task);
 
 export const ICON = asset(
   'icon.svg',

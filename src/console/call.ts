@@ -46,7 +46,7 @@ export function callAs(
 ): Call {
   return async (method, path, request) => {
     const { params = {}, query = {}, headers, body } = request as Parts;
-    const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => segment(params[name]!));
+    const filled = fill(path, params);
     const given = Object.entries(query).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, String(value)]],
     );
@@ -68,6 +68,25 @@ export function callAs(
     if (answer.ok) return told as never;
     throw errorOf(told as Problem, answer.headers.get('retry-after'));
   };
+}
+
+/** The same for what is no JSON. */
+export function fileAs(
+  app: Pick<Hono<AppEnv>, 'request'>,
+  caller: Caller,
+  requestId: string,
+): (path: string, params: Readonly<Record<string, string>>) => Promise<string> {
+  return async (path, params) => {
+    const headers = { 'x-request-id': requestId };
+    const answer = await app.request(fill(path, params), { headers }, asCaller(caller));
+    const text = await answer.text();
+    if (answer.ok) return text;
+    throw errorOf(JSON.parse(text) as Problem, answer.headers.get('retry-after'));
+  };
+}
+
+function fill(path: string, params: Readonly<Record<string, string>>): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => segment(params[name]!));
 }
 
 /** @throws ServiceError `not_found` for what a URL would take for another path. */

@@ -6,12 +6,37 @@ import { ServiceError } from '../errors.ts';
 import type { App, Services } from '../server/services.ts';
 import { addAccountPages } from './account.ts';
 import { assetAt, ASSETS_PATH } from './assets.ts';
+import { addAuditPages } from './audit.ts';
+import { addBotPages } from './bots.ts';
+import { addHaltPages } from './halts.ts';
 import { FIRST_PAGE } from './layout.ts';
+import { addCustomerPages } from './license-customers.ts';
+import { addDevicePages } from './license-devices.ts';
+import { addIssuePages } from './license-issue.ts';
+import { addKeyPages } from './license-keys.ts';
+import { addLeasePages } from './license-lease.ts';
+import { addRevokePages } from './license-revoke.ts';
+import { addLicensePages } from './license.ts';
 import { pagesOf, type Pages } from './pages.ts';
 import { addSignIn } from './sign-in.ts';
 import { addStepUp } from './step-up.ts';
+import { addTaskPages } from './tasks.ts';
 
-const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [addAccountPages, addStepUp];
+const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
+  addLicensePages,
+  addLeasePages,
+  addIssuePages,
+  addRevokePages,
+  addKeyPages,
+  addDevicePages,
+  addCustomerPages,
+  addAuditPages,
+  addHaltPages,
+  addBotPages,
+  addTaskPages,
+  addAccountPages,
+  addStepUp,
+];
 
 export function addConsole(app: App, services: Services): void {
   app.get('/console', (c) => c.redirect(FIRST_PAGE, 303));

@@ -18,6 +18,9 @@ const NAVIGATION = [
 
 export const FIRST_PAGE = NAVIGATION[0].path;
 
+/** The kill switch: on every page. */
+export const HALT_ALL_PATH = '/console/halt-all';
+
 /** What a page is made of. */
 export interface Content {
   /** Heading of the page, and of its tab. */
@@ -37,6 +40,7 @@ const POLICY = [
   "style-src 'self'",
   "img-src 'self' data:",
   "connect-src 'self'",
+  "frame-src 'self'",
   "form-action 'self'",
   "base-uri 'none'",
   "frame-ancestors 'none'",
@@ -61,10 +65,13 @@ export async function page(
     session,
     failure,
     message,
+    banner,
   }: {
     readonly session?: Session | undefined;
     readonly failure?: ServiceError | undefined;
     readonly message?: string | undefined;
+    /** Of every page, above its heading. */
+    readonly banner?: Html | undefined;
   } = {},
 ): Promise<Response> {
   for (const [name, value] of HEADERS) c.header(name, value);
@@ -82,7 +89,7 @@ export async function page(
       </head>
       <body>
         <a class="skip" href="#main">Skip to the content</a>
-        ${top(c, session)}
+        ${top(c, session)} ${banner}
         <main id="main" tabindex="-1">
           <h1>${title}</h1>
           ${message && html`<p class="message" role="status" tabindex="-1" data-message>${message}</p>`}
@@ -107,6 +114,7 @@ function top(c: Context<AppEnv>, session: Session | undefined): Html {
       </nav>`
     }
     <div class="who">
+      ${session && html`<a class="button danger" href="${HALT_ALL_PATH}">Halt all</a>`}
       <button type="button" id="theme" class="quiet" hidden>Theme</button>
       ${
         session &&

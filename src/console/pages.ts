@@ -4,7 +4,8 @@ import { ServiceError } from '../errors.ts';
 import type { Session } from '../identity/sessions.ts';
 import type { App, AppEnv, Services } from '../server/services.ts';
 import { checkCsrf, refuseForeign, sessionOf } from '../server/session-cookie.ts';
-import { callAs, type Call } from './call.ts';
+import { callAs, fileAs, type Call } from './call.ts';
+import { haltBanner } from './halt-banner.ts';
 import { page, type Content } from './layout.ts';
 
 /** Somebody who is signed in, at a page. */
@@ -13,6 +14,8 @@ export interface Visit {
   readonly session: Session;
   /** Asks the API as him. */
   readonly call: Call;
+  /** Asks for what is no JSON: `file('/tasks/{task_id}/files/{name}', params)`. */
+  readonly file: (path: string, params: Readonly<Record<string, string>>) => Promise<string>;
   /** Of the path: `param('bot_ref')`. */
   readonly param: (name: string) => string;
   /** Of the query; undefined where it is absent or empty. */
@@ -51,6 +54,8 @@ export interface Pages {
   ) => void;
   /** The same for a script of a page, which sends JSON with `Service-CSRF` and gets JSON. */
   readonly json: (path: string, act: (visit: Visit, body: unknown) => Promise<object>) => void;
+  /** What is no page of the console, but is shown in one. */
+  readonly other: (path: string, show: (visit: Visit) => Promise<Response>) => void;
 }
 
 const MESSAGE_COOKIE = 'service-local-message';
@@ -69,16 +74,24 @@ export function pagesOf(app: App, services: Services): Pages {
       c,
       session,
       call: callAs(app, session.caller, c.get('request_id')),
+      file: fileAs(app, session.caller, c.get('request_id')),
       param: (name) => c.req.param(name)!,
       query: (name) => c.req.query(name) || undefined,
     };
   };
+  const answer = async (
+    { c, session, call }: Visit,
+    content: Content,
+    more: Parameters<typeof page>[2] = {},
+  ): Promise<Response> =>
+    // After what was done: it may be a halt.
+    page(c, content, { session, banner: await haltBanner(call), ...more });
   return {
     get(path, show) {
       app.get(path, async (c) => {
         const visit = await visitOf(c);
         const message = takeMessage(c);
-        return page(c, await show(visit), { session: visit.session, message });
+        return answer(visit, await show(visit), { message });
       });
     },
     post(path, act, again) {
@@ -95,9 +108,9 @@ export function pagesOf(app: App, services: Services): Pages {
           if (!(error instanceof ServiceError) || again === undefined) throw error;
           c.error = error;
           const status = error.status as NonNullable<Content['status']>;
-          return page(c, { ...(await again(visit, form)), status }, { session, failure: error });
+          return answer(visit, { ...(await again(visit, form)), status }, { failure: error });
         }
-        if (!('goTo' in done)) return page(c, done, { session });
+        if (!('goTo' in done)) return answer(visit, done);
         if (done.message !== undefined) leaveMessage(c, services, done.message);
         return c.redirect(done.goTo, 303);
       });
@@ -109,6 +122,9 @@ export function pagesOf(app: App, services: Services): Pages {
         checkCsrf(visit.session, c.req.header('service-csrf'));
         return c.json(await act(visit, await readJson(c)));
       });
+    },
+    other(path, show) {
+      app.get(path, async (c) => show(await visitOf(c)));
     },
   };
 }

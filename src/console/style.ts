@@ -126,6 +126,35 @@ td button { min-height: 1.75rem; padding-block: 0.125rem; }
 .empty pre { margin-top: 0.75rem; }
 pre { padding: 0.75rem 1rem; border-radius: 6px; background: var(--panel); overflow: auto; white-space: pre-wrap; }
 
+.parts ul { display: flex; flex-wrap: wrap; gap: 0 1.25rem; list-style: none; }
+.parts a { display: block; padding: 0.25rem 0; color: var(--muted); text-decoration: none; border-bottom: 2px solid transparent; }
+.parts a:hover { color: var(--ink); }
+.parts a[aria-current] { color: var(--ink); font-weight: 600; border-color: var(--accent); }
+.actions { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; }
+.actions form { display: inline; }
+a.button.danger { border-color: var(--bad); color: var(--bad); font-weight: 600; }
+.aside { color: var(--muted); font-weight: 400; font-size: 0.8125rem; }
+.id { font-size: 0.8125rem; overflow-wrap: anywhere; }
+td a.id, th a.id, td code { white-space: nowrap; }
+td:has(> span.id) { min-width: 9rem; }
+.filter input:not([type='checkbox']), .filter select { height: 2.25rem; }
+.filter .field:has(select) { flex-basis: auto; }
+.filter.many .field { flex: 1 1 11rem; }
+.details { display: block; font-weight: 400; min-width: 16rem; max-width: 44rem; font-size: 0.8125rem; color: var(--muted); overflow-wrap: anywhere; }
+.words { max-width: 46rem; font-size: 1.0625rem; overflow-wrap: anywhere; text-wrap: pretty; }
+.check { display: flex; gap: 0.5rem; align-items: baseline; font-weight: 400; margin: 0; }
+.filter .check { align-self: end; min-height: 2.25rem; align-items: center; }
+.attention { border-left: 3px solid var(--warning); padding-left: 1rem; }
+.once { border: 1px solid var(--accent); border-radius: 8px; padding: 1rem 1.25rem; max-width: 58rem; }
+.once > * + * { margin-top: 0.75rem; }
+.once pre { max-height: 12rem; overflow-wrap: anywhere; }
+.message.caution { border-color: var(--warning); }
+td details form.inline { display: flex; flex-wrap: wrap; gap: 0.375rem; }
+td details input { width: auto; min-height: 1.75rem; padding-block: 0.125rem; }
+td summary { padding: 0; font-weight: 400; white-space: nowrap; }
+.badge + .badge { margin-left: 0.625rem; }
+.filter .field:has([type='search']) { flex-basis: 20rem; }
+
 @media (min-width: 112rem) {
   .top, main { max-width: 112rem; }
   body { font-size: 1rem; }

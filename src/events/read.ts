@@ -14,6 +14,8 @@ export interface EventsRequest {
   readonly kinds?: readonly string[] | undefined;
   /** At most so many events. */
   readonly limit: number;
+  /** Of all those the last ones, in place of the first; in the same order. */
+  readonly last?: boolean;
 }
 
 /** Part of the log of a bot, and the head of the log at the same moment. */
@@ -37,10 +39,10 @@ export async function readEvents(
 export async function readRows(
   db: Db,
   bot_id: string,
-  { after_seq, until_seq = Number.MAX_SAFE_INTEGER, kinds = [], limit }: EventsRequest,
+  { after_seq, until_seq = Number.MAX_SAFE_INTEGER, kinds = [], limit, last }: EventsRequest,
 ): Promise<{ readonly rows: readonly BotEventsTable[]; readonly head: EventHead }> {
   const range = { bot_id, after_seq, until_seq, limit };
-  const found = await select(db, range, kinds);
+  const found = await select(db, range, kinds, last ? 'desc' : 'asc');
   const { head_seq: seq, head_hash: hash } = found[0] ?? { head_seq: null, head_hash: null };
   if (seq === null || hash === null) throw unknownBot(bot_id);
   return { rows: found.filter(isEvent), head: { seq, hash } };
@@ -58,11 +60,17 @@ interface Range {
   readonly limit: number;
 }
 
+/** From which end those are that are within the limit. */
+type Order = 'asc' | 'desc';
+
 // Each in one statement: between two of them another server may append.
-async function select(db: Db, range: Range, kinds: readonly string[]) {
+async function select(db: Db, range: Range, kinds: readonly string[], order: Order) {
   const { bot_id } = range;
   if (kinds.length > 0) {
-    return withHead(db, bot_id, ofKinds(db, range, kinds).as('event')).execute();
+    return withHead(db, bot_id, ofKinds(db, range, kinds, order).as('event')).execute();
+  }
+  if (order === 'desc') {
+    return withHead(db, bot_id, inRange(db, range, 'desc').as('event')).execute();
   }
   const events = await selectRange(db, range);
   return events.length > 0 ? events : selectHeadAndRange(db, range);
@@ -80,35 +88,40 @@ const selectHeadAndRange = prepared((db, range: Range) =>
   withHead(db, range.bot_id, inRange(db, range).as('event')),
 );
 
-function inRange(db: Db, { bot_id, after_seq, until_seq, limit }: Range) {
+function inRange(db: Db, { bot_id, after_seq, until_seq, limit }: Range, order: Order = 'asc') {
   return db
     .selectFrom('bot_events')
     .selectAll()
     .where('bot_id', '=', bot_id)
     .where('seq', '>', after_seq)
     .where('seq', '<=', until_seq)
-    .orderBy('seq')
+    .orderBy('seq', order)
     .limit(limit);
 }
 
 /** Each kind by itself: together, all that there is of them would be read and sorted. */
-function ofKinds(db: Db, range: Range, kinds: readonly string[]) {
+function ofKinds(db: Db, range: Range, kinds: readonly string[], order: Order) {
   const all = [...new Set(kinds)]
-    .map((kind) => db.selectFrom(ofKind(db, range, kind).as('of_kind')).selectAll())
+    .map((kind) => db.selectFrom(ofKind(db, range, kind, order).as('of_kind')).selectAll())
     .reduce((before, one) => before.unionAll(one));
-  return db.selectFrom(all.as('of_kinds')).selectAll().orderBy('seq').limit(range.limit);
+  return db.selectFrom(all.as('of_kinds')).selectAll().orderBy('seq', order).limit(range.limit);
 }
 
 /** By pairs, as the index has them: else databases may go by `seq` and read all other kinds, too. */
-function ofKind(db: Db, { bot_id, after_seq, until_seq, limit }: Range, kind: string) {
+function ofKind(
+  db: Db,
+  { bot_id, after_seq, until_seq, limit }: Range,
+  kind: string,
+  order: Order,
+) {
   return db
     .selectFrom('bot_events')
     .selectAll()
     .where('bot_id', '=', bot_id)
     .where((eb) => eb(eb.refTuple('kind', 'seq'), '>', eb.tuple(kind, after_seq)))
     .where((eb) => eb(eb.refTuple('kind', 'seq'), '<=', eb.tuple(kind, until_seq)))
-    .orderBy('kind')
-    .orderBy('seq')
+    .orderBy('kind', order)
+    .orderBy('seq', order)
     .limit(limit);
 }
 

@@ -115,6 +115,38 @@ export async function readAudit(db: Db, afterSeq: number, limit: number): Promis
   return { entries: rows.filter(isEntry).map(entryOf), head: { seq, hash } };
 }
 
+/** What of the log is wanted; all of it when nothing is said. Times are milliseconds since the Unix epoch. */
+export interface AuditFilter {
+  readonly actor?: string | undefined;
+  readonly action?: string | undefined;
+  readonly target?: string | undefined;
+  readonly from?: number | undefined;
+  /** Not itself included. */
+  readonly to?: number | undefined;
+}
+
+/** The entries that match, the newest first, at most `limit` of those before `beforeSeq`. */
+export async function searchAudit(
+  db: Db,
+  { actor, action, target, from, to }: AuditFilter,
+  beforeSeq: number | undefined,
+  limit: number,
+): Promise<AuditPage> {
+  const head = await auditHead(db);
+  let query = db
+    .selectFrom('audit_entries')
+    .selectAll()
+    .where('seq', '<', beforeSeq ?? head.seq + 1)
+    .orderBy('seq', 'desc')
+    .limit(limit);
+  if (actor !== undefined) query = query.where('actor', '=', actor);
+  if (action !== undefined) query = query.where('action', '=', action);
+  if (target !== undefined) query = query.where('target', '=', target);
+  if (from !== undefined) query = query.where('recorded_at', '>=', from);
+  if (to !== undefined) query = query.where('recorded_at', '<', to);
+  return { entries: (await query.execute()).map(entryOf), head };
+}
+
 /** The head stands alone where there is no entry. */
 function isEntry<T extends { seq: number | null }>(row: T): row is T & AuditEntriesTable {
   return row.seq !== null;
@@ -207,4 +239,33 @@ export function verifyAuditEnd(last: AuditHead, head: AuditHead): AuditFault | u
   if (last.seq < head.seq) return { seq: last.seq + 1, fault: 'missing' };
   if (last.seq > head.seq) return { seq: head.seq + 1, fault: 'beyond_head' };
   return last.hash === head.hash ? undefined : { seq: last.seq, fault: 'altered' };
+}
+
+/** What a check of the whole log comes to. */
+export interface AuditVerdict {
+  /** The last entry that is good. */
+  readonly last: AuditHead;
+  /** What is wrong with the next. */
+  readonly fault?: AuditFault;
+}
+
+/**
+ * Checks the whole log.
+ * @param read the entries after one, as `readAudit`.
+ */
+export async function verifyWholeAudit(
+  read: (afterSeq: number) => Promise<AuditPage>,
+): Promise<AuditVerdict> {
+  let last = GENESIS;
+  for (;;) {
+    const { entries, head } = await read(last.seq);
+    for (const entry of entries) {
+      const next = verifyAudit(last, [entry]);
+      if ('fault' in next) return { last, fault: next };
+      last = next;
+    }
+    if (entries.length > 0) continue;
+    const fault = verifyAuditEnd(last, head);
+    return fault ? { last, fault } : { last };
+  }
 }

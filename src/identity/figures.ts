@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import { LONGEST_REST_MS } from '../lease/schedule.ts';
 import type { Db } from '../storage/tables.ts';
 import type { LeaseState } from './leases.ts';
+import { isSilent } from './licenses.ts';
 
 /** What an operator watches. */
 export interface IdentityFigures {
@@ -33,22 +33,11 @@ export async function identityFigures(db: Db, now: number): Promise<IdentityFigu
     where grace_ends_at > ${now}`.execute(db);
   const { valid, grace, revoked: denied } = counts[0]!;
 
-  // A device renews while between all and three quarters of the rest are left; see src/lease.
   const { rows } = await sql<{ silent: number }>`
-    select count(distinct deployments.deployment_id) as silent
-    from devices
-    join deployments on deployments.deployment_id = devices.deployment_id
-      and deployments.revoked_at is null
-    join contracts on contracts.contract_id = deployments.contract_id and contracts.ends_at > ${now}
-    join license_leases latest on latest.lease_id = (
-      select lease_id from license_leases
-      where device_id = devices.device_id order by issued_at desc, lease_id desc limit 1
-    )
-    where devices.revoked_at is null and latest.revoked_at is null
-      and latest.expires_at - case
-        when latest.expires_at - latest.issued_at > ${3 * LONGEST_REST_MS}
-        then ${LONGEST_REST_MS / 2}
-        else (latest.expires_at - latest.issued_at) / 6 end < ${now}`.execute(db);
+    select count(*) as silent
+    from deployments
+    join contracts on contracts.contract_id = deployments.contract_id
+    where ${isSilent(now)}`.execute(db);
 
   const key = await db
     .selectFrom('signing_keys')

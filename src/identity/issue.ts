@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { ServiceError } from '../errors.ts';
 import { isId } from '../lease/claims.ts';
 import { formatTime } from '../lease/time.ts';
+import type { Db } from '../storage/tables.ts';
 import { OFFLINE_REQUEST_TYPE, type OfflineRequestClaims } from '../proof-claims.ts';
 import { appendAudit } from './audit.ts';
 import { refuseInvalid, textProblems } from './checks.ts';
@@ -11,9 +12,10 @@ import { checkedKey, deviceToAdmit } from './devices.ts';
 import { usableSigner } from './keys.ts';
 import { answerText, groundsOf, newLease, recordLease } from './lease-record.ts';
 import { conditionProblems } from './registry.ts';
-import { giveLease, readRequest, type Renewed } from './renew.ts';
+import { giveLease, readRequest, type DryRun, type Renewed } from './renew.ts';
 import { deploymentRevoked, REINSTATE } from './revoke.ts';
-import { leaseTerms, type Grounds, type Wishes } from './terms.ts';
+import type { Signer } from './signing-key.ts';
+import { leaseTerms, type Grounds, type Terms, type Wishes } from './terms.ts';
 import { meansOf, type Caller } from './tokens.ts';
 
 /** What an administrator asks for. */
@@ -26,25 +28,22 @@ export interface IssueRequest extends Wishes {
 /**
  * Issues a lease to an administrator.
  *
+ * @param request `issue_id` is made by whoever asks: with the same one there is no second lease.
  * @returns the body of the answer, see `LeaseAnswer`; it is kept nowhere.
  * @throws ServiceError `license_lease_unavailable`, `not_found`, `license_revoked`,
- * `contract_ended`, `not_allowed`, `invalid_request`.
+ * `contract_ended`, `not_allowed`, `invalid_request`; `conflict` with the reason `already_issued`.
  */
 export async function issueLease(
-  { storage, clock, policy, signer }: Identity,
+  identity: Identity,
   caller: Caller,
-  request: IssueRequest,
+  { issue_id, ...request }: IssueRequest & { readonly issue_id?: string | undefined },
 ): Promise<string> {
+  const { storage, clock, policy } = identity;
   refuseInvalid(conditionProblems(policy, request));
   const issued = await storage.write(async (tx) => {
     const now = clock();
-    const usable = await usableSigner(tx, signer);
-    const grounds = await groundsOf(tx, request.deployment_id);
-    refuseOtherCustomer(grounds, request);
-    if (policy.registry_enforced && grounds.revoked_at !== null) {
-      throw await deploymentRevoked(tx, now, grounds.deployment_id, REINSTATE);
-    }
-    const terms = leaseTerms(policy, grounds, request, now);
+    if (issue_id !== undefined) await refuseIssued(tx, request.deployment_id, issue_id);
+    const { usable, grounds, terms } = await planIssue(identity, tx, now, request);
     const origin = {
       issued_by: `administrator:${caller.administrator_id}`,
       device_id: null,
@@ -65,11 +64,70 @@ export async function issueLease(
       },
     });
     await recordLease(tx, lease, grounds, terms, origin);
+    if (issue_id !== undefined) {
+      const { lease_id, deployment_id } = lease.claims;
+      const kept = { request_hash: '', answer: null, answered_at: now };
+      await tx
+        .insertInto('renewals')
+        .values({ deployment_id, renewal_id: issue_id, lease_id, ...kept })
+        .execute();
+    }
     return { lease, limits: terms.limits, signer: usable };
   });
   // Only now, since all other writes wait until one is done.
   const signature = issued.signer.sign(issued.lease.toSign);
   return answerText(issued.lease, signature, issued.limits, []);
+}
+
+/**
+ * What `issueLease` would give. Nothing is issued, and nothing recorded.
+ * @throws ServiceError as `issueLease`
+ */
+export async function previewLease(identity: Identity, request: IssueRequest): Promise<DryRun> {
+  const { storage, clock, policy } = identity;
+  refuseInvalid(conditionProblems(policy, request));
+  const { terms } = await planIssue(identity, storage.read, clock(), request);
+  return {
+    deployment_id: request.deployment_id,
+    entitlements: terms.entitlements,
+    issued_at: formatTime(terms.issued_at),
+    expires_at: formatTime(terms.expires_at),
+    grace_ends_at: formatTime(terms.grace_ends_at),
+    limits: terms.limits,
+    warnings: [],
+  };
+}
+
+/** The checks of `issueLease`, and what comes of them. */
+async function planIssue(
+  { policy, signer }: Identity,
+  db: Db,
+  now: number,
+  request: IssueRequest,
+): Promise<{ readonly usable: Signer; readonly grounds: Grounds; readonly terms: Terms }> {
+  const usable = await usableSigner(db, signer);
+  const grounds = await groundsOf(db, request.deployment_id);
+  refuseOtherCustomer(grounds, request);
+  if (policy.registry_enforced && grounds.revoked_at !== null) {
+    throw await deploymentRevoked(db, now, grounds.deployment_id, REINSTATE);
+  }
+  return { usable, grounds, terms: leaseTerms(policy, grounds, request, now) };
+}
+
+/** A lease is told once, so that asking again cannot give it again: it gets no second one. */
+async function refuseIssued(tx: Db, deployment_id: string, issue_id: string): Promise<void> {
+  const issued = await tx
+    .selectFrom('renewals')
+    .select('lease_id')
+    .where('deployment_id', '=', deployment_id)
+    .where('renewal_id', '=', issue_id)
+    .executeTakeFirst();
+  if (issued === undefined) return;
+  throw new ServiceError(
+    'conflict',
+    `the lease ${issued.lease_id} was issued for this request already, and was told then`,
+    { reason: 'already_issued', remedy: 'If it did not arrive, revoke it and issue another.' },
+  );
 }
 
 /**

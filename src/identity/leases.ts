@@ -17,6 +17,10 @@ export interface LeaseRecord extends Omit<LicenseLeasesTable, 'entitlements'> {
 export interface LeaseFilter {
   readonly deployment_id?: string | undefined;
   readonly state?: LeaseState | undefined;
+  /** The first of a line of renewals. */
+  readonly lineage_id?: string | undefined;
+  /** The one that they renew. */
+  readonly previous_lease_id?: string | undefined;
 }
 
 /**
@@ -26,12 +30,12 @@ export interface LeaseFilter {
 export async function listLeases(
   db: Db,
   now: number,
-  { deployment_id, state }: LeaseFilter,
+  { deployment_id, state, lineage_id, previous_lease_id }: LeaseFilter,
   page: PageRequest,
 ): Promise<Page<LeaseRecord>> {
   if (deployment_id !== undefined) await getDeployment(db, deployment_id);
   return readPage(
-    ['leases', deployment_id, state],
+    ['leases', deployment_id, state, lineage_id, previous_lease_id],
     page,
     ({ lease_id }) => lease_id,
     async (after, limit) => {
@@ -39,6 +43,10 @@ export async function listLeases(
       if (after !== undefined) query = query.where('lease_id', '<', after);
       if (deployment_id !== undefined) {
         query = query.where('license_leases.deployment_id', '=', deployment_id);
+      }
+      if (lineage_id !== undefined) query = query.where('lineage_id', '=', lineage_id);
+      if (previous_lease_id !== undefined) {
+        query = query.where('previous_lease_id', '=', previous_lease_id);
       }
       if (state === 'revoked') {
         query = query.where((is) =>
@@ -94,7 +102,10 @@ function recordOf(row: LicenseLeasesTable, now: number): LeaseRecord {
   };
 }
 
-function stateOf(row: LicenseLeasesTable, now: number): LeaseState {
+export function stateOf(
+  row: Pick<LicenseLeasesTable, 'revoked_at' | 'expires_at' | 'grace_ends_at'>,
+  now: number,
+): LeaseState {
   if (row.revoked_at !== null) return 'revoked';
   if (now < row.expires_at) return 'valid';
   return now < row.grace_ends_at ? 'grace' : 'expired';

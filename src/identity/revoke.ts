@@ -114,6 +114,46 @@ export async function revoke(
   });
 }
 
+/** What a revocation would do, before somebody confirms it. */
+export interface Revocation extends Pick<
+  Revoked,
+  'deployment_id' | 'effective_at' | 'registry_enforced'
+> {
+  /** Leases that still work and are not revoked yet. */
+  readonly working_leases: number;
+  /** The machines that have one that works. */
+  readonly device_ids: readonly string[];
+}
+
+/**
+ * Whom `revoke` would hit, and when the last copy of what they have stops.
+ * @throws ServiceError `not_found`
+ */
+export async function previewRevocation(
+  { storage, clock, policy }: Identity,
+  target: RevokeTarget,
+): Promise<Revocation> {
+  const now = clock();
+  const found = await findTarget(storage.read, target);
+  const { active, effective_at } = await outstanding(storage.read, found, now);
+  const devices = await storage.read
+    .selectFrom('license_leases')
+    .select('device_id')
+    .distinct()
+    .where((is) => isMeant(is, found))
+    .where('device_id', 'is not', null)
+    .where('grace_ends_at', '>', now)
+    .orderBy('device_id')
+    .execute();
+  return {
+    deployment_id: found.deployment_id,
+    working_leases: active,
+    device_ids: devices.map(({ device_id }) => device_id!),
+    effective_at,
+    registry_enforced: policy.registry_enforced,
+  };
+}
+
 interface Found {
   readonly deployment_id: string;
   /** Undefined for a whole deployment. */

@@ -1,7 +1,8 @@
+import { setImmediate } from 'node:timers/promises';
 import * as api from '../api/administrators.ts';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import { ServiceError } from '../errors.ts';
-import { readAudit } from '../identity/audit.ts';
+import { readAudit, searchAudit, verifyWholeAudit } from '../identity/audit.ts';
 import { grantStepUp, type StepUpRequest } from '../identity/step-up.ts';
 import {
   createToken,
@@ -54,7 +55,28 @@ export function addAdministrators(app: App, { identity, origins }: Services): vo
     const next_cursor = entries.length > limit ? String(items.at(-1)!.seq) : null;
     return c.json({ items, next_cursor, head }, 200);
   });
+  app.openapi(api.searchAudit, async (c) => {
+    const { before_seq, limit, from, to, ...rest } = c.req.valid('query');
+    const ms = (instant: string | undefined) =>
+      instant === undefined ? undefined : Date.parse(instant);
+    const filter = { ...rest, from: ms(from), to: ms(to) };
+    const { entries, head } = await searchAudit(read, filter, before_seq, limit + 1);
+    const items = entries.slice(0, limit);
+    const next_cursor = entries.length > limit ? String(items.at(-1)!.seq) : null;
+    return c.json({ items, next_cursor, head }, 200);
+  });
+  app.openapi(api.verifyAudit, async (c) => {
+    const { last, fault } = await verifyWholeAudit(async (after) => {
+      // Others are served in between.
+      await setImmediate();
+      return readAudit(read, after, VERIFIED_AT_ONCE);
+    });
+    return c.json({ verified: last.seq, head: last, fault: fault ?? null }, 200);
+  });
 }
+
+/** Entries of the audit log, whose hashes are computed in some milliseconds. */
+const VERIFIED_AT_ONCE = 500;
 
 function tokenAnswer(state: TokenState) {
   return {

@@ -24,6 +24,7 @@ import {
 import { readEvents } from '../events/read.ts';
 import { stateAt, type Moment } from '../events/snapshot.ts';
 import type { BotState } from '../events/state.ts';
+import { activityOf } from '../tasks/activity.ts';
 import { activeDeployments, type ActiveDeployments } from '../tasks/active-deployments.ts';
 import { actorOf } from './authentication.ts';
 import { eventAnswer, followEvents } from './follow-events.ts';
@@ -46,9 +47,22 @@ export function addBots(app: App, services: Services): void {
     return tagged(c, made, 201);
   });
   app.openapi(api.listBots, async (c) => {
-    const { limit, cursor, ...filter } = c.req.valid('query');
-    const page = await listBots(read, filter, { limit, cursor });
-    return c.json(pageAnswer(page, summaryAnswer), 200);
+    const { limit, cursor, ids, include, ...filter } = c.req.valid('query');
+    const bot_ids = ids?.split(',');
+    const page = await listBots(read, { ...filter, bot_ids }, { limit, cursor });
+    if (include === undefined) return c.json(pageAnswer(page, summaryAnswer), 200);
+    const activity = await activityOf(
+      read,
+      page.items.map(({ bot_id }) => bot_id),
+    );
+    const answer = (bot: BotRow): api.BotListItem => {
+      const { last, ...rest } = activity.get(bot.bot_id)!;
+      return {
+        ...summaryAnswer(bot),
+        activity: { ...rest, last: last && deploymentAnswer(last) },
+      };
+    };
+    return c.json(pageAnswer(page, answer), 200);
   });
   app.openapi(api.getBot, async (c) => {
     const bot = await getBot(read, c.req.valid('param').bot_ref);
@@ -100,8 +114,9 @@ export function addBots(app: App, services: Services): void {
   });
   app.openapi(api.listBotEvents, async (c) => {
     const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
-    const { kind, ...range } = c.req.valid('query');
-    const { events, head } = await readEvents(read, bot_id, { ...range, kinds: kindsOf(kind) });
+    const { kind, last, ...range } = c.req.valid('query');
+    const wanted = { ...range, last: last === 'true', kinds: kindsOf(kind) };
+    const { events, head } = await readEvents(read, bot_id, wanted);
     const { after_seq, until_seq = head.seq, limit } = range;
     // Of other kinds there may be more than the last one here, and all of them have been looked at.
     const next =

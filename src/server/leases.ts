@@ -3,10 +3,16 @@ import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/leases.ts';
 import { ServiceError } from '../errors.ts';
 import type { CheckedProof } from '../identity/device-proof.ts';
-import { issueForRequest, issueLease } from '../identity/issue.ts';
+import { issueForRequest, issueLease, previewLease } from '../identity/issue.ts';
 import { getLease, listLeases, type LeaseRecord } from '../identity/leases.ts';
+import { getLicense, listLicenses, type License } from '../identity/licenses.ts';
 import { dryRunRenewal, renewLease, type Renewed } from '../identity/renew.ts';
-import { revoke, type RevokeTarget } from '../identity/revoke.ts';
+import {
+  previewRevocation,
+  revoke,
+  type Revocation,
+  type RevokeTarget,
+} from '../identity/revoke.ts';
 import type { Caller } from '../identity/tokens.ts';
 import type { App, AppEnv, Services } from './services.ts';
 
@@ -20,9 +26,9 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
   };
   const issued = async (caller: Caller, request: api.LeaseRequest): Promise<string> => {
     if (!('deployment_id' in request)) throw wrongCaller('an administrator', 'deployment_id');
-    const { offline_request: offline, ...wanted } = request;
+    const { offline_request: offline, issue_id, ...wanted } = request;
     if (offline === undefined) {
-      const body = await issueLease(identity, caller, wanted);
+      const body = await issueLease(identity, caller, { ...wanted, issue_id });
       metrics.issued.inc();
       return body;
     }
@@ -43,11 +49,18 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
   });
 
   app.openapi(api.dryRunRenewal, async (c) => {
-    const { entitlements, limits, warnings, ...rest } = await dryRunRenewal(
-      identity,
-      c.get('device')!,
-      c.req.valid('json'),
-    );
+    const request = c.req.valid('json');
+    const proof = c.get('device');
+    if (proof === undefined && !('deployment_id' in request)) {
+      throw wrongCaller('an administrator', 'deployment_id');
+    }
+    if (proof !== undefined && !('renewal_id' in request)) {
+      throw wrongCaller('a device', 'renewal_id');
+    }
+    const { entitlements, limits, warnings, ...rest } =
+      'deployment_id' in request
+        ? await previewLease(identity, request)
+        : await dryRunRenewal(identity, proof!, request);
     const lists = { entitlements: [...entitlements], limits: [...limits], warnings: [...warnings] };
     return c.json({ ...rest, ...lists }, 200);
   });
@@ -65,6 +78,28 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
     const { lease_id } = c.req.valid('param');
     return c.json(recordAnswer(await getLease(storage.read, clock(), lease_id)), 200);
   });
+
+  app.openapi(api.listLicenses, async (c) => {
+    const { limit, cursor, state, search, silent } = c.req.valid('query');
+    const filter = { state, search, silent: silent === 'true' };
+    const { items, next_cursor } = await listLicenses(storage.read, clock(), filter, {
+      limit,
+      cursor,
+    });
+    return c.json({ items: items.map(licenseAnswer), next_cursor }, 200);
+  });
+
+  app.openapi(api.getLicense, async (c) => {
+    const { deployment_id } = c.req.valid('param');
+    return c.json(licenseAnswer(await getLicense(storage.read, clock(), deployment_id)), 200);
+  });
+
+  app.openapi(api.previewLeaseRevocation, async (c) =>
+    c.json(revocationAnswer(await previewRevocation(identity, c.req.valid('param'))), 200),
+  );
+  app.openapi(api.previewDeploymentRevocation, async (c) =>
+    c.json(revocationAnswer(await previewRevocation(identity, c.req.valid('param'))), 200),
+  );
 
   const revoked = async (
     c: Context<AppEnv>,
@@ -104,4 +139,22 @@ function recordAnswer(lease: LeaseRecord): api.LeaseRecord {
     grace_ends_at: formatInstant(lease.grace_ends_at),
     revoked_at: formatInstantOrNull(lease.revoked_at),
   };
+}
+
+function licenseAnswer({ lease, ...license }: License): api.License {
+  return {
+    ...license,
+    contract_ends_at: formatInstant(license.contract_ends_at),
+    lease: lease && {
+      ...lease,
+      issued_at: formatInstant(lease.issued_at),
+      expires_at: formatInstant(lease.expires_at),
+      grace_ends_at: formatInstant(lease.grace_ends_at),
+    },
+  };
+}
+
+function revocationAnswer({ device_ids, ...revocation }: Revocation): api.Revocation {
+  const effective_at = formatInstantOrNull(revocation.effective_at);
+  return { ...revocation, device_ids: [...device_ids], effective_at };
 }

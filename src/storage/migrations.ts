@@ -428,4 +428,14 @@ export const MIGRATIONS: readonly Migration[] = [
       `create index challenges_expiry on challenges (expires_at)`,
     ],
   },
+  {
+    name: 'licenses',
+    statements: [
+      // The newest lease of a deployment has the greatest id.
+      `create index license_leases_newest on license_leases (deployment_id, lease_id)`,
+      `create index audit_entries_target on audit_entries (target, seq)`,
+      `create index audit_entries_actor on audit_entries (actor, seq)`,
+      `create index audit_entries_action on audit_entries (action, seq)`,
+    ],
+  },
 ];

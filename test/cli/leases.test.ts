@@ -104,6 +104,39 @@ test('a lease is issued into a file, or to stdout, and stands in the registry', 
   expect(shown.stdout).toMatch(new RegExp(`^issued_by +administrator:${ada.id}$`, 'm'));
 });
 
+test('what a lease would be is told, and who has which', async () => {
+  const before = await leasesOf('kyoto');
+  const dry = ['leases', 'issue', '--deployment', 'kyoto', '--ttl', '90d', '--dry-run'];
+  const told = await identity(...dry);
+  expect(told).toMatchObject({ code: 0, stderr: '' });
+  expect(told.stdout).toMatch(/^It would be for kyoto: kb_federation, live_trading until 20/);
+  expect(await leasesOf('kyoto')).toEqual(before);
+  expect(await identity(...dry, '--out', 'lease.json')).toMatchObject({ code: 2 });
+
+  const listed = await identity('licenses', 'list', '--search', 'KYO');
+  expect(listed.stdout).toMatch(/^kyoto +acme +(none|valid) /m);
+  expect((await identity('licenses', 'list', '--silent')).stdout).toBe('There are none.\n');
+  const [newest] = await leasesOf('tokyo');
+  const { lease_id } = newest!;
+  const line = await ask<{ leases: LeaseRecord[] }>('leases', 'list', '--lineage', lease_id);
+  expect(line.leases.map((lease) => lease.lease_id)).toEqual([lease_id]);
+  const next = await ask<{ leases: LeaseRecord[] }>('leases', 'list', '--previous', lease_id);
+  expect(next.leases).toEqual([]);
+});
+
+test('the audit log is searched', async () => {
+  const issue = 'admin.identity.license.issue';
+  const search = ['audit', 'list', '--action', issue];
+  const { entries } = await ask<{ entries: { seq: number; action: string }[] }>(...search);
+  expect(entries.map(({ action }) => action)).toEqual(entries.map(() => issue));
+  expect(entries.length).toBeGreaterThan(1);
+  const last = await ask<{ entries: unknown[] }>(...search, '--last', '1');
+  expect(last.entries).toEqual(entries.slice(-1));
+  const nobody = await ask<{ entries: unknown[] }>(...search, '--actor', 'server');
+  expect(nobody.entries).toEqual([]);
+  expect(await identity(...search, '--after', '0')).toMatchObject({ code: 2 });
+});
+
 test('no lease is issued that could not be kept', async () => {
   await writeFile(join(directory, 'precious.txt'), 'no lease');
   const before = await leasesOf('tokyo');

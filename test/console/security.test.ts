@@ -19,7 +19,7 @@ test('a page lets nothing in that is not its server’s, and nobody keep or fram
   expect(Object.fromEntries(headers)).toMatchObject({
     'cache-control': 'no-store',
     'content-security-policy':
-      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     'cross-origin-opener-policy': 'same-origin',
     'cross-origin-resource-policy': 'same-origin',
     'referrer-policy': 'same-origin',

@@ -276,6 +276,14 @@ describe('state and events', () => {
       items: [],
       next_after_seq: 9,
     });
+    const lastOf = async (query: string): Promise<number[]> => {
+      const { body } = await get(`/sma/state/events?last=true&${query}`);
+      return (body as { items: BotEvent[] }).items.map(({ seq }) => seq);
+    };
+    expect(await lastOf('limit=3')).toEqual([5, 6, 7]);
+    expect(await lastOf('limit=3&until_seq=4&after_seq=2')).toEqual([3, 4]);
+    expect(await lastOf('limit=2&kind=tick,bot.created&until_seq=4')).toEqual([3, 4]);
+    expect(await lastOf('limit=3&after_seq=9')).toEqual([]);
   });
 
   it('are followed from any of them, until the server stops', async () => {

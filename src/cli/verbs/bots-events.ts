@@ -12,7 +12,7 @@ const LAST = 50;
 const LOOK_AGAIN_MS = 1000;
 
 export const verb = defineVerb({
-  description: `The last ${LAST} events, or all after a given one; the oldest first. With --follow also those to come, until Ctrl-C, and with --follow --json each is an object in a line of its own.`,
+  description: `The last ${LAST} events of the kinds, or all after a given one; the oldest first. With --follow also those to come, until Ctrl-C, and with --follow --json each is an object in a line of its own.`,
   arguments: { bot: BOT_ARGUMENT },
   options: {
     afterSeq: { value: 'seq', description: 'all events after this one', parse: parseCount },
@@ -37,7 +37,7 @@ export const verb = defineVerb({
         params: { bot_ref },
         query: { after_seq, kind, limit },
       });
-    const first = afterSeq ?? Math.max(0, (await read(0, 1)).head_seq - LAST);
+    const first = afterSeq ?? (await beforeLast(server, bot_ref, kind));
     if (follow) {
       // Meanwhile the slug may become that of another bot.
       const { id } = (await findBot(server, bot_ref)).answer;
@@ -69,6 +69,20 @@ export const verb = defineVerb({
     };
   },
 });
+
+/** After which event the last ones begin. */
+async function beforeLast(
+  server: Client,
+  bot_ref: string,
+  kind: string | undefined,
+): Promise<number> {
+  const { items, head_seq } = await server.call<typeof listBotEvents>(
+    'get',
+    '/bots/{bot_ref}/state/events',
+    { params: { bot_ref }, query: { kind, last: 'true', limit: LAST } },
+  );
+  return items.length === 0 ? head_seq : items[0]!.seq - 1;
+}
 
 const EVENT_COLUMNS: Columns<BotEvent> = {
   seq: ({ seq }) => String(seq),

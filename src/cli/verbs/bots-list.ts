@@ -1,7 +1,7 @@
 import { BOT_KINDS, BOT_STATUSES, BOT_COLUMNS } from '../bots.ts';
-import type { listBots } from '../../api/bots.ts';
+import type { BotListItem, listBots } from '../../api/bots.ts';
 import { connect } from '../connect.ts';
-import { showItems } from '../items.ts';
+import { showItems, type Columns } from '../items.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -9,13 +9,24 @@ export const verb = defineVerb({
     kind: { value: 'kind', description: 'only these', choices: BOT_KINDS },
     status: { value: 'status', description: 'only these', choices: BOT_STATUSES },
     query: { value: 'text', description: 'only those with it in slug or name' },
+    activity: { description: 'also what each does, and what it came to last' },
   },
   settings: ['server_url'],
-  examples: ['bots list', 'bots list --status active --json | jq -r .bots[].slug'],
-  async run(context, _args, { query: q, ...filters }) {
+  examples: ['bots list --activity', 'bots list --status active --json | jq -r .bots[].slug'],
+  async run(context, _args, { query: q, activity, ...filters }) {
     const server = await connect(context);
-    const list = server.items<typeof listBots>('get', '/bots', { query: { ...filters, q } });
-    const bots = await Array.fromAsync(list);
-    return { data: { bots }, show: (out) => showItems(out, bots, BOT_COLUMNS) };
+    const query = { ...filters, q, ...(activity && { include: 'activity' as const }) };
+    const bots = await Array.fromAsync(server.items<typeof listBots>('get', '/bots', { query }));
+    const columns = activity ? { ...BOT_COLUMNS, ...ACTIVITY_COLUMNS } : BOT_COLUMNS;
+    return { data: { bots }, show: (out) => showItems(out, bots, columns) };
   },
 });
+
+const ACTIVITY_COLUMNS: Columns<BotListItem> = {
+  running: ({ activity }) => String(activity!.running),
+  halted: ({ activity }) => (activity!.halted === null ? 'no' : 'yes'),
+  last: ({ activity }) => {
+    const { last } = activity!;
+    return last === null ? '' : `${last.target} ${last.status} ${last.ended_at}`;
+  },
+};

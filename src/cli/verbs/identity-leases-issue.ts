@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { getKeyset } from '../../api/keys.ts';
-import type { createLease, LeaseAnswer } from '../../api/leases.ts';
+import type { createLease, DryRun, dryRunRenewal, LeaseAnswer } from '../../api/leases.ts';
 import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../errors.ts';
 import { formatTime } from '../../lease/time.ts';
@@ -35,14 +35,34 @@ export const verb = defineVerb({
       complete: 'file',
     },
     out: { value: 'file', description: 'where to put the lease', complete: 'file' },
+    dryRun: { description: 'only tell what it would be' },
   },
   settings: ['server_url'],
   examples: [
     'identity leases issue --deployment acme-tokyo --out license_lease.json',
     'identity leases issue --deployment acme-tokyo --entitlement live_trading --ttl 30d > license_lease.json',
+    'identity leases issue --deployment acme-tokyo --ttl 365d --dry-run',
     'identity leases issue --deployment acme-tokyo --request request.jwt --out lease.json',
   ],
-  async run(context, _args, { deployment, entitlement, ttl, grace, customer, request, out: file }) {
+  async run(context, _args, options) {
+    const { deployment, entitlement, ttl, grace, customer, request, out: file, dryRun } = options;
+    const wanted = {
+      deployment_id: deployment,
+      ...(entitlement.length > 0 && { entitlements: [...entitlement] }),
+      ttl_seconds: ttl,
+      grace_period_seconds: grace,
+      customer_id: customer,
+    };
+    if (dryRun) {
+      if (request !== undefined || file !== undefined) {
+        throw new ServiceError('usage', '--dry-run excludes --request and --out');
+      }
+      const server = await connect(context);
+      const path = '/auth/license/leases/dry-run';
+      const data = await server.call<typeof dryRunRenewal>('post', path, { body: wanted });
+      const lines = [`It would be for ${termsOf(data)}.`, ...limitLines(data.limits)];
+      return { data, show: (output) => lines.forEach((line) => output.line(line)) };
+    }
     const asked = request === undefined ? undefined : await readRequest(context.cwd, request);
     const out = file === undefined ? undefined : await leaseAt(resolve(context.cwd, file));
     if (out !== undefined) await checkOutFile(out);
@@ -50,14 +70,7 @@ export const verb = defineVerb({
     // First what can be asked for again: the lease is told once.
     const keyset = asked && (await keysetOf(server));
     const answer = await server.call<typeof createLease>('post', '/auth/license/leases', {
-      body: {
-        deployment_id: deployment,
-        ...(entitlement.length > 0 && { entitlements: [...entitlement] }),
-        ttl_seconds: ttl,
-        grace_period_seconds: grace,
-        customer_id: customer,
-        offline_request: asked?.jwt,
-      },
+      body: { ...wanted, offline_request: asked?.jwt },
     });
     const text = `${JSON.stringify(keyset ? { lease: answer.lease, keyset } : answer.lease)}\n`;
     if (out !== undefined) {
@@ -106,10 +119,10 @@ function keysetOf(server: Client) {
 }
 
 function summaryOf(answer: LeaseAnswer): string[] {
-  const { lease_id, deployment_id, expires_at, grace_ends_at, entitlements, limits } = answer;
+  return [`lease ${answer.lease_id} for ${termsOf(answer)}`, ...limitLines(answer.limits)];
+}
+
+function termsOf({ deployment_id, expires_at, grace_ends_at, entitlements }: DryRun): string {
   const gives = entitlements.join(', ') || 'nothing';
-  return [
-    `lease ${lease_id} for ${deployment_id}: ${gives} until ${expires_at}, with grace until ${grace_ends_at}`,
-    ...limitLines(limits),
-  ];
+  return `${deployment_id}: ${gives} until ${expires_at}, with grace until ${grace_ends_at}`;
 }

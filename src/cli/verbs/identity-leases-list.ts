@@ -12,13 +12,20 @@ export const verb = defineVerb({
       description: 'only those that are so',
       choices: ['valid', 'grace', 'expired', 'revoked'],
     },
+    lineage: { value: 'id', description: 'only the renewals of this first lease' },
+    previous: { value: 'id', description: 'only those that renew this one' },
   },
   settings: ['server_url'],
   examples: ['identity leases list', 'identity leases list --deployment acme-tokyo --state valid'],
-  async run(context, _args, { deployment, state }) {
+  async run(context, _args, { deployment, state, lineage, previous }) {
     const server = await connect(context);
     const list = server.items<typeof listLeases>('get', '/identity/leases', {
-      query: { deployment_id: deployment, state },
+      query: {
+        deployment_id: deployment,
+        state,
+        lineage_id: lineage,
+        previous_lease_id: previous,
+      },
     });
     const leases = await Array.fromAsync(list);
     return { data: { leases }, show: (out) => showItems(out, leases, LEASE_COLUMNS) };

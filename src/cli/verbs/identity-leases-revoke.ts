@@ -2,7 +2,8 @@ import type { createStepUp } from '../../api/administrators.ts';
 import type {
   getLease,
   LeaseRecord,
-  listLeases,
+  previewDeploymentRevocation,
+  previewLeaseRevocation,
   revokeDeployment,
   revokeLease,
 } from '../../api/leases.ts';
@@ -108,32 +109,23 @@ async function leaseOf(
 async function tellWhatItDoes(
   { message }: Context,
   server: Client,
-  target: LeaseRecord | { readonly deployment_id: string },
+  meant: LeaseRecord | { readonly deployment_id: string },
 ): Promise<void> {
-  const { deployment_id } = target;
-  const list = server.items<typeof listLeases>('get', '/identity/leases', {
-    query: { deployment_id },
-  });
-  const all = await Array.fromAsync(list);
-  const meant = 'lease_id' in target ? ofItsMachine(all, target) : all;
-  const count = meant.filter(({ state }) => state === 'valid' || state === 'grace').length;
-  // What was revoked before may be what works longest.
-  const last = meant
-    .map(({ grace_ends_at }) => grace_ends_at)
-    .reduce((a, b) => (a > b ? a : b), '');
-  const device = 'lease_id' in target ? target.device_id : null;
+  const { deployment_id } = meant;
+  const { working_leases: count, effective_at } = await ('lease_id' in meant
+    ? server.call<typeof previewLeaseRevocation>('get', '/identity/leases/{lease_id}/revocation', {
+        params: { lease_id: meant.lease_id },
+      })
+    : server.call<typeof previewDeploymentRevocation>(
+        'get',
+        '/identity/deployments/{deployment_id}/revocation',
+        { params: { deployment_id } },
+      ));
+  const device = 'lease_id' in meant ? meant.device_id : null;
   const owner = device === null ? deployment_id : `the device ${device} of ${deployment_id}`;
   message(
     count === 0
       ? `There is no working lease of ${owner} that is not revoked already.`
-      : `This revokes ${formatCountOf(count, 'working lease')} of ${owner}, the last until ${last}: until then nothing can stop them.`,
+      : `This revokes ${formatCountOf(count, 'working lease')} of ${owner}, the last until ${effective_at}: until then nothing can stop them.`,
   );
-}
-
-/** Its line of renewals, and all else that the machine has to which any of them was given. */
-function ofItsMachine(leases: readonly LeaseRecord[], { lineage_id }: LeaseRecord): LeaseRecord[] {
-  const line = leases.filter((one) => one.lineage_id === lineage_id);
-  const machines = new Set(line.map(({ device_id }) => device_id));
-  machines.delete(null);
-  return leases.filter((one) => one.lineage_id === lineage_id || machines.has(one.device_id));
 }

@@ -1,0 +1,112 @@
+import { html } from 'hono/html';
+import type { BotDetail, BotVersion, diffBotVersions, listBotVersions } from '../api/bots.ts';
+import { botFrame, botOf } from './bot-frame.ts';
+import { botPath, pager } from './bot-parts.ts';
+import type { Child, Html } from './html.ts';
+import type { Content } from './layout.ts';
+import { emptyState, field, table, time } from './parts.ts';
+import type { Pages, Visit } from './pages.ts';
+
+const PAGE = 50;
+
+export function addBotVersions(pages: Pages): void {
+  pages.get(botPathOf('versions'), showVersions);
+}
+
+function botPathOf(page: string): string {
+  return `/console/bots/:bot_ref/${page}`;
+}
+
+async function showVersions(visit: Visit): Promise<Content> {
+  const { call, query } = visit;
+  const bot = await botOf(visit);
+  const cursor = query('cursor');
+  const { items, next_cursor } = await call<typeof listBotVersions>(
+    'get',
+    '/bots/{bot_ref}/versions',
+    { params: { bot_ref: bot.id }, query: { cursor, limit: PAGE } },
+  );
+  const [from, to] = [query('from'), query('to')];
+  return {
+    title: bot.name,
+    body: botFrame(
+      bot,
+      'versions',
+      html`<section>
+          <h2 id="versions">Versions</h2>
+          ${table<BotVersion>('Versions', columnsOf(bot), items)}
+          ${pager(botPath(bot.slug, 'versions'), { cursor }, next_cursor)}
+        </section>
+        <section aria-labelledby="diff">
+          <h2 id="diff">What differs</h2>
+          <form method="get" action="${botPath(bot.slug, 'versions')}#diff" class="filter">
+            ${field('From version', 'from', { type: 'number', min: 1, required: true, value: from ?? String(Math.max(1, bot.current_version - 1)) })}
+            ${field('To version', 'to', { type: 'number', min: 1, required: true, value: to ?? String(bot.current_version) })}
+            <button>Compare</button>
+          </form>
+          ${
+            from !== undefined && to !== undefined
+              ? await diff(visit, bot, from, to)
+              : html`<p class="note">
+                  From the command line:
+                  <code>service-local bots diff ${bot.slug} 1 2</code>
+                </p>`
+          }
+        </section>
+        <section aria-labelledby="document">
+          <h2 id="document">The current one</h2>
+          <details>
+            <summary>Its document</summary>
+            <pre tabindex="0">${JSON.stringify(bot.document, null, 2)}</pre>
+          </details>
+        </section>`,
+    ),
+  };
+}
+
+function columnsOf(bot: BotDetail): Parameters<typeof table<BotVersion>>[1] {
+  return [
+    { title: 'Version', isHeader: true, cell: ({ version }) => version },
+    {
+      title: 'Changes',
+      cell: ({ version }) =>
+        version === 1
+          ? 'the first'
+          : html`<a href="${botPath(bot.slug, 'versions')}?from=${version - 1}&to=${version}#diff"
+              >since version ${version - 1}</a
+            >`,
+    },
+    { title: 'Made', cell: ({ created_at }) => time(created_at) },
+    { title: 'By', cell: ({ created_by }) => created_by },
+    { title: 'Code', cell: ({ bundle_hash }) => (bundle_hash === null ? 'built in' : 'its own') },
+    { title: 'Hash', cell: ({ hash }) => html`<code>${hash.slice(0, 16)}…</code>` },
+  ];
+}
+
+async function diff({ call }: Visit, bot: BotDetail, from: string, to: string): Promise<Html> {
+  const path = '/bots/{bot_ref}/versions/{version}/diff';
+  const { changes } = await call<typeof diffBotVersions>('get', path, {
+    params: { bot_ref: bot.id, version: from },
+    query: { to },
+  });
+  if (changes.length === 0) {
+    return emptyState(
+      `The documents of versions ${from} and ${to} are the same.`,
+      `service-local bots diff ${bot.slug} ${from} ${to}`,
+    );
+  }
+  const value = (given: unknown): Child =>
+    given === undefined ? '' : html`<code>${JSON.stringify(given)}</code>`;
+  return html`<div class="diff">
+    ${table<(typeof changes)[number]>(
+      `What differs between versions ${from} and ${to}`,
+      [
+        { title: 'Where', isHeader: true, cell: ({ pointer }) => html`<code>${pointer}</code>` },
+        { title: 'What', cell: ({ kind }) => kind },
+        { title: `Version ${from}`, cell: (one) => html`<del>${value(one.from)}</del>` },
+        { title: `Version ${to}`, cell: (one) => html`<ins>${value(one.to)}</ins>` },
+      ],
+      changes,
+    )}
+  </div>`;
+}

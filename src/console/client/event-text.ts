@@ -1,0 +1,61 @@
+/** An event in a few words; what it does not know is shown as it is. For the server's pages, too. */
+export function eventText(kind: string, payload: Readonly<Record<string, unknown>>): string {
+  const LONGEST = 240;
+  const number = (value: unknown): string =>
+    typeof value === 'number'
+      ? value.toLocaleString('en-US', { maximumFractionDigits: 4 }).replace('-', '−')
+      : String(value);
+  const of = (name: string): string => number(payload[name]);
+  const order = `order ${of('order')}`;
+  const words = (): string | undefined => {
+    if (kind === 'data.bars') {
+      const bars = Object.entries(payload['bars'] as Readonly<Record<string, readonly number[]>>);
+      return bars
+        .map(
+          ([symbol, [open, high, low, close]]) =>
+            `${symbol} ${number(open)} to ${number(close)} (${number(low)}–${number(high)})`,
+        )
+        .join(', ');
+    }
+    if (kind === 'order.submitted') {
+      const { quantity, weight, stop, limit } = payload;
+      const size =
+        typeof weight === 'number' ? `to ${number(100 * weight)} % of equity` : number(quantity);
+      const prices = Object.entries({ stop, limit })
+        .filter(([, price]) => price !== undefined)
+        .map(([name, price]) => `, ${name} ${number(price)}`);
+      const type = of('type').replace('_', ' ');
+      return `${order}: ${of('side')} ${of('symbol')} ${size}, ${type}${prices.join('')}`;
+    }
+    if (kind === 'order.filled') {
+      return `${order}: ${of('side')} ${of('quantity')} ${of('symbol')} at ${of('price')}; then ${of('position')} held`;
+    }
+    if (kind === 'order.triggered') return `${order}: ${of('symbol')}`;
+    if (kind.startsWith('order.')) {
+      return `${order}: ${of('symbol')}, ${of('reason').replaceAll('_', ' ')}`;
+    }
+    if (kind === 'session.state') {
+      const held = Object.keys(payload['positions'] as object).length;
+      const working = (payload['working'] as readonly unknown[]).length;
+      return `equity ${of('equity')}, cash ${of('cash')}, ${held} held, ${working} working`;
+    }
+    if (kind === 'data.gap') return `${of('symbol')}: ${of('missing')} bars missing`;
+    if (kind === 'data.refused') return `${of('symbol')}: ${of('reason')}`;
+    if (kind === 'run.queued') return `${of('target')}, asked for by ${of('by')}`;
+    if (kind === 'run.started') return `attempt ${of('attempt')}`;
+    if (kind === 'run.ended') {
+      const { error } = payload as { readonly error?: { readonly message: string } };
+      return error === undefined ? of('status') : `${of('status')}: ${error.message}`;
+    }
+    if (kind.startsWith('control.')) return `${of('reason')} (${of('by')})`;
+    return undefined;
+  };
+  let text: string | undefined;
+  try {
+    text = words();
+  } catch {
+    // It has not what such an event has.
+  }
+  text ??= JSON.stringify(payload);
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
+}

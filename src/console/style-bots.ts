@@ -1,0 +1,56 @@
+/** What only the pages of bots and tasks have; after `STYLE`, by its colours. */
+export const STYLE_OF_BOTS = `
+a.button.danger { border-color: var(--bad); color: var(--bad); font-weight: 600; }
+.who .button { min-height: 2rem; padding-block: 0.125rem; }
+.halted { display: flex; flex-wrap: wrap; gap: 0.5rem 1rem; align-items: center; justify-content: space-between; max-width: 88rem; margin-inline: auto; padding: 0.5rem clamp(1rem, 3vw, 2.5rem); border-bottom: 2px solid var(--bad); background: var(--panel); overflow-wrap: anywhere; }
+.halted .button { min-height: 2rem; padding-block: 0.125rem; }
+.actions { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; }
+.sub { display: block; white-space: nowrap; color: var(--muted); font-weight: 400; font-size: 0.8125rem; }
+.tabs ul { display: flex; flex-wrap: wrap; gap: 0 1.25rem; list-style: none; border-bottom: 1px solid var(--rule); }
+.tabs a { display: block; padding: 0.375rem 0; margin-bottom: -1px; border-bottom: 2px solid transparent; color: var(--muted); text-decoration: none; }
+.tabs a:hover { color: var(--ink); }
+.tabs a[aria-current] { color: var(--ink); font-weight: 600; border-color: var(--accent); }
+.filter select { width: auto; min-width: 9rem; }
+.filter .field input { max-width: none; }
+
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 8.75rem), 1fr)); gap: 0.75rem 1.5rem; }
+.figures dt { color: var(--muted); font-size: 0.8125rem; }
+.figures dd { font-size: 1.1875rem; font-weight: 600; letter-spacing: -0.01em; overflow-wrap: anywhere; }
+.figures dd[data-figure='time'] { font-size: 0.9375rem; font-weight: 400; line-height: 1.8; letter-spacing: 0; white-space: nowrap; }
+.heading .badge { margin-inline: 0.25rem 0.5rem; }
+.chart { height: clamp(16rem, 42vh, 30rem); margin-inline: -0.25rem; }
+.halves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 0 2.5rem; }
+.line { display: flex; flex-wrap: wrap; gap: 0.25rem 0.75rem; align-items: baseline; justify-content: space-between; }
+.stream { max-height: 22rem; }
+.events table { min-width: 44rem; }
+.events td { white-space: nowrap; }
+.events td:last-child { width: 60%; white-space: normal; overflow-wrap: anywhere; }
+.events summary { font-weight: 400; padding: 0; }
+.events pre { margin-top: 0.5rem; }
+.findings { list-style: none; }
+.findings li + li { margin-top: 0.25rem; }
+.slider { display: flex; flex-wrap: wrap; gap: 0.5rem 1rem; align-items: end; max-width: none; }
+.slider > * { margin: 0; }
+.slider .range { flex: 1 1 16rem; }
+.slider .range input { padding: 0; border: 0; background: none; accent-color: var(--accent); }
+.slider .at input { width: 8rem; }
+.kinds { display: flex; flex-wrap: wrap; gap: 0.25rem 1rem; }
+.kinds label { display: inline-flex; gap: 0.375rem; align-items: center; font-weight: 400; margin: 0; min-height: 1.75rem; }
+td:has(progress) { white-space: nowrap; }
+progress { width: 7rem; height: 0.5rem; vertical-align: middle; accent-color: var(--accent); }
+progress.wide { width: min(100%, 28rem); height: 0.75rem; }
+.report { display: block; width: 100%; height: min(80vh, 60rem); border: 1px solid var(--rule); border-radius: 8px; background: var(--panel); }
+.diff { overflow-wrap: anywhere; }
+.diff del { color: var(--bad); text-decoration: none; }
+.diff ins { color: var(--good); text-decoration: none; }
+.steps { list-style: none; }
+.steps li { display: flex; gap: 0.5rem; padding-block: 0.125rem; }
+.steps li::before { content: '○'; color: var(--muted); }
+.steps li[data-done]::before { content: '●'; color: var(--good); }
+.steps li[data-failed]::before { content: '●'; color: var(--bad); }
+@media (min-width: 112rem) { .halted { max-width: 112rem; } }
+@media (max-width: 40rem) {
+  .who .button { padding-inline: 0.5rem; }
+  .chart { height: 16rem; }
+}
+`;
