@@ -1,9 +1,13 @@
 import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 const root = import.meta.dirname;
+
+/** The code that checks signatures is tried as it is; all others get another that is quick. */
+const LEASES = 'lease/**/*.test.ts';
 
 /** Files that put a module of theirs in the place of another: in a process that no other file has. */
 const withMocks = globSync('**/*.test.ts', { cwd: root }).filter((file) =>
@@ -19,6 +23,8 @@ const test = {
   env: { NODE_COMPILE_CACHE: join(tmpdir(), 'service-local-compile-cache') },
 };
 
+const alias = { tweetnacl: fileURLToPath(import.meta.resolve('./lease/native-ed25519.ts')) };
+
 export default defineConfig({
   test: {
     root,
@@ -27,8 +33,11 @@ export default defineConfig({
     globalSetup: 'storage/cluster.ts',
     projects: [
       // What one file has imported, the next ones of the same process do not import again.
-      { test: { ...test, name: 'together', isolate: false, exclude: withMocks } },
-      { test: { ...test, name: 'alone', include: withMocks } },
+      {
+        test: { ...test, alias, name: 'together', isolate: false, exclude: [LEASES, ...withMocks] },
+      },
+      { test: { ...test, alias, name: 'alone', include: withMocks } },
+      { test: { ...test, name: 'leases', isolate: false, include: [LEASES] } },
     ],
   },
 });

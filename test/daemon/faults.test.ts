@@ -1,11 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readState } from '../../daemon/state.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import { parseTime } from '../../src/lease/time.ts';
 import { DAY, FAULTS, HOUR, newRig, type Rig } from './rig.ts';
-
-vi.mock('tweetnacl', () => import('../lease/native-ed25519.ts'));
 
 let rig: Rig;
 

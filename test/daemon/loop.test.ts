@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { deniedSince } from '../../daemon/denial.ts';
 import { runLoop, type LoopOptions, type Tick } from '../../daemon/loop.ts';
 import { renew } from '../../daemon/renewal.ts';
@@ -22,8 +22,6 @@ import { formatTime } from '../../src/lease/time.ts';
 import { createLog } from '../../src/log.ts';
 import { testKey } from '../lease/issuer.ts';
 import { DAY, HOUR, MINUTE, newRig, refusing, type Rig } from './rig.ts';
-
-vi.mock('tweetnacl', () => import('../lease/native-ed25519.ts'));
 
 let rig: Rig;
 let files: Rig['machine']['files'];

@@ -1,7 +1,7 @@
 /**
- * For `vi.mock('tweetnacl', () => import('…/native-ed25519.ts'))`: verifies in a fiftieth of the time.
- * That tweetnacl comes to the same is for the tests of this directory; where the daemon lives through
- * weeks in a test, it verifies thousands of leases.
+ * In the place of tweetnacl wherever tests import it, but for those of this directory (see
+ * `vitest.config.ts`): verifies in a fiftieth of the time. That tweetnacl comes to the same is for
+ * the tests of this directory. Processes that tests start have tweetnacl itself.
  */
 import { createPublicKey, verify } from 'node:crypto';
 

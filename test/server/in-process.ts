@@ -10,7 +10,7 @@ import type { Scope } from '../../src/scopes.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
-import { newSqlite } from '../storage/databases.ts';
+import { newSqliteTables } from '../storage/databases.ts';
 import { idleTasks } from './idle-tasks.ts';
 import { OPEN_GATE } from './open-gate.ts';
 
@@ -54,7 +54,7 @@ export async function newTestApp(
   change: Partial<Identity> = {},
   gate: Services['gate'] = OPEN_GATE,
 ): Promise<TestApp> {
-  const database = await newSqlite();
+  const database = await newSqliteTables();
   const storage = await openStorage(database.location);
   const log: string[] = [];
   const stopping = new AbortController();

@@ -59,13 +59,13 @@ describe('workers', () => {
     return json as T;
   }
 
-  const patiently = (what: () => Promise<void>): Promise<void> =>
-    vi.waitFor(what, { timeout: 30_000, interval: 20 });
+  const patiently = (what: () => Promise<void>, interval = 20): Promise<void> =>
+    vi.waitFor(what, { timeout: 30_000, interval });
 
   async function ended(task_id: string): Promise<Task> {
-    await patiently(async () =>
-      expect(await send('GET', `/tasks/${task_id}`)).not.toMatchObject({ ended_at: null }),
-    );
+    const hasEnded = async (): Promise<void> =>
+      expect(await send('GET', `/tasks/${task_id}`)).not.toMatchObject({ ended_at: null });
+    await patiently(hasEnded, 200);
     return send('GET', `/tasks/${task_id}`);
   }
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { inject } from 'vitest';
-import type { Storage, StorageLocation } from '../../src/storage/storage.ts';
+import { openStorage, type Storage, type StorageLocation } from '../../src/storage/storage.ts';
 import { SCRATCH } from '../scratch.ts';
 
 /** The two that every contract suite runs on: `describe.each(DATABASES)('… on %s', (kind) => …)`. */
@@ -30,7 +30,7 @@ export async function newDatabase(kind: Storage['kind'], cluster?: string): Prom
  * when somebody has worked in it by `execute`.
  */
 export async function newTables(kind: Storage['kind']): Promise<TestDatabase> {
-  if (kind === 'sqlite') return newSqlite();
+  if (kind === 'sqlite') return newSqliteTables();
   const admin = inject('postgres');
   const [free] = await query<{ name: string }>(
     admin,
@@ -64,9 +64,29 @@ const EMPTY_TABLES = `do $$
     insert into audit_head (id, seq, hash) values (1, 0, repeat('0', 64));
   end $$`;
 
-export async function newSqlite(): Promise<
-  TestDatabase & { readonly location: { readonly file: string } }
-> {
+type Sqlite = TestDatabase & { readonly location: { readonly file: string } };
+
+/** The bytes of a file with the tables of this version, from which others are copied. */
+let tables: Promise<Uint8Array> | undefined;
+
+/** As `newTables`. */
+export async function newSqliteTables(): Promise<Sqlite> {
+  const database = await newSqlite();
+  tables ??= migrated();
+  await writeFile(database.location.file, await tables, { mode: 0o600 });
+  return database;
+}
+
+async function migrated(): Promise<Uint8Array> {
+  const database = await newSqlite();
+  const storage = await openStorage(database.location);
+  await storage.close();
+  const bytes = await readFile(database.location.file);
+  await database.remove();
+  return bytes;
+}
+
+export async function newSqlite(): Promise<Sqlite> {
   const directory = await mkdtemp(join(SCRATCH, 'storage-'));
   const file = join(directory, 'server.sqlite');
   return {
