@@ -324,6 +324,15 @@ const Change = z
   })
   .openapi('BotChange');
 
+const FileChange = z
+  .strictObject({
+    file: z.string().openapi({ description: 'Its path, relative to the spec.' }),
+    kind: z.enum(['added', 'removed', 'changed']),
+    from: sha256.optional().openapi({ description: 'Absent where it is added.' }),
+    to: sha256.optional().openapi({ description: 'Absent where it is removed.' }),
+  })
+  .openapi('BotFileChange', { description: 'Of the code that came with a version, by SHA-256.' });
+
 export const diffBotVersions = defineRoute({
   ...reading,
   method: 'get',
@@ -336,9 +345,14 @@ export const diffBotVersions = defineRoute({
   },
   responses: {
     200: answer(
-      'All that differs, in the order of the documents.',
+      'All that differs: in the documents, in their order, and in the code, by path. Something, where the hashes of the versions differ.',
       z
-        .strictObject({ from_version: z.int(), to_version: z.int(), changes: z.array(Change) })
+        .strictObject({
+          from_version: z.int(),
+          to_version: z.int(),
+          changes: z.array(Change),
+          files: z.array(FileChange),
+        })
         .openapi('BotDiff'),
     ),
   },

@@ -1,5 +1,5 @@
 import { bundleHash, CODE_IS_OFF, versionHash, type Bundle } from '../bots/bundle.ts';
-import { diffDocuments, type Change } from '../bots/diff.ts';
+import { diffDocuments, diffFiles, type Change, type FileChange } from '../bots/diff.ts';
 import { invalidSpec } from '../bots/hosted.ts';
 import { specHash } from '../bots/version.ts';
 import { ServiceError } from '../errors.ts';
@@ -60,19 +60,31 @@ export async function getVersion(db: Db, ref: string, version: number): Promise<
   });
 }
 
+/** What differs between two versions: their documents, and the code that came with them. */
+export interface VersionDiff {
+  readonly changes: Change[];
+  readonly files: FileChange[];
+}
+
 /**
- * What differs between two versions of a bot.
- * @throws ServiceError `not_found` for the bot, or a version.
+ * What differs between two versions of a bot: something, where their hashes do.
+ * @throws ServiceError `not_found` for the bot, or a version; `bundle_tampered`.
  */
 export async function diffVersions(
   db: Db,
   ref: string,
   from: number,
   to: number,
-): Promise<Change[]> {
+): Promise<VersionDiff> {
   const before = await getVersion(db, ref, from);
   const after = await getVersion(db, ref, to);
-  return diffDocuments(JSON.parse(before.document), JSON.parse(after.document));
+  const isSameCode = before.bundle_hash === after.bundle_hash;
+  return {
+    changes: diffDocuments(JSON.parse(before.document), JSON.parse(after.document)),
+    files: isSameCode
+      ? []
+      : diffFiles(await filesOf(db, ref, before), await filesOf(db, ref, after)),
+  };
 }
 
 /** A version that is to run: as it was when it was made. */

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { digestsOf, type Bundle } from './bundle.ts';
 import { jsonPointer, type Path } from './document.ts';
 
 /** One place at which two documents differ. */
@@ -36,6 +37,30 @@ export function diffDocuments(before: unknown, after: unknown, at: Path = []): C
       return { pointer: jsonPointer(place), kind: 'added', to: after[name] };
     }
     return diffDocuments(before[name], after[name], place);
+  });
+}
+
+/** A file of the code of a bot that is not in both, or not the same in both. */
+export interface FileChange {
+  /** Relative to the spec. */
+  readonly file: string;
+  readonly kind: Change['kind'];
+  /** SHA-256; absent where it is added. */
+  readonly from?: string;
+  /** SHA-256; absent where it is removed. */
+  readonly to?: string;
+}
+
+/** What differs between the code of two bots, by path. */
+export function diffFiles(before: Bundle = {}, after: Bundle = {}): FileChange[] {
+  const [from, to] = [digestsOf(before), digestsOf(after)];
+  const names = [...new Set([...Object.keys(from), ...Object.keys(to)])].toSorted();
+  return names.flatMap((file): FileChange[] => {
+    if (!Object.hasOwn(to, file)) return [{ file, kind: 'removed', from: from[file]! }];
+    if (!Object.hasOwn(from, file)) return [{ file, kind: 'added', to: to[file]! }];
+    return from[file] === to[file]
+      ? []
+      : [{ file, kind: 'changed', from: from[file]!, to: to[file]! }];
   });
 }
 

@@ -102,8 +102,8 @@ export function addBots(app: App, services: Services): void {
   app.openapi(api.diffBotVersions, async (c) => {
     const { bot_ref, version } = c.req.valid('param');
     const { to } = c.req.valid('query');
-    const changes = await diffVersions(read, bot_ref, version, to);
-    return c.json({ from_version: version, to_version: to, changes }, 200);
+    const diff = await diffVersions(read, bot_ref, version, to);
+    return c.json({ from_version: version, to_version: to, ...diff }, 200);
   });
 
   app.openapi(api.getBotSnapshot, async (c) => {

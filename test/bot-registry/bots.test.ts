@@ -127,10 +127,11 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
       hash: bot.version_hash,
       document: bot.document,
     });
-    expect(await diffVersions(db(), slug, 1, 3)).toEqual([
-      { pointer: '/spec/strategy/params/fast', kind: 'changed', from: 10, to: 12 },
-    ]);
-    expect(await diffVersions(db(), slug, 2, 2)).toEqual([]);
+    expect(await diffVersions(db(), slug, 1, 3)).toEqual({
+      changes: [{ pointer: '/spec/strategy/params/fast', kind: 'changed', from: 10, to: 12 }],
+      files: [],
+    });
+    expect(await diffVersions(db(), slug, 2, 2)).toEqual({ changes: [], files: [] });
     for (const version of [0, 4, Number.MAX_SAFE_INTEGER]) {
       await expect(getVersion(db(), slug, version)).rejects.toMatchObject({ code: 'not_found' });
     }

@@ -230,7 +230,10 @@ describe('of a bot with a history', () => {
     expect(await told('diff', 'history', '--from', '3', '--to', '1')).toMatch(
       new RegExp(`^${head}12 +10\n$`),
     );
-    expect(await json('diff', 'history', '--from', '2', '--to', '2')).toEqual({ changes: [] });
+    expect(await json('diff', 'history', '--from', '2', '--to', '2')).toEqual({
+      changes: [],
+      files: [],
+    });
     const first = await bots(['diff', 'history', '--to', '1']);
     expect(first).toMatchObject({ code: 2 });
     expect(await bots(['diff', 'history', '--to', '9'])).toMatchObject({ code: 1, stdout: '' });

@@ -152,6 +152,12 @@ test('a bot is sent with its code, which alone makes a version, and does the sam
   const { bot } = await json<{ bot: BotDetail }>('bots', 'update', 'own', '-f', changed);
   expect(bot).toMatchObject({ current_version: 2 });
   expect(bot.version_hash).not.toBe(made.version_hash);
+  const digest = expect.stringMatching(/^[0-9a-f]{64}$/) as string;
+  expect(await json('bots', 'diff', 'own')).toEqual({
+    changes: [],
+    files: [{ file: 'weights.ts', kind: 'changed', from: digest, to: digest }],
+  });
+  expect((await run(['bots', 'diff', 'own'])).stdout).toMatch(/\nweights\.ts +changed +\w{64} /);
 });
 
 test('packages and modules of Node are refused before anything is sent', async () => {

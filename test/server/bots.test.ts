@@ -191,6 +191,7 @@ describe('versions', () => {
       from_version: 1,
       to_version: 2,
       changes: [{ pointer: '/spec/strategy/params/fast', kind: 'changed', from: 10, to: 11 }],
+      files: [],
     });
     for (const path of ['/sma/versions/3', '/sma/versions/1/diff?to=3']) {
       expect(await get(path)).toMatchObject({ status: 404, body: { code: 'not_found' } });

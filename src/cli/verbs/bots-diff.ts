@@ -1,5 +1,5 @@
 import type { diffBotVersions } from '../../api/bots.ts';
-import type { Change } from '../../bots/diff.ts';
+import type { Change, FileChange } from '../../bots/diff.ts';
 import { ServiceError } from '../../errors.ts';
 import { NO_VALUE } from '../../format.ts';
 import { findBot } from '../bots.ts';
@@ -10,7 +10,7 @@ import { defineVerb, type Context } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Compares two versions of a bot of the server, by default the current one and the one before it; or two bot files, for which no server is asked. Lists are compared place by place.',
+    'Compares two versions of a bot of the server, by default the current one and the one before it, with the code that came with them; or two bot files, for which no server is asked and no code is looked at. Lists are compared place by place.',
   arguments: {
     bot: { description: 'id or slug of the bot, or a bot file', complete: 'file' },
     file: { description: 'the other file', optional: true, complete: 'file' },
@@ -26,24 +26,40 @@ export const verb = defineVerb({
     'bots diff old.yaml new.yaml',
   ],
   async run(context, { bot, file }, { from, to }) {
-    const changes = await (file === undefined
+    const diff: Diff = await (file === undefined
       ? versionChanges(context, bot, from, to)
       : fileChanges(bot, file, from ?? to));
+    const { changes, files = [] } = diff;
     return {
-      data: { changes },
+      data: diff,
       show(out) {
-        if (changes.length === 0) out.line('There is no difference.');
-        else showItems(out, changes, COLUMNS);
+        if (changes.length + files.length === 0) out.line('There is no difference.');
+        if (changes.length > 0) showItems(out, changes, COLUMNS);
+        if (changes.length > 0 && files.length > 0) out.line();
+        if (files.length > 0) showItems(out, files, FILE_COLUMNS);
       },
     };
   },
 });
+
+interface Diff {
+  readonly changes: readonly Change[];
+  /** Of versions, whose code is known. */
+  readonly files?: readonly FileChange[];
+}
 
 const COLUMNS: Columns<Change> = {
   pointer: ({ pointer }) => pointer,
   change: ({ kind }) => kind,
   from: ({ from }) => written(from),
   to: ({ to }) => written(to),
+};
+
+const FILE_COLUMNS: Columns<FileChange> = {
+  file: ({ file }) => file,
+  change: ({ kind }) => kind,
+  'from sha256': ({ from }) => from ?? NO_VALUE,
+  'to sha256': ({ to }) => to ?? NO_VALUE,
 };
 
 function written(value: unknown): string {
@@ -54,14 +70,14 @@ async function fileChanges(
   before: string,
   after: string,
   version: number | undefined,
-): Promise<readonly Change[]> {
+): Promise<Diff> {
   if (version !== undefined) {
     throw new ServiceError('usage', '--from and --to are versions of a bot, and files have none');
   }
   const { readBotFiles } = await import('../bot-files.ts');
   const [one, other] = readBotFiles([before, after]);
   const { diffDocuments } = await import('../../bots/diff.ts');
-  return diffDocuments(one!.document, other!.document);
+  return { changes: diffDocuments(one!.document, other!.document) };
 }
 
 async function versionChanges(
@@ -69,7 +85,7 @@ async function versionChanges(
   bot_ref: string,
   given: number | undefined,
   until: number | undefined,
-): Promise<readonly Change[]> {
+): Promise<Diff> {
   const server = await connect(context);
   const to = until ?? (await findBot(server, bot_ref)).answer.current_version;
   const from = given ?? to - 1;
@@ -78,10 +94,10 @@ async function versionChanges(
       remedy: 'Name two versions with --from and --to.',
     });
   }
-  const { changes } = await server.call<typeof diffBotVersions>(
+  const { changes, files } = await server.call<typeof diffBotVersions>(
     'get',
     '/bots/{bot_ref}/versions/{version}/diff',
     { params: { bot_ref, version: String(from) }, query: { to } },
   );
-  return changes;
+  return { changes, files } as Diff;
 }
