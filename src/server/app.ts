@@ -21,7 +21,7 @@
  */
 import { METHODS } from 'node:http';
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
-import type { Context } from 'hono';
+import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import { createLease } from '../api/leases.ts';
 import { addConsole } from '../console/console.ts';
@@ -47,6 +47,7 @@ import { asServiceError } from './failure.ts';
 import { problemResponse } from './problem.ts';
 import { addRegistry } from './registry.ts';
 import { addReplay } from './replay.ts';
+import { refuseForeign } from './session-cookie.ts';
 import { addTasks } from './tasks.ts';
 import type { App, AppEnv, Services } from './services.ts';
 
@@ -99,9 +100,14 @@ export function createApp(services: Services): App {
     await inTime(next());
   });
   const { clock } = services.identity;
+  // Not counted is what pages of others send from the browsers of those whom they would keep out.
+  const foreign: MiddlewareHandler<AppEnv> = async (c, next) => {
+    if (c.req.header('origin') !== undefined) refuseForeign(c, services);
+    await next();
+  };
   const passwords = limitAttempts(clock, PASSWORDS);
-  for (const path of ['/identity/tokens', SIGN_IN_PATH]) app.on('POST', path, passwords);
-  app.on('POST', `${SIGN_IN_PATH}/:step`, limitAttempts(clock, PASSKEYS));
+  for (const path of ['/identity/tokens', SIGN_IN_PATH]) app.on('POST', path, foreign, passwords);
+  app.on('POST', `${SIGN_IN_PATH}/:step`, foreign, limitAttempts(clock, PASSKEYS));
   for (const add of SLICES) add(app, services);
 
   app.notFound((c) => {

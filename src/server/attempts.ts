@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net';
+import { isIP, isIPv6 } from 'node:net';
 import { getConnInfo } from '@hono/node-server/conninfo';
 import type { Context, MiddlewareHandler } from 'hono';
 import { ServiceError } from '../errors.ts';
@@ -68,14 +68,19 @@ export function addressOf(c: Context<AppEnv>): string | null {
   const peer = getConnInfo(c).remote.address?.replace(/^::ffff:/, '');
   if (peer === undefined) return null;
   const forwarded = c.req.header('x-forwarded-for')?.split(',').at(-1)?.trim();
-  const isAddress = forwarded !== undefined && /^[\da-fA-F.:]{2,45}$/.test(forwarded);
+  const isAddress = forwarded !== undefined && isIP(forwarded) > 0;
   return LOOPBACK.test(peer) && isAddress ? forwarded : peer;
 }
 
-/** Whoever has an address of IPv6 has a network of them. */
+/** Whoever has an address of IPv6 has a network of them: its first four groups. */
 function networkOf(address: string | null): string | undefined {
-  if (address === null) return undefined;
-  return isIPv6(address)
-    ? new URL(`http://[${address}]`).hostname.split(':', 4).join(':')
-    : address;
+  if (address === null || !isIPv6(address)) return address ?? undefined;
+  // What is on the same link comes with the name of the interface.
+  const { hostname } = new URL(`http://[${address.replace(/%.*$/, '')}]`);
+  const [first, last] = hostname
+    .slice(1, -1)
+    .split('::')
+    .map((part) => (part === '' ? [] : part.split(':'))) as [string[], string[]?];
+  const zeros = Array<string>(last ? 8 - first.length - last.length : 0).fill('0');
+  return [...first, ...zeros, ...(last ?? [])].slice(0, 4).join(':');
 }

@@ -80,6 +80,26 @@ test.each([
   expect(shown).toMatchObject({ status: 303, location });
 });
 
+test('pages of others use up nobody’s tries', async () => {
+  const other = await newTestApp();
+  try {
+    const tryFrom = async (path: string, origin: string): Promise<number> => {
+      const headers = { 'content-type': 'application/json', origin };
+      const init = { method: 'POST', body: '{}', headers };
+      const env = { incoming: { socket: { remoteAddress: '192.0.2.8' } } };
+      return (await other.app.request(PUBLIC_URL + path, init, env)).status;
+    };
+    for (let i = 0; i < 20; i++) {
+      for (const path of ['/identity/tokens', '/console/sign-in']) {
+        expect(await tryFrom(path, 'https://evil.example')).toBe(403);
+      }
+    }
+    expect(await tryFrom('/identity/tokens', PUBLIC_URL)).toBe(400);
+  } finally {
+    await other.close();
+  }
+});
+
 describe('a wrong name, password or code', () => {
   const credentials = { name: 'nobody', password: 'this is not it', code: '123456' };
 
@@ -129,6 +149,17 @@ describe('a wrong name, password or code', () => {
       }
       expect(await statusOf('::ffff:127.0.0.1', '198.51.100.1')).toBe(429);
       expect(await statusOf('127.0.0.1', '198.51.100.2')).toBe(400);
+
+      // The same network, however it is written; that of a link with its interface.
+      for (let i = 1; i <= 15; i++) expect(await statusOf(`2001:db8::${i}:0:0:1`)).toBe(400);
+      expect(await statusOf('2001:db8::ff:1:2:3')).toBe(429);
+      for (let i = 1; i <= 15; i++) expect(await statusOf(`fe80::${i}%eth0`)).toBe(400);
+      expect(await statusOf('fe80::ff%eth0')).toBe(429);
+      // What is no address is nobody's word for one.
+      for (let i = 0; i < 15; i++) {
+        expect(await statusOf('127.0.0.1', `198.51.100.3:${1000 + i}`)).toBe(400);
+      }
+      expect(await statusOf('127.0.0.1', '198.51.100.3:2000')).toBe(429);
     } finally {
       await other.close();
     }
