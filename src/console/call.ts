@@ -54,11 +54,11 @@ export function callAs(
       `${filled}${given.length > 0 ? `?${new URLSearchParams(given)}` : ''}`,
       {
         method: method.toUpperCase(),
-        headers: {
+        headers: sendable({
           'x-request-id': requestId,
           ...(body !== undefined && { 'content-type': 'application/json' }),
           ...headers,
-        },
+        }),
         ...(body !== undefined && { body: JSON.stringify(body) }),
       },
       asCaller(caller),
@@ -83,6 +83,18 @@ export function fileAs(
     if (answer.ok) return text;
     throw errorOf(JSON.parse(text) as Problem, answer.headers.get('retry-after'));
   };
+}
+
+/** @throws ServiceError `invalid_request` for what no request can have: forms may send anything. */
+function sendable(headers: Readonly<Record<string, string>>): Headers {
+  try {
+    return new Headers(headers);
+  } catch (cause) {
+    throw new ServiceError('invalid_request', 'a hidden field of the form has been changed', {
+      remedy: 'Load the page anew, and try again.',
+      cause,
+    });
+  }
 }
 
 function fill(path: string, params: Readonly<Record<string, string>>): string {

@@ -3,7 +3,7 @@ import { getCookie, setCookie } from 'hono/cookie';
 import { ServiceError } from '../errors.ts';
 import type { Session } from '../identity/sessions.ts';
 import type { App, AppEnv, Services } from '../server/services.ts';
-import { checkCsrf, refuseForeign, sessionOf } from '../server/session-cookie.ts';
+import { checkCsrf, isSecure, refuseForeign, sessionOf } from '../server/session-cookie.ts';
 import { callAs, fileAs, type Call } from './call.ts';
 import { haltBanner } from './halt-banner.ts';
 import { page, type Content } from './layout.ts';
@@ -58,7 +58,10 @@ export interface Pages {
   readonly other: (path: string, show: (visit: Visit) => Promise<Response>) => void;
 }
 
-const MESSAGE_COOKIE = 'service-local-message';
+/** With TLS, nobody else on the domain can have a page say something. */
+function messageCookie(isSecure: boolean): string {
+  return isSecure ? '__Host-service-local-message' : 'service-local-message';
+}
 
 export function pagesOf(app: App, services: Services): Pages {
   const visitOf = async (c: Context<AppEnv>): Promise<Visit> => {
@@ -90,7 +93,7 @@ export function pagesOf(app: App, services: Services): Pages {
     get(path, show) {
       app.get(path, async (c) => {
         const visit = await visitOf(c);
-        const message = takeMessage(c);
+        const message = takeMessage(c, services);
         return answer(visit, await show(visit), { message });
       });
     },
@@ -152,18 +155,23 @@ export async function readJson(c: Context<AppEnv>): Promise<unknown> {
 }
 
 /** To be said on the page where the browser is sent. */
-function leaveMessage(c: Context<AppEnv>, { origins: [origin] }: Services, message: string): void {
-  setCookie(c, MESSAGE_COOKIE, message, {
+function leaveMessage(c: Context<AppEnv>, services: Services, message: string): void {
+  setMessage(c, services, message, 60);
+}
+
+function takeMessage(c: Context<AppEnv>, services: Services): string | undefined {
+  const message = getCookie(c, messageCookie(isSecure(services)));
+  if (message !== undefined) setMessage(c, services, '', 0);
+  return message;
+}
+
+function setMessage(c: Context<AppEnv>, services: Services, message: string, maxAge: number): void {
+  const secure = isSecure(services);
+  setCookie(c, messageCookie(secure), message, {
     path: '/',
     httpOnly: true,
     sameSite: 'Strict',
-    secure: origin.startsWith('https:'),
-    maxAge: 60,
+    secure,
+    maxAge,
   });
-}
-
-function takeMessage(c: Context<AppEnv>): string | undefined {
-  const message = getCookie(c, MESSAGE_COOKIE);
-  if (message !== undefined) setCookie(c, MESSAGE_COOKIE, '', { path: '/', maxAge: 0 });
-  return message;
 }

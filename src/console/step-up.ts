@@ -1,11 +1,17 @@
 import type { PublicKeyCredentialRequestOptionsJSON } from '@simplewebauthn/server';
 import type { Context } from 'hono';
 import { html } from 'hono/html';
+import { z } from 'zod';
 import type { createStepUp } from '../api/administrators.ts';
 import { ServiceError } from '../errors.ts';
 import { siteOf } from '../identity/passkey-proof.ts';
 import { rotateSession } from '../identity/sessions.ts';
-import { stepUpOptions, type StepUpRequest, type StepUpSubject } from '../identity/step-up.ts';
+import {
+  STEP_UP_ACTIONS,
+  stepUpOptions,
+  type StepUpRequest,
+  type StepUpSubject,
+} from '../identity/step-up.ts';
 import type { RequestOf } from '../client/client.ts';
 import type { AppEnv, Services } from '../server/services.ts';
 import { setSessionSecret } from '../server/session-cookie.ts';
@@ -83,14 +89,18 @@ export function siteOfPage(c: Context<AppEnv>, [known]: Services['origins']): st
   });
 }
 
+const Subject = z.strictObject({ action: z.enum(STEP_UP_ACTIONS), target: z.string().max(150) });
+
 export function addStepUp(pages: Pages, { identity, origins }: Services): void {
   pages.json('/console/step-up/options', async ({ c, session }, body) => {
-    const { action, target } = body as StepUpSubject;
+    const subject = Subject.safeParse(body);
+    if (!subject.success)
+      throw new ServiceError('invalid_request', 'name an action and its target');
     const site = siteOfPage(c, origins);
     const options: PublicKeyCredentialRequestOptionsJSON = await stepUpOptions(
       identity,
       session.caller,
-      { action, target },
+      subject.data,
       site,
     );
     return options;

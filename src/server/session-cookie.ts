@@ -14,11 +14,12 @@ export const CSRF_HEADER = 'Service-CSRF';
  * With TLS, a browser keeps others on the domain from setting this one. Plain http, which is for
  * loopback, cannot have it: there, servers on other ports of the machine get the cookie, too.
  */
-function cookieName({ origins }: Pick<Services, 'origins'>): string {
-  return isSecure(origins) ? '__Host-service-local' : 'service-local';
+function cookieName(services: Pick<Services, 'origins'>): string {
+  return isSecure(services) ? '__Host-service-local' : 'service-local';
 }
 
-function isSecure([origin]: Services['origins']): boolean {
+/** Whether browsers come with TLS. */
+export function isSecure({ origins: [origin] }: Pick<Services, 'origins'>): boolean {
   return origin.startsWith('https:');
 }
 
@@ -37,7 +38,7 @@ export function setSessionSecret(
     path: '/',
     httpOnly: true,
     sameSite: 'Strict',
-    secure: isSecure(services.origins),
+    secure: isSecure(services),
     maxAge: secret === undefined ? 0 : SESSION_MS / 1000,
   });
 }

@@ -104,6 +104,34 @@ test('what people have named shows as they typed it', async () => {
   expect(missing.text).not.toContain('<script>');
 });
 
+test('what no page sends is refused as such', async () => {
+  for (const body of [null, 'a', {}, { action: 'constructor', target: 'a' }]) {
+    const options = await visitor.fetch('POST', '/console/step-up/options', body);
+    expect(options.status).toBe(400);
+  }
+  const target = ['administrator:a'];
+  const action = 'identity.passkey.add';
+  const options = visitor.fetch('POST', '/console/step-up/options', { action, target });
+  expect(await options).toMatchObject({ status: 400 });
+  for (const key of ['a\r\nService-Step-Up: b', '€', '\u0000']) {
+    const fields = { key, customer_id: 'a', customer_name: 'A' };
+    const sent = await visitor.submit('/identity/license/customers', fields);
+    expect(sent.status).toBe(400);
+  }
+});
+
+test('what was done is told by this server only', async () => {
+  visitor.cookies.set('service-local-message', 'Call%20evil');
+  const { text } = await visitor.open('/console/account');
+  expect(text).not.toContain('Call evil');
+  visitor.cookies.delete('service-local-message');
+  const fields = { key: 'b', customer_id: 'b', customer_name: 'B' };
+  expect((await visitor.submit('/identity/license/customers', fields)).status).toBe(303);
+  expect([...visitor.cookies.keys()]).toEqual([COOKIE, '__Host-service-local-message']);
+  expect((await visitor.open('/identity/license/customers')).text).toContain('is registered.');
+  expect([...visitor.cookies.keys()]).toEqual([COOKIE]);
+});
+
 test('a failure is a page for a person, and a problem for a program', async () => {
   const page = await visitor.open('/console/nothing');
   expect(page).toMatchObject({ status: 404 });
