@@ -150,6 +150,8 @@ test('a drill halts a bot of its own, and leaves no trace but that', async () =>
   const { halts } = await answerOf<{ halts: Halt[] }>(0, 'halts');
   expect(halts.filter(({ lifted_at }) => lifted_at === null)).toEqual([]);
 
+  // It waits for orders of a session that nobody runs.
+  process.kill(worker.pid, 'SIGSTOP');
   const halting = bots('drill');
   await vi.waitFor(
     async () => {
@@ -160,6 +162,7 @@ test('a drill halts a bot of its own, and leaves no trace but that', async () =>
   );
   process.listeners('SIGINT').at(-1)!('SIGINT');
   expect(await halting).toMatchObject({ code: 130, stdout: '' });
+  process.kill(worker.pid, 'SIGCONT');
   const { halts: both } = await answerOf<{ halts: Halt[] }>(0, 'halts');
   expect(both.slice(0, 2).map((halt) => halt.lift_reason)).toEqual([OVER, OVER]);
 

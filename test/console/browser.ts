@@ -58,6 +58,8 @@ export async function openDesk(): Promise<Desk> {
   });
   const server = await startServer(database);
   const url = server.url.replace('127.0.0.1', 'localhost');
+  // Nothing is drawn in three dimensions: a graphics card made of software is only work.
+  chromium.setGraphicsMode = false;
   const browser = await playwright.launch({
     executablePath: await chromium.executablePath(),
     args: [...chromium.args, '--disable-background-networking'],
