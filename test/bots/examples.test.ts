@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { checkBot } from '../../src/bots/load.ts';
+import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 const files = readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml'));
@@ -10,11 +11,18 @@ describe('the examples', () => {
   it('are there', () => {
     expect(files).toContain('sma-crossover.yaml');
     expect(files).toContain('custom-strategy.yaml');
+    expect(files).toContain('paper.yaml');
   });
 
   it.each(files)('%s has no problems, and is called as its file is', (name) => {
     const { bot, problems } = checkBot(join(EXAMPLES, name));
     expect(problems).toEqual([]);
     expect(`${bot?.spec.metadata.slug}.yaml`).toBe(name);
+  });
+
+  it('paper.yaml states each limit of risk, over data of a catalogue, as a server demands', () => {
+    const { spec } = checkBot(join(EXAMPLES, 'paper.yaml')).bot!.spec;
+    expect(Object.keys(spec.risk!).toSorted()).toEqual(Object.keys(NO_RISK_LIMITS).toSorted());
+    expect(spec.data.source).toBe('catalog://SPX');
   });
 });

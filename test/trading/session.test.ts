@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { describe, expect, it, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { execute } from '../../src/backtest/execute.ts';
 import type { BacktestJob } from '../../src/backtest/job.ts';
 import { loadBot } from '../../src/bots/load.ts';
@@ -23,6 +26,7 @@ import { ReplayFeed } from '../../src/trading/feed.ts';
 import { closeSession, stateHash } from '../../src/trading/session-state.ts';
 import { Session } from '../../src/trading/session.ts';
 import type { SessionSetup } from '../../src/trading/session.ts';
+import { inProcess } from '../cli/in-process.ts';
 import { bars, DAY, ENGINE_DEFAULTS, flat, MARGIN, START } from '../engine/market.ts';
 
 const EXAMPLES = new URL('../../examples/', import.meta.url);
@@ -41,6 +45,15 @@ function sessionSetup({ instruments, strategy, params, config }: EngineSetup): S
 
 describe('over the same bars as a backtest', () => {
   const examples = readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml'));
+
+  let catalogueDir: string;
+  beforeAll(async () => {
+    catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-session-'));
+    const csv = new URL('data/sp500-daily.csv', EXAMPLES).pathname;
+    const env = { SERVICE_LOCAL_CATALOGUE_DIR: catalogueDir };
+    await inProcess(['data', 'import', csv, '--symbol', 'SPX'], { env });
+  });
+  afterAll(() => rm(catalogueDir, { recursive: true }));
 
   test.each(examples)('%s gives the same events and the same account', async (name) => {
     const job = await exampleJob(name);
@@ -68,7 +81,7 @@ describe('over the same bars as a backtest', () => {
 
   async function exampleJob(name: string): Promise<BacktestJob> {
     const bot = loadBot(new URL(name, EXAMPLES).pathname, WINDOW);
-    return (await prepare(bot, { catalogueDir: '/nowhere', assertions: [] })).job;
+    return (await prepare(bot, { catalogueDir, assertions: [] })).job;
   }
 });
 
