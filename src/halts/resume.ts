@@ -27,7 +27,7 @@ export function resumeBot(
     if (all !== undefined) {
       throw new ServiceError('conflict', `all bots are halted, by the halt ${all.halt_id}`, {
         reason: 'halted',
-        remedy: 'Lift that with `service-local bots resume-all` first.',
+        remedy: 'Lift that with `service-local bots resume-all --reason "…"` first.',
       });
     }
     const halt = await findInForce(tx, bot_id);
@@ -92,7 +92,7 @@ async function refuseActive(tx: Db, halt: Halt, verb: string): Promise<void> {
     `the halt ${halt.halt_id} has not ended the deployment ${left.deployment_id} yet`,
     {
       reason: 'not_ended',
-      remedy: `Ask for the halt again, with \`service-local ${verb}\`: that ends what is left.`,
+      remedy: `Ask for the halt again, with \`service-local ${verb} --reason "…"\`: that ends what is left.`,
     },
   );
 }

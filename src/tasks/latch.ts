@@ -35,8 +35,8 @@ export async function refuseHalted(tx: Db, bot_id: string): Promise<void> {
     {
       reason: 'halted',
       remedy: isAll
-        ? 'See `service-local bots halts` for why, and lift it with `service-local bots resume-all`.'
-        : `See \`service-local bots halts\` for why, and lift it with \`service-local bots resume ${bot_id}\`.`,
+        ? 'See `service-local bots halts` for why, and lift it with `service-local bots resume-all --reason "…"`.'
+        : `See \`service-local bots halts\` for why, and lift it with \`service-local bots resume ${bot_id} --reason "…"\`.`,
     },
   );
 }

@@ -228,7 +228,10 @@ describe.each(DATABASES)('halts on %s', (kind) => {
       lift_reason: 'mended',
       deployments: 302,
     });
-    await expect(start()).rejects.toMatchObject({ ...halted, remedy: /bots resume [\w-]+`/ });
+    await expect(start()).rejects.toMatchObject({
+      ...halted,
+      remedy: /bots resume [\w-]+ --reason "…"`/,
+    });
     await resumeBot(service, BY, 'later', 'mended');
     await expect(start()).resolves.toMatchObject({ status: 'queued' });
     for (const again of [resumeAll(service, BY, 'x'), resumeBot(service, BY, 'later', 'x')]) {
