@@ -34,6 +34,7 @@ export async function run(
   for (const stream of [io.stdout, io.stderr]) ignoreBrokenPipe(stream);
   const json = isGiven(argv, '--json');
   let color: Settings['color'] = isGiven(argv, '--no-color') ? 'never' : 'auto';
+  let isStream = false;
   let signal: AbortSignal | undefined;
 
   try {
@@ -45,6 +46,10 @@ export async function run(
       const help = verbHelp(verbs, entry, verb, io.stdout.columns);
       return print(io, json, { help }, help);
     }
+
+    isStream = Object.entries(verb.options ?? {}).some(
+      ([name, { streams }]) => streams && invocation.options[name] === true,
+    );
 
     const { values: settings, sources } = resolveSettings(io.cwd(), io.env, invocation.flags);
     color = settings.color;
@@ -83,7 +88,7 @@ export async function run(
     return failure.exitCode;
   } catch (thrown) {
     const error = signal?.aborted && !(thrown instanceof ServiceError) ? signal.reason : thrown;
-    return fail(error, json, color, io);
+    return fail(error, json && (isStream ? 'lines' : 'document'), color, io);
   } finally {
     // A connection that is being made, or a name that is being looked up, cannot be broken off.
     if (signal?.aborted) setTimeout(() => io.exit(), END_MS).unref();
@@ -177,23 +182,29 @@ function writeDocument(io: Io, data: unknown): void {
 }
 
 /** One document a line, until a reader that has seen enough closes the pipe. */
-async function writeLinesOf({ stdout }: Io, documents: AsyncIterable<unknown>): Promise<void> {
+async function writeLinesOf(io: Io, documents: AsyncIterable<unknown>): Promise<void> {
   for await (const one of documents) {
-    if (stdout.errored) return;
-    stdout.write(`${JSON.stringify(one)}\n`);
+    if (io.stdout.errored) return;
+    writeLine(io, one);
   }
+}
+
+function writeLine({ stdout }: Io, document: unknown): void {
+  stdout.write(`${JSON.stringify(document)}\n`);
 }
 
 async function fail(
   thrown: unknown,
-  json: boolean,
+  json: false | 'document' | 'lines',
   color: Settings['color'],
   io: Io,
 ): Promise<number> {
   const error = expected(thrown);
   if (json) {
     const { code, reason = null, message, remedy = null, problems } = error;
-    writeDocument(io, { error: { code, reason, message, remedy, problems } });
+    const document = { error: { code, reason, message, remedy, problems } };
+    if (json === 'lines') writeLine(io, document);
+    else writeDocument(io, document);
   } else {
     await tell(error, color, io);
   }

@@ -91,6 +91,8 @@ export interface OptionSpec {
   readonly description: string;
   /** One letter: `p` is typed `-p`. */
   readonly short?: string;
+  /** Of a flag with which the verb answers with a `stream`: an error is then a line, too. */
+  readonly streams?: true;
   /** What to call the value in help. Without it the option is a flag. */
   readonly value?: string;
   /** Of an option with a value: there is no verb without it. */

@@ -209,8 +209,9 @@ function refused(reason: string, message: string): ServiceError {
 /** @throws ServiceError `not_allowed` */
 export function requireScope(caller: Caller, scope: Scope): void {
   if (caller.scopes.has(scope)) return;
+  const needed = SCOPES.filter((one) => one === scope || caller.scopes.has(one));
   throw new ServiceError('not_allowed', `the token lacks the scope ${scope}`, {
-    remedy: `Use a token with the scope ${scope}; no scope implies another.`,
+    remedy: `Log in with \`service-local login --scopes ${needed.join(',')}\`: no scope implies another. SERVICE_LOCAL_TOKEN, where it is set, wins over the login.`,
   });
 }
 

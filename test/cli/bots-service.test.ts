@@ -347,7 +347,9 @@ test('a token without the scope, and one that knows no such bot, are told so', a
   const path = await fileOf('unallowed', 10);
   expect(await bots(['create', '-f', path], { token: reader })).toMatchObject({
     code: 4,
-    stderr: expect.stringContaining('the token lacks the scope write') as string,
+    stderr: expect.stringMatching(
+      /the token lacks the scope write\n→ Log in with `service-local login --scopes read,write`: .*SERVICE_LOCAL_TOKEN/,
+    ) as string,
   });
   const halter = await tokenFor('halt');
   expect(await bots(['list'], { token: halter })).toMatchObject({ code: 4, stdout: '' });
@@ -356,6 +358,8 @@ test('a token without the scope, and one that knows no such bot, are told so', a
     expect({ verb, code, stdout }).toEqual({ verb, code: 1, stdout: '' });
     expect(stderr).toMatch(/^error not_found: there is no bot "nobody"\n→ See `service-local bots/);
   }
+  const followed = await bots(['events', 'nobody', '--follow', '--json']);
+  expect(followed.stdout).toMatch(/^\{"error":\{"code":"not_found",.*\}\n$/);
 });
 
 test.each([

@@ -21,7 +21,7 @@ export const verb = defineVerb({
       description: 'only these, such as version.created; repeat it for several',
       repeat: true,
     },
-    follow: { description: 'go on with the events to come' },
+    follow: { description: 'go on with the events to come', streams: true },
   },
   settings: ['server_url'],
   examples: [
