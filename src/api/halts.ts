@@ -134,7 +134,8 @@ export const resumeBot = defineRoute({
   path: '/bots/{bot_ref}/resume',
   operationId: 'resumeBot',
   summary: 'Lift the halt of a bot',
-  description: 'It starts nothing by itself. Not while all bots are halted, and not before all that the halt is about has ended.',
+  description:
+    'It starts nothing by itself. Not while all bots are halted, and not before all that the halt is about has ended.',
   request: { params: botPath, body: json(HaltInput, { resume: { reason: 'it is mended' } }) },
   responses: { 200: answer('The halt, which is lifted.', Halt) },
   errors: ['not_found', 'conflict'],
@@ -146,7 +147,8 @@ export const resumeAllBots = defineRoute({
   path: '/bots/resume-all',
   operationId: 'resumeAllBots',
   summary: 'Lift the halt of all bots',
-  description: 'It starts nothing by itself. Bots that are halted by themselves stay so. Not before all that the halt is about has ended.',
+  description:
+    'It starts nothing by itself. Bots that are halted by themselves stay so. Not before all that the halt is about has ended.',
   request: { body: json(HaltInput, { resume: { reason: 'the feed is right again' } }) },
   responses: { 200: answer('The halt, which is lifted.', Halt) },
   errors: ['conflict'],
@@ -154,7 +156,8 @@ export const resumeAllBots = defineRoute({
 
 export const listHalts = defineRoute({
   tags: ['Bots'],
-  security: administrator('read'),
+  // Who may halt must see what is halted.
+  security: [...administrator('read'), ...administrator('halt')],
   method: 'get',
   path: '/halts',
   operationId: 'listHalts',

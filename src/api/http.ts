@@ -204,7 +204,7 @@ export const SECURITY_SCHEMES = {
 
 export type SecurityScheme = keyof typeof SECURITY_SCHEMES;
 
-/** Who may send a request: one of these. Empty for anybody. */
+/** Who may send a request: one of these, which may name a scheme twice. Empty for anybody. */
 export type Security = { [S in SecurityScheme]?: string[] }[];
 
 /** An administrator whose token has all of the scopes. */

@@ -1,5 +1,6 @@
 /** What the verbs that halt bots have in common. */
-import type { Halt, HaltReport } from '../api/halts.ts';
+import type { Halt, HaltReport, listHalts } from '../api/halts.ts';
+import type { Client } from '../client/client.ts';
 import { ServiceError } from '../errors.ts';
 import { formatCountOf } from '../format.ts';
 import type { Columns } from './items.ts';
@@ -22,6 +23,15 @@ export const HALT_COLUMNS: Columns<Halt> = {
   lifted: ({ lifted_at }) => lifted_at ?? '',
   ended: ({ deployments }) => String(deployments),
 };
+
+/** The halt of all bots that is in force. Those in force come first: there is mostly one request. */
+export async function haltOfAll(server: Client): Promise<Halt | undefined> {
+  for await (const halt of server.items<typeof listHalts>('get', '/halts', {})) {
+    if (halt.lifted_at !== null) return undefined;
+    if (halt.scope === 'all') return halt;
+  }
+  return undefined;
+}
 
 type Deployment = HaltReport['deployments'][number];
 

@@ -21,13 +21,22 @@ export function authenticate(
 ): MiddlewareHandler<AppEnv> {
   const security: Security | undefined = route.security;
   if (security === undefined) throw new Error(`${route.path} does not say who may call it`);
-  const schemes = new Map(
-    security.flatMap((one) => Object.entries(one) as [SecurityScheme, string[]][]),
-  );
+  const named = security.flatMap((one) => Object.entries(one) as [SecurityScheme, string[]][]);
+  const schemes = new Map<SecurityScheme, string[][]>();
+  for (const [scheme, scopes] of named) {
+    schemes.set(scheme, [...(schemes.get(scheme) ?? []), scopes]);
+  }
   return async (c, next) => {
     if (schemes.size > 0) await identify(c, schemes, services);
     await next();
   };
+}
+
+/** @param choices scopes, all of one of which are wanted. */
+function requireOneOf(caller: Caller, choices: readonly (readonly string[])[]): void {
+  const has = (scope: string): boolean => caller.scopes.has(scope as Scope);
+  if (choices.some((scopes) => scopes.every(has))) return;
+  for (const scope of choices[0]!) requireScope(caller, scope as Scope);
 }
 
 /** By the environments with which this process sends requests to itself: as whom. */
@@ -42,23 +51,23 @@ export function asCaller(caller: Caller): object {
 
 async function identify(
   c: Context<AppEnv>,
-  schemes: ReadonlyMap<SecurityScheme, readonly string[]>,
+  schemes: ReadonlyMap<SecurityScheme, readonly (readonly string[])[]>,
   services: Pick<Services, 'identity' | 'origins'>,
 ): Promise<void> {
   const { identity, origins } = services;
   const [, scheme = '', credential = ''] =
     /^(\S+) +(\S+)$/.exec(c.req.header('authorization') ?? '') ?? [];
-  const scopes = schemes.get('administrator');
-  if (scopes && scheme.toLowerCase() === 'bearer') {
+  const choices = schemes.get('administrator');
+  if (choices && scheme.toLowerCase() === 'bearer') {
     const { storage, clock } = identity;
     const caller = await authenticateToken(storage.read, clock(), credential);
-    for (const scope of scopes) requireScope(caller, scope as Scope);
+    requireOneOf(caller, choices);
     c.set('caller', caller);
     return;
   }
-  const caller = scopes && scheme === '' ? await callerWithoutToken(c, services) : undefined;
-  if (scopes && caller) {
-    for (const scope of scopes) requireScope(caller, scope as Scope);
+  const caller = choices && scheme === '' ? await callerWithoutToken(c, services) : undefined;
+  if (choices && caller) {
+    requireOneOf(caller, choices);
     c.set('caller', caller);
     return;
   }
@@ -72,7 +81,7 @@ async function identify(
     c.set('device', await checkDeviceProof(identity, credential, request, origins));
     return;
   }
-  if (scopes) {
+  if (choices) {
     throw new ServiceError('not_authenticated', 'the request has no token of an administrator', {
       reason: 'missing_token',
       remedy:

@@ -171,3 +171,31 @@ test('a drill halts a bot of its own, and leaves no trace but that', async () =>
   const { bots: after } = await answerOf<{ bots: BotSummary[] }>(0, 'list', '--status', 'active');
   expect(after.map(({ slug }) => slug)).toEqual(['days']);
 }, 60_000);
+
+test('a drill makes nothing while all bots are halted, and leaves nothing where they come to be', async () => {
+  const slugs = async (...words: string[]): Promise<string[]> => {
+    const { bots: now } = await answerOf<{ bots: BotSummary[] }>(0, 'list', ...words);
+    return now.map(({ slug }) => slug);
+  };
+  const before = await slugs();
+  // So that it waits for its session.
+  process.kill(worker.pid, 'SIGSTOP');
+  const drilling = bots('drill');
+  await vi.waitFor(async () => expect(await slugs('--status', 'active')).toHaveLength(2), {
+    timeout: 20_000,
+    interval: 20,
+  });
+  await bots('halt-all', '--reason', 'enough');
+  process.kill(worker.pid, 'SIGCONT');
+  expect((await drilling).code).not.toBe(0);
+  const archived = await slugs('--status', 'archived');
+  const drilled = archived.find((slug) => !before.includes(slug));
+
+  const known = await slugs();
+  const refused = await bots('drill');
+  expect(refused).toMatchObject({ code: 6, stdout: '' });
+  expect(refused.stderr).toMatch(/all bots are halted since \S+: enough\n.*resume-all/);
+  expect(await slugs()).toEqual(known);
+  await bots('resume-all', '--reason', 'x');
+  expect(await bots('resume', drilled!, '--reason', 'x')).toMatchObject({ code: 0 });
+}, 60_000);

@@ -49,6 +49,10 @@ describe('a halt', () => {
     });
     const { halt_id } = halted.body as HaltReport;
     expect(await halts()).toMatchObject([{ halt_id, lifted_at: null, deployments: 1 }]);
+    expect((await send('GET', '/halts', 'halt')).body).toEqual({
+      items: await halts(),
+      next_cursor: null,
+    });
     const snapshot = await send('GET', '/bots/bot-0/state/snapshot', 'read');
     const state = { sessions: {}, halted: { halt_id, reason: 'it buys too much' } };
     expect(snapshot.body).toMatchObject({ state });
@@ -111,7 +115,7 @@ describe('a request', () => {
     const others = {
       halt: await server.bearer('read', 'write', 'trade', 'license', 'admin'),
       trade: await server.bearer('read', 'write', 'halt', 'license', 'admin'),
-      read: await server.bearer('write', 'trade', 'halt', 'license', 'admin'),
+      read: await server.bearer('write', 'trade', 'license', 'admin'),
     };
     for (const [method, path, scope] of OPERATIONS) {
       const body = method === 'POST' ? because('no') : undefined;

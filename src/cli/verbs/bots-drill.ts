@@ -6,7 +6,7 @@ import type { startPaper } from '../../api/paper.ts';
 import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../errors.ts';
 import { connect } from '../connect.ts';
-import { haltAnswer, showReport } from '../halts.ts';
+import { haltAnswer, haltOfAll, showReport } from '../halts.ts';
 import { defineVerb, type Context } from '../verb.ts';
 
 const LOOK_EVERY_MS = 50;
@@ -17,7 +17,7 @@ const SECONDS_PER_BAR = 0.5;
 
 export const verb = defineVerb({
   description:
-    'Tries on a bot of its own that halting works: makes one on the server, starts a paper session, waits until it holds or orders something, halts it, has that verified, and says how long it took. The bot is archived at the end, also after a failure or Ctrl-C; no other bot is touched. It takes a token with the scopes read, write, trade and halt. Like a halt, it ends with 7 where not all is verified.',
+    'Tries on a bot of its own that halting works: makes one on the server, starts a paper session, waits until it holds or orders something, halts it, has that verified, and says how long it took. The bot is archived at the end, also after a failure or Ctrl-C; no other bot is touched. While all bots are halted there is nothing to try, and nothing is made. It takes a token with the scopes read, write, trade and halt. Like a halt, it ends with 7 where not all is verified.',
   options: {
     data: {
       value: 'catalog://name',
@@ -31,6 +31,7 @@ export const verb = defineVerb({
   examples: ['bots drill', 'bots drill --data catalog://SPX --timeframe 1d --json'],
   async run(context, _args, { data, timeframe }) {
     const server = await connect(context, context.signal);
+    await refuseHalted(server);
     const market = data === undefined ? await marketOf(server) : marketAt(data, timeframe);
     const slug = `drill-${randomBytes(4).toString('hex')}`;
     const { report, times } = await drill(context, server, slug, market);
@@ -53,6 +54,18 @@ export const verb = defineVerb({
     };
   },
 });
+
+/** Nothing could trade, and so nothing could be tried. */
+async function refuseHalted(server: Client): Promise<void> {
+  const halt = await haltOfAll(server);
+  if (halt === undefined) return;
+  const { requested_at, reason } = halt;
+  throw new ServiceError('conflict', `all bots are halted since ${requested_at}: ${reason}`, {
+    reason: 'halted',
+    remedy:
+      'No bot was made. Try it once that halt is lifted, with `service-local bots resume-all`.',
+  });
+}
 
 interface Market {
   readonly symbol: string;
@@ -129,8 +142,9 @@ async function untilItTrades(
 }
 
 /**
- * Whatever became of it: nothing of it trades, nothing of it is halted, and it is archived. One that
- * cannot be halted stays as it is, so that it can be looked at.
+ * Whatever became of it: nothing of it trades, nothing of it is halted, and it is archived; also where
+ * its halt cannot be lifted, as when all bots have been halted since. One that cannot be halted stays
+ * as it is, so that it can be looked at.
  */
 async function cleanUp(context: Context, slug: string): Promise<void> {
   const server = await connect(context);
@@ -145,11 +159,14 @@ async function cleanUp(context: Context, slug: string): Promise<void> {
   const path = '/bots/{bot_ref}/halt';
   const { verified } = await server.call<typeof haltBot>('post', path, { params, body });
   if (!verified) return context.message(`the bot ${slug} stays halted, and is not archived`);
-  await server.call<typeof resumeBot>('post', '/bots/{bot_ref}/resume', { params, body });
-  await server.call<typeof archiveBot>('delete', '/bots/{bot_ref}', {
-    params,
-    headers: { 'if-match': '*' },
-  });
+  try {
+    await server.call<typeof resumeBot>('post', '/bots/{bot_ref}/resume', { params, body });
+  } finally {
+    await server.call<typeof archiveBot>('delete', '/bots/{bot_ref}', {
+      params,
+      headers: { 'if-match': '*' },
+    });
+  }
 }
 
 /** The data of a bot that there is: first of those for which they have been there. */
