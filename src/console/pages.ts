@@ -59,8 +59,8 @@ export interface Pages {
 }
 
 /** With TLS, nobody else on the domain can have a page say something. */
-function messageCookie(isSecure: boolean): string {
-  return isSecure ? '__Host-service-local-message' : 'service-local-message';
+function messageCookie(hasTls: boolean): string {
+  return hasTls ? '__Host-service-local-message' : 'service-local-message';
 }
 
 export function pagesOf(app: App, services: Services): Pages {

@@ -145,6 +145,30 @@ test('a failure is a page for a person, and a problem for a program', async () =
 });
 
 describe('a session', () => {
+  test('opens the kill switch however much waits to be written', async () => {
+    const { visitor: other } = await newSignedIn(server);
+    const csrf = await other.csrf();
+    const { storage } = server.services.identity;
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const first = storage.write(async () => {
+      begin();
+      await released;
+    });
+    await begun;
+    const rest = Array.from({ length: 20_000 }, () => storage.write(async () => {}));
+    const settled = Promise.allSettled(rest);
+    server.now += 120_000;
+    const halted = other.submit('/console/halt-all', { csrf, reason: 'a', confirm: 'HALT' });
+    // What is refused is refused by then.
+    for (let i = 0; i < 3; i++) await newVisitor(server).open('/console/sign-in');
+    release();
+    expect((await settled).some(({ status }) => status === 'rejected')).toBe(true);
+    expect((await halted).status).toBe(200);
+    await first;
+    await other.submit('/console/resume-all', { reason: 'b' });
+  });
+
   test('ends when nobody uses it for two hours', async () => {
     const { visitor: other } = await newSignedIn(server);
     server.now += 7_199_000;
