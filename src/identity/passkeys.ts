@@ -113,6 +113,7 @@ export async function addPasskey(
   });
   let made: Awaited<ReturnType<typeof verifyRegistrationResponse>>['registrationInfo'];
   try {
+    await refuseCertificates(response.response.attestationObject);
     const verified = await verifyRegistrationResponse({
       response,
       expectedChallenge: challenge,
@@ -123,7 +124,7 @@ export async function addPasskey(
     });
     made = verified.registrationInfo;
   } catch (error) {
-    throw notAPasskey(error);
+    throw error instanceof ServiceError ? error : notAPasskey(error);
   }
   if (made === undefined) throw notAPasskey();
   const { credential } = made;
@@ -163,6 +164,19 @@ export async function addPasskey(
       .execute();
     return state;
   });
+}
+
+/**
+ * None were asked for. To check some, the library asks for lists of what was revoked, at whatever
+ * address the certificates themselves name.
+ */
+async function refuseCertificates(attestationObject: string): Promise<void> {
+  const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers');
+  const decoded = decodeAttestationObject(
+    new Uint8Array(Buffer.from(attestationObject, 'base64url')),
+  );
+  const isPlain = decoded.get('fmt') === 'none' || decoded.get('fmt') === 'packed';
+  if (!isPlain || decoded.get('attStmt').get('x5c') !== undefined) throw notAPasskey();
 }
 
 function notAPasskey(cause?: unknown): ServiceError {

@@ -41,6 +41,26 @@ async function newOwner(): Promise<Owner> {
   return { person, visitor, device, passkey_id: items[0]!.passkey_id };
 }
 
+test.each([
+  // {}, {"x5c": [h'']}
+  ['android-key', 'a0'],
+  ['tpm', 'a0'],
+  ['packed', 'a1637835638140'],
+])('an attestation that nobody asked for, %s, is refused', async (format, statement) => {
+  const { person, visitor } = await newSignedIn(server);
+  const options = await visitor.fetch('POST', '/console/account/passkeys/options', {
+    code: person.nextCode(),
+  });
+  const attestation = { format, statement: Buffer.from(statement, 'hex') };
+  const made = newAuthenticator(PUBLIC_URL).register(parsed(options)['challenge']!, {
+    attestation,
+  });
+  const response = JSON.stringify(made);
+  const added = await visitor.submit('/console/account/passkeys', { name: 'Phone', response });
+  expect(added.status).toBe(400);
+  expect(added.text).toContain('is no passkey for here');
+});
+
 const signInChallenge = async (visitor: Visitor): Promise<string> =>
   parsed(await visitor.fetch('POST', '/console/sign-in/options', {}))['challenge']!;
 

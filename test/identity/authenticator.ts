@@ -14,6 +14,8 @@ export interface Wrong {
   readonly isUserVerified?: boolean;
   readonly counter?: number;
   readonly type?: string;
+  /** CBOR of `attStmt`, and its format: those of an attestation that nobody asked for. */
+  readonly attestation?: { readonly format: string; readonly statement: Buffer };
 }
 
 const USER_PRESENT = 0x01;
@@ -58,9 +60,17 @@ export function newAuthenticator(own: string): Authenticator {
       ]);
       const length = Buffer.of(0, id.length);
       const data = authenticatorData(wrong, Buffer.concat([Buffer.alloc(16), length, id, key]));
+      const { format, statement } = wrong.attestation ?? {
+        format: 'none',
+        statement: Buffer.of(0xa0),
+      };
       const attestation = Buffer.concat([
         // CBOR: {fmt: "none", attStmt: {}, authData: …}
-        Buffer.from('a363666d74646e6f6e656761747453746d74a068617574684461746158', 'hex'),
+        Buffer.from('a363666d74', 'hex'),
+        Buffer.of(0x60 + format.length),
+        Buffer.from(`${format}\x67attStmt`),
+        statement,
+        Buffer.from('68617574684461746158', 'hex'),
         Buffer.of(data.length),
         data,
       ]);
