@@ -10,7 +10,7 @@ import {
   text,
   time,
 } from './http.ts';
-import { BotDeployment } from './tasks.ts';
+import { BotDeployment, EffectiveHalt } from './tasks.ts';
 
 const reading = { tags: ['Bots'], security: administrator('read') };
 const writing = { tags: ['Bots'], security: administrator('write') };
@@ -110,6 +110,10 @@ export const BotDetail = z
         'What is pending or running, the newest first, at most 100. The `ETag` does not stand for them.',
     }),
     active_deployment_count: z.int().openapi({ description: 'Of all that is pending or running.' }),
+    halted: EffectiveHalt.nullable().openapi({
+      description:
+        'The halt that is in force for it, that of all bots before its own; null where there is none. The `ETag` does not stand for it.',
+    }),
   })
   .openapi('BotDetail');
 
@@ -212,7 +216,7 @@ export const getBot = defineRoute({
     200: detail('The bot.'),
     304: {
       description:
-        'The bot is as the caller has it; what is pending or running may be other than it was.',
+        'The bot is as the caller has it; what is pending or running, and whether it is halted, may be other than it was.',
       headers: ETAG,
     },
   },

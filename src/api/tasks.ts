@@ -61,6 +61,19 @@ const progress = z.strictObject({ done: z.int(), total: z.int().nullable() }).op
 
 const taskId = z.string().openapi({ description: 'Also the `run_id` of its events.' });
 
+/** A halt, as it is told where something was halted. */
+export const EffectiveHalt = z
+  .strictObject({
+    halt_id: z.string(),
+    scope: z.enum(['bot', 'all']),
+    at: time,
+    by: z.string().openapi({ example: 'administrator:ada' }),
+    reason: z.string(),
+  })
+  .openapi('EffectiveHalt');
+
+export type EffectiveHalt = z.infer<typeof EffectiveHalt>;
+
 export const Task = z
   .strictObject({
     task_id: taskId,

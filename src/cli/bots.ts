@@ -1,7 +1,7 @@
 /** What the verbs `bots …` have in common. */
 import type { BotDetail, BotSummary, getBot, getBotSnapshot, updateBot } from '../api/bots.ts';
 import type { BotReplay, replayBot } from '../api/replay.ts';
-import type { BotDeployment } from '../api/tasks.ts';
+import type { BotDeployment, EffectiveHalt } from '../api/tasks.ts';
 import type { SourceDocument } from '../bots/document.ts';
 import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
 import { ServiceError, type Problem } from '../errors.ts';
@@ -45,6 +45,11 @@ export const DEPLOYMENT_COLUMNS: Columns<BotDeployment> = {
   created: ({ created_at }) => created_at,
   ended: ({ ended_at }) => ended_at ?? '',
 };
+
+/** What is halted, since when, by whom and why: one line. */
+export function haltLine({ scope, at, by, reason }: Omit<EffectiveHalt, 'halt_id'>): string {
+  return `${scope === 'all' ? 'All bots are' : 'The bot is'} halted since ${at} by ${by}: ${reason}`;
+}
 
 /** The bot, and what to send as `If-Match` with a change of it. */
 export function findBot(

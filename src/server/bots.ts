@@ -26,23 +26,30 @@ import { stateAt, type Moment } from '../events/snapshot.ts';
 import type { BotState } from '../events/state.ts';
 import { activityOf } from '../tasks/activity.ts';
 import { activeDeployments, type ActiveDeployments } from '../tasks/active-deployments.ts';
+import { haltInForce, type HaltInForce } from '../tasks/latch.ts';
 import { actorOf } from './authentication.ts';
 import { eventAnswer, followEvents } from './follow-events.ts';
 import { once } from './once.ts';
 import { pageAnswer } from './page.ts';
 import type { App, AppEnv, Services } from './services.ts';
-import { deploymentAnswer } from './tasks.ts';
+import { deploymentAnswer, effectiveHaltAnswer } from './tasks.ts';
 
 export function addBots(app: App, services: Services): void {
   const { identity } = services;
   const registry = { ...identity, customCode: services.tasks.customCode };
   const { read } = registry.storage;
   const withActive = async (bot: Bot): Promise<Tagged> =>
-    taggedAnswer(bot, await activeDeployments(read, bot.bot_id));
+    taggedAnswer(
+      bot,
+      await activeDeployments(read, bot.bot_id),
+      await haltInForce(read, bot.bot_id),
+    );
 
   app.openapi(api.createBot, async (c) => {
     const create = (service: BotRegistry) => createBot(service, actorOf(c), c.req.valid('json'));
-    const made = await once(c, registry, create, (bot) => taggedAnswer(bot, NONE_ACTIVE));
+    // What is new can only be halted with all others.
+    const halt = await haltInForce(read, '');
+    const made = await once(c, registry, create, (bot) => taggedAnswer(bot, NONE_ACTIVE, halt));
     c.header('Location', `/bots/${made.bot.id}`);
     return tagged(c, made, 201);
   });
@@ -181,6 +188,7 @@ interface Tagged {
 function taggedAnswer(
   bot: Bot,
   { active_deployments, active_deployment_count }: ActiveDeployments,
+  halt: HaltInForce | undefined,
 ): Tagged {
   const { document, version_hash, created_at, updated_at } = bot;
   return {
@@ -193,6 +201,7 @@ function taggedAnswer(
       updated_at: formatInstant(updated_at),
       active_deployments: active_deployments.map(deploymentAnswer),
       active_deployment_count,
+      halted: halt === undefined ? null : effectiveHaltAnswer(halt),
     },
   };
 }

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/tasks.ts';
 import { listFiles, readFile } from '../tasks/files.ts';
+import type { HaltInForce } from '../tasks/latch.ts';
 import type { TaskError } from '../tasks/lifecycle.ts';
 import {
   cancelTask,
@@ -118,6 +119,11 @@ export function taskAnswer(row: Task): api.Task {
 
 function errorAnswer({ message, problems = [], ...rest }: TaskError): api.Task['error'] {
   return { ...rest, detail: message, ...problemsAnswer(problems) };
+}
+
+export function effectiveHaltAnswer(halt: HaltInForce): api.EffectiveHalt {
+  const { halt_id, scope, requested_at, requested_by: by, reason } = halt;
+  return { halt_id, scope, at: formatInstant(requested_at), by, reason };
 }
 
 export function deploymentAnswer(row: BotDeployment): api.BotDeployment {

@@ -3,7 +3,9 @@ import { prepared } from '../storage/prepared.ts';
 import type { Db, HaltsTable } from '../storage/tables.ts';
 
 /** What keeps a bot from trading until it is lifted. */
-export type HaltInForce = Readonly<Pick<HaltsTable, 'halt_id' | 'scope'>>;
+export type HaltInForce = Readonly<Pick<HaltsTable, (typeof HALT)[number]>>;
+
+const HALT = ['halt_id', 'scope', 'reason', 'requested_by', 'requested_at'] as const;
 
 /**
  * The halt that is in force for a bot, if one is; that of all bots before its own. Asked within a
@@ -17,7 +19,7 @@ export async function haltInForce(tx: Db, bot_id: string): Promise<HaltInForce |
 const selectHalt = prepared((db, { bot_id }: { readonly bot_id: string }) =>
   db
     .selectFrom('halts')
-    .select(['halt_id', 'scope'])
+    .select(HALT)
     .where('lifted_at', 'is', null)
     .where((is) => is.or([is('bot_id', '=', bot_id), is('bot_id', 'is', null)]))
     .orderBy('scope')

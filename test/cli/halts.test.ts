@@ -191,11 +191,16 @@ test('a drill makes nothing while all bots are halted, and leaves nothing where 
   const archived = await slugs('--status', 'archived');
   const drilled = archived.find((slug) => !before.includes(slug));
 
+  const told = /^All bots are halted since \S+ by administrator:\S+: enough$/m;
+  expect((await bots('list')).stdout).toMatch(told);
+  expect((await bots('get', 'days')).stdout).toMatch(told);
   const known = await slugs();
   const refused = await bots('drill');
   expect(refused).toMatchObject({ code: 6, stdout: '' });
   expect(refused.stderr).toMatch(/all bots are halted since \S+: enough\n.*resume-all/);
   expect(await slugs()).toEqual(known);
   await bots('resume-all', '--reason', 'x');
+  expect((await bots('list')).stdout).not.toMatch(/halted/);
+  expect((await bots('get', drilled!)).stdout).toMatch(/^The bot is halted since .*: the drill/m);
   expect(await bots('resume', drilled!, '--reason', 'x')).toMatchObject({ code: 0 });
 }, 60_000);

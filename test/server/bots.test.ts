@@ -63,6 +63,7 @@ describe('a bot', () => {
       updated_at: '2026-01-02T03:04:05Z',
       active_deployments: [],
       active_deployment_count: 0,
+      halted: null,
     });
     expect(created.headers.get('location')).toBe(`/bots/${bot.id}`);
     for (const ref of ['sma', bot.id]) {

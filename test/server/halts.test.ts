@@ -56,6 +56,10 @@ describe('a halt', () => {
     const snapshot = await send('GET', '/bots/bot-0/state/snapshot', 'read');
     const state = { sessions: {}, halted: { halt_id, reason: 'it buys too much' } };
     expect(snapshot.body).toMatchObject({ state });
+    const at = '2026-01-02T03:04:05Z';
+    expect((await send('GET', '/bots/bot-0', 'read')).body).toMatchObject({
+      halted: { halt_id, scope: 'bot', at, reason: 'it buys too much' },
+    });
 
     const again = await send('POST', '/bots/bot-0/halt', 'halt', because('again'));
     expect(again).toMatchObject({ status: 200, body: { halt_id, verified: true } });

@@ -1,10 +1,13 @@
-import { BOT_KINDS, BOT_STATUSES, BOT_COLUMNS } from '../bots.ts';
+import { BOT_KINDS, BOT_STATUSES, BOT_COLUMNS, haltLine } from '../bots.ts';
 import type { BotListItem, listBots } from '../../api/bots.ts';
 import { connect } from '../connect.ts';
+import { haltOfAll } from '../halts.ts';
 import { showItems, type Columns } from '../items.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
+  description:
+    'Above them it says when all bots are halted; --activity shows of each whether it is.',
   options: {
     kind: { value: 'kind', description: 'only these', choices: BOT_KINDS },
     status: { value: 'status', description: 'only these', choices: BOT_STATUSES },
@@ -18,7 +21,18 @@ export const verb = defineVerb({
     const query = { ...filters, q, ...(activity && { include: 'activity' as const }) };
     const bots = await Array.fromAsync(server.items<typeof listBots>('get', '/bots', { query }));
     const columns = activity ? { ...BOT_COLUMNS, ...ACTIVITY_COLUMNS } : BOT_COLUMNS;
-    return { data: { bots }, show: (out) => showItems(out, bots, columns) };
+    const halt = await haltOfAll(server);
+    return {
+      data: { bots, halt: halt ?? null },
+      show(out) {
+        if (halt !== undefined) {
+          const { scope, requested_at: at, requested_by: by, reason } = halt;
+          out.line(haltLine({ scope, at, by, reason }));
+          out.line();
+        }
+        showItems(out, bots, columns);
+      },
+    };
   },
 });
 
