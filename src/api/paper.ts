@@ -33,6 +33,16 @@ const PaperRequest = z
       "A version, by default the current one, what stands in place of the spec's own values, and how fast the data are replayed, or that they are `live`.",
   });
 
+const StartedPaper = TaskReference.extend({
+  other_sessions: z.int().openapi({ description: 'Of the bot, that have not ended either.' }),
+  pace: z.strictObject({ bar_seconds: z.number(), total_seconds: z.number() }).nullable().openapi({
+    description:
+      'Of a replay at a speed: how far apart its bars are, and about how long all of them take.',
+  }),
+}).openapi('StartedPaper');
+
+export type StartedPaper = z.infer<typeof StartedPaper>;
+
 export const startPaper = defineRoute({
   ...trading,
   method: 'post',
@@ -49,7 +59,7 @@ export const startPaper = defineRoute({
       changed: { speed: 60, params: { fast: 12 } },
     }),
   },
-  responses: { 202: { ...answer('It is queued.', TaskReference), headers: TASK_LOCATION } },
+  responses: { 202: { ...answer('It is queued.', StartedPaper), headers: TASK_LOCATION } },
   errors: ['not_found', 'conflict', 'invalid_spec', 'exchange_unavailable'],
 });
 

@@ -5,6 +5,10 @@ import { invalidSpec, readChangedSpec, type SpecChanges } from '../bots/hosted.t
 import { engineConfig, type BotSpec } from '../bots/spec.ts';
 import { NO_RISK_LIMITS } from '../engine/config.ts';
 import { ServiceError, type Problem } from '../errors.ts';
+import type { Manifest } from '../market/catalogue.ts';
+import { parseWindow } from '../market/time.ts';
+import { parseTimeframe } from '../market/timeframe.ts';
+import type { Db } from '../storage/tables.ts';
 import { NO_LIVE_MARKETS } from '../trading/live-thread.ts';
 import type { SessionState } from '../trading/session-state.ts';
 import { refuseHalted } from './latch.ts';
@@ -32,6 +36,14 @@ export interface PaperInput extends SpecChanges {
   readonly live?: { readonly exchange: string };
 }
 
+/** A session that is queued, and what whoever started it may not expect. */
+export interface StartedPaper extends Pick<Task, 'task_id' | 'status'> {
+  /** How many other sessions of the bot have not ended. */
+  readonly other_sessions: number;
+  /** Where bars come at a pace: how far apart they are, and about how long all of them take. */
+  readonly pace: { readonly bar_seconds: number; readonly total_seconds: number } | null;
+}
+
 /**
  * Queues a paper session of a version of a bot. A draft becomes active.
  *
@@ -45,7 +57,7 @@ export async function startPaper(
   by: string,
   ref: string,
   { version: asked, speed = 1, live, ...changes }: PaperRequest,
-): Promise<Pick<Task, 'task_id' | 'status'>> {
+): Promise<StartedPaper> {
   const { storage, clock, catalogueDir } = service;
   const { bot_id, current_version } = await getBot(storage.read, ref);
   const version = asked ?? current_version;
@@ -53,7 +65,9 @@ export async function startPaper(
   const hosted = readChangedSpec(document, changes, files);
   const problems = unfitFor(hosted.spec);
   if (problems.length > 0) throw invalidSpec(problems, false);
-  if (live === undefined) await refuseWithoutData(catalogueDir, hosted);
+  const data = live === undefined ? await refuseWithoutData(catalogueDir, hosted) : [];
+  const pace = live || speed === 'max' ? null : paceOf(hosted.spec, data, speed);
+  const other_sessions = await countSessions(storage.read, bot_id);
   const input: PaperInput = {
     ...changes,
     speed,
@@ -87,8 +101,36 @@ export async function startPaper(
       .values({ task_id, bot_id, first_seq, ...counts, ...recorded })
       .execute();
     await appendSession(tx, task, now, [stateEvent(task, state, now)]);
-    return { task_id, status: 'queued' as const };
+    return { task_id, status: 'queued' as const, other_sessions, pace };
   });
+}
+
+function paceOf(
+  { spec: { data } }: BotSpec,
+  manifests: readonly Manifest[],
+  speed: number,
+): StartedPaper['pace'] {
+  const window = parseWindow(data.from, data.to);
+  const first = Math.min(...manifests.map(({ from }) => Date.parse(from)));
+  const last = Math.max(...manifests.map(({ to }) => Date.parse(to)));
+  const ms = Math.max(0, Math.min(last, window.to) - Math.max(first, window.from));
+  const second = 1000 * speed;
+  return {
+    bar_seconds: parseTimeframe(data.timeframe).ms / second,
+    total_seconds: ms / second,
+  };
+}
+
+/** Of a bot, those that have not ended. */
+async function countSessions(db: Db, bot_id: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('bot_deployments')
+    .select(({ fn }) => fn.countAll().as('count'))
+    .where('bot_id', '=', bot_id)
+    .where('target', '=', 'paper')
+    .where('ended_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return Number(count);
 }
 
 /** @throws ServiceError as `LiveMarkets.choose`. */

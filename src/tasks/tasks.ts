@@ -8,7 +8,7 @@ import { getRunnable } from '../bot-registry/versions.ts';
 import { invalidSpec, readChangedSpec, type HostedSpec, type SpecChanges } from '../bots/hosted.ts';
 import { closest } from '../closest.ts';
 import { ServiceError, type Problem } from '../errors.ts';
-import { datasetNames, resolveDataset } from '../market/catalogue.ts';
+import { datasetNames, resolveDataset, type Manifest } from '../market/catalogue.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import type { LiveMarkets } from '../trading/live-thread.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../storage/tables.ts';
@@ -114,16 +114,21 @@ export async function queueTask(
 }
 
 /** So that nobody waits for what cannot work. @throws ServiceError `invalid_spec` */
-export async function refuseWithoutData(catalogueDir: string, { spec }: HostedSpec): Promise<void> {
+export async function refuseWithoutData(
+  catalogueDir: string,
+  { spec }: HostedSpec,
+): Promise<readonly Manifest[]> {
   const { source, sources = {} } = spec.spec.data;
   const used: readonly (readonly [pointer: string, address: string])[] =
     source === undefined
       ? Object.entries(sources).map(([symbol, one]) => [`/spec/data/sources/${symbol}`, one])
       : [['/spec/data/source', source]];
   const problems: Problem[] = [];
+  const manifests: Manifest[] = [];
   for (const [pointer, address] of used) {
     try {
-      await resolveDataset(catalogueDir, address);
+      const found = await resolveDataset(catalogueDir, address);
+      if (found !== undefined) manifests.push(found.manifest);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       const isThere = error.code !== 'file_not_found';
@@ -139,6 +144,7 @@ export async function refuseWithoutData(catalogueDir: string, { spec }: HostedSp
     }
   }
   if (problems.length > 0) throw invalidSpec(problems, false);
+  return manifests;
 }
 
 function nameOf(address: string): string {

@@ -85,12 +85,13 @@ test('a session outlives who waits for it and its server, and comes to the same'
   let told = '';
   for await (const chunk of waiting.stderr) {
     told += String(chunk);
-    if (told.endsWith('\n') && !waiting.killed) waiting.kill('SIGINT');
+    if (told.includes('leaves it running\n') && !waiting.killed) waiting.kill('SIGINT');
   }
   expect(await closed).toEqual([130, null]);
-  const [, task_id] = /^waiting for task ([\w-]{36}); Ctrl-C leaves it running\n/.exec(
-    told,
-  ) as unknown as [string, string];
+  const [, task_id] =
+    /^at speed \d+ the next bar is in \d+ ms .*\nwaiting for task ([\w-]{36}); Ctrl-C leaves it running\n/.exec(
+      told,
+    ) as unknown as [string, string];
   expect(told).toContain(`or end it with \`service-local bots paper stop ${task_id}\``);
   await recorded(task_id, 30);
   await server.kill();
@@ -107,7 +108,11 @@ test('a session outlives who waits for it and its server, and comes to the same'
 
 test('a session is shown while it runs, and stopped', async () => {
   const detached = await bots('paper', 'start', 'days', '--detach');
-  expect(detached).toMatchObject({ code: 0, stderr: '' });
+  expect(detached).toMatchObject({
+    code: 0,
+    stderr:
+      'at speed 1 the next bar is in 24 hours and the end in about 299 days; --speed max takes all at once\n',
+  });
   const [, task_id] = /^task ([\w-]{36}) is queued\n/.exec(detached.stdout) as unknown as [
     string,
     string,
@@ -122,7 +127,17 @@ test('a session is shown while it runs, and stopped', async () => {
   const { sessions } = await json<{ sessions: object[] }>('paper', 'status', 'days');
   expect(sessions).toMatchObject([{ task_id, status: 'running', version: 1, positions: {} }]);
 
-  const stopped = await bots('paper', 'stop', task_id);
+  const second = await bots('paper', 'start', 'days', '--detach', '--json');
+  expect(second.stderr).toContain('this bot has 1 session running already\n');
+  const { task_id: other } = JSON.parse(second.stdout) as Task;
+  expect(await bots('paper', 'stop', 'days')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(`has 2 sessions: ${other}, ${task_id}\n`) as string,
+  });
+  await bots('paper', 'stop', other);
+  await inProcess(['tasks', 'result', other, '--wait'], { env: environment() });
+
+  const stopped = await bots('paper', 'stop', 'days');
   expect(stopped).toMatchObject({ code: 0, stderr: '' });
   expect(stopped.stdout).toBe(
     `task ${task_id} is told to stop\nSee \`service-local tasks result ${task_id} --wait\`.\n`,
@@ -133,7 +148,13 @@ test('a session is shown while it runs, and stopped', async () => {
   expect(JSON.parse(result.stdout)).toMatchObject({ window: { bars: 1 } });
   expect(await json<Task>('paper', 'stop', task_id)).toMatchObject({ status: 'success' });
   expect((await bots('paper', 'stop', task_id)).stdout).toBe(`task ${task_id} is success\n`);
-  expect((await bots('paper', 'status', 'days')).stdout).toBe('There are none.\n');
+  expect((await bots('paper', 'status', 'days')).stdout).toMatch(
+    new RegExp(`^There are none\\.\nThe last one, task ${other}, is \\w+ since 20\\S+Z\\.\nSee `),
+  );
+  expect(await bots('paper', 'stop', 'days')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('service-local bots deployments days') as string,
+  });
 });
 
 test.each([
@@ -142,7 +163,7 @@ test.each([
   [['start', 'days', '-p', 'fsat=3'], 3, '/params/fsat'],
   [['start', 'nobody'], 1, 'there is no bot "nobody"'],
   [['status', 'nobody'], 1, 'there is no bot "nobody"'],
-  [['stop', '0198c0de-0000-7000-8000-00000000dddd'], 1, 'there is no task'],
+  [['stop', '0198c0de-0000-7000-8000-00000000dddd'], 1, 'there is no task and no bot'],
 ])('%j makes no sense', async (words, code, message) => {
   const answer = await bots('paper', ...words);
   expect(answer).toMatchObject({ code, stdout: '' });

@@ -1,11 +1,13 @@
-import type { startPaper } from '../../api/paper.ts';
+import type { startPaper, StartedPaper } from '../../api/paper.ts';
 import { ServiceError } from '../../errors.ts';
+import { formatCountOf } from '../../format.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';
+import { formatDuration } from '../output.ts';
 import { parseParam } from '../params.ts';
 import { resultAnswer, waitForTask } from '../tasks.ts';
-import { defineVerb } from '../verb.ts';
+import { defineVerb, type Context } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
@@ -66,6 +68,7 @@ export const verb = defineVerb({
       },
     });
     const { task_id } = task;
+    tellPace(context, task, speed);
     if (detach) {
       return {
         data: task,
@@ -87,4 +90,31 @@ function parseSpeed(text: string): number | 'max' {
   throw new ServiceError('usage', `'${text}' is no speed`, {
     remedy: 'Name a number above 0, or max.',
   });
+}
+
+/** What somebody who waits for it should know. */
+function tellPace(
+  { message }: Context,
+  { other_sessions: others, pace }: StartedPaper,
+  speed: number | 'max' = 1,
+): void {
+  if (others > 0) message(`this bot has ${formatCountOf(others, 'session')} running already`);
+  if (pace === null) return;
+  const { bar_seconds: bar, total_seconds: total } = pace;
+  message(
+    `at speed ${speed} the next bar is in ${roughly(bar)} and the end in about ${roughly(total)}; --speed max takes all at once`,
+  );
+}
+
+const UNITS = [
+  ['year', 365.25 * 86_400],
+  ['day', 86_400],
+  ['hour', 3600],
+] as const;
+
+function roughly(seconds: number): string {
+  const [unit, size] = UNITS.find(([, each]) => seconds >= 2 * each) ?? [];
+  return unit === undefined
+    ? formatDuration(seconds * 1000)
+    : formatCountOf(Math.round(seconds / size), unit);
 }

@@ -1,4 +1,6 @@
 import type { getBotSnapshot, PaperSession } from '../../api/bots.ts';
+import type { BotDeployment, listBotDeployments } from '../../api/tasks.ts';
+import type { Client } from '../../client/client.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { showItems, type Columns } from '../items.ts';
@@ -22,7 +24,7 @@ const COLUMNS: Columns<Session> = {
 
 export const verb = defineVerb({
   description:
-    'Each paper session of the bot that has not ended, as it was recorded last: the time of its newest bars, its account and the orders that are working.',
+    'Each paper session of the bot that has not ended, as it was recorded last: the time of its newest bars, its account and the orders that are working. Where there is none, the last one that has ended.',
   arguments: { bot: BOT_ARGUMENT },
   settings: ['server_url'],
   examples: ['bots paper status sma-crossover', 'bots paper status sma-crossover --json'],
@@ -37,6 +39,22 @@ export const verb = defineVerb({
       task_id,
       ...session,
     }));
-    return { data: { sessions }, show: (out) => showItems(out, sessions, COLUMNS) };
+    const last = sessions.length === 0 ? await lastSession(server, bot_ref) : undefined;
+    return {
+      data: { sessions, ...(last && { last }) },
+      show(out) {
+        showItems(out, sessions, COLUMNS);
+        if (last === undefined) return;
+        out.line(`The last one, task ${last.task_id}, is ${last.status} since ${last.ended_at}.`);
+        out.line(`See \`service-local bots deployments ${bot_ref}\`.`);
+      },
+    };
   },
 });
+
+async function lastSession(server: Client, bot_ref: string): Promise<BotDeployment | undefined> {
+  const path = '/bots/{bot_ref}/deployments';
+  const all = server.items<typeof listBotDeployments>('get', path, { params: { bot_ref } });
+  for await (const one of all) if (one.target === 'paper' && one.ended_at !== null) return one;
+  return undefined;
+}
