@@ -12,6 +12,7 @@ import { datasetNames, resolveDataset, type Manifest } from '../market/catalogue
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import type { LiveMarkets } from '../trading/live-thread.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../storage/tables.ts';
+import { haltThatEnded, type KnownHalt } from './latch.ts';
 import { endUnattended, tell } from './lifecycle.ts';
 import { firstLock, refuseUnlocked } from './verify-lock.ts';
 
@@ -113,7 +114,10 @@ export async function queueTask(
   return { ...place, seq };
 }
 
-/** So that nobody waits for what cannot work. @throws ServiceError `invalid_spec` */
+/**
+ * So that nobody waits for what cannot work.
+ * @returns what the catalogue has of the data. @throws ServiceError `invalid_spec`
+ */
 export async function refuseWithoutData(
   catalogueDir: string,
   { spec }: HostedSpec,
@@ -251,7 +255,10 @@ export async function getResult(db: Db, task_id: string): Promise<string> {
     .where('task_id', '=', task_id)
     .executeTakeFirst();
   if (typeof row?.result === 'string') return row.result;
-  const { status } = await getTask(db, task_id);
+  const task = await getTask(db, task_id);
+  const { status } = task;
+  const halt = status === 'canceled' ? await haltThatEnded(db, task) : undefined;
+  if (halt !== undefined) throw endedByHalt(task_id, halt);
   const isOpen = status === 'queued' || status === 'running';
   throw new ServiceError('conflict', `the task ${task_id} has no result: it is ${status}`, {
     reason: isOpen ? 'not_ended' : 'no_result',
@@ -259,6 +266,22 @@ export async function getResult(db: Db, task_id: string): Promise<string> {
       ? `Wait for it with \`service-local tasks get ${task_id} --follow\`.`
       : `See \`service-local tasks get ${task_id}\` for the reason.`,
   });
+}
+
+function endedByHalt(
+  task_id: string,
+  { halt_id, scope, requested_at, requested_by, reason }: KnownHalt,
+): ServiceError {
+  const who = scope === 'all' ? 'all bots' : 'the bot';
+  const when = new Date(requested_at).toISOString();
+  return new ServiceError(
+    'conflict',
+    `the task ${task_id} has no result: ${requested_by} halted ${who} at ${when}: ${reason}`,
+    {
+      reason: 'no_result',
+      remedy: `See \`service-local bots halts\` for the halt, ${halt_id}.`,
+    },
+  );
 }
 
 /**

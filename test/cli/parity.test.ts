@@ -83,6 +83,7 @@ test('a paper session and a backtest of the same come to the same, until the dat
   const locked = ['backtest', 'sma', '-p', 'fast=12'];
   const backtest = await json<Summary>(...locked);
   expect(backtest.hashes.events).toBe(hashes.events);
+  expect((await bots([...locked, '--verify-lock'])).stderr).toContain('the lock holds: ');
   await replaceDays(catalogue(), (rows) =>
     rows.map((row, at) => (at === 50 ? [...row.slice(0, 5), 999] : row) as typeof row),
   );

@@ -131,6 +131,7 @@ export const verb = defineVerb({
       const events = await compareRuns(context, args.spec, options, directory);
       context.message(`deterministic: two processes, the same ${events} events`);
     }
+    if (options.verifyLock) context.message(`the lock holds: ${lockPath(file)}`);
     if (options.writeLock) context.message(`lock: ${await writeLock(file, job.lock)}`);
 
     return {

@@ -60,6 +60,10 @@ export const verb = defineVerb({
       };
     }
     await waitForTask(context, task_id);
-    return resultAnswer(server, task_id);
+    const answer = await resultAnswer(server, task_id);
+    if (verifyLock) {
+      context.message('the lock holds: it was made of what the first such backtest was');
+    }
+    return answer;
   },
 });
