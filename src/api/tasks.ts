@@ -98,6 +98,17 @@ export const Task = z
 
 export type Task = z.infer<typeof Task>;
 
+export const TaskDetail = z
+  .strictObject({
+    ...Task.shape,
+    ended_by_halt: EffectiveHalt.nullable().openapi({
+      description: 'The halt that ended it; null where none did.',
+    }),
+  })
+  .openapi('TaskDetail');
+
+export type TaskDetail = z.infer<typeof TaskDetail>;
+
 export const TaskReference = z
   .strictObject({ task_id: taskId, status: TaskStatus })
   .openapi('TaskReference');
@@ -192,7 +203,7 @@ export const getTask = defineRoute({
   operationId: 'getTask',
   summary: 'Show a task',
   request: { params: taskPath },
-  responses: { 200: answer('The task.', Task) },
+  responses: { 200: answer('The task.', TaskDetail) },
   errors: ['not_found'],
 });
 

@@ -1,6 +1,13 @@
 /** What the verbs that have to do with tasks have in common. */
 import { setTimeout as wait } from 'node:timers/promises';
-import type { getTask, getTaskResult, streamTask, Task, TaskProgress } from '../api/tasks.ts';
+import type {
+  EffectiveHalt,
+  getTask,
+  getTaskResult,
+  streamTask,
+  Task,
+  TaskProgress,
+} from '../api/tasks.ts';
 import type { Summary } from '../backtest/summary.ts';
 import type { AnswerOf, Client } from '../client/client.ts';
 import { ServiceError } from '../errors.ts';
@@ -30,9 +37,22 @@ export const TASK_COLUMNS: Columns<Task> = {
   ended: ({ ended_at }) => ended_at ?? '',
 };
 
+/** Who ended it, when, and why. */
+export function endedByHalt({ scope, at, by, reason }: EffectiveHalt): string {
+  return `${by} halted ${scope === 'all' ? 'all bots' : 'the bot'} at ${at}: ${reason}`;
+}
+
 /** Why a task failed, as a verb fails with it. */
-function taskFailure({ status, error }: TaskProgress): ServiceError | undefined {
-  if (status === 'canceled') return new ServiceError('failure', 'the task was canceled');
+async function taskFailure(
+  server: Client,
+  task_id: string,
+  { status, error }: TaskProgress,
+): Promise<ServiceError | undefined> {
+  if (status === 'canceled') {
+    const { ended_by_halt: halt } = await findTask(server, task_id);
+    const why = halt === null ? '' : `: ${endedByHalt(halt)}`;
+    return new ServiceError('failure', `the task was canceled${why}`);
+  }
   if (error === null) return undefined;
   const { code, detail, reason, remedy, errors = [] } = error;
   return new ServiceError(code, detail, {
@@ -65,7 +85,8 @@ export async function waitForTask(
   context.message(`waiting for task ${task_id}; Ctrl-C leaves it running`);
   try {
     const server = await connect(context, signal);
-    const failure = taskFailure(await lastOf(server, context, task_id, kind));
+    const last = await lastOf(server, context, task_id, kind);
+    const failure = await taskFailure(server, task_id, last);
     if (failure !== undefined) throw failure;
   } catch (error) {
     if (!signal.aborted) throw error;

@@ -26,7 +26,7 @@ import { stateAt, type Moment } from '../events/snapshot.ts';
 import type { BotState } from '../events/state.ts';
 import { activityOf } from '../tasks/activity.ts';
 import { activeDeployments, type ActiveDeployments } from '../tasks/active-deployments.ts';
-import { haltInForce, type HaltInForce } from '../tasks/latch.ts';
+import { haltInForce, type KnownHalt } from '../tasks/latch.ts';
 import { actorOf } from './authentication.ts';
 import { eventAnswer, followEvents } from './follow-events.ts';
 import { once } from './once.ts';
@@ -188,7 +188,7 @@ interface Tagged {
 function taggedAnswer(
   bot: Bot,
   { active_deployments, active_deployment_count }: ActiveDeployments,
-  halt: HaltInForce | undefined,
+  halt: KnownHalt | undefined,
 ): Tagged {
   const { document, version_hash, created_at, updated_at } = bot;
   return {

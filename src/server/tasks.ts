@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/tasks.ts';
 import { listFiles, readFile } from '../tasks/files.ts';
-import type { HaltInForce } from '../tasks/latch.ts';
+import { haltThatEnded, type KnownHalt } from '../tasks/latch.ts';
 import type { TaskError } from '../tasks/lifecycle.ts';
 import {
   cancelTask,
@@ -47,7 +47,10 @@ export function addTasks(app: App, services: Services): void {
     return c.json(pageAnswer(page, taskAnswer), 200);
   });
   app.openapi(api.getTask, async (c) => {
-    return c.json(taskAnswer(await getTask(read, c.req.valid('param').task_id)), 200);
+    const task = await getTask(read, c.req.valid('param').task_id);
+    const halt = task.status === 'canceled' ? await haltThatEnded(read, task) : undefined;
+    const ended_by_halt = halt === undefined ? null : effectiveHaltAnswer(halt);
+    return c.json({ ...taskAnswer(task), ended_by_halt }, 200);
   });
   app.openapi(api.streamTask, async (c) => {
     const { task_id } = c.req.valid('param');
@@ -121,7 +124,7 @@ function errorAnswer({ message, problems = [], ...rest }: TaskError): api.Task['
   return { ...rest, detail: message, ...problemsAnswer(problems) };
 }
 
-export function effectiveHaltAnswer(halt: HaltInForce): api.EffectiveHalt {
+export function effectiveHaltAnswer(halt: KnownHalt): api.EffectiveHalt {
   const { halt_id, scope, requested_at, requested_by: by, reason } = halt;
   return { halt_id, scope, at: formatInstant(requested_at), by, reason };
 }

@@ -3,7 +3,7 @@ import { prepared } from '../storage/prepared.ts';
 import type { Db, HaltsTable } from '../storage/tables.ts';
 
 /** What keeps a bot from trading until it is lifted. */
-export type HaltInForce = Readonly<Pick<HaltsTable, (typeof HALT)[number]>>;
+export type KnownHalt = Readonly<Pick<HaltsTable, (typeof HALT)[number]>>;
 
 const HALT = ['halt_id', 'scope', 'reason', 'requested_by', 'requested_at'] as const;
 
@@ -11,7 +11,7 @@ const HALT = ['halt_id', 'scope', 'reason', 'requested_by', 'requested_at'] as c
  * The halt that is in force for a bot, if one is; that of all bots before its own. Asked within a
  * write, the answer stays true until the write is committed.
  */
-export async function haltInForce(tx: Db, bot_id: string): Promise<HaltInForce | undefined> {
+export async function haltInForce(tx: Db, bot_id: string): Promise<KnownHalt | undefined> {
   const [halt] = await selectHalt(tx, { bot_id });
   return halt;
 }
@@ -25,6 +25,29 @@ const selectHalt = prepared((db, { bot_id }: { readonly bot_id: string }) =>
     .orderBy('scope')
     .limit(1),
 );
+
+/** The halt that ended a deployment of a bot; undefined where it ended otherwise, or has not. */
+export async function haltThatEnded(
+  db: Db,
+  { bot_id, deployment_id }: Readonly<Record<'bot_id' | 'deployment_id', string>>,
+): Promise<KnownHalt | undefined> {
+  return db
+    .selectFrom('halts')
+    .select(HALT)
+    .where((is) => is.or([is('bot_id', '=', bot_id), is('bot_id', 'is', null)]))
+    .where((is) =>
+      is.exists(
+        is
+          .selectFrom('halted_deployments')
+          .select('deployment_id')
+          .whereRef('halted_deployments.halt_id', '=', 'halts.halt_id')
+          .where('deployment_id', '=', deployment_id),
+      ),
+    )
+    .orderBy('halt_id')
+    .limit(1)
+    .executeTakeFirst();
+}
 
 /** @throws ServiceError `conflict` with the reason `halted` while a halt is in force for the bot. */
 export async function refuseHalted(tx: Db, bot_id: string): Promise<void> {

@@ -263,7 +263,7 @@ export async function getResult(db: Db, task_id: string): Promise<string> {
   throw new ServiceError('conflict', `the task ${task_id} has no result: it is ${status}`, {
     reason: isOpen ? 'not_ended' : 'no_result',
     remedy: isOpen
-      ? `Wait for it with \`service-local tasks get ${task_id} --follow\`.`
+      ? `Wait for it with \`service-local tasks result ${task_id} --wait\`.`
       : `See \`service-local tasks get ${task_id}\` for the reason.`,
   });
 }

@@ -54,10 +54,12 @@ async function send<T>(method: 'GET' | 'POST', path: string, body?: object): Pro
   return json as T;
 }
 
-const bots = (...words: string[]): Promise<Result> => {
+const run = (words: readonly string[]): Promise<Result> => {
   const env = { ...server.env, SERVICE_LOCAL_TOKEN: authorization.slice('Bearer '.length) };
-  return inProcess(['bots', ...words], { env });
+  return inProcess(words, { env });
 };
+const bots = (...words: string[]): Promise<Result> => run(['bots', ...words]);
+const tasks = (...words: string[]): Promise<Result> => run(['tasks', ...words]);
 
 async function answerOf<T>(code: number, ...words: string[]): Promise<T> {
   const result = await bots(...words, '--json');
@@ -91,15 +93,21 @@ test('a session that hangs in another process is halted, and does nothing more',
   expect(halted.stdout).toMatch(
     /^The bot [\w-]+ is halted since \S+: it hangs\n1 deployment and \d+ orders? verified/,
   );
-  const told = await eventsOf(task_id);
-  expect(told.at(-1)).toBe('run.ended');
+  const before = await eventsOf(task_id);
+  expect(before.at(-1)).toBe('run.ended');
   process.kill(worker.pid, 'SIGCONT');
   // It is at another session by then, and so is done with this one.
   await bots('resume', 'days', '--reason', 'to see whether it lives');
   const next = await startTrading();
-  expect(await eventsOf(task_id)).toEqual(told);
+  expect(await eventsOf(task_id)).toEqual(before);
 
+  const waiting = tasks('result', next, '--wait');
   const report = await answerOf<HaltReport>(0, 'halt-all', '--reason', 'that is enough');
+  const told = /administrator:\S+ halted all bots at \S+: that is enough\n/;
+  const stderr = expect.stringMatching(told) as string;
+  expect(await waiting).toMatchObject({ code: 1, stderr });
+  expect(await tasks('result', next)).toMatchObject({ code: 6, stderr });
+  expect((await tasks('get', next)).stdout).toMatch(told);
   expect(report).toMatchObject({ verified: true, deployments: [{ task_id: next }] });
   const { halts } = await answerOf<{ halts: Halt[] }>(0, 'halts');
   expect(halts.map(({ reason, lift_reason }) => [reason, lift_reason])).toEqual([

@@ -61,6 +61,21 @@ describe('a halt', () => {
       halted: { halt_id, scope: 'bot', at, reason: 'it buys too much' },
     });
 
+    const path = `/tasks/${mine!.task_id}`;
+    expect((await send('GET', path, 'read')).body).toMatchObject({
+      status: 'canceled',
+      ended_by_halt: { halt_id, scope: 'bot', at, reason: 'it buys too much' },
+    });
+    expect(await send('GET', `${path}/result`, 'read')).toMatchObject({
+      status: 409,
+      body: {
+        reason: 'no_result',
+        detail: expect.stringMatching(
+          /: administrator:\S+ halted the bot at .*: it buys/,
+        ) as string,
+      },
+    });
+
     const again = await send('POST', '/bots/bot-0/halt', 'halt', because('again'));
     expect(again).toMatchObject({ status: 200, body: { halt_id, verified: true } });
     const resumed = await send('POST', '/bots/bot-0/resume', 'trade', because('mended'));
