@@ -100,6 +100,12 @@ export async function addAdministrator(
   });
 }
 
+/** Whether anybody can administer the server, or could once. */
+export async function hasAdministrators(db: Db): Promise<boolean> {
+  const first = db.selectFrom('administrators').select('administrator_id').limit(1);
+  return (await first.executeTakeFirst()) !== undefined;
+}
+
 /** By name. */
 export async function listAdministrators(db: Db): Promise<AdministratorState[]> {
   return db

@@ -3,6 +3,7 @@ import type { Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { ServiceError, isSystemError } from '../errors.ts';
+import { hasAdministrators } from '../identity/administrators.ts';
 import type { Identity, LeasePolicy } from '../identity/context.ts';
 import type { LicenseGate } from '../gate/gate.ts';
 import { purgeDevices } from '../identity/devices.ts';
@@ -12,7 +13,7 @@ import { eraseAnswers } from '../identity/renew.ts';
 import { purgeSessions } from '../identity/sessions.ts';
 import { loadSigner, type Signer } from '../identity/signing-key.ts';
 import type { Settings } from '../settings.ts';
-import { openOwnStorage } from '../storage/location.ts';
+import { openOwnStorage, ownStorage } from '../storage/location.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
 import { createApp } from './app.ts';
@@ -94,6 +95,7 @@ export async function startServer(
     serve(createApp({ identity, origins, gate: own, tasks, stopping: signal, log, metrics }));
     const purging = setInterval(() => void purge(identity, log), PURGE_EVERY_MS).unref();
     void purge(identity, log);
+    await tellPlaces(storage, settings, env, origins, log);
     log.info(`listening on ${url}`);
     const stop = async (): Promise<void> => {
       clearInterval(purging);
@@ -205,6 +207,24 @@ function originsOf(
     log.warn(`devices elsewhere will be refused: name the origin they use with --public-url`);
   }
   return [url, `http://localhost:${port}`, `http://127.0.0.1:${port}`];
+}
+
+/** What to look at first when it is not as expected, and what to do first on a new server. */
+async function tellPlaces(
+  storage: Storage,
+  { home, catalogue_dir: catalogue, custom_code: takesCode }: Settings,
+  env: NodeJS.ProcessEnv,
+  [origin, named = origin]: readonly [string, ...string[]],
+  log: Log,
+): Promise<void> {
+  const { name } = ownStorage(home, env);
+  log.info(
+    `home ${home}, database ${name}, catalogue ${catalogue}, custom code ${takesCode ? 'on' : 'off'}, console ${named}/console`,
+  );
+  if (await hasAdministrators(storage.read)) return;
+  log.info(
+    'there is no administrator yet: make one on this machine, with the same SERVICE_LOCAL_HOME or DATABASE_URL, with `service-local identity administrators add NAME`',
+  );
 }
 
 /** Forgets what has been kept for long enough. */

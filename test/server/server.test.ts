@@ -52,14 +52,17 @@ async function connectTo(url: string): Promise<Socket> {
 }
 
 describe.each(DATABASES)('the server on %s', (kind) => {
-  it('says where it listens, in one line, answers there, and ends with 0', async () => {
+  it('says where it has what and where it listens, answers there, and ends with 0', async () => {
     const own = await newDatabase(kind);
     const server = await startServer(own);
-    expect(server.log()).toMatch(/^listening on http:\/\/127\.0\.0\.1:\d+$/);
     const ready = await fetch(`${server.url}/readyz`);
     expect(await ready.json()).toEqual({ status: 'ready', missing: [] });
     expect(await server.stop()).toBe(0);
     expect(server.log().split('\n')).toEqual([
+      expect.stringMatching(
+        /^home \S+, database (\S+server\.sqlite|PostgreSQL [^\s@]+), catalogue \S+, custom code off, console http:\/\/localhost:\d+\/console$/,
+      ),
+      expect.stringMatching(/^there is no administrator yet: .*identity administrators add NAME`$/),
       `listening on ${server.url}`,
       'stopping; Ctrl-C again to stop at once',
       'stopped',
