@@ -85,28 +85,33 @@ function columnsOf(bot: BotDetail): Parameters<typeof table<BotVersion>>[1] {
 
 async function diff({ call }: Visit, bot: BotDetail, from: string, to: string): Promise<Html> {
   const path = '/bots/{bot_ref}/versions/{version}/diff';
-  const { changes } = await call<typeof diffBotVersions>('get', path, {
+  const { changes, files } = await call<typeof diffBotVersions>('get', path, {
     params: { bot_ref: bot.id, version: from },
     query: { to },
   });
-  if (changes.length === 0) {
+  if (changes.length === 0 && files.length === 0) {
     return emptyState(
-      `The documents of versions ${from} and ${to} are the same.`,
+      `Versions ${from} and ${to} are the same.`,
       `service-local bots diff ${bot.slug} ${from} ${to}`,
     );
   }
   const value = (given: unknown): Child =>
     given === undefined ? '' : html`<code>${JSON.stringify(given)}</code>`;
+  // Of code, the hashes of its files.
+  const all = [
+    ...changes.map(({ pointer, ...rest }) => ({ ...rest, where: pointer })),
+    ...files.map(({ file, ...rest }) => ({ ...rest, where: file })),
+  ];
   return html`<div class="diff">
-    ${table<(typeof changes)[number]>(
+    ${table<(typeof all)[number]>(
       `What differs between versions ${from} and ${to}`,
       [
-        { title: 'Where', isHeader: true, cell: ({ pointer }) => html`<code>${pointer}</code>` },
+        { title: 'Where', isHeader: true, cell: ({ where }) => html`<code>${where}</code>` },
         { title: 'What', cell: ({ kind }) => kind },
         { title: `Version ${from}`, cell: (one) => html`<del>${value(one.from)}</del>` },
         { title: `Version ${to}`, cell: (one) => html`<ins>${value(one.to)}</ins>` },
       ],
-      changes,
+      all,
     )}
   </div>`;
 }
