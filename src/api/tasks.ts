@@ -98,7 +98,7 @@ export const Task = z
 
 export type Task = z.infer<typeof Task>;
 
-export const TaskDetail = z
+const TaskDetail = z
   .strictObject({
     ...Task.shape,
     ended_by_halt: EffectiveHalt.nullable().openapi({
