@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { BotEvent } from '../../src/api/bots.ts';
-import type { Task } from '../../src/api/tasks.ts';
+import type { TaskDetail } from '../../src/api/tasks.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
 import { documentOn, fillCatalogue, replaceDays } from '../tasks/market.ts';
@@ -53,7 +53,7 @@ function post(
 async function start(slug: string, body: object): Promise<string> {
   const answer = await post(`/bots/${slug}/paper/start`, body);
   expect(answer).toMatchObject({ status: 202, body: { status: 'queued' } });
-  const { task_id } = answer.body as Task;
+  const { task_id } = answer.body as TaskDetail;
   expect(answer.headers.get('location')).toBe(`/tasks/${task_id}`);
   return task_id;
 }
@@ -61,11 +61,11 @@ async function start(slug: string, body: object): Promise<string> {
 const stop = (slug: string, task_id: string): Promise<Answer> =>
   post(`/bots/${slug}/paper/stop/${task_id}`);
 
-const taskOf = async (task_id: string): Promise<Task> =>
-  (await get(`/tasks/${task_id}`)).body as Task;
+const taskOf = async (task_id: string): Promise<TaskDetail> =>
+  (await get(`/tasks/${task_id}`)).body as TaskDetail;
 
 /** Resolves with the task when it is as it should be. */
-async function until(task_id: string, isSo: (task: Task) => boolean): Promise<Task> {
+async function until(task_id: string, isSo: (task: TaskDetail) => boolean): Promise<TaskDetail> {
   await vi.waitFor(async () => expect(isSo(await taskOf(task_id))).toBe(true), {
     timeout: 30_000,
     interval: 20,
@@ -73,7 +73,8 @@ async function until(task_id: string, isSo: (task: Task) => boolean): Promise<Ta
   return taskOf(task_id);
 }
 
-const ended = (task_id: string): Promise<Task> => until(task_id, (task) => task.ended_at !== null);
+const ended = (task_id: string): Promise<TaskDetail> =>
+  until(task_id, (task) => task.ended_at !== null);
 
 async function eventsOf(slug: string, task_id: string): Promise<BotEvent[]> {
   const { body } = await get(`/bots/${slug}/state/events?limit=1000`);
@@ -135,7 +136,8 @@ describe('a paper session', () => {
     });
     const asked = await Promise.all([stop('slow', task_id), stop('slow', task_id)]);
     expect(asked.map(({ status }) => status)).toEqual([200, 200]);
-    const task = await ended(task_id);
+    const { ended_by_halt, ...task } = await ended(task_id);
+    expect(ended_by_halt).toBe(null);
     expect(task).toMatchObject({ status: 'success', progress: { total: 300 } });
     expect(task.progress.done).toBeLessThan(300);
     expect((await get(`/tasks/${task_id}/result`)).body).toMatchObject({
@@ -186,7 +188,7 @@ describe('to start one', () => {
     expect(await post('/bots/nobody/paper/start', {})).toMatchObject(missing);
     expect(await stop('sma', randomUUID())).toMatchObject(missing);
     const backtest = await post('/bots/sma/backtest', {}, 'write');
-    const { task_id } = backtest.body as Task;
+    const { task_id } = backtest.body as TaskDetail;
     expect(await stop('sma', task_id)).toMatchObject({
       status: 409,
       body: { code: 'conflict', reason: 'not_paper' },
@@ -230,7 +232,7 @@ describe('to start one', () => {
     expect((await post(path, { speed: 25 }, 'trade', key)).status).toBe(422);
     const { items } = (await get('/bots/once/deployments')).body as { items: object[] };
     expect(items).toHaveLength(1);
-    await stop('once', (first.body as Task).task_id);
+    await stop('once', (first.body as TaskDetail).task_id);
   });
 
   it('is refused for a bot that is archived', async () => {
