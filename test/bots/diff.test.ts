@@ -50,7 +50,10 @@ function applied(document: unknown, { pointer, kind, to }: Change): unknown {
     (value, step) => (value as Record<string, unknown>)[step],
     document,
   ) as Record<string, unknown>;
-  if (kind !== 'removed') inner[name] = structuredClone(to);
+  const value = structuredClone(to);
+  // An assignment would give an object whose field is __proto__ another prototype.
+  const field = { value, enumerable: true, writable: true, configurable: true };
+  if (kind !== 'removed') Object.defineProperty(inner, name, field);
   else if (!Array.isArray(inner)) delete inner[name];
   // The places of a list that go are its last ones.
   else inner.length = Math.min(inner.length, Number(name));
