@@ -4,6 +4,7 @@ import { html } from 'hono/html';
 import { z } from 'zod';
 import { PasskeyAssertion } from '../api/administrators.ts';
 import { ServiceError } from '../errors.ts';
+import { hasAdministrators } from '../identity/administrators.ts';
 import { passkeyOptions } from '../identity/passkey-proof.ts';
 import { signInWithPasskey } from '../identity/passkeys.ts';
 import { signIn, type Browser } from '../identity/sessions.ts';
@@ -32,12 +33,8 @@ export function addSignIn(app: App, pages: Pages, services: Services): void {
     const next = ownPath(c.req.query('next'));
     const session = await sessionOf(c, services).catch(ignoreEnded);
     if (session !== undefined) return c.redirect(next, 303);
-    const first = await identity.storage.read
-      .selectFrom('administrators')
-      .select('administrator_id')
-      .limit(1)
-      .execute();
-    return page(c, first.length === 0 ? nobodyYet() : signInPage(next, ''));
+    const isSetUp = await hasAdministrators(identity.storage.read);
+    return page(c, isSetUp ? signInPage(next, '') : nobodyYet());
   });
 
   app.post(SIGN_IN_PATH, async (c) => {

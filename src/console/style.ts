@@ -1,24 +1,16 @@
+import { ROOT_STYLE } from '../root-style.ts';
+
 /**
  * The style sheet of all pages. Colours are pairs of light and dark, as in the reports: the page's
  * scheme picks one.
  */
 export const STYLE = `
-:root {
-  color-scheme: light dark;
-  --paper: light-dark(#ffffff, #14171c);
-  --panel: light-dark(#f6f7f9, #1c2027);
-  --ink: light-dark(#1a1d23, #e7e9ed);
-  --muted: light-dark(#596170, #a2a9b6);
-  --rule: light-dark(#e1e4e9, #2e343d);
-  --edge: light-dark(#868e9c, #6f7887);
+:root {${ROOT_STYLE}  --edge: light-dark(#868e9c, #6f7887);
   --accent: light-dark(#2458b3, #86b0ff);
   --on-accent: light-dark(#ffffff, #10131a);
   --good: light-dark(#0b7457, #4fc3a1);
   --warning: light-dark(#8a5a00, #e5b455);
   --bad: light-dark(#b23a1e, #ff9478);
-  font: 100%/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif;
-  font-variant-numeric: tabular-nums;
-  -webkit-text-size-adjust: 100%;
 }
 :root[data-theme='light'] { color-scheme: light; }
 :root[data-theme='dark'] { color-scheme: dark; }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { ServiceError } from '../errors.ts';
 import { fromTaskError } from '../tasks/task-error.ts';
-import { THREAD_ENV } from '../tasks/thread.ts';
+import { THREAD_ENV } from '../thread-env.ts';
 import type { ReplayMessage } from './replay-worker.ts';
 import type { LogPart, RunParity, RunReplay, SessionWork } from './work.ts';
 

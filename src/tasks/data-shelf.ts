@@ -2,7 +2,8 @@ import { Worker } from 'node:worker_threads';
 import type { Dataset, LoadOptions } from '../market/load.ts';
 import type { Loaded } from './data-worker.ts';
 import { fromTaskError } from './task-error.ts';
-import { THREAD_ENV, ThreadDied } from './thread.ts';
+import { THREAD_ENV } from '../thread-env.ts';
+import { ThreadDied } from './thread.ts';
 
 /**
  * Data that sessions have in common: a thousand of them on one dataset read it once, and share its

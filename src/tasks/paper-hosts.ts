@@ -13,7 +13,8 @@ import type { PaperDone, PaperWork } from './paper-session.ts';
 import type { ToWorker } from './paper-worker.ts';
 import type { Batch } from './record.ts';
 import { asTaskError } from './task-error.ts';
-import { TaskFailure, THREAD_ENV, ThreadDied } from './thread.ts';
+import { THREAD_ENV } from '../thread-env.ts';
+import { TaskFailure, ThreadDied } from './thread.ts';
 
 /** What whoever has a session run does for it. */
 export interface SessionKeeper {

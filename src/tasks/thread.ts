@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads';
 import type { BacktestDone, BacktestWork } from './backtest-work.ts';
 import type { WorkerMessage } from './backtest-worker.ts';
 import type { Progress, TaskError } from './lifecycle.ts';
+import { THREAD_ENV } from '../thread-env.ts';
 
 /** Work that failed for a reason that whoever asked for it is told. */
 export class TaskFailure extends Error {
@@ -16,10 +17,6 @@ export class TaskFailure extends Error {
 
 /** A thread that works for others ended: nothing is wrong with the work that is known. */
 export class ThreadDied extends Error {}
-
-const { NODE_COMPILE_CACHE } = process.env;
-/** What threads need of the environment, which has the signing key in it. */
-export const THREAD_ENV = { ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }) };
 
 /**
  * Does a backtest in a thread of its own, which has ended when this settles.

@@ -1,6 +1,7 @@
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import { THREAD_ENV } from '../thread-env.ts';
 import { chooseExchange, noExchange, type Exchanges } from './exchanges-file.ts';
 import type { FeedItem } from './feed.ts';
 import type { LiveAnswer, LiveError, LiveMessage, LiveRequest, LiveSource } from './live-worker.ts';
@@ -43,8 +44,7 @@ export function liveMarkets(exchanges: Exchanges, log: Log): LiveMarkets {
   const thread = (): Worker => (running ??= start());
   const start = (): Worker => {
     const file = new URL(`./live-worker${import.meta.url.slice(-3)}`, import.meta.url);
-    // What it has no need of: the signing key is in the environment.
-    const worker = new Worker(file, { workerData: exchanges, env: {} });
+    const worker = new Worker(file, { workerData: exchanges, env: THREAD_ENV });
     worker.on('message', (answer: LiveAnswer) => {
       if ('trouble' in answer) log.warn(`live market data: ${answer.trouble}`);
       else settle(answer.checked, answer.error);

@@ -1,16 +1,11 @@
+import { ROOT_STYLE } from '../../root-style.ts';
+
 /** Rows of a long table that go on paper. */
 export const PRINTED_ROWS = 60;
 
 /** The reports' style sheet. Colours are pairs of light and dark; the page's scheme picks one. */
 export const STYLE = `
-:root {
-  color-scheme: light dark;
-  --paper: light-dark(#ffffff, #14171c);
-  --panel: light-dark(#f6f7f9, #1c2027);
-  --ink: light-dark(#1a1d23, #e7e9ed);
-  --muted: light-dark(#596170, #a2a9b6);
-  --rule: light-dark(#e1e4e9, #2e343d);
-  --label: light-dark(#3d4553, #4a5361);
+:root {${ROOT_STYLE}  --label: light-dark(#3d4553, #4a5361);
   --equity: light-dark(#2458b3, #86b0ff);
   --equity-fill: light-dark(#2458b333, #86b0ff33);
   --equity-fade: light-dark(#2458b305, #86b0ff05);
@@ -20,9 +15,6 @@ export const STYLE = `
   --loss-fill: light-dark(#b23a1e40, #ff947840);
   --loss-fade: light-dark(#b23a1e0a, #ff94780a);
   --warning: light-dark(#8a5a00, #e5b455);
-  font: 100%/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif;
-  font-variant-numeric: tabular-nums;
-  -webkit-text-size-adjust: 100%;
 }
 :root[data-theme='light'], :root.printing { color-scheme: light; }
 :root[data-theme='dark']:not(.printing) { color-scheme: dark; }

@@ -1,8 +1,7 @@
 import type { startBacktest } from '../../api/tasks.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
-import { parseCount } from '../count.ts';
-import { parseParam } from '../params.ts';
+import { RUN_OPTIONS } from '../params.ts';
 import { resultAnswer, waitForTask } from '../tasks.ts';
 import { defineVerb } from '../verb.ts';
 
@@ -11,24 +10,10 @@ export const verb = defineVerb({
     'Waits for the result, and shows it as `backtest` does. Ctrl-C ends the waiting and leaves the task running.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
-    version: {
-      value: 'n',
-      description: 'of the bot; by default the current one',
-      parse: parseCount,
-    },
-    param: {
-      short: 'p',
-      value: 'name=value',
-      description: "value of a strategy's parameter in place of the spec's",
-      repeat: true,
-      parse: parseParam,
-    },
-    from: { value: 'date', description: "first day used, in place of the spec's" },
-    to: { value: 'date', description: "last day used, in place of the spec's" },
+    ...RUN_OPTIONS,
     verifyLock: {
       description: 'fail when anything differs from the first such backtest of the version',
     },
-    detach: { description: 'do not wait' },
   },
   settings: ['server_url'],
   examples: [

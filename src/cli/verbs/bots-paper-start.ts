@@ -3,9 +3,8 @@ import { ServiceError } from '../../errors.ts';
 import { formatCountOf } from '../../format.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
-import { parseCount } from '../count.ts';
 import { formatDuration } from '../output.ts';
-import { parseParam } from '../params.ts';
+import { RUN_OPTIONS } from '../params.ts';
 import { resultAnswer, waitForTask } from '../tasks.ts';
 import { defineVerb, type Context } from '../verb.ts';
 
@@ -24,21 +23,7 @@ export const verb = defineVerb({
       value: 'name',
       description: 'which one, with --live; by default the only one the server knows',
     },
-    version: {
-      value: 'n',
-      description: 'of the bot; by default the current one',
-      parse: parseCount,
-    },
-    param: {
-      short: 'p',
-      value: 'name=value',
-      description: "value of a strategy's parameter in place of the spec's",
-      repeat: true,
-      parse: parseParam,
-    },
-    from: { value: 'date', description: "first day used, in place of the spec's" },
-    to: { value: 'date', description: "last day used, in place of the spec's" },
-    detach: { description: 'do not wait' },
+    ...RUN_OPTIONS,
   },
   settings: ['server_url'],
   examples: [

@@ -1,0 +1,15 @@
+/**
+ * What reports and pages of the console have in common, for their `:root`: the type, and colours as
+ * pairs of light and dark, of which the page's scheme picks one.
+ */
+export const ROOT_STYLE = `
+  color-scheme: light dark;
+  --paper: light-dark(#ffffff, #14171c);
+  --panel: light-dark(#f6f7f9, #1c2027);
+  --ink: light-dark(#1a1d23, #e7e9ed);
+  --muted: light-dark(#596170, #a2a9b6);
+  --rule: light-dark(#e1e4e9, #2e343d);
+  font: 100%/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif;
+  font-variant-numeric: tabular-nums;
+  -webkit-text-size-adjust: 100%;
+`;
