@@ -264,6 +264,7 @@ const version = {
   }),
   created_at: time,
   created_by: z.string().openapi({ example: 'administrator:ada' }),
+  created_by_name: actorName,
 };
 
 export const BotVersion = z.strictObject(version).openapi('BotVersion');
@@ -490,6 +491,9 @@ const eventsQuery = {
     .regex(/^[a-z_.]+(,[a-z_.]+){0,99}$/, 'must be kinds such as bot.created, joined by commas')
     .optional()
     .openapi({ description: 'Only these, joined by commas.' }),
+  run_id: z.string().min(1).max(128).optional().openapi({
+    description: 'Only those of this run: the `task_id` of a backtest or a paper session.',
+  }),
 };
 
 export const listBotEvents = defineRoute({
@@ -533,7 +537,7 @@ export const streamBotEvents = defineRoute({
   operationId: 'streamBotEvents',
   summary: 'Follow the events of a bot',
   description:
-    'Server-sent events, each with its seq as `id` and the event as JSON in `data`; a comment every 15 seconds. It ends when the server stops, or the token does: go on with `Last-Event-ID`.',
+    'Server-sent events, each with its seq as `id` and the event as JSON in `data`; a comment every 15 seconds. It ends when the server stops, or the token does: go on with `Last-Event-ID`. An administrator may have 100 streams open, of bots and tasks together.',
   request: {
     params: botPath,
     query: z.strictObject(eventsQuery),
@@ -551,5 +555,5 @@ export const streamBotEvents = defineRoute({
       content: { 'text/event-stream': { schema: z.string() } },
     },
   },
-  errors: ['not_found'],
+  errors: ['not_found', 'rate_limited'],
 });

@@ -68,6 +68,7 @@ export const EffectiveHalt = z
     scope: z.enum(['bot', 'all']),
     at: time,
     by: z.string().openapi({ example: 'administrator:ada' }),
+    by_name: actorName,
     reason: z.string(),
   })
   .openapi('EffectiveHalt');
@@ -89,6 +90,7 @@ export const Task = z
       .openapi({ description: 'Why it failed.' }),
     attempts: z.int(),
     created_by: z.string().openapi({ example: 'administrator:ada' }),
+    created_by_name: actorName,
     created_at: time,
     started_at: time.nullable().openapi({ description: 'When its last attempt began.' }),
     cancel_requested_at: time.nullable(),
@@ -214,7 +216,7 @@ export const streamTask = defineRoute({
   operationId: 'streamTask',
   summary: 'Follow a task',
   description:
-    'Server-sent events: `progress` whenever there is some and then `end`, each with `status`, `progress` and `error` of the task as JSON in `data`; a comment every 15 seconds. It ends with the task, when the server stops, or when the token does: go on with `Last-Event-ID`, and what has been told is not told again.',
+    'Server-sent events: `progress` whenever there is some and then `end`, each with `status`, `progress` and `error` of the task as JSON in `data`; a comment every 15 seconds. It ends with the task, when the server stops, or when the token does: go on with `Last-Event-ID`, and what has been told is not told again. An administrator may have 100 streams open, of bots and tasks together.',
   request: {
     params: taskPath,
     headers: z.object({
@@ -231,7 +233,7 @@ export const streamTask = defineRoute({
       content: { 'text/event-stream': { schema: z.string() } },
     },
   },
-  errors: ['not_found'],
+  errors: ['not_found', 'rate_limited'],
 });
 
 export const cancelTask = defineRoute({

@@ -37,7 +37,7 @@ const STATUSES = [
 ] as const satisfies readonly Task['status'][];
 const PAGE = 50;
 const REPORT = 'report.html';
-const RUN_KINDS =
+const LOG_KINDS =
   'run.queued,run.started,run.requeued,run.stop_requested,run.cancel_requested,run.ended';
 
 export function addTaskPages(pages: Pages): void {
@@ -200,7 +200,12 @@ async function showTask({ call, param, session }: Visit): Promise<Content> {
       <section>
         <h2 id="log">What happened</h2>
         ${log.length === 0 ? html`<p>The log of the bot does not tell of it.</p>` : logTable(log)}
-        <p class="note">From the command line: <code>service-local tasks get ${task_id}</code></p>
+        <p class="note">
+          From the command line: <code>service-local tasks get ${task_id}</code>,
+          <code
+            >service-local bots events ${names.get(bot_id)?.slug ?? bot_id} --run ${task_id}</code
+          >
+        </p>
       </section>`,
   };
 }
@@ -224,9 +229,9 @@ function failure({ detail, remedy, reason, code, errors = [] }: NonNullable<Task
 async function logOf(call: Visit['call'], { bot_id, task_id }: Task): Promise<readonly BotEvent[]> {
   const { items } = await call<typeof listBotEvents>('get', '/bots/{bot_ref}/state/events', {
     params: { bot_ref: bot_id },
-    query: { kind: RUN_KINDS, last: 'true', limit: 1000 },
+    query: { run_id: task_id, kind: LOG_KINDS, last: 'true', limit: 1000 },
   });
-  return items.filter(({ run_id }) => run_id === task_id);
+  return items;
 }
 
 function logTable(events: readonly BotEvent[]): Html {

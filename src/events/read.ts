@@ -1,4 +1,4 @@
-import type { AliasedExpression } from 'kysely';
+import { sql, type AliasedExpression } from 'kysely';
 import { ServiceError } from '../errors.ts';
 import { preparedForMany } from '../storage/prepared-for-many.ts';
 import { prepared } from '../storage/prepared.ts';
@@ -12,6 +12,8 @@ export interface EventsRequest {
   readonly until_seq?: number | undefined;
   /** Only these, at most 100 of them; all where none is named. */
   readonly kinds?: readonly string[] | undefined;
+  /** Only those of this run. */
+  readonly run_id?: string | undefined;
   /** At most so many events. */
   readonly limit: number;
   /** Of all those the last ones, in place of the first; in the same order. */
@@ -39,9 +41,17 @@ export async function readEvents(
 export async function readRows(
   db: Db,
   bot_id: string,
-  { after_seq, until_seq = Number.MAX_SAFE_INTEGER, kinds = [], limit, last }: EventsRequest,
+  {
+    after_seq,
+    until_seq = Number.MAX_SAFE_INTEGER,
+    kinds = [],
+    run_id,
+    limit,
+    last,
+  }: EventsRequest,
 ): Promise<{ readonly rows: readonly BotEventsTable[]; readonly head: EventHead }> {
-  const range = { bot_id, after_seq, until_seq, limit };
+  const whole = { bot_id, after_seq, until_seq, limit };
+  const range = run_id === undefined ? whole : await withinRun(db, whole, run_id);
   const found = await select(db, range, kinds, last ? 'desc' : 'asc');
   const { head_seq: seq, head_hash: hash } = found[0] ?? { head_seq: null, head_hash: null };
   if (seq === null || hash === null) throw unknownBot(bot_id);
@@ -58,19 +68,40 @@ interface Range {
   readonly after_seq: number;
   readonly until_seq: number;
   readonly limit: number;
+  readonly run_id?: string;
 }
+
+/** A run is over a part of the log, in which others of the bot may be, too. */
+async function withinRun(db: Db, range: Range, run_id: string): Promise<Range> {
+  const ends = new Map((await selectEnds(db, { run_id })).map(({ kind, seq }) => [kind, seq]));
+  return {
+    ...range,
+    run_id,
+    after_seq: Math.max(range.after_seq, (ends.get('run.queued') ?? Number.MAX_SAFE_INTEGER) - 1),
+    until_seq: Math.min(range.until_seq, ends.get('run.ended') ?? range.until_seq),
+  };
+}
+
+const selectEnds = prepared((db, { run_id }: { readonly run_id: string }) =>
+  db
+    .selectFrom('bot_events')
+    .select(['kind', 'seq'])
+    .where('run_id', '=', run_id)
+    // As the index says it.
+    .where(sql<boolean>`kind in ('run.queued', 'run.ended')`),
+);
 
 /** From which end those are that are within the limit. */
 type Order = 'asc' | 'desc';
 
 // Each in one statement: between two of them another server may append.
 async function select(db: Db, range: Range, kinds: readonly string[], order: Order) {
-  const { bot_id } = range;
+  const { bot_id, run_id } = range;
   if (kinds.length > 0) {
     return withHead(db, bot_id, ofKinds(db, range, kinds, order).as('event')).execute();
   }
-  if (order === 'desc') {
-    return withHead(db, bot_id, inRange(db, range, 'desc').as('event')).execute();
+  if (order === 'desc' || run_id !== undefined) {
+    return withHead(db, bot_id, inRange(db, range, order).as('event')).execute();
   }
   const events = await selectRange(db, range);
   return events.length > 0 ? events : selectHeadAndRange(db, range);
@@ -88,13 +119,18 @@ const selectHeadAndRange = prepared((db, range: Range) =>
   withHead(db, range.bot_id, inRange(db, range).as('event')),
 );
 
-function inRange(db: Db, { bot_id, after_seq, until_seq, limit }: Range, order: Order = 'asc') {
+function inRange(
+  db: Db,
+  { bot_id, after_seq, until_seq, limit, run_id }: Range,
+  order: Order = 'asc',
+) {
   return db
     .selectFrom('bot_events')
     .selectAll()
     .where('bot_id', '=', bot_id)
     .where('seq', '>', after_seq)
     .where('seq', '<=', until_seq)
+    .$if(run_id !== undefined, (query) => query.where('run_id', '=', run_id!))
     .orderBy('seq', order)
     .limit(limit);
 }
@@ -110,7 +146,7 @@ function ofKinds(db: Db, range: Range, kinds: readonly string[], order: Order) {
 /** By pairs, as the index has them: else databases may go by `seq` and read all other kinds, too. */
 function ofKind(
   db: Db,
-  { bot_id, after_seq, until_seq, limit }: Range,
+  { bot_id, after_seq, until_seq, limit, run_id }: Range,
   kind: string,
   order: Order,
 ) {
@@ -120,6 +156,7 @@ function ofKind(
     .where('bot_id', '=', bot_id)
     .where((eb) => eb(eb.refTuple('kind', 'seq'), '>', eb.tuple(kind, after_seq)))
     .where((eb) => eb(eb.refTuple('kind', 'seq'), '<=', eb.tuple(kind, until_seq)))
+    .$if(run_id !== undefined, (query) => query.where('run_id', '=', run_id!))
     .orderBy('kind', order)
     .orderBy('seq', order)
     .limit(limit);

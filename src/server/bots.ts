@@ -137,12 +137,14 @@ export function addBots(app: App, services: Services): void {
   });
   app.openapi(api.streamBotEvents, async (c) => {
     const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
-    const { after_seq, kind } = c.req.valid('query');
+    const { after_seq, kind, run_id } = c.req.valid('query');
     const last = c.req.valid('header')['last-event-id'];
-    const from = { after_seq: last === undefined ? after_seq : Number(last), kinds: kindsOf(kind) };
-    return c.body(followEvents(services, c.var.caller!, bot_id, from), 200, {
-      'Content-Type': 'text/event-stream',
-    });
+    const from = {
+      after_seq: last === undefined ? after_seq : Number(last),
+      kinds: kindsOf(kind),
+      run_id,
+    };
+    return followEvents(c, services, bot_id, from);
   });
 }
 

@@ -1,6 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
+import type { Context } from 'hono';
+import { ServiceError } from '../errors.ts';
 import { checkCaller, type Caller } from '../identity/tokens.ts';
-import type { Services } from './services.ts';
+import type { AppEnv, Services } from './services.ts';
 
 /** Other servers write, too, so that only the database can be asked what is new. */
 const LOOK_EVERY_MS = 250;
@@ -9,39 +11,70 @@ const HEARTBEAT_MS = 15_000;
 /** A comment. */
 const HEARTBEAT = ': \n\n';
 
+/** Of one administrator: more than anybody has windows, and so few that nobody feels them. */
+const MOST_STREAMS = 100;
+const TRY_AGAIN_SECONDS = 5;
+
+/** What this process sends, and to which administrator. */
+const openStreams = new Map<object, string>();
+
 /**
- * Server-sent events, until there are no more, the reader goes, his token ends, or the server stops.
- * They are asked for as fast as the reader takes them.
+ * Answers with server-sent events, until there are no more, the reader goes, his token ends, or the
+ * server stops. They are asked for as fast as the reader takes them.
  *
  * @param subject what is followed, for the log.
  * @param follow gives whole events as text, or undefined where it is to be asked again a little later.
+ * @throws ServiceError `rate_limited` with the reason `streams`
  */
-export function eventStream(
+export function streamAnswer(
+  c: Context<AppEnv>,
   { identity, stopping, log }: Pick<Services, 'identity' | 'stopping' | 'log'>,
   subject: string,
-  caller: Caller,
   follow: () => AsyncGenerator<string | undefined, void>,
-): ReadableStream<Uint8Array> {
+) {
+  const caller = c.var.caller!;
+  const { administrator_id } = caller;
+  const own = [...openStreams.values()].filter((id) => id === administrator_id);
+  if (own.length >= MOST_STREAMS) throw tooManyStreams();
   const gone = new AbortController();
   const ending = AbortSignal.any([stopping, gone.signal]);
   const texts = withHeartbeats(identity, caller, follow(), ending);
-  return new ReadableStream<Uint8Array>(
+  const stream = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
+        // From when it is read: what nobody reads, such as of HEAD, would never end.
+        openStreams.set(gone, administrator_id);
         try {
           const { value, done } = await texts.next();
-          if (done !== true) controller.enqueue(Buffer.from(value));
-          else if (!gone.signal.aborted) controller.close();
+          if (done !== true) {
+            controller.enqueue(Buffer.from(value));
+            return;
+          }
+          openStreams.delete(gone);
+          if (!gone.signal.aborted) controller.close();
         } catch (error) {
           // The answer has begun: ending it is all that is left, and the reader asks again.
           log.warn({ err: error, msg: `${subject} could not be followed any further` });
+          openStreams.delete(gone);
           controller.close();
         }
       },
-      cancel: () => gone.abort(),
+      cancel() {
+        gone.abort();
+        openStreams.delete(gone);
+      },
     },
     { highWaterMark: 0 },
   );
+  return c.body(stream, 200, { 'Content-Type': 'text/event-stream' });
+}
+
+function tooManyStreams(): ServiceError {
+  return new ServiceError('rate_limited', `${MOST_STREAMS} event streams of yours are open`, {
+    reason: 'streams',
+    remedy: 'Close those that nobody reads, or follow several bots one after the other.',
+    retryAfterSeconds: TRY_AGAIN_SECONDS,
+  });
 }
 
 async function* withHeartbeats(

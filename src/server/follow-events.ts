@@ -1,23 +1,23 @@
+import type { Context } from 'hono';
 import type * as api from '../api/bots.ts';
 import { formatInstant } from '../api/http.ts';
 import type { BotEvent } from '../events/event.ts';
 import { readEvents, type EventsRequest } from '../events/read.ts';
-import type { Caller } from '../identity/tokens.ts';
-import { eventStream } from './event-stream.ts';
-import type { Services } from './services.ts';
+import { streamAnswer } from './event-stream.ts';
+import type { AppEnv, Services } from './services.ts';
 
 const PAGE = 1000;
-type Wanted = Pick<EventsRequest, 'after_seq' | 'kinds'>;
+type Wanted = Pick<EventsRequest, 'after_seq' | 'kinds' | 'run_id'>;
 
 /** The events of a bot as server-sent events, from the first that is wanted. */
 export function followEvents(
+  c: Context<AppEnv>,
   services: Pick<Services, 'identity' | 'stopping' | 'log'>,
-  caller: Caller,
   bot_id: string,
   wanted: Wanted,
-): ReadableStream<Uint8Array> {
+) {
   const { identity } = services;
-  return eventStream(services, `the events of ${bot_id}`, caller, async function* () {
+  return streamAnswer(c, services, `the events of ${bot_id}`, async function* () {
     let { after_seq } = wanted;
     for (;;) {
       const request = { ...wanted, after_seq, limit: PAGE };

@@ -16,7 +16,7 @@ import {
   type TaskService,
 } from '../tasks/tasks.ts';
 import { actorOf } from './authentication.ts';
-import { eventStream } from './event-stream.ts';
+import { streamAnswer } from './event-stream.ts';
 import { once } from './once.ts';
 import { pageAnswer } from './page.ts';
 import { problemsAnswer } from './problem.ts';
@@ -56,10 +56,9 @@ export function addTasks(app: App, services: Services): void {
     const { task_id } = c.req.valid('param');
     await getTask(read, task_id);
     const last = c.req.valid('header')['last-event-id'];
-    const stream = eventStream(services, `the task ${task_id}`, c.var.caller!, () =>
+    return streamAnswer(c, services, `the task ${task_id}`, () =>
       followTask(services, task_id, last),
     );
-    return c.body(stream, 200, { 'Content-Type': 'text/event-stream' });
   });
   app.openapi(api.cancelTask, async (c) => {
     const task = await cancelTask(tasks, actorOf(c), c.req.valid('param').task_id);

@@ -353,6 +353,7 @@ export const MIGRATIONS: readonly Migration[] = [
         stop_requested_at bigint,
         recorded_at bigint not null
       )`,
+      `create index bot_events_runs on bot_events (run_id) where kind in ('run.queued', 'run.ended')`,
       `create index bot_events_bars on bot_events (run_id, seq) where kind = 'data.bars'`,
       // The states of bots tell more than they told: snapshots come again.
       `delete from bot_snapshots`,

@@ -285,6 +285,7 @@ describe('of a bot with a history', () => {
     expect(await seqs()).toEqual([1, 2, 3, 4]);
     expect(await seqs('--after-seq', '3')).toEqual([4]);
     expect(await seqs('--kind', 'bot.created', '--kind', 'bot.archived')).toEqual([1]);
+    expect(await seqs('--run', 'none')).toEqual([]);
     expect(await told('events', 'history', '--after-seq', '4')).toBe('There are none.\n');
   });
 

@@ -88,6 +88,8 @@ test('a backtest on the server comes to what it comes to on this machine', async
   const { deployments } = await json<{ deployments: object[] }>('bots', 'deployments', 'days');
   expect(deployments).toMatchObject([{ task_id, target: 'backtest', status: 'success' }]);
   expect((await service('tasks', 'list', '--bot', 'days')).stdout).toContain('100 %');
+  const run = ['bots', 'events', 'days', '--run', task_id, '--kind', 'run.ended'];
+  expect(await json<{ events: object[] }>(...run)).toMatchObject({ events: [{ run_id: task_id }] });
 });
 
 test('one that fails says why, and one that is wrong is not begun', async () => {

@@ -207,6 +207,29 @@ describe.each(DATABASES)('the events of a bot on %s', (kind) => {
     expect(await seqs({})).toEqual([1]);
   });
 
+  test('of one run are found among those of another beside it', async () => {
+    const of = (run_id: string, name: string): NewEvent => ({ ...tick(0), run_id, kind: name });
+    await append([CREATED, tick(1), of('x', 'run.queued'), of('x', 'tick'), of('y', 'run.queued')]);
+    await append([
+      of('y', 'tick'),
+      tick(2),
+      of('x', 'order.filled'),
+      of('x', 'run.ended'),
+      tick(3),
+    ]);
+    await append([of('y', 'tick')]);
+    expect(await seqs({ run_id: 'x' })).toEqual([3, 4, 8, 9]);
+    expect(await seqs({ run_id: 'y' })).toEqual([5, 6, 11]);
+    expect(await seqs({ run_id: 'x', after_seq: 3, until_seq: 8 })).toEqual([4, 8]);
+    expect(await seqs({ run_id: 'x', limit: 2, last: true })).toEqual([8, 9]);
+    expect(await seqs({ run_id: 'x', kinds: ['tick', 'run.ended'] })).toEqual([4, 9]);
+    expect(await seqs({ run_id: 'z' })).toEqual([]);
+    await storage.write((tx) => addBot(tx, 'b'));
+    expect(
+      (await readEvents(storage.read, 'b', { after_seq: 0, limit: 9, run_id: 'x' })).head,
+    ).toEqual(GENESIS);
+  });
+
   test('are read from, to, of a kind and so many', async () => {
     const kinds = ['order.filled', 'tick', 'order.filled', 'tick', 'bar', 'tick', 'order.filled'];
     await append([CREATED, ...kinds.map((name, n) => ({ ...tick(n), kind: name }))]);

@@ -12,7 +12,7 @@ const LAST = 50;
 const LOOK_AGAIN_MS = 1000;
 
 export const verb = defineVerb({
-  description: `The last ${LAST} events of the kinds, or all after a given one; the oldest first. With --follow also those to come, until Ctrl-C, and with --follow --json each is an object in a line of its own.`,
+  description: `The last ${LAST} events of the kinds and the run, or all after a given one; the oldest first. With --follow also those to come, until Ctrl-C, and with --follow --json each is an object in a line of its own.`,
   arguments: { bot: BOT_ARGUMENT },
   options: {
     afterSeq: { value: 'seq', description: 'all events after this one', parse: parseCount },
@@ -21,28 +21,30 @@ export const verb = defineVerb({
       description: 'only these, such as version.created; repeat it for several',
       repeat: true,
     },
+    run: { value: 'task', description: 'only those of this run' },
     follow: { description: 'go on with the events to come', streams: true },
   },
   settings: ['server_url'],
   examples: [
     'bots events sma-crossover',
     'bots events sma-crossover --after-seq 0 --kind version.created --json',
+    'bots events sma-crossover --run 0198c0de-0000-7000-8000-00000000dddd',
     'bots events sma-crossover --follow --json | jq -c .payload',
   ],
-  async run(context, { bot: bot_ref }, { afterSeq, kind: kinds, follow }) {
+  async run(context, { bot: bot_ref }, { afterSeq, kind: kinds, run: run_id, follow }) {
     const server = await connect(context);
-    const kind = kinds.length > 0 ? kinds.join(',') : undefined;
+    const wanted = { kind: kinds.length > 0 ? kinds.join(',') : undefined, run_id };
     const read = (after_seq: number, limit: number) =>
       server.call<typeof listBotEvents>('get', '/bots/{bot_ref}/state/events', {
         params: { bot_ref },
-        query: { after_seq, kind, limit },
+        query: { ...wanted, after_seq, limit },
       });
-    const first = afterSeq ?? (await beforeLast(server, bot_ref, kind));
+    const first = afterSeq ?? (await beforeLast(server, bot_ref, wanted));
     if (follow) {
       // Meanwhile the slug may become that of another bot.
       const { id } = (await findBot(server, bot_ref)).answer;
       const cells = Object.values(EVENT_COLUMNS);
-      const stream = followEvents(server, context, id, { after_seq: first, kind });
+      const stream = followEvents(server, context, id, { ...wanted, after_seq: first });
       return {
         data: null,
         stream,
@@ -70,16 +72,18 @@ export const verb = defineVerb({
   },
 });
 
+/** Of all the events of the bot. */
+interface Wanted {
+  readonly kind: string | undefined;
+  readonly run_id: string | undefined;
+}
+
 /** After which event the last ones begin. */
-async function beforeLast(
-  server: Client,
-  bot_ref: string,
-  kind: string | undefined,
-): Promise<number> {
+async function beforeLast(server: Client, bot_ref: string, wanted: Wanted): Promise<number> {
   const { items, head_seq } = await server.call<typeof listBotEvents>(
     'get',
     '/bots/{bot_ref}/state/events',
-    { params: { bot_ref }, query: { kind, last: 'true', limit: LAST } },
+    { params: { bot_ref }, query: { ...wanted, last: 'true', limit: LAST } },
   );
   return items.length === 0 ? head_seq : items[0]!.seq - 1;
 }
@@ -97,7 +101,7 @@ async function* followEvents(
   server: Client,
   { message }: Context,
   bot_ref: string,
-  query: { readonly after_seq: number; readonly kind: string | undefined },
+  query: Wanted & { readonly after_seq: number },
 ): AsyncGenerator<BotEvent, void, void> {
   let last: string | undefined;
   let isLost = false;
