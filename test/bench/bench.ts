@@ -16,6 +16,7 @@ import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
 import { writeParquet } from '../../src/market/write.ts';
 import { bots } from './bots.ts';
 import { BENCH_CONFIG } from './config.ts';
+import { pages } from './console.ts';
 import { daemon } from './daemon.ts';
 import { events } from './events.ts';
 import { figure, median, round, type Figure } from './figure.ts';
@@ -185,6 +186,7 @@ const PARTS: Readonly<Record<string, () => Figure[] | Promise<Figure[]>>> = {
   halts,
   gate,
   daemon,
+  console: pages,
 };
 
 const { values, positionals } = parseArgs({

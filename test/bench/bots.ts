@@ -65,13 +65,7 @@ interface Asker {
 async function fill(database: TestDatabase, count: number, events: number): Promise<Filled> {
   const storage = await openStorage(database.location);
   const authorization = await addCaller(storage);
-  for (let done = 0; done < count; done += PAGE) {
-    await Promise.all(
-      Array.from({ length: PAGE }, (_, n) =>
-        addBot(storage, exampleDocument(slugOf(done + n), 10)),
-      ),
-    );
-  }
+  await addBots(storage, count);
   await addEvents(storage, count, events);
   await storage.close();
   const server = await startServer(database, ['--log-json']);
@@ -101,6 +95,17 @@ async function addCaller(storage: Storage): Promise<string> {
 }
 
 const slugOf = (n: number): string => `bot-${String(n).padStart(6, '0')}`;
+
+/** @param count in hundreds. */
+export async function addBots(storage: Storage, count: number): Promise<void> {
+  for (let done = 0; done < count; done += PAGE) {
+    await Promise.all(
+      Array.from({ length: PAGE }, (_, n) =>
+        addBot(storage, exampleDocument(slugOf(done + n), 10)),
+      ),
+    );
+  }
+}
 
 async function addBot(storage: Storage, document: Record<string, unknown>): Promise<void> {
   await createBot({ storage, clock: Date.now }, 'operator', { document });
