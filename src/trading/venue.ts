@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto';
+import type { VenueOrder, VenueReport, VenueRules } from '../engine/venue.ts';
+
+export type { DenyReason, VenueOrder, VenueReport, VenueRules } from '../engine/venue.ts';
+
+/** An order of which a venue is asked. */
+export type VenueOrderId = Pick<VenueOrder, 'order' | 'client_order_id' | 'symbol'>;
+
+/** What the venue holds for the account; what is bound in orders included. */
+export interface VenueAccount {
+  /** Units, by symbol of the universe; those it holds nothing of may be absent. */
+  readonly balances: Readonly<Record<string, number>>;
+  /** Account currency. */
+  readonly cash: number;
+}
+
+/**
+ * Where orders are worked. Every method throws ServiceError `exchange_unavailable` when the outcome
+ * is unknown, and may be called again.
+ */
+export interface Venue {
+  readonly name: string;
+  rules(): Promise<VenueRules>;
+  /**
+   * What the venue says of the order; one that it refuses is a report `rejected`. Placing the same
+   * `client_order_id` again never makes a second order.
+   */
+  place(order: VenueOrder): Promise<VenueReport>;
+  /** What the order is then: it may have been filled before. */
+  cancel(order: VenueOrderId): Promise<VenueReport>;
+  /** Undefined: the venue has never seen it. */
+  find(order: VenueOrderId): Promise<VenueReport | undefined>;
+  /**
+   * Open orders of this deployment (by the prefix of `client_order_id`) in the universe, whether or
+   * not the session knows of them.
+   */
+  openOrders(): Promise<readonly Pick<VenueOrder, 'client_order_id' | 'symbol'>[]>;
+  account(): Promise<VenueAccount>;
+  /**
+   * What happens to orders of this deployment, as it happens; a connection that was lost is made anew
+   * and what it missed asked for. Ends with `signal`.
+   */
+  reports(signal: AbortSignal): AsyncIterable<VenueReport>;
+  close(): Promise<void>;
+}
+
+/**
+ * The name under which a venue knows an order, the same whenever it is placed:
+ * `sl<10 characters of the deployment's hash>-<order number>`, at most 32 of [a-z0-9-].
+ */
+export function clientOrderId(deploymentId: string, order: number): string {
+  return `${prefixOf(deploymentId)}${order}`;
+}
+
+/** Undefined: no order of this deployment is called so. */
+export function orderOfClientId(deploymentId: string, clientId: string): number | undefined {
+  const prefix = prefixOf(deploymentId);
+  const number = clientId.slice(prefix.length);
+  return clientId.startsWith(prefix) && /^[1-9]\d{0,14}$/.test(number) ? Number(number) : undefined;
+}
+
+function prefixOf(deploymentId: string): string {
+  const hex = createHash('sha256').update(deploymentId).digest('hex');
+  // Ten characters of base 32 are the first 50 bits of it.
+  const bits = Math.floor(Number.parseInt(hex.slice(0, 13), 16) / 4);
+  return `sl${bits.toString(32).padStart(10, '0')}-`;
+}

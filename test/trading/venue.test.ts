@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { clientOrderId, orderOfClientId } from '../../src/trading/venue.ts';
+
+const DEPLOYMENT = '01980000-0000-7000-8000-000000000001';
+
+test('an order is called the same whenever it is placed, in characters any venue takes', () => {
+  // Fixed: an order that an earlier release placed must be found again.
+  expect(clientOrderId(DEPLOYMENT, 17)).toBe('slkkdj6sgf3h-17');
+  expect(clientOrderId(DEPLOYMENT, 999_999_999_999_999)).toMatch(/^[a-z0-9-]{1,32}$/);
+});
+
+test('only orders of the deployment itself are recognised', () => {
+  for (const order of [1, 17, 999_999_999_999_999]) {
+    expect(orderOfClientId(DEPLOYMENT, clientOrderId(DEPLOYMENT, order))).toBe(order);
+    expect(orderOfClientId(DEPLOYMENT, clientOrderId('another', order))).toBeUndefined();
+  }
+  const prefix = clientOrderId(DEPLOYMENT, 1).slice(0, -1);
+  for (const number of ['', '0', '01', '1x', '-1', '1.5', '1234567890123456']) {
+    expect(orderOfClientId(DEPLOYMENT, prefix + number)).toBeUndefined();
+  }
+  expect(orderOfClientId(DEPLOYMENT, 'x')).toBeUndefined();
+  expect(orderOfClientId(DEPLOYMENT, '')).toBeUndefined();
+});
