@@ -74,6 +74,8 @@ const CODES = {
   overloaded: { exit: 1, status: 503 },
   /** An exchange whose market data are needed does not answer. */
   exchange_unavailable: { exit: 1, status: 503 },
+  /** A cluster that bots are deployed to does not answer. */
+  cluster_unavailable: { exit: 1, status: 503 },
   storage_unavailable: { exit: 1, status: 503 },
 } as const satisfies Readonly<Record<string, { readonly exit: number; readonly status?: number }>>;
 
@@ -87,6 +89,7 @@ const RETRYABLE: ReadonlySet<ErrorCode> = new Set([
   'license_lease_unavailable',
   'overloaded',
   'exchange_unavailable',
+  'cluster_unavailable',
   'storage_unavailable',
   'server_unreachable',
 ]);

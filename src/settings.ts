@@ -12,6 +12,7 @@ export interface Settings {
   readonly runs_dir: string;
   readonly catalogue_dir: string;
   readonly exchanges_file: string;
+  readonly clusters_file: string;
   readonly workers: number;
   readonly paper_sessions: number;
   readonly strategy_timeout_seconds: number;
@@ -197,6 +198,13 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     files: 'user',
     defaultText: '<home>/exchanges.yaml',
     default: (_cwd, home) => join(home, 'exchanges.yaml'),
+  },
+  clusters_file: {
+    type: filePath,
+    description: 'the Kubernetes clusters that bots are deployed to',
+    files: 'user',
+    defaultText: '<home>/clusters.yaml',
+    default: (_cwd, home) => join(home, 'clusters.yaml'),
   },
   workers: {
     type: count,

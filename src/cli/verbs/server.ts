@@ -14,6 +14,7 @@ export const verb = defineVerb({
     'server_tasks',
     'catalogue_dir',
     'exchanges_file',
+    'clusters_file',
     'workers',
     'paper_sessions',
     'strategy_timeout_seconds',

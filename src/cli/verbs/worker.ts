@@ -10,6 +10,7 @@ export const verb = defineVerb({
   settings: [
     'catalogue_dir',
     'exchanges_file',
+    'clusters_file',
     'workers',
     'paper_sessions',
     'strategy_timeout_seconds',
