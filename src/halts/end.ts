@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { appendToMany } from '../events/append.ts';
 import { preparedForMany } from '../storage/prepared-for-many.ts';
-import type { Db, HaltedDeploymentsTable, PaperSessionsTable } from '../storage/tables.ts';
+import type { Db, HaltedDeploymentsTable, TradingSessionsTable } from '../storage/tables.ts';
 import { stateEvent } from '../tasks/record.ts';
 import { orderEvent } from '../tasks/session-events.ts';
 import { closeSession, type SessionState } from '../trading/session-state.ts';
@@ -40,7 +40,7 @@ export async function endSome(
   if (!(await isInForce(tx, halt_id))) return { task_ids: [], last: undefined };
   const deployments = await active(tx, halt, after)
     .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
-    .leftJoin('paper_sessions as session', 'session.task_id', 'deployment.task_id')
+    .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
     .select(['deployment.bot_id', 'deployment.deployment_id', 'deployment.version'])
     .select(['deployment.task_id', 'session.state'])
     .orderBy('deployment.bot_id')
@@ -171,11 +171,11 @@ const updateStates = preparedForMany(3, (db, sessions) => {
       sql`select ${task_id} as task_id, ${state} as state, cast(${recorded_at} as bigint) as recorded_at`,
   );
   const all = sql<
-    Pick<PaperSessionsTable, 'task_id' | 'state' | 'recorded_at'>
+    Pick<TradingSessionsTable, 'task_id' | 'state' | 'recorded_at'>
   >`(${sql.join(rows, sql` union all `)})`;
   return db
-    .updateTable('paper_sessions')
+    .updateTable('trading_sessions')
     .from(all.as('closed'))
     .set((of) => ({ state: of.ref('closed.state'), recorded_at: of.ref('closed.recorded_at') }))
-    .whereRef('paper_sessions.task_id', '=', 'closed.task_id');
+    .whereRef('trading_sessions.task_id', '=', 'closed.task_id');
 });

@@ -83,7 +83,7 @@ async function halted(db: Db, halt_id: string, after: string): Promise<VerifiedD
     .selectFrom('halted_deployments as halted')
     .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'halted.deployment_id')
     .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
-    .leftJoin('paper_sessions as session', 'session.task_id', 'deployment.task_id')
+    .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
     .select(['deployment.deployment_id', 'deployment.bot_id', 'target', 'deployment.task_id'])
     .select(['deployment.status', 'tasks.status as task_status', 'worker_id'])
     .select(['orders', 'last_seq', 'session.state'])
@@ -135,7 +135,7 @@ async function left(
   after: Place,
 ): Promise<readonly (VerifiedDeployment & Place)[]> {
   const rows = await active(db, halt, after)
-    .leftJoin('paper_sessions as session', 'session.task_id', 'deployment.task_id')
+    .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
     .select(['deployment.deployment_id', 'deployment.bot_id', 'target', 'deployment.task_id'])
     .select(['deployment.status', 'session.state'])
     .orderBy('deployment.bot_id')

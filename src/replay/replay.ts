@@ -5,7 +5,7 @@ import { readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
 import { ServiceError } from '../errors.ts';
 import { GENESIS, type EventHead } from '../events/event.ts';
 import { readRows } from '../events/read.ts';
-import type { Db, PaperSessionsTable } from '../storage/tables.ts';
+import type { Db, TradingSessionsTable } from '../storage/tables.ts';
 import type { PaperInput } from '../tasks/paper.ts';
 import { getTask, type Task, type TaskService } from '../tasks/tasks.ts';
 import { replayInThread } from './thread.ts';
@@ -90,7 +90,7 @@ export async function compareWithBacktest(
 
 interface Found {
   readonly task: Task;
-  readonly session: Pick<PaperSessionsTable, 'first_seq'>;
+  readonly session: Pick<TradingSessionsTable, 'first_seq'>;
 }
 
 function named({ task: { task_id, bot_id, version } }: Found): Named {
@@ -106,7 +106,7 @@ async function findSession(db: Db, ref: string, run_id: string): Promise<Found> 
     });
   }
   const session = await db
-    .selectFrom('paper_sessions')
+    .selectFrom('trading_sessions')
     .select('first_seq')
     .where('task_id', '=', run_id)
     .executeTakeFirst();

@@ -342,7 +342,7 @@ export const MIGRATIONS: readonly Migration[] = [
       `create index tasks_bot_status on tasks (bot_id, status, task_id)`,
       `create index bot_deployments_active on bot_deployments (bot_id, deployment_id)
         where ended_at is null`,
-      `create table paper_sessions (
+      `create table trading_sessions (
         task_id text primary key references tasks (task_id),
         bot_id text not null references bots (bot_id),
         first_seq bigint not null,
@@ -437,6 +437,41 @@ export const MIGRATIONS: readonly Migration[] = [
       `create index audit_entries_target on audit_entries (target, seq)`,
       `create index audit_entries_actor on audit_entries (actor, seq)`,
       `create index audit_entries_action on audit_entries (action, seq)`,
+    ],
+  },
+  {
+    name: 'production',
+    statements: [
+      `create table production_deployments (
+        deployment_id text primary key references bot_deployments (deployment_id),
+        bot_id text not null references bots (bot_id),
+        cluster text not null,
+        namespace text not null,
+        plan text not null,
+        replaces text references bot_deployments (deployment_id),
+        waits bigint not null check (waits in (0, 1)),
+        opening text,
+        begun_at bigint,
+        token_applied_at bigint,
+        applied_at bigint,
+        scaled_down_at bigint,
+        cluster_state text,
+        check (waits = 0 or replaces is not null)
+      )`,
+      `create index production_deployments_bot on production_deployments (bot_id, deployment_id)`,
+      `create index production_deployments_waiting on production_deployments (replaces)
+        where waits = 1`,
+      `create table runners (
+        deployment_id text primary key references production_deployments (deployment_id),
+        token_hash text not null,
+        epoch bigint not null check (epoch >= 0),
+        instance_id text,
+        claimed_until bigint not null,
+        reported_at bigint,
+        report text,
+        ended text,
+        check ((epoch = 0) = (instance_id is null))
+      )`,
     ],
   },
 ];

@@ -35,13 +35,15 @@ export interface Tables {
   bot_deployments: BotDeploymentsTable;
   tasks: TasksTable;
   task_files: TaskFilesTable;
-  paper_sessions: PaperSessionsTable;
+  trading_sessions: TradingSessionsTable;
   halts: HaltsTable;
   halted_deployments: HaltedDeploymentsTable;
   bundles: BundlesTable;
   sessions: SessionsTable;
   passkeys: PasskeysTable;
   challenges: ChallengesTable;
+  production_deployments: ProductionDeploymentsTable;
+  runners: RunnersTable;
 }
 
 export interface CustomersTable {
@@ -343,7 +345,7 @@ export interface BotDeploymentsTable {
 /** Work in the background. What has ended stays as it ended. */
 export interface TasksTable {
   task_id: string;
-  kind: 'backtest' | 'paper';
+  kind: 'backtest' | 'paper' | 'production';
   bot_id: string;
   version: number;
   deployment_id: string;
@@ -381,8 +383,11 @@ export interface TaskFilesTable {
   data: string;
 }
 
-/** Where a paper session is, as of its last batch of events: what is needed to halt it without it. */
-export interface PaperSessionsTable {
+/**
+ * Where a session, on paper or in production, is as of its last batch of events: of one on paper, what
+ * is needed to halt it without it.
+ */
+export interface TradingSessionsTable {
   task_id: string;
   bot_id: string;
   /** The first event of the session in the log of its bot: `run.queued`. */
@@ -482,4 +487,48 @@ export interface ChallengesTable {
   action: string | null;
   target: string | null;
   expires_at: number;
+}
+
+/** What is known of a deployment to a cluster besides what it trades. */
+export interface ProductionDeploymentsTable {
+  deployment_id: string;
+  bot_id: string;
+  /** As `clusters_file` names it. */
+  cluster: string;
+  namespace: string;
+  /** JSON: a `ProductionPlan`, as it was settled when it was asked for. */
+  plan: string;
+  /** The deployment that has to end before, and well, which this one replaces. */
+  replaces: string | null;
+  /** Whether that has not ended yet. */
+  waits: 0 | 1;
+  /** JSON: the account that the one before has left; null where the spec says what it begins with. */
+  opening: string | null;
+  /** Since when the cluster may have something of it. */
+  begun_at: number | null;
+  /** Since when it is known that the cluster has the runner's token. */
+  token_applied_at: number | null;
+  applied_at: number | null;
+  /** Since when it is known that no pod is left, after it was to end. */
+  scaled_down_at: number | null;
+  /** JSON: a `ClusterState`, as it was observed last; null before. */
+  cluster_state: string | null;
+}
+
+/** Who trades for a deployment, and what was heard of him last. */
+export interface RunnersTable {
+  deployment_id: string;
+  /** SHA-256 in hex of what the cluster has as its secret. */
+  token_hash: string;
+  /** How often the claim was granted: who comes with an earlier one is refused. */
+  epoch: number;
+  /** Who has the claim; null before the first. */
+  instance_id: string | null;
+  claimed_until: number;
+  /** When it was heard of last. */
+  reported_at: number | null;
+  /** JSON: a `RunnerReport` without its batch; null before the first. */
+  report: string | null;
+  /** JSON: how it ended, and what became of its orders; null until it has. */
+  ended: string | null;
 }

@@ -177,7 +177,7 @@ const setHeartbeats = preparedForMany(2, (db, tasks) =>
 
 const forgetFailures = preparedForMany(1, (db, tasks) =>
   db
-    .updateTable('paper_sessions')
+    .updateTable('trading_sessions')
     .set({ failures: 0 })
     .where(
       'task_id',
@@ -258,14 +258,14 @@ export async function unwantedTasks(
 ): Promise<{ readonly task_id: string; readonly isCanceled: boolean }[]> {
   const rows = await db
     .selectFrom('tasks')
-    .leftJoin('paper_sessions', 'paper_sessions.task_id', 'tasks.task_id')
+    .leftJoin('trading_sessions', 'trading_sessions.task_id', 'tasks.task_id')
     .select(['tasks.task_id', 'tasks.cancel_requested_at'])
     .where('tasks.status', '=', 'running')
     .where('tasks.worker_id', '=', worker_id)
     .where((is) =>
       is.or([
         is('tasks.cancel_requested_at', 'is not', null),
-        is('paper_sessions.stop_requested_at', 'is not', null),
+        is('trading_sessions.stop_requested_at', 'is not', null),
       ]),
     )
     .execute();

@@ -97,7 +97,7 @@ export async function startPaper(
     const counts = { batches: 0, steps: 0, failures: 0 };
     const recorded = { state: JSON.stringify(state), recorded_at: now, stop_requested_at: null };
     await tx
-      .insertInto('paper_sessions')
+      .insertInto('trading_sessions')
       .values({ task_id, bot_id, first_seq, ...counts, ...recorded })
       .execute();
     await appendSession(tx, task, now, [stateEvent(task, state, now)]);
@@ -183,7 +183,7 @@ export async function stopPaper(
     if (task.ended_at !== null || stop_requested_at !== null) return task;
     const now = clock();
     await tx
-      .updateTable('paper_sessions')
+      .updateTable('trading_sessions')
       .set({ stop_requested_at: now })
       .where('task_id', '=', task_id)
       .execute();

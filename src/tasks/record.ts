@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { appendEvents } from '../events/append.ts';
 import type { EventHead } from '../events/event.ts';
 import { prepared } from '../storage/prepared.ts';
-import type { Db, PaperSessionsTable, TasksTable } from '../storage/tables.ts';
+import type { Db, TradingSessionsTable, TasksTable } from '../storage/tables.ts';
 import { closeSession, type SessionState, type WorkingOrder } from '../trading/session-state.ts';
 import { isHeld, type Claim } from './claim.ts';
 import { haltInForce } from './latch.ts';
@@ -95,7 +95,7 @@ export function stateEvent(
 }
 
 export type RecordedSession = Readonly<
-  Pick<PaperSessionsTable, 'first_seq' | 'batches' | 'steps' | 'state' | 'stop_requested_at'>
+  Pick<TradingSessionsTable, 'first_seq' | 'batches' | 'steps' | 'state' | 'stop_requested_at'>
 >;
 
 /** Where a session is, as of its last batch. */
@@ -107,7 +107,7 @@ export async function readSession(db: Db, task_id: string): Promise<RecordedSess
 
 const selectSession = prepared((db, { task_id }: { readonly task_id: string }) =>
   db
-    .selectFrom('paper_sessions')
+    .selectFrom('trading_sessions')
     .select(['first_seq', 'batches', 'steps', 'state', 'stop_requested_at'])
     .where('task_id', '=', task_id),
 );
@@ -115,7 +115,7 @@ const selectSession = prepared((db, { task_id }: { readonly task_id: string }) =
 /** @returns how often in a row it came to nothing by now. */
 export async function countFailure(tx: Db, { task_id }: SessionTask): Promise<number> {
   const { failures } = await tx
-    .updateTable('paper_sessions')
+    .updateTable('trading_sessions')
     .set((of) => ({ failures: sql<number>`${of.ref('failures')} + 1` }))
     .where('task_id', '=', task_id)
     .returning('failures')
@@ -123,11 +123,14 @@ export async function countFailure(tx: Db, { task_id }: SessionTask): Promise<nu
   return failures;
 }
 
-type Recorded = Pick<PaperSessionsTable, 'task_id' | 'batches' | 'steps' | 'state' | 'recorded_at'>;
+type Recorded = Pick<
+  TradingSessionsTable,
+  'task_id' | 'batches' | 'steps' | 'state' | 'recorded_at'
+>;
 
 const updateSession = prepared((db, { task_id, ...columns }: Recorded) =>
   db
-    .updateTable('paper_sessions')
+    .updateTable('trading_sessions')
     .set({ ...columns, failures: 0 })
     .where('task_id', '=', task_id),
 );

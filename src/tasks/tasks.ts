@@ -88,9 +88,10 @@ export async function queueTask(
   const deployment_id = uuidv7({ msecs: now });
   const place = { task_id, deployment_id, bot_id, version };
   const open = { ...place, created_at: now, ended_at: null };
+  const target = kind === 'production' ? 'k8s' : kind;
   await tx
     .insertInto('bot_deployments')
-    .values({ ...open, target: kind, status: 'pending', result_summary: null })
+    .values({ ...open, target, status: 'pending', result_summary: null })
     .execute();
   const task = {
     ...open,
@@ -110,7 +111,7 @@ export async function queueTask(
     .insertInto('tasks')
     .values({ ...task, ...unheld })
     .execute();
-  const { seq } = await tell(tx, task, now, 'run.queued', { target: kind, input, by });
+  const { seq } = await tell(tx, task, now, 'run.queued', { target, input, by });
   return { ...place, seq };
 }
 

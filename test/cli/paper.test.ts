@@ -62,7 +62,7 @@ async function recorded(task_id: string, steps: number): Promise<void> {
   await vi.waitFor(
     async () => {
       const { steps: done } = await world.identity.storage.read
-        .selectFrom('paper_sessions')
+        .selectFrom('trading_sessions')
         .select('steps')
         .where('task_id', '=', task_id)
         .executeTakeFirstOrThrow();

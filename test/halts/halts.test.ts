@@ -262,7 +262,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
   it('say which orders nobody knows, and end what has them', async () => {
     const [lost, mine] = await makeSessions(storage, { count: 2 });
     await database.execute(
-      `update paper_sessions set state = '{"working":' where task_id = '${lost!.task_id}'`,
+      `update trading_sessions set state = '{"working":' where task_id = '${lost!.task_id}'`,
     );
     const report = await haltAll(service, BY, WHY);
     expect(report.verified).toBe(false);
@@ -393,7 +393,7 @@ describe.each(DATABASES)('halts on a %s that does not do as it is told', (kind) 
         where kind = 'order.canceled' and run_id = '${altered.task_id}'`,
     );
     await database.execute(
-      `update paper_sessions set state = '${JSON.stringify(STATE)}' where task_id = '${working.task_id}'`,
+      `update trading_sessions set state = '${JSON.stringify(STATE)}' where task_id = '${working.task_id}'`,
     );
     await database.execute(
       `update tasks set status = 'running', ended_at = null, worker_id = 'x' where task_id = '${lifted.task_id}'`,

@@ -90,9 +90,9 @@ export async function makeSessions(
         events: eventsOf(ids, `${slug}-${n}`, waiting),
       }));
       await appendToMany(tx, NOW, logs);
-      await inserts.paper_sessions(
+      await inserts.trading_sessions(
         tx,
-        some.map(({ ids }) => valuesOf('paper_sessions', sessionOf(ids, waiting))),
+        some.map(({ ids }) => valuesOf('trading_sessions', sessionOf(ids, waiting))),
       );
     });
   }
@@ -155,7 +155,7 @@ const COLUMNS = {
     'started_at',
     'ended_at',
   ],
-  paper_sessions: [
+  trading_sessions: [
     'task_id',
     'bot_id',
     'first_seq',
@@ -236,7 +236,7 @@ function taskOf(ids: MadeSession, waiting: boolean): Tables['tasks'] {
   };
 }
 
-function sessionOf({ task_id, bot_id }: MadeSession, waiting: boolean): Tables['paper_sessions'] {
+function sessionOf({ task_id, bot_id }: MadeSession, waiting: boolean): Tables['trading_sessions'] {
   const state = JSON.stringify(waiting ? BEFORE : STATE);
   const place = { task_id, bot_id, first_seq: 3, batches: waiting ? 0 : 7, steps: 20, state };
   return { ...place, failures: 0, stop_requested_at: null, recorded_at: NOW };

@@ -60,7 +60,7 @@ export async function play(
     await tell(tx, task, now, 'run.started', { attempt: 1, engine: ENGINE_VERSION });
     await appendSession(tx, task, now, [...events, last]);
     const recorded = { batches: 1, steps, state: JSON.stringify(state) };
-    await tx.updateTable('paper_sessions').set(recorded).where('task_id', '=', task_id).execute();
+    await tx.updateTable('trading_sessions').set(recorded).where('task_id', '=', task_id).execute();
     if (end === undefined) return;
     const summary = { ...(end === 'stop' && { stopped: true }) };
     const outcome = { status: 'success', result: '{}', summary } as const;

@@ -312,7 +312,7 @@ async function addExampleSession({ services, now }: TestApp): Promise<void> {
       .executeTakeFirstOrThrow();
     const counts = { batches: 0, steps: 0, failures: 0, state: '{}', recorded_at: now };
     await tx
-      .insertInto('paper_sessions')
+      .insertInto('trading_sessions')
       .values({
         task_id: EXAMPLE_SESSION_ID,
         bot_id,

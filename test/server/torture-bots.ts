@@ -682,7 +682,7 @@ class BotTorture {
     const rows = await read
       .selectFrom('tasks')
       .innerJoin('bots', 'bots.bot_id', 'tasks.bot_id')
-      .leftJoin('paper_sessions', 'paper_sessions.task_id', 'tasks.task_id')
+      .leftJoin('trading_sessions', 'trading_sessions.task_id', 'tasks.task_id')
       .select(['tasks.task_id', 'tasks.status', 'slug', 'stop_requested_at', 'ended_at'])
       .execute();
     const there = new Map(rows.map((row) => [row.task_id, row]));
@@ -726,8 +726,8 @@ class BotTorture {
       'trading while halted',
     );
     const ended = await read
-      .selectFrom('paper_sessions')
-      .innerJoin('tasks', 'tasks.task_id', 'paper_sessions.task_id')
+      .selectFrom('trading_sessions')
+      .innerJoin('tasks', 'tasks.task_id', 'trading_sessions.task_id')
       .select(['tasks.task_id', 'state'])
       .where('ended_at', 'is not', null)
       .where('tasks.status', '=', 'canceled')
@@ -792,8 +792,8 @@ const MOST_FAILURES = 5;
 /** Sessions that have come to nothing several times in a row. */
 async function failingSessions(read: Db): Promise<number> {
   const { count } = await read
-    .selectFrom('paper_sessions')
-    .innerJoin('tasks', 'tasks.task_id', 'paper_sessions.task_id')
+    .selectFrom('trading_sessions')
+    .innerJoin('tasks', 'tasks.task_id', 'trading_sessions.task_id')
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .where('ended_at', 'is', null)
     .where('failures', '>=', MOST_FAILURES)
