@@ -80,6 +80,17 @@ export function formatSpan(ms: number): string {
   return formatCountOf(Math.floor(ms / size), name);
 }
 
+/**
+ * Who did something: an administrator by his name, a device by its own after what it is, as it may
+ * call itself what it likes; who has no name as the log has him.
+ */
+export function formatActor(actor: string, name: string | null): string {
+  if (name === null) return actor;
+  return actor.startsWith('administrator:')
+    ? name
+    : `${actor.slice(0, actor.indexOf(':'))} ${name}`;
+}
+
 /** `deployment_id=acme-tokyo before.ends_at=…`; for people, so not exact. */
 export function formatFacts(details: object, prefix = ''): string[] {
   return Object.entries(details).flatMap(([key, value]: [string, unknown]) => {

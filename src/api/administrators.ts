@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { SCOPES } from '../scopes.ts';
 import {
+  actorName,
   administrator,
   answer,
   ANYBODY,
@@ -200,7 +201,8 @@ export const AuditEntry = z
   .strictObject({
     seq: z.int(),
     recorded_at: z.string().openapi({ format: 'date-time' }),
-    actor: z.string(),
+    actor: z.string().openapi({ example: 'administrator:ada' }),
+    actor_name: actorName,
     action: z.string(),
     target: z.string(),
     details: z.record(z.string(), z.unknown()),
@@ -209,7 +211,7 @@ export const AuditEntry = z
       .openapi({ description: '`hash` of the entry before; 64 zeros at first.' }),
     hash: z.string().openapi({
       description:
-        'SHA-256, in hex, of the other members of this object in canonical JSON (RFC 8785).',
+        'SHA-256, in hex, of the other members of this object, but for `actor_name`, in canonical JSON (RFC 8785).',
     }),
   })
   .openapi('AuditEntry');

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import {
+  actorName,
   administrator,
   answer,
   defineRoute,

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import {
+  actorName,
   administrator,
   answer,
   defineRoute,
@@ -42,6 +43,7 @@ export const Device = z
     first_used_at: time.nullable(),
     revoked_at: time.nullable(),
     revoked_by: z.string().nullable(),
+    revoked_by_name: actorName,
     revoked_reason: z.string().nullable(),
   })
   .openapi('Device', { description: 'A machine that gets leases by itself, by a key of its own.' });

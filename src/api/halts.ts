@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import {
+  actorName,
   administrator,
   answer,
   defineRoute,
@@ -34,8 +35,10 @@ const halt = {
 export const Halt = z
   .strictObject({
     ...halt,
+    requested_by_name: actorName,
     lifted_at: time.nullable().openapi({ description: 'Null while it is in force.' }),
     lifted_by: z.string().nullable(),
+    lifted_by_name: actorName,
     lift_reason: z.string().nullable(),
     deployments: z.int().openapi({ description: 'How many it has ended.' }),
   })

@@ -99,6 +99,13 @@ export const time = z.iso
   .datetime({ error: 'must be a time in UTC, such as 2026-01-02T03:04:05Z' })
   .openapi({ example: '2026-01-02T03:04:05Z' });
 
+/** Of an actor, in the member beside it. */
+export const actorName = z.string().nullable().openapi({
+  description:
+    'The name that the administrator or device has now; null for who has none, and for nobody.',
+  example: 'ada',
+});
+
 /** A time as `time` wants it. @param ms milliseconds since the Unix epoch. */
 export function formatInstant(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z');

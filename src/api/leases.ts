@@ -3,6 +3,7 @@ import { MAX_ENTITLEMENTS } from '../lease/claims.ts';
 import { PAYLOAD_TYPE } from '../lease/envelope.ts';
 import { OFFLINE_REQUEST_TYPE } from '../proof-claims.ts';
 import {
+  actorName,
   administrator,
   answer,
   defineRoute,
@@ -186,6 +187,7 @@ export const LeaseRecord = z
     state: LeaseState,
     entitlements: z.array(z.string()),
     issued_by: z.string(),
+    issued_by_name: actorName,
     device_id: z.string().nullable(),
     lineage_id: z.string().openapi({
       description: 'The first lease of the line of renewals to which it belongs.',
@@ -198,6 +200,7 @@ export const LeaseRecord = z
     grace_ends_at: time,
     revoked_at: time.nullable(),
     revoked_by: z.string().nullable(),
+    revoked_by_name: actorName,
     revoked_reason: z.string().nullable(),
   })
   .openapi('LeaseRecord');

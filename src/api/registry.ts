@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { GIVEN_ID, GIVEN_ID_RULE } from '../given-id.ts';
 import {
+  actorName,
   administrator,
   answer,
   defineRoute,
@@ -278,6 +279,7 @@ export const Deployment = z
     created_at: time,
     revoked_at: time.nullable().openapi({ description: 'Since when it gets no lease.' }),
     revoked_by: z.string().nullable(),
+    revoked_by_name: actorName,
     revoked_reason: z.string().nullable(),
   })
   .openapi('Deployment', { description: 'An installation, to which leases are issued.' });

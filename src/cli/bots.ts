@@ -5,7 +5,7 @@ import type { BotDeployment, EffectiveHalt } from '../api/tasks.ts';
 import type { SourceDocument } from '../bots/document.ts';
 import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
 import { ServiceError, type Problem } from '../errors.ts';
-import { formatCountOf } from '../format.ts';
+import { formatActor, formatCountOf } from '../format.ts';
 import type { Columns } from './items.ts';
 import type { Output } from './output.ts';
 
@@ -47,8 +47,15 @@ export const DEPLOYMENT_COLUMNS: Columns<BotDeployment> = {
 };
 
 /** What is halted, since when, by whom and why: one line. */
-export function haltLine({ scope, at, by, reason }: Omit<EffectiveHalt, 'halt_id'>): string {
-  return `${scope === 'all' ? 'All bots are' : 'The bot is'} halted since ${at} by ${by}: ${reason}`;
+export function haltLine({
+  scope,
+  at,
+  by,
+  by_name,
+  reason,
+}: Omit<EffectiveHalt, 'halt_id'>): string {
+  const who = formatActor(by, by_name);
+  return `${scope === 'all' ? 'All bots are' : 'The bot is'} halted since ${at} by ${who}: ${reason}`;
 }
 
 /** The bot, and what to send as `If-Match` with a change of it. */

@@ -2,7 +2,7 @@
 import type { Halt, HaltReport, listHalts } from '../api/halts.ts';
 import type { Client } from '../client/client.ts';
 import { ServiceError } from '../errors.ts';
-import { formatCountOf } from '../format.ts';
+import { formatActor, formatCountOf } from '../format.ts';
 import type { Columns } from './items.ts';
 import type { Output } from './output.ts';
 import type { Answer } from './verb.ts';
@@ -18,7 +18,7 @@ export const HALT_COLUMNS: Columns<Halt> = {
   of: ({ bot_id }) => bot_id ?? 'all bots',
   'in force': ({ lifted_at }) => (lifted_at === null ? 'yes' : 'no'),
   reason: ({ reason }) => reason,
-  by: ({ requested_by }) => requested_by,
+  by: ({ requested_by, requested_by_name }) => formatActor(requested_by, requested_by_name),
   since: ({ requested_at }) => requested_at,
   lifted: ({ lifted_at }) => lifted_at ?? '',
   ended: ({ deployments }) => String(deployments),

@@ -1,5 +1,5 @@
 import type { LeaseAnswer, LeaseRecord, License } from '../api/leases.ts';
-import { NO_VALUE } from '../format.ts';
+import { formatActor, NO_VALUE } from '../format.ts';
 import { formatSeconds } from '../seconds.ts';
 import type { Columns } from './items.ts';
 
@@ -7,7 +7,7 @@ export const LEASE_COLUMNS: Columns<LeaseRecord> = {
   lease: ({ lease_id }) => lease_id,
   deployment: ({ deployment_id }) => deployment_id,
   state: ({ state }) => state,
-  'issued by': ({ issued_by }) => issued_by,
+  'issued by': ({ issued_by, issued_by_name }) => formatActor(issued_by, issued_by_name),
   issued: ({ issued_at }) => issued_at,
   expires: ({ expires_at }) => expires_at,
   'grace ends': ({ grace_ends_at }) => grace_ends_at,

@@ -11,6 +11,7 @@ import type {
 import type { Summary } from '../backtest/summary.ts';
 import type { AnswerOf, Client } from '../client/client.ts';
 import { ServiceError } from '../errors.ts';
+import { formatActor } from '../format.ts';
 import { connect } from './connect.ts';
 import { gateFailure } from './gate-failure.ts';
 import type { Columns } from './items.ts';
@@ -38,8 +39,8 @@ export const TASK_COLUMNS: Columns<Task> = {
 };
 
 /** Who ended it, when, and why. */
-export function endedByHalt({ scope, at, by, reason }: EffectiveHalt): string {
-  return `${by} halted ${scope === 'all' ? 'all bots' : 'the bot'} at ${at}: ${reason}`;
+export function endedByHalt({ scope, at, by, by_name, reason }: EffectiveHalt): string {
+  return `${formatActor(by, by_name)} halted ${scope === 'all' ? 'all bots' : 'the bot'} at ${at}: ${reason}`;
 }
 
 /** Why a task failed, as a verb fails with it. */

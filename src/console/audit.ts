@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import type { searchAudit, verifyAudit } from '../api/administrators.ts';
 import { ServiceError } from '../errors.ts';
-import { formatCount } from '../format.ts';
+import { formatActor, formatCount } from '../format.ts';
 import type { Services } from '../server/services.ts';
 import type { Content } from './layout.ts';
 import { AUDIT, auditTable } from './license-parts.ts';
@@ -57,11 +57,11 @@ async function show({ call, query }: Visit, now: number): Promise<Content> {
         <button>Filter</button>
         ${options(
           'actors',
-          items.map(({ actor }) => actor),
+          items.map(({ actor, actor_name }) => [actor, formatActor(actor, actor_name)]),
         )}
         ${options(
           'actions',
-          items.map(({ action }) => action),
+          items.map(({ action }) => [action, action]),
         )}
       </form>
       ${
@@ -84,9 +84,10 @@ async function show({ call, query }: Visit, now: number): Promise<Content> {
   };
 }
 
-function options(id: string, values: readonly string[]) {
+/** @param values what is put in, and what is shown beside it. */
+function options(id: string, values: readonly (readonly [value: string, label: string])[]) {
   return html`<datalist id="${id}">
-    ${[...new Set(values)].sort().map((value) => html`<option value="${value}"></option>`)}
+    ${[...new Map(values)].map(([value, label]) => html`<option value="${value}">${label}</option>`)}
   </datalist>`;
 }
 

@@ -4,7 +4,7 @@ import { botFrame, botOf } from './bot-frame.ts';
 import { botPath, pager } from './bot-parts.ts';
 import type { Child, Html } from './html.ts';
 import type { Content } from './layout.ts';
-import { emptyState, field, table, time } from './parts.ts';
+import { emptyState, field, table, time, who } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
 const PAGE = 50;
@@ -77,7 +77,7 @@ function columnsOf(bot: BotDetail): Parameters<typeof table<BotVersion>>[1] {
             >`,
     },
     { title: 'Made', cell: ({ created_at }) => time(created_at) },
-    { title: 'By', cell: ({ created_by }) => created_by },
+    { title: 'By', cell: ({ created_by, created_by_name }) => who(created_by, created_by_name) },
     { title: 'Code', cell: ({ bundle_hash }) => (bundle_hash === null ? 'built in' : 'its own') },
     { title: 'Hash', cell: ({ hash }) => html`<code>${hash.slice(0, 16)}…</code>` },
   ];

@@ -19,7 +19,7 @@ import { botPath, pager, shortId, status, taskPath, textField } from './bot-part
 import { HALTS_PATH } from './halt-banner.ts';
 import type { Child, Html } from './html.ts';
 import { csrfField, HALT_ALL_PATH, type Content } from './layout.ts';
-import { badge, emptyState, facts, field, table, time } from './parts.ts';
+import { badge, emptyState, facts, field, table, time, who } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
 
 const WORD = 'HALT';
@@ -170,14 +170,14 @@ function firstUnverified(deployments: readonly Deployment[]): readonly Deploymen
 /** What was verified, read back. */
 function reportPage(report: HaltReport, names: BotNames): Content {
   const { bot_id, verified, in_force, deployments, latched_ms, verified_ms } = report;
-  const who = bot_id === null ? 'All bots' : (names.get(bot_id)?.name ?? bot_id);
+  const whose = bot_id === null ? 'All bots' : (names.get(bot_id)?.name ?? bot_id);
   const orders = deployments.flatMap((one) => one.orders);
   const shown = firstUnverified(deployments);
   const left = deployments.length - shown.length;
   return {
     title: verified
-      ? `${who} ${bot_id === null ? 'are' : 'is'} halted`
-      : `The halt of ${bot_id === null ? 'all bots' : who} is not verified`,
+      ? `${whose} ${bot_id === null ? 'are' : 'is'} halted`
+      : `The halt of ${bot_id === null ? 'all bots' : whose} is not verified`,
     status: verified ? 200 : 207,
     body: html`${
         verified
@@ -286,16 +286,16 @@ function nameOf({ bot_id }: Halt, names: BotNames): Child {
 }
 
 function card(halt: Halt, names: BotNames, session: Visit['session']): Html {
-  const { halt_id, bot_id, reason, requested_by, requested_at, deployments } = halt;
+  const { halt_id, bot_id, reason, requested_by, requested_by_name, requested_at } = halt;
   const action = bot_id === null ? '/console/resume-all' : botPath(bot_id, 'resume');
   const whose = bot_id === null ? 'all bots' : (names.get(bot_id)?.name ?? bot_id);
   return html`<article aria-label="Halt of ${whose}">
     <h3>${nameOf(halt, names)}</h3>
     ${facts(
       ['Reason', reason],
-      ['By', requested_by],
+      ['By', who(requested_by, requested_by_name)],
       ['Since', time(requested_at)],
-      ['Deployments ended', deployments],
+      ['Deployments ended', halt.deployments],
     )}
     <details>
       <summary>Resume ${whose}…</summary>

@@ -16,7 +16,7 @@ import {
   parts,
   stateBadge,
 } from './license-parts.ts';
-import { facts } from './parts.ts';
+import { facts, who } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
 /** The page of a lease. */
@@ -53,7 +53,7 @@ async function show({ call, param }: Visit, now: number): Promise<Content> {
         ['Customer', lease.customer_id],
         ['Contract', lease.contract_id],
         ['Issued', moment(lease.issued_at, now)],
-        ['Issued by', lease.issued_by],
+        ['Issued by', who(lease.issued_by, lease.issued_by_name)],
         ['Expires', moment(lease.expires_at, now)],
         ['Grace ends', moment(lease.grace_ends_at, now)],
         ['Device', lease.device_id ?? 'none: a person was given it'],
@@ -98,8 +98,10 @@ function inWords(lease: LeaseRecord, now: number): Html {
   const holder = html`<strong>${customer_id}</strong> may use <strong>${gives}</strong> in the
     deployment <strong>${deployment_id}</strong>`;
   if (state === 'revoked') {
-    return html`Revoked ${moment(lease.revoked_at!, now)} by ${lease.revoked_by}:
-    “${lease.revoked_reason}”. It is not renewed any more; copies of it work ${until}.`;
+    const by = who(lease.revoked_by!, lease.revoked_by_name);
+    const revoked = html`Revoked ${moment(lease.revoked_at!, now)} by ${by}:
+    “${lease.revoked_reason}”.`;
+    return html`${revoked} It is not renewed any more; copies of it work ${until}.`;
   }
   if (state === 'expired') return html`It is over. It said that ${holder} ${until}.`;
   return html`${holder} ${until}.`;

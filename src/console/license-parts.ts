@@ -7,7 +7,7 @@ import { ServiceError } from '../errors.ts';
 import { formatFacts, formatSpan } from '../format.ts';
 import { parseSeconds } from '../seconds.ts';
 import type { Child, Html } from './html.ts';
-import { badge, table, time } from './parts.ts';
+import { badge, table, time, who } from './parts.ts';
 
 export const LICENSES = '/identity/license';
 
@@ -135,7 +135,7 @@ export function auditTable(label: string, entries: readonly AuditEntry[], now: n
     [
       { title: 'No.', isNumber: true, cell: ({ seq }) => seq },
       { title: 'When', cell: ({ recorded_at }) => relativeOrText(recorded_at, now) },
-      { title: 'Who', cell: ({ actor }) => html`<span class="id">${actor}</span>` },
+      { title: 'Who', cell: ({ actor, actor_name }) => who(actor, actor_name) },
       {
         title: 'What',
         isHeader: true,

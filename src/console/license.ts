@@ -23,7 +23,7 @@ import {
   stateBadge,
   timeLeft,
 } from './license-parts.ts';
-import { badge, emptyState, facts, field, table } from './parts.ts';
+import { badge, emptyState, facts, field, table, who } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
 const PAGE_SIZE = 50;
@@ -219,7 +219,7 @@ async function showDeployment(visit: Visit, now: number): Promise<Content> {
   const plan = await call<typeof getPlan>('get', '/identity/plans/{plan_id}', {
     params: { plan_id: contract.plan_id },
   });
-  const { revoked_at, revoked_by, revoked_reason } = deployment;
+  const { revoked_at, revoked_by, revoked_by_name, revoked_reason } = deployment;
   const here = at('deployments', deployment_id);
   return {
     title: license.name === deployment_id ? deployment_id : `${license.name} (${deployment_id})`,
@@ -241,7 +241,8 @@ async function showDeployment(visit: Visit, now: number): Promise<Content> {
       ${
         revoked_at !== null &&
         html`<p class="message failure">
-          Revoked ${moment(revoked_at, now)} by ${revoked_by}: ${revoked_reason}
+          Revoked ${moment(revoked_at, now)} by ${who(revoked_by!, revoked_by_name)}:
+          ${revoked_reason}
         </p>`
       }
       ${facts(

@@ -1,5 +1,6 @@
 /** What pages are put together from. */
 import { html } from 'hono/html';
+import { formatActor } from '../format.ts';
 import type { Child, Html } from './html.ts';
 
 /** One column of a table. */
@@ -48,6 +49,13 @@ export function emptyState(text: Child, command: string): Html {
     <p>${text}</p>
     <pre><code>${command}</code></pre>
   </div>`;
+}
+
+/** Who did something. */
+export function who(id: string, name: string | null): Html {
+  return html`<span class="id" ${name !== null && html` title="${id}"`}
+    >${formatActor(id, name)}</span
+  >`;
 }
 
 /** Names and values, such as those of one thing. */

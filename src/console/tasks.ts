@@ -23,7 +23,7 @@ import {
 import { eventText } from './client/event-text.ts';
 import type { Child, Html } from './html.ts';
 import { csrfField, sentence, type Content } from './layout.ts';
-import { emptyState, facts, field, table, time } from './parts.ts';
+import { emptyState, facts, field, table, time, who } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 import { reportOf } from './report.ts';
 import { resultFigures } from './result-figures.ts';
@@ -168,7 +168,7 @@ async function showTask({ call, param, session }: Visit): Promise<Content> {
     logOf(call, task),
     task.status === 'success' ? resultOf(call, task_id) : undefined,
   ]);
-  const { kind, bot_id, version, created_by, created_at, started_at, ended_at, attempts } = task;
+  const { kind, bot_id, version, created_at, started_at, ended_at, attempts } = task;
   const name = names.get(bot_id)?.name ?? bot_id;
   return {
     title: `${kind === 'paper' ? 'Paper session' : 'Backtest'} of ${name}`,
@@ -189,7 +189,7 @@ async function showTask({ call, param, session }: Visit): Promise<Content> {
       ${task.error !== null && failure(task.error)}
       ${facts(
         ['Bot', html`${botLink(bot_id, names)}, version ${version}`],
-        ['Asked for by', created_by],
+        ['Asked for by', who(task.created_by, task.created_by_name)],
         ['Queued', time(created_at)],
         ['Begun', started_at === null ? 'not yet' : time(started_at)],
         ['Ended', ended_at === null ? 'not yet' : time(ended_at)],

@@ -197,8 +197,10 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function hashOf(entry: Omit<AuditEntry, 'hash'>): string {
-  const content = canonicalize({ ...entry, hash: undefined });
-  return createHash('sha256').update(content!).digest('hex');
+  // One by one: an answer may say more beside them.
+  const { seq, recorded_at, actor, action, target, details, prev_hash } = entry;
+  const hashed = { seq, recorded_at, actor, action, target, details, prev_hash };
+  return createHash('sha256').update(canonicalize(hashed)!).digest('hex');
 }
 
 /** What canonical JSON does not take, such as half a character, was never hashed. */

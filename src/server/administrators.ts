@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import * as api from '../api/administrators.ts';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import { ServiceError } from '../errors.ts';
+import { withNames } from '../identity/actor-names.ts';
 import { readAudit, searchAudit, verifyWholeAudit } from '../identity/audit.ts';
 import { grantStepUp, type StepUpRequest } from '../identity/step-up.ts';
 import {
@@ -51,7 +52,7 @@ export function addAdministrators(app: App, { identity, origins }: Services): vo
   app.openapi(api.listAudit, async (c) => {
     const { after_seq, limit } = c.req.valid('query');
     const { entries, head } = await readAudit(read, after_seq, limit + 1);
-    const items = entries.slice(0, limit);
+    const items = await withNames(read, entries.slice(0, limit), 'actor');
     const next_cursor = entries.length > limit ? String(items.at(-1)!.seq) : null;
     return c.json({ items, next_cursor, head }, 200);
   });
@@ -61,7 +62,7 @@ export function addAdministrators(app: App, { identity, origins }: Services): vo
       instant === undefined ? undefined : Date.parse(instant);
     const filter = { ...rest, from: ms(from), to: ms(to) };
     const { entries, head } = await searchAudit(read, filter, before_seq, limit + 1);
-    const items = entries.slice(0, limit);
+    const items = await withNames(read, entries.slice(0, limit), 'actor');
     const next_cursor = entries.length > limit ? String(items.at(-1)!.seq) : null;
     return c.json({ items, next_cursor, head }, 200);
   });

@@ -24,9 +24,10 @@ import {
 import { readEvents } from '../events/read.ts';
 import { stateAt, type Moment } from '../events/snapshot.ts';
 import type { BotState } from '../events/state.ts';
+import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { activityOf } from '../tasks/activity.ts';
 import { activeDeployments, type ActiveDeployments } from '../tasks/active-deployments.ts';
-import { haltInForce, type KnownHalt } from '../tasks/latch.ts';
+import { haltInForce } from '../tasks/latch.ts';
 import { actorOf } from './authentication.ts';
 import { eventAnswer, followEvents } from './follow-events.ts';
 import { once } from './once.ts';
@@ -42,13 +43,13 @@ export function addBots(app: App, services: Services): void {
     taggedAnswer(
       bot,
       await activeDeployments(read, bot.bot_id),
-      await haltInForce(read, bot.bot_id),
+      await effectiveHaltAnswer(read, await haltInForce(read, bot.bot_id)),
     );
 
   app.openapi(api.createBot, async (c) => {
     const create = (service: BotRegistry) => createBot(service, actorOf(c), c.req.valid('json'));
     // What is new can only be halted with all others.
-    const halt = await haltInForce(read, '');
+    const halt = await effectiveHaltAnswer(read, await haltInForce(read, ''));
     const made = await once(c, registry, create, (bot) => taggedAnswer(bot, NONE_ACTIVE, halt));
     c.header('Location', `/bots/${made.bot.id}`);
     return tagged(c, made, 201);
@@ -94,12 +95,14 @@ export function addBots(app: App, services: Services): void {
   app.openapi(api.listBotVersions, async (c) => {
     const { bot_ref } = c.req.valid('param');
     const page = await listVersions(read, bot_ref, c.req.valid('query'));
-    return c.json(pageAnswer(page, versionAnswer), 200);
+    const items = await withNames(read, page.items, 'created_by');
+    return c.json(pageAnswer({ ...page, items }, versionAnswer), 200);
   });
   app.openapi(api.getBotVersion, async (c) => {
     const { bot_ref, version } = c.req.valid('param');
     const { document, ...row } = await getVersion(read, bot_ref, version);
-    return c.json({ ...versionAnswer(row), document: parseDocument(document) }, 200);
+    const [named] = await withNames(read, [row], 'created_by');
+    return c.json({ ...versionAnswer(named!), document: parseDocument(document) }, 200);
   });
   app.openapi(api.getBotVersionFiles, async (c) => {
     const { bot_ref, version } = c.req.valid('param');
@@ -190,7 +193,7 @@ interface Tagged {
 function taggedAnswer(
   bot: Bot,
   { active_deployments, active_deployment_count }: ActiveDeployments,
-  halt: KnownHalt | undefined,
+  halted: api.BotDetail['halted'],
 ): Tagged {
   const { document, version_hash, created_at, updated_at } = bot;
   return {
@@ -203,7 +206,7 @@ function taggedAnswer(
       updated_at: formatInstant(updated_at),
       active_deployments: active_deployments.map(deploymentAnswer),
       active_deployment_count,
-      halted: halt === undefined ? null : effectiveHaltAnswer(halt),
+      halted,
     },
   };
 }
@@ -217,9 +220,13 @@ function summaryAnswer({ bot_id, name, slug, kind, status, current_version }: Bo
   return { id: bot_id, name, slug, kind, status, current_version };
 }
 
-function versionAnswer({ created_at, ...row }: BotVersionRow): api.BotVersion {
-  const { version, hash, bundle_hash, created_by } = row;
-  return { version, hash, bundle_hash, created_at: formatInstant(created_at), created_by };
+function versionAnswer({
+  created_at,
+  ...row
+}: WithNames<BotVersionRow, 'created_by'>): api.BotVersion {
+  const { version, hash, bundle_hash, created_by, created_by_name } = row;
+  const created = { created_at: formatInstant(created_at), created_by, created_by_name };
+  return { version, hash, bundle_hash, ...created };
 }
 
 function parseDocument(document: string): Record<string, unknown> {

@@ -1,5 +1,6 @@
 import * as api from '../api/devices.ts';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
+import { withNames, type WithNames } from '../identity/actor-names.ts';
 import {
   createEnrolmentCode,
   enrolDevice,
@@ -12,11 +13,15 @@ import type { App, Services } from './services.ts';
 import { actorOf } from './authentication.ts';
 
 export function addDevices(app: App, { identity, origins }: Services): void {
+  const { read } = identity.storage;
+  const named = (devices: readonly Device[]): Promise<WithNames<Device, 'revoked_by'>[]> =>
+    withNames(read, devices, 'revoked_by');
+
   app.openapi(api.enrolDevice, async (c) => {
     const { code, jwk, name } = c.req.valid('json');
     const { jwt, request } = c.get('proof')!;
     const device = await enrolDevice(identity, { code, x: jwk.x, name }, jwt, request, origins);
-    return c.json(deviceAnswer(device), 201);
+    return c.json(deviceAnswer({ ...device, revoked_by_name: null }), 201);
   });
 
   app.openapi(api.rotateDevice, async (c) => {
@@ -25,7 +30,7 @@ export function addDevices(app: App, { identity, origins }: Services): void {
     const request = { method, url };
     const successor = { x: jwk.x, proof };
     const device = await rotateDevice(identity, c.get('device')!, successor, request, origins);
-    return c.json(deviceAnswer(device), 201);
+    return c.json(deviceAnswer({ ...device, revoked_by_name: null }), 201);
   });
 
   app.openapi(api.createEnrolmentCode, async (c) => {
@@ -36,19 +41,19 @@ export function addDevices(app: App, { identity, origins }: Services): void {
 
   app.openapi(api.listDevices, async (c) => {
     const { deployment_id, ...request } = c.req.valid('query');
-    const page = await listDevices(identity.storage.read, { deployment_id }, request);
-    return c.json({ ...page, items: page.items.map(deviceAnswer) }, 200);
+    const page = await listDevices(read, { deployment_id }, request);
+    return c.json({ ...page, items: (await named(page.items)).map(deviceAnswer) }, 200);
   });
 
   app.openapi(api.revokeDevice, async (c) => {
     const { device_id } = c.req.valid('param');
     const { reason } = c.req.valid('json');
     const device = await revokeDevice(identity, actorOf(c), device_id, reason);
-    return c.json(deviceAnswer(device), 200);
+    return c.json(deviceAnswer((await named([device]))[0]!), 200);
   });
 }
 
-function deviceAnswer(device: Device): api.Device {
+function deviceAnswer(device: WithNames<Device, 'revoked_by'>): api.Device {
   return {
     ...device,
     enrolled_at: formatInstant(device.enrolled_at),

@@ -3,12 +3,15 @@ import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import { haltAll, haltBot, type HaltReport } from '../halts/halt.ts';
 import { listHalts, type HaltService, type ListedHalt } from '../halts/halts.ts';
 import { resumeAll, resumeBot } from '../halts/resume.ts';
+import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { actorOf } from './authentication.ts';
 import { pageAnswer } from './page.ts';
 import type { App, Services } from './services.ts';
 
 export function addHalts(app: App, { tasks, log }: Services): void {
   const service: HaltService = { ...tasks, log };
+  const named = (all: readonly ListedHalt[]): Promise<NamedHalt[]> =>
+    withNames(tasks.storage.read, all, 'requested_by', 'lifted_by');
 
   app.openapi(api.haltBot, async (c) => {
     const { reason } = c.req.valid('json');
@@ -22,19 +25,21 @@ export function addHalts(app: App, { tasks, log }: Services): void {
   app.openapi(api.resumeBot, async (c) => {
     const { reason } = c.req.valid('json');
     const halt = await resumeBot(service, actorOf(c), c.req.valid('param').bot_ref, reason);
-    return c.json(haltAnswer(halt), 200);
+    return c.json(haltAnswer((await named([halt]))[0]!), 200);
   });
   app.openapi(api.resumeAllBots, async (c) => {
     const halt = await resumeAll(service, actorOf(c), c.req.valid('json').reason);
-    return c.json(haltAnswer(halt), 200);
+    return c.json(haltAnswer((await named([halt]))[0]!), 200);
   });
   app.openapi(api.listHalts, async (c) => {
     const page = await listHalts(tasks.storage.read, c.req.valid('query'));
-    return c.json(pageAnswer(page, haltAnswer), 200);
+    return c.json(pageAnswer({ ...page, items: await named(page.items) }, haltAnswer), 200);
   });
 }
 
-function haltAnswer(halt: ListedHalt): api.Halt {
+type NamedHalt = WithNames<ListedHalt, 'requested_by' | 'lifted_by'>;
+
+function haltAnswer(halt: NamedHalt): api.Halt {
   return {
     ...halt,
     requested_at: formatInstant(halt.requested_at),

@@ -2,6 +2,7 @@ import type { Context } from 'hono';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/leases.ts';
 import { ServiceError } from '../errors.ts';
+import { withNames, type WithNames } from '../identity/actor-names.ts';
 import type { CheckedProof } from '../identity/device-proof.ts';
 import { issueForRequest, issueLease, previewLease } from '../identity/issue.ts';
 import { getLease, listLeases, type LeaseRecord } from '../identity/leases.ts';
@@ -18,6 +19,8 @@ import type { App, AppEnv, Services } from './services.ts';
 
 export function addLeases(app: App, { identity, metrics }: Services): void {
   const { storage, clock } = identity;
+  const named = (leases: readonly LeaseRecord[]): Promise<NamedLease[]> =>
+    withNames(storage.read, leases, 'issued_by', 'revoked_by');
 
   const counted = ({ body, fresh, warnings }: Renewed, given: typeof metrics.issued): string => {
     (fresh ? given : metrics.repeated).inc();
@@ -71,12 +74,13 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
       limit,
       cursor,
     });
-    return c.json({ items: items.map(recordAnswer), next_cursor }, 200);
+    return c.json({ items: (await named(items)).map(recordAnswer), next_cursor }, 200);
   });
 
   app.openapi(api.getLease, async (c) => {
     const { lease_id } = c.req.valid('param');
-    return c.json(recordAnswer(await getLease(storage.read, clock(), lease_id)), 200);
+    const [lease] = await named([await getLease(storage.read, clock(), lease_id)]);
+    return c.json(recordAnswer(lease!), 200);
   });
 
   app.openapi(api.listLicenses, async (c) => {
@@ -130,7 +134,9 @@ function wrongCaller(who: string, member: string): ServiceError {
   });
 }
 
-function recordAnswer(lease: LeaseRecord): api.LeaseRecord {
+type NamedLease = WithNames<LeaseRecord, 'issued_by' | 'revoked_by'>;
+
+function recordAnswer(lease: NamedLease): api.LeaseRecord {
   return {
     ...lease,
     entitlements: [...lease.entitlements],

@@ -6,7 +6,7 @@ import { getTask, type TaskService } from '../tasks/tasks.ts';
 import { actorOf } from './authentication.ts';
 import { once } from './once.ts';
 import type { App, Services } from './services.ts';
-import { taskAnswer } from './tasks.ts';
+import { taskNamed } from './tasks.ts';
 
 export function addPaper(app: App, { tasks }: Services): void {
   const { read } = tasks.storage;
@@ -30,6 +30,6 @@ export function addPaper(app: App, { tasks }: Services): void {
     }
     const stopped = await stopPaper(tasks, actorOf(c), task_id);
     tasks.wake();
-    return c.json(taskAnswer(stopped), 200);
+    return c.json(await taskNamed(tasks.storage.read, stopped), 200);
   });
 }

@@ -1,5 +1,6 @@
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/registry.ts';
+import { withNames, type WithNames } from '../identity/actor-names.ts';
 import {
   createContract,
   getContract,
@@ -30,6 +31,8 @@ import { pageAnswer } from './page.ts';
 
 export function addRegistry(app: App, { identity }: Services): void {
   const { read } = identity.storage;
+  const named = (deployments: readonly Deployment[]): Promise<NamedDeployment[]> =>
+    withNames(read, deployments, 'revoked_by');
 
   app.openapi(api.createCustomer, async (c) => {
     const create = (service: Identity) => createCustomer(service, actorOf(c), c.req.valid('json'));
@@ -89,21 +92,24 @@ export function addRegistry(app: App, { identity }: Services): void {
   app.openapi(api.createDeployment, async (c) => {
     const create = (service: Identity) =>
       createDeployment(service, actorOf(c), c.req.valid('json'));
-    return c.json(await once(c, identity, create, deploymentAnswer), 201);
+    const answer = (made: Deployment) => deploymentAnswer({ ...made, revoked_by_name: null });
+    return c.json(await once(c, identity, create, answer), 201);
   });
   app.openapi(api.listDeployments, async (c) => {
     const { contract_id, ...request } = c.req.valid('query');
     const page = await listDeployments(read, { contract_id }, request);
-    return c.json(pageAnswer(page, deploymentAnswer), 200);
+    const items = await named(page.items);
+    return c.json(pageAnswer({ ...page, items }, deploymentAnswer), 200);
   });
   app.openapi(api.getDeployment, async (c) => {
     const { deployment_id } = c.req.valid('param');
-    return c.json(deploymentAnswer(await getDeployment(read, deployment_id)), 200);
+    const [deployment] = await named([await getDeployment(read, deployment_id)]);
+    return c.json(deploymentAnswer(deployment!), 200);
   });
   app.openapi(api.reinstateDeployment, async (c) => {
     const { deployment_id } = c.req.valid('param');
     const deployment = await reinstateDeployment(identity, actorOf(c), deployment_id);
-    return c.json(deploymentAnswer(deployment), 200);
+    return c.json(deploymentAnswer((await named([deployment]))[0]!), 200);
   });
 }
 
@@ -124,7 +130,9 @@ function contractAnswer({ entitlements, ...contract }: Contract): api.Contract {
   };
 }
 
-function deploymentAnswer(deployment: Deployment): api.Deployment {
+type NamedDeployment = WithNames<Deployment, 'revoked_by'>;
+
+function deploymentAnswer(deployment: NamedDeployment): api.Deployment {
   return {
     ...deployment,
     created_at: formatInstant(deployment.created_at),

@@ -1,8 +1,10 @@
 import { Readable } from 'node:stream';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/tasks.ts';
+import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { listFiles, readFile } from '../tasks/files.ts';
 import { haltThatEnded, type KnownHalt } from '../tasks/latch.ts';
+import type { Db } from '../storage/tables.ts';
 import type { TaskError } from '../tasks/lifecycle.ts';
 import {
   cancelTask,
@@ -44,13 +46,18 @@ export function addTasks(app: App, services: Services): void {
   app.openapi(api.listTasks, async (c) => {
     const { limit, cursor, ...filter } = c.req.valid('query');
     const page = await listTasks(read, filter, { limit, cursor });
-    return c.json(pageAnswer(page, taskAnswer), 200);
+    const items = await withNames(read, page.items, 'created_by');
+    return c.json(pageAnswer({ ...page, items }, taskAnswer), 200);
   });
   app.openapi(api.getTask, async (c) => {
-    const task = await getTask(read, c.req.valid('param').task_id);
-    const halt = task.status === 'canceled' ? await haltThatEnded(read, task) : undefined;
-    const ended_by_halt = halt === undefined ? null : effectiveHaltAnswer(halt);
-    return c.json({ ...taskAnswer(task), ended_by_halt }, 200);
+    const [task] = await withNames(
+      read,
+      [await getTask(read, c.req.valid('param').task_id)],
+      'created_by',
+    );
+    const halt = task!.status === 'canceled' ? await haltThatEnded(read, task!) : undefined;
+    const ended_by_halt = await effectiveHaltAnswer(read, halt);
+    return c.json({ ...taskAnswer(task!), ended_by_halt }, 200);
   });
   app.openapi(api.streamTask, async (c) => {
     const { task_id } = c.req.valid('param');
@@ -63,7 +70,7 @@ export function addTasks(app: App, services: Services): void {
   app.openapi(api.cancelTask, async (c) => {
     const task = await cancelTask(tasks, actorOf(c), c.req.valid('param').task_id);
     tasks.wake();
-    return c.json(taskAnswer(task), 200);
+    return c.json(await taskNamed(read, task), 200);
   });
   app.openapi(api.getTaskResult, async (c) => {
     const result = await getResult(read, c.req.valid('param').task_id);
@@ -90,7 +97,7 @@ async function* followTask(
 ): AsyncGenerator<string | undefined, void> {
   for (let before = last; ;) {
     const task = await getTask(tasks.storage.read, task_id);
-    const { status, progress, error, attempts } = taskAnswer(task);
+    const { status, progress, error, attempts } = taskAnswer({ ...task, created_by_name: null });
     // Where it is says which of its events it is: there is no other with the same.
     const id = `${attempts}-${progress.done}-${status}`;
     const hasEnded = task.ended_at !== null;
@@ -105,7 +112,11 @@ async function* followTask(
   }
 }
 
-export function taskAnswer(row: Task): api.Task {
+export async function taskNamed(db: Db, row: Task): Promise<api.Task> {
+  return taskAnswer((await withNames(db, [row], 'created_by'))[0]!);
+}
+
+function taskAnswer(row: WithNames<Task, 'created_by'>): api.Task {
   const { input, progress_done: done, progress_total: total, error, ...task } = row;
   return {
     ...task,
@@ -123,9 +134,22 @@ function errorAnswer({ message, problems = [], ...rest }: TaskError): api.Task['
   return { ...rest, detail: message, ...problemsAnswer(problems) };
 }
 
-export function effectiveHaltAnswer(halt: KnownHalt): api.EffectiveHalt {
-  const { halt_id, scope, requested_at, requested_by: by, reason } = halt;
-  return { halt_id, scope, at: formatInstant(requested_at), by, reason };
+/** @returns null where there is none. */
+export async function effectiveHaltAnswer(
+  db: Db,
+  halt: KnownHalt | undefined,
+): Promise<api.EffectiveHalt | null> {
+  const [named] = await withNames(db, halt === undefined ? [] : [halt], 'requested_by');
+  if (named === undefined) return null;
+  const {
+    halt_id,
+    scope,
+    requested_at,
+    requested_by: by,
+    requested_by_name: by_name,
+    reason,
+  } = named;
+  return { halt_id, scope, at: formatInstant(requested_at), by, by_name, reason };
 }
 
 export function deploymentAnswer(row: BotDeployment): api.BotDeployment {

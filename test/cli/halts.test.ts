@@ -103,7 +103,7 @@ test('a session that hangs in another process is halted, and does nothing more',
 
   const waiting = tasks('result', next, '--wait');
   const report = await answerOf<HaltReport>(0, 'halt-all', '--reason', 'that is enough');
-  const told = /administrator:\S+ halted all bots at \S+: that is enough\n/;
+  const told = /\S+ halted all bots at \S+: that is enough\n/;
   const stderr = expect.stringMatching(told) as string;
   expect(await waiting).toMatchObject({ code: 1, stderr });
   expect(await tasks('result', next)).toMatchObject({ code: 6, stderr });
@@ -199,7 +199,7 @@ test('a drill makes nothing while all bots are halted, and leaves nothing where 
   const archived = await slugs('--status', 'archived');
   const drilled = archived.find((slug) => !before.includes(slug));
 
-  const told = /^All bots are halted since \S+ by administrator:\S+: enough$/m;
+  const told = /^All bots are halted since \S+ by \S+: enough$/m;
   expect((await bots('list')).stdout).toMatch(told);
   expect((await bots('get', 'days')).stdout).toMatch(told);
   const known = await slugs();

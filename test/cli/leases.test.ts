@@ -96,12 +96,13 @@ test('a lease is issued into a file, or to stdout, and stands in the registry', 
   const [newest, oldest] = await leasesOf('tokyo');
   expect(oldest).toMatchObject({ state: 'valid', entitlements: ['live_trading'] });
   const listed = await identity('leases', 'list', '--deployment', 'tokyo');
-  expect(listed.stdout).toMatch(new RegExp(` valid +administrator:${ada.id} +20`));
+  expect(listed.stdout).toMatch(new RegExp(` valid +${ada.name} +20`));
   const unknown = await identity('leases', 'list', '--deployment', 'nope');
   expect(unknown).toMatchObject({ code: 1, stdout: '' });
   expect(unknown.stderr).toMatch(/^error not_found: there is no deployment "nope"/);
   const shown = await identity('leases', 'show', newest!.lease_id);
   expect(shown.stdout).toMatch(new RegExp(`^issued_by +administrator:${ada.id}$`, 'm'));
+  expect(shown.stdout).toMatch(new RegExp(`^issued_by_name +${ada.name}$`, 'm'));
 });
 
 test('what a lease would be is told, and who has which', async () => {

@@ -120,11 +120,11 @@ test('whose token a request is sent with is told to whoever has one, of any scop
   });
 });
 
-describe('a step-up', () => {
-  const request = { action: 'identity.license.revoke', target: 'deployment:acme-tokyo' };
-  const stepUp = (headers: Record<string, string>, body: object): Promise<Answer> =>
-    app.send('POST', '/identity/step-ups', { headers, body: { ...request, ...body } });
+const request = { action: 'identity.license.revoke', target: 'deployment:acme-tokyo' };
+const stepUp = (headers: Record<string, string>, body: object): Promise<Answer> =>
+  app.send('POST', '/identity/step-ups', { headers, body: { ...request, ...body } });
 
+describe('a step-up', () => {
   test('is granted for a code, for five minutes', async () => {
     const ada = await person();
     const headers = await as(ada, 'license');
@@ -152,6 +152,8 @@ describe('the audit log', () => {
   test('is read in pages, each with the head, and can be checked as it is answered', async () => {
     const ada = await person();
     const headers = await as(ada, 'admin');
+    await stepUp(await as(ada, 'license'), { code: ada.nextCode() });
+    const names = new Set<string | null>();
     let last = GENESIS;
     let cursor: string | null = '0';
     while (cursor !== null) {
@@ -161,12 +163,16 @@ describe('the audit log', () => {
       const page = body as { items: AuditEntry[]; next_cursor: string | null; head: typeof last };
       expect(page.items.length).toBeLessThanOrEqual(3);
       const next = verifyAudit(last, page.items);
+      for (const { actor, actor_name } of page.items) {
+        if (actor === `administrator:${ada.id}`) names.add(actor_name);
+      }
       expect(next).not.toHaveProperty('fault');
       last = next as typeof last;
       cursor = page.next_cursor;
       if (cursor === null) expect(page.head).toEqual(last);
     }
     expect(last.seq).toBeGreaterThan(3);
+    expect([...names]).toEqual([ada.name]);
   });
 
   test('is for the scope admin only', async () => {

@@ -180,6 +180,7 @@ describe('versions', () => {
         bundle_hash: null,
         created_at: '2026-01-02T03:04:05Z',
         created_by: expect.stringMatching(/^administrator:/),
+        created_by_name: expect.any(String) as string,
       })),
       next_cursor: null,
     });

@@ -83,6 +83,7 @@ test('a device enrols with a code, and is listed', async () => {
     first_used_at: null,
     revoked_at: null,
     revoked_by: null,
+    revoked_by_name: null,
     revoked_reason: null,
   });
   const list = { status: 200, body: { items: [device], next_cursor: null } };

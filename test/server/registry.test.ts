@@ -59,6 +59,7 @@ test('what is created is answered, shown and listed alike', async () => {
       created_at,
       revoked_at: null,
       revoked_by: null,
+      revoked_by_name: null,
       revoked_reason: null,
     },
   };

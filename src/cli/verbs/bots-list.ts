@@ -26,8 +26,8 @@ export const verb = defineVerb({
       data: { bots, halt: halt ?? null },
       show(out) {
         if (halt !== undefined) {
-          const { scope, requested_at: at, requested_by: by, reason } = halt;
-          out.line(haltLine({ scope, at, by, reason }));
+          const { requested_at: at, requested_by: by, requested_by_name: by_name } = halt;
+          out.line(haltLine({ ...halt, at, by, by_name }));
           out.line();
         }
         showItems(out, bots, columns);

@@ -1,4 +1,5 @@
 import type { listBotVersions } from '../../api/bots.ts';
+import { formatActor } from '../../format.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { showItems } from '../items.ts';
@@ -21,7 +22,7 @@ export const verb = defineVerb({
         showItems(out, versions, {
           version: ({ version }) => String(version),
           created: ({ created_at }) => created_at,
-          by: ({ created_by }) => created_by,
+          by: ({ created_by, created_by_name }) => formatActor(created_by, created_by_name),
           hash: ({ hash }) => hash,
         }),
     };

@@ -1,7 +1,7 @@
 import type { AuditEntry, listAudit, searchAudit } from '../../api/administrators.ts';
 import type { Client, RequestOf } from '../../client/client.ts';
 import { ServiceError } from '../../errors.ts';
-import { formatFacts, NO_VALUE } from '../../format.ts';
+import { formatActor, formatFacts, NO_VALUE } from '../../format.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';
 import { showItems } from '../items.ts';
@@ -73,7 +73,7 @@ function answerOf(entries: readonly AuditEntry[]): Answer {
       showItems(out, entries, {
         seq: ({ seq }) => String(seq),
         time: ({ recorded_at }) => recorded_at,
-        actor: ({ actor }) => actor,
+        actor: ({ actor, actor_name }) => formatActor(actor, actor_name),
         action: ({ action }) => action,
         target: ({ target }) => target,
         details: ({ details }) => formatFacts(details).join(' ') || NO_VALUE,
