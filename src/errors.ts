@@ -77,6 +77,10 @@ const CODES = {
   /** A cluster that bots are deployed to does not answer. */
   cluster_unavailable: { exit: 1, status: 503 },
   storage_unavailable: { exit: 1, status: 503 },
+  /** A secret store, or what runs the services of a customer, gives no usable answer. */
+  cloud_unavailable: { exit: 1 },
+  /** The services of a customer did not come up anew. */
+  rollout_failed: { exit: 1 },
 } as const satisfies Readonly<Record<string, { readonly exit: number; readonly status?: number }>>;
 
 export type ErrorCode = keyof typeof CODES;
@@ -91,6 +95,7 @@ const RETRYABLE: ReadonlySet<ErrorCode> = new Set([
   'exchange_unavailable',
   'cluster_unavailable',
   'storage_unavailable',
+  'cloud_unavailable',
   'server_unreachable',
 ]);
 

@@ -12,6 +12,7 @@ export interface Settings {
   readonly runs_dir: string;
   readonly catalogue_dir: string;
   readonly exchanges_file: string;
+  readonly cloud_file: string;
   readonly clusters_file: string;
   readonly workers: number;
   readonly paper_sessions: number;
@@ -205,6 +206,14 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     files: 'user',
     defaultText: '<home>/clusters.yaml',
     default: (_cwd, home) => join(home, 'clusters.yaml'),
+  },
+  cloud_file: {
+    type: filePath,
+    description: 'the installs at customers that get their lease through a secret store',
+    flag: '--config',
+    files: 'user',
+    defaultText: '<home>/cloud.yaml',
+    default: (_cwd, home) => join(home, 'cloud.yaml'),
   },
   workers: {
     type: count,
