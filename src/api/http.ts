@@ -207,6 +207,12 @@ export const SECURITY_SCHEMES = {
     scheme: 'DeviceProof',
     description: 'The same by the key that is being enrolled.',
   },
+  runner: {
+    type: 'http',
+    scheme: 'bearer',
+    description:
+      'The token that the server has put into the cluster for the runner of a deployment.',
+  },
 } as const;
 
 export type SecurityScheme = keyof typeof SECURITY_SCHEMES;
@@ -225,6 +231,7 @@ export const ANYBODY: Security = [];
 export const TAGS = {
   Server: 'Whether the server works, and how well.',
   Bots: 'Their specs, versions and events.',
+  Production: 'Bots at work in clusters, and the runners that trade there.',
   Tasks: 'Work in the background, and what came of it.',
   Leases: 'Issuing, renewing and revoking them.',
   Keys: 'Those that verify leases, and their rotation.',

@@ -43,10 +43,11 @@ const TaskInput = z
     ...locked,
     speed: speed.optional(),
     live: z.strictObject({ exchange: z.string() }).optional(),
+    production: z.record(z.string(), z.unknown()).optional(),
   })
   .openapi('TaskInput', {
     description:
-      "What stands in place of the spec's own; `speed` is there for paper sessions, and `live` for those that follow an exchange.",
+      "What stands in place of the spec's own; `speed` is there for paper sessions, `live` for those that follow an exchange, and `production` for deployments to a cluster: what was asked for.",
   });
 
 const BacktestRequest = z
@@ -79,7 +80,7 @@ export type EffectiveHalt = z.infer<typeof EffectiveHalt>;
 export const Task = z
   .strictObject({
     task_id: taskId,
-    kind: z.enum(['backtest', 'paper']),
+    kind: z.enum(['backtest', 'paper', 'production']),
     bot_id: z.string(),
     version: z.int(),
     deployment_id: z.string(),

@@ -71,6 +71,16 @@ async function identify(
     c.set('caller', caller);
     return;
   }
+  if (schemes.has('runner')) {
+    if (scheme.toLowerCase() !== 'bearer') {
+      throw new ServiceError('not_authenticated', 'the request has no token of a runner', {
+        reason: 'missing_token',
+        remedy: 'Send what the Secret of the deployment has as `token`.',
+      });
+    }
+    c.set('runner_token', credential);
+    return;
+  }
   const isProof = scheme.toLowerCase() === 'deviceproof';
   const request = { method: c.req.method, url: c.req.url, body: c.get('body') };
   if (schemes.has('new_device') && isProof) {

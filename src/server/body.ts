@@ -1,8 +1,11 @@
 import type { HonoRequest } from 'hono';
+import { RUNNER_PATH } from '../api/production.ts';
 import { ServiceError } from '../errors.ts';
 
 /** No request of this API comes near it. */
 const MOST_BYTES = 128 * 1024;
+/** But those with the events of a session: 512 of them. */
+const MOST_BYTES_OF_RUNNERS = 1024 * 1024;
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -12,9 +15,10 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * @throws ServiceError `payload_too_large`; `invalid_request` when it ends early or is not UTF-8.
  */
 export async function readBody(request: HonoRequest): Promise<Uint8Array> {
-  const { method } = request;
+  const { method, path } = request;
   if (method === 'GET' || method === 'HEAD') return new Uint8Array();
-  const bytes = await readBytes(request);
+  const most = RUNNER_PATH.test(path) ? MOST_BYTES_OF_RUNNERS : MOST_BYTES;
+  const bytes = await readBytes(request, most);
   let text: string;
   try {
     text = UTF8.decode(bytes);
@@ -26,13 +30,15 @@ export async function readBody(request: HonoRequest): Promise<Uint8Array> {
   return bytes;
 }
 
-async function readBytes({ raw }: HonoRequest): Promise<Uint8Array> {
+async function readBytes({ raw }: HonoRequest, most: number): Promise<Uint8Array> {
   const length = raw.headers.get('content-length');
   if (length === '0') return new Uint8Array();
-  if (Number(length) > MOST_BYTES) throw tooLarge();
+  if (Number(length) > most) throw tooLarge(most);
   try {
     // Node sees to it that what has a length is not longer.
-    return length === null ? await readChunks(raw.body) : new Uint8Array(await raw.arrayBuffer());
+    return length === null
+      ? await readChunks(raw.body, most)
+      : new Uint8Array(await raw.arrayBuffer());
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     throw new ServiceError('invalid_request', 'the body ended early', { cause: error });
@@ -40,17 +46,17 @@ async function readBytes({ raw }: HonoRequest): Promise<Uint8Array> {
 }
 
 /** @throws ServiceError `payload_too_large` */
-async function readChunks(body: Request['body']): Promise<Uint8Array> {
+async function readChunks(body: Request['body'], most: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let total = 0;
   for await (const chunk of body ?? []) {
     total += chunk.length;
-    if (total > MOST_BYTES) throw tooLarge();
+    if (total > most) throw tooLarge(most);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
 }
 
-function tooLarge(): ServiceError {
-  return new ServiceError('payload_too_large', `the body is over ${MOST_BYTES / 1024} KiB`);
+function tooLarge(most: number): ServiceError {
+  return new ServiceError('payload_too_large', `the body is over ${most / 1024} KiB`);
 }

@@ -44,4 +44,6 @@ export interface Callers {
   device?: CheckedProof;
   /** For `new_device`, not checked yet: the handler knows which key must have signed. */
   proof?: { readonly jwt: string; readonly request: ProvenRequest };
+  /** For `runner`, not checked yet: the handler knows of which deployment it must be the token. */
+  runner_token?: string;
 }

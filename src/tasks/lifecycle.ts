@@ -44,8 +44,8 @@ export type TaskOutcome =
 type Row = Pick<TasksTable, 'task_id' | 'bot_id' | 'version' | 'deployment_id'>;
 
 /**
- * Begins the tasks that have waited longest, at most so many. A paper session whose bot is halted
- * ends instead.
+ * Begins the tasks that have waited longest, at most so many. One that would trade and whose bot is
+ * halted ends instead; of a production deployment that has begun, the halt has to be seen to its end.
  */
 export async function claimTasks(
   tx: Db,
@@ -54,23 +54,52 @@ export async function claimTasks(
   kind: Claim['kind'],
   most: number,
 ): Promise<Claim[]> {
-  const waiting = await tx
-    .selectFrom('tasks')
+  const found = await waiting(tx, kind)
     .select(['task_id', 'kind', 'bot_id', 'version', 'deployment_id', 'attempts', 'input'])
-    .where('status', '=', 'queued')
-    .where('kind', '=', kind)
     .orderBy('task_id')
     .limit(most)
     .execute();
   const claims: Claim[] = [];
-  for (const task of waiting) {
-    if (kind === 'paper' && (await haltInForce(tx, task.bot_id)) !== undefined) {
+  for (const task of found) {
+    const isHalted = kind !== 'backtest' && (await haltInForce(tx, task.bot_id)) !== undefined;
+    if (isHalted && (await isUnbegun(tx, task))) {
       await endUnattended(tx, task, now, { status: 'canceled' });
     } else {
       claims.push(await claim(tx, now, worker_id, task));
     }
   }
   return claims;
+}
+
+/** One that is to replace another waits for more than a worker. */
+function waiting(db: Db, kind: Claim['kind']) {
+  const queued = db.selectFrom('tasks').where('status', '=', 'queued').where('kind', '=', kind);
+  if (kind !== 'production') return queued;
+  return queued.where((is) =>
+    is.not(
+      is.exists(
+        is
+          .selectFrom('production_deployments as own')
+          .select('own.waits')
+          .whereRef('own.deployment_id', '=', 'tasks.deployment_id')
+          .where('own.waits', '=', 1),
+      ),
+    ),
+  );
+}
+
+/** Whether nothing of it can be anywhere but in the database: it can end without anybody's doing. */
+export async function isUnbegun(
+  tx: Db,
+  { kind, deployment_id }: Pick<Claim, 'kind' | 'deployment_id'>,
+): Promise<boolean> {
+  if (kind !== 'production') return true;
+  const { begun_at } = await tx
+    .selectFrom('production_deployments')
+    .select('begun_at')
+    .where('deployment_id', '=', deployment_id)
+    .executeTakeFirstOrThrow();
+  return begun_at === null;
 }
 
 async function claim(
@@ -94,9 +123,9 @@ async function claim(
   return made;
 }
 
-/** From where a task goes on: a paper session from what was recorded of it. */
+/** From where a task goes on: a session from what was recorded of it. */
 async function progressOf(tx: Db, { task_id, kind }: Pick<Claim, 'task_id' | 'kind'>) {
-  const done = kind === 'paper' ? (await readSession(tx, task_id)).steps : 0;
+  const done = kind === 'backtest' ? 0 : (await readSession(tx, task_id)).steps;
   return { progress_done: done, progress_total: null };
 }
 
@@ -132,7 +161,7 @@ function columnsOf(progress: Progress | undefined) {
 }
 
 /**
- * Says that a worker is at paper sessions.
+ * Says that a worker is at sessions, on paper and in production.
  *
  * @param sessions and whether each has been at it for long enough to have come to something.
  * @returns which of them are the worker's still.
@@ -147,7 +176,7 @@ export async function beatSessions(
     .selectFrom('tasks')
     .select(['task_id', 'attempts'])
     .where('status', '=', 'running')
-    .where('kind', '=', 'paper')
+    .where('kind', 'in', ['paper', 'production'])
     .where('worker_id', '=', worker_id)
     .execute();
   const attempts = new Map(rows.map((row) => [row.task_id, row.attempts]));
@@ -205,18 +234,14 @@ export async function finishTask(
  */
 export async function giveBack(tx: Db, held: Claim, now: number): Promise<void> {
   if (!(await isHeld(tx, held))) return;
-  if (await isCanceled(tx, held)) return endUnattended(tx, held, now, { status: 'canceled' });
+  if (await isToEnd(tx, held)) return endUnattended(tx, held, now, { status: 'canceled' });
   await requeue(tx, { ...held, attempts: held.attempts - 1 }, now, 'server_stopped');
 }
 
 /** Whether a task of a kind waits for a worker. */
 export async function isWaiting(db: Db, kind: Claim['kind']): Promise<boolean> {
-  const query = db
-    .selectFrom('tasks')
-    .select('task_id')
-    .where('status', '=', 'queued')
-    .where('kind', '=', kind);
-  return (await query.limit(1).executeTakeFirst()) !== undefined;
+  const query = waiting(db, kind).select('task_id').limit(1);
+  return (await query.executeTakeFirst()) !== undefined;
 }
 
 /** Who is at tasks, and when of one of them he was heard of longest ago. */
@@ -251,7 +276,10 @@ export async function runningTasks(db: Db, worker_id?: string): Promise<RunningT
   return query.$narrowType<{ worker_id: string; heartbeat_at: number }>().execute();
 }
 
-/** Those of the tasks of a worker that somebody wants to end, and whether they are to be canceled. */
+/**
+ * Those of the tasks of a worker that somebody wants to end, and whether they are to be canceled; but
+ * for production deployments.
+ */
 export async function unwantedTasks(
   db: Db,
   worker_id: string,
@@ -261,6 +289,7 @@ export async function unwantedTasks(
     .leftJoin('trading_sessions', 'trading_sessions.task_id', 'tasks.task_id')
     .select(['tasks.task_id', 'tasks.cancel_requested_at'])
     .where('tasks.status', '=', 'running')
+    .where('tasks.kind', '<>', 'production')
     .where('tasks.worker_id', '=', worker_id)
     .where((is) =>
       is.or([
@@ -275,6 +304,42 @@ export async function unwantedTasks(
   }));
 }
 
+/**
+ * Of the production deployments of a worker, those of which something is to be done: somebody wants
+ * them to end, or their runner has ended.
+ */
+export async function deploymentsToEnd(db: Db, worker_id: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('tasks')
+    .innerJoin('trading_sessions as session', 'session.task_id', 'tasks.task_id')
+    .leftJoin('runners', 'runners.deployment_id', 'tasks.deployment_id')
+    .select('tasks.task_id')
+    .where('tasks.status', '=', 'running')
+    .where('tasks.kind', '=', 'production')
+    .where('tasks.worker_id', '=', worker_id)
+    .where((is) =>
+      is.or([
+        is('tasks.cancel_requested_at', 'is not', null),
+        is('session.stop_requested_at', 'is not', null),
+        is('runners.ended', 'is not', null),
+        is.exists(
+          is
+            .selectFrom('halts')
+            .select('halt_id')
+            .where('lifted_at', 'is', null)
+            .where((of) =>
+              of.or([
+                of('halts.bot_id', 'is', null),
+                of('halts.bot_id', '=', of.ref('tasks.bot_id')),
+              ]),
+            ),
+        ),
+      ]),
+    )
+    .execute();
+  return rows.map(({ task_id }) => task_id);
+}
+
 /** Has a task begun anew whose worker is dead, or ends it when that has been tried often enough. */
 export async function recoverTask(tx: Db, task: RunningTask, now: number): Promise<void> {
   if (await isHeld(tx, task, task.heartbeat_at)) await retry(tx, task, now);
@@ -286,7 +351,9 @@ export async function retryTask(tx: Db, held: Claim, now: number): Promise<void>
 }
 
 async function retry(tx: Db, task: Claim, now: number): Promise<void> {
-  if (await isCanceled(tx, task)) return endUnattended(tx, task, now, { status: 'canceled' });
+  if (await isToEnd(tx, task)) return endUnattended(tx, task, now, { status: 'canceled' });
+  // What is in the cluster goes on, whoever looks after it.
+  if (task.kind === 'production') return requeue(tx, task, now, 'worker_died');
   const isPaper = task.kind === 'paper';
   const times = isPaper ? await countFailure(tx, task) : task.attempts;
   if (times < (isPaper ? MOST_FAILURES : MOST_ATTEMPTS)) {
@@ -301,13 +368,14 @@ async function retry(tx: Db, task: Claim, now: number): Promise<void> {
   await endUnattended(tx, task, now, { status: 'failed', error });
 }
 
-async function isCanceled(tx: Db, { task_id }: Pick<Claim, 'task_id'>): Promise<boolean> {
+/** Whether it is to be canceled, and can be by whoever comes. */
+async function isToEnd(tx: Db, task: Claim): Promise<boolean> {
   const { cancel_requested_at } = await tx
     .selectFrom('tasks')
     .select('cancel_requested_at')
-    .where('task_id', '=', task_id)
+    .where('task_id', '=', task.task_id)
     .executeTakeFirstOrThrow();
-  return cancel_requested_at !== null;
+  return cancel_requested_at !== null && (await isUnbegun(tx, task));
 }
 
 async function requeue(tx: Db, task: Claim, now: number, reason: string): Promise<void> {
@@ -324,14 +392,17 @@ async function requeue(tx: Db, task: Claim, now: number, reason: string): Promis
   await tell(tx, task, now, 'run.requeued', { reason });
 }
 
-/** Ends a task at which nobody is: what orders a session has working are canceled before. */
+/**
+ * Ends a task at which nobody is: what orders a session has working are canceled before. Not for a
+ * production deployment that has begun.
+ */
 export async function endUnattended(
   tx: Db,
   task: Row & Pick<Claim, 'kind'>,
   now: number,
   outcome: TaskOutcome,
 ): Promise<void> {
-  if (task.kind === 'paper') await closeRecorded(tx, task, now);
+  if (task.kind !== 'backtest') await closeRecorded(tx, task, now);
   await endTask(tx, task, now, outcome);
 }
 

@@ -1,4 +1,4 @@
-/** How what a paper session does gets into the log of its bot, from where it can be had again. */
+/** How what a session does gets into the log of its bot, from where it can be had again. */
 import { sql } from 'kysely';
 import { appendEvents } from '../events/append.ts';
 import type { EventHead } from '../events/event.ts';
@@ -36,20 +36,36 @@ export async function recordBatch(
   tx: Db,
   claim: Claim,
   now: number,
-  { number, events, state, steps, total }: Batch,
+  batch: Batch,
 ): Promise<boolean> {
   const { task_id, bot_id } = claim;
   if (!(await isHeld(tx, claim))) return false;
   if ((await haltInForce(tx, bot_id)) !== undefined) return false;
+  const { number, steps, total } = batch;
   const before = await readSession(tx, task_id);
   if (number <= before.batches) return true;
   if (number > before.batches + 1) throw new RangeError(`batch ${number} of ${task_id} is early`);
-  const text = JSON.stringify(state);
-  const change = text === before.state ? [] : [stateEvent(claim, state, now)];
-  await appendSession(tx, claim, now, [...events, ...change]);
-  await updateSession(tx, { task_id, batches: number, steps, state: text, recorded_at: now });
+  await writeBatch(tx, claim, now, before, batch);
   await updateTask(tx, { task_id, steps, total, now });
   return true;
+}
+
+/**
+ * Adds the batch that comes next, whoever is at the task: what was recorded stays as it is.
+ * @param before what was recorded of the session until then.
+ */
+export async function writeBatch(
+  tx: Db,
+  task: SessionTask,
+  now: number,
+  before: Pick<RecordedSession, 'state'>,
+  { number, events, state, steps }: Omit<Batch, 'total'>,
+): Promise<void> {
+  const text = JSON.stringify(state);
+  const change = text === before.state ? [] : [stateEvent(task, state, now)];
+  await appendSession(tx, task, now, [...events, ...change]);
+  const recorded = { batches: number, steps, state: text, recorded_at: now };
+  await updateSession(tx, { task_id: task.task_id, ...recorded });
 }
 
 /**
@@ -101,7 +117,7 @@ export type RecordedSession = Readonly<
 /** Where a session is, as of its last batch. */
 export async function readSession(db: Db, task_id: string): Promise<RecordedSession> {
   const [session] = await selectSession(db, { task_id });
-  if (session === undefined) throw new RangeError(`${task_id} is no paper session`);
+  if (session === undefined) throw new RangeError(`${task_id} is no session`);
   return session;
 }
 

@@ -16,6 +16,7 @@ import {
   beat,
   beatSessions,
   claimTasks,
+  deploymentsToEnd,
   finishTask,
   giveBack,
   isWaiting,
@@ -46,7 +47,25 @@ export interface RunnerOptions {
   readonly paperSessions: number;
   /** Longest time a strategy may keep a run from going on, ms. */
   readonly timeoutMs: number;
+  /** Who looks after production deployments; without, others do. */
+  readonly controllers?: Controllers | undefined;
   readonly log: Log;
+}
+
+export interface Controllers {
+  /** Deployments at a time, at least 1. */
+  readonly most: number;
+  /**
+   * Looks after a deployment until it has ended, in the database, too, or is not the worker's any
+   * more. Never rejects.
+   */
+  readonly control: (claim: Claim, signal: AbortSignal) => Controlled;
+}
+
+export interface Controlled {
+  /** Has it look at once whether something is to be done. */
+  readonly wake: () => void;
+  readonly ended: Promise<void>;
 }
 
 export interface TaskRunner {
@@ -76,7 +95,7 @@ interface Running {
   readonly claim: Claim;
   readonly begun: number;
   readonly stop: (reason: StopReason) => void;
-  /** Has a paper session end with what it has come to. */
+  /** Has a paper session end with what it has come to, and a controller see what is wanted. */
   readonly wrapUp: () => void;
   readonly ended: Promise<void>;
 }
@@ -92,8 +111,12 @@ class NotOurs extends Error {}
 
 export function startTaskRunner(service: TaskService, options: RunnerOptions): TaskRunner {
   const { storage, clock, catalogueDir } = service;
-  const { workers, paperSessions, timeoutMs, log } = options;
-  const limits = { backtest: workers, paper: paperSessions };
+  const { workers, paperSessions, timeoutMs, controllers, log } = options;
+  const limits = {
+    production: controllers?.most ?? 0,
+    paper: paperSessions,
+    backtest: workers,
+  } as const;
   const hosts = startSessionHosts(service.live);
   const worker_id = newWorkerId();
   const running = new Map<string, Running>();
@@ -110,12 +133,16 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       if (isCanceled) own?.stop('canceled');
       else own?.wrapUp();
     }
+    if (countOf('production') > 0) {
+      const wanted = await deploymentsToEnd(storage.read, worker_id);
+      for (const task_id of wanted) running.get(task_id)?.wrapUp();
+    }
     for (const worker of (await taskWorkers(storage.read)).filter(isDead)) await takeFrom(worker);
-    for (const kind of ['paper', 'backtest'] as const) {
+    for (const kind of ['production', 'paper', 'backtest'] as const) {
       let free: number;
       while ((free = limits[kind] - countOf(kind)) > 0 && (await isWaiting(storage.read, kind))) {
         if (stopping.signal.aborted) return;
-        const most = kind === 'paper' ? Math.min(free, MOST_AT_ONCE) : 1;
+        const most = kind === 'backtest' ? 1 : Math.min(free, MOST_AT_ONCE);
         const claims = await storage.write((tx) => claimTasks(tx, clock(), worker_id, kind, most));
         for (const claim of claims) begin(claim);
       }
@@ -140,9 +167,16 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
 
   const begin = (claim: Claim): void => {
     const stop = new AbortController();
-    const wrapUp = new AbortController();
     if (stopping.signal.aborted) stop.abort('server_stops' satisfies StopReason);
-    const ended = work(claim, { stop, wrapUp: wrapUp.signal })
+    const wrapUp = new AbortController();
+    const at: Controlled =
+      claim.kind === 'production'
+        ? conduct(claim, stop.signal)
+        : {
+            wake: () => wrapUp.abort(),
+            ended: work(claim, { stop, wrapUp: wrapUp.signal }),
+          };
+    const ended = at.ended
       .catch((error: unknown) => {
         log.error({ err: error, msg: `task ${claim.task_id} could not be seen to its end` });
       })
@@ -154,9 +188,18 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       claim,
       begun: performance.now(),
       stop: (reason) => stop.abort(reason),
-      wrapUp: () => wrapUp.abort(),
+      wrapUp: at.wake,
       ended,
     });
+  };
+
+  const conduct = (claim: Claim, signal: AbortSignal): Controlled => {
+    const { wake: lookAt, ended } = controllers!.control(claim, signal);
+    const left = ended.then(async () => {
+      if ((signal.reason as StopReason) !== 'server_stops') return;
+      await storage.write((tx) => giveBack(tx, claim, clock()));
+    });
+    return { wake: lookAt, ended: left };
   };
 
   /** From its claim to whatever becomes of it. */
@@ -269,7 +312,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
 
   /** Says of all sessions that their worker is at them, and lets go of those that others have. */
   const beatForSessions = async (): Promise<void> => {
-    const sessions = [...running.values()].filter(({ claim }) => claim.kind === 'paper');
+    const sessions = [...running.values()].filter(({ claim }) => claim.kind !== 'backtest');
     if (sessions.length === 0) return;
     const now = performance.now();
     const claims = sessions.map(({ claim, begun }) => {
@@ -284,7 +327,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       // It may be for that that another server has halted them.
       if (lost.length > 0) hosts.endHung();
     } catch (error) {
-      log.warn({ err: error, msg: 'nobody hears of the paper sessions' });
+      log.warn({ err: error, msg: 'nobody hears of the sessions' });
     }
   };
 

@@ -13,7 +13,7 @@ import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import type { LiveMarkets } from '../trading/live-thread.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../storage/tables.ts';
 import { haltThatEnded, type KnownHalt } from './latch.ts';
-import { endUnattended, tell } from './lifecycle.ts';
+import { endUnattended, isUnbegun, tell } from './lifecycle.ts';
 import { firstLock, refuseUnlocked } from './verify-lock.ts';
 
 /** What asking for work takes. */
@@ -240,7 +240,9 @@ export async function cancelTask(
       .where('task_id', '=', task_id)
       .execute();
     await tell(tx, task, now, 'run.cancel_requested', { by });
-    if (task.status === 'queued') await endUnattended(tx, task, now, { status: 'canceled' });
+    if (task.status === 'queued' && (await isUnbegun(tx, task))) {
+      await endUnattended(tx, task, now, { status: 'canceled' });
+    }
     return getTask(tx, task_id);
   });
 }
