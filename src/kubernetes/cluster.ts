@@ -12,11 +12,9 @@ export type ClusterReason =
   | 'missing_secret'
   | 'container_config'
   | 'volume'
-  | 'evicted'
   | 'replica_failure'
   | 'deadline_exceeded'
   | 'not_ready'
-  | 'scaled_elsewhere'
   | 'unreachable';
 
 export interface ClusterPod {

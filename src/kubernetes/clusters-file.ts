@@ -12,7 +12,8 @@ const SECRETS = /token|password|secret|certificate|key|credential|auth/i;
 const port = z.int().min(1).max(65_535);
 
 const egressSchema = z.strictObject({
-  cidr: z.union([z.cidrv4(), z.cidrv6()]),
+  /** Anywhere but the node's own addresses when there is none. */
+  cidr: z.union([z.cidrv4(), z.cidrv6()]).optional(),
   ports: z.array(port).min(1).max(20),
 });
 
@@ -63,7 +64,7 @@ export type ClusterDefinition = z.output<typeof definitionSchema>;
 
 export type Clusters = Readonly<Record<string, ClusterDefinition>>;
 
-/** What a runner may connect to: an address range, and TCP ports there. */
+/** What a runner may connect to: a range of addresses, and TCP ports there. */
 export type Egress = z.output<typeof egressSchema>;
 
 /**

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Egress } from './clusters-file.ts';
 
 /** One deployment of one version of a bot; everything its manifests are made of. */
@@ -38,4 +39,271 @@ export interface KubernetesObject {
     readonly annotations?: Readonly<Record<string, string>>;
   };
   readonly [field: string]: unknown;
+}
+
+const RUN_DIRECTORY = '/etc/service-local/run';
+const TOKEN_DIRECTORY = '/etc/service-local/runner';
+const CREDENTIALS_DIRECTORY = '/etc/service-local/credentials';
+const LICENSE_DIRECTORY = '/etc/service-local/license';
+const STATE_DIRECTORY = '/var/lib/service-local';
+const HEALTH_PORT = 8080;
+/** Of nobody on a node, so that who breaks out of a container owns nothing there. */
+const USER_ID = 10_001;
+/** Time to cancel working orders and to have the exchange say that they are gone. */
+const GRACE_SECONDS = 60;
+const DEFAULT_RESOURCES = { cpu: '500m', memory: '512Mi' };
+/** Where clouds tell a machine its own credentials. */
+const LINK_LOCAL = ['169.254.0.0/16'];
+const LINK_LOCAL_6 = ['fe80::/10'];
+
+export const LABEL_PREFIX = 'service-local.dev';
+const DEPLOYMENT_LABEL = `${LABEL_PREFIX}/deployment`;
+
+/** Of every object of a deployment but the ConfigMap and the Secret, which have it and more. */
+export function resourceName({
+  slug,
+  deployment_id,
+}: Pick<DeployPlan, 'slug' | 'deployment_id'>): string {
+  // The end of a UUID is random, where its beginning is the time.
+  const id = deployment_id.replaceAll('-', '').slice(-8).toLowerCase();
+  return `bot-${slug.slice(0, 40).replace(/-+$/, '')}-${id}`;
+}
+
+/** Finds the objects of a deployment among those of its namespace. */
+export function labelSelector({ deployment_id }: Pick<DeployPlan, 'deployment_id'>): string {
+  return `${DEPLOYMENT_LABEL}=${deployment_id}`;
+}
+
+/**
+ * Everything a deployment consists of but the Secret with the runner's token, in the order in which
+ * it is applied. The pod meets the Pod Security Standard `restricted`
+ * (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
+ */
+export function manifests(plan: DeployPlan): readonly KubernetesObject[] {
+  const name = resourceName(plan);
+  const files = configMap(plan);
+  return [
+    {
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: metadata(plan, name),
+      automountServiceAccountToken: false,
+    },
+    files,
+    {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: metadata(plan, name),
+      spec: {
+        accessModes: [plan.access_mode ?? 'ReadWriteOnce'],
+        resources: { requests: { storage: '1Gi' } },
+        ...(plan.storage_class === undefined ? {} : { storageClassName: plan.storage_class }),
+      },
+    },
+    {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'NetworkPolicy',
+      metadata: metadata(plan, name),
+      spec: {
+        podSelector: { matchLabels: { [DEPLOYMENT_LABEL]: plan.deployment_id } },
+        policyTypes: ['Ingress', 'Egress'],
+        ingress: [{ ports: [{ port: HEALTH_PORT, protocol: 'TCP' }] }],
+        egress: egressRules(plan),
+      },
+    },
+    deployment(plan, files.metadata.name),
+  ];
+}
+
+/** The Deployment alone, for who changes nothing but how many pods there are. */
+export function deploymentOf(plan: DeployPlan): KubernetesObject {
+  return deployment(plan, configMap(plan).metadata.name);
+}
+
+/** What the runner shows to the server; applied by itself, so that no listing of a plan has it. */
+export function runnerSecret(plan: DeployPlan, token: string): KubernetesObject {
+  const name = runnerSecretName(plan);
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: metadata(plan, name),
+    type: 'Opaque',
+    data: { token: Buffer.from(token).toString('base64') },
+  };
+}
+
+function runnerSecretName(plan: DeployPlan): string {
+  return `${resourceName(plan)}-runner`;
+}
+
+function metadata(plan: DeployPlan, name: string): KubernetesObject['metadata'] {
+  return {
+    name,
+    namespace: plan.namespace,
+    labels: labelsOf(plan),
+    annotations: annotationsOf(plan),
+  };
+}
+
+function labelsOf(plan: DeployPlan): Record<string, string> {
+  return {
+    'app.kubernetes.io/name': 'service-local-bot',
+    'app.kubernetes.io/instance': resourceName(plan),
+    'app.kubernetes.io/component': 'runner',
+    'app.kubernetes.io/managed-by': 'service-local',
+    'app.kubernetes.io/version': String(plan.version),
+    [`${LABEL_PREFIX}/bot`]: plan.bot_id,
+    [`${LABEL_PREFIX}/version`]: String(plan.version),
+    [DEPLOYMENT_LABEL]: plan.deployment_id,
+  };
+}
+
+function annotationsOf(plan: DeployPlan): Record<string, string> {
+  return {
+    [`${LABEL_PREFIX}/slug`]: plan.slug,
+    [`${LABEL_PREFIX}/spec-hash`]: plan.spec_hash,
+  };
+}
+
+const FILES = ['run.json', 'bot.json', 'bundle.json'];
+
+/** A name with a hash, and nothing in it that can change: a pod reads what it was made for. */
+function configMap(plan: DeployPlan): KubernetesObject {
+  const hash = createHash('sha256').update(JSON.stringify(plan.files, FILES)).digest('hex');
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: metadata(plan, `${resourceName(plan)}-${hash.slice(0, 10)}`),
+    immutable: true,
+    data: plan.files,
+  };
+}
+
+/** DNS anywhere, as clusters have it in pods or on the node itself. */
+function egressRules({ egress, control_url }: DeployPlan): object[] {
+  const dns = [
+    { port: 53, protocol: 'UDP' },
+    { port: 53, protocol: 'TCP' },
+  ];
+  const { port, protocol } = new URL(control_url);
+  const control = Number(port) || (protocol === 'https:' ? 443 : 80);
+  const allowed = egress ?? [{ ports: [...new Set([443, control])] }];
+  return [
+    { ports: dns },
+    ...allowed.map(({ cidr, ports }) => ({
+      ports: ports.map((each) => ({ port: each, protocol: 'TCP' })),
+      to:
+        cidr === undefined
+          ? [
+              { ipBlock: { cidr: '0.0.0.0/0', except: LINK_LOCAL } },
+              { ipBlock: { cidr: '::/0', except: LINK_LOCAL_6 } },
+              // Some networks count no pod as part of any range.
+              { namespaceSelector: {} },
+            ]
+          : [{ ipBlock: { cidr } }],
+    })),
+  ];
+}
+
+function deployment(plan: DeployPlan, files: string): KubernetesObject {
+  const name = resourceName(plan);
+  const { cpu, memory } = plan.resources ?? DEFAULT_RESOURCES;
+  const volumes = [
+    { name: 'run', at: RUN_DIRECTORY, source: { configMap: { name: files } } },
+    { name: 'runner', at: TOKEN_DIRECTORY, source: secretVolume(runnerSecretName(plan)) },
+    ...(plan.credentials_secret === null
+      ? []
+      : [
+          {
+            name: 'credentials',
+            at: CREDENTIALS_DIRECTORY,
+            source: secretVolume(plan.credentials_secret),
+          },
+        ]),
+    ...(plan.lease_secret === null
+      ? []
+      : [{ name: 'license', at: LICENSE_DIRECTORY, source: secretVolume(plan.lease_secret) }]),
+    {
+      name: 'state',
+      at: STATE_DIRECTORY,
+      isWritten: true,
+      source: { persistentVolumeClaim: { claimName: name } },
+    },
+    { name: 'tmp', at: '/tmp', isWritten: true, source: { emptyDir: { sizeLimit: '256Mi' } } },
+  ];
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: metadata(plan, name),
+    spec: {
+      replicas: plan.replicas,
+      // The old pod is gone before the new one comes: two must never trade.
+      strategy: { type: 'Recreate' },
+      revisionHistoryLimit: 2,
+      progressDeadlineSeconds: 300,
+      selector: { matchLabels: { [DEPLOYMENT_LABEL]: plan.deployment_id } },
+      template: {
+        metadata: { labels: labelsOf(plan), annotations: annotationsOf(plan) },
+        spec: {
+          serviceAccountName: name,
+          automountServiceAccountToken: false,
+          enableServiceLinks: false,
+          terminationGracePeriodSeconds: GRACE_SECONDS,
+          securityContext: {
+            runAsNonRoot: true,
+            runAsUser: USER_ID,
+            runAsGroup: USER_ID,
+            fsGroup: USER_ID,
+            fsGroupChangePolicy: 'OnRootMismatch',
+            seccompProfile: { type: 'RuntimeDefault' },
+          },
+          containers: [
+            {
+              name: 'runner',
+              image: plan.image,
+              command: ['service-local', 'run', `${RUN_DIRECTORY}/run.json`, '--log-json'],
+              env: [
+                { name: 'HOME', value: '/tmp' },
+                ...(plan.lease_secret === null
+                  ? []
+                  : [
+                      { name: 'SERVICE_LICENSE_LEASE_PATH', value: `${LICENSE_DIRECTORY}/lease` },
+                      {
+                        name: 'SERVICE_LICENSE_PUBLIC_KEY_PATH',
+                        value: `${LICENSE_DIRECTORY}/public_key`,
+                      },
+                    ]),
+              ],
+              ports: [{ name: 'health', containerPort: HEALTH_PORT, protocol: 'TCP' }],
+              // As much as it may have is kept for it: others on the node do not slow it down.
+              resources: { requests: { cpu, memory }, limits: { cpu, memory } },
+              startupProbe: probe('/livez', { periodSeconds: 2, failureThreshold: 60 }),
+              livenessProbe: probe('/livez', { periodSeconds: 10, failureThreshold: 6 }),
+              readinessProbe: probe('/readyz', { periodSeconds: 5, failureThreshold: 2 }),
+              securityContext: {
+                allowPrivilegeEscalation: false,
+                readOnlyRootFilesystem: true,
+                capabilities: { drop: ['ALL'] },
+              },
+              volumeMounts: volumes.map(({ name: volume, at, isWritten = false }) => ({
+                name: volume,
+                mountPath: at,
+                ...(isWritten ? {} : { readOnly: true }),
+              })),
+            },
+          ],
+          volumes: volumes.map(({ name: volume, source }) => ({ name: volume, ...source })),
+        },
+      },
+    },
+  };
+}
+
+/** Readable for the group, which `fsGroup` is. */
+function secretVolume(secretName: string): object {
+  return { secret: { secretName, optional: false, defaultMode: 0o440 } };
+}
+
+function probe(path: string, times: { periodSeconds: number; failureThreshold: number }): object {
+  return { httpGet: { path, port: 'health' }, timeoutSeconds: 5, ...times };
 }
