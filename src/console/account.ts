@@ -253,9 +253,11 @@ function sessionTable(sessions: readonly Session[], { session: own }: Visit): Ht
       { title: 'Last used', cell: ({ seen_at }) => time(seen_at) },
       {
         title: html`<span class="unseen">End</span>`,
-        cell: ({ session_id, user_agent }) =>
+        cell: ({ session_id, user_agent, current, created_at }) =>
           html`<form method="post" action="${PATH}/sessions/${session_id}/end">
-            ${csrfField(own)}<button aria-label="End the session in ${nameOf(user_agent)}">
+            ${csrfField(own)}<button
+              aria-label="${current ? 'End this session' : `End the session in ${nameOf(user_agent)} of ${created_at}`}"
+            >
               End
             </button>
           </form>`,

@@ -191,17 +191,15 @@ async function showBacktest(visit: Visit, form?: Form): Promise<Content> {
     body: html`<p><a href="${botPath(slug)}">Back to the bot</a></p>
       <form method="post" action="${botPath(slug, 'backtest')}">
         ${csrfField(visit.session)} ${changeFields(bot, form)}
-        <div>
-          <label
-            ><input
-              type="checkbox"
-              name="verify_lock"
-              value="true"
-              ${form?.get('verify_lock') === 'true' && html`checked`}
-            />
-            Fail when it is made of anything else than the first one was</label
-          >
-        </div>
+        <label class="check"
+          ><input
+            type="checkbox"
+            name="verify_lock"
+            value="true"
+            ${form?.get('verify_lock') === 'true' && html`checked`}
+          />
+          Fail when it is made of anything else than the first one was</label
+        >
         <button class="main">Start the backtest</button>
       </form>
       <p class="note">
@@ -221,19 +219,15 @@ async function showPaper(visit: Visit, form?: Form): Promise<Content> {
         ${csrfField(visit.session)}
         <fieldset>
           <legend>Bars</legend>
-          <div>
-            <label
-              ><input type="radio" name="source" value="catalogue" ${!isLive && html`checked`} /> Of
-              the catalogue, as though they came now</label
-            >
-          </div>
+          <label class="check"
+            ><input type="radio" name="source" value="catalogue" ${!isLive && html`checked`} /> Of
+            the catalogue, as though they came now</label
+          >
           ${field('Speed', 'speed', { value: form?.get('speed') ?? '', placeholder: '1', autocomplete: 'off' }, 'How many times as fast as the market was, or max.')}
-          <div>
-            <label
-              ><input type="radio" name="source" value="live" ${isLive && html`checked`} /> Live, of
-              an exchange</label
-            >
-          </div>
+          <label class="check"
+            ><input type="radio" name="source" value="live" ${isLive && html`checked`} /> Live, of
+            an exchange</label
+          >
           ${field('Exchange', 'exchange', { value: form?.get('exchange') ?? '', autocomplete: 'off' }, 'As exchanges_file of the server calls it; empty for the only one there.')}
         </fieldset>
         ${changeFields(bot, form)}

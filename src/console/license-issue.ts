@@ -254,7 +254,7 @@ function shownOnce(
     title: 'The lease is issued',
     scripts: [LEASE],
     body: html`${parts('Issue')}
-      <div class="once">
+      <div class="once" tabindex="-1" data-message>
         <p>
           <strong>This is the only time that the signed lease is shown.</strong> Download it now, or
           copy it. Nobody can show it again; who loses it issues another.

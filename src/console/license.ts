@@ -335,7 +335,7 @@ function deviceTable({ session }: Visit, devices: readonly Device[], now: number
 function showCode(deployment_id: string, code: string, expires: Html, origin: string): Content {
   return {
     title: 'Enrolment code',
-    body: html`<div class="once">
+    body: html`<div class="once" tabindex="-1" data-message>
         <p>
           <strong>This code is shown this once.</strong> It is good for one device of
           ${deploymentLink(deployment_id)}, until ${expires}.

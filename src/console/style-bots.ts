@@ -41,6 +41,9 @@ progress { width: 7rem; height: 0.5rem; vertical-align: middle; accent-color: va
 progress.wide { width: min(100%, 28rem); height: 0.75rem; }
 .report { display: block; width: 100%; height: min(80vh, 60rem); border: 1px solid var(--rule); border-radius: 8px; background: var(--panel); }
 .diff { overflow-wrap: anywhere; }
+.diff table { min-width: 34rem; }
+.diff td:nth-child(2) { white-space: nowrap; }
+#tasks td:nth-child(2) { min-width: 11rem; }
 .diff del { color: var(--bad); text-decoration: none; }
 .diff ins { color: var(--good); text-decoration: none; }
 .steps { list-style: none; }

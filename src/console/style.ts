@@ -41,6 +41,9 @@ main:focus, [data-message]:focus { outline: none; }
 .who .name { color: var(--muted); }
 main { padding-block: 1.5rem 4rem; }
 main > * + * { margin-top: 1.25rem; }
+main p:not(.actions), main li { max-width: 46rem; }
+article > * + * { margin-top: 0.75rem; }
+article + article { margin-top: 1.5rem; }
 section { margin-top: 2.25rem; }
 section > * + * { margin-top: 0.75rem; }
 .narrow { max-width: 26rem; }
@@ -111,6 +114,8 @@ thead th { color: var(--muted); white-space: nowrap; }
 tbody th { font-weight: 550; min-width: 8rem; }
 .number { text-align: right; white-space: nowrap; }
 time { white-space: nowrap; }
+td:last-child:has(> form, > details > form) { text-align: right; }
+table a { overflow-wrap: break-word; }
 td button { min-height: 1.75rem; padding-block: 0.125rem; }
 .pager { display: flex; gap: 0.75rem; }
 
@@ -135,6 +140,7 @@ td:has(> span.id) { min-width: 9rem; }
 .details { display: block; font-weight: 400; min-width: 16rem; max-width: 44rem; font-size: 0.8125rem; color: var(--muted); overflow-wrap: anywhere; }
 .words { max-width: 46rem; font-size: 1.0625rem; overflow-wrap: anywhere; text-wrap: pretty; }
 .check { display: flex; gap: 0.5rem; align-items: baseline; font-weight: 400; margin: 0; }
+:is(fieldset, form:not(.filter)) > .field + .check { margin-top: 1rem; }
 .filter .check { align-self: end; min-height: 2.25rem; align-items: center; }
 .attention { border-left: 3px solid var(--warning); padding-left: 1rem; }
 .once { border: 1px solid var(--accent); border-radius: 8px; padding: 1rem 1.25rem; max-width: 58rem; }
@@ -144,7 +150,7 @@ td:has(> span.id) { min-width: 9rem; }
 td details form.inline { display: flex; flex-wrap: wrap; gap: 0.375rem; }
 td details input { width: auto; min-height: 1.75rem; padding-block: 0.125rem; }
 td summary { padding: 0; font-weight: 400; white-space: nowrap; }
-.badge + .badge { margin-left: 0.625rem; }
+.badge:has(+ .badge) { margin-right: 0.625rem; }
 .filter .field:has([type='search']) { flex-basis: 20rem; }
 
 @media (min-width: 112rem) {
@@ -159,6 +165,7 @@ td summary { padding: 0; font-weight: 400; white-space: nowrap; }
   .who { gap: 0; }
   .who button { padding-inline: 0.5rem; }
   .who .name { display: none; }
+  .who .more { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 }
 @media print {
   .top, .skip, form { display: none; }

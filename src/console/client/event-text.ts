@@ -47,6 +47,14 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
       const { error } = payload as { readonly error?: { readonly message: string } };
       return error === undefined ? of('status') : `${of('status')}: ${error.message}`;
     }
+    if (kind.startsWith('bot.')) {
+      const { by, ...rest } = payload;
+      return [
+        ...Object.values(rest).map(number),
+        ...(by === undefined ? [] : [`by ${of('by')}`]),
+      ].join(', ');
+    }
+    if (kind === 'version.created') return `${of('hash').slice(0, 16)}…`;
     if (kind.startsWith('control.')) return `${of('reason')} (${of('by')})`;
     return undefined;
   };

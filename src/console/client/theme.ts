@@ -21,7 +21,10 @@ export function theme(): void {
     const button = document.querySelector<HTMLButtonElement>('#theme');
     if (button === null) return;
     const show = (): void => {
-      button.textContent = isDark() ? 'Light theme' : 'Dark theme';
+      const more = document.createElement('span');
+      more.className = 'more';
+      more.textContent = ' theme';
+      button.replaceChildren(isDark() ? 'Light' : 'Dark', more);
       document.dispatchEvent(new Event('themechange'));
     };
     button.hidden = false;

@@ -1,0 +1,84 @@
+import { strict as assert } from 'node:assert';
+import type { Page } from 'playwright-core';
+
+/** A person without a mouse: he goes from one thing to the next, sees where he is, and types. */
+export interface Hands {
+  /** Goes on with Tab, or back, until he is at what has this name, and sees that he is. */
+  readonly goTo: (name: string | RegExp, back?: 'back') => Promise<void>;
+  /** Goes there and presses Enter. */
+  readonly press: (name: string | RegExp) => Promise<void>;
+  /** Goes there and types it in place of what is there. */
+  readonly fill: (name: string | RegExp, text: string) => Promise<void>;
+  readonly type: (text: string) => Promise<void>;
+  readonly key: (key: string) => Promise<void>;
+  /** Where he is. */
+  readonly place: () => Promise<Place>;
+  /** Waits until he is told something that has this text; whether the focus is on it. */
+  readonly hears: (text: string) => Promise<boolean>;
+}
+
+export interface Place {
+  /** Of what has the focus: its label, or its text; '' for the page as a whole. */
+  readonly name: string;
+  readonly tag: string;
+  /** Whether it can be seen where he is. */
+  readonly isSeen: boolean;
+}
+
+/** No page has so many stops, on the way that a test goes. */
+const MOST_STOPS = 60;
+
+export function handsOn(page: Page): Hands {
+  const { keyboard } = page;
+  const place = (): Promise<Place> =>
+    page.evaluate(() => {
+      const { activeElement: one } = document;
+      if (one === null || one === document.body) return { name: '', tag: '', isSeen: true };
+      const labels = [...((one as HTMLInputElement).labels ?? [])];
+      const text =
+        one.getAttribute('aria-label') ??
+        (labels.map((label) => label.textContent).join(' ') || one.textContent);
+      const { outlineStyle, outlineWidth } = getComputedStyle(one);
+      const { width, height, bottom, top, right, left } = one.getBoundingClientRect();
+      const isInside = bottom > 0 && right > 0 && top < innerHeight && left < innerWidth;
+      const isOutlined = outlineStyle !== 'none' && Number.parseFloat(outlineWidth) >= 2;
+      return {
+        name: text.replaceAll(/\s+/g, ' ').trim(),
+        tag: one.localName,
+        isSeen: isOutlined && isInside && width > 0 && height > 0,
+      };
+    });
+  const isAt = (name: string, wanted: string | RegExp): boolean =>
+    typeof wanted === 'string' ? name === wanted : wanted.test(name);
+  const goTo: Hands['goTo'] = async (wanted, back) => {
+    const passed: string[] = [];
+    for (let stop = 0; stop < MOST_STOPS; stop++) {
+      await keyboard.press(back === undefined ? 'Tab' : 'Shift+Tab');
+      const { name, tag, isSeen } = await place();
+      assert.ok(isSeen, `nobody sees that the focus is on ${tag} ${name} of ${page.url()}`);
+      if (isAt(name, wanted)) return;
+      passed.push(name.slice(0, 40));
+    }
+    assert.fail(`no way leads to ${String(wanted)} on ${page.url()}: ${passed.join(' | ')}`);
+  };
+  return {
+    place,
+    goTo,
+    async press(wanted) {
+      await goTo(wanted);
+      await keyboard.press('Enter');
+    },
+    async fill(wanted, text) {
+      await goTo(wanted);
+      await keyboard.press('Control+A');
+      await keyboard.type(text);
+    },
+    type: (text) => keyboard.type(text),
+    key: (key) => keyboard.press(key),
+    async hears(text) {
+      const told = page.locator('[data-message]', { hasText: text });
+      await told.waitFor();
+      return told.evaluate((one) => one === document.activeElement);
+    },
+  };
+}
