@@ -280,6 +280,7 @@ describe('revoking', () => {
     const page = await open(`/identity/license/leases/${lease_id}`);
     expect(page).toContain('It is not renewed any more; copies of it work');
     expect(page).toContain('“unpaid”');
+    expect(page).toMatch(new RegExp(`title="administrator:${person.id}"\\s*>${person.name}<`));
     const after = await visitor.fetch('GET', `/identity/leases/${lease_id}/revocation`);
     expect(JSON.parse(after.text)).toEqual({ ...told, working_leases: 0 });
   });
