@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { backoffMs } from '../backoff.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 import { Assembler, type Answer } from './assembler.ts';
-import { whyOf, type Exchange } from './ccxt.ts';
+import { whyOf } from './ccxt-client.ts';
+import type { Exchange } from './ccxt.ts';
 import type { FeedItem } from './feed.ts';
 
 export interface LiveOptions {

@@ -103,26 +103,16 @@ export async function startExchange(
       socket.end('HTTP/1.1 503 Service Unavailable\r\n\r\n');
       return;
     }
-    const key = `${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
-    const accept = createHash('sha1').update(key).digest('base64');
-    socket.write(
-      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
-    );
+    acceptStream(request, socket);
     streams.set(socket, new Set());
     pings.set(socket, []);
     socket.on('close', () => {
       streams.delete(socket);
       for (const resolve of pings.get(socket)!) resolve();
     });
-    let rest = Buffer.alloc(0);
-    socket.on('data', (data: Buffer) => {
-      rest = Buffer.concat([rest, data]);
-      for (let frame = readFrame(rest); frame !== undefined; frame = readFrame(rest)) {
-        rest = rest.subarray(frame.length);
-        if (frame.opcode === 1) subscribe(socket, frame.text);
-        if (frame.opcode === 10) pings.get(socket)!.shift()?.();
-        if (frame.opcode === 8) socket.end(Buffer.from([0x88, 0]));
-      }
+    onFrames(socket, (opcode, text) => {
+      if (opcode === 1) subscribe(socket, text);
+      if (opcode === 10) pings.get(socket)!.shift()?.();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -192,15 +182,41 @@ function marketOf(symbol: string): object {
     baseAssetPrecision: 8,
     quoteAsset,
     quotePrecision: 8,
-    orderTypes: ['LIMIT', 'MARKET'],
+    orderTypes: ['LIMIT', 'LIMIT_MAKER', 'MARKET', 'STOP_LOSS', 'STOP_LOSS_LIMIT'],
     isSpotTradingAllowed: true,
-    filters: [],
+    filters: [
+      { filterType: 'PRICE_FILTER', minPrice: '0.01', maxPrice: '1000000', tickSize: '0.01' },
+      { filterType: 'LOT_SIZE', minQty: '0.0001', maxQty: '9000', stepSize: '0.0001' },
+      { filterType: 'NOTIONAL', minNotional: '5', applyMinToMarket: true, avgPriceMins: 5 },
+    ],
     permissions: ['SPOT'],
   };
 }
 
+/** Answers the request to make a WebSocket of its connection (RFC 6455 §4.2.2). */
+export function acceptStream(request: IncomingMessage, socket: Duplex): void {
+  const key = `${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
+  const accept = createHash('sha1').update(key).digest('base64');
+  socket.write(
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+  );
+}
+
+/** Calls back with each frame that a client sends; its farewell is answered. */
+export function onFrames(socket: Duplex, onFrame: (opcode: number, text: string) => void): void {
+  let rest = Buffer.alloc(0);
+  socket.on('data', (data: Buffer) => {
+    rest = Buffer.concat([rest, data]);
+    for (let frame = readFrame(rest); frame !== undefined; frame = readFrame(rest)) {
+      rest = rest.subarray(frame.length);
+      onFrame(frame.opcode, frame.text);
+      if (frame.opcode === 8) socket.end(Buffer.from([0x88, 0]));
+    }
+  });
+}
+
 /** A text in one frame, as a server sends it (RFC 6455 §5.2). */
-function frameOf(text: string): Buffer {
+export function frameOf(text: string): Buffer {
   const payload = Buffer.from(text);
   const { length } = payload;
   const head =

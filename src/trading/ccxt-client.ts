@@ -1,0 +1,261 @@
+import { Agent } from 'node:http';
+import { createRequire } from 'node:module';
+import { setTimeout as delay } from 'node:timers/promises';
+import { backoffMs } from '../backoff.ts';
+import { ServiceError } from '../errors.ts';
+import { printableLine } from '../printable.ts';
+import type { ExchangeDefinition } from './exchanges-file.ts';
+
+/** What is used of an exchange of ccxt. */
+export interface Client {
+  readonly has: Readonly<Record<string, unknown>>;
+  readonly timeframes: Readonly<Record<string, unknown>>;
+  readonly features: unknown;
+  readonly precisionMode: number;
+  readonly markets: Readonly<Record<string, Market>> | undefined;
+  readonly clients: Readonly<Record<string, Stream>>;
+  readonly last_response_headers: Readonly<Record<string, string>> | undefined;
+  urls: Record<string, unknown>;
+  loadMarkets(reload?: boolean): Promise<unknown>;
+  loadTimeDifference(): Promise<unknown>;
+  fetchTime(): Promise<number | undefined>;
+  fetchOHLCV(symbol: string, timeframe: string, since: number, limit: number): Promise<Row[]>;
+  watchOHLCV(symbol: string, timeframe: string): Promise<Row[]>;
+  createOrder(
+    symbol: string,
+    type: 'market' | 'limit',
+    side: 'buy' | 'sell',
+    amount: number,
+    price: number | undefined,
+    params: object,
+  ): Promise<ClientOrder>;
+  cancelOrder(id: string, symbol: string, params: object): Promise<unknown>;
+  fetchOrder(id: string, symbol: string, params: object): Promise<ClientOrder>;
+  fetchOpenOrders(symbol: string): Promise<ClientOrder[]>;
+  fetchOrderTrades(
+    id: string,
+    symbol: string,
+    since: undefined,
+    limit: number,
+  ): Promise<ClientTrade[]>;
+  fetchBalance(params: object): Promise<{ readonly total: Readonly<Record<string, number>> }>;
+  watchOrders(): Promise<ClientOrder[]>;
+  close(): Promise<void>;
+}
+
+interface Stream {
+  readonly connection?: { terminate?: () => void };
+  readonly futures: Readonly<Record<string, Promise<unknown>>>;
+}
+
+/** See https://docs.ccxt.com/#/?id=market-structure. */
+export interface Market {
+  readonly symbol: string;
+  readonly base: string;
+  readonly quote: string;
+  readonly spot?: boolean;
+  readonly precision: { readonly amount?: number; readonly price?: number };
+  readonly limits: Readonly<
+    Partial<Record<'amount' | 'market' | 'cost', { readonly min?: number }>>
+  >;
+  readonly info: { readonly orderTypes?: unknown };
+}
+
+/** See https://docs.ccxt.com/#/?id=order-structure. */
+export interface ClientOrder {
+  readonly id: string;
+  readonly clientOrderId?: string;
+  readonly symbol: string;
+  readonly status?: string;
+  readonly filled?: number;
+  readonly remaining?: number;
+  readonly cost?: number;
+  readonly timestamp?: number;
+  readonly lastTradeTimestamp?: number;
+  readonly lastUpdateTimestamp?: number;
+  readonly trades?: readonly ClientTrade[];
+}
+
+/** See https://docs.ccxt.com/#/?id=trade-structure. */
+export interface ClientTrade {
+  readonly amount: number;
+  readonly cost: number;
+  readonly timestamp?: number;
+  readonly fee?: { readonly cost?: number; readonly currency?: string };
+}
+
+export type Row = readonly (number | undefined)[];
+
+type ErrorClass = new () => Error;
+
+/** Its errors: see https://docs.ccxt.com/#/?id=error-hierarchy. */
+export interface Ccxt {
+  readonly pro: Readonly<Record<string, new (config: object) => Client>>;
+  readonly DECIMAL_PLACES: number;
+  readonly TICK_SIZE: number;
+  readonly ExchangeError: ErrorClass;
+  readonly AuthenticationError: ErrorClass;
+  readonly BadSymbol: ErrorClass;
+  readonly InsufficientFunds: ErrorClass;
+  readonly InvalidOrder: ErrorClass;
+  readonly DuplicateOrderId: ErrorClass;
+  readonly OrderImmediatelyFillable: ErrorClass;
+  readonly OrderNotFillable: ErrorClass;
+  readonly OrderNotFound: ErrorClass;
+  readonly MarketClosed: ErrorClass;
+  readonly OperationFailed: ErrorClass;
+  readonly InvalidNonce: ErrorClass;
+  readonly RateLimitExceeded: ErrorClass;
+  readonly DDoSProtection: ErrorClass;
+}
+
+/** Which failures are tried again, and how often in all. */
+export interface AskOptions {
+  readonly attempts?: number;
+  /** Others than those that the exchange or the way to it may get over. */
+  readonly only?: (error: unknown) => boolean;
+}
+
+export interface ClientConnection {
+  readonly ccxt: Ccxt;
+  readonly client: Client;
+  /** What the exchange calls a symbol of a bot. */
+  readonly called: (symbol: string) => string;
+  /** One request after another; what fails is tried again, after as long as the exchange says. */
+  readonly ask: <T>(request: () => Promise<T>, options?: AskOptions) => Promise<T>;
+  /** Whether the exchange refused it for too many requests. */
+  readonly isLimit: (error: unknown) => boolean;
+  /** Has everyone who watches cut off, so that they connect anew. */
+  readonly drop: () => void;
+  readonly close: () => Promise<void>;
+}
+
+const MOST_ATTEMPTS = 6;
+const REST_BACKOFF = { shortestMs: 250, longestMs: 30_000 };
+/** No exchange keeps anyone out for longer, unless he goes on asking. */
+const LONGEST_RETRY_AFTER_MS = 10 * 60_000;
+
+/**
+ * @param config of ccxt; its `options` go before those of the definition.
+ * @throws ServiceError `conflict` when ccxt is not installed, or has no such exchange.
+ */
+export function openClient(
+  name: string,
+  definition: ExchangeDefinition,
+  signal: AbortSignal,
+  { defaults = {}, options = {}, ...config }: ClientConfig = {},
+): ClientConnection {
+  const ccxt = loadCcxt();
+  const Pro = Object.hasOwn(ccxt.pro, definition.ccxt) ? ccxt.pro[definition.ccxt] : undefined;
+  if (Pro === undefined) {
+    throw new ServiceError('conflict', `ccxt streams no data of ${definition.ccxt}`, {
+      reason: 'unknown_exchange',
+      remedy: `See https://docs.ccxt.com for the exchanges, and correct ${name} in exchanges_file.`,
+    });
+  }
+  const client = new Pro({
+    ...config,
+    enableRateLimit: true,
+    // Needed for urls of ws:// without TLS, as a gateway of one's own network has them.
+    httpAgent: new Agent(),
+    // It would write what it cannot read to our standard output.
+    log: () => {},
+    options: {
+      ...defaults,
+      ...definition.options,
+      ...options,
+      // What has been seen is compared by whoever watches, so that no change is missed.
+      newUpdates: false,
+      // Whoever connects again has waited before.
+      ws: { backoff: { base: 0 } },
+    },
+  });
+  if (definition.urls !== undefined) client.urls = { ...client.urls, api: definition.urls };
+
+  let before: Promise<unknown> = Promise.resolve();
+  // One after another, so that what an answer says of waiting is known to be its own.
+  const ask = <T>(request: () => Promise<T>, asked: AskOptions = {}): Promise<T> => {
+    const answer = before.then(() => tryAgain(request, asked));
+    before = answer.catch(() => {});
+    return answer;
+  };
+  const tryAgain = async <T>(
+    request: () => Promise<T>,
+    { attempts = MOST_ATTEMPTS, only = () => true }: AskOptions,
+  ): Promise<T> => {
+    for (let count = 1; ; count += 1) {
+      signal.throwIfAborted();
+      try {
+        return await request();
+      } catch (error) {
+        const isPassing = error instanceof ccxt.OperationFailed && only(error);
+        if (!isPassing || count >= attempts) throw error;
+        const wait = backoffMs(count, REST_BACKOFF, Math.random());
+        await delay(Math.max(wait, retryAfterMs(error)), undefined, { signal });
+        // Our clock has drifted from that of the exchange; if it does not tell, the next try will.
+        if (error instanceof ccxt.InvalidNonce) await client.loadTimeDifference().catch(() => {});
+      }
+    }
+  };
+  const isLimit = (error: unknown): boolean =>
+    error instanceof ccxt.RateLimitExceeded || error instanceof ccxt.DDoSProtection;
+  const retryAfterMs = (error: unknown): number => {
+    const headers = Object.entries(client.last_response_headers ?? {});
+    const text = headers.find(([header]) => header.toLowerCase() === 'retry-after')?.[1];
+    const ms = 1000 * Number(text ?? 0);
+    return isLimit(error) && ms > 0 ? Math.min(ms, LONGEST_RETRY_AFTER_MS) : 0;
+  };
+  const drop = (): void => {
+    // A line that is dead would answer no farewell.
+    for (const { connection } of Object.values(client.clients)) connection?.terminate?.();
+  };
+  return {
+    ccxt,
+    client,
+    called: (symbol) => definition.symbols?.[symbol] ?? symbol,
+    ask,
+    isLimit,
+    drop,
+    async close() {
+      drop();
+      await client.close();
+    },
+  };
+}
+
+interface ClientConfig {
+  /** Options of ccxt that the definition may say otherwise. */
+  readonly defaults?: object;
+  /** Those that it may not. */
+  readonly options?: object;
+  readonly timeout?: number;
+  readonly apiKey?: string;
+  readonly secret?: string;
+  readonly password?: string;
+  readonly uid?: string;
+}
+
+const LONGEST_REASON = 300;
+
+/**
+ * What ccxt says of an error, which may have whole pages in it, and URLs with who asks for them.
+ *
+ * @param hide takes secrets out of a text.
+ */
+export function whyOf(error: unknown, hide = (text: string): string => text): string {
+  const text = printableLine(hide(String(error))).replaceAll(/(?<=\w:\/\/)[^\s/@]+@/g, '');
+  return text.length > LONGEST_REASON ? `${text.slice(0, LONGEST_REASON)}…` : text;
+}
+
+function loadCcxt(): Ccxt {
+  try {
+    // In one file, which loads sooner than its thousand modules.
+    return createRequire(import.meta.url)('ccxt') as Ccxt;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error;
+    throw new ServiceError('conflict', 'live market data need the package ccxt', {
+      reason: 'not_installed',
+      remedy: 'Install it beside service-local with `npm install ccxt`.',
+    });
+  }
+}

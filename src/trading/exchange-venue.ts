@@ -1,0 +1,604 @@
+/** A real exchange as a venue, through ccxt. Spot accounts that own what they sell. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { ServiceError } from '../errors.ts';
+import type { Problem } from '../errors.ts';
+import { MINUTE } from '../market/time.ts';
+import {
+  openClient,
+  whyOf,
+  type Ccxt,
+  type ClientConnection,
+  type ClientOrder,
+  type ClientTrade,
+  type Market,
+} from './ccxt-client.ts';
+import { hiderOf, readCredentials } from './credentials.ts';
+import type { ExchangeDefinition } from './exchanges-file.ts';
+import { notAtVenue } from './reconcile.ts';
+import { orderOfClientId } from './venue.ts';
+import type {
+  Venue,
+  VenueAccount,
+  VenueOrder,
+  VenueOrderId,
+  VenueReport,
+  VenueRules,
+} from './venue.ts';
+import { watchReports } from './venue-reports.ts';
+
+export interface ExchangeVenueOptions {
+  /** As people call the exchange. */
+  readonly name: string;
+  readonly definition: ExchangeDefinition;
+  /** See `readCredentials`. */
+  readonly credentialsDir: string;
+  readonly deploymentId: string;
+  /** The universe, as the bot calls them. */
+  readonly symbols: readonly string[];
+  /** Of the account; what every symbol is quoted in. */
+  readonly currency: string;
+  readonly account: 'cash' | 'margin';
+  /** Ends what is under way, and all waits. */
+  readonly signal: AbortSignal;
+  /** Told what goes wrong and is tried again; nothing secret. */
+  readonly onTrouble?: (message: string) => void;
+  /** For so long an order that got no answer may still reach the exchange, ms. */
+  readonly settleMs?: number;
+  /** Orders that work are asked for at least so often, ms. */
+  readonly resyncMs?: number;
+  /** An answer is waited for so long, ms. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * Exchanges that find and cancel an order by the client's id for it, through ccxt, without which a
+ * lost answer could make a second order. More of them may be able to: none without having tried.
+ */
+const BY_CLIENT_ID: readonly string[] = ['binance', 'binanceus'];
+
+/** The exchange refuses what arrives later than this after it was signed. */
+const RECEIVE_WINDOW_MS = 5000;
+const SETTLE_MS = RECEIVE_WINDOW_MS + 1000;
+const RESYNC_MS = 15_000;
+const MOST_SENDS = 3;
+const MOST_TRADES = 1000;
+/** Trades may be told of later than the fills that they are. */
+const TRADE_ATTEMPTS = 6;
+/** A fee's currency is worth what it was last traded for in so many minutes. */
+const PRICE_MINUTES = 900;
+
+/**
+ * @throws ServiceError `invalid_spec` with problems for a bot that cannot trade there, `conflict` for
+ *   an exchange that cannot be a venue or refuses the credentials, `file_not_found` or `invalid_data`
+ *   for the files of these, `exchange_unavailable` when it does not answer.
+ */
+export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<Venue> {
+  const { name, definition, symbols, signal, timeoutMs } = options;
+  const credentials = readCredentials(options.credentialsDir);
+  const connection = openClient(name, definition, signal, {
+    ...credentials,
+    ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
+    defaults: { adjustForTimeDifference: true },
+    options: {
+      recvWindow: RECEIVE_WINDOW_MS,
+      defaultType: 'spot',
+      fetchMarkets: { types: ['spot'] },
+      // The key need not be allowed to see what can be withdrawn.
+      fetchCurrencies: false,
+    },
+  });
+  const venue = new ExchangeVenue(options, connection, hiderOf(credentials));
+  try {
+    refuseUnfit(options, connection);
+    await venue.load(symbols);
+    return venue;
+  } catch (error) {
+    await venue.close();
+    throw error;
+  }
+}
+
+function refuseUnfit(
+  { name, definition, account }: ExchangeVenueOptions,
+  { client }: ClientConnection,
+): void {
+  const needed = ['spot', 'createOrder', 'cancelOrder', 'fetchOrder', 'fetchOpenOrders'];
+  const all = [...needed, 'fetchOrderTrades', 'fetchBalance', 'fetchOHLCV', 'watchOrders'];
+  const lacks = all.filter((feature) => client.has[feature] !== true);
+  if (!BY_CLIENT_ID.includes(definition.ccxt) || lacks.length > 0) {
+    const what = lacks.length > 0 ? `lacks ${lacks.join(', ')}` : 'finds no orders by ids of ours';
+    throw new ServiceError('conflict', `${name} cannot be a venue: it ${what}`, {
+      reason: 'venue_not_supported',
+      remedy: `Trade on one of ${BY_CLIENT_ID.join(', ')}, or use the simulated venue.`,
+    });
+  }
+  if (account === 'cash') return;
+  const problem = {
+    code: 'venue_not_supported',
+    message: 'orders go to a spot account, which neither borrows nor sells short',
+    pointer: '/spec/engine/account',
+  };
+  throw cannotTrade(name, [problem]);
+}
+
+function cannotTrade(name: string, problems: readonly Problem[]): ServiceError {
+  return new ServiceError('invalid_spec', `the bot cannot trade on ${name}`, {
+    problems,
+    remedy: 'Correct the bot, or use the simulated venue.',
+  });
+}
+
+class ExchangeVenue implements Venue {
+  readonly name: string;
+  readonly #options: ExchangeVenueOptions;
+  readonly #connection: ClientConnection;
+  readonly #hide: (text: string) => string;
+  readonly #openedAt = performance.now();
+  /** Of the orders that got no answer: until when they may still reach the exchange. */
+  readonly #unsettled = new Map<string, number>();
+  readonly #placing = new Map<string, Promise<VenueReport>>();
+  readonly #working = new Map<string, VenueOrderId>();
+  readonly #markets = new Map<string, Market>();
+  readonly #prices = new Map<string, number>();
+  readonly #worthless = new Set<string>();
+
+  constructor(
+    options: ExchangeVenueOptions,
+    connection: ClientConnection,
+    hide: (text: string) => string,
+  ) {
+    this.name = options.name;
+    this.#options = options;
+    this.#connection = connection;
+    this.#hide = hide;
+  }
+
+  async load(symbols: readonly string[]): Promise<void> {
+    const { client, called, ask } = this.#connection;
+    await this.#known(() => ask(() => client.loadMarkets()));
+    const problems = symbols.flatMap((symbol, at): Problem[] => {
+      const market = Object.hasOwn(client.markets!, called(symbol))
+        ? client.markets![called(symbol)]
+        : undefined;
+      const message = this.#whyNot(symbol, market);
+      if (message === undefined) {
+        this.#markets.set(symbol, market!);
+        return [];
+      }
+      const pointer = `/spec/universe/symbols/${at}`;
+      return [{ code: 'venue_not_supported', message, pointer }];
+    });
+    if (problems.length > 0) throw cannotTrade(this.name, problems);
+    // Whether it takes the credentials is better known now than with the first order.
+    await this.account();
+  }
+
+  #whyNot(symbol: string, market: Market | undefined): string | undefined {
+    const { currency } = this.#options;
+    if (market === undefined) return `${this.name} has no symbol ${JSON.stringify(symbol)}`;
+    if (market.spot !== true) return `${symbol} is no spot market`;
+    if (market.quote !== currency) {
+      return `${symbol} is quoted in ${market.quote}, and the account is in ${currency}`;
+    }
+    const { amount, price } = this.#steps(market);
+    if (amount > 0 && price > 0) return undefined;
+    return `${this.name} does not say of what ${symbol}'s quantities and prices are multiples`;
+  }
+
+  #steps({ precision }: Market): { amount: number; price: number } {
+    const { ccxt, client } = this.#connection;
+    const step = (of: number | undefined): number => stepOf(of, client.precisionMode, ccxt);
+    return { amount: step(precision.amount), price: step(precision.price) };
+  }
+
+  async rules(): Promise<VenueRules> {
+    const markets = [...this.#markets];
+    const instruments = markets.map(([symbol, market]) => {
+      const { amount: step, price: tick } = this.#steps(market);
+      const { amount, market: atMarket, cost } = market.limits;
+      const min_quantity = Math.max(step, amount?.min ?? 0, atMarket?.min ?? 0);
+      return [symbol, { step, min_quantity, min_value: cost?.min ?? 0, tick }];
+    });
+    const types = (['market', 'limit', 'stop', 'stop_limit'] as const).filter((type) =>
+      markets.every(([, { info }]) => takes(info.orderTypes, type)),
+    );
+    return { types, instruments: Object.fromEntries(instruments) };
+  }
+
+  async place(order: VenueOrder): Promise<VenueReport> {
+    const { client_order_id: id } = order;
+    const placing = this.#placing.get(id) ?? this.#known(() => this.#place(order));
+    this.#placing.set(id, placing);
+    try {
+      return await placing;
+    } finally {
+      this.#placing.delete(id);
+    }
+  }
+
+  async #place(order: VenueOrder): Promise<VenueReport> {
+    let trouble: unknown;
+    for (let sends = 0; ; sends += 1) {
+      // Also the first time: an earlier process may have sent it. The exchange would take one that
+      // has been filled for a new one.
+      const found = await this.#find(order);
+      if (found !== undefined) return found;
+      if (sends === MOST_SENDS) throw trouble;
+      this.#working.set(order.client_order_id, order);
+      const sent = await this.#send(order);
+      if ('report' in sent) return sent.report;
+      trouble = sent.trouble;
+      this.#unsettled.set(order.client_order_id, performance.now() + this.#settleMs);
+    }
+  }
+
+  /** What the exchange says of it; the trouble if it may have it or not. */
+  async #send(order: VenueOrder): Promise<{ report: VenueReport } | { trouble: unknown }> {
+    const { ccxt, client, called, ask, isLimit } = this.#connection;
+    const { symbol, side, limit } = order;
+    const type = order.limit === undefined ? 'market' : 'limit';
+    const { amount } = this.#steps(this.#markets.get(symbol)!);
+    const quantity = toStep(order.quantity, amount);
+    const request = () =>
+      client.createOrder(called(symbol), type, side, quantity, limit, paramsOf(order));
+    let answer;
+    try {
+      answer = await ask(request, { only: isLimit });
+    } catch (error) {
+      if (!(error instanceof ccxt.ExchangeError)) return { trouble: error };
+      // It may be refused because it is there.
+      const report = await this.#look(order);
+      if (report !== undefined) return { report };
+      if (isDuplicate(ccxt, error)) return { trouble: error };
+      this.#working.delete(order.client_order_id);
+      return {
+        report: { ...notAtVenue(order), status: 'rejected', reason: reasonOf(ccxt, error, order) },
+      };
+    }
+    if (answer.status === undefined || answer.filled === undefined) {
+      return { trouble: new Error(`${this.name} does not say what became of the order`) };
+    }
+    return { report: await this.#reportOf(order, answer) };
+  }
+
+  async cancel(order: VenueOrderId): Promise<VenueReport> {
+    return this.#known(async () => {
+      const { ccxt, client, called, ask } = this.#connection;
+      await this.#placed(order);
+      let refusal: unknown;
+      try {
+        const params = { clientOrderId: order.client_order_id };
+        await ask(() => client.cancelOrder('', called(order.symbol), params));
+      } catch (error) {
+        if (!(error instanceof ccxt.ExchangeError)) throw error;
+        refusal = error;
+      }
+      // It may have ended before: what it came to, only the exchange knows.
+      const report = (await this.#find(order)) ?? notAtVenue(order);
+      if (report.status === 'open' && refusal !== undefined) throw refusal;
+      return report;
+    });
+  }
+
+  async find(order: VenueOrderId): Promise<VenueReport | undefined> {
+    return this.#known(async () => {
+      await this.#placed(order);
+      return this.#find(order);
+    });
+  }
+
+  async openOrders(): Promise<readonly VenueOrderId[]> {
+    const { client, called, ask } = this.#connection;
+    const open: VenueOrderId[] = [];
+    for (const symbol of this.#markets.keys()) {
+      const orders = await this.#known(() => ask(() => client.fetchOpenOrders(called(symbol))));
+      open.push(...orders.flatMap((order) => this.#idOf(order, symbol)));
+    }
+    return open;
+  }
+
+  async account(): Promise<VenueAccount> {
+    const { client, ask } = this.#connection;
+    const { total } = await this.#known(() => ask(() => client.fetchBalance({ type: 'spot' })));
+    const held = [...this.#markets].map(([symbol, { base }]) => [symbol, total[base] ?? 0]);
+    return { balances: Object.fromEntries(held), cash: total[this.#options.currency] ?? 0 };
+  }
+
+  reports(signal: AbortSignal): AsyncIterable<VenueReport> {
+    const { client, drop } = this.#connection;
+    const symbols = new Map([...this.#markets].map(([symbol, market]) => [market.symbol, symbol]));
+    const { resyncMs = RESYNC_MS, onTrouble } = this.#options;
+    const source = {
+      news: async () => {
+        const orders = client.watchOrders();
+        // Promises that nobody waits for: their errors would end the process, and be shown.
+        for (const { futures } of Object.values(client.clients)) {
+          for (const future of Object.values(futures)) future.catch(() => {});
+        }
+        return (await orders).flatMap((order) => {
+          const symbol = symbols.get(order.symbol);
+          const mark = [order.status, order.filled, order.lastUpdateTimestamp].join();
+          return symbol === undefined
+            ? []
+            : this.#idOf(order, symbol).map((id) => ({ ...id, mark }));
+        });
+      },
+      drop,
+      working: () => [...this.#working.values()],
+      refresh: async () => {
+        for (const order of await this.openOrders()) {
+          this.#working.set(order.client_order_id, order);
+        }
+      },
+      ask: (order: VenueOrderId) => this.#known(() => this.#look(order)),
+      trouble: (what: string, error: unknown) => {
+        // Those of the venue itself have been made fit to be shown.
+        const why = error instanceof ServiceError ? error.message : this.#why(error);
+        onTrouble?.(error === undefined ? what : `${what}: ${why}`);
+      },
+    };
+    return watchReports(source, resyncMs, AbortSignal.any([signal, this.#options.signal]));
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
+
+  get #settleMs(): number {
+    return this.#options.settleMs ?? SETTLE_MS;
+  }
+
+  #idOf({ clientOrderId: id = '' }: ClientOrder, symbol: string): VenueOrderId[] {
+    const order = orderOfClientId(this.#options.deploymentId, id);
+    return order === undefined ? [] : [{ order, client_order_id: id, symbol }];
+  }
+
+  /** Resolves when it is not being placed any more. */
+  async #placed({ client_order_id: id }: VenueOrderId): Promise<void> {
+    await this.#placing.get(id)?.catch(() => {});
+  }
+
+  /**
+   * Undefined: it is not there and will not be, for all that was sent by us or by a process before
+   * us has been refused by now if it has not arrived.
+   */
+  async #find(order: VenueOrderId): Promise<VenueReport | undefined> {
+    const { client_order_id: id } = order;
+    const until = Math.max(this.#openedAt + this.#settleMs, this.#unsettled.get(id) ?? -Infinity);
+    for (let wait = 250; ; wait = Math.min(2 * wait, 2000)) {
+      const left = until - performance.now();
+      const report = await this.#look(order);
+      if (report !== undefined || left <= 0) {
+        this.#unsettled.delete(id);
+        return report;
+      }
+      await delay(Math.min(wait, left), undefined, { signal: this.#options.signal });
+    }
+  }
+
+  /** Undefined: it is not there now. */
+  async #look(order: VenueOrderId): Promise<VenueReport | undefined> {
+    const { ccxt, client, called, ask } = this.#connection;
+    const params = { clientOrderId: order.client_order_id };
+    try {
+      const answer = await ask(() => client.fetchOrder('', called(order.symbol), params));
+      return await this.#reportOf(order, answer);
+    } catch (error) {
+      if (error instanceof ccxt.OrderNotFound) return undefined;
+      throw error;
+    }
+  }
+
+  async #reportOf(order: VenueOrderId, answer: ClientOrder): Promise<VenueReport> {
+    const { client_order_id: id, symbol } = order;
+    const { filled = 0, cost = 0, remaining = 0 } = answer;
+    const times = [answer.lastUpdateTimestamp, answer.lastTradeTimestamp, answer.timestamp];
+    const traded = filled > 0 ? await this.#tradesOf(symbol, answer, filled) : [];
+    const fees = await this.#feesOf(symbol, traded, filled);
+    // More may have been filled since the order was asked for.
+    const more = traded.length < MOST_TRADES ? sumOf(traded, ({ amount }) => amount) : 0;
+    const isMore = more > filled && !isSame(more, filled);
+    const report: VenueReport = {
+      order: order.order,
+      client_order_id: id,
+      status: statusOf(answer.status, remaining),
+      filled: isMore ? more : filled,
+      cost: isMore ? sumOf(traded, (trade) => trade.cost) : cost,
+      ...fees,
+      time: times.find((time) => time !== undefined) ?? Date.now(),
+    };
+    if (report.status === 'open') {
+      this.#working.set(id, { order: order.order, client_order_id: id, symbol });
+    } else {
+      this.#working.delete(id);
+    }
+    return report;
+  }
+
+  /** All of what is filled: a fee that is not told of yet would be missing for ever. */
+  async #tradesOf(
+    symbol: string,
+    answer: ClientOrder,
+    filled: number,
+  ): Promise<readonly ClientTrade[]> {
+    const { client, called, ask } = this.#connection;
+    const isAll = (trades: readonly ClientTrade[]): boolean => {
+      const sum = sumOf(trades, ({ amount }) => amount);
+      return trades.length >= MOST_TRADES || sum > filled || isSame(sum, filled);
+    };
+    const { trades = [] } = answer;
+    if (isAll(trades)) return trades;
+    const request = () =>
+      client.fetchOrderTrades(answer.id, called(symbol), undefined, MOST_TRADES);
+    for (let attempt = 1; attempt <= TRADE_ATTEMPTS; attempt += 1) {
+      const told = await ask(request);
+      if (isAll(told)) return told;
+      await delay(50 * 2 ** attempt, undefined, { signal: this.#options.signal });
+    }
+    throw new ServiceError(
+      'exchange_unavailable',
+      `${this.name} has not told all trades of an order yet`,
+      { remedy: 'Try again later.' },
+    );
+  }
+
+  async #feesOf(
+    symbol: string,
+    trades: readonly ClientTrade[],
+    filled: number,
+  ): Promise<Pick<VenueReport, 'fee' | 'fee_units'>> {
+    const { base } = this.#markets.get(symbol)!;
+    const { currency: account } = this.#options;
+    let fee = 0;
+    let fee_units = 0;
+    for (const { fee: taken, timestamp = Date.now() } of trades) {
+      const { cost = 0, currency = account } = taken ?? {};
+      if (cost === 0) continue;
+      if (currency === base) fee_units += cost;
+      else if (currency === account) fee += cost;
+      else fee += cost * (await this.#priceOf(currency, timestamp));
+    }
+    // Of the largest orders not all trades are told: the others had the same fees, by and large.
+    const sum = sumOf(trades, ({ amount }) => amount);
+    const share = trades.length >= MOST_TRADES && sum < filled ? filled / sum : 1;
+    return { fee: fee * share, fee_units: fee_units * share };
+  }
+
+  /**
+   * What another currency was worth before the minute of a trade, in that of the account: the same
+   * whenever it is asked. 0 if the exchange does not say.
+   */
+  async #priceOf(currency: string, time: number): Promise<number> {
+    const { client, ask } = this.#connection;
+    const { currency: account, onTrouble } = this.#options;
+    const minute = Math.floor(time / MINUTE) * MINUTE;
+    const key = `${currency} ${minute}`;
+    const known = this.#prices.get(key);
+    if (known !== undefined) return known;
+    for (const [symbol, isInverse] of [
+      [`${currency}/${account}`, false],
+      [`${account}/${currency}`, true],
+    ] as const) {
+      if (!Object.hasOwn(client.markets!, symbol)) continue;
+      const since = minute - PRICE_MINUTES * MINUTE;
+      const rows = await ask(() => client.fetchOHLCV(symbol, '1m', since, PRICE_MINUTES));
+      const close = rows.findLast(([opened]) => opened !== undefined && opened < minute)?.[4];
+      if (close === undefined || close <= 0) continue;
+      const price = isInverse ? 1 / close : close;
+      this.#prices.set(key, price);
+      return price;
+    }
+    if (!this.#worthless.has(currency)) {
+      this.#worthless.add(currency);
+      onTrouble?.(`${this.name} does not say what ${currency} is worth: its fees count as nothing`);
+    }
+    return 0;
+  }
+
+  #why(error: unknown): string {
+    return whyOf(error, this.#hide);
+  }
+
+  /** What goes wrong, without secrets: an error of ccxt has the address of the signed request. */
+  async #known<T>(doing: () => Promise<T>): Promise<T> {
+    try {
+      return await doing();
+    } catch (error) {
+      this.#options.signal.throwIfAborted();
+      if (error instanceof ServiceError) throw error;
+      if (error instanceof this.#connection.ccxt.AuthenticationError) {
+        throw new ServiceError(
+          'conflict',
+          `${this.name} refuses the credentials: ${this.#why(error)}`,
+          {
+            reason: 'credentials_refused',
+            remedy: 'See whether the key is active, may trade on spot, and from this address.',
+          },
+        );
+      }
+      throw new ServiceError(
+        'exchange_unavailable',
+        `${this.name} does not answer: ${this.#why(error)}`,
+        { remedy: 'Try again later, or see whether the exchange can be reached.' },
+      );
+    }
+  }
+}
+
+/**
+ * What quantities or prices are multiples of, by how ccxt says it of an exchange; 0 when that is
+ * nothing fixed.
+ */
+export function stepOf(
+  precision: number | undefined,
+  mode: number,
+  modes: Pick<Ccxt, 'TICK_SIZE' | 'DECIMAL_PLACES'>,
+): number {
+  if (precision === undefined) return 0;
+  if (mode === modes.TICK_SIZE) return precision;
+  return mode === modes.DECIMAL_PLACES ? Number(`1e${-precision}`) : 0;
+}
+
+/** A multiple of a step that a product has missed by a hair; ccxt would cut off the last step. */
+function toStep(quantity: number, step: number): number {
+  const steps = Math.round(quantity / step);
+  return isSame(steps * step, quantity) ? Number((steps * step).toPrecision(15)) : quantity;
+}
+
+const HAIR = 1e-9;
+
+function isSame(a: number, b: number): boolean {
+  return Math.abs(a - b) <= HAIR * Math.max(Math.abs(a), Math.abs(b));
+}
+
+function sumOf<T>(items: readonly T[], of: (item: T) => number): number {
+  return items.reduce((sum, item) => sum + of(item), 0);
+}
+
+const EXCHANGE_TYPES = {
+  market: 'MARKET',
+  limit: 'LIMIT',
+  stop: 'STOP_LOSS',
+  stop_limit: 'STOP_LOSS_LIMIT',
+} as const;
+
+/** @param orderTypes of a market, as Binance says them. */
+function takes(orderTypes: unknown, type: VenueOrder['type']): boolean {
+  return Array.isArray(orderTypes) && orderTypes.includes(EXCHANGE_TYPES[type]);
+}
+
+function paramsOf(order: VenueOrder): object {
+  const { client_order_id, stop, limit, post_only, time_in_force } = order;
+  return {
+    clientOrderId: client_order_id,
+    ...(stop === undefined ? {} : { triggerPrice: stop }),
+    ...(post_only ? { postOnly: true } : {}),
+    // What goes to the market at once has none.
+    ...(limit === undefined || post_only ? {} : { timeInForce: time_in_force.toUpperCase() }),
+  };
+}
+
+function statusOf(status: string | undefined, remaining: number): VenueReport['status'] {
+  if (status === 'closed') return remaining > 0 ? 'canceled' : 'filled';
+  if (status === 'canceled' || status === 'expired' || status === 'rejected') return status;
+  return 'open';
+}
+
+function isDuplicate(ccxt: Ccxt, error: Error): boolean {
+  const { message } = error;
+  return error instanceof ccxt.DuplicateOrderId || /duplicate/i.test(message);
+}
+
+/** Why the exchange refused an order: the same word for the same cause, whatever it says. */
+function reasonOf(ccxt: Ccxt, error: Error, { post_only }: VenueOrder): string {
+  const causes = [
+    [ccxt.InsufficientFunds, 'insufficient_funds'],
+    [ccxt.OrderImmediatelyFillable, post_only ? 'would_take' : 'would_trigger'],
+    [ccxt.OrderNotFillable, 'not_fillable'],
+    [ccxt.InvalidOrder, 'invalid_order'],
+    [ccxt.MarketClosed, 'market_closed'],
+    [ccxt.BadSymbol, 'unknown_symbol'],
+    [ccxt.AuthenticationError, 'not_permitted'],
+  ] as const;
+  return causes.find(([cause]) => error instanceof cause)?.[1] ?? 'refused_by_venue';
+}
