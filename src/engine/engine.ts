@@ -28,6 +28,9 @@ import { mergeTimes } from './steps.ts';
 import type { Step } from './steps.ts';
 import type { Broker, Fill, Strategy, StrategyRun } from './strategy.ts';
 import { StrategyError } from './strategy-error.ts';
+import { endReason, VenueDesk } from './venue-desk.ts';
+import type { Booking, SentOrder } from './venue-desk.ts';
+import type { DenyReason, Opening, VenueReport, VenueRules } from './venue.ts';
 
 export interface EngineSetup<P extends Params = Params> {
   /**
@@ -40,6 +43,10 @@ export interface EngineSetup<P extends Params = Params> {
   readonly config: EngineConfig;
   /** Of a run whose result is of no use any more; new memory when absent. */
   readonly memory?: EngineMemory | undefined;
+  /** Orders are worked by a venue that takes these, and end by its reports only; see `Engine`. */
+  readonly venue?: VenueRules | undefined;
+  /** What the account begins with, in place of the configuration's cash. */
+  readonly opening?: Opening | undefined;
 }
 
 /** What the engine keeps about an order beside what its strategy sees. */
@@ -61,6 +68,12 @@ interface WorkingOrder extends Order {
  * then `onBar`, and places orders for later steps.
  *
  * No clock, no I/O, no randomness but the seeded one: equal setups give equal results.
+ *
+ * With a venue it fills nothing: (2) is what `report` told since the step before. An order is sized
+ * for the venue as soon as its instrument has a close, at that close, and denied where the venue
+ * would not take it or the account, after what works already, could not bear it. A target waits for
+ * the end of the one it replaces, since that may still be filled. What equals what: equal steps,
+ * reports, denials and halts, in the same order, give equal results.
  */
 export class Engine {
   readonly #config: EngineConfig;
@@ -128,9 +141,16 @@ export class Engine {
   #expired = 0;
   readonly #rejected: Record<string, number> = {};
   readonly #denied: Record<string, number> = {};
+  readonly #desk: VenueDesk | undefined;
+  #denying: DenyReason | undefined;
+  /** Account currency, before the first step. */
+  readonly #initialCash: number;
 
   constructor(setup: EngineSetup) {
-    const { config, instruments, memory = new EngineMemory() } = setup;
+    const { config, instruments, opening, memory = new EngineMemory() } = setup;
+    if (setup.venue !== undefined && config.account.model !== 'cash') {
+      throw new RangeError('a venue needs a cash account');
+    }
     memory.reuse();
     const symbols = instruments.map(({ symbol }) => symbol);
     this.#config = config;
@@ -148,6 +168,9 @@ export class Engine {
     this.#fresh = new Uint8Array(symbols.length);
     this.#volumeUsed = new Float64Array(symbols.length);
     this.#portfolio = new Portfolio(symbols, config.cash, memory);
+    if (opening !== undefined) this.#portfolio.open(opening);
+    this.#initialCash = opening === undefined ? config.cash : this.#portfolio.equity();
+    this.#desk = setup.venue === undefined ? undefined : new VenueDesk(setup.venue, symbols);
     this.#journal = new Journal(symbols, memory);
     this.#rate = new MessageRate(config.risk.max_messages_per_second);
     this.#hasRisk = Object.values(config.risk).some((limit) => limit < Infinity);
@@ -156,7 +179,7 @@ export class Engine {
     this.#isMargin = config.account.model === 'margin';
     this.#usesVolume =
       config.fill.model === 'volume_share' || config.slippage.model === 'volume_share';
-    this.#losses = new Losses(config.cash);
+    this.#losses = new Losses(this.#initialCash);
     this.#strategy = () =>
       setup.strategy.create({
         params: setup.params,
@@ -242,12 +265,51 @@ export class Engine {
     this.#isStrategysTurn = false;
   }
 
-  /** Cancels every working order. */
+  /** Cancels every working order; those at a venue end when it says so. */
   halt(): void {
-    // A strategy that failed in its first step may have left orders before any equity was known.
-    const time = this.#times[Math.max(0, this.#recorded - 1)]!;
-    for (const order of this.#working) this.#end(order, 'canceled', 'halted', time);
-    this.#dropEnded();
+    this.#betweenSteps(() => {
+      for (const order of this.#working) this.#withdraw(order, 'halted');
+      this.#dropEnded();
+    });
+  }
+
+  /** Denies every new order for this reason; undefined to take them again. */
+  deny(reason: DenyReason | undefined): void {
+    this.#denying = reason;
+  }
+
+  /**
+   * Takes what the venue says of an order. The strategy hears of a fill in the next step.
+   *
+   * @throws RangeError for a report of no order that was handed to the venue; nothing has changed.
+   */
+  report(report: VenueReport): void {
+    if (this.#desk === undefined) throw new RangeError('this run has no venue');
+    const { sent, booking } = this.#desk.take(report);
+    this.#betweenSteps(() => {
+      const order = sent.order as WorkingOrder;
+      if (booking !== undefined) this.#book(order, booking, report.time);
+      if (order.status === 'working') {
+        if (report.status === 'filled' || order.filled >= order.quantity * (1 - 1e-12)) {
+          order.status = 'filled';
+          this.#filledOrders += 1;
+        } else if (report.status !== 'open') {
+          this.#end(order, report.status, endReason(report, sent), report.time);
+        }
+      }
+      this.#dropEnded();
+      this.#handWaiting();
+    });
+  }
+
+  /** Orders that were handed to the venue, by id and oldest first, the ended ones included. */
+  get sent(): ReadonlyMap<number, Readonly<SentOrder>> | undefined {
+    return this.#desk?.sent;
+  }
+
+  /** Cash plus all positions at their last close, account currency. */
+  get equity(): number {
+    return this.#portfolio.equity();
   }
 
   result(): RunResult {
@@ -260,7 +322,7 @@ export class Engine {
       steps,
       time: this.#times.subarray(0, steps),
       equity: this.#equity.subarray(0, steps),
-      initialCash: this.#config.cash,
+      initialCash: this.#initialCash,
       cash: portfolio.cash,
       positions: Object.fromEntries(
         held.map(({ symbol, index }) => [symbol, portfolio.positions[index]!]),
@@ -292,6 +354,7 @@ export class Engine {
   }
 
   #begin(): StrategyRun {
+    this.#portfolio.date(this.#now);
     try {
       const run = this.#strategy();
       refuseAsync(run);
@@ -309,12 +372,13 @@ export class Engine {
   #takeStep(): void {
     const portfolio = this.#portfolio;
     this.#showBars(this.#now);
-    if (this.#working.length > 0) this.#match();
+    if (this.#working.length > 0 && this.#desk === undefined) this.#match();
     for (let index = 0; index < this.#histories.length; index += 1) {
       if (this.#fresh[index] === 1) {
         portfolio.marks[index] = this.#histories[index]!.close[this.#cursors[index]!]!;
       }
     }
+    if (this.#desk !== undefined) this.#handWaiting();
     this.#equity[this.#step] = portfolio.equity();
     this.#closeStep(portfolio.isInMarket());
   }
@@ -465,7 +529,7 @@ export class Engine {
     // Whatever works during a margin call closes a position, and is not the strategy's.
     if (found === undefined || this.#inMarginCall) return;
     this.#rate.count(this.#now);
-    this.#end(found, 'canceled', 'canceled_by_strategy');
+    this.#withdraw(found, 'canceled_by_strategy');
     this.#dropEnded();
   }
 
@@ -541,13 +605,14 @@ export class Engine {
       const isTarget = !Number.isNaN(order.weight) && order.instrument === newest.instrument;
       if (!isTarget || order === newest) continue;
       this.#rate.count(this.#now);
-      this.#end(order, 'canceled', 'canceled_by_strategy');
+      this.#withdraw(order, 'canceled_by_strategy');
     }
     this.#dropEnded();
+    if (this.#desk !== undefined) this.#handWaiting();
   }
 
   #submit(order: WorkingOrder): Order {
-    const reason = this.#denialOf(order);
+    const reason = this.#denialOf(order) ?? (this.#desk && this.#hand(order));
     if (reason === undefined) return this.#accept(order);
     this.#end(order, 'denied', reason);
     return order;
@@ -570,7 +635,9 @@ export class Engine {
       : order.side === 'buy'
         ? order.quantity
         : -order.quantity;
+    if (this.#denying !== undefined) return this.#denying;
     if (this.#inMarginCall) return 'margin_call';
+    if (this.#desk !== undefined && !this.#desk.supports(order)) return 'not_supported_by_venue';
     if (!isTarget && order.quantity === 0) return 'quantity_rounds_to_zero';
     if (!this.#rate.allows(this.#now)) return 'max_messages_per_second';
     if (isTarget && this.#config.account.model === 'cash' && order.weight < 0) {
@@ -627,7 +694,7 @@ export class Engine {
     for (const { index: other } of this.#instruments) {
       const isActive =
         other === index ||
-        this.#portfolio.positions[other] !== 0 ||
+        this.#isHeld(other) ||
         this.#working.some(
           (order) =>
             order.status === 'working' &&
@@ -638,6 +705,168 @@ export class Engine {
       if (isActive) count += 1;
     }
     return count;
+  }
+
+  // ---- At a venue ---------------------------------------------------------------------------
+
+  /** What happens between two steps belongs to the last one. */
+  #betweenSteps(change: () => void): void {
+    const next = this.#step;
+    // A strategy that failed in its first step may have left orders before any equity was known.
+    this.#step = Math.max(0, this.#recorded - 1);
+    change();
+    this.#step = next;
+  }
+
+  /** Cancels an order, or asks the venue that has it to do so. */
+  #withdraw(order: WorkingOrder, reason: OrderReason): void {
+    const sent = this.#desk?.sent.get(order.id);
+    // Between its submission and the end of the strategy's turn nobody sends an order.
+    const isThere = sent !== undefined && !(this.#isStrategysTurn && sent.step === this.#step);
+    if (!isThere) {
+      this.#desk?.sent.delete(order.id);
+      this.#end(order, 'canceled', reason);
+    } else if (sent.canceling === undefined) {
+      sent.canceling = reason;
+      this.#journal.pendingCancel(this.#now, order, reason);
+    }
+  }
+
+  /** Hands over what waited, oldest first. */
+  #handWaiting(): void {
+    for (const order of this.#working) {
+      if (this.#desk!.sent.has(order.id)) continue;
+      const reason = this.#denying ?? this.#hand(order);
+      if (reason !== undefined) this.#end(order, 'denied', reason);
+    }
+    this.#dropEnded();
+  }
+
+  /** Sizes an order for the venue, which has it then; why it must not, if it must not. It may wait. */
+  #hand(order: WorkingOrder): OrderReason | undefined {
+    const { index, close } = order.instrument;
+    if (Number.isNaN(close) || this.#replacesWorking(order)) return undefined;
+    const desk = this.#desk!;
+    const position = this.#portfolio.positions[index]!;
+    const isTarget = !Number.isNaN(order.weight);
+    let wanted = order.quantity;
+    let dust = 0;
+    if (isTarget) {
+      const delta = this.#targetDelta(index, order.weight, close);
+      dust = 1e-9 * Math.max(Math.abs(position), Math.abs(position + delta));
+      wanted = Math.abs(delta);
+      order.side = delta < 0 ? 'sell' : 'buy';
+    }
+    desk.roundPrices(order);
+    const sign = order.side === 'buy' ? 1 : -1;
+    if (order.reduceOnly) {
+      if (position * sign >= 0) return 'nothing_to_reduce';
+      wanted = Math.min(wanted, Math.abs(position));
+    }
+    const price = this.#priceAtVenue(order, wanted);
+    const affordable =
+      sign < 0
+        ? position - this.#unfilled(index, 'sell')
+        : affordableQuantity(this.#config.fees, this.#uncommittedCash(), price, 1);
+    if (wanted > affordable * (1 + 1e-9)) {
+      if (!isTarget) return sign < 0 ? 'short_not_allowed' : 'insufficient_funds';
+      wanted = Math.max(0, affordable);
+    }
+    if (this.#config.units === 'whole') wanted = Math.floor(wanted);
+    if (wanted <= dust) return 'quantity_rounds_to_zero';
+    const quantity = desk.tradable(index, wanted, price);
+    if (quantity === 0) return 'below_minimum';
+    order.session = Math.floor(this.#now / DAY);
+    if (order.isCheckedAtFill) {
+      const reason = this.#riskDenial(order, sign * quantity, close);
+      if (reason !== undefined) return reason;
+    }
+    order.quantity = quantity;
+    desk.hand(order, this.#step);
+    return undefined;
+  }
+
+  /** Whether an older target of the instrument is not known to have ended. */
+  #replacesWorking(order: WorkingOrder): boolean {
+    const { id, instrument, weight } = order;
+    if (Number.isNaN(weight)) return false;
+    return this.#working.some(
+      (other) =>
+        other.id < id &&
+        other.status === 'working' &&
+        other.instrument === instrument &&
+        !Number.isNaN(other.weight),
+    );
+  }
+
+  /** At which an order counts until it is filled: its own, or one with the slippage of the model. */
+  #priceAtVenue(order: WorkingOrder, units: number): number {
+    if (!Number.isNaN(order.limit)) return order.limit;
+    const { close, volume } = order.instrument;
+    return this.#slip(order, Number.isNaN(order.stop) ? close : order.stop, units, volume);
+  }
+
+  /** Units that orders of a side at the venue may yet trade. */
+  #unfilled(index: number, side: 'buy' | 'sell'): number {
+    let units = 0;
+    for (const order of this.#working) {
+      const counts =
+        order.status === 'working' &&
+        order.side === side &&
+        order.instrument.index === index &&
+        this.#desk!.sent.has(order.id);
+      if (counts) units += Math.max(0, order.quantity - order.filled);
+    }
+    return units;
+  }
+
+  /** Cash less what purchases at the venue may take, and with what sales at the market will bring. */
+  #uncommittedCash(): number {
+    let { cash } = this.#portfolio;
+    for (const order of this.#working) {
+      if (order.status !== 'working' || !this.#desk!.sent.has(order.id)) continue;
+      const units = Math.max(0, order.quantity - order.filled);
+      if (units === 0 || (order.side === 'sell' && order.type !== 'market')) continue;
+      const price = this.#priceAtVenue(order, units);
+      const fee = feeOf(this.#config.fees, units, price);
+      cash += order.side === 'sell' ? units * price - fee : -units * price - fee;
+    }
+    return cash;
+  }
+
+  /** Whether a position counts as one; at a venue not if it is being sold, or is too small for that. */
+  #isHeld(index: number): boolean {
+    const position = this.#portfolio.positions[index]!;
+    if (this.#desk === undefined || position === 0) return position !== 0;
+    const { close } = this.#instruments[index]!;
+    const left = position - this.#unfilled(index, 'sell');
+    return Number.isNaN(close) || this.#desk.tradable(index, Math.abs(left), close) > 0;
+  }
+
+  #book(order: WorkingOrder, { quantity, price, fee, isFill }: Booking, time: number): void {
+    const { instrument } = order;
+    const portfolio = this.#portfolio;
+    const execution = this.#execution;
+    execution.instrument = instrument.index;
+    execution.quantity = quantity;
+    execution.price = price;
+    execution.reference = price;
+    execution.fee = fee;
+    execution.slippage = 0;
+    execution.time = time;
+    execution.step = this.#step;
+    if (quantity === 0) portfolio.charge(instrument.index, fee);
+    else portfolio.book(execution);
+    const after = portfolio.positions[instrument.index]!;
+    if (!isFill) {
+      this.#journal.fee(order, execution, after, portfolio.cash);
+      return;
+    }
+    this.#fillCount += 1;
+    this.#journal.filled(order, execution, after, portfolio.cash);
+    if (this.#run!.onFill !== undefined) {
+      this.#fills.push({ order, instrument, quantity, price, fee });
+    }
   }
 
   // ---- Filling ------------------------------------------------------------------------------

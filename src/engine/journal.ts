@@ -8,7 +8,7 @@ import type { ExitPrice, Order, OrderReason, OrderType, TimeInForce } from './or
 export type OrderEvent = {
   /** 1-based; the only order of events. */
   readonly seq: number;
-  /** Opening instant of the bar, RFC 3339 UTC. */
+  /** Opening instant of the bar, RFC 3339 UTC; of what a venue reported, when that was. */
   readonly time: string;
   readonly order: number;
   readonly symbol: string;
@@ -36,7 +36,7 @@ export type OrderEvent = {
       readonly quantity: number;
       /** Slippage included. */
       readonly price: number;
-      /** The model's price before slippage; lies within the bar. */
+      /** The model's price before slippage, which lies within the bar; at a venue the price itself. */
       readonly reference: number;
       readonly fee: number;
       /** Cost of slippage, account currency. */
@@ -51,6 +51,19 @@ export type OrderEvent = {
       readonly reason: OrderReason;
     }
   | { readonly kind: 'account.margin_call'; readonly equity: number; readonly required: number }
+  /** The venue is asked to cancel it, and may yet fill it. */
+  | { readonly kind: 'order.pending_cancel'; readonly reason: OrderReason }
+  | {
+      /** What a venue told of a fill only after it: fees mostly. */
+      readonly kind: 'order.fee';
+      /** Units, taken as a fee or given back (above 0). */
+      readonly quantity: number;
+      /** Account currency, what the units are worth included. */
+      readonly fee: number;
+      /** Units held and cash after it. */
+      readonly position: number;
+      readonly cash: number;
+    }
 );
 
 const KINDS = [
@@ -62,6 +75,8 @@ const KINDS = [
   'order.rejected',
   'order.denied',
   'account.margin_call',
+  'order.pending_cancel',
+  'order.fee',
 ] as const;
 type Kind = (typeof KINDS)[number];
 
@@ -154,6 +169,21 @@ export class Journal implements JournalRows {
     this.#rows.chunk[at + 4] = ORDER_REASONS.indexOf(reason);
   }
 
+  pendingCancel(time: number, order: Readonly<Order>, reason: OrderReason): void {
+    const at = this.#row('order.pending_cancel', time, order.id, order.instrument.index);
+    this.#rows.chunk[at + 4] = ORDER_REASONS.indexOf(reason);
+  }
+
+  /** `position` and `cash` are those after it. */
+  fee(order: Readonly<Order>, execution: Execution, position: number, cash: number): void {
+    const at = this.#row('order.fee', execution.time, order.id, execution.instrument);
+    const { chunk } = this.#rows;
+    chunk[at + 4] = execution.quantity;
+    chunk[at + 5] = execution.fee;
+    chunk[at + 6] = position;
+    chunk[at + 7] = cash;
+  }
+
   marginCall(time: number, equity: number, required: number): void {
     const at = this.#row('account.margin_call', time, 0, -1);
     this.#rows.chunk[at + 4] = equity;
@@ -219,7 +249,17 @@ export class Journal implements JournalRows {
       case 'order.expired':
       case 'order.rejected':
       case 'order.denied':
+      case 'order.pending_cancel':
         return { ...head, kind, reason: ORDER_REASONS[row[4]!]! };
+      case 'order.fee':
+        return {
+          ...head,
+          kind,
+          quantity: row[4]!,
+          fee: row[5]!,
+          position: row[6]!,
+          cash: row[7]!,
+        };
       case 'account.margin_call':
         return { ...head, kind, equity: row[4]!, required: row[5]! };
       default:

@@ -42,7 +42,10 @@ export interface OrderRequest {
 
 export type OrderStatus = 'working' | 'filled' | 'canceled' | 'expired' | 'rejected' | 'denied';
 
-/** Why an order was not accepted, or ended without a complete fill. Stable codes. */
+/**
+ * Why an order was not accepted, or ended without a complete fill. Stable codes; new ones come last,
+ * since journals hold their places.
+ */
 export const ORDER_REASONS = [
   'max_order_value',
   'max_order_qty',
@@ -64,6 +67,16 @@ export const ORDER_REASONS = [
   'other_side_of_oco_filled',
   'position_closed',
   'day_ended',
+  // Of production: why an order is not sent to a venue, and why one there ended.
+  'not_supported_by_venue',
+  'below_minimum',
+  'license_invalid',
+  'control_unreachable',
+  'reconcile_mismatch',
+  'stopping',
+  'refused_by_venue',
+  'canceled_by_venue',
+  'expired_at_venue',
 ] as const;
 export type OrderReason = (typeof ORDER_REASONS)[number];
 

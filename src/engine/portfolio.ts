@@ -2,6 +2,7 @@ import type { Execution } from './execution.ts';
 import type { EngineMemory } from './memory.ts';
 import { Rows } from './rows.ts';
 import type { Trade } from './result.ts';
+import type { Opening } from './venue.ts';
 
 /** Columns of one trade, open or closed; quantities and notionals are unsigned. */
 const ID = 0;
@@ -43,6 +44,25 @@ export class Portfolio {
     this.positions = new Float64Array(symbols.length);
     this.marks = new Float64Array(symbols.length);
     this.cash = cash;
+  }
+
+  /** Before the first step; `date` tells later when that was. Throws `RangeError` for a stranger. */
+  open({ cash, positions }: Opening): void {
+    this.cash = cash;
+    for (const [symbol, { quantity, price }] of Object.entries(positions)) {
+      const instrument = this.#symbols.indexOf(symbol);
+      if (instrument === -1) throw new RangeError(`no instrument of this run is ${symbol}`);
+      if (quantity === 0) continue;
+      this.positions[instrument] = quantity;
+      this.marks[instrument] = price;
+      const trade = this.#open[instrument]!;
+      this.#enter(trade, { instrument, price, time: 0, step: 0 }, quantity, 0);
+    }
+  }
+
+  /** The first step came at `time`, and what was held before it counts as entered then. */
+  date(time: number): void {
+    for (const trade of this.#open) trade[ENTRY_TIME] = time;
   }
 
   equity(): number {
@@ -116,6 +136,14 @@ export class Portfolio {
     }
   }
 
+  /** A cost that comes without units, in `instrument`. */
+  charge(instrument: number, fee: number): void {
+    this.cash -= fee;
+    this.fees += fee;
+    // Of a trade that has closed the fees are told already.
+    this.#open[instrument]![FEES]! += fee;
+  }
+
   /** Closed trades in order of exit. */
   closedTrades(): Trade[] {
     return Array.from(this.#closed.after(0), (row) => this.#tradeOf(row));
@@ -134,7 +162,12 @@ export class Portfolio {
     });
   }
 
-  #enter(trade: Float64Array, execution: Execution, quantity: number, fee: number): void {
+  #enter(
+    trade: Float64Array,
+    execution: Pick<Execution, 'instrument' | 'price' | 'time' | 'step'>,
+    quantity: number,
+    fee: number,
+  ): void {
     this.#tradeCount += 1;
     trade[ID] = this.#tradeCount;
     trade[INSTRUMENT] = execution.instrument;

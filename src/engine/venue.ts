@@ -65,3 +65,13 @@ export interface InstrumentRules {
   /** What prices are multiples of. */
   readonly tick: number;
 }
+
+/** What an account begins with where it goes on from another: no fees, no events. */
+export interface Opening {
+  /** Account currency. */
+  readonly cash: number;
+  /** By symbol; units, and the price that they count at until there are bars. */
+  readonly positions: Readonly<
+    Record<string, { readonly quantity: number; readonly price: number }>
+  >;
+}

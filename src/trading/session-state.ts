@@ -42,9 +42,13 @@ export interface WorkingOrder {
   readonly filled: number;
   /** Whether its stop was reached. */
   readonly triggered: boolean;
+  /** Of one that a venue was handed; see `clientOrderId`. */
+  readonly client_order_id?: string;
+  /** The venue was asked to cancel it, and has not said that it did. */
+  readonly pending_cancel?: true;
 }
 
-/** What a step or a halt brought: its order events, and the state after them. */
+/** What a step, a halt or a venue's report brought: its order events, and the state after them. */
 export interface Progress {
   readonly events: readonly OrderEvent[];
   readonly state: SessionState;

@@ -7,11 +7,13 @@ import type { Params, ParamValues } from '../engine/params.ts';
 import type { RunResult } from '../engine/result.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Strategy } from '../engine/strategy.ts';
+import type { DenyReason, Opening, VenueRules } from '../engine/venue.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../errors.ts';
 import { allocateBars, sliceBars } from '../market/bars.ts';
 import type { Bars } from '../market/bars.ts';
 import { inSlices, underWatchdog } from '../watchdog.ts';
+import type { SessionInput } from './session-input.ts';
 import type { Progress, SessionState, SessionStatus, WorkingOrder } from './session-state.ts';
 
 export interface SessionSetup {
@@ -23,6 +25,8 @@ export interface SessionSetup {
   readonly config: EngineConfig;
   /** Longest time the strategy may take over one step, ms. */
   readonly timeoutMs: number;
+  /** What another session left that this one goes on from, in place of the configuration's cash. */
+  readonly opening?: Opening | undefined;
 }
 
 export interface SessionResult {
@@ -35,38 +39,36 @@ export interface SessionResult {
 
 /**
  * A strategy that trades on paper, one step after another. It is what its setup and the steps so far
- * make of it and nothing else, so that the recorded steps give it back after a crash.
+ * (and denials and halts between them) make of it and nothing else, so that those recorded give it
+ * back after a crash. See `VenueSession` for one that trades elsewhere.
  */
 export class Session {
+  protected readonly engine: Engine;
   readonly #setup: SessionSetup;
-  readonly #engine: Engine;
   /** Of the first step, ms. */
   #first: number | undefined;
   #isHalted = false;
   #workMs = 0;
   #failure: ServiceError | undefined;
 
-  constructor(setup: SessionSetup) {
-    const { symbols, strategy, params, config } = setup;
+  constructor(setup: SessionSetup, venue?: VenueRules) {
+    const { symbols, strategy, params, config, opening } = setup;
     const instruments = symbols.map((symbol) => ({ symbol, bars: allocateBars(0) }));
     this.#setup = { ...setup, timeoutMs: Math.ceil(setup.timeoutMs) };
-    this.#engine = new Engine({ instruments, strategy, params, config });
+    this.engine = new Engine({ instruments, strategy, params, config, opening, venue });
   }
 
   /**
-   * The session that these steps lead to; whether it was halted after them is not theirs to say.
+   * The session that these lead to; whether it was halted after mere steps is not theirs to say.
    *
-   * @throws RangeError for steps that no session could have taken.
+   * @throws RangeError for what no session could have been told.
    */
   static async resume(
     setup: SessionSetup,
-    recorded: Iterable<Step> | AsyncIterable<Step>,
+    recorded: Iterable<Step | SessionInput> | AsyncIterable<Step | SessionInput>,
   ): Promise<Session> {
     const session = new Session(setup);
-    const engine = session.#engine;
-    for await (const step of recorded) session.#append(step);
-    const slice = inSlices((steps) => engine.advance(steps));
-    while (session.#attempt(slice)) await nextTurn();
+    await session.retell(recorded);
     return session;
   }
 
@@ -84,16 +86,24 @@ export class Session {
    *   ServiceError `conflict` when the session has ended; it is as before then.
    */
   push(step: Step): Progress {
-    const status = this.#status;
+    const status = this.status;
     if (status !== 'running') {
       throw new ServiceError('conflict', `the session takes no more bars: it is ${status}`, {
         remedy: 'Start another session.',
       });
     }
-    return this.#progress(() => {
+    return this.progress(() => {
       this.#append(step);
-      this.#attempt(() => this.#engine.advance(1));
+      this.#attempt(() => this.engine.advance(1));
     });
+  }
+
+  /**
+   * Denies every order that the strategy places from now on, for this reason; null takes them again.
+   * Working orders go on, and may be canceled.
+   */
+  deny(reason: DenyReason | null): Progress {
+    return this.progress(() => this.engine.deny(reason ?? undefined));
   }
 
   /**
@@ -101,54 +111,79 @@ export class Session {
    * keeps its status; halting again changes nothing.
    */
   halt(): Progress {
-    return this.#progress(() => {
-      if (this.#status === 'running') this.#isHalted = true;
-      this.#engine.halt();
+    return this.progress(() => {
+      if (this.status === 'running') this.#isHalted = true;
+      this.engine.halt();
     });
   }
 
   /** Order events after the one of number `seq`. */
   events(seq = 0): readonly OrderEvent[] {
-    return [...this.#engine.result().journal.events(seq)];
+    return [...this.engine.result().journal.events(seq)];
   }
 
   state(): SessionState {
-    const { time, equity, initialCash, cash, positions, journal } = this.#engine.result();
+    const { time, equity, initialCash, cash, positions, journal } = this.engine.result();
     // A strategy that could not be created has seen bars of which the engine made no step.
     const last = time.at(-1) ?? this.#first;
     return {
-      status: this.#status,
+      status: this.status,
       time: last === undefined ? null : new Date(last).toISOString(),
       seq: journal.count,
       cash,
       equity: equity.at(-1) ?? initialCash,
       positions,
-      working: this.#engine.working.map(workingOrder),
+      working: this.engine.working.map(workingOrder),
     };
   }
 
   /** What it has come to so far, as a run of the engine over the bars that it took. */
   result(): SessionResult {
     return {
-      result: this.#engine.result(),
-      bars: this.#engine.histories.map((bars) => sliceBars(bars, 0, bars.length)),
+      result: this.engine.result(),
+      bars: this.engine.histories.map((bars) => sliceBars(bars, 0, bars.length)),
       workMs: this.#workMs,
     };
   }
 
-  get #status(): SessionStatus {
+  protected get status(): SessionStatus {
     if (this.#failure !== undefined) return 'failed';
-    if (this.#engine.isRuined) return 'ruined';
+    if (this.engine.isRuined) return 'ruined';
     return this.#isHalted ? 'halted' : 'running';
   }
 
   #append(step: Step): void {
-    this.#engine.append(step);
+    this.engine.append(step);
     this.#first ??= step.time;
   }
 
-  #progress(change: () => void): Progress {
-    const { count } = this.#engine.result().journal;
+  /** Has a new session told what one before it was told. */
+  protected async retell(
+    recorded: Iterable<Step | SessionInput> | AsyncIterable<Step | SessionInput>,
+  ): Promise<void> {
+    const slice = inSlices((steps) => this.engine.advance(steps));
+    const catchUp = async (): Promise<void> => {
+      while (this.#failure === undefined && this.#attempt(slice)) await nextTurn();
+    };
+    for await (const item of recorded) {
+      if (!('kind' in item)) this.#append(item);
+      else if (item.kind === 'data.bars') this.#append(item.step);
+      else {
+        await catchUp();
+        this.tell(item);
+      }
+    }
+    await catchUp();
+  }
+
+  protected tell(input: Exclude<SessionInput, { readonly kind: 'data.bars' }>): void {
+    if (input.kind === 'control.denying') this.deny(input.reason);
+    else if (input.kind === 'control.halted') this.halt();
+    else throw new RangeError('a session without a venue takes no reports');
+  }
+
+  protected progress(change: () => void): Progress {
+    const { count } = this.engine.result().journal;
     change();
     return { events: this.events(count), state: this.state() };
   }
@@ -161,8 +196,8 @@ export class Session {
       return underWatchdog(timeoutMs, advance);
     } catch (error) {
       // Ended by the watchdog, the engine does not know that the strategy's turn is over.
-      this.#engine.endTurn();
-      const context = { strategy: strategy.name, done: this.#engine.done, timeoutMs };
+      this.engine.endTurn();
+      const context = { strategy: strategy.name, done: this.engine.done, timeoutMs };
       const reason = explainStrategyError(error, context);
       this.#failure =
         reason instanceof ServiceError

@@ -1,0 +1,162 @@
+import type { Order, OrderReason } from './orders.ts';
+import { ORDER_REASONS } from './orders.ts';
+import type { InstrumentRules, VenueReport, VenueRules } from './venue.ts';
+
+/** An order that was handed to the venue, and what the venue has said of it; it is kept for good. */
+export interface SentOrder {
+  readonly order: Order;
+  /** In which it was handed over. */
+  readonly step: number;
+  isReported: boolean;
+  /** Why the venue was asked to cancel it, if it was. */
+  canceling: OrderReason | undefined;
+  cost: number;
+  fee: number;
+  feeUnits: number;
+}
+
+/** What a report adds to those before it; signed as the account sees it. */
+export interface Booking {
+  /** Units, net of fees that were taken in them; 0 where only money moved. */
+  readonly quantity: number;
+  /** Per unit. */
+  readonly price: number;
+  /** Account currency, fees in units included at the price. */
+  readonly fee: number;
+  readonly isFill: boolean;
+}
+
+/** Which orders are at the venue, what it takes, and what its reports come to. */
+export class VenueDesk {
+  readonly sent = new Map<number, SentOrder>();
+  readonly #types: readonly string[];
+  /** In the order of the universe. */
+  readonly #rules: readonly (InstrumentRules | undefined)[];
+
+  constructor({ types, instruments }: VenueRules, symbols: readonly string[]) {
+    this.#types = types;
+    this.#rules = symbols.map((symbol) => instruments[symbol]);
+  }
+
+  /** Whether it takes orders of the kind, whatever their size. */
+  supports(order: Readonly<Order>): boolean {
+    return (
+      this.#rules[order.instrument.index] !== undefined &&
+      this.#types.includes(order.type) &&
+      order.type !== 'trailing_stop' &&
+      order.timeInForce !== 'day' &&
+      order.takeProfit === undefined &&
+      order.stopLoss === undefined &&
+      order.ocoGroup === 0
+    );
+  }
+
+  /** The most units, up to `quantity`, that it takes in one order at `price`; 0 where that is too little. */
+  tradable(index: number, quantity: number, price: number): number {
+    const { step, min_quantity, min_value } = this.#rules[index]!;
+    const units = ontoGrid(quantity, step, 'down');
+    const isEnough = units >= min_quantity && units * price >= min_value * (1 - 1e-9);
+    return isEnough ? units : 0;
+  }
+
+  /** Puts the order's prices on the tick: a limit is never worse than asked for, a stop never nearer. */
+  roundPrices(order: Order): void {
+    const { tick } = this.#rules[order.instrument.index]!;
+    const isBuy = order.side === 'buy';
+    order.limit = ontoGrid(order.limit, tick, isBuy ? 'down' : 'up');
+    order.stop = ontoGrid(order.stop, tick, isBuy ? 'up' : 'down');
+  }
+
+  hand(order: Order, step: number): void {
+    this.sent.set(order.id, {
+      order,
+      step,
+      isReported: false,
+      canceling: undefined,
+      cost: 0,
+      fee: 0,
+      feeUnits: 0,
+    });
+  }
+
+  /**
+   * Takes a report into the order's sums; what that adds to the account, undefined for nothing new.
+   * Each sum only ever grows away from 0, so that reports may come late, twice and in any order.
+   *
+   * @throws RangeError for a report of no order that was handed over, or with numbers that are none.
+   */
+  take(report: VenueReport): { readonly sent: SentOrder; readonly booking: Booking | undefined } {
+    const sent = this.sent.get(report.order);
+    if (sent === undefined) {
+      throw new RangeError(`no order of this session that the venue has is ${report.order}`);
+    }
+    checkNumbers(report);
+    const { order } = sent;
+    const filled = farther(order.filled, report.filled);
+    const cost = farther(sent.cost, report.cost);
+    const fee = farther(sent.fee, report.fee);
+    const feeUnits = farther(sent.feeUnits, report.fee_units);
+    const sign = order.side === 'buy' ? 1 : -1;
+    const units = filled - order.filled;
+    const paid = cost - sent.cost;
+    const charged = fee - sent.fee;
+    const quantity = sign * units - (feeUnits - sent.feeUnits);
+    const isFill = units > 0;
+    // What was told too late, or is known of fees only now, belongs to the fills before it.
+    const price = isFill ? paid / units : filled === 0 ? 0 : cost / filled;
+    const isNew = isFill || quantity !== 0 || paid !== 0 || charged !== 0;
+    order.filled = filled;
+    sent.isReported = true;
+    sent.cost = cost;
+    sent.fee = fee;
+    sent.feeUnits = feeUnits;
+    if (!isNew) return { sent, booking: undefined };
+    // Whatever the price: cash is to change by what was paid and charged, and by nothing else.
+    const total = sign * paid + charged - quantity * price;
+    return { sent, booking: { quantity, price, fee: total, isFill } };
+  }
+}
+
+/** Why an order ended of which the venue reports this. */
+export function endReason(
+  { status, reason }: VenueReport,
+  { order, canceling }: SentOrder,
+): OrderReason {
+  const told = ORDER_REASONS.find((known) => known === reason);
+  if (status === 'rejected') return told ?? 'refused_by_venue';
+  if (status === 'expired') return told ?? 'expired_at_venue';
+  const atOnce = order.timeInForce === 'ioc' || order.timeInForce === 'fok';
+  return canceling ?? told ?? (atOnce ? 'not_filled_at_once' : 'canceled_by_venue');
+}
+
+/** The one farther from 0: fees may be rebates. */
+function farther(known: number, told: number): number {
+  return Math.abs(told) > Math.abs(known) ? told : known;
+}
+
+function checkNumbers(report: VenueReport): void {
+  for (const name of ['filled', 'cost', 'fee', 'fee_units', 'time'] as const) {
+    const value = report[name];
+    const isMoney = name === 'fee' || name === 'fee_units';
+    // The last instant that has a date.
+    if (!(Math.abs(value) <= 8.64e15) || (!isMoney && value < 0)) {
+      throw new RangeError(`report of order ${report.order}: ${name} must not be ${value}`);
+    }
+  }
+}
+
+/** The multiple of `step` next to `value`, as the decimal number that the venue writes; NaN stays. */
+function ontoGrid(value: number, step: number, direction: 'down' | 'up'): number {
+  if (step === 0 || Number.isNaN(value)) return value;
+  const count = value / step;
+  // 0.3 / 0.1 is less than 3.
+  const whole =
+    direction === 'down' ? Math.floor(count * (1 + 1e-12)) : Math.ceil(count * (1 - 1e-12));
+  return Number((whole * step).toFixed(decimalsOf(step)));
+}
+
+function decimalsOf(step: number): number {
+  let decimals = 0;
+  while (decimals < 15 && Number(step.toFixed(decimals)) !== step) decimals += 1;
+  return decimals;
+}

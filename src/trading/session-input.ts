@@ -1,0 +1,16 @@
+import type { Step } from '../engine/steps.ts';
+import type { DenyReason, VenueReport } from '../engine/venue.ts';
+
+/**
+ * What a session was told, each as the event of its kind records it. In the order in which they were
+ * told, and with the session's setup, they are all that decides what a session is.
+ */
+export type SessionInput =
+  /** `push`; its payload holds the step. */
+  | { readonly kind: 'data.bars'; readonly step: Step }
+  /** `VenueSession.report`; its payload is the report. */
+  | { readonly kind: 'venue.report'; readonly report: VenueReport }
+  /** `deny`; its payload is `{reason}`. */
+  | { readonly kind: 'control.denying'; readonly reason: DenyReason | null }
+  /** `halt`; whatever its payload says. */
+  | { readonly kind: 'control.halted' };
