@@ -473,6 +473,36 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/identity-keys-retire.ts'),
   },
   {
+    path: ['cloud', 'seed'],
+    summary: 'issue a lease and write it to the secret store of a customer',
+    load: () => import('./verbs/cloud-seed.ts'),
+  },
+  {
+    path: ['cloud', 'preflight'],
+    summary: 'check the secrets of a customer before a deployment',
+    load: () => import('./verbs/cloud-preflight.ts'),
+  },
+  {
+    path: ['cloud', 'redeploy'],
+    summary: 'have the services of a customer read the secrets',
+    load: () => import('./verbs/cloud-redeploy.ts'),
+  },
+  {
+    path: ['cloud', 'status'],
+    summary: 'say which lease a customer runs with, and by when to act',
+    load: () => import('./verbs/cloud-status.ts'),
+  },
+  {
+    path: ['cloud', 'renew'],
+    summary: 'seed, redeploy and verify, when it is due',
+    load: () => import('./verbs/cloud-renew.ts'),
+  },
+  {
+    path: ['cloud', 'iam'],
+    summary: 'print what each role must be allowed',
+    load: () => import('./verbs/cloud-iam.ts'),
+  },
+  {
     path: ['doctor'],
     summary: 'say what is wrong with this machine, and what to do about it',
     load: () => import('./verbs/doctor.ts'),

@@ -45,15 +45,27 @@ const storeSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('kubernetes'), ...kubernetes, secret: slug.optional() }),
 ]);
 
-/** What the services are called where they run. */
-const names = { api: name, worker: name, scheduler: name };
+const ecsName = z.string().regex(/^[\w-]{1,255}$/, 'must be a name, not an ARN');
 
 const servicesSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('none') }),
   /** Services of AWS ECS; region and endpoint are those of the store when none are named. */
-  z.strictObject({ type: z.literal('ecs'), ...aws, cluster: name, ...names }),
+  z.strictObject({
+    type: z.literal('ecs'),
+    ...aws,
+    cluster: ecsName,
+    api: ecsName,
+    worker: ecsName,
+    scheduler: ecsName,
+  }),
   /** Deployments. */
-  z.strictObject({ type: z.literal('kubernetes'), ...kubernetes, ...names }),
+  z.strictObject({
+    type: z.literal('kubernetes'),
+    ...kubernetes,
+    api: slug,
+    worker: slug,
+    scheduler: slug,
+  }),
 ]);
 
 const installSchema = z.strictObject({

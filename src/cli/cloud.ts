@@ -1,0 +1,70 @@
+import { join } from 'node:path';
+import type { CheckedSecret } from '../cloud/check.ts';
+import type { Install } from '../cloud/cloud-file.ts';
+import type { SecretStore } from '../cloud/secret-store.ts';
+import type { Seeding } from '../cloud/seed.ts';
+import { connect } from './connect.ts';
+import type { Columns } from './items.ts';
+import type { Context } from './verb.ts';
+
+/** Which install, of those in `cloud_file`. */
+export const INSTALL_OPTIONS = {
+  customer: { value: 'slug', description: 'whose it is', required: true },
+  env: { value: 'name', description: 'which of the environments of the customer', required: true },
+} as const;
+
+interface Named {
+  readonly customer: string;
+  readonly env: string;
+}
+
+/** @throws ServiceError as `readInstall` */
+export async function installOf({ settings }: Context, { customer, env }: Named): Promise<Install> {
+  const { readInstall } = await import('../cloud/cloud-file.ts');
+  return readInstall(settings.cloud_file, customer, env);
+}
+
+/** Does some work with the store of an install, and closes it. */
+export async function withStore<T>(
+  { settings }: Context,
+  install: Install,
+  work: (store: SecretStore) => Promise<T>,
+): Promise<T> {
+  const { openSecretStore } = await import('../cloud/open.ts');
+  const store = await openSecretStore(install, settings.clusters_file);
+  try {
+    return await work(store);
+  } finally {
+    store.close();
+  }
+}
+
+/** Does some work with what is needed to seed, while nobody else on this machine does. */
+export async function withSeeding<T>(
+  context: Context,
+  install: Install,
+  work: (seeding: Seeding) => Promise<T>,
+): Promise<T> {
+  const { journalAt } = await import('../cloud/journal.ts');
+  const { LOCK_PATIENCE_MS, withLock } = await import('../client/lock.ts');
+  const { customer, env } = install;
+  const begun = join(context.settings.home, 'cloud', `${customer}.${env}`);
+  return withStore(context, install, (store) =>
+    withLock(`${begun}.lock`, LOCK_PATIENCE_MS, async () =>
+      work({
+        install,
+        store,
+        server: await connect(context),
+        journal: journalAt(`${begun}.json`),
+        message: context.message,
+        clock: Date.now,
+      }),
+    ),
+  );
+}
+
+export const SECRET_COLUMNS: Columns<CheckedSecret> = {
+  secret: ({ name }) => name,
+  status: ({ status }) => status,
+  version: ({ version_id }) => version_id ?? '',
+};

@@ -1,0 +1,57 @@
+import { resolve } from 'node:path';
+import { ServiceError } from '../../errors.ts';
+import { installOf, SECRET_COLUMNS, withStore } from '../cloud.ts';
+import { showItems } from '../items.ts';
+import { readNamed } from '../license.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Before a deployment: checks that both secrets are there and well-formed, that the lease verifies by the key set beside it, is of that deployment, and is not to be renewed yet; with --manifest also that it is none from before that. Tells names and what is wrong, and never a value. Exits with 0 when all is well, else with 4. Reads the secrets; asks no server.',
+  options: {
+    customer: { value: 'slug', description: 'whose it is, without --manifest' },
+    env: { value: 'name', description: 'which environment, without --manifest' },
+    manifest: {
+      value: 'file',
+      description: 'what `cloud seed --out` wrote',
+      complete: 'file',
+    },
+  },
+  settings: ['cloud_file', 'clusters_file'],
+  examples: [
+    'cloud preflight --customer acme --env prod',
+    'cloud preflight --manifest seeded.json --json | jq .secrets',
+  ],
+  async run(context, _args, options) {
+    const { checkSecrets } = await import('../../cloud/check.ts');
+    const { factsOf, readManifest } = await import('../../cloud/manifest.ts');
+    const { checkFailure } = await import('../../cloud/renew.ts');
+    const path = resolve(context.cwd, options.manifest ?? '');
+    const manifest =
+      options.manifest === undefined ? undefined : readManifest(await readNamed(path), path);
+    const { customer = manifest?.customer, env = manifest?.env } = options;
+    if (customer === undefined || env === undefined) {
+      throw new ServiceError('usage', 'either --manifest, or --customer and --env, are needed');
+    }
+    const install = await installOf(context, { customer, env });
+    const checked = await withStore(context, install, (store) =>
+      checkSecrets(install, store, Date.now(), manifest),
+    );
+    const secrets = [checked.public_key, checked.lease];
+    const failure = checkFailure(checked);
+    return {
+      data: {
+        customer,
+        env,
+        ok: failure === undefined,
+        lease: checked.claims ? factsOf(checked.claims) : null,
+        secrets,
+      },
+      failure,
+      show(out) {
+        showItems(out, secrets, SECRET_COLUMNS);
+        for (const { message } of secrets) if (message !== null) out.line(message);
+      },
+    };
+  },
+});

@@ -1,0 +1,104 @@
+import { ServiceError } from '../../errors.ts';
+import type { Outlook, RunningService } from '../../cloud/running.ts';
+import { NO_VALUE } from '../../format.ts';
+import { INSTALL_OPTIONS, installOf, SECRET_COLUMNS, withStore } from '../cloud.ts';
+import { showItems, type Columns } from '../items.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Which lease the secret holds, which one the services run with, and by when somebody must act. Exits with 0 while all works, also when something is to be done; with 4 when a lease is not good or it is not known what a service runs with.',
+  options: INSTALL_OPTIONS,
+  settings: ['cloud_file', 'clusters_file'],
+  examples: [
+    'cloud status --customer acme --env prod',
+    'cloud status --customer acme --env prod --json | jq -r .act_by',
+  ],
+  async run(context, _args, options) {
+    const { leaseInUse } = await import('../../cloud/in-use.ts');
+    const { openServices } = await import('../../cloud/open.ts');
+    const install = await installOf(context, options);
+    const services = await openServices(install, context.settings.clusters_file);
+    try {
+      const { checked, lease, running, outlook } = await withStore(context, install, (store) =>
+        leaseInUse(install, store, services, Date.now()),
+      );
+      const secrets = [checked.public_key, checked.lease];
+      return {
+        data: {
+          customer: install.customer,
+          env: install.env,
+          license_deployment_id: install.license_deployment_id,
+          secrets,
+          lease: lease ?? null,
+          services: running ?? [],
+          inferred_from: services?.inferred_from ?? null,
+          ...outlook,
+        },
+        failure: failureOf(outlook, running),
+        show(out) {
+          showItems(out, secrets, SECRET_COLUMNS);
+          for (const { message } of secrets) if (message !== null) out.line(message);
+          if (lease) {
+            out.line();
+            out.line(
+              `The secret holds the lease ${lease.lease_id}, good until ${lease.expires_at}, with grace until ${lease.grace_ends_at}, to be renewed at ${lease.due_at}.`,
+            );
+          }
+          out.line();
+          if (running === undefined) {
+            out.line('It is not known what runs with it: cloud_file names no services.');
+          } else {
+            showItems(out, running, COLUMNS);
+            out.line(services!.inferred_from);
+          }
+          out.line(adviceOf(outlook, install.customer, install.env));
+        },
+      };
+    } finally {
+      services?.close();
+    }
+  },
+});
+
+const COLUMNS: Columns<RunningService> = {
+  role: ({ role }) => role,
+  name: ({ name }) => name,
+  rollout: ({ rollout }) => rollout,
+  tasks: ({ tasks: { wanted, current, previous, older, unclear } }) =>
+    `${current + previous + older + unclear} of ${wanted}, ${current} with the lease of the secret`,
+  lease: ({ lease_id }) => lease_id ?? NO_VALUE,
+  'works until': ({ grace_ends_at }) => grace_ends_at ?? NO_VALUE,
+};
+
+function failureOf(
+  { action, act_by }: Outlook,
+  running: readonly RunningService[] | undefined,
+): ServiceError | undefined {
+  if (action === 'seed') {
+    return new ServiceError('license_invalid', 'the secrets hold no lease that works', {
+      remedy: 'Write them with `service-local cloud seed`.',
+    });
+  }
+  const isUnknown = act_by === null && running?.some(({ tasks }) => tasks.wanted > 0);
+  if (!isUnknown && (act_by === null || Date.parse(act_by) > Date.now())) return undefined;
+  const text = isUnknown
+    ? 'it is not known of every service which lease it runs with'
+    : `services run with a lease that ended on ${act_by}`;
+  return new ServiceError('license_invalid', text, {
+    remedy: 'Have them read the secret with `service-local cloud redeploy --wait`.',
+  });
+}
+
+function adviceOf({ action, act_by }: Outlook, customer: string, env: string): string {
+  const by = act_by === null ? 'at once' : `by ${act_by}`;
+  const which = `--customer ${customer} --env ${env}`;
+  const advice: Readonly<Record<Outlook['action'], string>> = {
+    none: `Nothing is to be done now${act_by === null ? '' : `; without a renewal all works until ${act_by}`}.`,
+    wait: 'A rollout is under way.',
+    redeploy: `Act ${by}: service-local cloud redeploy ${which} --wait`,
+    renew: `Act ${by}: service-local cloud renew ${which}`,
+    seed: `Act ${by}: service-local cloud renew ${which}`,
+  };
+  return advice[action];
+}

@@ -1,0 +1,73 @@
+import { hash } from 'node:crypto';
+import type { Install, StoreDefinition } from './cloud-file.ts';
+import { applyTo, askPlace, connectPlace, type Place } from './kubernetes.ts';
+import { secretObjectName } from './kubernetes-names.ts';
+import type { SecretStore } from './secret-store.ts';
+
+/** What is used of a Secret. */
+interface Secret {
+  readonly data?: Readonly<Record<string, string>>;
+  readonly metadata: {
+    readonly managedFields?: readonly { readonly manager?: string; readonly time?: string }[];
+  };
+}
+
+/** @throws ServiceError `invalid_setting`, `conflict` */
+export function openKubernetesStore(
+  install: Install,
+  definition: Extract<StoreDefinition, { readonly type: 'kubernetes' }>,
+  clustersFile: string,
+): SecretStore {
+  return kubernetesStore(connectPlace(definition, clustersFile), secretObjectName(install));
+}
+
+/**
+ * One Secret, with a key for the last part of each name: `lease`, `public_key`. Each key is applied
+ * by a field manager of its own, so that writing one needs not read the other, and Kubernetes keeps
+ * for each when it was changed. It keeps no earlier values.
+ */
+export function kubernetesStore(place: Place, object: string): SecretStore {
+  const { namespace, cluster } = place;
+  const path = `/api/v1/namespaces/${namespace}/secrets/${object}`;
+  return {
+    place: `the Secret ${object} in the namespace ${namespace} of the cluster ${cluster}`,
+    async put(name, value) {
+      const data = Buffer.from(value).toString('base64');
+      await applyTo(place, `write ${name}`, {
+        path,
+        manager: managerOf(name),
+        object: {
+          apiVersion: 'v1',
+          kind: 'Secret',
+          metadata: { name: object, namespace },
+          data: { [keyOf(name)]: data },
+        },
+        secrets: [value, data],
+      });
+      return hash('sha256', value);
+    },
+    async current(name) {
+      const secret = (await askPlace(place, `read ${name}`, { method: 'GET', path })) as
+        | Secret
+        | undefined;
+      const data = secret?.data?.[keyOf(name)];
+      if (data === undefined) return undefined;
+      const value = Buffer.from(data, 'base64').toString();
+      const fields = secret?.metadata.managedFields ?? [];
+      const time = fields.find(({ manager }) => manager === managerOf(name))?.time;
+      // Of what somebody else has put there, nobody knows since when.
+      const created_at = time === undefined ? Date.now() : Date.parse(time);
+      return { value, version_id: hash('sha256', value), created_at };
+    },
+    previous: async () => undefined,
+    close: () => void place.rest.close(),
+  };
+}
+
+function keyOf(name: string): string {
+  return name.slice(name.lastIndexOf('/') + 1);
+}
+
+function managerOf(name: string): string {
+  return `service-local-${keyOf(name).replace('_', '-')}`;
+}

@@ -1,0 +1,31 @@
+import type { Install } from './cloud-file.ts';
+import type { SecretStore } from './secret-store.ts';
+import type { Services } from './services.ts';
+
+/** @throws ServiceError `conflict`, reason `not_installed`, without the package that it needs. */
+export async function openSecretStore(
+  install: Install,
+  clustersFile: string,
+): Promise<SecretStore> {
+  const { store } = install;
+  if (store.type === 'directory') {
+    return (await import('./directory-store.ts')).directoryStore(store.path);
+  }
+  if (store.type === 'aws') return (await import('./aws-store.ts')).openAwsStore(store);
+  const { openKubernetesStore } = await import('./kubernetes-store.ts');
+  return openKubernetesStore(install, store, clustersFile);
+}
+
+/**
+ * @returns undefined where nobody has said what runs.
+ * @throws ServiceError `conflict`, reason `not_installed`, without the package that it needs.
+ */
+export async function openServices(
+  { services }: Install,
+  clustersFile: string,
+): Promise<Services | undefined> {
+  if (services.type === 'none') return undefined;
+  if (services.type === 'ecs') return (await import('./ecs.ts')).openEcs(services);
+  const { openKubernetesServices } = await import('./kubernetes-services.ts');
+  return openKubernetesServices(services, clustersFile);
+}

@@ -1,0 +1,148 @@
+import type { Install, SecretNames } from './cloud-file.ts';
+import { secretObjectName } from './kubernetes-names.ts';
+
+/** What each role must be allowed, and no more: for AWS policies, for Kubernetes Roles. */
+export interface Policies {
+  /** Whoever seeds; it gives no right to read. */
+  readonly seed: object | null;
+  /** The tasks; also preflight, status and renew, which read what the tasks read. */
+  readonly tasks: object | null;
+  /** Whoever redeploys; also status and renew. */
+  readonly redeploy: object | null;
+}
+
+/** @param account of AWS; any when it is not told. */
+export function policiesOf(install: Install, account = '*'): Policies {
+  const { store, services } = install;
+  const secrets =
+    store.type === 'aws'
+      ? awsSecrets(install.secrets, store, account)
+      : store.type === 'kubernetes'
+        ? kubernetesSecrets(install, store.namespace)
+        : { seed: null, tasks: null };
+  const redeploy =
+    services.type === 'ecs'
+      ? ecsPolicy(services, account)
+      : services.type === 'kubernetes'
+        ? role('redeploy', install, services.namespace, [
+            {
+              apiGroups: ['apps'],
+              resources: ['deployments'],
+              resourceNames: [services.api, services.worker, services.scheduler],
+              verbs: ['get', 'patch'],
+            },
+            { apiGroups: [''], resources: ['pods'], verbs: ['list'] },
+          ])
+        : null;
+  return { ...secrets, redeploy };
+}
+
+function awsSecrets(
+  names: SecretNames,
+  {
+    region = '*',
+    kms_key,
+  }: { readonly region?: string | undefined; readonly kms_key?: string | undefined },
+  account: string,
+): Pick<Policies, 'seed' | 'tasks'> {
+  // AWS ends the name of each secret in a dash and six characters of its own.
+  const Resource = [names.public_key, names.lease].map(
+    (name) => `arn:${partition(region)}:secretsmanager:${region}:${account}:secret:${name}-??????`,
+  );
+  const key = (...Action: string[]) =>
+    kms_key === undefined
+      ? []
+      : [
+          {
+            Sid: 'KeyOfSecrets',
+            Effect: 'Allow',
+            Action,
+            Resource: kms_key.startsWith('arn:') && kms_key.includes(':key/') ? kms_key : '*',
+            Condition: {
+              StringLike: { 'kms:ViaService': `secretsmanager.${region}.amazonaws.com` },
+            },
+          },
+        ];
+  const write = ['secretsmanager:CreateSecret', 'secretsmanager:PutSecretValue'];
+  return {
+    seed: policy(
+      { Sid: 'WriteLease', Effect: 'Allow', Action: write, Resource },
+      ...key('kms:GenerateDataKey', 'kms:Decrypt'),
+    ),
+    tasks: policy(
+      { Sid: 'ReadLease', Effect: 'Allow', Action: ['secretsmanager:GetSecretValue'], Resource },
+      ...key('kms:Decrypt'),
+    ),
+  };
+}
+
+function ecsPolicy(
+  services: Extract<Install['services'], { readonly type: 'ecs' }>,
+  account: string,
+): object {
+  const { region = '*', cluster, api, worker, scheduler } = services;
+  const arn = (rest: string): string => `arn:${partition(region)}:ecs:${region}:${account}:${rest}`;
+  return policy(
+    {
+      Sid: 'DeployAnew',
+      Effect: 'Allow',
+      Action: ['ecs:DescribeServices', 'ecs:UpdateService'],
+      Resource: [api, worker, scheduler].map((name) => arn(`service/${cluster}/${name}`)),
+    },
+    {
+      Sid: 'ListTasks',
+      Effect: 'Allow',
+      Action: ['ecs:ListTasks'],
+      Resource: '*',
+      Condition: { ArnLike: { 'ecs:cluster': arn(`cluster/${cluster}`) } },
+    },
+    {
+      Sid: 'LookAtTasks',
+      Effect: 'Allow',
+      Action: ['ecs:DescribeTasks'],
+      Resource: arn(`task/${cluster}/*`),
+    },
+  );
+}
+
+function policy(...Statement: readonly object[]): object {
+  return { Version: '2012-10-17', Statement };
+}
+
+function partition(region: string): string {
+  if (region.startsWith('cn-')) return 'aws-cn';
+  return region.startsWith('us-gov-') ? 'aws-us-gov' : 'aws';
+}
+
+function kubernetesSecrets(
+  install: Install,
+  namespace: string | undefined,
+): Pick<Policies, 'seed' | 'tasks'> {
+  const secrets = { apiGroups: [''], resources: ['secrets'] };
+  const own = { ...secrets, resourceNames: [secretObjectName(install)] };
+  return {
+    // A right to create cannot be limited to a name.
+    seed: role('seed', install, namespace, [
+      { ...secrets, verbs: ['create'] },
+      { ...own, verbs: ['patch'] },
+    ]),
+    tasks: role('tasks', install, namespace, [{ ...own, verbs: ['get'] }]),
+  };
+}
+
+function role(
+  what: string,
+  { customer, env }: Install,
+  namespace: string | undefined,
+  rules: readonly object[],
+): object {
+  return {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'Role',
+    metadata: {
+      name: `service-local-${what}-${customer}-${env}`,
+      ...(namespace !== undefined && { namespace }),
+    },
+    rules,
+  };
+}

@@ -1,0 +1,116 @@
+import { hash } from 'node:crypto';
+import type { getKeyset, Keyset } from '../api/keys.ts';
+import type { createLease, LeaseAnswer } from '../api/leases.ts';
+import type { Client } from '../client/client.ts';
+import { ServiceError } from '../errors.ts';
+import type { LeaseClaims } from '../lease/claims.ts';
+import { importKeyset } from '../lease/keys.ts';
+import { LEASE_REASONS } from '../lease/reasons.ts';
+import { formatTime } from '../lease/time.ts';
+import { verifyLease } from '../lease/verify.ts';
+import type { Install } from './cloud-file.ts';
+import type { Journal } from './journal.ts';
+import { factsOf, type SeedManifest } from './manifest.ts';
+import type { SecretStore } from './secret-store.ts';
+
+export interface Seeding {
+  readonly install: Install;
+  readonly store: SecretStore;
+  readonly server: Client;
+  readonly journal: Journal;
+  /** Told what a person should know. */
+  readonly message: (text: string) => void;
+  readonly clock: () => number;
+}
+
+export interface Seeded {
+  readonly manifest: SeedManifest;
+  /** Where less time was given than was due, and why. */
+  readonly limits: LeaseAnswer['limits'];
+}
+
+/**
+ * Issues a lease for the install, and writes the key set and then the lease to its secrets; what the
+ * lease gives and how long it lasts, the registry says. The key set has all keys under which a lease
+ * can still be good, and is in place before anything is issued: so verifiers never see a lease
+ * without its key, and a store that cannot be written costs no lease. Wherever it is broken off,
+ * running it again is all that is needed.
+ *
+ * @throws ServiceError as `SecretStore.put`, and as the server says; `invalid_data` for an answer
+ * that is no lease of that deployment.
+ */
+export async function seed(seeding: Seeding): Promise<Seeded> {
+  const { install, store, journal, clock } = seeding;
+  const { secrets, license_deployment_id } = install;
+  let keyset = await putKeyset(seeding);
+  const answer = await issue(seeding);
+  const text = JSON.stringify(answer.lease);
+  let claims = verified(text, keyset.keys);
+  if (claims === undefined) {
+    // The server has begun to sign with another key since.
+    keyset = await putKeyset(seeding);
+    claims = verified(text, keyset.keys);
+  }
+  if (claims?.deployment_id !== license_deployment_id) {
+    throw new ServiceError('invalid_data', 'what the server issued does not verify by its keys');
+  }
+  const version = await store.put(secrets.lease, text, claims.lease_id);
+  await journal.forget();
+  const manifest: SeedManifest = {
+    schema: 'service-local/secret_seed_manifest/v1',
+    customer: install.customer,
+    env: install.env,
+    license_deployment_id,
+    store: store.place,
+    status: 'seeded',
+    seeded_at: formatTime(clock()),
+    ...factsOf(claims),
+    secrets: [
+      { name: secrets.public_key, version_id: keyset.version_id, status: 'seeded' },
+      { name: secrets.lease, version_id: version, status: 'seeded' },
+    ],
+  };
+  return { manifest, limits: answer.limits };
+}
+
+async function putKeyset({ install, store, server }: Seeding) {
+  const keys: Keyset = await server.call<typeof getKeyset>(
+    'get',
+    '/.well-known/license-keys.json',
+    {},
+  );
+  const imported = importKeyset(keys);
+  if (!imported.ok) {
+    throw new ServiceError('invalid_data', `the server's keys: ${LEASE_REASONS[imported.reason]}`, {
+      reason: imported.reason,
+    });
+  }
+  const text = JSON.stringify(keys);
+  const version_id = await store.put(install.secrets.public_key, text, hash('sha256', text));
+  return { keys: imported.keys, version_id };
+}
+
+function verified(text: string, keys: Parameters<typeof verifyLease>[1]): LeaseClaims | undefined {
+  const lease = verifyLease(text, keys);
+  return lease.ok ? lease.claims : undefined;
+}
+
+/** The customer is named so that the registry refuses where the deployment is another's. */
+async function issue({ install, server, journal, message }: Seeding): Promise<LeaseAnswer> {
+  const ask = async (): Promise<LeaseAnswer> =>
+    server.call<typeof createLease>('post', '/auth/license/leases', {
+      body: {
+        deployment_id: install.license_deployment_id,
+        customer_id: install.customer_id,
+        issue_id: await journal.issueId(),
+      },
+    });
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof ServiceError && error.reason === 'already_issued')) throw error;
+    message(`A run that was broken off has lost a lease, which nobody has: ${error.message}.`);
+    await journal.forget();
+    return ask();
+  }
+}
