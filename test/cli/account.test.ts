@@ -3,12 +3,13 @@ import { addAdministrator } from '../../src/identity/administrators.ts';
 import { newTotpSecret } from '../../src/identity/totp.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { sessionFor } from '../console/visitor.ts';
-import { startServer, type RunningServer } from '../server/running.ts';
+import { serveHere, type ServerHere } from '../server/running.ts';
 import { newDatabase, type TestDatabase } from '../storage/databases.ts';
-import { serviceLocal, type Result } from './service-local.ts';
+import { inProcess } from './in-process.ts';
+import type { Result } from './service-local.ts';
 
 let database: TestDatabase;
-let server: RunningServer;
+let server: ServerHere;
 let token: string;
 let codes: readonly string[];
 const PASSKEY = '0198c0de-0000-7000-8000-00000000dddd';
@@ -44,7 +45,7 @@ beforeAll(async () => {
       .execute(),
   );
   await storage.close();
-  server = await startServer(database);
+  server = await serveHere(database);
 });
 afterAll(async () => {
   await server.stop();
@@ -52,7 +53,7 @@ afterAll(async () => {
 });
 
 const run = (words: string): Promise<Result> =>
-  serviceLocal(['identity', ...words.split(' ')], {
+  inProcess(['identity', ...words.split(' ')], {
     env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
   });
 const ask = async <T>(words: string): Promise<T> => {

@@ -12,13 +12,13 @@ import { createClient } from '../../src/client/client.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import type { Scope } from '../../src/scopes.ts';
 import { newWorld, type World } from '../identity/people.ts';
-import { startServer, type RunningServer } from '../server/running.ts';
+import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';
 import { BIN, type Result } from './service-local.ts';
 
 let world: World;
-let server: RunningServer;
+let server: ServerHere;
 let directory: string;
 let token: string;
 
@@ -27,7 +27,7 @@ beforeAll(async () => {
   world.now = Date.now();
   directory = await mkdtemp(join(tmpdir(), 'service-local-bots-'));
   token = await tokenFor('read', 'write');
-  server = await startServer(world.database);
+  server = await serveHere(world.database);
 });
 afterAll(async () => {
   await server.stop();
@@ -335,7 +335,9 @@ test('events are followed, one object a line, through a restart of the server', 
   expect(await next()).toBe(3);
   await server.stop();
   expect((await lost.next()).value).toMatch(/nothing listens there; it is asked again until/);
-  server = await startServer(world.database, ['--port', new URL(server.url).port]);
+  server = await serveHere(world.database, {
+    SERVICE_LOCAL_SERVER_PORT: new URL(server.url).port,
+  });
   await told('delete', 'followed', '--yes');
   await told('update', 'followed', '-f', await fileOf('followed', 12));
   expect(await next()).toBe(6);

@@ -21,13 +21,13 @@ import { createPlan } from '../../src/identity/plans.ts';
 import { importKeyset } from '../../src/lease/keys.ts';
 import { verifyLease } from '../../src/lease/verify.ts';
 import { newWorld, type World } from '../identity/people.ts';
-import { startServer, type RunningServer } from '../server/running.ts';
+import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';
 import type { Result } from './service-local.ts';
 
 let world: World;
-let server: RunningServer;
+let server: ServerHere;
 let token: string;
 /** Of the customer's machine. */
 let directory: string;
@@ -44,7 +44,7 @@ beforeAll(async () => {
   await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
   const deployment = { deployment_id: 'acme-tokyo', contract_id: 'acme-pro', name: 'Tokyo' };
   await createDeployment(...vendor, deployment);
-  server = await startServer(world.database);
+  server = await serveHere(world.database);
 });
 
 afterAll(async () => {

@@ -12,13 +12,13 @@ import { createDeployment } from '../../src/identity/deployments.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { signerOf } from '../../src/identity/signing-key.ts';
 import { newWorld, type Person, type World } from '../identity/people.ts';
-import { startServer, type RunningServer } from '../server/running.ts';
+import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';
 import type { Result } from './service-local.ts';
 
 let world: World;
-let server: RunningServer;
+let server: ServerHere;
 let ada: Person;
 let token: string;
 let directory: string;
@@ -39,7 +39,7 @@ beforeAll(async () => {
     const deployment = { deployment_id, contract_id: 'acme-pro', name: deployment_id };
     await createDeployment(...vendor, deployment);
   }
-  server = await startServer(world.database);
+  server = await serveHere(world.database);
 });
 afterAll(async () => {
   await server.stop();

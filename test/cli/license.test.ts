@@ -21,12 +21,12 @@ import { createDeployment } from '../../src/identity/deployments.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { claimsOf, issue, testKey } from '../lease/issuer.ts';
-import { startServer, type RunningServer } from '../server/running.ts';
+import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 
 let world: World;
-let server: RunningServer;
+let server: ServerHere;
 let token: string;
 /** Where the files are that people carry from machine to machine. */
 let directory: string;
@@ -44,7 +44,7 @@ beforeAll(async () => {
   for (const deployment_id of ['tokyo', 'osaka']) {
     await createDeployment(...vendor, { deployment_id, contract_id: 'acme-pro', name: 'A' });
   }
-  server = await startServer(world.database);
+  server = await serveHere(world.database);
 });
 afterAll(async () => {
   await server.stop();

@@ -8,13 +8,13 @@ import { writeToken } from '../../src/client/token.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import type { Scope } from '../../src/scopes.ts';
 import { newPerson, newWorld, PASSWORD, type Person, type World } from '../identity/people.ts';
-import { startServer, type RunningServer } from '../server/running.ts';
+import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';
 import type { Result } from './service-local.ts';
 
 let world: World;
-let server: RunningServer;
+let server: ServerHere;
 let ada: Person;
 let codes: string[];
 let home: string;
@@ -24,7 +24,7 @@ beforeAll(async () => {
   world.now = Date.now();
   ada = await newPerson(world.identity, () => world.now);
   codes = [...ada.recovery_codes];
-  server = await startServer(world.database);
+  server = await serveHere(world.database);
 });
 afterAll(async () => {
   await server.stop();

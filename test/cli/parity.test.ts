@@ -8,13 +8,13 @@ import { addToken } from '../../src/identity/tokens.ts';
 import type { Scope } from '../../src/scopes.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { tradingDocument } from '../replay/play.ts';
-import { startServer, type RunningServer } from '../server/running.ts';
+import { serveHere, type ServerHere } from '../server/running.ts';
 import { fillCatalogue, replaceDays } from '../tasks/market.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 
 let world: World;
-let server: RunningServer;
+let server: ServerHere;
 let directory: string;
 let token: string;
 
@@ -26,7 +26,9 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'service-local-parity-'));
   await fillCatalogue(catalogue(), 1);
   token = await tokenFor('read', 'write', 'trade');
-  server = await startServer(world.database, ['--catalogue-dir', catalogue()]);
+  server = await serveHere(world.database, {
+    SERVICE_LOCAL_CATALOGUE_DIR: catalogue(),
+  });
   const file = join(directory, 'sma.json');
   await writeFile(file, JSON.stringify(tradingDocument('sma', 10)));
   await json('create', '-f', file);

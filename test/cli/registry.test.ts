@@ -4,19 +4,19 @@ import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { newWorld, type World } from '../identity/people.ts';
-import { startServer, type RunningServer } from '../server/running.ts';
+import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 
 let world: World;
-let server: RunningServer;
+let server: ServerHere;
 let token: string;
 
 beforeAll(async () => {
   world = await newWorld('sqlite');
   world.now = Date.now();
   token = await (await world.newPerson()).token('license');
-  server = await startServer(world.database);
+  server = await serveHere(world.database);
 });
 
 afterAll(async () => {

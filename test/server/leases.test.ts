@@ -15,21 +15,21 @@ import { verifyLease } from '../../src/lease/verify.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
-import { startServer, type RunningServer } from './running.ts';
+import { serveHere, type ServerHere } from './running.ts';
 
 const DAY = 86_400;
 
 describe.each(DATABASES)('leases over HTTP, from a server on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
-  let server: RunningServer;
+  let server: ServerHere;
   let bearer: string;
   let made = 0;
 
   beforeAll(async () => {
     database = await newDatabase(kind);
     storage = await openStorage(database.location);
-    server = await startServer(database);
+    server = await serveHere(database);
     const identity = { storage, clock: Date.now, policy: USUAL_POLICY, signer: undefined as never };
     await createCustomer(identity, 'operator', { customer_id: 'acme', name: 'Acme' });
     const entitlements = ['live_trading', 'kb_federation'];

@@ -4,6 +4,9 @@ import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { createLog } from '../../src/log.ts';
+import { startServer as serve } from '../../src/server/server.ts';
+import { resolveSettings } from '../../src/settings.ts';
 import { BASIC_ENV, BIN } from '../cli/service-local.ts';
 import type { TestDatabase } from '../storage/databases.ts';
 
@@ -13,13 +16,17 @@ export const SIGNING_KEY_PEM = generateKeyPairSync('ed25519', {
   privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
 }).privateKey;
 
-/** A process that goes on until it is told to stop. */
-interface Running {
-  readonly pid: number;
+/** What goes on until it is told to stop. */
+interface Going {
   /** What a verb needs to find its database and it: `SERVICE_LOCAL_HOME` and so on. */
   readonly env: Readonly<Record<string, string>>;
   /** All that it has logged until now. */
   readonly log: () => string;
+}
+
+/** A process of its own. */
+interface Running extends Going {
+  readonly pid: number;
   /** Sends SIGTERM. @returns the exit code. */
   readonly stop: () => Promise<number | null>;
   /** Sends SIGKILL. */
@@ -29,6 +36,47 @@ interface Running {
 /** `service-local server` as a process of its own. */
 export interface RunningServer extends Running {
   readonly url: string;
+}
+
+/** The same in this process. */
+export interface ServerHere extends Going {
+  readonly url: string;
+  readonly stop: () => Promise<void>;
+}
+
+/**
+ * Starts the server of `service-local server` in this process, where it takes a third of the time
+ * that a process of its own needs before it listens. For tests in which no process must end.
+ */
+export async function serveHere(
+  database: TestDatabase,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<ServerHere> {
+  const env = {
+    ...whereItIs(database),
+    SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: SIGNING_KEY_PEM,
+    SERVICE_LOCAL_SERVER_PORT: '0',
+    ...variables,
+  };
+  const lines: string[] = [];
+  const { values } = resolveSettings(tmpdir(), env);
+  const log = createLog((line) => lines.push(line), false);
+  const { url, stop } = await serve(values, env, log);
+  return {
+    url,
+    env: { ...whereItIs(database), SERVICE_LOCAL_SERVER_URL: url },
+    log: () => lines.join('\n'),
+    stop,
+  };
+}
+
+function whereItIs({ location }: TestDatabase): Record<string, string> {
+  return {
+    HOME: tmpdir(),
+    SERVICE_LOCAL_HOME:
+      'file' in location ? dirname(location.file) : join(tmpdir(), 'service-local-no-home'),
+    ...('url' in location && { DATABASE_URL: location.url }),
+  };
 }
 
 /**
@@ -63,17 +111,12 @@ export async function startWorker(
 
 /** @param isReady what in a line of its log says so. */
 async function start(
-  { location }: TestDatabase,
+  database: TestDatabase,
   args: readonly string[],
   variables: Readonly<Record<string, string>>,
   isReady: RegExp,
 ): Promise<Running & { readonly ready: string }> {
-  const env = {
-    HOME: tmpdir(),
-    SERVICE_LOCAL_HOME:
-      'file' in location ? dirname(location.file) : join(tmpdir(), 'service-local-no-home'),
-    ...('url' in location && { DATABASE_URL: location.url }),
-  };
+  const env = whereItIs(database);
   const child = spawn(process.execPath, [BIN, ...args], {
     cwd: tmpdir(),
     env: { ...BASIC_ENV, ...env, ...variables },
