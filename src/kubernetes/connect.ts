@@ -222,7 +222,7 @@ async function watchState(
   };
   const onFailure = ({ message }: ServiceError, since: number): void => {
     const nothing = { phase: 'degraded', version: null, pods: [], observed_at: since } as const;
-    const text = `the cluster ${name} cannot be asked since ${new Date(since).toISOString()}: ${message}`;
+    const text = `not seen since ${new Date(since).toISOString()}: ${message}`;
     show({ ...(last ?? nothing), reason: 'unreachable', message: text });
   };
   const following = (

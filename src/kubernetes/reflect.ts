@@ -116,5 +116,5 @@ export async function reflect(
 
 function refused(rest: Rest, answer: RestAnswer): ServiceError {
   const { message } = rest.refusal(answer);
-  return new ServiceError('cluster_unavailable', `it answered ${answer.status}: ${message}`);
+  return new ServiceError('cluster_unavailable', `the cluster answered ${answer.status}: ${message}`);
 }
