@@ -83,8 +83,9 @@ export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<
       recvWindow: RECEIVE_WINDOW_MS,
       defaultType: 'spot',
       fetchMarkets: { types: ['spot'] },
-      // The key need not be allowed to see what can be withdrawn.
+      // The key need not be allowed to see more than it trades with.
       fetchCurrencies: false,
+      fetchMargins: false,
     },
   });
   const venue = new ExchangeVenue(options, connection, hiderOf(credentials));
@@ -370,6 +371,7 @@ class ExchangeVenue implements Venue {
       const report = await this.#look(order);
       if (report !== undefined || left <= 0) {
         this.#unsettled.delete(id);
+        if (report === undefined) this.#working.delete(id);
         return report;
       }
       await delay(Math.min(wait, left), undefined, { signal: this.#options.signal });
@@ -600,5 +602,8 @@ function reasonOf(ccxt: Ccxt, error: Error, { post_only }: VenueOrder): string {
     [ccxt.BadSymbol, 'unknown_symbol'],
     [ccxt.AuthenticationError, 'not_permitted'],
   ] as const;
-  return causes.find(([cause]) => error instanceof cause)?.[1] ?? 'refused_by_venue';
+  const known = causes.find(([cause]) => error instanceof cause)?.[1];
+  // Limits of quantity, price and value, for which ccxt has no class of their own.
+  const { message } = error;
+  return known ?? (/filter failure/i.test(message) ? 'invalid_order' : 'refused_by_venue');
 }

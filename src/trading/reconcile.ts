@@ -33,7 +33,6 @@ export async function reconcileOrders(
   const open = await venue.openOrders();
   const reports: VenueReport[] = [];
   for (const order of working) {
-    // oxlint-disable-next-line no-await-in-loop -- a venue takes one request after another
     reports.push((await venue.find(order)) ?? notAtVenue(order));
   }
   const known = new Set(working.map(({ client_order_id: id }) => id));
