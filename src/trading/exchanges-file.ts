@@ -5,7 +5,7 @@ import { closest } from '../closest.ts';
 import { ServiceError, isSystemError } from '../errors.ts';
 
 /** Unknown fields are refused, and with them keys and passwords: nothing here needs any. */
-const definitionSchema = z.strictObject({
+export const definitionSchema = z.strictObject({
   /** What ccxt calls the exchange: `binance`. */
   ccxt: z.string().regex(/^[a-z0-9]{1,64}$/, 'must be the id of an exchange of ccxt'),
   /** Of ccxt. */
