@@ -71,9 +71,10 @@ interface WorkingOrder extends Order {
  *
  * With a venue it fills nothing: (2) is what `report` told since the step before. An order is sized
  * for the venue as soon as its instrument has a close, at that close, and denied where the venue
- * would not take it or the account, after what works already, could not bear it. A target waits for
- * the end of the one it replaces, since that may still be filled. What equals what: equal steps,
- * reports, denials and halts, in the same order, give equal results.
+ * would not take it or the account, beside what works already, could not bear it. An order waits for
+ * the end of those being canceled whose cash or units it needs, and a target for the end of the one
+ * that it replaces, since they may still be filled. Equal steps, reports, denials and halts, in the
+ * same order, give equal results.
  */
 export class Engine {
   readonly #config: EngineConfig;
@@ -769,6 +770,7 @@ export class Engine {
         ? position - this.#unfilled(index, 'sell')
         : affordableQuantity(this.#config.fees, this.#uncommittedCash(), price, 1);
     if (wanted > affordable * (1 + 1e-9)) {
+      if (this.#isBeingFreed(order)) return undefined;
       if (!isTarget) return sign < 0 ? 'short_not_allowed' : 'insufficient_funds';
       wanted = Math.max(0, affordable);
     }
@@ -777,10 +779,8 @@ export class Engine {
     const quantity = desk.tradable(index, wanted, price);
     if (quantity === 0) return 'below_minimum';
     order.session = Math.floor(this.#now / DAY);
-    if (order.isCheckedAtFill) {
-      const reason = this.#riskDenial(order, sign * quantity, close);
-      if (reason !== undefined) return reason;
-    }
+    const reason = this.#riskDenial(order, sign * quantity, close);
+    if (reason !== undefined) return reason;
     order.quantity = quantity;
     desk.hand(order, this.#step);
     return undefined;
@@ -796,6 +796,17 @@ export class Engine {
         other.status === 'working' &&
         other.instrument === instrument &&
         !Number.isNaN(other.weight),
+    );
+  }
+
+  /** Whether cancels that are not confirmed may yet give back what the order needs. */
+  #isBeingFreed({ side, instrument }: WorkingOrder): boolean {
+    return this.#working.some(
+      (other) =>
+        other.status === 'working' &&
+        other.side === side &&
+        (side === 'buy' || other.instrument === instrument) &&
+        this.#desk!.sent.get(other.id)?.canceling !== undefined,
     );
   }
 

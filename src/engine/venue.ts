@@ -45,7 +45,7 @@ export interface VenueReport {
   readonly fee_units: number;
   /** Milliseconds since the epoch, by the venue's clock. */
   readonly time: number;
-  /** For people: why it was rejected, canceled by the venue, or expired. */
+  /** Why it ended without a complete fill: an `OrderReason` where one says it, else for people. */
   readonly reason?: string;
 }
 

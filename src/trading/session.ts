@@ -163,7 +163,8 @@ export class Session {
   ): Promise<void> {
     const slice = inSlices((steps) => this.engine.advance(steps));
     const catchUp = async (): Promise<void> => {
-      while (this.#failure === undefined && this.#attempt(slice)) await nextTurn();
+      if (this.engine.done === this.engine.steps || this.#failure !== undefined) return;
+      while (this.#attempt(slice)) await nextTurn();
     };
     for await (const item of recorded) {
       if (!('kind' in item)) this.#append(item);

@@ -1,0 +1,908 @@
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { NO_RISK_LIMITS, type EngineConfig } from '../../src/engine/config.ts';
+import type { OrderEvent } from '../../src/engine/journal.ts';
+import type { Order, OrderRequest } from '../../src/engine/orders.ts';
+import type { Step } from '../../src/engine/steps.ts';
+import { defineStrategy } from '../../src/engine/strategy.ts';
+import type { Fill, StrategyContext } from '../../src/engine/strategy.ts';
+import type { SessionInput } from '../../src/trading/session-input.ts';
+import { stateHash, type SessionState } from '../../src/trading/session-state.ts';
+import { Session, type SessionSetup } from '../../src/trading/session.ts';
+import { VenueSession, type VenueSessionSetup } from '../../src/trading/venue-session.ts';
+import {
+  clientOrderId,
+  type DenyReason,
+  type VenueOrder,
+  type VenueReport,
+  type VenueRules,
+} from '../../src/trading/venue.ts';
+import { DAY, ENGINE_DEFAULTS, MARGIN, START } from '../engine/market.ts';
+
+const DEPLOYMENT = '01980000-0000-7000-8000-000000000001';
+const RULES: VenueRules = {
+  types: ['market', 'limit', 'stop', 'stop_limit'],
+  instruments: {
+    X: { step: 0.1, min_quantity: 0.2, min_value: 10, tick: 0.5 },
+    Y: { step: 0.001, min_quantity: 0.001, min_value: 0, tick: 0 },
+  },
+};
+
+type Request = Omit<OrderRequest, 'instrument'> & { readonly symbol?: 'X' | 'Y' };
+
+interface Scene extends StrategyContext {
+  readonly order: (request: Request) => Readonly<Order>;
+  readonly target: (symbol: 'X' | 'Y', weight: number) => Readonly<Order>;
+}
+
+interface Options {
+  readonly onStep: (step: number, scene: Scene) => void;
+  readonly onFill?: (fill: Fill) => void;
+  readonly config?: Partial<EngineConfig>;
+  readonly rules?: VenueRules;
+  readonly opening?: SessionSetup['opening'];
+}
+
+/** A strategy on X and Y that does this at each step, counted from 0. */
+function setupOf({ onStep, onFill, config, rules, opening }: Options): VenueSessionSetup {
+  const strategy = defineStrategy({
+    name: 'scripted',
+    description: 'Does what a test tells it to.',
+    params: {},
+    create(context) {
+      const { broker, instruments } = context;
+      const [x, y] = instruments;
+      const of = (symbol: 'X' | 'Y') => (symbol === 'X' ? x! : y!);
+      let at = 0;
+      const scene: Scene = {
+        ...context,
+        order: ({ symbol = 'X', ...request }) =>
+          broker.order({ ...request, instrument: of(symbol) }),
+        target: (symbol, weight) => broker.target(of(symbol), weight),
+      };
+      return { onBar: () => onStep(at++, scene), ...(onFill !== undefined && { onFill }) };
+    },
+  });
+  return {
+    deployment_id: DEPLOYMENT,
+    rules: rules ?? RULES,
+    symbols: ['X', 'Y'],
+    strategy,
+    params: {},
+    config: { ...ENGINE_DEFAULTS, cash: 1000, ...config },
+    timeoutMs: 10_000,
+    opening,
+  };
+}
+
+function scripted(options: Options): VenueSession {
+  return new VenueSession(setupOf(options));
+}
+
+/** A bar of each instrument; without a price there is none. */
+function step(day: number, x: number | undefined, y?: number): Step {
+  const bar = (price: number) => ({
+    open: price,
+    high: price,
+    low: price,
+    close: price,
+    volume: 5,
+  });
+  const bars = { ...(x !== undefined && { X: bar(x) }), ...(y !== undefined && { Y: bar(y) }) };
+  return { time: START + day * DAY, bars };
+}
+
+const NOON = START + DAY / 2;
+
+function report(order: number, more: Partial<VenueReport>): VenueReport {
+  return {
+    order,
+    client_order_id: clientOrderId(DEPLOYMENT, order),
+    status: 'open',
+    filled: 0,
+    cost: 0,
+    fee: 0,
+    fee_units: 0,
+    time: NOON,
+    ...more,
+  };
+}
+
+const kinds = (events: readonly OrderEvent[]): unknown[] =>
+  events.map((event) => ['reason' in event ? event.reason : event.kind.slice(6), event.order]);
+const placed = (session: VenueSession): unknown[] =>
+  session.outbox().map((request) => ('place' in request ? request.place.order : 'cancel'));
+
+test('an order is worked by the venue alone, and its fills are told with the next bars', () => {
+  const heard: unknown[] = [];
+  const session = scripted({
+    onStep: (at, { order, broker, instruments }) => {
+      if (at === 0) order({ side: 'buy', quantity: 2.57, type: 'limit', limit: 99.9 });
+      heard.push(broker.position(instruments[0]!));
+    },
+    onFill: ({ quantity, price, fee, order }) => heard.push([order.id, quantity, price, fee]),
+  });
+  const first = session.push(step(0, 100));
+  expect(kinds(first.events)).toEqual([['submitted', 1]]);
+  const place: VenueOrder = {
+    order: 1,
+    client_order_id: clientOrderId(DEPLOYMENT, 1),
+    symbol: 'X',
+    side: 'buy',
+    type: 'limit',
+    time_in_force: 'gtc',
+    quantity: 2.5,
+    limit: 99.5,
+  };
+  expect(session.outbox()).toEqual([{ place }]);
+  expect(first.state.working).toEqual([{ ...place, filled: 0, triggered: false }]);
+  // Far below the limit: a backtest would fill it.
+  expect(session.push(step(1, 50)).events).toEqual([]);
+  const known = session.report(report(1, {}));
+  expect(known).toEqual({ events: [], state: session.state() });
+  expect(session.outbox()).toEqual([]);
+  const part = session.report(report(1, { filled: 1, cost: 98, fee: 0.5 }));
+  expect(part.events).toEqual([
+    {
+      seq: 2,
+      time: new Date(NOON).toISOString(),
+      kind: 'order.filled',
+      order: 1,
+      symbol: 'X',
+      side: 'buy',
+      quantity: 1,
+      price: 98,
+      reference: 98,
+      fee: 0.5,
+      slippage: 0,
+      position: 1,
+      cash: 901.5,
+    },
+  ]);
+  expect(part.state).toMatchObject({ cash: 901.5, equity: 951.5, working: [{ filled: 1 }] });
+  const whole = session.report(report(1, { status: 'filled', filled: 2.5, cost: 248, fee: 1 }));
+  expect(whole.state).toMatchObject({ cash: 751, positions: { X: 2.5 }, working: [] });
+  expect(heard).toEqual([0, 0]);
+  session.push(step(2, 50));
+  expect(heard).toEqual([0, 0, [1, 1, 98, 0.5], [1, 1.5, 100, 0.5], 2.5]);
+  expect(session.result().result).toMatchObject({ fees: 1, orders: { filled: 1, fills: 2 } });
+});
+
+describe('a cancel', () => {
+  const canceling = (): VenueSession =>
+    scripted({
+      onStep: (at, { order, broker }) => {
+        if (at === 0) order({ side: 'buy', quantity: 2, type: 'limit', limit: 90 });
+        else for (const one of broker.working()) broker.cancel(one);
+      },
+    });
+
+  it('is asked for once, and ends the order when the venue says so', () => {
+    const session = canceling();
+    session.push(step(0, 100));
+    session.report(report(1, {}));
+    const { events, state } = session.push(step(1, 100));
+    expect(events).toMatchObject([
+      { kind: 'order.pending_cancel', reason: 'canceled_by_strategy' },
+    ]);
+    expect(state.working).toMatchObject([{ order: 1, pending_cancel: true }]);
+    expect(session.push(step(2, 100)).events).toEqual([]);
+    const client_order_id = clientOrderId(DEPLOYMENT, 1);
+    expect(session.outbox()).toEqual([{ cancel: { order: 1, client_order_id, symbol: 'X' } }]);
+    const ended = session.report(report(1, { status: 'canceled' }));
+    expect(kinds(ended.events)).toEqual([['canceled_by_strategy', 1]]);
+    expect(ended.state.working).toEqual([]);
+    expect(session.outbox()).toEqual([]);
+  });
+
+  it('comes too late for an order that was filled, and a fill that is told after it counts', () => {
+    const raced = canceling();
+    raced.push(step(0, 100));
+    raced.push(step(1, 100));
+    const { events, state } = raced.report(report(1, { status: 'canceled', filled: 2, cost: 180 }));
+    expect(kinds(events)).toEqual([['filled', 1]]);
+    expect(state).toMatchObject({ positions: { X: 2 }, working: [] });
+
+    const late = canceling();
+    late.push(step(0, 100));
+    late.push(step(1, 100));
+    late.report(report(1, { status: 'canceled' }));
+    const after = late.report(report(1, { status: 'filled', filled: 2, cost: 180 }));
+    expect(kinds(after.events)).toEqual([['filled', 1]]);
+    expect(after.state).toMatchObject({ cash: 820, positions: { X: 2 }, working: [] });
+    expect(late.result().result.orders).toMatchObject({ canceled: 1, filled: 0, fills: 1 });
+  });
+
+  it('gives back what is bound in the order only when it is confirmed', () => {
+    const moved = (): VenueSession => {
+      const session = scripted({
+        onStep: (at, { order, broker }) => {
+          for (const one of broker.working()) broker.cancel(one);
+          order({ side: 'sell', quantity: 1, type: 'stop', stop: 80 + at });
+        },
+        opening: { cash: 0, positions: { X: { quantity: 1, price: 100 } } },
+      });
+      session.push(step(0, 100));
+      expect(kinds(session.push(step(1, 100)).events)).toEqual([
+        ['canceled_by_strategy', 1],
+        ['submitted', 2],
+      ]);
+      expect(placed(session)).toEqual(['cancel']);
+      return session;
+    };
+    const canceled = moved();
+    canceled.report(report(1, { status: 'canceled' }));
+    expect(canceled.outbox()).toMatchObject([{ place: { order: 2, stop: 81 } }]);
+    const filled = moved();
+    const { events } = filled.report(report(1, { status: 'filled', filled: 1, cost: 80 }));
+    expect(kinds(events)).toEqual([
+      ['filled', 1],
+      ['short_not_allowed', 2],
+    ]);
+  });
+
+  it('before the order can have been sent needs no venue', () => {
+    const session = scripted({
+      onStep: (_, { order, broker }) =>
+        broker.cancel(order({ side: 'buy', quantity: 2, type: 'limit', limit: 90 })),
+    });
+    expect(kinds(session.push(step(0, 100)).events)).toEqual([
+      ['submitted', 1],
+      ['canceled_by_strategy', 1],
+    ]);
+    expect(session.outbox()).toEqual([]);
+    expect(() => session.report(report(1, {}))).toThrow(RangeError);
+  });
+});
+
+test.each([
+  ['rejected', undefined, 'refused_by_venue'],
+  ['rejected', 'post_only_would_cross', 'post_only_would_cross'],
+  ['rejected', 'EOrder:Something', 'refused_by_venue'],
+  ['canceled', undefined, 'canceled_by_venue'],
+  ['canceled', 'stopping', 'stopping'],
+  ['expired', undefined, 'expired_at_venue'],
+] as const)('an order that the venue says is %s, for %s, ended by %s', (status, reason, told) => {
+  const session = scripted({
+    onStep: (_, { order }) => order({ side: 'buy', quantity: 2 }),
+  });
+  session.push(step(0, 100));
+  const more = reason === undefined ? { status } : { status, reason };
+  const { events } = session.report(report(1, more));
+  expect(events).toMatchObject([{ kind: `order.${status}`, reason: told }]);
+});
+
+describe('what the venue would not take is denied', () => {
+  const cases: readonly (readonly [reason: string, request: Request])[] = [
+    ['not_supported_by_venue', { side: 'buy', quantity: 1, type: 'trailing_stop', trail: 2 }],
+    ['not_supported_by_venue', { side: 'buy', quantity: 1, takeProfit: 110 }],
+    ['not_supported_by_venue', { side: 'buy', quantity: 1, stopLoss: 90 }],
+    ['not_supported_by_venue', { side: 'buy', quantity: 1, ocoGroup: 1 }],
+    ['not_supported_by_venue', { side: 'buy', quantity: 1, timeInForce: 'day' }],
+    ['not_supported_by_venue', { side: 'buy', quantity: 1, type: 'stop', stop: 110 }],
+    ['below_minimum', { side: 'buy', quantity: 0.19 }],
+    ['below_minimum', { side: 'buy', quantity: 0.2, type: 'limit', limit: 49 }],
+    ['insufficient_funds', { side: 'buy', quantity: 10.1 }],
+    ['short_not_allowed', { side: 'sell', quantity: 1.1 }],
+    ['nothing_to_reduce', { side: 'buy', quantity: 1, reduceOnly: true }],
+    ['max_order_qty', { side: 'buy', quantity: 9 }],
+    ['price_collar_bps', { side: 'buy', quantity: 1, type: 'limit', limit: 20 }],
+  ];
+
+  it.each(cases)('%s: %o', (reason, request) => {
+    const session = scripted({
+      onStep: (_, { order }) => order(request),
+      config: {
+        risk: {
+          ...NO_RISK_LIMITS,
+          price_collar_bps: 6000,
+          max_order_qty: reason === 'max_order_qty' ? 8 : 1e9,
+        },
+      },
+      rules: { ...RULES, types: ['market', 'limit'] },
+      opening: { cash: 1000, positions: { X: { quantity: 1, price: 100 } } },
+    });
+    const { events } = session.push(step(0, 100));
+    expect(events).toMatchObject([{ kind: 'order.denied', reason }]);
+    expect(session.outbox()).toEqual([]);
+    expect(() => session.report(report(1, {}))).toThrow(RangeError);
+  });
+
+  it('what working orders may take of cash and position is not there twice', () => {
+    const session = scripted({
+      onStep: (_, { order }) => {
+        order({ side: 'buy', quantity: 6, type: 'limit', limit: 100 });
+        order({ side: 'buy', quantity: 6, type: 'limit', limit: 100 });
+        order({ side: 'sell', quantity: 1, type: 'limit', limit: 110 });
+        order({ side: 'sell', quantity: 1, type: 'stop', stop: 90 });
+      },
+      opening: { cash: 1000, positions: { X: { quantity: 1, price: 100 } } },
+    });
+    expect(kinds(session.push(step(0, 100)).events)).toEqual([
+      ['submitted', 1],
+      ['insufficient_funds', 2],
+      ['submitted', 3],
+      ['short_not_allowed', 4],
+    ]);
+  });
+
+  it('a limit is put on the tick that is no worse, a stop on the one that is no nearer', () => {
+    const session = scripted({
+      onStep: (_, { order }) => {
+        order({ side: 'buy', quantity: 1, type: 'limit', limit: 90.3 });
+        order({ side: 'sell', quantity: 0.3, type: 'stop_limit', stop: 80.3, limit: 80.3 });
+      },
+      opening: { cash: 1000, positions: { X: { quantity: 1, price: 100 } } },
+    });
+    session.push(step(0, 100));
+    expect(session.outbox()).toMatchObject([
+      { place: { limit: 90 } },
+      { place: { quantity: 0.3, limit: 80.5, stop: 80 } },
+    ]);
+  });
+});
+
+describe('a target', () => {
+  it('is sized at the close, as far as the cash goes with its fee, and rounded down', () => {
+    const session = scripted({
+      onStep: (_, { target }) => target('X', 1),
+      config: { fees: { model: 'percent', rate: 0.01, min: 0 } },
+    });
+    const { state } = session.push(step(0, 30));
+    expect(state.working).toMatchObject([{ weight: 1, quantity: 33 }]);
+    expect(session.outbox()).toMatchObject([{ place: { type: 'market', quantity: 33 } }]);
+  });
+
+  it('waits for the end of the one that it replaces, which may still be filled', () => {
+    const session = scripted({
+      onStep: (at, { target }) => target('X', at === 0 ? 1 : 0.5),
+    });
+    session.push(step(0, 100));
+    const { events, state } = session.push(step(1, 100));
+    expect(kinds(events)).toEqual([
+      ['submitted', 2],
+      ['canceled_by_strategy', 1],
+    ]);
+    expect(state.working).toMatchObject([
+      { order: 1, pending_cancel: true },
+      { order: 2, weight: 0.5 },
+    ]);
+    expect(state.working[1]).not.toHaveProperty('client_order_id');
+    expect(placed(session)).toEqual(['cancel']);
+    session.report(report(1, { status: 'canceled', filled: 8, cost: 800 }));
+    expect(session.outbox()).toMatchObject([{ place: { order: 2, side: 'sell', quantity: 3 } }]);
+  });
+
+  it('of one bar replaces another without the venue', () => {
+    const session = scripted({
+      onStep: (_, { target }) => {
+        target('X', 1);
+        target('X', 0.5);
+      },
+    });
+    session.push(step(0, 100));
+    expect(session.outbox()).toMatchObject([{ place: { order: 2, quantity: 5 } }]);
+  });
+
+  it('may spend what another sells, and take its place among the instruments', () => {
+    const session = scripted({
+      onStep: (_, { target }) => {
+        target('X', 0);
+        target('Y', 1);
+      },
+      config: { risk: { ...NO_RISK_LIMITS, max_instruments: 1 } },
+      opening: { cash: 0, positions: { X: { quantity: 10.05, price: 100 } } },
+    });
+    session.push(step(0, 100, 50));
+    expect(session.outbox()).toMatchObject([
+      { place: { symbol: 'X', side: 'sell', quantity: 10 } },
+      { place: { symbol: 'Y', side: 'buy', quantity: 20 } },
+    ]);
+  });
+
+  it('of an instrument that has no bar yet waits for its first', () => {
+    const session = scripted({
+      onStep: (at, { target }) => at === 0 && target('Y', 0.5),
+      config: { risk: { ...NO_RISK_LIMITS, max_order_value: 600 } },
+    });
+    expect(kinds(session.push(step(0, 100)).events)).toEqual([['submitted', 1]]);
+    expect(session.outbox()).toEqual([]);
+    session.push(step(1, 100, 7));
+    expect(session.outbox()).toMatchObject([{ place: { symbol: 'Y', quantity: 71.428 } }]);
+  });
+
+  it('that the position has reached already, or all but, is denied', () => {
+    const session = scripted({
+      onStep: (_, { target }) => {
+        target('X', 0);
+        target('Y', 0);
+      },
+      opening: { cash: 0, positions: { X: { quantity: 0.05, price: 100 } } },
+    });
+    expect(kinds(session.push(step(0, 100, 1)).events)).toEqual([
+      ['below_minimum', 1],
+      ['quantity_rounds_to_zero', 2],
+    ]);
+  });
+});
+
+describe('fees', () => {
+  const bought = (): VenueSession => {
+    const session = scripted({
+      onStep: (at, { order }) => at === 0 && order({ side: 'buy', quantity: 4 }),
+    });
+    session.push(step(0, 100));
+    return session;
+  };
+
+  it('in units leave the account what the venue has', () => {
+    const { events, state } = bought().report(
+      report(1, { status: 'filled', filled: 4, cost: 400, fee: 1, fee_units: 0.25 }),
+    );
+    expect(events).toMatchObject([
+      { quantity: 3.75, price: 100, fee: 26, position: 3.75, cash: 599 },
+    ]);
+    expect(state).toMatchObject({ cash: 599, positions: { X: 3.75 } });
+  });
+
+  it('that are told after their fills are booked then, in money or in units', () => {
+    const session = bought();
+    session.report(report(1, { status: 'filled', filled: 4, cost: 400 }));
+    const units = session.report(
+      report(1, { status: 'filled', filled: 4, cost: 400, fee_units: 0.25 }),
+    );
+    expect(units.events).toMatchObject([
+      { kind: 'order.fee', quantity: -0.25, fee: 25, position: 3.75, cash: 600 },
+    ]);
+    const money = session.report(
+      report(1, { status: 'filled', filled: 4, cost: 400, fee: 2, fee_units: 0.25 }),
+    );
+    expect(money.events).toMatchObject([
+      { kind: 'order.fee', quantity: 0, fee: 2, position: 3.75, cash: 598 },
+    ]);
+    expect(session.result().result.fees).toBe(27);
+  });
+
+  it('may be given back', () => {
+    const session = bought();
+    const { state } = session.report(report(1, { filled: 2, cost: 200, fee: -1 }));
+    expect(state.cash).toBe(801);
+    expect(session.report(report(1, { filled: 2, cost: 200 })).state.cash).toBe(801);
+  });
+});
+
+describe('while it denies', () => {
+  const reasons = [
+    'license_invalid',
+    'control_unreachable',
+    'reconcile_mismatch',
+    'stopping',
+  ] as const;
+  const everyBar: Options = {
+    onStep: (at, { order, broker }) => {
+      if (at === 2) broker.cancel(broker.working()[0]!);
+      order({ side: 'buy', quantity: 1, type: 'limit', limit: 90 });
+    },
+  };
+
+  it.each(reasons)('for %s new orders are denied, and the others go on', async (reason) => {
+    const session = scripted(everyBar);
+    session.push(step(0, 100));
+    expect(session.deny(reason)).toEqual({ events: [], state: session.state() });
+    expect(kinds(session.push(step(1, 100)).events)).toEqual([[reason, 2]]);
+    expect(kinds(session.push(step(2, 100)).events)).toEqual([
+      ['canceled_by_strategy', 1],
+      [reason, 3],
+    ]);
+    session.deny(null);
+    expect(kinds(session.push(step(3, 100)).events)).toEqual([['submitted', 4]]);
+  });
+
+  it('a session on paper does, too, and comes out the same from what it was told', async () => {
+    const { deployment_id: _, rules: __, ...setup } = setupOf(everyBar);
+    const session = new Session(setup);
+    session.push(step(0, 100));
+    session.deny('license_invalid');
+    expect(kinds(session.push(step(1, 100)).events)).toEqual([['license_invalid', 2]]);
+    session.deny(null);
+    session.push(step(2, 80));
+    session.halt();
+    const resumed = await Session.resume(setup, [
+      { kind: 'data.bars', step: step(0, 100) },
+      { kind: 'control.denying', reason: 'license_invalid' },
+      step(1, 100),
+      { kind: 'control.denying', reason: null },
+      { kind: 'data.bars', step: step(2, 80) },
+      { kind: 'control.halted' },
+    ]);
+    expect(resumed.events()).toEqual(session.events());
+    expect(resumed.state()).toEqual(session.state());
+    const told = { kind: 'venue.report', report: report(1, {}) } as const;
+    await expect(Session.resume(setup, [told])).rejects.toThrow(RangeError);
+  });
+});
+
+describe('the end of a session', () => {
+  it('by a halt asks for cancels, and takes reports until all have ended', () => {
+    const session = scripted({
+      onStep: (_, { order, target }) => {
+        order({ side: 'buy', quantity: 1, type: 'limit', limit: 90 });
+        target('Y', 0.5);
+      },
+    });
+    session.push(step(0, 100));
+    const { events, state } = session.halt();
+    // The target has no bar to be sized at, and so was never sent.
+    expect(events).toMatchObject([
+      { kind: 'order.pending_cancel', reason: 'halted', order: 1 },
+      { kind: 'order.canceled', reason: 'halted', order: 2 },
+    ]);
+    expect(state).toMatchObject({
+      status: 'halted',
+      working: [{ order: 1, pending_cancel: true }],
+    });
+    expect(session.halt()).toEqual({ events: [], state });
+    expect(placed(session)).toEqual(['cancel']);
+    expect(() => session.push(step(1, 100))).toThrow('is halted');
+    const part = session.report(report(1, { filled: 0.5, cost: 45 }));
+    expect(part.state).toMatchObject({ positions: { X: 0.5 }, working: [{ filled: 0.5 }] });
+    const last = session.report(report(1, { status: 'canceled', filled: 0.5, cost: 45 }));
+    expect(kinds(last.events)).toEqual([['halted', 1]]);
+    expect(last.state).toMatchObject({ status: 'halted', working: [] });
+  });
+
+  it('by a fault of its strategy sends nothing more', async () => {
+    const options: Options = {
+      onStep: (_, { order }) => {
+        order({ side: 'buy', quantity: 1 });
+        throw new Error('boom');
+      },
+    };
+    const session = scripted(options);
+    expect(session.push(step(0, 100)).state).toMatchObject({ status: 'failed', working: [{}] });
+    expect(session.outbox()).toEqual([]);
+    session.halt();
+    expect(placed(session)).toEqual(['cancel']);
+    const resumed = await VenueSession.resume(setupOf(options), [
+      { kind: 'data.bars', step: step(0, 100) },
+      { kind: 'control.halted' },
+      { kind: 'venue.report', report: report(1, { status: 'canceled' }) },
+    ]);
+    session.report(report(1, { status: 'canceled' }));
+    expect(resumed.state()).toEqual(session.state());
+    expect(resumed.state()).toMatchObject({ status: 'failed', working: [] });
+  });
+});
+
+describe('an opening', () => {
+  const opening = { cash: 400, positions: { X: { quantity: 6, price: 100 } } };
+
+  it.each(['paper', 'venue'])('is what a session on %s begins with', (where) => {
+    const drawdown: Options = {
+      onStep: (_, { order }) => order({ side: 'buy', quantity: 1 }),
+      config: { cash: 5, risk: { ...NO_RISK_LIMITS, max_drawdown_pct: 0.1 } },
+      opening,
+    };
+    const setup = setupOf(drawdown);
+    const session = where === 'paper' ? new Session(setup) : new VenueSession(setup);
+    expect(session.state()).toEqual({
+      status: 'running',
+      time: null,
+      seq: 0,
+      cash: 400,
+      equity: 1000,
+      positions: { X: 6 },
+      working: [],
+    });
+    const { events, state } = session.push(step(0, 80));
+    expect(state.equity).toBe(880);
+    expect(events).toMatchObject([{ kind: 'order.denied', reason: 'max_drawdown_pct' }]);
+    const { result } = session.result();
+    expect(result).toMatchObject({ initialCash: 1000, stepsInMarket: 1 });
+    expect(result.openTrades).toMatchObject([
+      { entry_time: START, bars: 0, quantity: 6, entry_price: 100, exit_price: 80, pnl: -120 },
+    ]);
+  });
+
+  it('knows no strangers', () => {
+    const strange = { cash: 400, positions: { Z: { quantity: 6, price: 100 } } };
+    expect(() => scripted({ onStep: () => {}, opening: strange })).toThrow(RangeError);
+  });
+});
+
+test('what is no report of its orders is refused and changes nothing', () => {
+  const session = scripted({ onStep: (_, { order }) => order({ side: 'buy', quantity: 1 }) });
+  session.push(step(0, 100));
+  const before = session.state();
+  const wrong: readonly VenueReport[] = [
+    report(2, {}),
+    report(0, {}),
+    report(1, { client_order_id: clientOrderId('another', 1) }),
+    ...(['filled', 'cost', 'fee', 'fee_units', 'time'] as const).map((name) =>
+      report(1, { [name]: Number.NaN }),
+    ),
+    report(1, { filled: -1 }),
+    report(1, { time: 9e15 }),
+  ];
+  for (const one of wrong) expect(() => session.report(one)).toThrow(RangeError);
+  expect(session.state()).toEqual(before);
+  expect(placed(session)).toEqual([1]);
+});
+
+test('at a venue there is no margin', () => {
+  const margin = { onStep: () => {}, config: { account: MARGIN } };
+  expect(() => scripted(margin)).toThrow(expect.objectContaining({ code: 'invalid_spec' }));
+});
+
+/** What happens at random, as a venue, a market and people would have it. */
+type Happening =
+  | { readonly kind: 'bars'; readonly x: number | undefined; readonly y: number | undefined }
+  /** To one of the orders that were asked for, ended or not; `share` of what is left is filled. */
+  | {
+      readonly kind: 'at the venue';
+      readonly which: number;
+      readonly share: number;
+      readonly price: number;
+      readonly fee: 'none' | 'money' | 'units';
+      readonly status: 'as it was' | 'canceled' | 'rejected' | 'expired';
+      readonly isTold: boolean;
+    }
+  /** Of all reports there have been, one that is told once more, or for the first time. */
+  | { readonly kind: 'told late'; readonly which: number }
+  | { readonly kind: 'deny'; readonly reason: DenyReason | null }
+  | { readonly kind: 'halt' };
+
+const price = fc.integer({ min: 15, max: 25 });
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  {
+    weight: 50,
+    arbitrary: fc.record({
+      kind: fc.constant('bars' as const),
+      x: price,
+      y: fc.option(price, { nil: undefined }),
+    }),
+  },
+  {
+    weight: 80,
+    arbitrary: fc.record({
+      kind: fc.constant('at the venue' as const),
+      which: fc.nat(9),
+      share: fc.constantFrom(0, 0, 0.3, 1, 1),
+      price,
+      fee: fc.constantFrom('none', 'money', 'units'),
+      status: fc.constantFrom('as it was', 'as it was', 'canceled', 'rejected', 'expired'),
+      isTold: fc.boolean(),
+    }),
+  },
+  {
+    weight: 40,
+    arbitrary: fc.record({ kind: fc.constant('told late' as const), which: fc.nat(99) }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant('deny' as const),
+      reason: fc.constantFrom('stopping', 'license_invalid', null, null, null, null),
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant({ kind: 'halt' as const }) },
+);
+
+type Deed =
+  | { readonly kind: 'order'; readonly request: Request }
+  | { readonly kind: 'target'; readonly symbol: 'X' | 'Y'; readonly weight: number }
+  | { readonly kind: 'cancel'; readonly which: number };
+
+const symbol = fc.constantFrom('X' as const, 'Y' as const);
+const side = fc.constantFrom('buy' as const, 'sell' as const);
+const quantity = fc.integer({ min: 1, max: 60 }).map((sevenths) => sevenths / 7);
+const deed: fc.Arbitrary<Deed> = fc.oneof(
+  fc.record({
+    kind: fc.constant('order' as const),
+    request: fc.oneof(
+      fc.record({ symbol, side, quantity, reduceOnly: fc.boolean() }),
+      fc.record({ symbol, side, quantity, type: fc.constant('limit' as const), limit: price }),
+      fc.record({ symbol, side, quantity, type: fc.constant('stop' as const), stop: price }),
+    ),
+  }),
+  fc.record({
+    kind: fc.constant('target' as const),
+    symbol,
+    weight: fc.constantFrom(0, 0.3, 1),
+  }),
+  fc.record({ kind: fc.constant('cancel' as const), which: fc.nat(3) }),
+);
+
+interface Told {
+  readonly input: SessionInput;
+  readonly hash: string;
+  readonly state: SessionState;
+}
+
+/** A session to which all of this happened, everything that it was told, and what the venue knows. */
+class Play {
+  readonly setup: VenueSessionSetup;
+  readonly session: VenueSession;
+  readonly told: Told[] = [];
+  readonly events: OrderEvent[] = [];
+  readonly orders = new Map<number, VenueOrder>();
+  /** The newest of each order, whether told or not. */
+  readonly truth = new Map<number, VenueReport>();
+  readonly reports: VenueReport[] = [];
+  readonly reported = new Set<number>();
+  #days = 0;
+
+  constructor(deeds: readonly (readonly Deed[])[]) {
+    this.setup = setupOf({
+      onStep: (at, { order, target, broker }) => {
+        for (const one of deeds[at % deeds.length]!) {
+          if (one.kind === 'order') order(one.request);
+          else if (one.kind === 'target') target(one.symbol, one.weight);
+          else {
+            const working = broker.working()[one.which];
+            if (working !== undefined) broker.cancel(working);
+          }
+        }
+      },
+      onFill: () => {},
+      config: {
+        fees: { model: 'percent', rate: 0.001, min: 0 },
+        risk: { ...NO_RISK_LIMITS, max_position_pct: 0.8, max_order_qty: 40 },
+      },
+      opening: { cash: 700, positions: { X: { quantity: 15, price: 20 } } },
+    });
+    this.session = new VenueSession(this.setup);
+  }
+
+  happen(one: Happening): void {
+    if (one.kind === 'bars') {
+      if (this.session.state().status !== 'running') return;
+      this.#days += 1;
+      const taken = step(this.#days, one.x, one.y);
+      this.#tell({ kind: 'data.bars', step: taken }, () => this.session.push(taken));
+    } else if (one.kind === 'deny') {
+      const { reason } = one;
+      this.#tell({ kind: 'control.denying', reason }, () => this.session.deny(reason));
+    } else if (one.kind === 'halt') {
+      this.#tell({ kind: 'control.halted' }, () => this.session.halt());
+    } else if (one.kind === 'told late') {
+      const report_ = this.reports[one.which % Math.max(1, this.reports.length)];
+      if (report_ !== undefined) this.report(report_);
+    } else this.#change(one);
+  }
+
+  report(one: VenueReport): void {
+    this.reported.add(one.order);
+    this.#tell({ kind: 'venue.report', report: one }, () => this.session.report(one));
+  }
+
+  /** What was asked of the venue is there from now on, and may not be told for long. */
+  #tell(input: SessionInput, tell: () => ReturnType<VenueSession['push']>): void {
+    const { events, state } = tell();
+    this.events.push(...events);
+    this.told.push({ input, state, hash: stateHash(state) });
+    for (const request of this.session.outbox()) {
+      if ('place' in request) this.orders.set(request.place.order, request.place);
+    }
+  }
+
+  #change({ which, share, price: at, fee, status, isTold }: Happening & { kind: 'at the venue' }) {
+    const order = [...this.orders.values()][which % Math.max(1, this.orders.size)];
+    if (order === undefined) return;
+    const before = this.truth.get(order.order) ?? report(order.order, {});
+    const units = share * (order.quantity - before.filled);
+    const filled = share === 1 ? order.quantity : before.filled + units;
+    const after: VenueReport = {
+      ...before,
+      filled,
+      cost: before.cost + units * at,
+      // Of earlier fills, too.
+      fee: before.fee + (fee === 'money' ? 0.01 : 0) * filled,
+      fee_units: before.fee_units + (fee === 'units' ? 0.001 : 0) * filled,
+      status:
+        filled === order.quantity ? 'filled' : status === 'as it was' ? before.status : status,
+      time: before.time + 1000,
+    };
+    this.truth.set(order.order, after);
+    this.reports.push(after);
+    if (isTold) this.report(after);
+  }
+}
+
+const scenario = fc.record({
+  deeds: fc.array(fc.array(deed, { maxLength: 3 }), { minLength: 1, maxLength: 6 }),
+  happenings: fc.array(happening, { minLength: 30, maxLength: 60 }),
+});
+
+function always(claim: (play: Play) => void | Promise<void>, numRuns = 60): Promise<void> {
+  return fc.assert(
+    fc.asyncProperty(scenario, async ({ deeds, happenings }) => {
+      const play = new Play(deeds);
+      for (const one of happenings) play.happen(one);
+      await claim(play);
+    }),
+    { numRuns },
+  );
+}
+
+describe('whatever happens, in whatever order', () => {
+  it('money and positions are what the reports say, once all are told', () =>
+    always((play) => {
+      for (const one of play.reports.toReversed()) play.report(one);
+      const { cash: start, positions } = play.setup.opening!;
+      let cash = start;
+      const held: Record<string, number> = { X: positions['X']!.quantity, Y: 0 };
+      for (const { order, filled, cost, fee, fee_units } of play.truth.values()) {
+        const { symbol: of, side: way } = play.orders.get(order)!;
+        const sign = way === 'buy' ? 1 : -1;
+        cash -= sign * cost + fee;
+        held[of]! += sign * filled - fee_units;
+      }
+      const state = play.session.state();
+      expect(state.cash).toBeCloseTo(cash, 6);
+      for (const [of, units] of Object.entries(held)) {
+        expect(state.positions[of] ?? 0).toBeCloseTo(units, 8);
+      }
+      const booked = play.events.filter((event) => 'cash' in event);
+      expect(booked.at(-1)?.cash ?? start).toBe(state.cash);
+    }));
+
+  it('a session made again of what it was told is the same, wherever it was left', () =>
+    always(async (play) => {
+      const { told, setup, session } = play;
+      for (const count of new Set([told.length, told.length >> 1, told.length - 1])) {
+        if (count <= 0) continue;
+        const resumed = await VenueSession.resume(
+          setup,
+          told.slice(0, count).map(({ input }) => input),
+        );
+        expect(resumed.state()).toEqual(told[count - 1]!.state);
+        expect(stateHash(resumed.state())).toBe(told[count - 1]!.hash);
+        if (count < told.length) continue;
+        expect(resumed.events()).toEqual(session.events());
+        expect(resumed.outbox()).toEqual(session.outbox());
+      }
+    }, 40));
+
+  it('the outbox has the orders of which nothing is known, and the cancels not confirmed', () =>
+    always(({ session, reported }) => {
+      const { working, status } = session.state();
+      const there = working.filter((order) => order.client_order_id !== undefined);
+      const unknown = there.filter((order) => !order.pending_cancel && !reported.has(order.order));
+      const { cancels = [], places = [] } = Object.groupBy(session.outbox(), (request) =>
+        'cancel' in request ? 'cancels' : 'places',
+      );
+      expect(cancels.map((request) => 'cancel' in request && request.cancel.order)).toEqual(
+        there.filter((order) => order.pending_cancel).map(({ order }) => order),
+      );
+      expect(places.map((request) => 'place' in request && request.place.order)).toEqual(
+        status === 'running' ? unknown.map(({ order }) => order) : [],
+      );
+    }));
+
+  it('what is sent fits the venue and the limits, and nothing is sent while it denies', () =>
+    always(({ told, orders }) => {
+      for (const { symbol: of, quantity: units, limit, stop } of orders.values()) {
+        const { step: grid, min_quantity, tick } = RULES.instruments[of]!;
+        expect(units).toBeGreaterThanOrEqual(min_quantity);
+        expect(units).toBeLessThanOrEqual(40);
+        for (const [value, every] of [
+          [units, grid],
+          [limit, tick],
+          [stop, tick],
+        ] as const) {
+          const multiple = value === undefined || every === 0 ? 0 : value / every;
+          expect(Math.abs(multiple - Math.round(multiple))).toBeLessThan(1e-6);
+        }
+      }
+      let isDenying = false;
+      let newest = 0;
+      for (const { input, state } of told) {
+        if (input.kind === 'control.denying') isDenying = input.reason !== null;
+        const sent = state.working.filter((order) => order.client_order_id !== undefined);
+        const last = Math.max(newest, ...sent.map(({ order }) => order));
+        if (isDenying) expect(last).toBe(newest);
+        newest = last;
+      }
+    }));
+});
