@@ -61,7 +61,7 @@ export interface PrivateExchange {
   readonly definition: ExchangeDefinition;
   readonly orders: readonly PlacedOrder[];
   /** Requests such as `POST /order`, and those over the stream. */
-  readonly asked: readonly string[];
+  readonly asked: string[];
   /** Totals by asset. */
   readonly holdings: Map<string, number>;
   /** Of every fill: `base`, `quote` or an asset, and how much of what is filled in units of that. */
@@ -78,6 +78,8 @@ export interface PrivateExchange {
   readonly open: (order: Partial<PlacedOrder>) => void;
   /** Resolves once so many in all have opened the stream. */
   readonly subscribed: (count: number) => Promise<void>;
+  /** Resolves once all that was asked has been done. */
+  readonly done: () => Promise<unknown>;
   readonly cut: () => void;
   readonly close: () => Promise<void>;
 }
@@ -378,7 +380,11 @@ export async function startPrivateExchange(
     for (const check of waiting) check();
   };
 
-  const server = createServer((request, response) => void answer(request, response));
+  const underWay = new Set<Promise<void>>();
+  const server = createServer((request, response) => {
+    const answered = answer(request, response).finally(() => underWay.delete(answered));
+    underWay.add(answered);
+  });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex) => {
     socket.on('error', () => {});
     socket.on('end', () => socket.destroy());
@@ -433,6 +439,7 @@ export async function startPrivateExchange(
         waiting.push(check);
         check();
       }),
+    done: () => Promise.all(underWay),
     cut() {
       for (const socket of streams) socket.destroy();
     },
