@@ -16,6 +16,7 @@ export interface Settings {
   readonly clusters_file: string;
   readonly workers: number;
   readonly paper_sessions: number;
+  readonly production_deployments: number;
   readonly strategy_timeout_seconds: number;
   readonly custom_code: boolean;
   readonly custom_code_memory_mb: number;
@@ -195,17 +196,10 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
   },
   exchanges_file: {
     type: filePath,
-    description: 'the exchanges that live market data of paper sessions come from',
+    description: 'the exchanges that live market data come from, and orders in production go to',
     files: 'user',
     defaultText: '<home>/exchanges.yaml',
     default: (_cwd, home) => join(home, 'exchanges.yaml'),
-  },
-  clusters_file: {
-    type: filePath,
-    description: 'the Kubernetes clusters that bots are deployed to',
-    files: 'user',
-    defaultText: '<home>/clusters.yaml',
-    default: (_cwd, home) => join(home, 'clusters.yaml'),
   },
   cloud_file: {
     type: filePath,
@@ -214,6 +208,13 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     files: 'user',
     defaultText: '<home>/cloud.yaml',
     default: (_cwd, home) => join(home, 'cloud.yaml'),
+  },
+  clusters_file: {
+    type: filePath,
+    description: 'the Kubernetes clusters that bots are deployed to',
+    files: 'user',
+    defaultText: '<home>/clusters.yaml',
+    default: (_cwd, home) => join(home, 'clusters.yaml'),
   },
   workers: {
     type: count,
@@ -226,6 +227,12 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     description: 'paper sessions that a server runs at a time',
     defaultText: '1000',
     default: () => 1000,
+  },
+  production_deployments: {
+    type: count,
+    description: 'production deployments that a server looks after at a time',
+    defaultText: '100',
+    default: () => 100,
   },
   strategy_timeout_seconds: {
     type: seconds,

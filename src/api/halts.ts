@@ -62,6 +62,9 @@ const HaltedDeployment = z
           'orders_unknown',
           'order_not_canceled',
           'not_in_log',
+          'runner_silent',
+          'pod_left',
+          'cluster_unreachable',
         ]),
       )
       .openapi({ description: 'Why it is not verified; empty when it is.' }),
@@ -71,7 +74,7 @@ const HaltedDeployment = z
           order: z.int(),
           symbol: z.string(),
           verified: z.boolean().openapi({
-            description: 'Whether it works no more, and its cancellation is in the log of the bot.',
+            description: 'Whether it works no more, and its cancellation is in the log of the bot; in production, whether the venue has told that it has ended.',
           }),
         }),
       )
@@ -106,7 +109,7 @@ const reports = {
 };
 
 const WHAT_IT_DOES =
-  'From then on nothing starts, until it is resumed. Working orders are canceled and what runs is ended, with nothing needed from the session itself. Then all is read back: 200 only when each deployment and each order is verified, else 207. A halt that is in force stays as it is: asking for it again ends what trades all the same, and verifies again. Backtests are not halted.';
+  'From then on nothing starts, until it is resumed. Working orders are canceled and what runs is ended, with nothing needed from the session itself. Then all is read back: 200 only when each deployment and each order is verified, else 207. A halt that is in force stays as it is: asking for it again ends what trades all the same, and verifies again. Backtests are not halted. In production the runner cancels its orders and reads them back from the venue before its pod goes; of one that says nothing any more the pod goes all the same, and its orders are not verified.';
 
 export const haltBot = defineRoute({
   ...halting,

@@ -213,11 +213,11 @@ const ProductionDeployment = z
 
 export type ProductionDeployment = z.infer<typeof ProductionDeployment>;
 
-export const getDeployment = defineRoute({
+export const getProductionDeployment = defineRoute({
   ...reading,
   method: 'get',
   path: '/bots/{bot_ref}/deployments/{deployment_id}',
-  operationId: 'getDeployment',
+  operationId: 'getProductionDeployment',
   summary: 'Show a production deployment: its pods, and its runner',
   request: { params: z.strictObject({ ...botPath.shape, ...deploymentPath.shape }) },
   responses: { 200: answer('As it was observed last.', ProductionDeployment) },

@@ -71,7 +71,11 @@ async function taskFailure(
 const LOOK_AGAIN_MS = 1000;
 
 /** How each is ended by hand. */
-const END = { backtest: 'tasks cancel', paper: 'bots paper stop' } as const;
+const END = {
+  backtest: 'tasks cancel',
+  paper: 'bots paper stop',
+  production: 'bots deploy stop',
+} as const;
 
 /**
  * Waits for the end of a task, with its progress on the terminal. Ctrl-C ends the waiting alone.

@@ -8,6 +8,7 @@ import { asStorageError } from '../storage/unavailable.ts';
 import { firstActive, START } from './active.ts';
 import { endSome } from './end.ts';
 import { findInForce, type Halt, type HaltService } from './halts.ts';
+import { endUnbegun, firstProduction } from './production.ts';
 import { verifyHalt, type Verification } from './verify.ts';
 
 /** What came of asking for a halt. */
@@ -61,7 +62,10 @@ async function halt(
   const sinceBegin = (): number => Math.round(performance.now() - begin);
   const latched = await insist(() => latch(service, by, ref, reason));
   const latched_ms = sinceBegin();
-  await within(READ_BACK_AFTER_MS - latched_ms, endAll(service, latched));
+  // Whoever looks after production deployments here sees at once what is wanted.
+  service.wake();
+  const ms = READ_BACK_AFTER_MS - latched_ms;
+  await within(ms, Promise.all([endAll(service, latched), productionEnded(service, latched, ms)]));
   const rest = ANSWER_AFTER_MS - sinceBegin();
   const verification = (await within(rest, readBack(service, latched))) ?? NOT_READ;
   return { halt: latched, ...verification, latched_ms, verified_ms: sinceBegin() };
@@ -168,10 +172,34 @@ async function endInOrder(service: HaltService, latched: Halt): Promise<boolean>
   }
 }
 
-/** What cannot be read is not verified: whoever asked for the halt is told so, and not that it failed. */
-async function readBack({ storage, log }: HaltService, latched: Halt): Promise<Verification> {
+/** Resolves when all that is in production has ended, or at the latest after `ms`. */
+async function productionEnded(
+  { storage, clock, log }: HaltService,
+  latched: Halt,
+  ms: number,
+): Promise<void> {
+  const until = performance.now() + ms;
   try {
-    return await insist(() => verifyHalt(storage.read, latched));
+    if ((await insist(() => firstProduction(storage.read, latched))) === undefined) return;
+    await insist(() => storage.write((tx) => endUnbegun(tx, clock(), latched), { urgent: true }));
+    while ((await firstProduction(storage.read, latched)) && performance.now() < until) {
+      await wait(TRY_AGAIN_MS);
+    }
+  } catch (error) {
+    log.warn({
+      err: error,
+      msg: `what the halt ${latched.halt_id} ends in production is not known`,
+    });
+  }
+}
+
+/** What cannot be read is not verified: whoever asked for the halt is told so, and not that it failed. */
+async function readBack(
+  { storage, clock, log }: HaltService,
+  latched: Halt,
+): Promise<Verification> {
+  try {
+    return await insist(() => verifyHalt(storage.read, latched, clock()));
   } catch (error) {
     log.warn({ err: error, msg: `what became of the halt ${latched.halt_id} cannot be read` });
     return NOT_READ;

@@ -10,7 +10,7 @@ import type { Db, HaltsTable } from '../storage/tables.ts';
 import type { TaskRunner } from '../tasks/runner.ts';
 
 /** What halting works with. */
-export interface HaltService extends BotRegistry, Pick<TaskRunner, 'release'> {
+export interface HaltService extends BotRegistry, Pick<TaskRunner, 'release' | 'wake'> {
   readonly log: Pick<Log, 'warn'>;
 }
 

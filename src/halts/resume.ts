@@ -4,6 +4,7 @@ import { appendEvents } from '../events/append.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
 import type { Db } from '../storage/tables.ts';
 import { firstActive, START } from './active.ts';
+import { firstProduction } from './production.ts';
 import { findInForce, getHalt, type Halt, type HaltService, type ListedHalt } from './halts.ts';
 
 type Service = Pick<HaltService, 'storage' | 'clock'>;
@@ -85,7 +86,7 @@ async function lift(
 
 /** Of a halt that was broken off, sessions are left that would trade again once it is lifted. */
 async function refuseActive(tx: Db, halt: Halt, verb: string): Promise<void> {
-  const left = await firstActive(tx, halt, START);
+  const left = (await firstActive(tx, halt, START)) ?? (await firstProduction(tx, halt));
   if (left === undefined) return;
   throw new ServiceError(
     'conflict',

@@ -3,41 +3,13 @@
  * believes of it counts for nothing.
  */
 import { hashOf } from '../events/event.ts';
-import type { BotDeploymentsTable, BotEventsTable, Db } from '../storage/tables.ts';
+import type { EndedOrder } from '../production/runners.ts';
+import type { BotEventsTable, Db } from '../storage/tables.ts';
 import { active, START, type Place } from './active.ts';
 import { parseState, type HaltedOrder } from './end.ts';
+import type { HaltFault, VerifiedDeployment } from './faults.ts';
 import type { Halt } from './halts.ts';
-
-/** Why a deployment cannot be said to have been halted. */
-export const HALT_FAULTS = [
-  /** It has not ended, or otherwise. */
-  'deployment_not_halted',
-  /** Its task has not ended, or a worker still holds it. */
-  'task_not_ended',
-  /** The record of its session cannot be read: its orders are not known. */
-  'orders_unknown',
-  /** One of its orders may still be working. */
-  'order_not_canceled',
-  /** The log of the bot does not tell of its end, or not as it was written. */
-  'not_in_log',
-] as const;
-
-export type HaltFault = (typeof HALT_FAULTS)[number];
-
-export interface VerifiedOrder extends HaltedOrder {
-  /** Whether it works no more, and its cancellation is in the log of the bot. */
-  readonly verified: boolean;
-}
-
-export interface VerifiedDeployment extends Readonly<
-  Pick<BotDeploymentsTable, 'deployment_id' | 'bot_id' | 'target' | 'task_id' | 'status'>
-> {
-  readonly verified: boolean;
-  /** Empty when it is verified. */
-  readonly faults: readonly HaltFault[];
-  /** Those that were working when it was halted. */
-  readonly orders: readonly VerifiedOrder[];
-}
+import { orderFaults, productionLeft } from './production.ts';
 
 export interface Verification {
   /** Whether the halt is in force, and each of the deployments is verified. */
@@ -49,8 +21,11 @@ export interface Verification {
 
 const PAGE = 500;
 
-/** Reads back what became of all that a halt is about. */
-export async function verifyHalt(db: Db, halt: Halt): Promise<Verification> {
+/**
+ * Reads back what became of all that a halt is about.
+ * @param now milliseconds since the Unix epoch.
+ */
+export async function verifyHalt(db: Db, halt: Halt, now: number): Promise<Verification> {
   const { halt_id } = halt;
   const row = await db
     .selectFrom('halts')
@@ -73,6 +48,8 @@ export async function verifyHalt(db: Db, halt: Halt): Promise<Verification> {
     if (page.length < PAGE) break;
     after = page.at(-1)!;
   }
+  const inProduction = await productionLeft(db, halt, now);
+  deployments.push(...inProduction.filter(({ deployment_id }) => !known.has(deployment_id)));
   const verified = in_force && deployments.every((one) => one.verified);
   return { verified, in_force, deployments };
 }
@@ -84,9 +61,10 @@ async function halted(db: Db, halt_id: string, after: string): Promise<VerifiedD
     .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'halted.deployment_id')
     .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
     .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
+    .leftJoin('runners', 'runners.deployment_id', 'deployment.deployment_id')
     .select(['deployment.deployment_id', 'deployment.bot_id', 'target', 'deployment.task_id'])
     .select(['deployment.status', 'tasks.status as task_status', 'worker_id'])
-    .select(['orders', 'last_seq', 'session.state'])
+    .select(['orders', 'last_seq', 'session.state', 'runners.ended as runner_ended'])
     .where('halted.halt_id', '=', halt_id)
     .where('halted.deployment_id', '>', after)
     .orderBy('halted.deployment_id')
@@ -109,8 +87,18 @@ async function halted(db: Db, halt_id: string, after: string): Promise<VerifiedD
     .where('halted.deployment_id', '<=', last.deployment_id)
     .execute();
   const told = toldBy(events);
-  return rows.map(({ task_status, worker_id, orders, last_seq, state, ...deployment }) => {
-    const { task_id, status } = deployment;
+  return rows.map((row) => {
+    const { task_status, worker_id, orders, last_seq, state, runner_ended, ...deployment } = row;
+    const { task_id, status, target } = deployment;
+    const faults: HaltFault[] = [];
+    if (status !== 'halted') faults.push('deployment_not_halted');
+    if (task_status !== 'canceled' || worker_id !== null) faults.push('task_not_ended');
+    if (!told.has(`${task_id} run.ended ${last_seq}`)) faults.push('not_in_log');
+    if (target === 'k8s') {
+      const ended = orders === null ? null : (JSON.parse(orders) as readonly EndedOrder[]);
+      faults.push(...orderFaults(ended, runner_ended !== null));
+      return { ...deployment, verified: faults.length === 0, faults, orders: ended ?? [] };
+    }
     const recorded = parseState(state);
     const working = new Set(recorded?.working.map(({ order }) => order));
     const isKnown = orders !== null && recorded !== undefined;
@@ -118,12 +106,8 @@ async function halted(db: Db, halt_id: string, after: string): Promise<VerifiedD
       const isTold = told.has(`${task_id} order.canceled ${order}`);
       return { order, symbol, verified: isKnown && isTold && !working.has(order) };
     });
-    const faults: HaltFault[] = [];
-    if (status !== 'halted') faults.push('deployment_not_halted');
-    if (task_status !== 'canceled' || worker_id !== null) faults.push('task_not_ended');
     if (!isKnown) faults.push('orders_unknown');
     if (working.size > 0 || checked.some((one) => !one.verified)) faults.push('order_not_canceled');
-    if (!told.has(`${task_id} run.ended ${last_seq}`)) faults.push('not_in_log');
     return { ...deployment, verified: faults.length === 0, faults, orders: checked };
   });
 }

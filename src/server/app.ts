@@ -45,6 +45,7 @@ import { addOpenApi } from './openapi.ts';
 import { addPaper } from './paper.ts';
 import { asServiceError } from './failure.ts';
 import { problemResponse } from './problem.ts';
+import { addProduction } from './production.ts';
 import { addRegistry } from './registry.ts';
 import { addReplay } from './replay.ts';
 import { refuseForeign } from './session-cookie.ts';
@@ -64,6 +65,7 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addMetrics,
   addOpenApi,
   addPaper,
+  addProduction,
   addRegistry,
   addReplay,
   addTasks,

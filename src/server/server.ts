@@ -90,9 +90,20 @@ export async function startServer(
     gate = own;
     const stopping = new AbortController();
     const work = startOwnWork(storage, settings, log);
-    const { tasks } = work;
+    const { tasks, production } = work;
     const { signal } = stopping;
-    serve(createApp({ identity, origins, gate: own, tasks, stopping: signal, log, metrics }));
+    serve(
+      createApp({
+        identity,
+        origins,
+        gate: own,
+        tasks,
+        production,
+        stopping: signal,
+        log,
+        metrics,
+      }),
+    );
     const purging = setInterval(() => void purge(identity, log), PURGE_EVERY_MS).unref();
     void purge(identity, log);
     await tellPlaces(storage, settings, env, origins, log);

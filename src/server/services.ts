@@ -5,6 +5,7 @@ import type { Session } from '../identity/sessions.ts';
 import type { Caller } from '../identity/tokens.ts';
 import type { LicenseGate } from '../gate/gate.ts';
 import type { Log } from '../log.ts';
+import type { ProductionService } from '../production/service.ts';
 import type { TaskRunner } from '../tasks/runner.ts';
 import type { TaskService } from '../tasks/tasks.ts';
 import type { Metrics } from './metrics.ts';
@@ -17,6 +18,7 @@ export interface Services {
   /** Of this server's own license. */
   readonly gate: Pick<LicenseGate, 'check'>;
   readonly tasks: TaskService & Pick<TaskRunner, 'wake' | 'release'>;
+  readonly production: ProductionService;
   /** Aborted when the server stops: what would go on for ever ends then. */
   readonly stopping: AbortSignal;
   readonly log: Log;

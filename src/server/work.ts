@@ -1,6 +1,10 @@
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Settings } from '../settings.ts';
+import { connectCluster } from '../kubernetes/connect.ts';
+import { chooseCluster, readClusters } from '../kubernetes/clusters-file.ts';
+import { startControllers } from '../production/controller.ts';
+import { connections, type Connections, type ProductionService } from '../production/service.ts';
 import { openOwnStorage, ownStorage } from '../storage/location.ts';
 import type { Storage } from '../storage/storage.ts';
 import { startTaskRunner, type TaskRunner } from '../tasks/runner.ts';
@@ -11,24 +15,30 @@ import { liveMarkets, type LiveMarkets } from '../trading/live-thread.ts';
 /** The tasks of a database, and who works on them in this process. */
 export interface Work {
   readonly tasks: TaskService & Pick<TaskRunner, 'wake' | 'release'>;
+  readonly production: ProductionService;
   /** Gives back what it is at. */
   readonly stop: () => Promise<void>;
 }
 
 /** Works on them, as a worker does. */
 function startWork(storage: Storage, settings: Settings, log: Log): Work {
-  const service = serviceOf(storage, settings, log);
-  const { wake, release, stop } = startTaskRunner(service, {
+  const { tasks, production, close } = servicesOf(storage, settings, log);
+  const { wake, release, stop } = startTaskRunner(tasks, {
     workers: settings.workers,
     paperSessions: settings.paper_sessions,
     timeoutMs: settings.strategy_timeout_seconds * 1000,
+    controllers: startControllers(production, {
+      most: settings.production_deployments,
+      onEnded: () => wake(),
+    }),
     log,
   });
   return {
-    tasks: { ...service, wake, release },
+    tasks: { ...tasks, wake, release },
+    production,
     async stop() {
       await stop();
-      await service.live.stop();
+      await close();
     },
   };
 }
@@ -46,20 +56,26 @@ export function startOwnWork(storage: Storage, settings: Settings, log: Log): Wo
     });
   }
   const none = (): void => {};
-  const service = serviceOf(storage, settings, log);
-  return {
-    tasks: { ...service, wake: none, release: none },
-    stop: () => service.live.stop(),
-  };
+  const { tasks, production, close } = servicesOf(storage, settings, log);
+  return { tasks: { ...tasks, wake: none, release: none }, production, stop: close };
 }
 
-/** @throws ServiceError `invalid_setting` for exchanges that cannot be. */
-function serviceOf(
-  storage: Storage,
-  settings: Settings,
-  log: Log,
-): TaskService & { readonly live: LiveMarkets } {
-  const live = liveMarkets(readExchanges(settings.exchanges_file), log);
+/** What tasks are done with, whoever does them. */
+interface OwnServices {
+  readonly tasks: TaskService & { readonly live: LiveMarkets };
+  readonly production: ProductionService;
+  readonly close: Connections['close'];
+}
+
+/** @throws ServiceError `invalid_setting` for exchanges and clusters that cannot be. */
+function servicesOf(storage: Storage, settings: Settings, log: Log): OwnServices {
+  const exchanges = readExchanges(settings.exchanges_file);
+  const clusters = readClusters(settings.clusters_file);
+  const live = liveMarkets(exchanges, log);
+  const ending = new AbortController();
+  const connected = connections(clusters, chooseCluster, (definition, name) =>
+    connectCluster(definition, { signal: ending.signal, name }),
+  );
   const customCode = settings.custom_code
     ? {
         memoryMb: settings.custom_code_memory_mb,
@@ -67,7 +83,15 @@ function serviceOf(
       }
     : undefined;
   const catalogueDir = settings.catalogue_dir;
-  return { storage, clock: Date.now, catalogueDir, customCode, live };
+  const registry = { storage, clock: Date.now, customCode };
+  return {
+    tasks: { ...registry, catalogueDir, live },
+    production: { ...registry, clusters, exchanges, cluster: connected.cluster, log },
+    async close() {
+      ending.abort();
+      await Promise.all([connected.close(), live.stop()]);
+    },
+  };
 }
 
 export interface RunningWorker {

@@ -54,7 +54,7 @@ export async function claimTasks(
   kind: Claim['kind'],
   most: number,
 ): Promise<Claim[]> {
-  const found = await waiting(tx, kind)
+  const found = await queuedTasks(tx, kind)
     .select(['task_id', 'kind', 'bot_id', 'version', 'deployment_id', 'attempts', 'input'])
     .orderBy('task_id')
     .limit(most)
@@ -72,7 +72,7 @@ export async function claimTasks(
 }
 
 /** One that is to replace another waits for more than a worker. */
-function waiting(db: Db, kind: Claim['kind']) {
+function queuedTasks(db: Db, kind: Claim['kind']) {
   const queued = db.selectFrom('tasks').where('status', '=', 'queued').where('kind', '=', kind);
   if (kind !== 'production') return queued;
   return queued.where((is) =>
@@ -240,7 +240,7 @@ export async function giveBack(tx: Db, held: Claim, now: number): Promise<void> 
 
 /** Whether a task of a kind waits for a worker. */
 export async function isWaiting(db: Db, kind: Claim['kind']): Promise<boolean> {
-  const query = waiting(db, kind).select('task_id').limit(1);
+  const query = queuedTasks(db, kind).select('task_id').limit(1);
   return (await query.executeTakeFirst()) !== undefined;
 }
 

@@ -143,11 +143,12 @@ async function settleLive(
   return { exchange };
 }
 
-/** What keeps a bot from trading, on paper too. */
-function unfitFor({ spec }: BotSpec): Problem[] {
+/** What keeps a bot from trading, on paper and in production. */
+export function unfitFor({ spec }: BotSpec): Problem[] {
   const { kind, risk } = spec;
   if (kind === 'research') {
-    const message = 'a research bot does not trade: only one of kind trading has paper sessions';
+    const message =
+      'a research bot does not trade: only one of kind trading does, on paper or in production';
     return [{ code: 'not_trading', pointer: '/spec/kind', message }];
   }
   const names = Object.keys(NO_RISK_LIMITS) as (keyof typeof NO_RISK_LIMITS)[];

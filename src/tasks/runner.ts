@@ -194,12 +194,13 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   };
 
   const conduct = (claim: Claim, signal: AbortSignal): Controlled => {
-    const { wake: lookAt, ended } = controllers!.control(claim, signal);
-    const left = ended.then(async () => {
+    const controlled = controllers!.control(claim, signal);
+    const leave = async (): Promise<void> => {
+      await controlled.ended;
       if ((signal.reason as StopReason) !== 'server_stops') return;
       await storage.write((tx) => giveBack(tx, claim, clock()));
-    });
-    return { wake: lookAt, ended: left };
+    };
+    return { wake: controlled.wake, ended: leave() };
   };
 
   /** From its claim to whatever becomes of it. */

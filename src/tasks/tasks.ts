@@ -69,6 +69,8 @@ export async function startBacktest(
 
 /** Work that is to be done, and what was asked for. */
 interface NewTask extends Pick<Task, 'kind' | 'bot_id' | 'version'> {
+  /** Where something has been named after it already. */
+  readonly deployment_id?: string;
   readonly input: Readonly<Record<string, unknown>>;
 }
 
@@ -80,12 +82,11 @@ export async function queueTask(
   tx: Db,
   now: number,
   by: string,
-  { kind, bot_id, version, input }: NewTask,
+  { kind, bot_id, version, input, deployment_id = uuidv7({ msecs: now }) }: NewTask,
 ): Promise<
   Pick<Task, 'task_id' | 'deployment_id' | 'bot_id' | 'version'> & { readonly seq: number }
 > {
   const task_id = uuidv7({ msecs: now });
-  const deployment_id = uuidv7({ msecs: now });
   const place = { task_id, deployment_id, bot_id, version };
   const open = { ...place, created_at: now, ended_at: null };
   const target = kind === 'production' ? 'k8s' : kind;

@@ -53,7 +53,7 @@ async function updateAll(storage: Storage): Promise<void> {
 }
 
 async function haltThem(storage: Storage): Promise<void> {
-  const service = { storage, clock: Date.now, release() {}, log: console };
+  const service = { storage, clock: Date.now, wake() {}, release() {}, log: console };
   const { verified, deployments } = await haltAll(service, 'operator', 'a benchmark');
   if (!verified || deployments.length !== DEPLOYMENTS) throw new Error('not all were halted');
 }

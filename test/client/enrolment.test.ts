@@ -28,7 +28,7 @@ import { createMetrics } from '../../src/server/metrics.ts';
 import { createLog } from '../../src/log.ts';
 import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
 import { testKey } from '../lease/issuer.ts';
-import { idleTasks } from '../server/idle-tasks.ts';
+import { idleTasks, noProduction } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 
 let world: LeaseWorld;
@@ -69,6 +69,7 @@ beforeEach(async () => {
     origins: [url],
     gate: OPEN_GATE,
     tasks: idleTasks(identity),
+    production: noProduction(identity),
     stopping: new AbortController().signal,
     log,
     metrics: createMetrics(identity),

@@ -21,7 +21,7 @@ import { createLog } from '../../src/log.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import { newLeaseWorld, newSigner, revokeAs, type LeaseWorld } from '../identity/lease-world.ts';
-import { idleTasks } from '../server/idle-tasks.ts';
+import { idleTasks, noProduction } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 import { DAY, HOUR } from './rig.ts';
 
@@ -60,9 +60,19 @@ beforeEach(async () => {
   const log = createLog(() => {}, true);
   const metrics = createMetrics(identity);
   const tasks = idleTasks(identity);
+  const production = noProduction(identity);
   const stopping = new AbortController().signal;
   const origins = [url] as const;
-  app = createApp({ identity, gate: OPEN_GATE, tasks, stopping, origins, log, metrics });
+  app = createApp({
+    identity,
+    gate: OPEN_GATE,
+    tasks,
+    production,
+    stopping,
+    origins,
+    log,
+    metrics,
+  });
   home = join(mkdtempSync(join(tmpdir(), 'service-local-renewal-')), 'home');
   machine = {
     files: licenseFiles(home, {}),

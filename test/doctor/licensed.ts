@@ -18,7 +18,7 @@ import { createLog } from '../../src/log.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
-import { idleTasks } from '../server/idle-tasks.ts';
+import { idleTasks, noProduction } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 
 /** Certificate and key of a server that speaks TLS, as `https://localhost`. */
@@ -56,6 +56,7 @@ export async function startIssuer(certificate?: Certificate): Promise<Issuer> {
     origins: [url],
     gate: OPEN_GATE,
     tasks: idleTasks(identity),
+    production: noProduction(identity),
     stopping: new AbortController().signal,
     log,
     metrics,

@@ -17,7 +17,7 @@ import { createLog } from '../../src/log.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
-import { idleTasks } from '../server/idle-tasks.ts';
+import { idleTasks, noProduction } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 import { failAt, type FailPoint, type Outcome } from './fail-points.ts';
 
@@ -42,6 +42,7 @@ beforeEach(async () => {
     origins: [url],
     gate: OPEN_GATE,
     tasks: idleTasks(identity),
+    production: noProduction(identity),
     stopping: new AbortController().signal,
     log,
     metrics,

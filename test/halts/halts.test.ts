@@ -60,6 +60,7 @@ function serviceOn(on: Storage): HaltService & TaskService {
     clock: () => now,
     catalogueDir,
     release: (task_ids) => void released.push(...task_ids),
+    wake() {},
     log: { warn: (what: { msg: string }) => void log.push(what.msg) } as HaltService['log'],
   };
 }

@@ -15,10 +15,12 @@ import { registerSigner } from '../../src/identity/keys.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { REVOKE_ACTION } from '../../src/identity/revoke.ts';
 import { hashSecret } from '../../src/identity/secrets.ts';
+import type { Clusters } from '../../src/kubernetes/clusters-file.ts';
 import { signerOf } from '../../src/identity/signing-key.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 import type { Scope } from '../../src/scopes.ts';
+import { EXAMPLE_DEPLOYMENT_ID } from '../../src/api/production.ts';
 import { EXAMPLE_SESSION_ID } from '../../src/api/replay.ts';
 import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
 import { endTask, tell } from '../../src/tasks/lifecycle.ts';
@@ -46,8 +48,13 @@ const STEP_UP_TARGETS: Readonly<Record<string, string>> = {
   deletePasskey: `passkey:${EXAMPLE_PASSKEY_ID}`,
 };
 
-/** Of the license of the server: none of the examples needs one that is good. */
+/** Of the license of the server: hardly any of the examples needs one that is good. */
 const EXPIRED: Decision = { allowed: false, reason: 'expired', detail: 'It is over.' };
+const GOOD: Decision = { allowed: true, status: 'valid' };
+const LICENSED: ReadonlySet<string> = new Set(['deployBot']);
+
+/** Of the runner of the example. */
+export const RUNNER_TOKEN = 'runner-token';
 
 export interface ExampleWorld extends TestApp {
   /** A token of the administrator of the examples. */
@@ -57,7 +64,8 @@ export interface ExampleWorld extends TestApp {
 /** A server on which everything is there that the examples of `src/api` speak of. */
 export async function newExampleWorld(operation: string): Promise<ExampleWorld> {
   const signer = signerOf(keyOfSeed(Buffer.alloc(32, 5)).privateKey);
-  const server = await newTestApp({ signer }, { check: () => EXPIRED });
+  const license = LICENSED.has(operation) ? GOOD : EXPIRED;
+  const server = await newTestApp({ signer }, { check: () => license });
   const { now } = server;
   const { identity } = server.services;
   const { storage } = identity;
@@ -78,7 +86,14 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   await addExampleTask(server);
   const isOfSession = ['replayBot', 'compareBot', 'stopPaper'].includes(operation);
   if (isOfSession) await addExampleSession(server);
-  if (operation === 'startPaper') {
+  if (['stopDeployment', 'getProductionDeployment', 'reportRunner'].includes(operation)) {
+    await addExampleDeployment(server);
+  }
+  if (operation === 'deployBot') {
+    const { production } = server.services;
+    Object.assign(production, { clusters: CLUSTERS, exchanges: { binance: { ccxt: 'binance' } } });
+  }
+  if (operation === 'startPaper' || operation === 'deployBot') {
     const document = allowedToTrade(documentOn('sma-crossover', 'SPX', '1d'));
     await updateBot(identity, 'operator', 'sma-crossover', () => true, { document });
   }
@@ -323,6 +338,87 @@ async function addExampleSession({ services, now }: TestApp): Promise<void> {
       .execute();
     const outcome = { status: 'success', result: '{}', summary: {} } as const;
     await endTask(tx, open, now, outcome);
+  });
+}
+
+const CLUSTERS: Clusters = {
+  trading: {
+    in_cluster: true,
+    owner: 'own',
+    namespace: 'bots',
+    image: 'registry.example/service-local:1',
+    control_url: 'https://service-local.example',
+  },
+};
+
+/** A deployment that a runner may report for, and that no controller has begun with. */
+async function addExampleDeployment({ services, now }: TestApp): Promise<void> {
+  await services.tasks.storage.write(async (tx) => {
+    const { bot_id } = await getBot(tx, 'sma-crossover');
+    const deployment_id = EXAMPLE_DEPLOYMENT_ID;
+    const task_id = EXAMPLE_DEPLOYMENT_ID;
+    const place = { task_id, bot_id, version: 1, created_at: now, deployment_id, ended_at: null };
+    await tx
+      .insertInto('bot_deployments')
+      .values({ ...place, status: 'pending', target: 'k8s', result_summary: null })
+      .execute();
+    await tx
+      .insertInto('tasks')
+      .values({
+        ...place,
+        status: 'queued',
+        kind: 'production',
+        input: '{"production":{"cluster":"trading"}}',
+        progress_done: 0,
+        progress_total: null,
+        result: null,
+        error: null,
+        attempts: 0,
+        worker_id: null,
+        heartbeat_at: null,
+        cancel_requested_at: null,
+        created_by: 'administrator:ada',
+        started_at: null,
+      })
+      .execute();
+    const { seq: first_seq } = await tell(tx, place, now, 'run.queued', { target: 'k8s' });
+    const state = { status: 'running', time: null, seq: 0, cash: 0, equity: 0 };
+    await tx
+      .insertInto('trading_sessions')
+      .values({
+        task_id,
+        bot_id,
+        first_seq,
+        batches: 0,
+        steps: 0,
+        failures: 0,
+        state: JSON.stringify({ ...state, positions: {}, working: [] }),
+        recorded_at: now,
+        stop_requested_at: null,
+      })
+      .execute();
+    const nowhere = { opening: null, begun_at: null, token_applied_at: null, applied_at: null };
+    await tx
+      .insertInto('production_deployments')
+      .values({
+        deployment_id,
+        bot_id,
+        cluster: 'trading',
+        namespace: 'bots',
+        plan: '{}',
+        replaces: null,
+        waits: 0,
+        ...nowhere,
+        scaled_down_at: null,
+        cluster_state: null,
+      })
+      .execute();
+    const nobody = { epoch: 0, instance_id: null, claimed_until: 0, reported_at: null };
+    const token_hash = hashSecret(RUNNER_TOKEN);
+    await tx
+      .insertInto('runners')
+      .values({ deployment_id, token_hash, ...nobody, report: null, ended: null })
+      .execute();
   });
 }
 

@@ -2,7 +2,13 @@ import { makeDeviceProof } from '../../src/client/device-proof.ts';
 import type { Scope } from '../../src/scopes.ts';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { DEVICE, NEW_DEVICE, newExampleWorld, type ExampleWorld } from './example-world.ts';
+import {
+  DEVICE,
+  NEW_DEVICE,
+  newExampleWorld,
+  RUNNER_TOKEN,
+  type ExampleWorld,
+} from './example-world.ts';
 import { newTestApp, PUBLIC_URL } from './in-process.ts';
 
 /** What is used here of OpenAPI. */
@@ -130,6 +136,7 @@ async function credentials(
     security.find((one) => Object.hasOwn(one, name)) ?? security[0] ?? {},
   )[0] ?? ['anybody', []];
   if (scheme === 'anybody') return {};
+  if (scheme === 'runner') return { authorization: `Bearer ${RUNNER_TOKEN}` };
   if (scheme === 'administrator')
     return { authorization: `Bearer ${await world.token(...scopes)}` };
   const proof = makeDeviceProof(

@@ -17,7 +17,7 @@ import { createMetrics } from '../../src/server/metrics.ts';
 import type { App } from '../../src/server/services.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
-import { idleTasks } from './idle-tasks.ts';
+import { idleTasks, noProduction } from './idle-tasks.ts';
 import { OPEN_GATE } from './open-gate.ts';
 import { addVendor, type VendorDevice } from './vendor.ts';
 
@@ -215,6 +215,7 @@ class SimulatedServer {
       origins: [ORIGIN],
       gate: OPEN_GATE,
       tasks: idleTasks(identity),
+      production: noProduction(identity),
       stopping: new AbortController().signal,
       log,
       metrics,

@@ -11,7 +11,7 @@ import { ServiceError } from '../../src/errors.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
 import { newSqliteTables } from '../storage/databases.ts';
-import { idleTasks } from './idle-tasks.ts';
+import { idleTasks, noProduction } from './idle-tasks.ts';
 import { OPEN_GATE } from './open-gate.ts';
 
 /** The origin that the app under test takes for its own. */
@@ -70,6 +70,7 @@ export async function newTestApp(
     origins: [PUBLIC_URL],
     gate,
     tasks: idleTasks(identity, join(dirname(database.location.file), 'catalogue')),
+    production: noProduction(identity),
     stopping: stopping.signal,
     log: createLog((line) => log.push(line), true),
     metrics: createMetrics(identity),

@@ -18,7 +18,7 @@ describe.each(DATABASES)('bots on %s', (kind) => {
     database = await newTables(kind);
     storage = await openStorage(database.location);
     const clock = (): number => Date.UTC(2026, 0, 2);
-    service = { storage, clock, release() {}, log: { warn() {} } };
+    service = { storage, clock, release() {}, wake() {}, log: { warn() {} } };
   });
   afterEach(async () => {
     await storage.close();

@@ -13,6 +13,7 @@ export const verb = defineVerb({
     'clusters_file',
     'workers',
     'paper_sessions',
+    'production_deployments',
     'strategy_timeout_seconds',
     'custom_code',
     'custom_code_memory_mb',

@@ -1,0 +1,393 @@
+/**
+ * Looks after a deployment from when it is to begin until nothing of it is left that could trade. It
+ * goes by what is in the database and what the cluster says, and keeps nothing else: after a crash
+ * another goes on wherever it was. Applying again changes nothing, and so does scaling down.
+ */
+import { ServiceError } from '../errors.ts';
+import { newSecret, hashSecret } from '../identity/secrets.ts';
+import type { Cluster, ClusterState } from '../kubernetes/cluster.ts';
+import { manifests, runnerSecret, type DeployPlan } from '../kubernetes/manifests.ts';
+import type { Db, ProductionDeploymentsTable } from '../storage/tables.ts';
+import { isHeld, type Claim } from '../tasks/claim.ts';
+import type { TaskError } from '../tasks/lifecycle.ts';
+import type { Controlled, Controllers } from '../tasks/runner.ts';
+import { asTaskError } from '../tasks/task-error.ts';
+import { tellDeployment } from './deploy.ts';
+import { endDeployment } from './end.ts';
+import { parseClusterState, readKnown, wantedEnd, type Known, type Wanted } from './known.ts';
+import { deployPlan, wholePlan, type ProductionPlan } from './plan.ts';
+import { isSilent } from './runners.ts';
+import type { ProductionService } from './service.ts';
+
+export interface ControllerOptions {
+  /** Deployments at a time, at least 1. */
+  readonly most: number;
+  /** Told when another deployment may begin. */
+  readonly onEnded: () => void;
+  /** The first time to wait after a failure, ms; each is twice the one before. */
+  readonly retryMs?: number;
+}
+
+const RETRY_MS = 1000;
+const LONGEST_RETRY_MS = 30_000;
+
+/** What an operator of the cluster can mend: it is tried again. */
+const MENDABLE: ReadonlySet<string | undefined> = new Set([
+  'namespace_missing',
+  'namespace_terminating',
+  'quota',
+  'cluster_credentials',
+]);
+
+export function startControllers(
+  service: ProductionService,
+  { most, onEnded, retryMs = RETRY_MS }: ControllerOptions,
+): Controllers {
+  return {
+    most,
+    control(claim, signal): Controlled {
+      const [wishes, news] = [newNews(), newNews()];
+      const wake = (): void => {
+        wishes.tell();
+        news.tell();
+      };
+      const ended = control(service, claim, signal, { wishes, news }, retryMs).then(onEnded);
+      return { wake, ended };
+    },
+  };
+}
+
+/** That something may have changed, for one who looks when it has. */
+interface News {
+  readonly tell: () => void;
+  /** Resolves once something was told since it resolved last, after `ms`, or with `signal`. */
+  readonly next: (signal: AbortSignal, ms?: number) => Promise<void>;
+}
+
+function newNews(): News {
+  let isTold = false;
+  let resume: (() => void) | undefined;
+  return {
+    tell() {
+      isTold = true;
+      resume?.();
+    },
+    async next(signal, ms) {
+      if (!isTold && !signal.aborted) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        resume = resolve;
+        signal.addEventListener('abort', resume);
+        const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
+        await promise;
+        clearTimeout(timer);
+        signal.removeEventListener('abort', resume);
+        resume = undefined;
+      }
+      isTold = false;
+    },
+  };
+}
+
+/** The task is the worker's no more. */
+class NotOurs extends Error {}
+
+async function control(
+  service: ProductionService,
+  claim: Claim,
+  signal: AbortSignal,
+  { wishes, news }: { readonly wishes: News; readonly news: News },
+  retryMs: number,
+): Promise<void> {
+  let delay = retryMs;
+  while (!signal.aborted) {
+    const begun = performance.now();
+    try {
+      return await look(service, claim, signal, news);
+    } catch (error) {
+      if (signal.aborted || error instanceof NotOurs) return;
+      const { deployment_id } = claim;
+      const isExpected = error instanceof ServiceError;
+      service.log[isExpected ? 'warn' : 'error']({
+        ...(isExpected ? {} : { err: error }),
+        msg: `the deployment ${deployment_id} cannot be looked after: ${(error as Error).message}`,
+      });
+      await showTrouble(service, claim, error).catch(() => {});
+      // It had worked for a time: this is another trouble.
+      if (performance.now() - begun > LONGEST_RETRY_MS) delay = retryMs;
+      // Who wants it to end does not wait for that.
+      await wishes.next(signal, delay);
+      delay = Math.min(2 * delay, LONGEST_RETRY_MS);
+    }
+  }
+}
+
+/** Until it has ended. @throws whatever keeps from it. */
+async function look(
+  service: ProductionService,
+  claim: Claim,
+  signal: AbortSignal,
+  news: News,
+): Promise<void> {
+  const { storage } = service;
+  const first = await known(service, claim);
+  const cluster = service.cluster(first.cluster);
+  const plan = await deployPlan(storage.read, first).catch((error: unknown) => {
+    if (!(error instanceof ServiceError) || error.retryable) throw error;
+    return error;
+  });
+  const target = { cluster, plan: plan instanceof ServiceError ? nameOnly(first) : plan };
+  const leaving = new AbortController();
+  const isOver = AbortSignal.any([signal, leaving.signal]);
+  const record = keepRecord(service, claim, news);
+  let watching: Promise<void> | undefined;
+  try {
+    for (;;) {
+      const now = await known(service, claim);
+      const wanted = wantedEnd(now);
+      if (wanted !== undefined) {
+        if (await conclude(service, claim, target, now, wanted)) return;
+      } else if (now.applied_at === null || (isGone(now) && watching !== undefined)) {
+        const failure =
+          plan instanceof ServiceError
+            ? asTaskError(plan).error
+            : await bringUp(service, claim, target, now);
+        if (failure !== undefined) {
+          const failed: Wanted = { why: 'failed', since: service.clock() };
+          if (await conclude(service, claim, target, now, failed, failure)) return;
+        }
+      }
+      watching ??= cluster.watch(target.plan, record, isOver);
+      await news.next(signal);
+      if (signal.aborted) return;
+    }
+  } finally {
+    leaving.abort();
+    await watching;
+  }
+}
+
+/** Enough to find it in the cluster, and to end it there. */
+function nameOnly({ plan }: Known): DeployPlan {
+  return wholePlan(JSON.parse(plan) as ProductionPlan, null, undefined);
+}
+
+interface Target {
+  readonly cluster: Cluster;
+  readonly plan: DeployPlan;
+}
+
+async function known({ storage }: ProductionService, claim: Claim): Promise<Known> {
+  const row = await readKnown(storage.read, claim);
+  if (row === undefined) throw new NotOurs();
+  return row;
+}
+
+/** What was there is not any more, as when somebody has deleted it or its namespace. */
+function isGone({ applied_at, cluster_state }: Known): boolean {
+  return (
+    applied_at !== null &&
+    cluster_state?.phase === 'missing' &&
+    cluster_state.reason !== 'unreachable'
+  );
+}
+
+/**
+ * Applies all of it: first what the runner shows to the server, as no pod can be without.
+ * @returns why it never can be applied as it is; undefined when it is.
+ */
+async function bringUp(
+  service: ProductionService,
+  claim: Claim,
+  { cluster, plan }: Target,
+  { applied_at, begun_at, token_applied_at }: Known,
+): Promise<TaskError | undefined> {
+  const { clock } = service;
+  const isAgain = applied_at !== null;
+  try {
+    await mark(service, claim, async (tx, now) => {
+      await change(tx, claim, {
+        begun_at: begun_at ?? now,
+        ...(isAgain && { token_applied_at: null }),
+      });
+    });
+    if (token_applied_at === null || isAgain) {
+      const token = newSecret();
+      await mark(service, claim, (tx) => keepToken(tx, claim.deployment_id, hashSecret(token)));
+      await cluster.apply([runnerSecret(plan, token)]);
+      await mark(service, claim, (tx, now) => change(tx, claim, { token_applied_at: now }));
+    }
+    await cluster.apply(manifests(plan));
+  } catch (error) {
+    const isFinal =
+      error instanceof ServiceError && !error.retryable && !isAgain && !MENDABLE.has(error.reason);
+    if (isFinal) return asTaskError(error).error;
+    throw error;
+  }
+  await mark(service, claim, async (tx, now) => {
+    // What was seen of it before says nothing of what is there now.
+    await change(tx, claim, { applied_at: now, cluster_state: stateText(applied(plan, clock())) });
+    await tellDeployment(tx, claim, now, 'deploy.applied', {
+      version: plan.version,
+      again: isAgain,
+    });
+  });
+  return undefined;
+}
+
+function applied({ version }: DeployPlan, now: number): ClusterState {
+  return { phase: 'progressing', message: null, reason: null, version, pods: [], observed_at: now };
+}
+
+async function keepToken(tx: Db, deployment_id: string, token_hash: string): Promise<void> {
+  const nobody = { epoch: 0, instance_id: null, claimed_until: 0 };
+  await tx
+    .insertInto('runners')
+    .values({ deployment_id, token_hash, ...nobody, reported_at: null, report: null, ended: null })
+    .onConflict((of) => of.column('deployment_id').doUpdateSet({ token_hash }))
+    .execute();
+}
+
+/**
+ * Sees to it that no pod is left, once the runner has ended or says nothing, and ends the deployment.
+ * @returns false when that is not so yet.
+ */
+async function conclude(
+  service: ProductionService,
+  claim: Claim,
+  { cluster, plan }: Target,
+  { epoch, reported_at, ended, begun_at, scaled_down_at }: Known,
+  wanted: Wanted,
+  failure?: TaskError,
+): Promise<boolean> {
+  const { storage, clock } = service;
+  const hasTraded = (epoch ?? 0) > 0;
+  const isWaiting =
+    hasTraded &&
+    ended === null &&
+    !isSilent({ reported_at: reported_at ?? null }, wanted.since, clock());
+  if (isWaiting) return false;
+  if (begun_at !== null || failure !== undefined) {
+    if (scaled_down_at === null) {
+      await cluster.scale(plan, 0);
+      const state = await cluster.state(plan);
+      await saveState(service, claim, state);
+      if (state.pods.length > 0) return false;
+      await mark(service, claim, async (tx, now) => {
+        await change(tx, claim, { scaled_down_at: now });
+        await tellDeployment(tx, claim, now, 'deploy.scaled_down', {});
+      });
+    }
+    // After a halt it stays to be looked at, with nothing at work.
+    if (wanted.why !== 'halt') await cluster.remove(plan);
+  }
+  const left = await storage.write((tx) => endDeployment(tx, claim, clock(), wanted, failure));
+  if (left === undefined) throw new NotOurs();
+  return true;
+}
+
+type Mark = (tx: Db, now: number) => Promise<void>;
+
+/** Writes what has been done, while the task is the worker's. */
+async function mark(
+  { storage, clock }: ProductionService,
+  claim: Claim,
+  write: Mark,
+): Promise<void> {
+  const isOurs = await storage.write(async (tx) => {
+    if (!(await isHeld(tx, claim))) return false;
+    await write(tx, clock());
+    return true;
+  });
+  if (!isOurs) throw new NotOurs();
+}
+
+async function change(
+  tx: Db,
+  { deployment_id }: Claim,
+  columns: Partial<ProductionDeploymentsTable>,
+): Promise<void> {
+  await tx
+    .updateTable('production_deployments')
+    .set(columns)
+    .where('deployment_id', '=', deployment_id)
+    .execute();
+}
+
+/** Keeps each state that the cluster tells; of those that come while the database is slow, the last. */
+function keepRecord(
+  service: ProductionService,
+  claim: Claim,
+  news: News,
+): (state: ClusterState) => void {
+  let next: ClusterState | undefined;
+  let saving: Promise<void> | undefined;
+  const save = async (): Promise<void> => {
+    while (next !== undefined) {
+      const state = next;
+      next = undefined;
+      await saveState(service, claim, state).catch((error: unknown) => {
+        if (error instanceof NotOurs) return;
+        service.log.warn({ err: error, msg: `what became of ${claim.deployment_id} is not kept` });
+      });
+      news.tell();
+    }
+    saving = undefined;
+  };
+  return (state) => {
+    next = state;
+    saving ??= save();
+  };
+}
+
+/** With an event where it says something else, and not where only the time is another. */
+async function saveState(
+  service: ProductionService,
+  claim: Claim,
+  state: ClusterState,
+): Promise<void> {
+  await mark(service, claim, async (tx, now) => {
+    const { cluster_state: text, scaled_down_at } = await tx
+      .selectFrom('production_deployments')
+      .select(['cluster_state', 'scaled_down_at'])
+      .where('deployment_id', '=', claim.deployment_id)
+      .executeTakeFirstOrThrow();
+    const before = parseClusterState(text);
+    await change(tx, claim, { cluster_state: stateText(state) });
+    const isNews = before?.phase !== state.phase || before.reason !== state.reason;
+    if (!isNews || state.phase === 'scaled_down' || scaled_down_at !== null) return;
+    const { phase, reason, message } = state;
+    const kind = reason === 'unreachable' ? 'unreachable' : phase;
+    await tellDeployment(tx, claim, now, `deploy.${kind}`, { reason, message });
+  });
+}
+
+function stateText(state: ClusterState): string {
+  return JSON.stringify(state);
+}
+
+/** What keeps the controller from its work is to be seen where the deployment is looked at. */
+async function showTrouble(
+  service: ProductionService,
+  claim: Claim,
+  error: unknown,
+): Promise<void> {
+  if (!(error instanceof ServiceError) || error.code === 'storage_unavailable') return;
+  const { cluster_state } = await known(service, claim);
+  const before = cluster_state ?? {
+    phase: 'missing',
+    version: null,
+    pods: [],
+    observed_at: service.clock(),
+  };
+  const { message, code } = error;
+  const reason = REASONS.find((one) => one === error.reason) ?? null;
+  // Of a cluster that does not answer, or not to this server, nothing newer is known.
+  const isUnseen = code === 'cluster_unavailable' || /^cluster_/.test(error.reason ?? '');
+  await saveState(service, claim, {
+    ...before,
+    reason: isUnseen ? 'unreachable' : reason,
+    message,
+  });
+}
+
+const REASONS = ['namespace_missing', 'namespace_terminating', 'quota'] as const;

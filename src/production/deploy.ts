@@ -1,0 +1,305 @@
+/** What is asked of production deployments: to begin, to show what would, and to stop. */
+import { v7 as uuidv7 } from 'uuid';
+import { activateDraft, getBot } from '../bot-registry/bots.ts';
+import { filesOf, getVersion } from '../bot-registry/versions.ts';
+import { invalidSpec, readChangedSpec } from '../bots/hosted.ts';
+import { engineConfig } from '../bots/spec.ts';
+import { ServiceError } from '../errors.ts';
+import { appendEvents } from '../events/append.ts';
+import { appendAudit, type Actor } from '../identity/audit.ts';
+import { chooseCluster, type ClusterDefinition } from '../kubernetes/clusters-file.ts';
+import type { ObjectDiff } from '../kubernetes/cluster.ts';
+import { manifests, type DeployPlan } from '../kubernetes/manifests.ts';
+import { renderYaml } from '../kubernetes/render.ts';
+import type { Db } from '../storage/tables.ts';
+import { refuseHalted } from '../tasks/latch.ts';
+import { endUnattended, isUnbegun, tell } from '../tasks/lifecycle.ts';
+import { unfitFor } from '../tasks/paper.ts';
+import { appendSession, readSession, stateEvent } from '../tasks/record.ts';
+import { getTask, queueTask, type Task } from '../tasks/tasks.ts';
+import { chooseExchange } from '../trading/exchanges-file.ts';
+import type { SessionState } from '../trading/session-state.ts';
+import { wholePlan, type DeployRequest, type ProductionPlan } from './plan.ts';
+import type { ProductionService } from './service.ts';
+
+/** A deployment that is settled, and not there yet. */
+export interface Settled {
+  readonly cluster: string;
+  readonly definition: ClusterDefinition;
+  readonly plan: ProductionPlan;
+  readonly whole: DeployPlan;
+  /** What the account begins with when it replaces none. */
+  readonly cash: number;
+}
+
+/** What has been deployed, or is to be as soon as another has ended. */
+export interface Deployed extends Pick<Task, 'task_id' | 'deployment_id' | 'status' | 'version'> {
+  readonly cluster: string;
+  readonly namespace: string;
+  readonly replaces: string | null;
+}
+
+/**
+ * Checks that a version of a bot can be deployed, and settles how.
+ *
+ * @throws ServiceError `not_found` for the bot, or the version; `conflict` for a cluster or an
+ * exchange that this server does not know; `invalid_spec` when the parameters do not fit, a limit of
+ * `risk` is not stated, or the bot does not trade; `bundle_tampered`.
+ */
+export async function settle(
+  { storage: { read }, clock, clusters, exchanges }: ProductionService,
+  ref: string,
+  request: DeployRequest,
+): Promise<Settled> {
+  const { bot_id, slug, current_version } = await getBot(read, ref);
+  const found = await getVersion(read, bot_id, request.version ?? current_version);
+  const files = await filesOf(read, bot_id, found);
+  const { params = {} } = request;
+  const { document, spec, hash } = readChangedSpec(JSON.parse(found.document), { params }, files);
+  const problems = unfitFor(spec);
+  if (problems.length > 0) throw invalidSpec(problems, false);
+  const cluster = chooseCluster(clusters, request.cluster);
+  const definition = clusters[cluster]!;
+  const exchange = chooseExchange(exchanges, request.exchange);
+  const { venue = { type: 'simulated' }, lease_secret = null } = request;
+  const { image, control_url, storage_class, access_mode, resources, egress } = definition;
+  const plan: ProductionPlan = {
+    deployment_id: uuidv7({ msecs: clock() }),
+    bot_id,
+    slug,
+    version: found.version,
+    spec_hash: hash,
+    namespace: request.namespace ?? spec.spec.deployment?.namespace ?? definition.namespace,
+    image,
+    control_url,
+    storage_class,
+    access_mode,
+    resources,
+    egress,
+    credentials_secret: venue.type === 'exchange' ? venue.credentials_secret : null,
+    lease_secret,
+    params,
+    exchange: { name: exchange, ...exchanges[exchange]! },
+    venue: venue.type,
+  };
+  const whole = wholePlan(plan, document, files);
+  return { cluster, definition, plan, whole, cash: engineConfig(spec).cash };
+}
+
+/** The manifests as YAML; without the runner's token, which nobody gets to see. */
+export function render({ whole }: Settled): string {
+  return renderYaml(manifests(whole));
+}
+
+/** What applying it would change. @throws ServiceError as `Cluster`. */
+export function dryRun(
+  { cluster }: Pick<ProductionService, 'cluster'>,
+  { cluster: name, whole }: Settled,
+): Promise<readonly ObjectDiff[]> {
+  return cluster(name).diff(manifests(whole));
+}
+
+/**
+ * Queues a deployment. A draft becomes active. What the bot has in the namespace already is told to
+ * stop when this is to replace it, and this waits for its end.
+ *
+ * @throws ServiceError `conflict` for a bot that is archived, halted, or deployed there already.
+ */
+export async function deploy(
+  { storage, clock }: ProductionService,
+  by: Actor,
+  { cluster, plan, cash }: Settled,
+  request: DeployRequest,
+  replace: boolean,
+): Promise<Deployed> {
+  const { bot_id, version, namespace, deployment_id } = plan;
+  return storage.write(async (tx) => {
+    const now = clock();
+    await refuseHalted(tx, bot_id);
+    await activateDraft(tx, await getBot(tx, bot_id), by, now);
+    const before = await activeThere(tx, { bot_id, cluster, namespace });
+    if (before.length > 1 || (before.length === 1 && !replace)) {
+      throw alreadyDeployed(plan.slug, before);
+    }
+    const replaced = before[0];
+    await appendAudit(tx, now, {
+      actor: by,
+      action: 'bots.deploy',
+      target: `bot:${bot_id}`,
+      details: {
+        deployment_id,
+        version,
+        cluster,
+        namespace,
+        venue: plan.venue,
+        replaces: replaced?.deployment_id ?? null,
+      },
+    });
+    const waits =
+      replaced !== undefined && !(await endOrAsk(tx, now, by, replaced.task_id, deployment_id));
+    const input = { production: { ...request, version, cluster, namespace } };
+    const place = { kind: 'production', bot_id, version, input, deployment_id } as const;
+    const task = await queueTask(tx, now, by, place);
+    const { task_id, seq: first_seq } = task;
+    const state = stateBefore(cash);
+    await tx
+      .insertInto('trading_sessions')
+      .values({
+        task_id,
+        bot_id,
+        first_seq,
+        batches: 0,
+        steps: 0,
+        failures: 0,
+        state: JSON.stringify(state),
+        recorded_at: now,
+        stop_requested_at: null,
+      })
+      .execute();
+    const replaces = replaced?.deployment_id ?? null;
+    await tx
+      .insertInto('production_deployments')
+      .values({
+        deployment_id,
+        bot_id,
+        cluster,
+        namespace,
+        plan: JSON.stringify(plan),
+        replaces,
+        waits: waits ? 1 : 0,
+        opening: null,
+        begun_at: null,
+        token_applied_at: null,
+        applied_at: null,
+        scaled_down_at: null,
+        cluster_state: null,
+      })
+      .execute();
+    const { image, venue, exchange } = plan;
+    const payload = { cluster, namespace, image, venue, exchange: exchange.name, replaces };
+    await appendSession(tx, task, now, [
+      stateEvent(task, state, now),
+      { kind: 'deploy.planned', occurred_at: now, payload: { deployment_id, ...payload } },
+    ]);
+    return { task_id, deployment_id, status: 'queued', version, cluster, namespace, replaces };
+  });
+}
+
+function stateBefore(cash: number): SessionState {
+  const nothing = { positions: {}, working: [] };
+  return { status: 'running', time: null, seq: 0, cash, equity: cash, ...nothing };
+}
+
+interface ActiveDeployment {
+  readonly deployment_id: string;
+  readonly task_id: string;
+}
+
+/** The oldest first: at most one, and one that waits for its end. */
+async function activeThere(
+  tx: Db,
+  { bot_id, cluster, namespace }: Readonly<Record<'bot_id' | 'cluster' | 'namespace', string>>,
+): Promise<readonly ActiveDeployment[]> {
+  return tx
+    .selectFrom('production_deployments as own')
+    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'own.deployment_id')
+    .select(['own.deployment_id', 'deployment.task_id'])
+    .where('own.bot_id', '=', bot_id)
+    .where('own.cluster', '=', cluster)
+    .where('own.namespace', '=', namespace)
+    .where('deployment.ended_at', 'is', null)
+    .orderBy('own.waits')
+    .orderBy('own.deployment_id')
+    .execute();
+}
+
+function alreadyDeployed(slug: string, active: readonly ActiveDeployment[]): ServiceError {
+  const ids = active.map(({ deployment_id }) => deployment_id).join(' and ');
+  const isWaiting = active.length > 1;
+  return new ServiceError(
+    'conflict',
+    `the bot ${slug} is deployed there already: ${ids}${isWaiting ? ', the one to replace the other' : ''}`,
+    {
+      reason: 'already_deployed',
+      remedy: isWaiting
+        ? `Stop the one that waits with \`service-local bots deploy stop ${slug}\`, or let it begin.`
+        : 'Replace it with --replace, or stop it with `service-local bots deploy stop`.',
+    },
+  );
+}
+
+/**
+ * Asks for the end of a production deployment: it is a success once its orders are known to have
+ * ended and no pod is left. One that has not begun is canceled. What has ended stays as it ended.
+ *
+ * @throws ServiceError `not_found`; `conflict` for a task that is none.
+ */
+export async function stopDeployment(
+  { storage, clock }: Pick<ProductionService, 'storage' | 'clock'>,
+  by: Actor,
+  task_id: string,
+): Promise<Task> {
+  return storage.write(async (tx) => {
+    const task = await getTask(tx, task_id);
+    if (task.kind !== 'production') throw noDeployment(task_id);
+    if (task.ended_at !== null) return task;
+    const now = clock();
+    const { deployment_id, bot_id } = task;
+    await appendAudit(tx, now, {
+      actor: by,
+      action: 'bots.deploy_stop',
+      target: `bot:${bot_id}`,
+      details: { deployment_id },
+    });
+    await endOrAsk(tx, now, by, task_id, null);
+    return getTask(tx, task_id);
+  });
+}
+
+/** @returns whether it has ended by that. */
+async function endOrAsk(
+  tx: Db,
+  now: number,
+  by: Actor,
+  task_id: string,
+  replaced_by: string | null,
+): Promise<boolean> {
+  const task = await getTask(tx, task_id);
+  const { stop_requested_at } = await readSession(tx, task_id);
+  if (stop_requested_at === null) {
+    await tx
+      .updateTable('trading_sessions')
+      .set({ stop_requested_at: now })
+      .where('task_id', '=', task_id)
+      .execute();
+    await tell(tx, task, now, 'run.stop_requested', { by, replaced_by });
+  }
+  if (task.status !== 'queued' || !(await isUnbegun(tx, task))) return false;
+  await endUnattended(tx, task, now, { status: 'canceled' });
+  return true;
+}
+
+function noDeployment(task_id: string): ServiceError {
+  return new ServiceError('conflict', `the task ${task_id} is no production deployment`, {
+    reason: 'not_production',
+    remedy: `Cancel it with \`service-local tasks cancel ${task_id}\`.`,
+  });
+}
+
+/** Adds an event of a deployment to the log of its bot. */
+export async function tellDeployment(
+  tx: Db,
+  {
+    task_id,
+    bot_id,
+    version,
+    deployment_id,
+  }: Pick<Task, 'task_id' | 'bot_id' | 'version' | 'deployment_id'>,
+  now: number,
+  kind: `deploy.${string}`,
+  payload: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  await appendEvents(tx, bot_id, now, [
+    { kind, version, occurred_at: now, run_id: task_id, payload: { deployment_id, ...payload } },
+  ]);
+}

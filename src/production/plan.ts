@@ -1,0 +1,100 @@
+/** What a deployment is made of: settled once, when it is asked for, and the same whenever it is applied. */
+import { filesOf, getVersion } from '../bot-registry/versions.ts';
+import type { Bundle } from '../bots/bundle.ts';
+import { withChanges } from '../bots/hosted.ts';
+import type { DeployPlan } from '../kubernetes/manifests.ts';
+import type { Db, ProductionDeploymentsTable } from '../storage/tables.ts';
+import type { ExchangeDefinition } from '../trading/exchanges-file.ts';
+
+/** As it is asked for; names of secrets, and none of what is in them. */
+export interface DeployRequest {
+  readonly cluster?: string | undefined;
+  readonly namespace?: string | undefined;
+  readonly version?: number | undefined;
+  readonly exchange?: string | undefined;
+  readonly venue?: Venue | undefined;
+  readonly lease_secret?: string | undefined;
+  readonly params?: Readonly<Record<string, number | boolean | string>> | undefined;
+}
+
+export type Venue =
+  | { readonly type: 'simulated' }
+  | { readonly type: 'exchange'; readonly credentials_secret: string };
+
+/** What is kept of it, beside the version of the bot. */
+export interface ProductionPlan extends Omit<DeployPlan, 'files' | 'replicas'> {
+  readonly params: NonNullable<DeployRequest['params']>;
+  readonly exchange: ExchangeDefinition & { readonly name: string };
+  readonly venue: Venue['type'];
+}
+
+/** The account that a deployment leaves to the one that replaces it. */
+export interface Opening {
+  /** Account currency. */
+  readonly cash: number;
+  /** Units, and the last close that is known; by symbol. */
+  readonly positions: Readonly<
+    Record<string, { readonly quantity: number; readonly price: number }>
+  >;
+}
+
+const ROOT = '/etc/service-local';
+const STATE_DIR = '/var/lib/service-local';
+const HEALTH_PORT = 8080;
+
+/**
+ * Everything that is applied, from what is kept.
+ * @throws ServiceError `not_found`; `bundle_tampered`.
+ */
+export async function deployPlan(
+  db: Db,
+  { plan: text, opening }: Pick<ProductionDeploymentsTable, 'plan' | 'opening'>,
+): Promise<DeployPlan> {
+  const plan = JSON.parse(text) as ProductionPlan;
+  const version = await getVersion(db, plan.bot_id, plan.version);
+  const files = await filesOf(db, plan.bot_id, version);
+  const document = withChanges(JSON.parse(version.document), { params: plan.params });
+  return wholePlan(plan, document, files, opening === null ? undefined : parseOpening(opening));
+}
+
+function parseOpening(text: string): Opening {
+  return JSON.parse(text) as Opening;
+}
+
+export function wholePlan(
+  { params: _params, exchange, venue, ...plan }: ProductionPlan,
+  document: unknown,
+  bundle: Bundle | undefined,
+  opening?: Opening,
+): DeployPlan {
+  const run = {
+    apiVersion: 'run/v1',
+    kind: 'Run',
+    bot: './bot.json',
+    ...(bundle && { bundle: './bundle.json' }),
+    deployment_id: plan.deployment_id,
+    version: plan.version,
+    state_dir: STATE_DIR,
+    exchange,
+    venue:
+      venue === 'simulated'
+        ? { type: venue }
+        : { type: venue, credentials_dir: `${ROOT}/credentials` },
+    control: { url: plan.control_url, token_file: `${ROOT}/runner/token` },
+    health: { host: '0.0.0.0', port: HEALTH_PORT },
+    ...(opening && { opening }),
+  };
+  return {
+    ...plan,
+    replicas: 1,
+    files: {
+      'run.json': textOf(run),
+      'bot.json': textOf(document),
+      ...(bundle && { 'bundle.json': textOf(bundle) }),
+    },
+  };
+}
+
+function textOf(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`;
+}

@@ -1,0 +1,200 @@
+/**
+ * Who trades for a deployment. Of all processes that come with its token, one at a time has the
+ * claim: by it, two never trade, however slow the cluster is to end the one before.
+ */
+import { timingSafeEqual } from 'node:crypto';
+import { ERROR_CODES, ServiceError, type ErrorCode } from '../errors.ts';
+import { hashSecret } from '../identity/secrets.ts';
+import type { Storage } from '../storage/storage.ts';
+import type { Db, RunnersTable } from '../storage/tables.ts';
+import { haltInForce, type KnownHalt } from '../tasks/latch.ts';
+import type { TaskError } from '../tasks/lifecycle.ts';
+import { readSession, writeBatch, type Batch } from '../tasks/record.ts';
+
+/** How long a claim lasts from a report, and how often to report. */
+export const CLAIM_SECONDS = 30;
+const REPORT_SECONDS = 5;
+
+/** How a runner has ended. */
+export interface RunnerEnd {
+  readonly outcome: 'stopped' | 'halted' | 'failed';
+  /** Whether open orders were read back from the venue, and there were none. */
+  readonly verified: boolean;
+  /** Those that were working when it was to end. */
+  readonly orders: readonly EndedOrder[];
+  readonly error: TaskError | null;
+}
+
+export interface EndedOrder {
+  readonly order: number;
+  readonly symbol: string;
+  readonly verified: boolean;
+}
+
+/** What is kept of the last report. */
+export interface KnownReport {
+  readonly status: 'starting' | 'trading' | 'denying' | 'halting' | 'stopping' | 'ended';
+  readonly denying: string | null;
+  readonly venue: {
+    readonly connected: boolean;
+    readonly open_orders: number | null;
+    readonly checked_at: string | null;
+  };
+}
+
+export interface Report extends KnownReport {
+  readonly instance_id: string;
+  /** Null asks for the claim. */
+  readonly epoch: number | null;
+  readonly batch: Omit<Batch, 'total'> | null;
+  readonly ended: (Omit<RunnerEnd, 'error'> & { readonly error: ReportedError | null }) | null;
+}
+
+interface ReportedError extends Omit<TaskError, 'code'> {
+  readonly code: string;
+}
+
+/** What a runner is to do. */
+export interface Orders {
+  readonly epoch: number;
+  readonly claim_seconds: number;
+  readonly report_seconds: number;
+  readonly command: 'trade' | 'halt' | 'stop';
+  readonly halt: KnownHalt | null;
+  /** The number of the last batch that is recorded. */
+  readonly recorded: number;
+}
+
+/**
+ * Takes a report: renews or grants the claim, records the batch, and says what to do.
+ *
+ * @param token as it was sent.
+ * @throws ServiceError `not_authenticated`; `not_found` for a deployment that there is not, or that
+ *   has ended; `conflict` with the reason `fenced` while another instance has the claim.
+ */
+export async function takeReport(
+  { storage, clock }: { readonly storage: Storage; readonly clock: () => number },
+  deployment_id: string,
+  token: string,
+  report: Report,
+): Promise<Orders> {
+  // Before anybody has to wait for it.
+  admit(await find(storage.read, deployment_id), token);
+  return storage.write(async (tx) => {
+    const now = clock();
+    const runner = await find(tx, deployment_id);
+    admit(runner, token);
+    const { task_id, bot_id } = runner;
+    const halt = await haltInForce(tx, bot_id);
+    const before = await readSession(tx, task_id);
+    const isToStop = before.stop_requested_at !== null || runner.cancel_requested_at !== null;
+    const command = halt ? 'halt' : isToStop ? 'stop' : 'trade';
+    const epoch = claim(runner, report, now, command);
+
+    const { batch, ended } = report;
+    const isNext = batch?.number === before.batches + 1;
+    if (isNext) {
+      await writeBatch(tx, runner, now, before, batch);
+      await tx
+        .updateTable('tasks')
+        .set({ progress_done: batch.steps })
+        .where('task_id', '=', task_id)
+        .execute();
+    }
+    const { status, denying, venue } = report;
+    await tx
+      .updateTable('runners')
+      .set({
+        epoch,
+        instance_id: report.instance_id,
+        claimed_until: ended === null ? now + CLAIM_SECONDS * 1000 : now,
+        reported_at: now,
+        report: JSON.stringify({ status, denying, venue } satisfies KnownReport),
+        ended: ended === null ? null : JSON.stringify(endOf(ended)),
+      })
+      .where('deployment_id', '=', deployment_id)
+      .execute();
+    return {
+      epoch,
+      claim_seconds: CLAIM_SECONDS,
+      report_seconds: REPORT_SECONDS,
+      command,
+      halt: halt ?? null,
+      recorded: isNext ? batch.number : before.batches,
+    };
+  });
+}
+
+type Runner = NonNullable<Awaited<ReturnType<typeof find>>>;
+
+function find(db: Db, deployment_id: string) {
+  return db
+    .selectFrom('runners')
+    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'runners.deployment_id')
+    .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+    .select(['token_hash', 'epoch', 'instance_id', 'claimed_until', 'ended'])
+    .select(['tasks.task_id', 'tasks.bot_id', 'tasks.version', 'tasks.deployment_id'])
+    .select(['tasks.cancel_requested_at', 'deployment.ended_at'])
+    .where('runners.deployment_id', '=', deployment_id)
+    .executeTakeFirst();
+}
+
+function admit(runner: Runner | undefined, token: string): asserts runner is Runner {
+  if (runner === undefined) throw over('there is no such deployment');
+  const [sent, known] = [hashSecret(token), runner.token_hash].map((text) => Buffer.from(text));
+  if (!timingSafeEqual(sent!, known!)) {
+    throw new ServiceError('not_authenticated', 'the token is not that of this deployment', {
+      reason: 'unknown_token',
+      remedy: 'Read it anew from the Secret of the deployment.',
+    });
+  }
+  if (runner.ended_at !== null) throw over('the deployment has ended');
+}
+
+function over(message: string): ServiceError {
+  return new ServiceError('not_found', message, {
+    remedy: 'Cancel what orders there are, and leave.',
+  });
+}
+
+/** @returns the epoch that the instance has from now on. */
+function claim(
+  { epoch, instance_id, claimed_until, ended }: Runner,
+  report: Report,
+  now: number,
+  command: Orders['command'],
+): number {
+  const isOwn = instance_id === report.instance_id;
+  if (report.epoch !== null) {
+    if (isOwn && report.epoch === epoch) return epoch;
+    throw fenced(claimed_until - now);
+  }
+  if (!isOwn && claimed_until > now) throw fenced(claimed_until - now);
+  // What is to end and has ended well begins no more, though its cluster starts it again.
+  const isDone = command !== 'trade' && ended !== null && (JSON.parse(ended) as RunnerEnd).verified;
+  if (isDone) throw over('the deployment is about to end, and nothing of it is left to do');
+  return epoch + 1;
+}
+
+function fenced(ms: number): ServiceError {
+  return new ServiceError('conflict', 'another instance of this deployment has the claim', {
+    reason: 'fenced',
+    remedy: 'Let that one trade, or end it and wait until its claim is over.',
+    retryAfterSeconds: Math.max(1, Math.ceil(ms / 1000)),
+  });
+}
+
+function endOf({ error, ...ended }: NonNullable<Report['ended']>): RunnerEnd {
+  if (error === null) return { ...ended, error };
+  const isKnown = ERROR_CODES.includes(error.code as ErrorCode);
+  return { ...ended, error: { ...error, code: isKnown ? (error.code as ErrorCode) : 'failure' } };
+}
+
+/** When a runner was told to end, or was heard of last, and says nothing any more. */
+export function isSilent(
+  { reported_at }: Pick<RunnersTable, 'reported_at'>,
+  since: number,
+  now: number,
+): boolean {
+  return now - Math.max(since, reported_at ?? 0) >= CLAIM_SECONDS * 1000;
+}

@@ -1,0 +1,104 @@
+import * as api from '../api/production.ts';
+import { formatInstant, formatInstantOrNull } from '../api/http.ts';
+import { botIdOf } from '../bot-registry/bots.ts';
+import { ServiceError } from '../errors.ts';
+import { licenseInvalid } from '../gate/decide.ts';
+import { deploy, dryRun, render, settle, stopDeployment } from '../production/deploy.ts';
+import { takeReport, type Report } from '../production/runners.ts';
+import type { ProductionService } from '../production/service.ts';
+import { productionStatus, type ProductionStatus } from '../production/status.ts';
+import { getTask } from '../tasks/tasks.ts';
+import { actorOf } from './authentication.ts';
+import { once } from './once.ts';
+import type { App, Services } from './services.ts';
+import { deploymentAnswer, taskNamed } from './tasks.ts';
+
+export function addProduction(app: App, { tasks, production, gate }: Services): void {
+  const { storage, clock } = tasks;
+  const { read } = storage;
+
+  app.openapi(api.deployBot, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const { mode = 'apply', replace = false, ...request } = c.req.valid('json');
+    const settled = await settle(production, bot_ref, request);
+    if (settled.definition.owner === 'customer') {
+      const decision = gate.check('byoc_deployments');
+      if (!decision.allowed) throw licenseInvalid('byoc_deployments', decision);
+    }
+    if (mode === 'render') return c.json({ mode, yaml: render(settled) }, 200);
+    if (mode === 'dry_run') {
+      const changes = await dryRun(production, settled);
+      return c.json(
+        { mode, changes: changes.map((one) => ({ ...one, lines: [...one.lines] })) },
+        200,
+      );
+    }
+    const start = (service: ProductionService) =>
+      deploy(service, actorOf(c), settled, request, replace);
+    const deployed = await once(c, production, start, (made) => made);
+    tasks.wake();
+    c.header('Location', `/tasks/${deployed.task_id}`);
+    return c.json(deployed, 202);
+  });
+  app.openapi(api.stopDeployment, async (c) => {
+    const { bot_ref, task_id } = c.req.valid('param');
+    const [bot_id, task] = await Promise.all([botIdOf(read, bot_ref), getTask(read, task_id)]);
+    if (task.bot_id !== bot_id) {
+      throw new ServiceError('not_found', `the task ${task_id} is none of the bot ${bot_ref}`, {
+        remedy: `See \`service-local bots deployments ${bot_ref}\`.`,
+      });
+    }
+    const stopped = await stopDeployment(tasks, actorOf(c), task_id);
+    tasks.wake();
+    return c.json(await taskNamed(read, stopped), 200);
+  });
+  app.openapi(api.getProductionDeployment, async (c) => {
+    const { bot_ref, deployment_id } = c.req.valid('param');
+    return c.json(statusAnswer(await productionStatus(read, bot_ref, deployment_id), clock()), 200);
+  });
+  app.openapi(api.reportRunner, async (c) => {
+    const { deployment_id } = c.req.valid('param');
+    const report = c.req.valid('json') as Report;
+    const { halt, ...orders } = await takeReport(tasks, deployment_id, c.var.runner_token!, report);
+    if (report.ended !== null) tasks.wake();
+    return c.json({ ...orders, halt: halt && haltAnswer(halt) }, 200);
+  });
+}
+
+function haltAnswer({
+  halt_id,
+  scope,
+  reason,
+  requested_by: by,
+}: NonNullable<Awaited<ReturnType<typeof takeReport>>['halt']>): api.RunnerAnswer['halt'] {
+  return { halt_id, scope, reason, by };
+}
+
+function statusAnswer(
+  { deployment, runner, cluster_state: state, ...known }: ProductionStatus,
+  now: number,
+): api.ProductionDeployment {
+  const { ended } = runner ?? {};
+  return {
+    ...deploymentAnswer(deployment),
+    ...known,
+    applied_at: formatInstantOrNull(known.applied_at),
+    scaled_down_at: formatInstantOrNull(known.scaled_down_at),
+    cluster_state: state && {
+      ...state,
+      pods: state.pods.map((pod) => ({ ...pod })),
+      observed_at: formatInstant(state.observed_at),
+    },
+    runner: {
+      status: runner?.report?.status ?? null,
+      denying: runner?.report?.denying ?? null,
+      venue: runner?.report?.venue ?? null,
+      reported_at: formatInstantOrNull(runner?.reported_at ?? null),
+      epoch: runner?.epoch ?? 0,
+      claimed: runner !== null && runner.claimed_until > now,
+      ended: ended
+        ? { outcome: ended.outcome, verified: ended.verified, orders: [...ended.orders] }
+        : null,
+    },
+  };
+}
