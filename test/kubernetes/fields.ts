@@ -9,6 +9,8 @@ export interface Owner {
   readonly manager: string;
   readonly operation: 'Apply' | 'Update';
   readonly fields: ReadonlySet<string>;
+  /** Of what was applied: since when it is so. */
+  readonly time?: string | undefined;
 }
 
 export interface FieldConflict {
@@ -114,7 +116,12 @@ export function applyFields(
     const steps = JSON.parse(path) as string[];
     set(object, steps, structuredClone(valueAt(applied, steps)));
   }
-  const all = [...kept, { manager, operation: 'Apply' as const, fields }];
+  const own = owners.find(isOwn);
+  const isAsBefore =
+    own?.fields.size === fields.size &&
+    [...fields].every((path) => own.fields.has(path) && isSame(live, applied, path));
+  const time = isAsBefore ? own.time : `${new Date().toISOString().slice(0, 19)}Z`;
+  const all = [...kept, { manager, operation: 'Apply' as const, fields, time }];
   return { object, owners: all.filter((owner) => owner.fields.size > 0), conflicts: [] };
 }
 
@@ -145,7 +152,7 @@ export function updateOwners(
 
 /** As `managedFields` has them. */
 export function managedFields(owners: readonly Owner[], apiVersion: string): Json[] {
-  return owners.map(({ manager, operation, fields }) => {
+  return owners.map(({ manager, operation, fields, time }) => {
     const fieldsV1: Json = {};
     for (const path of fields) {
       let at = fieldsV1;
@@ -154,7 +161,7 @@ export function managedFields(owners: readonly Owner[], apiVersion: string): Jso
         at = at[step] as Json;
       }
     }
-    return { manager, operation, apiVersion, fieldsType: 'FieldsV1', fieldsV1 };
+    return { manager, operation, apiVersion, time, fieldsType: 'FieldsV1', fieldsV1 };
   });
 }
 

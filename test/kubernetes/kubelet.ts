@@ -150,6 +150,7 @@ export function startKubelet(store: Store): Kubelet {
         replicas: pods.length,
         updatedReplicas: pods.length,
         readyReplicas: ready,
+        availableReplicas: ready,
         conditions,
       },
     });
