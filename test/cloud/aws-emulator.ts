@@ -135,7 +135,7 @@ export async function startAwsEmulator(): Promise<AwsEmulator> {
       if (fault?.kind === 'throttled') throw new AwsError('ThrottlingException', 'Rate exceeded');
       if (fault?.kind === 'broken') throw new AwsError('InternalServiceError', body, 500);
       if (fault?.kind === 'refused') throw new AwsError('ValidationException', `bad: ${body}`);
-      const name = String(input['SecretId'] ?? input['Name'] ?? input['service'] ?? '');
+      const name = (input['SecretId'] ?? input['Name'] ?? input['service'] ?? '') as string;
       const answer = ACTIONS[action]!(emulator, input);
       emulator.done.push(name === '' ? action : `${action} ${name}`);
       await emulator.onDone(action, name);
@@ -188,7 +188,10 @@ const ACTIONS: Readonly<Record<string, (emulator: AwsEmulator, input: Input) => 
       secret.previous = secret.current;
       secret.current = id;
     } else if (there.value !== SecretString) {
-      throw new AwsError('ResourceExistsException', `${id} has another value: ${SecretString}`);
+      throw new AwsError(
+        'ResourceExistsException',
+        `${id} has another value: ${String(SecretString)}`,
+      );
     }
     return { Name: SecretId, VersionId: id, VersionStages: stagesOf(secret, id) };
   },

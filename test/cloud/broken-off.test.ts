@@ -84,7 +84,7 @@ test('killed once a lease is issued, it tells the next time that nobody has that
   await killedRenewal((kill) => (world.onIssued = kill));
   world.onIssued = () => {};
   expect(aws.done).toEqual([`CreateSecret ${KEYS}`]);
-  const [lost] = (await world.issued()).filter((id) => !before.includes(id));
+  const lost = (await world.issued()).find((id) => !before.includes(id));
   const { stderr } = await world.cloud('seed');
   expect(stderr).toContain(`has lost a lease, which nobody has: the lease ${lost} was issued`);
   // No more than that one is lost, and it is told once.

@@ -131,5 +131,5 @@ export async function newCloudWorld(): Promise<CloudWorld> {
 
 function newSigner() {
   const pem = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' });
-  return signerOf(createPrivateKey(pem as string));
+  return signerOf(createPrivateKey(pem));
 }

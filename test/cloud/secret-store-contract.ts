@@ -9,12 +9,12 @@ export interface StoreUnderTest {
   /** Of a store that keeps it. */
   readonly keepsPrevious: boolean;
   /** The next write takes effect, and its answer is lost. */
-  loseAnswer?(): void;
+  readonly loseAnswer?: () => void;
   /** The next request is told to come again. */
-  throttle?(): void;
+  readonly throttle?: () => void;
   /** Nobody may read from now on; true gives it back. */
-  denyReading?(isDenied: boolean): void;
-  denyWriting?(isDenied: boolean): void;
+  readonly denyReading?: (isDenied: boolean) => void;
+  readonly denyWriting?: (isDenied: boolean) => void;
   close(): Promise<void>;
 }
 
