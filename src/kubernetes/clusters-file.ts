@@ -49,7 +49,7 @@ const definitionSchema = z
   .refine(({ kubeconfig, in_cluster }) => (kubeconfig === undefined) === (in_cluster === true), {
     message: 'needs either kubeconfig or in_cluster',
   })
-  .refine(({ context, in_cluster }) => context === undefined || in_cluster === undefined, {
+  .refine(({ context, kubeconfig }) => context === undefined || kubeconfig !== undefined, {
     message: 'context goes with kubeconfig',
     path: ['context'],
   });

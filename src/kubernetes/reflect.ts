@@ -53,7 +53,7 @@ export async function reflect(
   /** Until the watch ends; from which version to go on, or nothing when all is to be listed anew. */
   const follow = async (from: string, until: number): Promise<string | undefined> => {
     let version = from;
-    const seconds = Math.max(1, Math.ceil((until - performance.now()) / 1000));
+    const leftMs = Math.max(1, Math.ceil(until - performance.now()));
     const opened = await rest.stream(
       {
         method: 'GET',
@@ -63,11 +63,11 @@ export async function reflect(
           watch: 'true',
           allowWatchBookmarks: 'true',
           resourceVersion: version,
-          timeoutSeconds: String(seconds),
+          timeoutSeconds: String(Math.ceil(leftMs / 1000)),
         },
       },
       // A line may be dead without anybody saying so.
-      AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, until - performance.now()))]),
+      AbortSignal.any([signal, AbortSignal.timeout(leftMs)]),
     );
     if (!('lines' in opened)) {
       if (opened.status === 410) return undefined;
@@ -116,5 +116,8 @@ export async function reflect(
 
 function refused(rest: Rest, answer: RestAnswer): ServiceError {
   const { message } = rest.refusal(answer);
-  return new ServiceError('cluster_unavailable', `the cluster answered ${answer.status}: ${message}`);
+  return new ServiceError(
+    'cluster_unavailable',
+    `the cluster answered ${answer.status}: ${message}`,
+  );
 }

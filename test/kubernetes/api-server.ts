@@ -62,6 +62,8 @@ export interface TestApiServer {
   readonly bookmark: () => void;
   /** Cuts all watches off. */
   readonly cut: () => void;
+  /** Has the watches that are open tell nothing any more. */
+  readonly mute: () => void;
   /** Forgets all changes, and ends all watches with 410. */
   readonly expire: () => void;
   readonly addNamespace: (name: string) => void;
@@ -357,12 +359,17 @@ export async function startApiServer(token = 'token-of-the-test'): Promise<TestA
     };
     const watching: Watching = {
       bookmark,
+      mute: () => store.listeners.delete(onChange),
       expire() {
         const object = { ...statusOf(new Refused(410, 'Expired', 'too old resource version')) };
         tell({ type: 'ERROR', object });
+        end();
         response.end();
       },
-      cut: () => response.destroy(),
+      cut() {
+        end();
+        response.destroy();
+      },
     };
     const timer = setTimeout(
       () => {
@@ -424,6 +431,9 @@ export async function startApiServer(token = 'token-of-the-test'): Promise<TestA
     cut() {
       for (const each of watches) each.cut();
     },
+    mute() {
+      for (const each of watches) each.mute();
+    },
     expire() {
       store.compact();
       for (const each of watches) each.expire();
@@ -439,12 +449,13 @@ export async function startApiServer(token = 'token-of-the-test'): Promise<TestA
 
 interface Watching {
   bookmark(): void;
+  mute(): void;
   expire(): void;
   cut(): void;
 }
 
 function fail(answer: FaultAnswer, request: IncomingMessage, response: ServerResponse): void {
-  if (answer === 'cut') request.destroy();
+  if (answer === 'cut') request.socket.destroy();
   if (typeof answer === 'string') return;
   const { status, headers = {}, message = 'made to fail' } = answer;
   response.writeHead(status, { 'content-type': 'application/json', ...headers });

@@ -1,0 +1,569 @@
+/**
+ * What a deployment does to a cluster, and what is seen of it. With SERVICE_LOCAL_TEST_KUBECONFIG,
+ * the first part runs against the cluster of that kubeconfig, in a namespace of its own.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  ApiException,
+  AppsV1Api,
+  CoreV1Api,
+  KubeConfig,
+  type V1Deployment,
+} from '@kubernetes/client-node';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
+import type { Cluster, ClusterState } from '../../src/kubernetes/cluster.ts';
+import type { ClusterDefinition } from '../../src/kubernetes/clusters-file.ts';
+import { connectCluster } from '../../src/kubernetes/connect.ts';
+import {
+  manifests,
+  resourceName,
+  runnerSecret,
+  type DeployPlan,
+} from '../../src/kubernetes/manifests.ts';
+import { USUAL_PACE, type Pace } from '../../src/kubernetes/rest.ts';
+import { startApiServer, type Asked, type TestApiServer } from './api-server.ts';
+import { testPlan } from './plan.ts';
+
+const CANARY = 'canary-runner-token';
+const REAL = process.env['SERVICE_LOCAL_TEST_KUBECONFIG'];
+const QUICK: Pace = {
+  ...USUAL_PACE,
+  requestMs: 2000,
+  backoff: { shortestMs: 1, longestMs: 10 },
+  eventsMs: 20,
+};
+
+let server: TestApiServer;
+let definition: ClusterDefinition;
+let core: CoreV1Api;
+let apps: AppsV1Api;
+const ending = new AbortController();
+
+beforeAll(async () => {
+  server = await startApiServer();
+  const file = await server.writeKubeconfig(await mkdtemp(join(tmpdir(), 'kube-')));
+  definition = definitionOf(REAL ?? file);
+  const config = new KubeConfig();
+  config.loadFromFile(REAL ?? file);
+  core = config.makeApiClient(CoreV1Api);
+  apps = config.makeApiClient(AppsV1Api);
+});
+
+afterAll(async () => {
+  ending.abort();
+  await server.close();
+});
+
+function definitionOf(kubeconfig: string): ClusterDefinition {
+  return {
+    kubeconfig,
+    owner: 'own',
+    namespace: 'bots',
+    image: 'registry.invalid/service-local:1',
+    control_url: 'https://bots.example',
+  };
+}
+
+async function refusalOf(action: Promise<unknown>): Promise<ServiceError> {
+  const outcome = await action.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (outcome instanceof ServiceError) return outcome;
+  throw new Error(`no ServiceError but ${String(outcome)}`);
+}
+
+interface Followed {
+  readonly states: readonly ClusterState[];
+  /** Resolves with the first state from now on, the present one included, that it holds for. */
+  readonly until: (isIt: (state: ClusterState) => boolean) => Promise<ClusterState>;
+  readonly stop: () => Promise<void>;
+}
+
+function follow(cluster: Cluster, plan: DeployPlan): Followed {
+  const states: ClusterState[] = [];
+  const stopping = new AbortController();
+  let wake: () => void = () => undefined;
+  const ended = cluster.watch(
+    plan,
+    (state) => {
+      states.push(state);
+      wake();
+    },
+    stopping.signal,
+  );
+  return {
+    states,
+    async until(isIt) {
+      for (;;) {
+        const last = states.at(-1);
+        if (last !== undefined && isIt(last)) return last;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    },
+    async stop() {
+      stopping.abort();
+      await ended;
+    },
+  };
+}
+
+describe('any cluster', () => {
+  let cluster: Cluster;
+  let plan: DeployPlan;
+
+  beforeEach(async () => {
+    const namespace = `service-local-test-${randomUUID().slice(0, 8)}`;
+    cluster = connectCluster(definition, {
+      signal: ending.signal,
+      name: 'own',
+      pace: REAL === undefined ? QUICK : USUAL_PACE,
+    });
+    plan = testPlan({
+      namespace,
+      deployment_id: randomUUID(),
+      credentials_secret: null,
+      lease_secret: null,
+    });
+    await core.createNamespace({ body: { metadata: { name: namespace } } });
+    server.kubelet.startsAs = 'image_pull';
+  });
+
+  afterEach(async () => {
+    await core.deleteNamespace({ name: plan.namespace }).catch((error: unknown) => {
+      if (!(error instanceof ApiException && error.code === 404)) throw error;
+    });
+    await cluster.close();
+  });
+
+  const deployed = async (): Promise<V1Deployment> =>
+    apps.readNamespacedDeployment({ name: resourceName(plan), namespace: plan.namespace });
+
+  test('applying again changes nothing', async () => {
+    const objects = [runnerSecret(plan, CANARY), ...manifests(plan)];
+    await cluster.apply(objects);
+    const before = await deployed();
+    await cluster.apply(objects);
+    const after = await deployed();
+
+    expect(after.metadata!.generation).toBe(before.metadata!.generation);
+    expect(after.metadata!.managedFields).toContainEqual(
+      expect.objectContaining({ manager: 'service-local', operation: 'Apply' }),
+    );
+    const secret = await core.readNamespacedSecret({
+      name: `${resourceName(plan)}-runner`,
+      namespace: plan.namespace,
+    });
+    expect(Buffer.from(secret.data!['token']!, 'base64').toString()).toBe(CANARY);
+  });
+
+  test('the difference is told, and nothing done', async () => {
+    const objects = manifests(plan);
+    const created = await cluster.diff(objects);
+    expect(created.map(({ change }) => change)).toEqual(objects.map(() => 'create'));
+    expect(await cluster.state(plan)).toMatchObject({ phase: 'missing', pods: [] });
+
+    await cluster.apply(objects);
+    expect((await cluster.diff(objects)).map(({ change, lines }) => [change, lines])).toEqual(
+      objects.map(() => ['none', []]),
+    );
+    const next = manifests({ ...plan, image: 'registry.invalid/service-local:2' });
+    const changed = (await cluster.diff(next)).find(({ change }) => change !== 'none');
+    expect(changed).toMatchObject({
+      kind: 'Deployment',
+      change: 'change',
+      lines: [
+        '- spec.template.spec.containers[runner].image: "registry.invalid/service-local:1"',
+        '+ spec.template.spec.containers[runner].image: "registry.invalid/service-local:2"',
+      ],
+    });
+  });
+
+  test('no difference shows the value of a secret', async () => {
+    await cluster.apply([runnerSecret(plan, CANARY)]);
+    const diff = await cluster.diff([runnerSecret(plan, `${CANARY}-2`)]);
+
+    expect(diff).toMatchObject([
+      { change: 'change', lines: ['- data.token: (not shown)', '+ data.token: (not shown)'] },
+    ]);
+  });
+
+  test('what is no longer asked for goes', async () => {
+    await cluster.apply(manifests({ ...plan, lease_secret: 'license' }));
+    await cluster.apply(manifests(plan));
+
+    const { volumes, containers } = (await deployed()).spec!.template.spec!;
+    expect(volumes!.map(({ name }) => name)).toEqual(['run', 'runner', 'state', 'tmp']);
+    expect(containers[0]!.env!.map(({ name }) => name)).toEqual(['HOME']);
+  });
+
+  test('a field that another manager sets is left to it, and said to whom', async () => {
+    await cluster.apply(manifests(plan));
+    const live = await deployed();
+    live.spec!.revisionHistoryLimit = 7;
+    await apps.replaceNamespacedDeployment({
+      name: resourceName(plan),
+      namespace: plan.namespace,
+      body: live,
+      fieldManager: 'someone-else',
+    });
+    const error = await refusalOf(cluster.apply(manifests(plan)));
+
+    expect(error).toMatchObject({ code: 'conflict', reason: 'field_conflict' });
+    expect(error.message).toMatch(/\.spec\.revisionHistoryLimit.*someone-else/);
+    expect((await deployed()).spec!.revisionHistoryLimit).toBe(7);
+  });
+
+  test('it scales to nothing whoever else has set the number', async () => {
+    await cluster.apply([runnerSecret(plan, CANARY), ...manifests(plan)]);
+    const live = await deployed();
+    live.spec!.replicas = 2;
+    await apps.replaceNamespacedDeployment({
+      name: resourceName(plan),
+      namespace: plan.namespace,
+      body: live,
+      fieldManager: 'someone-else',
+    });
+    const followed = follow(cluster, plan);
+    await cluster.scale(plan, 0);
+
+    const down = await followed.until(({ phase }) => phase === 'scaled_down');
+    expect(down).toMatchObject({ pods: [], version: 3, reason: null });
+    await followed.stop();
+    await cluster.scale(testPlan({ ...plan, deployment_id: randomUUID() }), 0);
+  });
+
+  test('an image that cannot be had is told', async () => {
+    const followed = follow(cluster, plan);
+    await followed.until(({ phase }) => phase === 'missing');
+    await cluster.apply([runnerSecret(plan, CANARY), ...manifests(plan)]);
+
+    const state = await followed.until(({ reason }) => reason === 'image_pull');
+    expect(state).toMatchObject({ phase: 'degraded', version: 3, pods: [{ ready: false }] });
+    expect(state.message).toMatch(/ErrImagePull|ImagePullBackOff/);
+    await followed.stop();
+  });
+
+  test('a secret that is missing is named', async () => {
+    await cluster.apply(manifests(plan));
+    const followed = follow(cluster, plan);
+
+    const state = await followed.until(({ reason }) => reason === 'missing_secret');
+    expect(state.message).toContain(`"${resourceName(plan)}-runner" not found`);
+    await followed.stop();
+  });
+
+  test('a namespace that goes is told, and refused', async () => {
+    await cluster.apply(manifests(plan));
+    const followed = follow(cluster, plan);
+    await followed.until(({ phase }) => phase !== 'missing');
+    await core.deleteNamespace({ name: plan.namespace });
+
+    await followed.until(
+      ({ phase, reason }) => phase === 'missing' && reason === 'namespace_missing',
+    );
+    await followed.stop();
+    const error = await refusalOf(cluster.apply(manifests(plan)));
+    expect(error).toMatchObject({ code: 'conflict', reason: 'namespace_missing' });
+    expect(await cluster.state(plan)).toMatchObject({ reason: 'namespace_missing' });
+  });
+
+  test('what is removed leaves its log', async () => {
+    await cluster.apply([runnerSecret(plan, CANARY), ...manifests(plan)]);
+    await cluster.remove(plan);
+    await cluster.remove(plan);
+
+    const { namespace } = plan;
+    const left = await Promise.all([
+      core.listNamespacedSecret({ namespace }),
+      apps.listNamespacedDeployment({ namespace }),
+      core.listNamespacedPersistentVolumeClaim({ namespace }),
+    ]);
+    const labelled = left.map(({ items }) =>
+      items.filter(({ metadata }) => metadata!.name!.startsWith(resourceName(plan))),
+    );
+    expect(labelled.map((items) => items.length)).toEqual([0, 0, 1]);
+  });
+});
+
+describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
+  let cluster: Cluster;
+  const plan = testPlan({ credentials_secret: null, lease_secret: null, namespace: 'faults' });
+  const objects = [runnerSecret(plan, CANARY), ...manifests(plan)];
+  const open = (pace: Partial<Pace> = {}): Cluster =>
+    connectCluster(definition, {
+      signal: ending.signal,
+      name: 'own',
+      pace: { ...QUICK, ...pace },
+    });
+  const isApply = ({ method }: Asked): boolean => method === 'PATCH';
+  const isPods = ({ path }: Asked): boolean => path.endsWith('/pods');
+
+  beforeEach(() => {
+    server.addNamespace('faults');
+    server.kubelet.startsAs = 'ready';
+    cluster = open();
+  });
+
+  afterEach(async () => {
+    server.recover();
+    server.kubelet.lingers = false;
+    server.kubelet.quota = undefined;
+    await core.deleteNamespace({ name: 'faults' });
+    await cluster.close();
+  });
+
+  test.for([
+    ['429', { status: 429, headers: { 'retry-after': '0' } }],
+    ['500', { status: 500 }],
+    ['503', { status: 503 }],
+    ['a cut line', 'cut'],
+  ] as const)('it tries again after %s', async ([, answer]) => {
+    server.fail(answer, { times: 3, matches: isApply });
+    await cluster.apply(objects);
+
+    expect(await cluster.state(plan)).toMatchObject({ version: 3 });
+  });
+
+  test('it waits for as long as it is told', async () => {
+    server.fail({ status: 429, headers: { 'retry-after': '1' } }, { times: 1, matches: isApply });
+    const from = performance.now();
+    await cluster.apply(objects.slice(0, 1));
+
+    expect(performance.now() - from).toBeGreaterThan(990);
+  });
+
+  test.for([
+    ['answers 500', { status: 500, message: 'etcdserver: leader changed' }, /leader changed/],
+    ['cuts every line', 'cut', /does not answer/],
+    ['says nothing', 'silent', /no answer within 0\.05 s/],
+  ] as const)('a server that %s is given up', async ([, answer, message]) => {
+    const hurried = open({ requestMs: 50, attempts: 2 });
+    server.fail(answer);
+    const error = await refusalOf(hurried.apply(objects));
+    await hurried.close();
+
+    expect(error).toMatchObject({ code: 'cluster_unavailable', retryable: true });
+    expect(error.message).toMatch(message);
+  });
+
+  test('credentials are in no error', async () => {
+    const echo = `who says ${server.token} and ${Buffer.from(CANARY).toString('base64')}`;
+    const errors: ServiceError[] = [];
+    for (const status of [400, 401, 403, 422, 500]) {
+      server.fail({ status, message: echo }, { times: QUICK.attempts, matches: isApply });
+      errors.push(await refusalOf(cluster.apply(objects)));
+      server.recover();
+    }
+
+    expect(errors.map(({ code, reason }) => reason ?? code)).toEqual([
+      'cluster_refused',
+      'cluster_credentials',
+      'cluster_forbidden',
+      'cluster_refused',
+      'cluster_unavailable',
+    ]);
+    for (const { message, stack, problems, remedy, cause } of errors) {
+      const all = JSON.stringify({ message, stack, problems, remedy, cause });
+      expect(all).not.toContain(server.token);
+      expect(all).not.toContain(Buffer.from(CANARY).toString('base64'));
+    }
+  });
+
+  test.for([
+    ['crash_loop', 'crash_loop', /ended with 1 \(Error\), after 1 restarts/],
+    ['out_of_memory', 'out_of_memory', /more memory than it may/],
+    ['unschedulable', 'unschedulable', /Insufficient memory/],
+    ['config_error', 'missing_secret', /secret "keys" not found/],
+  ] as const)('a pod that is in %s is told', async ([state, reason, message]) => {
+    const followed = follow(cluster, plan);
+    await cluster.apply(objects);
+    const ready = await followed.until(({ phase }) => phase === 'ready');
+    expect(ready).toMatchObject({ reason: null, pods: [{ ready: true, phase: 'Running' }] });
+    server.kubelet.set(state);
+
+    const told = await followed.until((each) => each.reason === reason);
+    expect(told).toMatchObject({ phase: 'degraded', pods: [{ ready: false, reason }] });
+    expect(told.message).toMatch(message);
+    server.kubelet.set('running');
+    await followed.until((each) => each.reason === 'not_ready');
+    server.kubelet.set('ready');
+    await followed.until(({ phase }) => phase === 'ready');
+    await followed.stop();
+  });
+
+  test('a quota that is used up is told, and so is a rollout without an end', async () => {
+    server.kubelet.quota = 0;
+    const followed = follow(cluster, plan);
+    await cluster.apply(objects);
+    expect((await followed.until(({ reason }) => reason === 'quota')).message).toMatch(/pods=1/);
+
+    server.kubelet.startsAs = 'running';
+    server.kubelet.quota = undefined;
+    server.kubelet.exceedDeadline();
+    await followed.until(({ reason }) => reason === 'deadline_exceeded');
+    await followed.stop();
+  });
+
+  test('a new version comes when the old pod is gone', async () => {
+    server.kubelet.lingers = true;
+    const followed = follow(cluster, plan);
+    await cluster.apply(objects);
+    const first = await followed.until(({ phase }) => phase === 'ready');
+    const next = manifests({ ...plan, version: 4 });
+    await cluster.apply(next);
+
+    const between = await followed.until(({ pods }) => pods[0]?.phase === 'Terminating');
+    expect(between).toMatchObject({ version: 4, pods: [{ name: first.pods[0]!.name }] });
+    server.kubelet.finish();
+    const last = await followed.until(
+      ({ phase, pods }) => phase === 'ready' && pods[0]!.name !== first.pods[0]!.name,
+    );
+    expect(last.pods).toHaveLength(1);
+    expect(server.kubelet.mostPods(resourceName(plan))).toBe(1);
+    await cluster.scale(plan, 0);
+    const down = await followed.until(({ message }) => message?.includes('still ending') ?? false);
+    expect(down).toMatchObject({ phase: 'progressing', pods: [{ phase: 'Terminating' }] });
+    server.kubelet.finish();
+    await followed.until(({ phase }) => phase === 'scaled_down');
+    await followed.stop();
+  });
+
+  test('a watch goes on from where it was cut off', async () => {
+    await cluster.apply(objects);
+    const followed = follow(cluster, plan);
+    await followed.until(({ phase }) => phase === 'ready');
+    await server.watched(2);
+    server.bookmark();
+    const asked = server.asked.length;
+    server.cut();
+    await server.watched(2);
+    server.kubelet.set('crash_loop');
+    await followed.until(({ reason }) => reason === 'crash_loop');
+
+    const again = server.asked.slice(asked).filter(({ method }) => method === 'GET');
+    expect(again.map(({ query }) => query.get('watch'))).toEqual(['true', 'true']);
+    await followed.stop();
+  });
+
+  test('a watch that is too old begins anew', async () => {
+    await cluster.apply(objects);
+    const followed = follow(cluster, plan);
+    await followed.until(({ phase }) => phase === 'ready');
+    await server.watched(2);
+    const asked = server.asked.length;
+    server.expire();
+    await server.watched(2);
+    server.kubelet.set('crash_loop');
+    await followed.until(({ reason }) => reason === 'crash_loop');
+
+    const again = server.asked.slice(asked).map(({ query }) => query.has('watch'));
+    expect(again.filter(Boolean)).toHaveLength(2);
+    expect(again).toHaveLength(4);
+    await followed.stop();
+  });
+
+  test('what a watch does not tell, the next list does', async () => {
+    const impatient = open({ resyncMs: 200 });
+    await impatient.apply(objects);
+    const followed = follow(impatient, plan);
+    await followed.until(({ phase }) => phase === 'ready');
+    await server.watched(2);
+    server.mute();
+    server.kubelet.set('crash_loop');
+
+    expect(await followed.until(({ reason }) => reason === 'crash_loop')).toMatchObject({
+      phase: 'degraded',
+    });
+    await followed.stop();
+    await impatient.close();
+  });
+
+  test.for(['cut', 'silent', { status: 500 }] as const)(
+    'while the server is away (%j), the last state stays',
+    async (answer) => {
+      const impatient = open({ resyncMs: 50, requestMs: 100 });
+      await impatient.apply(objects);
+      const followed = follow(impatient, plan);
+      const before = await followed.until(({ phase }) => phase === 'ready');
+      server.fail(answer);
+      server.cut();
+
+      const away = await followed.until(({ reason }) => reason === 'unreachable');
+      expect(away).toMatchObject({ phase: 'ready', pods: before.pods, version: 3 });
+      expect(away.message).toMatch(/^not seen since \d{4}-\d\d-\d\dT.*own does not answer/);
+      server.recover();
+      expect(await followed.until(({ reason }) => reason === null)).toMatchObject({
+        phase: 'ready',
+      });
+      await followed.stop();
+      await impatient.close();
+    },
+  );
+
+  test('who may not see pods is told so', async () => {
+    server.fail({ status: 403, message: 'pods is forbidden' }, { matches: isPods });
+    const followed = follow(cluster, plan);
+
+    const { message, pods } = await followed.until(({ reason }) => reason === 'unreachable');
+    expect(message).toMatch(/answered 403: pods is forbidden/);
+    expect(pods).toEqual([]);
+    await followed.stop();
+    expect(await refusalOf(cluster.state(plan))).toMatchObject({ reason: 'cluster_forbidden' });
+  });
+
+  test('closing ends what is under way', async () => {
+    server.fail('silent');
+    const waits = cluster.apply(objects).then(
+      () => 'done',
+      (error: unknown) => (error as Error).name,
+    );
+    const followed = follow(cluster, plan);
+    await cluster.close();
+
+    expect(await waits).toBe('AbortError');
+    await followed.stop();
+  });
+
+  test('containers run what a test gives them, and are ended in time', async () => {
+    const seen: string[] = [];
+    server.kubelet.startsAs = async ({ files, signal, ready }) => {
+      seen.push(files['/etc/service-local/runner']!['token']!);
+      if (seen.length === 1) return 3;
+      ready(true);
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      seen.push('ended');
+      return 0;
+    };
+    const followed = follow(cluster, plan);
+    await cluster.apply(objects);
+    const ready = await followed.until(({ phase }) => phase === 'ready');
+    expect(ready.pods).toMatchObject([{ restarts: 1 }]);
+    await cluster.scale(plan, 0);
+    await followed.until(({ phase }) => phase === 'scaled_down');
+
+    expect(seen).toEqual([CANARY, CANARY, 'ended']);
+    expect(followed.states.map(({ reason }) => reason)).toContain('crash_loop');
+    await followed.stop();
+  });
+});
+
+describe('a cluster that cannot be connected to', () => {
+  test.for([
+    [{ kubeconfig: '/nowhere/config' }, 'invalid_kubeconfig', /cannot be read: ENOENT/],
+    [{ context: 'other' }, 'invalid_kubeconfig', /has no context "other"/],
+    [{ kubeconfig: undefined, in_cluster: true }, 'not_in_cluster', /does not run in a cluster/],
+  ] as const)('says why: %j', ([change, reason, message]) => {
+    const changed = { ...definition, ...change } as ClusterDefinition;
+    const connect = (): unknown => connectCluster(changed, { signal: ending.signal });
+
+    expect(connect).toThrow(message);
+    expect(connect).toThrow(expect.objectContaining({ code: 'conflict', reason }) as Error);
+  });
+});
