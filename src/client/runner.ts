@@ -1,7 +1,30 @@
-import type { reportRunner, RunnerAnswer, RunnerReport } from '../api/production.ts';
+import type { reportRunner, RunnerAnswer, RunnerReport as Body } from '../api/production.ts';
 import { createClient, type ClientOptions } from './client.ts';
 
-export type { RunnerAnswer, RunnerReport };
+export type { RunnerAnswer };
+
+type Sent<T> = T extends readonly (infer Item)[]
+  ? readonly Sent<Item>[]
+  : T extends object
+    ? { readonly [Key in keyof T]: Sent<T[Key]> }
+    : T;
+
+/** See `reportRunner`. */
+export interface RunnerReport extends Omit<Sent<Body>, 'batch'> {
+  readonly batch: {
+    /** From 1 for the life of the deployment. */
+    readonly number: number;
+    /** At most 512; `occurred_at` in milliseconds since the Unix epoch. */
+    readonly events: readonly {
+      readonly kind: string;
+      readonly occurred_at: number;
+      readonly payload: object;
+    }[];
+    /** A `SessionState`. */
+    readonly state: object;
+    readonly steps: number;
+  } | null;
+}
 
 export interface RunnerClientOptions extends Pick<ClientOptions, 'url' | 'signal' | 'warn'> {
   /** Asked before each report: the secret may have been replaced. */
@@ -33,7 +56,7 @@ export function connectAsRunner({
     report: (deployment_id, body) =>
       client.call<typeof reportRunner>('post', '/deployments/{deployment_id}/runner', {
         params: { deployment_id },
-        body,
+        body: body as Body,
       }),
   };
 }

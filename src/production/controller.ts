@@ -382,7 +382,7 @@ async function showTrouble(
   const { message, code } = error;
   const reason = REASONS.find((one) => one === error.reason) ?? null;
   // Of a cluster that does not answer, or not to this server, nothing newer is known.
-  const isUnseen = code === 'cluster_unavailable' || /^cluster_/.test(error.reason ?? '');
+  const isUnseen = code === 'cluster_unavailable' || error.reason?.startsWith('cluster_') === true;
   await saveState(service, claim, {
     ...before,
     reason: isUnseen ? 'unreachable' : reason,
