@@ -77,6 +77,13 @@ export const ORDER_REASONS = [
   'refused_by_venue',
   'canceled_by_venue',
   'expired_at_venue',
+  'would_trigger',
+  'not_fillable',
+  'invalid_order',
+  'market_closed',
+  'unknown_symbol',
+  'not_permitted',
+  'not_at_venue',
 ] as const;
 export type OrderReason = (typeof ORDER_REASONS)[number];
 

@@ -31,10 +31,11 @@ export interface Broker {
   order(request: OrderRequest): Readonly<Order>;
   /**
    * Market order that takes the position to `weight` of equity (1 all in, 0 flat, −1 all short).
-   * The quantity is fixed when it fills, as far as the account can bear it, fees included. It
-   * replaces an earlier target of the same instrument that still works.
+   * The quantity is fixed when it fills (at a venue: when it is sent), as far as the account can
+   * bear it, fees included. It replaces an earlier target of the same instrument that still works.
    */
   target(instrument: Instrument, weight: number): Readonly<Order>;
+  /** At a venue the order works on until that has confirmed it, and may be filled before. */
   cancel(order: Readonly<Order>): void;
   /** Orders still working, oldest first. */
   working(instrument?: Instrument): readonly Readonly<Order>[];
@@ -53,7 +54,7 @@ export interface StrategyContext<P extends Params = Params> {
 export interface StrategyRun {
   /** Called once per step, after the step's fills, when every instrument shows its newest bar. */
   onBar(): void;
-  /** Called for each fill, before `onBar` of the same step. */
+  /** Called for each fill, before `onBar` of the same step; at a venue, of the next one. */
   onFill?(fill: Fill): void;
 }
 

@@ -157,6 +157,6 @@ function ontoGrid(value: number, step: number, direction: 'down' | 'up'): number
 
 function decimalsOf(step: number): number {
   let decimals = 0;
-  while (decimals < 15 && Number(step.toFixed(decimals)) !== step) decimals += 1;
+  while (decimals < 20 && Number(step.toFixed(decimals)) !== step) decimals += 1;
   return decimals;
 }

@@ -260,6 +260,7 @@ test.each([
   ['rejected', 'post_only_would_cross', 'post_only_would_cross'],
   ['rejected', 'EOrder:Something', 'refused_by_venue'],
   ['canceled', undefined, 'canceled_by_venue'],
+  ['canceled', 'not_at_venue', 'not_at_venue'],
   ['canceled', 'stopping', 'stopping'],
   ['expired', undefined, 'expired_at_venue'],
 ] as const)('an order that the venue says is %s, for %s, ended by %s', (status, reason, told) => {
