@@ -61,7 +61,8 @@ export function stateOf(seen: Seen, now: number): ClusterState {
   }
   const isObserved = (status.observedGeneration ?? 0) >= (metadata.generation ?? 0);
   const conditions = isObserved ? (status.conditions ?? []) : [];
-  const isReady = isObserved && (status.updatedReplicas ?? 0) > 0 && pods.some((pod) => pod.ready);
+  const isUp = (status.updatedReplicas ?? 0) > 0 && (status.readyReplicas ?? 0) > 0;
+  const isReady = isObserved && isUp && pods.some((pod) => pod.ready);
   if (isReady) return { phase: 'ready', message: null, reason: null, ...told };
   const worst =
     fault ?? pods.map(faultOf).find((each) => each !== null) ?? deploymentFault(conditions);

@@ -428,8 +428,9 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     expect(last.pods).toHaveLength(1);
     expect(server.kubelet.mostPods(resourceName(plan))).toBe(1);
     await cluster.scale(plan, 0);
-    const down = await followed.until(({ message }) => message?.includes('still ending') ?? false);
-    expect(down).toMatchObject({ phase: 'progressing', pods: [{ phase: 'Terminating' }] });
+    const down = await followed.until(({ pods }) => pods[0]?.phase === 'Terminating');
+    expect(down).toMatchObject({ phase: 'progressing', reason: null });
+    expect(down.message).toMatch(/ is still ending$/);
     server.kubelet.finish();
     await followed.until(({ phase }) => phase === 'scaled_down');
     await followed.stop();
