@@ -64,7 +64,7 @@ const MOST_SENDS = 3;
 const MOST_TRADES = 1000;
 /** Trades may be told of later than the fills that they are. */
 const TRADE_ATTEMPTS = 6;
-/** A fee's currency is worth what it was last traded for in so many minutes. */
+/** What a fee was taken in is worth what it was last traded for in so many minutes. */
 const PRICE_MINUTES = 900;
 
 /**
@@ -135,6 +135,7 @@ class ExchangeVenue implements Venue {
   readonly #connection: ClientConnection;
   readonly #hide: (text: string) => string;
   readonly #openedAt = performance.now();
+  readonly #closed = new AbortController();
   /** Of the orders that got no answer: until when they may still reach the exchange. */
   readonly #unsettled = new Map<string, number>();
   readonly #placing = new Map<string, Promise<VenueReport>>();
@@ -338,10 +339,12 @@ class ExchangeVenue implements Venue {
         onTrouble?.(error === undefined ? what : `${what}: ${why}`);
       },
     };
-    return watchReports(source, resyncMs, AbortSignal.any([signal, this.#options.signal]));
+    const ends = [signal, this.#options.signal, this.#closed.signal];
+    return watchReports(source, resyncMs, AbortSignal.any(ends));
   }
 
   close(): Promise<void> {
+    this.#closed.abort();
     return this.#connection.close();
   }
 

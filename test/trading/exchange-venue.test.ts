@@ -389,6 +389,10 @@ describe.concurrent('reports', () => {
     await until(reports, of(2, 'filled', 1));
     ended.abort();
     expect(await reports.next()).toEqual({ done: true, value: undefined });
+    const others = reportsOf(venue, context.signal);
+    const next = others.next();
+    await venue.close();
+    expect(await next).toEqual({ done: true, value: undefined });
   });
 
   it('come though messages are lost, and a stream that is dead is opened anew', async (context) => {
