@@ -227,7 +227,7 @@ export const getProductionDeployment = defineRoute({
 // What a runner says.
 
 /** What a runner may tell the log of its bot: all else there is for others to tell. */
-const EVENT_KIND = /^(order|data|venue)(\.[a-z_]+)+$|^control\.(denying|halted)$/;
+const EVENT_KIND = /^(order|account|data|venue)(\.[a-z_]+)+$|^control\.(denying|halted)$/;
 
 const SessionEvent = z
   .strictObject({
