@@ -1,5 +1,4 @@
 import { ServiceError } from '../errors.ts';
-import { formatTime } from '../lease/time.ts';
 import type { ServicesDefinition } from './cloud-file.ts';
 import { applyTo, askPlace, connectPlace, type Place } from './kubernetes.ts';
 import type { Role, RunningTask, Services, ServiceState } from './services.ts';
@@ -96,8 +95,8 @@ export function kubernetesServices(place: Place, names: Names): Services {
     async restart({ name }) {
       // Where there is none, applying would try to make one.
       await read(name);
-      const now = Date.now();
-      const id = formatTime(now);
+      // To the millisecond: what is as it was starts nothing.
+      const id = new Date().toISOString();
       await applyTo(place, `deploy ${name} anew`, {
         path: pathOf(name),
         manager: MANAGER,

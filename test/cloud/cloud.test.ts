@@ -5,6 +5,7 @@ import type { CheckedSecret } from '../../src/cloud/check.ts';
 import type { LeaseFacts, SeedManifest } from '../../src/cloud/manifest.ts';
 import type { Outlook, RunningService } from '../../src/cloud/running.ts';
 import { inProcess } from '../cli/in-process.ts';
+import { BIN, runNode } from '../cli/service-local.ts';
 import { startAwsEmulator, type AwsEmulator } from './aws-emulator.ts';
 import { DAY, newCloudWorld, type CloudWorld } from './cloud-world.ts';
 
@@ -100,6 +101,23 @@ test('what was seeded into a directory licenses a container', async () => {
   expect(await world.ask(0, 'iam')).toEqual({ seed: null, tasks: null, redeploy: null });
   expect(await world.ask<Renewed>(0, 'renew')).toMatchObject({ status: 'not_due', manifest: null });
   expect((await world.cloud('renew')).stdout).toBe('');
+});
+
+test('the script for pipelines tells of several manifests', async () => {
+  await world.configure({ license_deployment_id: 'acme-prod' });
+  await world.cloud('seed', '--out', 'good.json');
+  await writeFile(join(world.directory, 'bad.json'), '{}');
+  const shim = `#!/bin/sh\nexec "${process.execPath}" "${BIN}" "$@"\n`;
+  await writeFile(join(world.directory, 'service-local'), shim, { mode: 0o700 });
+  const script = join(import.meta.dirname, '../../examples/preflight-secrets.ts');
+  const { code, stdout } = await runNode([script, 'good.json', 'bad.json'], {
+    cwd: world.directory,
+    env: { ...world.env, PATH: `${world.directory}:${process.env['PATH']}` },
+  });
+  expect({ code, stdout }).toEqual({
+    code: 1,
+    stdout: `ok ${KEYS} \nok ${LEASE} \nbad.json: invalid_data: ${join(world.directory, 'bad.json')} is no secret_seed_manifest\n`,
+  });
 });
 
 test('seeding writes the keys first, reads nothing, and gives what the registry says', async () => {
