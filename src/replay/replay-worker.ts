@@ -1,4 +1,4 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import type { TaskError } from '../tasks/lifecycle.ts';
 import { asTaskError } from '../tasks/task-error.ts';
 import {
@@ -22,12 +22,9 @@ function send(message: ReplayMessage): void {
   parentPort!.postMessage(message);
 }
 
-const stop = new AbortController();
+let stop: AbortController | undefined;
+let isStopping = false;
 let give: ((part: LogPart) => void) | undefined;
-parentPort!.on('message', (message: LogPart | 'stop') => {
-  if (message === 'stop') stop.abort(new Error('stopped'));
-  else give?.(message);
-});
 
 async function* parts(): AsyncGenerator<LogPart> {
   for (;;) {
@@ -38,20 +35,32 @@ async function* parts(): AsyncGenerator<LogPart> {
   }
 }
 
-try {
-  const work = workerData as SessionWork;
-  const surroundings = {
-    onLoading: () => send('loading'),
-    onLoaded: () => send('loaded'),
-    signal: stop.signal,
-  };
-  const done =
-    work.parity === undefined
-      ? await doReplay(work, parts(), surroundings)
-      : await doParity(work, work.parity, parts(), surroundings);
-  send({ done });
-} catch (error) {
-  send(asTaskError(error));
-} finally {
-  parentPort!.close();
+async function make(work: SessionWork): Promise<void> {
+  stop = new AbortController();
+  try {
+    const surroundings = {
+      onLoading: () => send('loading'),
+      onLoaded: () => send('loaded'),
+      signal: stop.signal,
+    };
+    const done =
+      work.parity === undefined
+        ? await doReplay(work, parts(), surroundings)
+        : await doParity(work, work.parity, parts(), surroundings);
+    send({ done });
+  } catch (error) {
+    send(asTaskError(error));
+  } finally {
+    stop = undefined;
+    if (isStopping) parentPort!.close();
+  }
 }
+
+parentPort!.on('message', (message: SessionWork | LogPart | 'stop') => {
+  if (message === 'stop') {
+    isStopping = true;
+    if (stop === undefined) parentPort!.close();
+    else stop.abort(new Error('stopped'));
+  } else if ('session' in message) void make(message);
+  else give?.(message);
+});

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { ServiceError } from '../errors.ts';
+import { keepThread, takeThread } from '../kept-thread.ts';
 import { fromTaskError } from '../tasks/task-error.ts';
-import { THREAD_ENV } from '../thread-env.ts';
 import type { ReplayMessage } from './replay-worker.ts';
 import type { LogPart, RunParity, RunReplay, SessionWork } from './work.ts';
 
@@ -13,8 +13,10 @@ const MOST_AT_ONCE = 2;
 
 let atOnce = 0;
 
+const FILE = new URL(`./replay-worker${import.meta.url.slice(-3)}`, import.meta.url);
+
 /**
- * Makes a session again in a thread of its own, so that others are served meanwhile.
+ * Makes a session again in a thread that does nothing else, so that others are served meanwhile.
  *
  * @param parts of the log; each is read when the thread wants it.
  * @throws ServiceError `overloaded` when it takes too long, or as many as may are at it; what the work
@@ -30,15 +32,15 @@ export async function replayInThread(
       retryAfterSeconds: 5,
     });
   }
-  const file = new URL(`./replay-worker${import.meta.url.slice(-3)}`, import.meta.url);
-  const thread = new Worker(file, { workerData: work, env: THREAD_ENV });
+  const thread = takeThread(FILE);
   atOnce += 1;
   const { promise, resolve, reject } = Promise.withResolvers<RunReplay | RunParity>();
   // Ending a thread in which DuckDB is at work would end the process.
   let loading: PromiseWithResolvers<void> | undefined;
+  let isSettled = false;
   const feed = async (): Promise<void> => {
     const { value } = await parts.next();
-    thread.postMessage(value);
+    if (!isSettled) thread.postMessage(value);
   };
   thread.on('message', (message: ReplayMessage) => {
     if (message === 'more') feed().catch(reject);
@@ -53,12 +55,25 @@ export async function replayInThread(
     reject(new Error(`the thread of a replay ended with code ${code}`));
   });
   const timer = setTimeout(() => reject(tooLong()), LIMIT_MS);
+  thread.postMessage(work);
+  let isDone = false;
   try {
-    return await promise;
+    const done = await promise;
+    isDone = true;
+    return done;
   } finally {
+    isSettled = true;
     clearTimeout(timer);
-    void end(thread, loading?.promise);
+    if (isDone && !hasCode(work)) {
+      keepThread(FILE, thread);
+      atOnce -= 1;
+    } else void end(thread, loading?.promise);
   }
+}
+
+/** Whether the thread may have started a process for a strategy that came with the bot. */
+function hasCode({ session, parity }: SessionWork): boolean {
+  return session.files !== undefined || parity?.backtest.files !== undefined;
 }
 
 const STOP_WITHIN_MS = 2000;

@@ -1,9 +1,12 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { doBacktest, type BacktestDone, type BacktestWork } from './backtest-work.ts';
 import type { Progress, TaskError } from './lifecycle.ts';
 import { asTaskError } from './task-error.ts';
 
-/** What the thread of a backtest tells: how far it is, and last of all how it ended. */
+/**
+ * What the thread of a backtest tells: how far it is, and last of all how it ended. Then it waits for
+ * another, or to be stopped.
+ */
 export type WorkerMessage =
   | 'loaded'
   | { readonly progress: Progress }
@@ -14,18 +17,27 @@ function send(message: WorkerMessage): void {
   parentPort!.postMessage(message);
 }
 
-const stop = new AbortController();
-parentPort!.once('message', () => stop.abort(new Error('stopped')));
-try {
-  const done = await doBacktest(
-    workerData as BacktestWork,
-    () => send('loaded'),
-    (progress) => send({ progress }),
-    stop.signal,
-  );
-  send({ done });
-} catch (error) {
-  send(asTaskError(error));
-} finally {
-  parentPort!.close();
+let stop: AbortController | undefined;
+let isStopping = false;
+
+async function work(asked: BacktestWork): Promise<void> {
+  stop = new AbortController();
+  try {
+    const loaded = (): void => send('loaded');
+    const done = await doBacktest(asked, loaded, (progress) => send({ progress }), stop.signal);
+    send({ done });
+  } catch (error) {
+    send(asTaskError(error));
+  } finally {
+    stop = undefined;
+    if (isStopping) parentPort!.close();
+  }
 }
+
+parentPort!.on('message', (message: BacktestWork | 'stop') => {
+  if (message === 'stop') {
+    isStopping = true;
+    if (stop === undefined) parentPort!.close();
+    else stop.abort(new Error('stopped'));
+  } else void work(message);
+});

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import type { BacktestDone, BacktestWork } from './backtest-work.ts';
 import type { WorkerMessage } from './backtest-worker.ts';
 import type { Progress, TaskError } from './lifecycle.ts';
-import { THREAD_ENV } from '../thread-env.ts';
+import { keepThread, takeThread } from '../kept-thread.ts';
 
 /** Work that failed for a reason that whoever asked for it is told. */
 export class TaskFailure extends Error {
@@ -18,8 +18,11 @@ export class TaskFailure extends Error {
 /** A thread that works for others ended: nothing is wrong with the work that is known. */
 export class ThreadDied extends Error {}
 
+const FILE = new URL(`./backtest-worker${import.meta.url.slice(-3)}`, import.meta.url);
+
 /**
- * Does a backtest in a thread of its own, which has ended when this settles.
+ * Does a backtest in a thread that does nothing else meanwhile, and has nothing more to do with it
+ * when this settles.
  * @throws TaskFailure, or whatever `signal` was aborted with.
  */
 export async function runThread(
@@ -28,8 +31,7 @@ export async function runThread(
   onProgress: (progress: Progress) => void,
 ): Promise<BacktestDone> {
   signal.throwIfAborted();
-  const file = new URL(`./backtest-worker${import.meta.url.slice(-3)}`, import.meta.url);
-  const thread = new Worker(file, { workerData: work, env: THREAD_ENV });
+  const thread = takeThread(FILE);
   const { promise, resolve, reject } = Promise.withResolvers<BacktestDone>();
   // Ending a thread in which DuckDB is at work would end the process.
   let isLoading = true;
@@ -47,13 +49,21 @@ export async function runThread(
   thread.on('error', (error: Error) => reject(ended(error.message, error)));
   thread.on('exit', (code) => reject(ended(`code ${code}`)));
   signal.addEventListener('abort', abort);
+  thread.postMessage(work);
+  let isDone = false;
   try {
-    return await promise;
+    const done = await promise;
+    isDone = true;
+    return done;
   } finally {
     signal.removeEventListener('abort', abort);
-    // It ends the process of a strategy, which would outlive it.
-    if (work.files !== undefined) await stopped(thread);
-    await thread.terminate();
+    if (isDone && work.files === undefined) {
+      keepThread(FILE, thread);
+    } else {
+      // It ends the process of a strategy, which would outlive it.
+      if (work.files !== undefined) await stopped(thread);
+      await thread.terminate();
+    }
   }
 }
 
