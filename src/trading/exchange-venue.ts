@@ -598,7 +598,7 @@ function isDuplicate(ccxt: Ccxt, error: Error): boolean {
 function reasonOf(ccxt: Ccxt, error: Error, { post_only }: VenueOrder): string {
   const causes = [
     [ccxt.InsufficientFunds, 'insufficient_funds'],
-    [ccxt.OrderImmediatelyFillable, post_only ? 'would_take' : 'would_trigger'],
+    [ccxt.OrderImmediatelyFillable, post_only ? 'post_only_would_cross' : 'would_trigger'],
     [ccxt.OrderNotFillable, 'not_fillable'],
     [ccxt.InvalidOrder, 'invalid_order'],
     [ccxt.MarketClosed, 'market_closed'],

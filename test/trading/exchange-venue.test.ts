@@ -200,7 +200,7 @@ describe.concurrent('an exchange as a venue', () => {
     });
     for (const [one, reason] of [
       [order(1, { quantity: 1000 }), 'insufficient_funds'],
-      [limit(2, 101, { post_only: true }), 'would_take'],
+      [limit(2, 101, { post_only: true }), 'post_only_would_cross'],
       [order(3, { quantity: 0.01 }), 'invalid_order'],
     ] as const) {
       expect(await venue.place(one)).toMatchObject(rejected(one.order, reason));
