@@ -4,7 +4,7 @@ import { activateDraft, getBot } from '../bot-registry/bots.ts';
 import { filesOf, getVersion } from '../bot-registry/versions.ts';
 import { invalidSpec, readChangedSpec } from '../bots/hosted.ts';
 import { engineConfig } from '../bots/spec.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, type Problem } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
 import { chooseCluster, type ClusterDefinition } from '../kubernetes/clusters-file.ts';
@@ -56,12 +56,12 @@ export async function settle(
   const files = await filesOf(read, bot_id, found);
   const { params = {} } = request;
   const { document, spec, hash } = readChangedSpec(JSON.parse(found.document), { params }, files);
-  const problems = unfitFor(spec);
+  const { venue = { type: 'simulated' }, lease_secret = null } = request;
+  const problems = [...unfitFor(spec), ...(venue.type === 'exchange' && files ? [FOREIGN] : [])];
   if (problems.length > 0) throw invalidSpec(problems, false);
   const cluster = chooseCluster(clusters, request.cluster);
   const definition = clusters[cluster]!;
   const exchange = chooseExchange(exchanges, request.exchange);
-  const { venue = { type: 'simulated' }, lease_secret = null } = request;
   const { image, control_url, storage_class, access_mode, resources, egress } = definition;
   const plan: ProductionPlan = {
     deployment_id: uuidv7({ msecs: clock() }),
@@ -85,6 +85,13 @@ export async function settle(
   const whole = wholePlan(plan, document, files);
   return { cluster, definition, plan, whole, cash: engineConfig(spec).cash };
 }
+
+/** With the credentials of an exchange in its reach, no code runs that is not this program's. */
+const FOREIGN: Problem = {
+  code: 'module_not_at_exchange',
+  pointer: '/spec/strategy/module',
+  message: 'only built-in strategies trade at an exchange; this one can with a simulated venue',
+};
 
 /** The manifests as YAML; without the runner's token, which nobody gets to see. */
 export function render({ whole }: Settled): string {

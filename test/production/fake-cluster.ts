@@ -1,6 +1,6 @@
 import { ServiceError } from '../../src/errors.ts';
 import type { Cluster, ClusterState } from '../../src/kubernetes/cluster.ts';
-import type { DeployPlan, KubernetesObject } from '../../src/kubernetes/manifests.ts';
+import type { KubernetesObject } from '../../src/kubernetes/manifests.ts';
 
 /** A cluster in memory: what is applied is there, with a pod where there is to be one. */
 export interface FakeCluster extends Cluster {
@@ -13,61 +13,70 @@ export interface FakeCluster extends Cluster {
   /** Whether a pod outlives that it is to end. */
   isStuck: boolean;
   /** What it tells from now on. */
-  readonly show: (change: Partial<ClusterState>) => void;
+  readonly show: (deployment_id: string, change: Partial<ClusterState>) => void;
   /** The token of the runner, as a pod gets to see it. */
-  readonly token: () => string;
-  /** Without anybody's asking. */
-  readonly lose: () => void;
+  readonly token: (deployment_id: string) => string;
+  /** All of a deployment goes, without anybody's asking. */
+  readonly lose: (deployment_id: string) => void;
 }
 
 const POD = { ready: false, restarts: 0, reason: null, message: null };
-const MISSING = { phase: 'missing', message: null, reason: null, version: null, pods: [] } as const;
+const MISSING: ClusterState = {
+  phase: 'missing',
+  message: null,
+  reason: null,
+  version: null,
+  pods: [],
+  observed_at: 0,
+};
+const LABELS = { deployment: 'service-local.dev/deployment', version: 'service-local.dev/version' };
 
 export function newFakeCluster(): FakeCluster {
   const objects = new Map<string, KubernetesObject>();
   const asked: string[] = [];
-  const watchers = new Set<(state: ClusterState) => void>();
-  let state: ClusterState = { ...MISSING, observed_at: 0 };
+  const states = new Map<string, ClusterState>();
+  const watchers = new Map<string, Set<(state: ClusterState) => void>>();
+  const stateOf = (id: string): ClusterState => states.get(id) ?? MISSING;
   const answer = (): void => {
     if (cluster.fail !== undefined) throw cluster.fail;
   };
-  const show: FakeCluster['show'] = (change) => {
-    state = { ...state, ...change };
-    for (const tell of watchers) tell(state);
+  const show: FakeCluster['show'] = (id, change) => {
+    const state = { ...stateOf(id), ...change };
+    states.set(id, state);
+    for (const tell of watchers.get(id) ?? []) tell(state);
   };
-  const setPods = (version: number | null, count: number): void => {
+  const setPods = (id: string, version: number | null, count: number): void => {
     const pods = count === 0 ? [] : [{ name: 'pod-1', phase: 'Running', ...POD }];
-    const isDown = version !== null && count === 0;
-    show({
-      phase: isDown ? 'scaled_down' : version === null ? 'missing' : 'progressing',
-      version,
-      pods,
-    });
+    const phase = version === null ? 'missing' : count === 0 ? 'scaled_down' : 'progressing';
+    show(id, { phase, version, pods, reason: null, message: null });
   };
+  const ofDeployment = (id: string): KubernetesObject[] =>
+    [...objects.values()].filter(({ metadata }) => metadata.labels?.[LABELS.deployment] === id);
+  const nameOf = ({ kind, metadata }: KubernetesObject): string => `${kind}/${metadata.name}`;
   const cluster: FakeCluster = {
     objects,
     asked,
     fail: undefined,
     isStuck: false,
     show,
-    token() {
-      const secret = [...objects.values()].find(({ kind }) => kind === 'Secret')!;
+    token(id) {
+      const secret = ofDeployment(id).find(({ kind }) => kind === 'Secret')!;
       const { token } = secret['data'] as { readonly token: string };
       return Buffer.from(token, 'base64').toString();
     },
-    lose() {
-      objects.clear();
-      setPods(null, 0);
+    lose(id) {
+      for (const object of ofDeployment(id)) objects.delete(nameOf(object));
+      setPods(id, null, 0);
     },
     async apply(given) {
       for (const object of given) {
         answer();
-        const { kind, metadata } = object;
-        const name = `${kind}/${metadata.name}`;
-        asked.push(`apply ${name}`);
-        objects.set(name, object);
-        if (kind !== 'Deployment' || state.pods.length > 0) continue;
-        setPods(Number(metadata.labels!['service-local.dev/version']), 1);
+        asked.push(`apply ${nameOf(object)}`);
+        objects.set(nameOf(object), object);
+        const { labels = {} } = object.metadata;
+        const id = labels[LABELS.deployment]!;
+        if (object.kind !== 'Deployment' || stateOf(id).pods.length > 0) continue;
+        setPods(id, Number(labels[LABELS.version]), 1);
       }
     },
     async diff(given) {
@@ -77,29 +86,31 @@ export function newFakeCluster(): FakeCluster {
         return { kind, name, change: isThere ? 'none' : 'create', lines: [] };
       });
     },
-    async scale(plan: DeployPlan, replicas) {
+    async scale({ deployment_id: id }, replicas) {
       answer();
       asked.push(`scale ${replicas}`);
-      if (!cluster.isStuck) setPods(state.version, replicas);
+      const { version } = stateOf(id);
+      if (version !== null && !cluster.isStuck) setPods(id, version, replicas);
     },
-    async remove() {
+    async remove({ deployment_id: id }) {
       answer();
       asked.push('remove');
-      for (const name of objects.keys()) {
-        if (!name.startsWith('PersistentVolumeClaim')) objects.delete(name);
+      for (const object of ofDeployment(id)) {
+        if (object.kind !== 'PersistentVolumeClaim') objects.delete(nameOf(object));
       }
-      setPods(null, 0);
+      setPods(id, null, 0);
     },
-    async state() {
+    async state({ deployment_id: id }) {
       answer();
-      return state;
+      return stateOf(id);
     },
-    async watch(_plan, onState, signal) {
+    async watch({ deployment_id: id }, onState, signal) {
       if (signal.aborted) return;
-      watchers.add(onState);
-      onState(state);
+      const own = watchers.get(id) ?? new Set();
+      watchers.set(id, own.add(onState));
+      onState(stateOf(id));
       await new Promise((resolve) => signal.addEventListener('abort', resolve));
-      watchers.delete(onState);
+      own.delete(onState);
     },
     async close() {},
   };
