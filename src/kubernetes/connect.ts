@@ -7,6 +7,7 @@ import {
   deploymentOf,
   labelSelector,
   resourceName,
+  runnerSecretName,
   type DeployPlan,
   type KubernetesObject,
 } from './manifests.ts';
@@ -34,9 +35,6 @@ const PATHS: Readonly<Record<string, readonly [root: string, plural: string]>> =
   NetworkPolicy: ['/apis/networking.k8s.io/v1', 'networkpolicies'],
   Deployment: ['/apis/apps/v1', 'deployments'],
 };
-
-/** What `remove` takes away, in this order: nothing is taken from a pod that is still there. */
-const REMOVED = ['Deployment', 'Secret', 'ConfigMap', 'NetworkPolicy', 'ServiceAccount'];
 
 export interface ConnectOptions {
   /** Ends every wait for the cluster. */
@@ -95,6 +93,14 @@ export function connectCluster(
     return (answer.body['items'] ?? []) as readonly T[];
   };
 
+  const deleted = async (kind: string, namespace: string, object: string): Promise<void> => {
+    const path = pathOf(kind, namespace, object);
+    const body = { kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: 'Background' };
+    const answer = await rest.ask({ method: 'DELETE', path, body });
+    if (answer.status < 300 || answer.status === 404) return;
+    throw refusedObject(rest, name, answer, { kind, metadata: { namespace, name: object } });
+  };
+
   const seen = async (plan: DeployPlan): Promise<Seen> => {
     const [{ status, body }, pods] = await Promise.all([
       read('Deployment', plan),
@@ -149,30 +155,27 @@ export function connectCluster(
       await applied(deploymentOf({ ...plan, replicas }), query);
     },
     async remove(plan) {
-      for (const kind of REMOVED) {
-        const query = { labelSelector: labelSelector(plan) };
-        const found = await listed<KubernetesObject>(kind, plan.namespace, query);
-        for (const { metadata } of found) {
-          const path = pathOf(kind, plan.namespace, metadata.name);
-          const body = { kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: 'Background' };
-          const answer = await rest.ask({ method: 'DELETE', path, body });
-          if (answer.status >= 300 && answer.status !== 404) {
-            throw refusedObject(rest, name, answer, { kind, metadata });
-          }
-        }
-      }
+      const own = resourceName(plan);
+      const query = { labelSelector: labelSelector(plan) };
+      // One for each version of its files. Secrets are not listed: nobody is to read them for that.
+      const files = await listed<KubernetesObject>('ConfigMap', plan.namespace, query);
+      // Nothing is taken from a pod that is still there.
+      await deleted('Deployment', plan.namespace, own);
+      await deleted('Secret', plan.namespace, runnerSecretName(plan));
+      for (const { metadata } of files) await deleted('ConfigMap', plan.namespace, metadata.name);
+      await deleted('NetworkPolicy', plan.namespace, own);
+      await deleted('ServiceAccount', plan.namespace, own);
     },
     async state(plan) {
       return stateOf(await explained(plan, await seen(plan)), Date.now());
     },
     watch: (plan, onState, until) =>
-      watchState(rest, { name, plan, onState, explained }, AbortSignal.any([rest.ended, until])),
+      watchState(rest, { plan, onState, explained }, AbortSignal.any([rest.ended, until])),
     close: () => rest.close(),
   };
 }
 
 interface Watched {
-  readonly name: string;
   readonly plan: DeployPlan;
   readonly onState: (state: ClusterState) => void;
   readonly explained: (plan: DeployPlan, known: Seen) => Promise<Seen>;
@@ -180,7 +183,7 @@ interface Watched {
 
 async function watchState(
   rest: Rest,
-  { name, plan, onState, explained }: Watched,
+  { plan, onState, explained }: Watched,
   signal: AbortSignal,
 ): Promise<void> {
   const known: { deployments?: readonly unknown[]; pods?: readonly unknown[] } = {};
@@ -337,7 +340,7 @@ function refusedObject(
     return conflict(
       `the cluster ${cluster} forbids ${what}: ${message}`,
       'cluster_forbidden',
-      'Give the user of the kubeconfig the role that the README names.',
+      'Give the user of the kubeconfig the role in examples/kubernetes-role.yaml.',
     );
   }
   return conflict(

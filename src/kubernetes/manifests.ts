@@ -132,7 +132,8 @@ export function runnerSecret(plan: DeployPlan, token: string): KubernetesObject 
   };
 }
 
-function runnerSecretName(plan: DeployPlan): string {
+/** Of the Secret with the runner's token. */
+export function runnerSecretName(plan: Pick<DeployPlan, 'slug' | 'deployment_id'>): string {
   return `${resourceName(plan)}-runner`;
 }
 

@@ -206,7 +206,8 @@ export async function startApiServer(token = 'token-of-the-test'): Promise<TestA
       throw new Refused(409, 'Conflict', 'the object has been modified; please apply your changes');
     }
     const owners = updateOwners(before, after, store.ownersOf(before), manager);
-    return [200, keep(target, after, owners, isDry)];
+    const kept = keep(target, after, owners, isDry);
+    return [200, target.subresource === 'scale' ? scaleOf(kept) : kept];
   };
 
   const changed = (target: Target, before: Stored, contentType: string, value: Json): Stored => {
@@ -251,8 +252,9 @@ export async function startApiServer(token = 'token-of-the-test'): Promise<TestA
         message: `conflict with "${conflict.manager}"${conflict.operation === 'Update' ? ` using ${value.apiVersion}` : ''}`,
         field: conflict.field,
       }));
-      const count = `Apply failed with ${causes.length} conflict`;
-      throw new Refused(409, 'Conflict', count, causes);
+      const count = `Apply failed with ${causes.length} conflict${causes.length === 1 ? '' : 's'}`;
+      const texts = causes.map(({ message, field }) => `${message}: ${field}`);
+      throw new Refused(409, 'Conflict', `${count}: ${texts.join(', ')}`, causes);
     }
     const kept = keep(target, result.object as Stored, result.owners, isDry);
     return [live === undefined ? 201 : 200, kept];
@@ -263,7 +265,7 @@ export async function startApiServer(token = 'token-of-the-test'): Promise<TestA
     value: Stored,
     owners: readonly Owner[],
     isDry: boolean,
-  ): object => {
+  ): Stored => {
     const { kind, apiVersion, plural } = target.type;
     const { namespace } = target;
     if (kind !== 'Namespace') admit(namespace);

@@ -3,7 +3,7 @@
  * the first part runs against the cluster of that kubeconfig, in a namespace of its own.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdtemp } from 'node:fs/promises';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -13,6 +13,7 @@ import {
   KubeConfig,
   type V1Deployment,
 } from '@kubernetes/client-node';
+import { parse } from 'yaml';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import type { Cluster, ClusterState } from '../../src/kubernetes/cluster.ts';
@@ -25,6 +26,7 @@ import {
   type DeployPlan,
 } from '../../src/kubernetes/manifests.ts';
 import { USUAL_PACE, type Pace } from '../../src/kubernetes/rest.ts';
+import { validatorOf } from './schemas.ts';
 import { startApiServer, type Asked, type TestApiServer } from './api-server.ts';
 import { testPlan } from './plan.ts';
 
@@ -519,6 +521,48 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     expect(await refusalOf(cluster.state(plan))).toMatchObject({ reason: 'cluster_forbidden' });
   });
 
+  test('a namespace that is being deleted takes nothing', async () => {
+    const namespace = server.store.find('Namespace', '', 'faults')!;
+    const deletionTimestamp = new Date().toISOString();
+    server.store.put({ ...namespace, metadata: { ...namespace.metadata, deletionTimestamp } });
+
+    expect(await refusalOf(cluster.apply(objects))).toMatchObject({
+      reason: 'namespace_terminating',
+    });
+    expect(await cluster.state(plan)).toMatchObject({ reason: 'namespace_terminating' });
+  });
+
+  test('a quota is told from what is forbidden', async () => {
+    server.fail({ status: 403, message: 'exceeded quota: storage' }, { matches: isApply });
+
+    expect(await refusalOf(cluster.apply(objects))).toMatchObject({ reason: 'quota' });
+  });
+
+  test('the role in the examples is what it needs', async () => {
+    const from = server.asked.length;
+    server.kubelet.startsAs = 'pending';
+    await cluster.apply(objects);
+    await cluster.diff(manifests(plan));
+    const followed = follow(cluster, plan);
+    await server.watched(2);
+    server.kubelet.set('ready');
+    await followed.until(({ phase }) => phase === 'ready');
+    await cluster.scale(plan, 0);
+    await cluster.remove(plan);
+    await followed.until(({ phase }) => phase === 'missing');
+    await followed.stop();
+
+    const needed = server.asked.slice(from).flatMap(rightsOf);
+    const file = await readFile('examples/kubernetes-role.yaml', 'utf8');
+    const role = parse(file) as { rules: Record<'apiGroups' | 'resources' | 'verbs', string[]>[] };
+    const given = role.rules.flatMap(({ apiGroups, resources, verbs }) =>
+      verbs.map((verb) => `${apiGroups.join()}/${resources.join()} ${verb}`),
+    );
+    expect([...new Set(needed)].toSorted()).toEqual(given.toSorted());
+    const validate = await validatorOf('rbac.authorization.k8s.io/v1', 'Role');
+    expect(validate(role)).toEqual([]);
+  });
+
   test('closing ends what is under way', async () => {
     server.fail('silent');
     const waits = cluster.apply(objects).then(
@@ -555,7 +599,27 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
   });
 });
 
+/** What a request asks of RBAC; reading the namespace itself is not needed. */
+function rightsOf({ method, path, query }: Asked): string[] {
+  const [, group = '', resource, name] =
+    /^\/apis?(?:\/([a-z.0-9]+))?\/v1\/namespaces\/[^/]+\/([a-z]+)(?:\/(.+))?$/.exec(path) ?? [];
+  if (resource === undefined) return [];
+  const reads = query.has('watch') ? 'watch' : name === undefined ? 'list' : 'get';
+  const verbs = { GET: [reads], PATCH: ['create', 'patch'], DELETE: ['delete'] }[method] ?? [
+    method,
+  ];
+  return verbs.map((verb) => `${group}/${resource} ${verb}`);
+}
+
 describe('a cluster that cannot be connected to', () => {
+  test('is told without what is in the kubeconfig', async () => {
+    const file = join(await mkdtemp(join(tmpdir(), 'kube-')), 'config');
+    await writeFile(file, `users: [{name: a, user: {token: ${CANARY}}\n  - [`);
+    const connect = (): unknown => connectCluster(definitionOf(file), { signal: ending.signal });
+
+    expect(connect).toThrow(/is no kubeconfig$/);
+  });
+
   test.for([
     [{ kubeconfig: '/nowhere/config' }, 'invalid_kubeconfig', /cannot be read: ENOENT/],
     [{ context: 'other' }, 'invalid_kubeconfig', /has no context "other"/],
