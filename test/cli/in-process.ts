@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +9,13 @@ import type { Io } from '../../src/cli/verb.ts';
 import type { personWho } from './person.ts';
 import type { Result, RunOptions } from './service-local.ts';
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+type Listener = Parameters<typeof process.off>[1];
+
+/** What each run has made the process listen to: others may be at work at the same time. */
+const listening = new AsyncLocalStorage<[signal: string, listener: Listener][]>();
+process.on('newListener', (event: string, listener: Listener) => {
+  if (event === 'SIGINT' || event === 'SIGTERM') listening.getStore()?.push([event, listener]);
+});
 
 interface Options extends RunOptions {
   /** Who answers on the terminal; without one there is no terminal. */
@@ -36,18 +43,15 @@ export async function inProcess(
   };
   const printed = text(stdout);
   const told = person ? undefined : text(stderr);
-  const listening = SIGNALS.map((signal) => process.listeners(signal));
+  const added: [string, Listener][] = [];
   try {
-    const code = await run(args, io as unknown as Io);
+    const code = await listening.run(added, () => run(args, io as unknown as Io));
     stdout.end();
     if (!person) stderr.end();
     return { code, stdout: await printed, stderr: (await told) ?? person!.shown() };
   } finally {
     // A process of its own would end with its verb.
-    for (const [i, signal] of SIGNALS.entries()) {
-      const added = process.listeners(signal).filter((each) => !listening[i]!.includes(each));
-      for (const listener of added) process.off(signal, listener);
-    }
+    for (const [signal, listener] of added) process.off(signal, listener);
     await rm(home, { recursive: true, force: true });
   }
 }
