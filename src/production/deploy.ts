@@ -27,7 +27,8 @@ export interface Settled {
   readonly cluster: string;
   readonly definition: ClusterDefinition;
   readonly plan: ProductionPlan;
-  readonly whole: DeployPlan;
+  /** All of it, as it would be called after that deployment. */
+  readonly whole: (deployment_id: string) => DeployPlan;
   /** What the account begins with when it replaces none. */
   readonly cash: number;
 }
@@ -82,7 +83,8 @@ export async function settle(
     exchange: { name: exchange, ...exchanges[exchange]! },
     venue: venue.type,
   };
-  const whole = wholePlan(plan, document, files);
+  const whole = (deployment_id: string): DeployPlan =>
+    wholePlan({ ...plan, deployment_id }, document, files);
   return { cluster, definition, plan, whole, cash: engineConfig(spec).cash };
 }
 
@@ -94,16 +96,21 @@ const FOREIGN: Problem = {
 };
 
 /** The manifests as YAML; without the runner's token, which nobody gets to see. */
-export function render({ whole }: Settled): string {
-  return renderYaml(manifests(whole));
+export function render({ plan, whole }: Settled): string {
+  return renderYaml(manifests(whole(plan.deployment_id)));
 }
 
-/** What applying it would change. @throws ServiceError as `Cluster`. */
-export function dryRun(
-  { cluster }: Pick<ProductionService, 'cluster'>,
-  { cluster: name, whole }: Settled,
+/**
+ * How it differs from what the bot has in that namespace of the cluster, where it has something; else
+ * what applying it would make.
+ * @throws ServiceError as `Cluster`.
+ */
+export async function dryRun(
+  { cluster: connect, storage }: ProductionService,
+  { cluster, plan, whole }: Settled,
 ): Promise<readonly ObjectDiff[]> {
-  return cluster(name).diff(manifests(whole));
+  const [before = plan] = await activeThere(storage.read, { ...plan, cluster });
+  return connect(cluster).diff(manifests(whole(before.deployment_id)));
 }
 
 /**

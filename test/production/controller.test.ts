@@ -1,0 +1,405 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
+import { verifyHalt } from '../../src/halts/verify.ts';
+import { batchOf, newProductionWorld, patiently, STATE, type ProductionWorld } from './world.ts';
+
+let world: ProductionWorld;
+beforeEach(async () => {
+  world = await newProductionWorld();
+  await world.newBot('sma');
+});
+afterEach(() => world.close());
+
+const STOPPED = { outcome: 'stopped' as const, verified: true, orders: [], error: null };
+const DOWN = new ServiceError('cluster_unavailable', 'the cluster does not answer');
+
+const kindsOf = async (task_id: string): Promise<readonly string[]> =>
+  (await world.eventsOf('sma', task_id))
+    .map(({ kind }) => kind)
+    .filter((kind) => /^deploy/.test(kind));
+
+/** Resolves when the deployment is as it should be. */
+const until = (deployment_id: string, expected: object): Promise<void> =>
+  patiently(async () => expect(await world.stateOf('sma', deployment_id)).toMatchObject(expected));
+
+const stop = (task_id: string) => world.post(`/bots/sma/deploy/stop/${task_id}`);
+
+describe('a deployment', () => {
+  it('is applied, looked after, and stopped once its orders are known to have ended', async () => {
+    const { task_id, deployment_id } = await world.deploy('sma');
+    const { cluster } = world;
+    expect(cluster.asked.map((what) => what.split('/')[0])).toEqual([
+      'apply Secret',
+      'apply ServiceAccount',
+      'apply ConfigMap',
+      'apply PersistentVolumeClaim',
+      'apply NetworkPolicy',
+      'apply Deployment',
+    ]);
+    const one = world.instance(deployment_id);
+    await one.report({ batch: null });
+    await one.report({ batch: batchOf(1) });
+    cluster.show(deployment_id, { phase: 'ready' });
+    cluster.show(deployment_id, { phase: 'ready', observed_at: 5 });
+    await until(deployment_id, { cluster_state: { phase: 'ready' } });
+    const degraded = {
+      phase: 'degraded',
+      reason: 'crash_loop',
+      message: 'it ends at once',
+    } as const;
+    cluster.show(deployment_id, degraded);
+    cluster.show(deployment_id, { ...degraded, message: 'it ends at once, again' });
+    await until(deployment_id, {
+      cluster: 'trading',
+      namespace: 'bots',
+      cluster_state: { phase: 'degraded', reason: 'crash_loop', pods: [{ name: 'pod-1' }] },
+    });
+    expect((await world.get('/bots/sma')).body).toMatchObject({
+      active_deployments: [{ deployment_id, target: 'k8s', status: 'running' }],
+    });
+    expect((await stop(task_id)).status).toBe(200);
+    expect(await one.report()).toMatchObject({ command: 'stop' });
+    const orders = [{ order: 3, symbol: 'SPX', verified: true }];
+    await one.report({ status: 'ended', ended: { ...STOPPED, orders } });
+    expect(await world.ended(task_id)).toMatchObject({ status: 'success', ended_by_halt: null });
+    expect((await world.get(`/tasks/${task_id}/result`)).body).toMatchObject({
+      outcome: 'stopped',
+      verified: true,
+      orders,
+      account: { cash: STATE.cash, positions: { SPX: 100 } },
+    });
+    expect([...cluster.objects.keys()]).toEqual([expect.stringMatching(/^PersistentVolumeClaim/)]);
+    expect(await kindsOf(task_id)).toEqual([
+      'deploy.planned',
+      'deploy.applied',
+      'deploy.ready',
+      'deploy.degraded',
+      'deploy.scaled_down',
+      'deploy.ended',
+    ]);
+    expect((await stop(task_id)).body).toMatchObject({ status: 'success' });
+  });
+
+  it('that is stopped without a word of its runner fails, and says why', async () => {
+    const { task_id, deployment_id } = await world.deploy('sma');
+    await world.instance(deployment_id).report();
+    await stop(task_id);
+    world.now += 29_000;
+    world.runner.wake();
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    expect(world.cluster.asked).not.toContain('scale 0');
+    world.now += 1000;
+    expect(await world.ended(task_id)).toMatchObject({
+      status: 'failed',
+      error: { reason: 'orders_not_verified' },
+    });
+  });
+
+  it('ends with its runner when that fails, as it says', async () => {
+    const { task_id, deployment_id } = await world.deploy('sma');
+    const one = world.instance(deployment_id);
+    await one.report();
+    const error = { code: 'strategy_failed', message: 'it threw', reason: 'thrown' };
+    await one.report({ status: 'ended', ended: { ...STOPPED, outcome: 'failed', error } });
+    expect(await world.ended(task_id)).toMatchObject({
+      status: 'failed',
+      error: { code: 'strategy_failed', detail: 'it threw', reason: 'thrown' },
+    });
+  });
+
+  it('outlives an API server that does not answer, and shows it', async () => {
+    world.cluster.fail = DOWN;
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
+    const { task_id, deployment_id } = body as { task_id: string; deployment_id: string };
+    await until(deployment_id, { cluster_state: { phase: 'missing', reason: 'unreachable' } });
+    world.cluster.fail = undefined;
+    await until(deployment_id, { cluster_state: { phase: 'progressing', reason: null } });
+    expect(await kindsOf(task_id)).toEqual([
+      'deploy.planned',
+      'deploy.unreachable',
+      'deploy.applied',
+    ]);
+  });
+
+  it('that a cluster refuses fails with its reason, and leaves nothing there', async () => {
+    world.cluster.fail = new ServiceError('conflict', 'spec.replicas is managed by other', {
+      reason: 'field_conflict',
+    });
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
+    const { task_id } = body as { task_id: string };
+    // Not even to scale it down is let through until then.
+    world.cluster.fail = new ServiceError('conflict', 'managed by other', { reason: 'quota' });
+    setTimeout(() => {
+      world.cluster.apply = async () => {
+        throw new ServiceError('conflict', 'managed by other', { reason: 'field_conflict' });
+      };
+      world.cluster.fail = undefined;
+    }, 20);
+    expect(await world.ended(task_id)).toMatchObject({
+      status: 'failed',
+      error: { code: 'conflict', reason: 'field_conflict' },
+    });
+    expect(world.cluster.objects.size).toBe(0);
+  });
+
+  it('that somebody has deleted from the cluster is applied again, with another token', async () => {
+    const { deployment_id } = await world.deploy('sma');
+    const before = world.cluster.token(deployment_id);
+    await patiently(async () => {
+      world.cluster.lose(deployment_id);
+      await until(deployment_id, { cluster_state: { phase: 'progressing' } });
+      expect(world.cluster.token(deployment_id)).not.toBe(before);
+    });
+    expect(await world.instance(deployment_id).send({}, before)).toMatchObject({ status: 401 });
+    expect(await world.instance(deployment_id).report()).toMatchObject({ command: 'trade' });
+  });
+
+  it('is replaced once it has ended well, by one that begins with what it leaves', async () => {
+    const old = await world.deploy('sma');
+    const one = world.instance(old.deployment_id);
+    await one.report();
+    await one.report({ batch: batchOf(1) });
+    expect(await world.post('/bots/sma/deploy', { cluster: 'trading' })).toMatchObject({
+      status: 409,
+      body: { reason: 'already_deployed' },
+    });
+    const asked = { cluster: 'trading', replace: true, params: { slow: 3 } };
+    const { body } = await world.post('/bots/sma/deploy', asked);
+    const next = body as { task_id: string; deployment_id: string };
+    expect(body).toMatchObject({ replaces: old.deployment_id, status: 'queued' });
+    await until(next.deployment_id, { waits: true, status: 'pending', applied_at: null });
+    expect(await world.post('/bots/sma/deploy', asked)).toMatchObject({ status: 409 });
+    expect(await one.report()).toMatchObject({ command: 'stop' });
+    expect(world.cluster.asked.filter((what) => /Deployment\//.test(what))).toHaveLength(1);
+    await one.report({ status: 'ended', ended: STOPPED });
+    expect(await world.ended(old.task_id)).toMatchObject({ status: 'success' });
+    await until(next.deployment_id, { waits: false, cluster_state: { phase: 'progressing' } });
+    const config = [...world.cluster.objects.values()].find(
+      ({ kind, metadata }) =>
+        kind === 'ConfigMap' &&
+        metadata.labels!['service-local.dev/deployment'] === next.deployment_id,
+    )!;
+    const files = config['data'] as Readonly<Record<'run.json' | 'bot.json', string>>;
+    expect(JSON.parse(files['run.json'])).toMatchObject({
+      deployment_id: next.deployment_id,
+      exchange: { name: 'binance', ccxt: 'binance' },
+      venue: { type: 'simulated' },
+      opening: { cash: STATE.cash, positions: { SPX: { quantity: 100, price: 100.5 } } },
+    });
+    expect(JSON.parse(files['bot.json'])).toMatchObject({
+      spec: { strategy: { params: { fast: 1, slow: 3 } } },
+    });
+  });
+
+  it('does not begin when what it was to replace has not ended well', async () => {
+    const old = await world.deploy('sma');
+    const one = world.instance(old.deployment_id);
+    await one.report();
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
+    const orders = [{ order: 3, symbol: 'SPX', verified: false }];
+    await one.report({ status: 'ended', ended: { ...STOPPED, verified: false, orders } });
+    expect(await world.ended((body as { task_id: string }).task_id)).toMatchObject({
+      status: 'failed',
+      error: { reason: 'replaced_not_verified' },
+    });
+  });
+
+  it('is canceled before it has begun, and otherwise as it is stopped', async () => {
+    const old = await world.deploy('sma');
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
+    const { task_id } = body as { task_id: string };
+    expect((await world.post(`/tasks/${task_id}/cancel`)).body).toMatchObject({
+      status: 'canceled',
+    });
+    // It was told to stop, and nobody has ever had the claim.
+    expect(await world.ended(old.task_id)).toMatchObject({ status: 'success' });
+    const third = await world.deploy('sma');
+    await world.post(`/tasks/${third.task_id}/cancel`);
+    expect(await world.ended(third.task_id)).toMatchObject({ status: 'canceled' });
+    expect(world.cluster.asked.slice(-2)).toEqual(['scale 0', 'remove']);
+  });
+});
+
+describe('a halt', () => {
+  const verified = async (halt_id: string) => {
+    const { read } = world.services.tasks.storage;
+    const halt = await read
+      .selectFrom('halts')
+      .selectAll()
+      .where('halt_id', '=', halt_id)
+      .executeTakeFirstOrThrow();
+    return verifyHalt(read, halt, world.now);
+  };
+  const haltId = (): Promise<string> =>
+    patiently(async () => {
+      const { body } = await world.get('/halts');
+      const [halt] = (body as { items: { halt_id: string }[] }).items;
+      expect(halt).toBeDefined();
+      return halt!.halt_id;
+    });
+
+  it('of one whose runner has never traded is verified at once, and keeps it there at nothing', async () => {
+    const { deployment_id, task_id } = await world.deploy('sma');
+    const report = await world.halt('/bots/halt-all');
+    expect(report).toMatchObject({ verified: true, deployments: [{ deployment_id, orders: [] }] });
+    expect(world.cluster.asked.at(-1)).toBe('scale 0');
+    expect(await world.ended(task_id)).toMatchObject({ status: 'canceled' });
+    expect(await world.post('/bots/sma/deploy', { cluster: 'trading' })).toMatchObject({
+      status: 409,
+      body: { reason: 'halted' },
+    });
+  });
+
+  it('of one whose runner says nothing ends its pod, and is not verified', async () => {
+    const { deployment_id } = await world.deploy('sma');
+    const one = world.instance(deployment_id);
+    await one.report();
+    await one.report({ batch: batchOf(1) });
+    world.cluster.isStuck = true;
+    const halting = world.halt('/bots/sma/halt');
+    const halt_id = await haltId();
+    expect(await verified(halt_id)).toMatchObject({
+      verified: false,
+      deployments: [
+        {
+          deployment_id,
+          faults: expect.arrayContaining(['deployment_not_halted', 'orders_unknown', 'pod_left']),
+        },
+      ],
+    });
+    expect(await world.post('/bots/sma/resume', { reason: 'early' })).toMatchObject({
+      status: 409,
+      body: { reason: 'not_ended' },
+    });
+    world.now += 31_000;
+    world.cluster.fail = DOWN;
+    await patiently(async () =>
+      expect((await verified(halt_id)).deployments[0]!.faults).toEqual(
+        expect.arrayContaining(['runner_silent', 'pod_left', 'cluster_unreachable']),
+      ),
+    );
+    world.cluster.fail = undefined;
+    world.cluster.isStuck = false;
+    const report = await halting;
+    expect(report).toMatchObject({
+      verified: false,
+      in_force: true,
+      deployments: [{ status: 'halted', faults: ['orders_unknown', 'runner_silent'] }],
+    });
+    expect(await world.halt('/bots/sma/halt')).toMatchObject({ verified: false, halt_id });
+    expect((await world.post('/bots/sma/resume', { reason: 'looked at it' })).status).toBe(200);
+  });
+
+  it('ends one that waits, with the one that it waits for', async () => {
+    const old = await world.deploy('sma');
+    const one = world.instance(old.deployment_id);
+    await one.report();
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
+    const next = body as { deployment_id: string };
+    const halting = world.halt('/bots/sma/halt');
+    await expect.poll(async () => (await one.report()).command, { interval: 10 }).toBe('halt');
+    const orders = [{ order: 3, symbol: 'SPX', verified: false }];
+    await one.report({ status: 'ended', ended: { ...STOPPED, outcome: 'halted', orders } });
+    expect((await halting).deployments).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ deployment_id: next.deployment_id, faults: [] }),
+        expect.objectContaining({
+          deployment_id: old.deployment_id,
+          faults: ['order_not_canceled'],
+          orders,
+        }),
+      ]),
+    );
+  });
+});
+
+describe('to deploy', () => {
+  it('takes what is known, licensed, allowed and fit to trade', async () => {
+    const refused = async (body: object, status: number, told: object, slug = 'sma') =>
+      expect(await world.post(`/bots/${slug}/deploy`, body)).toMatchObject({ status, body: told });
+    await refused({}, 409, { reason: 'unknown_cluster' });
+    await refused({ cluster: 'tradnig' }, 409, { reason: 'unknown_cluster' });
+    const at = { cluster: 'trading' };
+    await refused({ ...at, exchange: 'bitget' }, 409, { reason: 'unknown_exchange' });
+    await refused({ ...at, venue: { type: 'exchange' } }, 400, {
+      errors: [{ pointer: '/venue/credentials_secret' }],
+    });
+    await refused({ ...at, params: { fsat: 1 } }, 422, { errors: [{ pointer: '/params/fsat' }] });
+    await refused(at, 404, { code: 'not_found' }, 'nobody');
+    await refused({ ...at, version: 7 }, 404, { code: 'not_found' });
+    expect(world.cluster.asked).toEqual([]);
+    expect((await world.get('/tasks')).body).toMatchObject({ items: [] });
+  });
+
+  it('into a cluster of a customer takes a license for that', async () => {
+    const gate = {
+      check: (feature: string) =>
+        feature === 'live_trading'
+          ? ({ allowed: true, status: 'valid' } as const)
+          : ({ allowed: false, reason: 'entitlement_missing', detail: 'no' } as const),
+    };
+    Object.assign(world.services.gate, gate);
+    expect(await world.post('/bots/sma/deploy', { cluster: 'theirs' })).toMatchObject({
+      status: 403,
+      body: {
+        code: 'license_invalid',
+        detail: expect.stringContaining('byoc_deployments') as string,
+      },
+    });
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', mode: 'render' });
+    expect(body).toMatchObject({ mode: 'render' });
+  });
+
+  it('shows what it would do, with no secret, and keeps none', async () => {
+    const venue = { type: 'exchange', credentials_secret: 'binance-keys' };
+    const asked = { cluster: 'trading', venue, lease_secret: 'lease' };
+    const rendered = await world.post('/bots/sma/deploy', { ...asked, mode: 'render' });
+    expect((rendered.body as { yaml: string }).yaml).toMatch(/kind: Deployment[^]*binance-keys/);
+    const dry = await world.post('/bots/sma/deploy', { ...asked, mode: 'dry_run' });
+    const changesOf = (answer: unknown): string[] =>
+      (answer as { changes: { kind: string; change: string }[] }).changes.map(
+        ({ kind, change }) => `${change} ${kind}`,
+      );
+    expect(changesOf(dry.body)).toContain('create Deployment');
+    const { deployment_id, task_id } = await world.deploy('sma', asked);
+    const again = await world.post('/bots/sma/deploy', {
+      ...asked,
+      params: { slow: 3 },
+      mode: 'dry_run',
+    });
+    expect(changesOf(again.body)).toEqual([
+      'none ServiceAccount',
+      'create ConfigMap',
+      'none PersistentVolumeClaim',
+      'none NetworkPolicy',
+      'none Deployment',
+    ]);
+    const one = world.instance(deployment_id);
+    await one.report();
+    await one.send({}, 'canary-of-a-runner');
+    const token = world.cluster.token(deployment_id);
+    await stop(task_id);
+    await one.report({ status: 'ended', ended: STOPPED });
+    await world.ended(task_id);
+    const home = dirname(world.services.tasks.catalogueDir);
+    const files = await readdir(home);
+    const kept = await Promise.all(
+      files
+        .filter((name) => name !== 'catalogue')
+        .map((name) => readFile(join(home, name), 'latin1')),
+    );
+    const written = [...kept, ...world.log, JSON.stringify([rendered.body, dry.body])].join('\n');
+    expect(written).toContain('binance-keys');
+    expect(written).not.toContain(token);
+    expect(written).not.toContain(Buffer.from(token).toString('base64'));
+    expect(written).not.toContain('canary-of-a-runner');
+    const { read } = world.services.tasks.storage;
+    const audit = await read.selectFrom('audit_entries').select('action').orderBy('seq').execute();
+    expect(audit.map(({ action }) => action).slice(-2)).toEqual([
+      'bots.deploy',
+      'bots.deploy_stop',
+    ]);
+  });
+});
