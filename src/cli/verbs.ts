@@ -53,6 +53,11 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/worker.ts'),
   },
   {
+    path: ['run'],
+    summary: 'trade a deployment of a bot: what a pod in a cluster does',
+    load: () => import('./verbs/run.ts'),
+  },
+  {
     path: ['login'],
     summary: 'log in to a server, for the verbs that ask it',
     load: () => import('./verbs/login.ts'),

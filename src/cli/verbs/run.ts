@@ -1,0 +1,91 @@
+import { resolve } from 'node:path';
+import { ServiceError } from '../../errors.ts';
+import type { RunResult } from '../../runner/run.ts';
+import type { View } from '../../runner/trade.ts';
+import { abortOnInterrupt } from '../interrupt.ts';
+import type { Output } from '../output.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'What a pod of a production deployment does; by hand, a way to try one. The file names the bot, where bars come from and orders go to, the server that looks after it, and the directory of its own log, from which it goes on after a crash. SIGTERM or Ctrl-C cancels what is open at the venue, reads that back and leaves; the second one leaves at once. Exit code 6: another process trades for the deployment. Exit code 7: not all orders are known to have ended.',
+  arguments: {
+    config: { description: 'file with `kind: Run`', complete: 'file' },
+  },
+  options: {
+    logJson: { description: 'log JSON, one object a line' },
+  },
+  settings: [
+    'catalogue_dir',
+    'strategy_timeout_seconds',
+    'custom_code_memory_mb',
+    'license_enforcement_enabled',
+  ],
+  examples: ['run examples/run.yaml', 'run /etc/service-local/run/run.json --log-json'],
+  async run({ settings, io, cwd }, { config: file }, { logJson }) {
+    const { readRunConfig } = await import('../../runner/config.ts');
+    const { runDeployment } = await import('../../runner/run.ts');
+    const { createLog } = await import('../../log.ts');
+    const { printable } = await import('../../printable.ts');
+    const config = readRunConfig(resolve(cwd, file));
+    const log = createLog((line) => io.stderr.write(`${printable(line)}\n`), logJson);
+    let view: View | undefined;
+    const stop = abortOnInterrupt(
+      (text) => log.info(text),
+      () => {
+        const open = (view?.working() ?? []).map(({ order, symbol }) => `${order} (${symbol})`);
+        log.error(`left at once; orders that may be open: ${open.join(', ') || 'none'}`);
+        io.exit(130);
+      },
+    );
+    const result = await runDeployment(config, {
+      settings,
+      env: io.env,
+      log,
+      stop,
+      onView: (its) => (view = its),
+    });
+    return {
+      data: dataOf(config.deployment_id, result),
+      show: (out) => show(out, result),
+      failure: failureOf(result),
+    };
+  },
+});
+
+function dataOf(deployment_id: string, result: RunResult): object {
+  if (result.outcome === 'ended') return { deployment_id, outcome: result.outcome };
+  const { outcome, verified, orders, steps, state } = result;
+  return { deployment_id, outcome, verified, orders, steps, state: state ?? null };
+}
+
+function show(out: Output, result: RunResult): void {
+  const rows: [string, string][] = [['outcome', result.outcome]];
+  if (result.outcome !== 'ended') {
+    const { steps, state, verified } = result;
+    rows.push(['orders verified', verified ? 'yes' : 'no'], ['bars', String(steps)]);
+    if (state !== undefined) {
+      const { equity, cash, positions, working } = state;
+      rows.push(['equity', equity.toFixed(2)], ['cash', cash.toFixed(2)]);
+      for (const [symbol, units] of Object.entries(positions)) rows.push([symbol, String(units)]);
+      if (working.length > 0) rows.push(['working orders', String(working.length)]);
+    }
+  }
+  out.table([{ title: '' }, { title: '', align: 'right' }], rows);
+}
+
+function failureOf(result: RunResult): ServiceError | undefined {
+  if (result.outcome === 'ended') return undefined;
+  const { outcome, verified, error } = result;
+  if (outcome === 'fenced') {
+    return new ServiceError('conflict', 'another instance of this deployment trades', {
+      reason: 'fenced',
+      remedy: 'Let that one trade, or end it and wait until its claim is over.',
+    });
+  }
+  if (error !== undefined) return error;
+  if (verified) return undefined;
+  return new ServiceError('halt_not_verified', 'not all orders are known to have ended', {
+    remedy: 'See at the venue what is open, and cancel it there.',
+  });
+}

@@ -1,0 +1,89 @@
+/** What is to be run: the bot of a configuration, and where its bars come from. */
+import { readFileSync } from 'node:fs';
+import { bundleHash, versionHash, type Bundle } from '../bots/bundle.ts';
+import { invalidSpec, readHostedSpec } from '../bots/hosted.ts';
+import { loadBot, type Bot } from '../bots/load.ts';
+import { prepare } from '../bots/prepare.ts';
+import { isSystemError, ServiceError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { parseTimeframe } from '../market/timeframe.ts';
+import { openHosted, type CodeLimits, type HostedRun } from '../sandbox/hosted.ts';
+import { unfitFor } from '../tasks/paper.ts';
+import { replayOf } from '../tasks/replay.ts';
+import { liveSessionFeed } from '../trading/live-session.ts';
+import { liveMarkets } from '../trading/live-thread.ts';
+import type { SessionFeed } from '../trading/session-feed.ts';
+import type { RunConfig } from './config.ts';
+
+export interface RunningBot extends HostedRun {
+  /** Identifies spec and code; see `versionHash`. */
+  readonly hash: string;
+}
+
+/**
+ * @throws ServiceError `file_not_found`; `invalid_spec`, also for a bot that is to trade now and does
+ *   not, or leaves a limit of `risk` open; `invalid_data` for a bundle that is none; as `openHosted`.
+ */
+export async function openBot(
+  { bot: file, bundle, exchange }: RunConfig,
+  limits: CodeLimits,
+  signal: AbortSignal,
+): Promise<RunningBot> {
+  if (bundle === undefined) {
+    const bot = loadBot(file);
+    if (exchange !== undefined) refuseUnfit(bot);
+    return { bot, hash: bot.hash, take: async () => {}, close: async () => {} };
+  }
+  const files = JSON.parse(readText(bundle)) as Bundle;
+  const hosted = readHostedSpec({ yaml: readText(file), files }, true);
+  const run = await openHosted(hosted, limits, signal);
+  if (exchange !== undefined) refuseUnfit(run.bot);
+  return { ...run, hash: versionHash(hosted.hash, bundleHash(files)) };
+}
+
+function refuseUnfit({ spec }: Bot): void {
+  const problems = unfitFor(spec);
+  if (problems.length > 0) throw invalidSpec(problems, false);
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+    throw new ServiceError('file_not_found', `cannot read ${file} (${error.code})`);
+  }
+}
+
+export interface RunningFeed extends Pick<SessionFeed, 'items' | 'total'> {
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Where bars come from.
+ * @throws ServiceError `invalid_spec` where the exchange lacks symbols or timeframe;
+ *   `exchange_unavailable`; as `prepare`.
+ */
+export async function openFeed(
+  { exchange, speed = 1 }: RunConfig,
+  bot: Bot,
+  catalogueDir: string,
+  log: Log,
+): Promise<RunningFeed> {
+  const { universe, data } = bot.spec.spec;
+  const timeframe = parseTimeframe(data.timeframe);
+  if (exchange === undefined) {
+    const { job, notes } = await prepare(bot, { catalogueDir, assertions: [] });
+    return { ...replayOf(job, timeframe, notes, speed), close: async () => {} };
+  }
+  const { name, ...definition } = exchange;
+  const live = liveMarkets({ [name]: definition }, log);
+  try {
+    const source = await live.choose(name, universe.symbols, timeframe.name);
+    const feed = liveSessionFeed(async () => live.open(source), name, timeframe);
+    return { ...feed, close: () => live.stop() };
+  } catch (error) {
+    await live.stop();
+    throw error;
+  }
+}

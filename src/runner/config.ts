@@ -1,0 +1,138 @@
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { isSystemError, ServiceError, type Problem } from '../errors.ts';
+import { GIVEN_ID, GIVEN_ID_RULE } from '../given-id.ts';
+import { definitionSchema } from '../trading/exchanges-file.ts';
+
+const path = z.string().min(1).max(4096);
+
+const venueSchema = z.discriminatedUnion('type', [
+  /** Orders are filled from the bars, with nobody's money. */
+  z.strictObject({ type: z.literal('simulated') }),
+  /** Orders go to the exchange; the directory has the files `apiKey`, `secret`, `password`, `uid`. */
+  z.strictObject({ type: z.literal('exchange'), credentials_dir: path }),
+]);
+
+const openingSchema = z.strictObject({
+  cash: z.number(),
+  positions: z.record(
+    z.string(),
+    z.strictObject({ quantity: z.number(), price: z.number().positive() }),
+  ),
+});
+
+const fileSchema = z
+  .strictObject({
+    apiVersion: z.literal('run/v1'),
+    kind: z.literal('Run'),
+    /** The spec, as authored. */
+    bot: path,
+    /** JSON: the files of its strategy, where that is none of the built-in ones. */
+    bundle: path.optional(),
+    deployment_id: z.string().regex(GIVEN_ID, GIVEN_ID_RULE),
+    /** Of the bot. */
+    version: z.int().min(1).default(1),
+    /** Where its log is kept: its own, and there for as long as the deployment lives. */
+    state_dir: path,
+    /** Where bars come from, and orders go to; without it, the data of the spec are replayed. */
+    exchange: definitionSchema
+      .extend({ name: z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be a lower-case name') })
+      .optional(),
+    venue: venueSchema.default({ type: 'simulated' }),
+    /** The server that looks after it. */
+    control: z
+      .strictObject({
+        url: z.url({ protocol: /^https?$/ }).refine((url) => !hasSecrets(url), {
+          error: 'must have no user, password or query',
+        }),
+        token_file: path,
+      })
+      .optional(),
+    health: z
+      .strictObject({
+        host: z.string().min(1).default('127.0.0.1'),
+        port: z.int().min(0).max(65_535),
+      })
+      .optional(),
+    /** Of a replay: how many times as fast as the market was. */
+    speed: z.union([z.literal('max'), z.number().positive().finite()]).optional(),
+    /** The account that another deployment has left. */
+    opening: openingSchema.optional(),
+  })
+  .refine(({ venue, exchange }) => venue.type === 'simulated' || exchange !== undefined, {
+    error: 'is missing: orders would have nowhere to go',
+    path: ['exchange'],
+  })
+  .refine(({ venue, control }) => venue.type === 'simulated' || control !== undefined, {
+    error: 'is missing: nobody could halt what trades at an exchange',
+    path: ['control'],
+  })
+  .refine(({ venue, bundle }) => venue.type === 'simulated' || bundle === undefined, {
+    error: 'is for a simulated venue: at an exchange only built-in strategies trade',
+    path: ['bundle'],
+  })
+  .refine(({ speed, exchange }) => speed === undefined || exchange === undefined, {
+    error: 'is for data that are replayed: an exchange has its own pace',
+    path: ['speed'],
+  });
+
+/** What a runner is to run; paths are absolute. */
+export type RunConfig = z.output<typeof fileSchema>;
+
+/**
+ * @param file YAML or JSON; paths in it are relative to it.
+ * @throws ServiceError `file_not_found`; `invalid_setting` with every problem.
+ */
+export function readRunConfig(file: string): RunConfig {
+  let value: unknown;
+  try {
+    value = parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    if (isSystemError(error)) {
+      throw new ServiceError('file_not_found', `cannot read ${file} (${error.code})`, {
+        remedy: 'Name a file like examples/run.yaml.',
+      });
+    }
+    // What cannot be parsed may hold anything, so the parser's excerpt is left out.
+    const [message = ''] = (error as Error).message.split(':\n');
+    throw invalid(file, [{ code: 'invalid_setting', file, message }]);
+  }
+  const { success, data, error } = fileSchema.safeParse(value ?? {});
+  if (!success) {
+    throw invalid(
+      file,
+      error.issues.map((issue) => ({
+        code: 'invalid_setting',
+        file,
+        message: `${issue.path.join('.') || 'the file'}: ${issue.message}`,
+        pointer: issue.path.map((part) => `/${String(part)}`).join(''),
+      })),
+    );
+  }
+  const at = (name: string): string => resolve(dirname(file), name);
+  const { bundle, venue, control } = data;
+  return {
+    ...data,
+    bot: at(data.bot),
+    state_dir: at(data.state_dir),
+    ...(bundle !== undefined && { bundle: at(bundle) }),
+    venue:
+      venue.type === 'exchange' ? { ...venue, credentials_dir: at(venue.credentials_dir) } : venue,
+    ...(control && { control: { ...control, token_file: at(control.token_file) } }),
+  };
+}
+
+function invalid(file: string, problems: readonly Problem[]): ServiceError {
+  return new ServiceError('invalid_setting', `${file} cannot be run`, {
+    problems,
+    remedy:
+      'Correct it; examples/run.yaml has all fields. Keys and tokens are in files of their own.',
+  });
+}
+
+function hasSecrets(text: string): boolean {
+  const url = URL.parse(text);
+  return url === null || Boolean(url.username || url.password || url.search || url.hash);
+}

@@ -1,0 +1,222 @@
+/** The server that looks after a deployment: who may trade is for it to say, and when to end. */
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  connectAsRunner,
+  type RunnerAnswer,
+  type RunnerClient,
+  type RunnerReport,
+} from '../client/runner.ts';
+import { isSystemError, ServiceError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { RunConfig } from './config.ts';
+import type { LogBatch } from './journal.ts';
+
+/** What a report says beside who it is from. */
+export type Said = Pick<RunnerReport, 'status' | 'denying' | 'venue'>;
+export type Ended = NonNullable<RunnerReport['ended']>;
+
+export type ControlNews =
+  | { readonly answer: RunnerAnswer }
+  /** Another instance has the claim. */
+  | { readonly fenced: ServiceError }
+  /** The deployment has ended, or there is none. */
+  | { readonly gone: ServiceError }
+  /** What keeps this runner from going on at all. */
+  | { readonly fault: ServiceError };
+
+export interface Control {
+  /** Whether the claim is held, and was renewed lately enough to trade by it. */
+  mayTrade(): boolean;
+  /** Of the last report that was answered, by the clock of `performance`; undefined before the first. */
+  readonly heardAt: number | undefined;
+  readonly hasClaim: boolean;
+  /** Has it report now. */
+  report(): void;
+  /**
+   * Tells all that is left of the log, and how it ended; reports nothing any more.
+   * @returns the answer; undefined when the server cannot be reached, or knows of no such deployment.
+   */
+  end(ended: Ended, withinMs: number): Promise<RunnerAnswer | undefined>;
+}
+
+export interface ControlOptions {
+  readonly control: NonNullable<RunConfig['control']>;
+  readonly deploymentId: string;
+  readonly instanceId: string;
+  readonly say: () => Said;
+  readonly nextBatch: (recorded: number) => Promise<LogBatch | undefined>;
+  readonly onNews: (news: ControlNews) => void;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+/** Before the server has said. */
+const REPORT_SECONDS = 5;
+/** Of a claim, after so much of it without an answer no orders are placed: what is under way may end. */
+const SHARE_OF_CLAIM = 2 / 3;
+const LATE_BY_MS = 500;
+
+export function startControl(options: ControlOptions): Control {
+  const { control, deploymentId, instanceId, say, nextBatch, onNews, log, signal } = options;
+  const client: RunnerClient = connectAsRunner({
+    url: control.url,
+    token: () => readToken(control.token_file),
+    warn: (text) => log.warn(text),
+    signal,
+  });
+  let epoch: number | null = null;
+  let recorded = 0;
+  let claimMs = 0;
+  let reportMs = REPORT_SECONDS * 1000;
+  let heardAt: number | undefined;
+  let isEnding = false;
+  let wake = Promise.withResolvers<void>();
+  let fencedUntil: number | undefined;
+  let isDown = false;
+
+  const send = async (ended: Ended | null): Promise<{ answer: RunnerAnswer; hasMore: boolean }> => {
+    // Before the claim nobody knows what the server has of the log.
+    const batch = epoch === null ? undefined : await nextBatch(recorded).catch(orLost(ended));
+    const isWhole = batch === undefined;
+    // Counted from before it is sent: the server counts from when it comes.
+    const sentAt = performance.now();
+    const answer = await client.report(deploymentId, {
+      instance_id: instanceId,
+      epoch,
+      ...say(),
+      batch: batch ?? null,
+      ended: isWhole ? ended : null,
+    });
+    heardAt = sentAt;
+    ({ epoch, recorded } = answer);
+    claimMs = answer.claim_seconds * 1000;
+    reportMs = answer.report_seconds * 1000;
+    if (isDown) log.info('the server answers again');
+    isDown = false;
+    return { answer, hasMore: !isWhole };
+  };
+  const trouble = (error: unknown): void => {
+    if (!isDown) log.warn(`the server cannot be told: ${messageOf(error)}`);
+    isDown = true;
+  };
+  const pause = async (ms: number): Promise<void> => {
+    await Promise.race([delay(ms, undefined, { signal }).catch(() => {}), wake.promise]);
+    wake = Promise.withResolvers();
+  };
+
+  /** @returns how long to wait until the next one. */
+  const once = async (): Promise<number | undefined> => {
+    try {
+      const { answer, hasMore } = await send(null);
+      onNews({ answer });
+      return hasMore ? 0 : reportMs;
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      if (!(error instanceof ServiceError)) {
+        throw error;
+      }
+      if (error.code === 'conflict' && error.reason === 'fenced') {
+        const wait = 1000 * (error.retryAfterSeconds ?? 1) + LATE_BY_MS;
+        // The one before may have been killed, and its claim ends; one that renews it is alive.
+        const isFirst = epoch === null && fencedUntil === undefined;
+        if (isFirst) {
+          fencedUntil = performance.now() + wait;
+          log.info(`another instance has the claim; it is asked for again in ${wait / 1000} s`);
+          return wait;
+        }
+        onNews({ fenced: error });
+        return undefined;
+      }
+      if (error.code === 'not_found') {
+        onNews({ gone: error });
+        return undefined;
+      }
+      if (error.reason === 'log_lost') {
+        onNews({ fault: error });
+        return undefined;
+      }
+      trouble(error);
+      return reportMs;
+    }
+  };
+  const run = async (): Promise<void> => {
+    while (!isEnding && !signal.aborted) {
+      const wait = await once();
+      if (wait === undefined) return;
+      if (wait > 0) await pause(wait);
+    }
+  };
+  const running = run().catch((error: unknown) => {
+    log.error({ err: error, msg: 'the reports to the server ended' });
+    onNews({ fault: new ServiceError('failure', `the reports ended: ${messageOf(error)}`) });
+  });
+
+  return {
+    mayTrade: () => heardAt !== undefined && performance.now() - heardAt < claimMs * SHARE_OF_CLAIM,
+    get heardAt() {
+      return heardAt;
+    },
+    get hasClaim() {
+      return epoch !== null;
+    },
+    report: () => wake.resolve(),
+    async end(ended, withinMs) {
+      const until = performance.now() + withinMs;
+      isEnding = true;
+      wake.resolve();
+      await Promise.race([running, delay(withinMs)]);
+      while (!signal.aborted && epoch !== null && performance.now() < until) {
+        try {
+          const { answer, hasMore } = await within(send(ended), until - performance.now());
+          if (!hasMore) return answer;
+        } catch (error) {
+          if (!(error instanceof ServiceError)) throw error;
+          if (error.code === 'not_found' || error.code === 'conflict') return undefined;
+          trouble(error);
+          await delay(Math.min(1000, reportMs), undefined, { signal }).catch(() => {});
+        }
+      }
+      return undefined;
+    },
+  };
+}
+
+/** What ends because its log is lost says so without it. */
+function orLost(ended: Ended | null): (error: unknown) => undefined {
+  return (error) => {
+    if (ended !== null && error instanceof ServiceError && error.reason === 'log_lost') return;
+    throw error;
+  };
+}
+
+async function within<T>(work: Promise<T>, ms: number): Promise<T> {
+  const late = new AbortController();
+  const never = delay(Math.max(0, ms), undefined, { signal: late.signal }).then(() => {
+    throw new ServiceError('server_unreachable', 'the server has not answered in time');
+  });
+  never.catch(() => {});
+  work.catch(() => {});
+  try {
+    return await Promise.race([work, never]);
+  } finally {
+    late.abort();
+  }
+}
+
+/** Anew at each report: the file may have been replaced. */
+function readToken(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+    throw new ServiceError('server_unreachable', `${file} cannot be read (${error.code})`, {
+      remedy: 'See that the token of the runner is there.',
+      cause: error,
+    });
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,33 @@
+/** What a session was told, as the events of its log have it. */
+import { barsEvent, stepOf, type SessionEvent } from '../tasks/session-events.ts';
+import type { SessionInput } from '../trading/session-input.ts';
+
+export const INPUT_KINDS = [
+  'data.bars',
+  'venue.report',
+  'control.denying',
+  'control.halted',
+] as const satisfies readonly SessionInput['kind'][];
+
+/** @param why what is to be known of a halt. */
+export function inputEvent(
+  input: SessionInput,
+  now: number,
+  why: Readonly<Record<string, string>> = {},
+): SessionEvent {
+  const { kind } = input;
+  if (kind === 'data.bars') return barsEvent(input.step);
+  if (kind === 'venue.report') {
+    return { kind, occurred_at: input.report.time, payload: { ...input.report } };
+  }
+  const payload = kind === 'control.denying' ? { reason: input.reason } : why;
+  return { kind, occurred_at: now, payload };
+}
+
+/** The input that an event recorded. @param payload JSON. */
+export function inputOf(kind: SessionInput['kind'], payload: string): SessionInput {
+  if (kind === 'data.bars') return { kind, step: stepOf(payload) };
+  if (kind === 'control.halted') return { kind };
+  const parsed = JSON.parse(payload) as never;
+  return kind === 'venue.report' ? { kind, report: parsed } : { kind, reason: parsed['reason'] };
+}

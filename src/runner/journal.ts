@@ -1,0 +1,293 @@
+/**
+ * The log of a runner: what its session was told and what came of it, hash-chained as the logs of a
+ * server's bots are, and in a database of its own. What is in it has happened; what is not in it yet
+ * has not been asked of anybody.
+ */
+import { join } from 'node:path';
+import { ServiceError } from '../errors.ts';
+import { appendEvents } from '../events/append.ts';
+import { NO_EVENTS, type NewEvent } from '../events/event.ts';
+import { readEvents, readRows } from '../events/read.ts';
+import { verifyEvents } from '../events/verify.ts';
+import { openStorage } from '../storage/storage.ts';
+import type { SessionEvent } from '../tasks/session-events.ts';
+import type { SessionInput } from '../trading/session-input.ts';
+import type { SessionState } from '../trading/session-state.ts';
+import type { VenueRules } from '../trading/venue.ts';
+import { INPUT_KINDS, inputOf } from './inputs.ts';
+
+/** Whose log it is: nobody else's may go on with it. */
+export interface Owner {
+  readonly deployment_id: string;
+  readonly version: number;
+  /** See `specHash`, and `bundleHash`. */
+  readonly spec_hash: string;
+  readonly venue: string;
+}
+
+/** A part of the log as a server is told of it. */
+export interface LogBatch {
+  readonly number: number;
+  readonly events: SessionEvent[];
+  readonly state: SessionState;
+  readonly steps: number;
+}
+
+/** How a deployment ended for good. */
+export interface LoggedEnd {
+  readonly outcome: string;
+}
+
+export interface Journal {
+  /** As of the newest entry; undefined before the first. */
+  readonly state: SessionState | undefined;
+  /** Of bars, that were taken in all. */
+  readonly steps: number;
+  /** The venue's, as they were when the session began: it goes by these. */
+  readonly rules: VenueRules | undefined;
+  /** Set once the deployment has ended, and whoever looks after it knows. */
+  readonly end: LoggedEnd | undefined;
+  /** What the session was told, oldest first. */
+  inputs(): AsyncGenerator<SessionInput>;
+  /** Adds events and the state after them; resolves when they are on disk. */
+  append(events: readonly SessionEvent[], state: SessionState, steps: number): Promise<void>;
+  keepRules(rules: VenueRules): Promise<void>;
+  keepEnd(end: LoggedEnd): Promise<void>;
+  /**
+   * What comes after the batch that the server has recorded last; undefined when there is nothing.
+   * The same number has the same events whenever it is asked for, also after a crash.
+   * @throws ServiceError `conflict`, reason `log_lost`, when the server knows more than this log.
+   */
+  nextBatch(recorded: number): Promise<LogBatch | undefined>;
+  close(): Promise<void>;
+}
+
+const FILE = 'runner.sqlite';
+/** There is one log in the database. */
+const ID = '00000000-0000-7000-8000-000000000000';
+const PAGE = 500;
+const MOST_EVENTS = 512;
+/** A server takes twice as much, the state included. */
+const MOST_BYTES = 512 * 1024;
+/** What a server may be told; the rest is for this log alone. */
+const TOLD = /^(order|account|data|venue|control)\./;
+
+type Payload = SessionEvent['payload'];
+
+interface Cut {
+  readonly number: number;
+  /** `seq` of its last event. */
+  readonly through: number;
+}
+
+/** What is said of the session after events. */
+interface LoggedState {
+  readonly deployment_id: string;
+  readonly steps: number;
+}
+
+/**
+ * Opens the log of a directory, or begins one, and verifies all of it.
+ * @throws ServiceError `events_tampered`; `conflict`, reason `other_deployment`; `storage_unavailable`.
+ */
+export async function openJournal(directory: string, owner: Owner): Promise<Journal> {
+  const storage = await openStorage({ file: join(directory, FILE) });
+  const { read } = storage;
+  const { deployment_id, version } = owner;
+  const entry = ({ kind, occurred_at, payload }: SessionEvent): NewEvent => ({
+    kind,
+    occurred_at,
+    payload,
+    version,
+    run_id: deployment_id,
+  });
+  const write = (events: readonly SessionEvent[]): Promise<number> =>
+    storage.write(async (tx) => {
+      const { seq } = await appendEvents(tx, ID, Date.now(), events.map(entry));
+      return seq;
+    });
+  const own = (kind: string, payload: object): SessionEvent => ({
+    kind,
+    occurred_at: Date.now(),
+    payload: { ...payload },
+  });
+  const all = async function* (kinds: readonly string[]) {
+    for (let after_seq = 0; ;) {
+      const { rows } = await readRows(read, ID, { after_seq, kinds, limit: PAGE });
+      yield* rows;
+      if (rows.length < PAGE) return;
+      after_seq = rows.at(-1)!.seq;
+    }
+  };
+  const last = async (kind: string, until_seq?: number) => {
+    const range = { after_seq: 0, until_seq, kinds: [kind], limit: 1, last: true };
+    const { events } = await readEvents(read, ID, range);
+    return events[0]?.payload;
+  };
+
+  try {
+    const isNew = await begin();
+    if (!isNew) await check();
+    const cuts: Cut[] = [];
+    for await (const { payload } of all(['batch.cut'])) cuts.push(JSON.parse(payload) as Cut);
+    let { state, steps } = splitState((await last('session.state')) as LoggedState | undefined);
+    let rules = (await last('venue.rules')) as VenueRules | undefined;
+    let end = (await last('runner.ended')) as LoggedEnd | undefined;
+
+    /** The part after a batch, up to another, or as much as fits. */
+    const part = async (after: number, until: number | undefined) => {
+      const events: SessionEvent[] = [];
+      let bytes = 0;
+      let through = after;
+      /** The last place after which a state is known: what is cut there makes sense by itself. */
+      let whole = { through: after, count: 0 };
+      for (;;) {
+        const range = { after_seq: through, until_seq: until, limit: PAGE };
+        const { rows } = await readRows(read, ID, range);
+        for (const { seq, kind, occurred_at, payload } of rows) {
+          if (TOLD.test(kind)) {
+            bytes += Buffer.byteLength(payload);
+            const isFull = events.length === MOST_EVENTS || bytes > MOST_BYTES;
+            if (until === undefined && isFull && events.length > 0) {
+              if (whole.count === 0) return { events, through };
+              return { events: events.slice(0, whole.count), through: whole.through };
+            }
+            events.push({ kind, occurred_at, payload: JSON.parse(payload) as Payload });
+          }
+          through = seq;
+          if (kind === 'session.state') whole = { through, count: events.length };
+        }
+        if (rows.length < PAGE) return { events, through };
+      }
+    };
+    const stateAt = async (seq: number) =>
+      splitState((await last('session.state', seq)) as LoggedState | undefined);
+
+    return {
+      get state() {
+        return state;
+      },
+      get steps() {
+        return steps;
+      },
+      get rules() {
+        return rules;
+      },
+      get end() {
+        return end;
+      },
+      async *inputs() {
+        for await (const { kind, payload } of all(INPUT_KINDS)) {
+          yield inputOf(kind as SessionInput['kind'], payload);
+        }
+      },
+      async append(events, after, taken) {
+        const isNews = JSON.stringify(after) !== JSON.stringify(state);
+        const told = isNews
+          ? [own('session.state', { deployment_id, steps: taken, ...after })]
+          : [];
+        if (events.length + told.length === 0) return;
+        await write([...events, ...told]);
+        state = after;
+        steps = taken;
+      },
+      async keepRules(known) {
+        await write([own('venue.rules', known)]);
+        rules = known;
+      },
+      async keepEnd(known) {
+        await write([own('runner.ended', known)]);
+        end = known;
+      },
+      async nextBatch(recorded) {
+        const newest = cuts.at(-1);
+        if (recorded > (newest?.number ?? 0)) throw logLost(directory, recorded);
+        if (state === undefined) return undefined;
+        const number = recorded + 1;
+        const after = cuts.find((cut) => cut.number === recorded)?.through ?? 0;
+        const made = cuts.find((cut) => cut.number === number);
+        const { events, through } = await part(after, made?.through);
+        const now = await stateAt(through);
+        if (now.state === undefined) return undefined;
+        if (made === undefined) {
+          const before = await stateAt(after);
+          if (events.length === 0 && JSON.stringify(before) === JSON.stringify(now)) {
+            return undefined;
+          }
+          const cut: Cut = { number, through };
+          await write([own('batch.cut', cut)]);
+          cuts.push(cut);
+        }
+        return { number, events, state: now.state, steps: now.steps };
+      },
+      close: () => storage.close(),
+    };
+  } catch (error) {
+    await storage.close();
+    throw error;
+  }
+
+  /** @returns whether there was none. */
+  async function begin(): Promise<boolean> {
+    const there = await read.selectFrom('bots').select('bot_id').executeTakeFirst();
+    if (there !== undefined) return false;
+    await storage.write(async (tx) => {
+      const now = Date.now();
+      const name = { slug: 'runner', name: 'Runner', kind: 'trading' } as const;
+      const row = { ...name, status: 'active', current_version: version } as const;
+      const times = { created_at: now, updated_at: now };
+      await tx
+        .insertInto('bots')
+        .values({ bot_id: ID, ...row, ...times, ...NO_EVENTS })
+        .execute();
+      const first = [own('bot.created', { ...name }), own('runner.begun', owner)];
+      await appendEvents(tx, ID, now, first.map(entry));
+    });
+    return true;
+  }
+
+  async function check(): Promise<void> {
+    const { fault } = await verifyEvents(read, ID);
+    if (fault !== undefined) {
+      throw new ServiceError(
+        'events_tampered',
+        `the log in ${directory} is not as it was written: event ${fault.seq} is ${fault.fault}`,
+        { remedy: 'Trade no more by it: restore the volume, or deploy anew.' },
+      );
+    }
+    const before = (await last('runner.begun')) as unknown as Owner;
+    const other = (['deployment_id', 'version', 'spec_hash', 'venue'] as const).find(
+      (name) => before[name] !== owner[name],
+    );
+    if (other === undefined) return;
+    throw new ServiceError(
+      'conflict',
+      `${directory} has the log of another deployment: its ${other} is ${before[other]}, not ${owner[other]}`,
+      {
+        reason: 'other_deployment',
+        remedy: 'Give each deployment, and each version, a state_dir and an id of its own.',
+      },
+    );
+  }
+}
+
+function splitState(logged: LoggedState | undefined): {
+  readonly state: SessionState | undefined;
+  readonly steps: number;
+} {
+  if (logged === undefined) return { state: undefined, steps: 0 };
+  const { deployment_id: _id, steps, ...state } = logged;
+  return { state: state as unknown as SessionState, steps };
+}
+
+function logLost(directory: string, recorded: number): ServiceError {
+  return new ServiceError(
+    'conflict',
+    `the server has ${recorded} batches of this deployment, more than the log in ${directory}`,
+    {
+      reason: 'log_lost',
+      remedy:
+        'Restore the volume; or stop the deployment, see what the venue holds, and deploy anew.',
+    },
+  );
+}
