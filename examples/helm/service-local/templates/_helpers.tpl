@@ -45,7 +45,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 
 {{- /* Whole numbers from a file are floats to Helm, and large ones would be written as 7.776e+06. */ -}}
 {{- define "service-local.text" -}}
-{{- if and (kindIs "float64" .) (eq . (floor .)) -}}
+{{- if not (kindIs "float64" .) -}}
+{{ . }}
+{{- else if eq . (floor .) -}}
 {{ int64 . }}
 {{- else -}}
 {{ . }}
