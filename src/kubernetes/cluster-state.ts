@@ -53,13 +53,15 @@ export function stateOf(seen: Seen, now: number): ClusterState {
     return { phase: 'missing', message: null, reason: null, ...fault, ...told };
   }
   const { spec, status = {}, metadata } = seen.deployment;
+  const isObserved = (status.observedGeneration ?? 0) >= (metadata.generation ?? 0);
   if (spec.replicas === 0) {
-    const names = pods.map((pod) => pod.name).join(', ');
-    return pods.length === 0
+    // Until it has been taken notice of, another pod may come.
+    const isDown = pods.length === 0 && isObserved && (status.replicas ?? 0) === 0;
+    const names = pods.map((pod) => pod.name).join(', ') || 'a pod that may have begun';
+    return isDown
       ? { phase: 'scaled_down', message: null, reason: null, ...told }
       : { phase: 'progressing', message: `${names} is still ending`, reason: null, ...told };
   }
-  const isObserved = (status.observedGeneration ?? 0) >= (metadata.generation ?? 0);
   const conditions = isObserved ? (status.conditions ?? []) : [];
   const isUp = (status.updatedReplicas ?? 0) > 0 && (status.readyReplicas ?? 0) > 0;
   const isReady = isObserved && isUp && pods.some((pod) => pod.ready);

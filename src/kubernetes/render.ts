@@ -12,7 +12,7 @@ export function renderYaml(objects: readonly KubernetesObject[]): string {
 }
 
 /** The object itself, unless it is a Secret. */
-export function withoutValues(object: KubernetesObject): KubernetesObject {
+function withoutValues(object: KubernetesObject): KubernetesObject {
   if (object.kind !== 'Secret') return object;
   const hide = (values: unknown): Record<string, string> =>
     Object.fromEntries(Object.keys(values ?? {}).map((key) => [key, HIDDEN]));

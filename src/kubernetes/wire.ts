@@ -21,6 +21,7 @@ export interface Deployment {
   readonly spec: { readonly replicas?: number };
   readonly status?: {
     readonly observedGeneration?: number;
+    readonly replicas?: number;
     readonly updatedReplicas?: number;
     readonly readyReplicas?: number;
     readonly conditions?: readonly Condition[];

@@ -17,6 +17,7 @@ import { parse } from 'yaml';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import type { Cluster, ClusterState } from '../../src/kubernetes/cluster.ts';
+import { stateOf } from '../../src/kubernetes/cluster-state.ts';
 import type { ClusterDefinition } from '../../src/kubernetes/clusters-file.ts';
 import { connectCluster } from '../../src/kubernetes/connect.ts';
 import {
@@ -597,6 +598,24 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     expect(followed.states.map(({ reason }) => reason)).toContain('crash_loop');
     await followed.stop();
   });
+});
+
+test('it is not down before the controller knows', () => {
+  const metadata = { name: 'bot', generation: 2 };
+  const down = (observedGeneration: number, replicas: number): string =>
+    stateOf(
+      {
+        deployment: { metadata, spec: { replicas: 0 }, status: { observedGeneration, replicas } },
+        pods: [],
+      },
+      0,
+    ).phase;
+
+  expect([down(1, 0), down(2, 1), down(2, 0)]).toEqual([
+    'progressing',
+    'progressing',
+    'scaled_down',
+  ]);
 });
 
 /** What a request asks of RBAC; reading the namespace itself is not needed. */

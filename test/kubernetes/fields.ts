@@ -48,7 +48,7 @@ const NOT_OWNED = new Set([
 ]);
 
 /** The paths of everything that is set in an object. */
-export function fieldsOf(object: Json): Set<string> {
+function fieldsOf(object: Json): Set<string> {
   const { metadata, ...rest } = object;
   const own = (all: Json): Json =>
     Object.fromEntries(Object.entries(all).filter(([key]) => !NOT_OWNED.has(key)));
