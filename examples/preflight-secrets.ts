@@ -9,6 +9,9 @@
  */
 import { spawnSync } from 'node:child_process';
 
+/** As it is found in PATH. */
+const PROGRAM = 'service-local';
+
 interface Preflight {
   readonly secrets: readonly {
     readonly name: string;
@@ -24,7 +27,7 @@ if (manifests.length === 0) throw new Error('name the manifests that `cloud seed
 
 for (const manifest of manifests) {
   const words = ['cloud', 'preflight', '--manifest', manifest, '--json'];
-  const { status, stdout, error } = spawnSync('service-local', words, { encoding: 'utf8' });
+  const { status, stdout, error } = spawnSync(PROGRAM, words, { encoding: 'utf8' });
   if (error) throw error;
   if (status !== 0) process.exitCode = 1;
   const { secrets = [], error: failure } = JSON.parse(stdout) as Partial<Preflight>;

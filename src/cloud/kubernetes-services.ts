@@ -57,7 +57,7 @@ export function openKubernetesServices(
 }
 
 /** Deployments, whose pods have the lease in their environment. */
-export function kubernetesServices(place: Place, names: Names): Services {
+function kubernetesServices(place: Place, names: Names): Services {
   const { namespace, cluster } = place;
   const pathOf = (name: string): string =>
     `/apis/apps/v1/namespaces/${namespace}/deployments/${name}`;

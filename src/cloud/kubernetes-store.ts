@@ -8,7 +8,11 @@ import type { SecretStore } from './secret-store.ts';
 interface Secret {
   readonly data?: Readonly<Record<string, string>>;
   readonly metadata: {
-    readonly managedFields?: readonly { readonly manager?: string; readonly time?: string }[];
+    readonly creationTimestamp: string;
+    readonly managedFields?: readonly {
+      readonly time?: string;
+      readonly fieldsV1?: { readonly 'f:data'?: Readonly<Record<string, unknown>> };
+    }[];
   };
 }
 
@@ -47,21 +51,24 @@ export function kubernetesStore(place: Place, object: string): SecretStore {
       return hash('sha256', value);
     },
     async current(name) {
-      const secret = (await askPlace(place, `read ${name}`, { method: 'GET', path })) as
-        | Secret
-        | undefined;
+      const request = { method: 'GET', path } as const;
+      const secret = (await askPlace(place, `read ${name}`, request)) as Secret | undefined;
       const data = secret?.data?.[keyOf(name)];
       if (data === undefined) return undefined;
       const value = Buffer.from(data, 'base64').toString();
-      const fields = secret?.metadata.managedFields ?? [];
-      const time = fields.find(({ manager }) => manager === managerOf(name))?.time;
-      // Of what somebody else has put there, nobody knows since when.
-      const created_at = time === undefined ? Date.now() : Date.parse(time);
-      return { value, version_id: hash('sha256', value), created_at };
+      return { value, version_id: hash('sha256', value), created_at: since(secret!, keyOf(name)) };
     },
     previous: async () => undefined,
     close: () => void place.rest.close(),
   };
+}
+
+/** When somebody last changed it, as far as Kubernetes tells. */
+function since({ metadata }: Secret, key: string): number {
+  const times = (metadata.managedFields ?? [])
+    .filter(({ fieldsV1 }) => Object.hasOwn(fieldsV1?.['f:data'] ?? {}, `f:${key}`))
+    .flatMap(({ time }) => (time === undefined ? [] : [Date.parse(time)]));
+  return Math.max(Date.parse(metadata.creationTimestamp), ...times);
 }
 
 function keyOf(name: string): string {

@@ -14,9 +14,9 @@ export interface LeaseVersion {
  * Which version a task was started with. `older`: one before those that are known. `unclear`: the
  * current one was written while the task was being started.
  */
-export type Holds = 'current' | 'previous' | 'older' | 'unclear';
+type Holds = 'current' | 'previous' | 'older' | 'unclear';
 
-export function holdsOf(
+function holdsOf(
   { created_at, started_at }: RunningTask,
   current: number,
   previous: number | undefined,

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import type { CheckedSecret } from '../../src/cloud/check.ts';
@@ -103,20 +103,20 @@ test('what was seeded into a directory licenses a container', async () => {
   expect((await world.cloud('renew')).stdout).toBe('');
 });
 
-test('the script for pipelines tells of several manifests', async () => {
+test('the script for pipelines tells what is not as the manifest says', async () => {
   await world.configure({ license_deployment_id: 'acme-prod' });
-  await world.cloud('seed', '--out', 'good.json');
-  await writeFile(join(world.directory, 'bad.json'), '{}');
+  await world.cloud('seed', '--out', 'seeded.json');
+  await rm(join(world.directory, 'secrets', LEASE));
   const shim = `#!/bin/sh\nexec "${process.execPath}" "${BIN}" "$@"\n`;
   await writeFile(join(world.directory, 'service-local'), shim, { mode: 0o700 });
   const script = join(import.meta.dirname, '../../examples/preflight-secrets.ts');
-  const { code, stdout } = await runNode([script, 'good.json', 'bad.json'], {
+  const { code, stdout } = await runNode([script, 'seeded.json'], {
     cwd: world.directory,
     env: { ...world.env, PATH: `${world.directory}:${process.env['PATH']}` },
   });
   expect({ code, stdout }).toEqual({
     code: 1,
-    stdout: `ok ${KEYS} \nok ${LEASE} \nbad.json: invalid_data: ${join(world.directory, 'bad.json')} is no secret_seed_manifest\n`,
+    stdout: `ok ${KEYS} \nmissing ${LEASE} There is no such secret, or it has no value.\n`,
   });
 });
 
