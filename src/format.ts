@@ -8,10 +8,14 @@ function typeset(text: string): string {
   return text.replaceAll('-', '−');
 }
 
+/** Made when it is first used: the first of all reads tables for longer than some verbs take. */
 function formatter(options: Intl.NumberFormatOptions): (value: number) => string {
-  // Without `negative`, a loss of 0.001 % would read "−0.00%".
-  const format = new Intl.NumberFormat('en-US', { signDisplay: 'negative', ...options });
-  return (value) => typeset(format.format(value));
+  let format: Intl.NumberFormat | undefined;
+  return (value) => {
+    // Without `negative`, a loss of 0.001 % would read "−0.00%".
+    format ??= new Intl.NumberFormat('en-US', { signDisplay: 'negative', ...options });
+    return typeset(format.format(value));
+  };
 }
 
 const fixed = (digits: number): Intl.NumberFormatOptions => ({
