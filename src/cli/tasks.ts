@@ -44,10 +44,10 @@ export function endedByHalt({ scope, at, by, by_name, reason }: EffectiveHalt): 
 }
 
 /** Why a task failed, as a verb fails with it. */
-async function taskFailure(
+export async function taskFailure(
   server: Client,
   task_id: string,
-  { status, error }: TaskProgress,
+  { status, error }: Pick<TaskProgress, 'status' | 'error'>,
 ): Promise<ServiceError | undefined> {
   if (status === 'canceled') {
     const { ended_by_halt: halt } = await findTask(server, task_id);
@@ -143,11 +143,25 @@ export function findTask(server: Client, task_id: string): Promise<AnswerOf<type
   return server.call<typeof getTask>('get', '/tasks/{task_id}', { params: { task_id } });
 }
 
-/** What came of a backtest, as that on this machine answers it. */
+/** Undefined for what there is not. */
+export async function unlessMissing<T>(found: Promise<T>): Promise<T | undefined> {
+  try {
+    return await found;
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === 'not_found') return undefined;
+    throw error;
+  }
+}
+
+/** What came of a backtest, as that on this machine answers it; of a deployment, its account. */
 export async function resultAnswer(server: Client, task_id: string): Promise<Answer> {
   const { showSummary } = await import('./show.ts');
   const path = '/tasks/{task_id}/result';
   const result = await server.call<typeof getTaskResult>('get', path, { params: { task_id } });
+  // Of a production deployment, which has no statistics.
+  if (!Object.hasOwn(result, 'hashes')) {
+    return { data: result, show: (out) => out.line(JSON.stringify(result, undefined, 2)) };
+  }
   const summary = result as unknown as Summary;
   return {
     data: summary,

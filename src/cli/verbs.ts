@@ -158,6 +158,26 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/bots-paper-status.ts'),
   },
   {
+    path: ['bots', 'deploy'],
+    summary: 'put a bot to work in a Kubernetes cluster',
+    load: () => import('./verbs/bots-deploy.ts'),
+  },
+  {
+    path: ['bots', 'deploy', 'status'],
+    summary: 'show what a cluster and its runner say of a bot',
+    load: () => import('./verbs/bots-deploy-status.ts'),
+  },
+  {
+    path: ['bots', 'deploy', 'stop'],
+    summary: 'end a deployment to a cluster, its orders first',
+    load: () => import('./verbs/bots-deploy-stop.ts'),
+  },
+  {
+    path: ['bots', 'deploy', 'rollback'],
+    summary: 'replace what is deployed by an earlier version',
+    load: () => import('./verbs/bots-deploy-rollback.ts'),
+  },
+  {
     path: ['bots', 'halt'],
     summary: 'end all trading of a bot, and verify that it has ended',
     load: () => import('./verbs/bots-halt.ts'),

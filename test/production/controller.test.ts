@@ -18,7 +18,7 @@ const DOWN = new ServiceError('cluster_unavailable', 'the cluster does not answe
 const kindsOf = async (task_id: string): Promise<readonly string[]> =>
   (await world.eventsOf('sma', task_id))
     .map(({ kind }) => kind)
-    .filter((kind) => /^deploy/.test(kind));
+    .filter((kind) => kind.startsWith('deploy'));
 
 /** Resolves when the deployment is as it should be. */
 const until = (deployment_id: string, expected: object): Promise<void> =>

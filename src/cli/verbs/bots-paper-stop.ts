@@ -4,7 +4,7 @@ import { ServiceError } from '../../errors.ts';
 import { formatCountOf } from '../../format.ts';
 import { findBot } from '../bots.ts';
 import { connect } from '../connect.ts';
-import { findTask } from '../tasks.ts';
+import { findTask, unlessMissing } from '../tasks.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -64,13 +64,4 @@ async function findSession(
   throw new ServiceError('usage', `the bot ${ref} has ${count}: ${named.join(', ')}`, {
     remedy: `Name the one to stop; \`service-local bots paper status ${ref}\` shows them.`,
   });
-}
-
-async function unlessMissing<T>(found: Promise<T>): Promise<T | undefined> {
-  try {
-    return await found;
-  } catch (error) {
-    if (error instanceof ServiceError && error.code === 'not_found') return undefined;
-    throw error;
-  }
 }

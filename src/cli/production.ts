@@ -1,0 +1,213 @@
+/** What the verbs that deploy bots to clusters have in common. */
+import { setTimeout as wait } from 'node:timers/promises';
+import type {
+  deployBot,
+  getProductionDeployment,
+  ProductionDeployment,
+} from '../api/production.ts';
+import type { BotDeployment, listBotDeployments } from '../api/tasks.ts';
+import type { AnswerOf, Client, RequestOf } from '../client/client.ts';
+import { ServiceError } from '../errors.ts';
+import { findBot } from './bots.ts';
+import type { Columns } from './items.ts';
+import type { Output } from './output.ts';
+import { findTask, taskFailure } from './tasks.ts';
+import type { Answer, Context } from './verb.ts';
+
+export const WAIT_OPTION = {
+  description: 'wait until its pod is ready and its runner has reported; Ctrl-C leaves it going on',
+} as const;
+
+type Body = RequestOf<typeof deployBot>['body'];
+export type Deployed = Extract<AnswerOf<typeof deployBot>, { readonly task_id: string }>;
+
+/** @returns what was deployed, or the YAML or the differences that were asked for. */
+export function askToDeploy(
+  server: Client,
+  bot_ref: string,
+  body: Body,
+): Promise<AnswerOf<typeof deployBot>> {
+  return server.call<typeof deployBot>('post', '/bots/{bot_ref}/deploy', {
+    params: { bot_ref },
+    body,
+  });
+}
+
+export function findDeployment(
+  server: Client,
+  bot_ref: string,
+  deployment_id: string,
+): Promise<ProductionDeployment> {
+  return server.call<typeof getProductionDeployment>(
+    'get',
+    '/bots/{bot_ref}/deployments/{deployment_id}',
+    { params: { bot_ref, deployment_id } },
+  );
+}
+
+/** Those of a bot to clusters that have not ended, the newest first. */
+export async function activeDeployments(
+  server: Client,
+  bot_ref: string,
+): Promise<readonly ProductionDeployment[]> {
+  const { answer: bot } = await findBot(server, bot_ref);
+  const active = bot.active_deployments.filter(({ target }) => target === 'k8s');
+  return Promise.all(
+    active.map(({ deployment_id }) => findDeployment(server, bot_ref, deployment_id)),
+  );
+}
+
+/** All of a bot that went to clusters, the newest first. */
+export async function* deploymentsOf(
+  server: Client,
+  bot_ref: string,
+): AsyncGenerator<BotDeployment, void> {
+  const path = '/bots/{bot_ref}/deployments';
+  const all = server.items<typeof listBotDeployments>('get', path, { params: { bot_ref } });
+  for await (const one of all) if (one.target === 'k8s') yield one;
+}
+
+/** @throws ServiceError `usage` where there is more than one. */
+export function onlyOne(
+  bot_ref: string,
+  active: readonly ProductionDeployment[],
+): ProductionDeployment | undefined {
+  if (active.length < 2) return active[0];
+  const named = active.map(
+    ({ task_id, cluster, namespace }) => `${task_id} (${cluster}/${namespace})`,
+  );
+  throw new ServiceError(
+    'usage',
+    `the bot ${bot_ref} has several deployments: ${named.join(', ')}`,
+    {
+      remedy: `Name the task of one; \`service-local bots deploy status ${bot_ref}\` shows them.`,
+    },
+  );
+}
+
+const POD_COLUMNS: Columns<NonNullable<ProductionDeployment['cluster_state']>['pods'][number]> = {
+  pod: ({ name }) => name,
+  phase: ({ phase }) => phase,
+  ready: ({ ready }) => (ready ? 'yes' : 'no'),
+  restarts: ({ restarts }) => String(restarts),
+  message: ({ message, reason }) => message ?? reason ?? '',
+};
+
+export function showDeployment(out: Output, deployment: ProductionDeployment): void {
+  const { deployment_id, task_id, version, status, cluster, namespace, runner } = deployment;
+  const { cluster_state: state, replaces, waits } = deployment;
+  const rows = [
+    ['deployment', deployment_id],
+    ['task', task_id],
+    ['version', String(version)],
+    ['status', waits ? `${status}: waits for the end of ${replaces}` : status],
+    ['cluster', `${cluster}, namespace ${namespace}: ${phaseOf(state)}`],
+    ['runner', runnerText(runner)],
+  ];
+  out.table([{ title: '' }, { title: '' }], rows);
+  if (state === null || state.pods.length === 0) return;
+  out.table(
+    Object.keys(POD_COLUMNS).map((title) => ({ title })),
+    state.pods.map((pod) => Object.values(POD_COLUMNS).map((cell) => cell(pod))),
+  );
+}
+
+function phaseOf(state: ProductionDeployment['cluster_state']): string {
+  if (state === null) return 'nothing is known yet';
+  const why = state.message ?? state.reason;
+  return why === null ? state.phase : `${state.phase}: ${why}`;
+}
+
+function runnerText({
+  status,
+  denying,
+  venue,
+  reported_at,
+  claimed,
+}: ProductionDeployment['runner']): string {
+  if (status === null) return 'has not reported yet';
+  const what = denying === null ? status : `${status}: ${denying}`;
+  const orders = venue?.open_orders === null ? '' : `, ${venue?.open_orders} open orders`;
+  return `${what}${orders}; ${claimed ? '' : 'silent since '}${reported_at}`;
+}
+
+const LOOK_AGAIN_MS = 1000;
+
+/**
+ * Follows a deployment until its pod is ready and its runner reports, each change on stderr.
+ * @throws ServiceError `interrupted`; why it has ended; `failure` when the cluster has given up.
+ */
+export async function awaitRollout(
+  { message, signal }: Context,
+  server: Client,
+  bot_ref: string,
+  { deployment_id, task_id }: Pick<Deployed, 'deployment_id' | 'task_id'>,
+): Promise<ProductionDeployment> {
+  message(`waiting for the deployment ${deployment_id}; Ctrl-C leaves it going on`);
+  let told = '';
+  for (;;) {
+    let now: ProductionDeployment | undefined;
+    try {
+      now = await findDeployment(server, bot_ref, deployment_id);
+    } catch (error) {
+      if (!(error instanceof ServiceError && error.retryable)) throw error;
+      if (told !== error.message) message(`${error.message}; it is asked again until it answers`);
+      told = error.message;
+    }
+    if (now !== undefined) {
+      const { waits, replaces, cluster_state: state, runner } = now;
+      const text = waits
+        ? `waiting for the end of ${replaces}`
+        : `cluster: ${phaseOf(state)}; runner: ${runnerText(runner).split(';')[0]}`;
+      if (text !== told) message(text);
+      told = text;
+      if (now.ended_at !== null) {
+        const task = await findTask(server, task_id);
+        throw (
+          (await taskFailure(server, task_id, task)) ?? new ServiceError('failure', 'it has ended')
+        );
+      }
+      if (state?.phase === 'ready' && runner.claimed) return now;
+      if (state?.reason === 'deadline_exceeded') {
+        throw new ServiceError('failure', `the cluster has given up: ${phaseOf(state)}`, {
+          reason: 'deadline_exceeded',
+          remedy: `It is looked after all the same: mend it, or end it with \`service-local bots deploy stop ${bot_ref}\`.`,
+        });
+      }
+    }
+    await wait(LOOK_AGAIN_MS, undefined, { signal }).catch(() => {});
+    if (signal.aborted) {
+      throw new ServiceError(
+        'interrupted',
+        `the deployment goes on without you: ${deployment_id}`,
+        {
+          remedy: `See \`service-local bots deploy status ${bot_ref}\`.`,
+        },
+      );
+    }
+  }
+}
+
+/** What was asked for, or how it is after it was waited for. */
+export async function deployedAnswer(
+  context: Context,
+  server: Client,
+  bot_ref: string,
+  deployed: Deployed,
+  isToWait: boolean,
+): Promise<Answer> {
+  if (isToWait) {
+    const deployment = await awaitRollout(context, server, bot_ref, deployed);
+    return { data: deployment, show: (out) => showDeployment(out, deployment) };
+  }
+  const { deployment_id, task_id, status, version, cluster, namespace, replaces } = deployed;
+  return {
+    data: deployed,
+    show(out) {
+      const what = `version ${version} goes to ${cluster}, namespace ${namespace}`;
+      out.line(`${what}: deployment ${deployment_id}, task ${task_id} is ${status}`);
+      if (replaces !== null) out.line(`It begins when ${replaces} has ended.`);
+      out.line(`See \`service-local bots deploy status ${bot_ref}\`.`);
+    },
+  };
+}
