@@ -102,6 +102,27 @@ export async function checkSecrets(
   return { public_key, lease: tell(status, reason ?? undefined), claims, since, keys };
 }
 
+/** Whether what is started with it has a license. */
+export function isUsable({
+  public_key,
+  lease,
+  claims,
+}: Pick<Checked, 'public_key' | 'lease' | 'claims'>): boolean {
+  return public_key.status === 'ok' && claims !== undefined && lease.status !== 'expired';
+}
+
+/** Why the secrets are not as they should be; undefined when they are. */
+export function checkFailure({ public_key, lease }: Checked): ServiceError | undefined {
+  const bad = [public_key, lease].filter(({ status }) => status !== 'ok');
+  if (bad.length === 0) return undefined;
+  const text = bad.map(({ name, status }) => `${name} is ${status}`).join(', ');
+  const [{ reason }] = bad as [CheckedSecret];
+  return new ServiceError('license_invalid', text, {
+    ...(reason !== null && { reason }),
+    remedy: 'Write them with `service-local cloud seed`, or, where that is due, `cloud renew`.',
+  });
+}
+
 const UNVERIFIED: ReadonlySet<LeaseReason> = new Set([
   'unknown_key',
   'signature_length',

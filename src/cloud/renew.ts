@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import { checkSecrets, type Checked } from './check.ts';
+import { checkFailure, checkSecrets, type Checked } from './check.ts';
 import { waitForRollouts, type Awaited } from './redeploy.ts';
 import { isOutdated, runningService } from './running.ts';
 import { seed, type Seeded, type Seeding } from './seed.ts';
@@ -44,18 +44,6 @@ export async function renew(seeding: Seeding, services: Services | undefined): P
   const redeployed = services ? await redeployOutdated(services, checked.since!, message) : [];
   const status = isDue ? 'renewed' : redeployed.length > 0 ? 'redeployed' : 'not_due';
   return { status, seeded, redeployed, checked };
-}
-
-/** Why the secrets are not as they should be; undefined when they are. */
-export function checkFailure({ public_key, lease }: Checked): ServiceError | undefined {
-  const bad = [public_key, lease].filter(({ status }) => status !== 'ok');
-  if (bad.length === 0) return undefined;
-  const text = bad.map(({ name, status }) => `${name} is ${status}`).join(', ');
-  const [{ reason }] = bad as [Checked['lease']];
-  return new ServiceError('license_invalid', text, {
-    ...(reason !== null && { reason }),
-    remedy: 'Write them with `service-local cloud seed`, or, where that is due, `cloud renew`.',
-  });
 }
 
 /** @returns the names of those that were. */

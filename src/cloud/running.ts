@@ -1,5 +1,5 @@
 import { parseTime } from '../lease/time.ts';
-import type { Checked } from './check.ts';
+import { isUsable, type Checked } from './check.ts';
 import { factsOf, type LeaseFacts } from './manifest.ts';
 import type { RunningTask, ServiceState } from './services.ts';
 
@@ -104,15 +104,14 @@ export function outlook(
   const ends = ({ grace_ends_at: end }: RunningService) =>
     end === null ? undefined : { grace_ends_at: end };
   const first = firstToEnd(services === undefined ? [facts] : running.map(ends));
-  const action =
-    public_key.status !== 'ok' || claims === undefined || lease.status === 'expired'
-      ? 'seed'
-      : lease.status !== 'ok'
-        ? 'renew'
-        : running.some((each) => isOutdated(each) && each.rollout !== 'in_progress')
-          ? 'redeploy'
-          : running.some(({ rollout }) => rollout === 'in_progress')
-            ? 'wait'
-            : 'none';
+  const action = !isUsable({ public_key, lease, claims })
+    ? 'seed'
+    : lease.status !== 'ok'
+      ? 'renew'
+      : running.some((each) => isOutdated(each) && each.rollout !== 'in_progress')
+        ? 'redeploy'
+        : running.some(({ rollout }) => rollout === 'in_progress')
+          ? 'wait'
+          : 'none';
   return { action, act_by: first?.grace_ends_at ?? null };
 }

@@ -26,7 +26,7 @@ export interface AwsEmulator {
   looks: number;
   /** Whether what is deployed comes up. */
   isHealthy: boolean;
-  /** Makes services that run one task each since then. */
+  /** Makes services that run two tasks each since then. */
   addServices(names: readonly string[], since: number): void;
   /** All that was ever sent to it. */
   readonly received: string[];
@@ -99,8 +99,8 @@ export async function startAwsEmulator(): Promise<AwsEmulator> {
       for (const name of names) {
         const deployment = { id: randomUUID(), created: since, looks: 0 };
         emulator.services.set(name, {
-          desired: 1,
-          tasks: [newTask(since)],
+          desired: 2,
+          tasks: [newTask(since), newTask(since)],
           deployments: [{ ...deployment, status: 'PRIMARY', state: 'COMPLETED' }],
         });
       }
@@ -235,8 +235,14 @@ const ACTIONS: Readonly<Record<string, (emulator: AwsEmulator, input: Input) => 
       failures: missing.map((arn) => ({ arn, reason: 'MISSING' })),
     };
   },
-  ListTasks({ services }, { serviceName }) {
-    return { taskArns: services.get(String(serviceName))!.tasks.map(({ arn }) => arn) };
+  ListTasks({ services }, { serviceName, nextToken = '0' }) {
+    // One to a page.
+    const next = Number(nextToken) + 1;
+    const { tasks } = services.get(String(serviceName))!;
+    return {
+      taskArns: tasks.slice(next - 1, next).map(({ arn }) => arn),
+      ...(next < tasks.length && { nextToken: String(next) }),
+    };
   },
   DescribeTasks({ services }, { tasks }) {
     const all = [...services.values()].flatMap((service) => service.tasks);
@@ -271,7 +277,7 @@ function roll(service: Service, looks: number, isHealthy: boolean): void {
   primary.state = isHealthy ? 'COMPLETED' : 'FAILED';
   if (!isHealthy) return;
   service.deployments = [primary];
-  service.tasks = [newTask(Date.now())];
+  service.tasks = [newTask(Date.now()), newTask(Date.now())];
 }
 
 function newTask(time: number): Service['tasks'][0] {

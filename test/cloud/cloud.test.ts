@@ -220,7 +220,7 @@ test('renewing does what is due, deploys anew, and is quiet when nothing is', as
   aws.addServices(NAMES, Date.now());
   const due = await world.ask<Status>(0, 'status');
   expect(due).toMatchObject({ action: 'renew', act_by: first.grace_ends_at });
-  expect(due.services.map(({ tasks }) => tasks.current)).toEqual([1, 1, 1]);
+  expect(due.services.map(({ tasks }) => tasks.current)).toEqual([2, 2, 2]);
 
   await world.ask(0, 'seed');
   const seeded = await world.ask<Status>(0, 'status');
@@ -228,7 +228,7 @@ test('renewing does what is due, deploys anew, and is quiet when nothing is', as
   expect(seeded.services[0]).toMatchObject({
     role: 'api',
     lease_id: first.lease_id,
-    tasks: { wanted: 1, current: 0, previous: 1 },
+    tasks: { wanted: 2, current: 0, previous: 2 },
   });
   const shown = await world.cloud('status');
   expect(shown).toMatchObject({ code: 0, stderr: '' });
@@ -258,7 +258,7 @@ test('deploying anew waits for all services, and tells which did not come up', a
   expect(unknown).toMatchObject({ action: 'redeploy', act_by: null });
   const waited = await world.cloud('redeploy', '--wait');
   expect(waited.code).toBe(0);
-  expect(waited.stderr).toContain('api acme-api: runs anew, 1 of 1 tasks\n');
+  expect(waited.stderr).toContain('api acme-api: runs anew, 2 of 2 tasks\n');
   expect(await world.ask<Status>(0, 'status')).toMatchObject({ action: 'none' });
 
   await world.cloud('redeploy');
@@ -267,6 +267,19 @@ test('deploying anew waits for all services, and tells which did not come up', a
   const failed = await world.cloud('redeploy', '--wait');
   expect(failed).toMatchObject({ code: 1, stdout: '' });
   expect(failed.stderr).toMatch(/error rollout_failed: .* did not come up: tasks failed to start/);
+  aws.isHealthy = true;
+  aws.addServices(NAMES, Date.now() - DAY);
+  const before = await world.issued();
+  expect(await world.ask<Renewed>(0, 'renew')).toMatchObject({ status: 'redeployed' });
+  expect(await world.issued()).toEqual(before);
+  // Those that run keep a lease that works, rather than come up with none.
+  aws.secrets.delete(LEASE);
+  const refused = await world.cloud('redeploy');
+  expect(refused).toMatchObject({ code: 4, stdout: '' });
+  expect(refused.stderr).toMatch(/^error license_invalid: \S+lease is missing\n/);
+  aws.denied.add('GetSecretValue');
+  const unseen = await world.cloud('redeploy');
+  expect(unseen.stderr).toContain('may not be read: they are deployed anew without a look at it');
   aws.services.delete('acme-worker');
   const gone = await world.cloud('redeploy');
   expect(gone.stderr).toMatch(/^error not_found: the cluster acme has no service acme-worker/);

@@ -23,9 +23,8 @@ export const verb = defineVerb({
     'cloud preflight --manifest seeded.json --json | jq .secrets',
   ],
   async run(context, _args, options) {
-    const { checkSecrets } = await import('../../cloud/check.ts');
+    const { checkFailure, checkSecrets } = await import('../../cloud/check.ts');
     const { factsOf, readManifest } = await import('../../cloud/manifest.ts');
-    const { checkFailure } = await import('../../cloud/renew.ts');
     const path = resolve(context.cwd, options.manifest ?? '');
     const manifest =
       options.manifest === undefined ? undefined : readManifest(await readNamed(path), path);

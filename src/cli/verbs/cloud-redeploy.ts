@@ -1,10 +1,10 @@
-import { INSTALL_OPTIONS, installOf } from '../cloud.ts';
+import { INSTALL_OPTIONS, installOf, withStore } from '../cloud.ts';
 import { showItems } from '../items.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Tasks that run keep the lease with which they were started: this has the services api, worker and scheduler of the environment deployed anew, each task after another, so that they read the secrets. It does so also when they have the newest lease; `cloud renew` does only what is needed.',
+    'Tasks that run keep the lease with which they were started: this has the services api, worker and scheduler of the environment deployed anew, each task after another, so that they read the secrets. It does so also when they have the newest lease; `cloud renew` does only what is needed. Refuses while the secrets hold no lease that works, where it may read them.',
   options: {
     ...INSTALL_OPTIONS,
     wait: { description: 'until all new tasks run; Ctrl-C ends the waiting alone' },
@@ -12,6 +12,7 @@ export const verb = defineVerb({
   settings: ['cloud_file', 'clusters_file'],
   examples: ['cloud redeploy --customer acme --env prod --wait'],
   async run(context, _args, options) {
+    const { checkFailure, checkSecrets, isUsable } = await import('../../cloud/check.ts');
     const { openServices } = await import('../../cloud/open.ts');
     const { waitForRollouts } = await import('../../cloud/redeploy.ts');
     const install = await installOf(context, options);
@@ -27,8 +28,17 @@ export const verb = defineVerb({
       };
     }
     try {
+      const states = await services.states();
+      const checked = await withStore(context, install, (store) =>
+        checkSecrets(install, store, Date.now()),
+      );
+      if (checked.lease.status === 'denied' || checked.public_key.status === 'denied') {
+        context.message('The secret may not be read: they are deployed anew without a look at it.');
+      } else if (!isUsable(checked)) {
+        throw checkFailure(checked)!;
+      }
       const rollouts = [];
-      for (const { role, name } of await services.states()) {
+      for (const { role, name } of states) {
         const { id, began_at } = await services.restart({ role, name });
         rollouts.push({ role, name, id, began_at });
         context.message(`${role} ${name}: is being deployed anew`);
