@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { backoffMs } from '../backoff.ts';
 import { ServiceError } from '../errors.ts';
-import type { Rest, RestAnswer } from './rest.ts';
+import type { Rest, RestAnswer, RestRequest } from './rest.ts';
 import type { Metadata } from './wire.ts';
 
 interface Item {
@@ -54,25 +54,23 @@ export async function reflect(
   const follow = async (from: string, until: number): Promise<string | undefined> => {
     let version = from;
     const leftMs = Math.max(1, Math.ceil(until - performance.now()));
-    const opened = await rest.stream(
-      {
-        method: 'GET',
-        path,
-        query: {
-          ...query,
-          watch: 'true',
-          allowWatchBookmarks: 'true',
-          resourceVersion: version,
-          timeoutSeconds: String(Math.ceil(leftMs / 1000)),
-        },
+    const begun = performance.now();
+    const request: RestRequest = {
+      method: 'GET',
+      path,
+      query: {
+        ...query,
+        watch: 'true',
+        allowWatchBookmarks: 'true',
+        resourceVersion: version,
+        timeoutSeconds: String(Math.ceil(leftMs / 1000)),
       },
-      // A line may be dead without anybody saying so.
-      AbortSignal.any([signal, AbortSignal.timeout(leftMs)]),
-    );
-    if (!('lines' in opened)) {
-      if (opened.status === 410) return undefined;
-      throw refused(rest, opened);
-    }
+    };
+    // A line may be dead without anybody saying so.
+    const over = AbortSignal.any([signal, AbortSignal.timeout(leftMs)]);
+    const opened = await rest.stream(request, over).catch(() => undefined);
+    // Whether it is too old, forbidden or away: the next list shows.
+    if (opened === undefined || !('lines' in opened)) return undefined;
     try {
       for await (const line of opened.lines) {
         const { type, object } = JSON.parse(line) as WatchEvent;
@@ -87,6 +85,7 @@ export async function reflect(
     } catch {
       // Cut off, out of time or garbled: what was read counts.
     }
+    if (performance.now() - begun > rest.pace.backoff.longestMs) cuts = 0;
     return version;
   };
 

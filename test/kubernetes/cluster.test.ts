@@ -492,10 +492,11 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
   test.for(['cut', 'silent', { status: 500 }] as const)(
     'while the server is away (%j), the last state stays',
     async (answer) => {
-      const impatient = open({ resyncMs: 50, requestMs: 100 });
+      const impatient = open({ requestMs: 100 });
       await impatient.apply(objects);
       const followed = follow(impatient, plan);
       const before = await followed.until(({ phase }) => phase === 'ready');
+      await server.watched(2);
       server.fail(answer);
       server.cut();
 
@@ -510,6 +511,20 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
       await impatient.close();
     },
   );
+
+  test('who may list but not watch is told all the same', async () => {
+    server.fail({ status: 403 }, { matches: ({ query }) => query.has('watch') });
+    const impatient = open({ resyncMs: 50 });
+    await impatient.apply(objects);
+    const followed = follow(impatient, plan);
+    await followed.until(({ phase }) => phase === 'ready');
+    server.kubelet.set('crash_loop');
+
+    await followed.until(({ reason }) => reason === 'crash_loop');
+    expect(followed.states.map(({ reason }) => reason)).not.toContain('unreachable');
+    await followed.stop();
+    await impatient.close();
+  });
 
   test('who may not see pods is told so', async () => {
     server.fail({ status: 403, message: 'pods is forbidden' }, { matches: isPods });
