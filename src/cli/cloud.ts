@@ -3,6 +3,7 @@ import type { CheckedSecret } from '../cloud/check.ts';
 import type { Install } from '../cloud/cloud-file.ts';
 import type { SecretStore } from '../cloud/secret-store.ts';
 import type { Seeding } from '../cloud/seed.ts';
+import { NO_VALUE } from '../format.ts';
 import { connect } from './connect.ts';
 import type { Columns } from './items.ts';
 import type { Context } from './verb.ts';
@@ -66,5 +67,6 @@ export async function withSeeding<T>(
 export const SECRET_COLUMNS: Columns<CheckedSecret> = {
   secret: ({ name }) => name,
   status: ({ status }) => status,
-  version: ({ version_id }) => version_id ?? '',
+  version: ({ version_id }) => version_id ?? NO_VALUE,
+  'what is wrong': ({ message }) => message ?? '',
 };

@@ -49,7 +49,6 @@ export const verb = defineVerb({
       failure,
       show(out) {
         showItems(out, secrets, SECRET_COLUMNS);
-        for (const { message } of secrets) if (message !== null) out.line(message);
       },
     };
   },

@@ -38,7 +38,6 @@ export const verb = defineVerb({
         failure: failureOf(outlook, running),
         show(out) {
           showItems(out, secrets, SECRET_COLUMNS);
-          for (const { message } of secrets) if (message !== null) out.line(message);
           if (lease) {
             out.line();
             out.line(
