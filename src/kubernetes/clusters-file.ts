@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { homedir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { closest } from '../closest.ts';
@@ -20,7 +21,7 @@ const egressSchema = z.strictObject({
 /** Unknown fields are refused, and with them tokens and keys: these stay in the kubeconfig. */
 const definitionSchema = z
   .strictObject({
-    /** Relative to the file. */
+    /** Relative to the file, or below `~/`. */
     kubeconfig: z.string().min(1).optional(),
     /** Of the kubeconfig; its current one when none is named. */
     context: z.string().min(1).optional(),
@@ -87,9 +88,7 @@ export function readClusters(file: string): Clusters {
     return Object.fromEntries(
       Object.entries(data).map(([name, { kubeconfig, ...rest }]) => [
         name,
-        kubeconfig === undefined
-          ? rest
-          : { ...rest, kubeconfig: resolve(dirname(file), kubeconfig) },
+        kubeconfig === undefined ? rest : { ...rest, kubeconfig: pathOf(kubeconfig, file) },
       ]),
     );
   }
@@ -105,6 +104,10 @@ export function readClusters(file: string): Clusters {
     };
   });
   throw invalid(file, problems);
+}
+
+function pathOf(path: string, file: string): string {
+  return path.startsWith('~/') ? join(homedir(), path.slice(2)) : resolve(dirname(file), path);
 }
 
 function withSecrets(text: string): boolean {

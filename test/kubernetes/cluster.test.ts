@@ -12,6 +12,7 @@ import {
   CoreV1Api,
   KubeConfig,
   type V1Deployment,
+  type V1DeploymentSpec,
 } from '@kubernetes/client-node';
 import { parse } from 'yaml';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -148,6 +149,19 @@ describe('any cluster', () => {
   const deployed = async (): Promise<V1Deployment> =>
     apps.readNamespacedDeployment({ name: resourceName(plan), namespace: plan.namespace });
 
+  const setElsewhere = async (change: Partial<V1DeploymentSpec>): Promise<void> => {
+    const live = await deployed();
+    Object.assign(live.spec!, change);
+    // Whatever the controller has done to it in the meantime.
+    delete live.metadata!.resourceVersion;
+    await apps.replaceNamespacedDeployment({
+      name: resourceName(plan),
+      namespace: plan.namespace,
+      body: live,
+      fieldManager: 'someone-else',
+    });
+  };
+
   test('applying again changes nothing', async () => {
     const objects = [runnerSecret(plan, CANARY), ...manifests(plan)];
     await cluster.apply(objects);
@@ -208,14 +222,7 @@ describe('any cluster', () => {
 
   test('a field that another manager sets is left to it, and said to whom', async () => {
     await cluster.apply(manifests(plan));
-    const live = await deployed();
-    live.spec!.revisionHistoryLimit = 7;
-    await apps.replaceNamespacedDeployment({
-      name: resourceName(plan),
-      namespace: plan.namespace,
-      body: live,
-      fieldManager: 'someone-else',
-    });
+    await setElsewhere({ revisionHistoryLimit: 7 });
     const error = await refusalOf(cluster.apply(manifests(plan)));
 
     expect(error).toMatchObject({ code: 'conflict', reason: 'field_conflict' });
@@ -225,14 +232,7 @@ describe('any cluster', () => {
 
   test('it scales to nothing whoever else has set the number', async () => {
     await cluster.apply([runnerSecret(plan, CANARY), ...manifests(plan)]);
-    const live = await deployed();
-    live.spec!.replicas = 2;
-    await apps.replaceNamespacedDeployment({
-      name: resourceName(plan),
-      namespace: plan.namespace,
-      body: live,
-      fieldManager: 'someone-else',
-    });
+    await setElsewhere({ replicas: 2 });
     const followed = follow(cluster, plan);
     await cluster.scale(plan, 0);
 

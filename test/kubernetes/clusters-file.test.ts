@@ -1,5 +1,5 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
@@ -33,11 +33,13 @@ function failure(act: () => unknown): ServiceError {
 test('a kubeconfig is found beside the file that names it', async () => {
   const { directory, file } = await written({
     prod: GOOD,
+    home: { ...GOOD, kubeconfig: '~/.kube/config', control_url: 'http://bots.trading.svc:8787' },
     here: { ...GOOD, kubeconfig: undefined, context: undefined, in_cluster: true },
   });
 
   expect(readClusters(file)).toMatchObject({
     prod: { ...GOOD, kubeconfig: join(directory, 'kube/config') },
+    home: { kubeconfig: join(homedir(), '.kube/config') },
     here: { in_cluster: true },
   });
   expect(readClusters(join(directory, 'none.yaml'))).toEqual({});
