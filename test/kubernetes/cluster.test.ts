@@ -316,6 +316,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
 
   afterEach(async () => {
     server.recover();
+    server.cut();
     server.kubelet.lingers = false;
     server.kubelet.quota = undefined;
     await core.deleteNamespace({ name: 'faults' });
