@@ -39,7 +39,10 @@ export interface ClusterState {
   readonly reason: ClusterReason | null;
   /** Of the bot, as the cluster's Deployment has it. */
   readonly version: number | null;
-  /** All that have not ended, those of other versions included: `scaled_down` means there are none. */
+  /**
+   * All that have not ended, those of other versions included. There is none and comes none when the
+   * phase is `scaled_down`; that there is none now does not say that.
+   */
   readonly pods: readonly ClusterPod[];
   /** When the cluster told: ms since the epoch. */
   readonly observed_at: number;
@@ -68,6 +71,7 @@ export interface Cluster {
   scale(plan: DeployPlan, replicas: 0 | 1): Promise<void>;
   /** All but the volume claim, which has the log; what is gone already is no error. */
   remove(plan: DeployPlan): Promise<void>;
+  /** Read anew: where it matters that there is no pod, ask this and not `watch`, which may be behind. */
   state(plan: DeployPlan): Promise<ClusterState>;
   /**
    * The state at once, then each time it changes; resolves when `signal` is aborted, and never

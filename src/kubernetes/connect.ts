@@ -102,10 +102,10 @@ export function connectCluster(
   };
 
   const seen = async (plan: DeployPlan): Promise<Seen> => {
-    const [{ status, body }, pods] = await Promise.all([
-      read('Deployment', plan),
-      listed<Pod>('Pod', plan.namespace, { labelSelector: labelSelector(plan) }),
-    ]);
+    const { status, body } = await read('Deployment', plan);
+    // Afterwards: when it makes no more pods, these are all there are.
+    const query = { labelSelector: labelSelector(plan) };
+    const pods = await listed<Pod>('Pod', plan.namespace, query);
     return { deployment: status === 404 ? undefined : (body as unknown as Deployment), pods };
   };
 
@@ -167,7 +167,8 @@ export function connectCluster(
       await deleted('ServiceAccount', plan.namespace, own);
     },
     async state(plan) {
-      return stateOf(await explained(plan, await seen(plan)), Date.now());
+      const known = await seen(plan);
+      return stateOf(await explained(plan, known).catch(() => known), Date.now());
     },
     watch: (plan, onState, until) =>
       watchState(rest, { plan, onState, explained }, AbortSignal.any([rest.ended, until])),
