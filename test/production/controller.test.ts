@@ -333,6 +333,19 @@ describe('to deploy', () => {
     expect((await world.get('/tasks')).body).toMatchObject({ items: [] });
   });
 
+  it('does so once for each Idempotency-Key', async () => {
+    const headers = {
+      authorization: await world.bearer('trade'),
+      'idempotency-key': '0198c0de-0000-7000-8000-00000000ffff',
+    };
+    const body = { cluster: 'trading' };
+    const ask = () => world.send('POST', '/bots/sma/deploy', { headers, body });
+    const first = await ask();
+    expect(first.status).toBe(202);
+    expect(await ask()).toMatchObject({ status: 202, body: first.body });
+    expect((await world.get('/tasks')).body).toMatchObject({ items: [{ kind: 'production' }] });
+  });
+
   it('into a cluster of a customer takes a license for that', async () => {
     const gate = {
       check: (feature: string) =>

@@ -151,7 +151,7 @@ test('no route of the server is refused for an expired license but those that na
   const named = routes.filter(({ operation }) => 'x-license-feature' in operation);
   expect(routes.length).toBeGreaterThan(30);
   expect(refused).toEqual(named.map(({ method, path }) => `${method} ${path}`));
-  expect(refused).toEqual(['post /orders']);
+  expect(refused).toEqual(['post /bots/{bot_ref}/deploy', 'post /orders']);
 });
 
 describe('the license of a server', () => {

@@ -75,7 +75,9 @@ describe('a request to create that is sent again', () => {
         : [],
     );
     // What starts tasks has its own tests, beside the others of tasks.
-    const started = ['/bots/{bot_ref}/backtest', '/bots/{bot_ref}/paper/start'];
+    const started = ['/backtest', '/deploy', '/paper/start'].map(
+      (what) => `/bots/{bot_ref}${what}`,
+    );
     const tested = [...CREATIONS.map(([path]) => path), ...started];
     expect(taking.toSorted()).toEqual(tested.toSorted());
   });
