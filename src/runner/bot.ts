@@ -10,8 +10,8 @@ import { parseTimeframe } from '../market/timeframe.ts';
 import { openHosted, type CodeLimits, type HostedRun } from '../sandbox/hosted.ts';
 import { unfitFor } from '../tasks/paper.ts';
 import { replayOf } from '../tasks/replay.ts';
-import { liveSessionFeed } from '../trading/live-session.ts';
-import { liveMarkets } from '../trading/live-thread.ts';
+import { openExchange } from '../trading/ccxt.ts';
+import { liveFeed } from '../trading/live.ts';
 import type { SessionFeed } from '../trading/session-feed.ts';
 import type { RunConfig } from './config.ts';
 
@@ -55,7 +55,9 @@ function readText(file: string): string {
   }
 }
 
-export interface RunningFeed extends Pick<SessionFeed, 'items' | 'total'> {
+export interface RunningFeed {
+  /** Steps after a time, ms, and what is to be known of the data between them. */
+  readonly items: SessionFeed['items'];
   readonly close: () => Promise<void>;
 }
 
@@ -74,16 +76,33 @@ export async function openFeed(
   const timeframe = parseTimeframe(data.timeframe);
   if (exchange === undefined) {
     const { job, notes } = await prepare(bot, { catalogueDir, assertions: [] });
-    return { ...replayOf(job, timeframe, notes, speed), close: async () => {} };
+    const { items } = replayOf(job, timeframe, notes, speed);
+    return { items, close: async () => {} };
   }
   const { name, ...definition } = exchange;
-  const live = liveMarkets({ [name]: definition }, log);
+  const { symbols } = universe;
+  const closing = new AbortController();
+  const market = openExchange(name, definition, closing.signal);
+  const close = async (): Promise<void> => {
+    closing.abort();
+    await market.close();
+  };
   try {
-    const source = await live.choose(name, universe.symbols, timeframe.name);
-    const feed = liveSessionFeed(async () => live.open(source), name, timeframe);
-    return { ...feed, close: () => live.stop() };
+    await market.check(symbols, timeframe.name);
   } catch (error) {
-    await live.stop();
+    await close();
     throw error;
   }
+  return {
+    items: (after, signal) =>
+      liveFeed({
+        exchange: market,
+        symbols,
+        timeframe,
+        after,
+        signal,
+        onTrouble: (text) => log.warn(`${name}: ${text}`),
+      }),
+    close,
+  };
 }

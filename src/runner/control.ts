@@ -141,7 +141,8 @@ export function startControl(options: ControlOptions): Control {
     }
   };
   const run = async (): Promise<void> => {
-    while (!isEnding && !signal.aborted) {
+    for (;;) {
+      if (isEnding || signal.aborted) return;
       const wait = await once();
       if (wait === undefined) return;
       if (wait > 0) await pause(wait);
@@ -165,8 +166,9 @@ export function startControl(options: ControlOptions): Control {
       const until = performance.now() + withinMs;
       isEnding = true;
       wake.resolve();
-      await Promise.race([running, delay(withinMs)]);
-      while (!signal.aborted && epoch !== null && performance.now() < until) {
+      await Promise.race([running, delay(withinMs, undefined, { ref: false })]);
+      for (;;) {
+        if (signal.aborted || epoch === null || performance.now() >= until) return undefined;
         try {
           const { answer, hasMore } = await within(send(ended), until - performance.now());
           if (!hasMore) return answer;
@@ -177,7 +179,6 @@ export function startControl(options: ControlOptions): Control {
           await delay(Math.min(1000, reportMs), undefined, { signal }).catch(() => {});
         }
       }
-      return undefined;
     },
   };
 }

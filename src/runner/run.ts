@@ -11,7 +11,7 @@ import type { RunConfig } from './config.ts';
 import { serveHealth } from './health.ts';
 import { openJournal } from './journal.ts';
 import { createRunnerMetrics } from './metrics.ts';
-import { trade, type RunEnd, type View } from './trade.ts';
+import { trade, type RunEnd, type VenueTimes, type View } from './trade.ts';
 
 export interface RunOptions {
   readonly settings: Settings;
@@ -19,6 +19,7 @@ export interface RunOptions {
   readonly log: Log;
   /** Aborted when it is to end in good order. */
   readonly stop: AbortSignal;
+  readonly venueTimes?: VenueTimes;
   /** Handed what may be asked about it while it trades. */
   readonly onView?: (view: View) => void;
 }
@@ -80,6 +81,7 @@ export async function runDeployment(config: RunConfig, options: RunOptions): Pro
       instanceId: randomUUID(),
       catalogueDir: settings.catalogue_dir,
       timeoutMs: limits.timeoutMs,
+      venueTimes: options.venueTimes,
       onView(its) {
         view = its;
         options.onView?.(its);

@@ -12,7 +12,7 @@ import type { LicenseGate } from '../gate/gate.ts';
 import type { Log } from '../log.ts';
 import { dataEvent, orderEvent, type SessionEvent } from '../tasks/session-events.ts';
 import { asTaskError } from '../tasks/task-error.ts';
-import { openExchangeVenue } from '../trading/exchange-venue.ts';
+import { openExchangeVenue, type ExchangeVenueOptions } from '../trading/exchange-venue.ts';
 import type { DataEvent, FeedItem } from '../trading/feed.ts';
 import {
   reconcileHoldings,
@@ -49,10 +49,17 @@ export interface Trade {
   readonly catalogueDir: string;
   readonly timeoutMs: number;
   readonly log: Log;
+  /** Those of the venue by default. */
+  readonly venueTimes?: VenueTimes | undefined;
   /** Aborted when it is to end in good order. */
   readonly stop: AbortSignal;
   /** Handed what may be asked about it while it goes on. */
   readonly onView: (view: View) => void;
+}
+
+export interface VenueTimes extends Pick<ExchangeVenueOptions, 'settleMs' | 'timeoutMs'> {
+  /** How long to try to cancel what is open, ms. */
+  readonly cancelWithinMs?: number;
 }
 
 export interface View {
@@ -113,6 +120,7 @@ const FEATURE = 'live_trading';
 export async function trade(parts: Trade): Promise<RunEnd> {
   const { config, instanceId, bot, journal, gate, metrics, log, stop, onView } = parts;
   const { deployment_id: deploymentId, exchange } = config;
+  const { cancelWithinMs = CANCEL_WITHIN_MS, ...venueTimes } = parts.venueTimes ?? {};
   const isExchange = config.venue.type === 'exchange';
   const inbox = newInbox<Item>();
   const closing = new AbortController();
@@ -220,13 +228,19 @@ export async function trade(parts: Trade): Promise<RunEnd> {
         currency: universe.currency,
         account: engineConfig(bot.bot.spec).account.model,
         onTrouble: (text) => log.warn(`${name}: ${text}`),
+        ...venueTimes,
       });
     const venue = await answered('the venue is not to be had', open);
     const desk = openDesk({
       venue,
       log,
       signal,
-      mayPlace: () => ending === undefined && (control?.mayTrade() ?? true) && !isFenced,
+      // What was to be placed by a process before may be there: that is found out first.
+      mayPlace: () =>
+        mismatches !== undefined &&
+        ending === undefined &&
+        !isFenced &&
+        (control?.mayTrade() ?? true),
       onReport: (report) => inbox.put({ report }),
       onRetry: () => inbox.put('look'),
     });
@@ -302,7 +316,7 @@ export async function trade(parts: Trade): Promise<RunEnd> {
   const conclude = async (): Promise<Item> => {
     // A session that comes yet is to be halted, too.
     if (!isExchange) {
-      await Promise.race([resumed.promise, delay(CANCEL_WITHIN_MS, undefined, { signal })]);
+      await Promise.race([resumed.promise, delay(cancelWithinMs, undefined, { signal })]);
       return { concluded: true };
     }
     if (isUnopenable && at === undefined) return { concluded: journal.state === undefined };
@@ -311,7 +325,7 @@ export async function trade(parts: Trade): Promise<RunEnd> {
       checkedAt = Date.now();
     };
     const all = { deploymentId, at: () => at, working: atVenue, onOpen, signal };
-    return { concluded: await cancelAll({ ...all, withinMs: CANCEL_WITHIN_MS }) };
+    return { concluded: await cancelAll({ ...all, withinMs: cancelWithinMs }) };
   };
 
   // What is done with each.
@@ -511,7 +525,7 @@ export async function trade(parts: Trade): Promise<RunEnd> {
   const onStop = (): void => inbox.put('stop');
   stop.addEventListener('abort', onStop);
   if (stop.aborted) onStop();
-  const isOver = (): boolean => isFenced || verified !== undefined;
+  const hasEnded = (): boolean => isFenced || verified !== undefined;
   begin(() =>
     open().catch((error: unknown) => {
       isUnopenable = true;
@@ -520,7 +534,7 @@ export async function trade(parts: Trade): Promise<RunEnd> {
     }),
   );
   try {
-    while (!isOver()) {
+    while (!hasEnded()) {
       for (const item of await inbox.take()) {
         settleDenial();
         await handle(item);

@@ -1,0 +1,257 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import type { ServiceError } from '../../src/errors.ts';
+import { formatTime } from '../../src/lease/time.ts';
+import { stateHash, type SessionState } from '../../src/trading/session-state.ts';
+import { clientOrderId } from '../../src/trading/venue.ts';
+import { KEY, keysetOf, leaseOf, newLicensePlace } from '../gate/license-place.ts';
+import { ACTS, BTC, CREDENTIALS, DEPLOYMENT, newWorld, soon, TOKEN } from './world.ts';
+
+test('it trades what its strategy says, tells all of it, and leaves nothing open', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  const run = await world.begin();
+  await bar(ACTS.buy);
+  await bar(ACTS.limit);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(2), soon);
+  await vi.waitFor(() => expect(control.state?.positions).toEqual({ [BTC]: 1 }), soon);
+  expect(exchange.orders.map(({ clientId }) => clientId)).toEqual([
+    clientOrderId(DEPLOYMENT, 1),
+    clientOrderId(DEPLOYMENT, 2),
+  ]);
+  await vi.waitFor(async () => {
+    const ready = await run.get('/readyz');
+    expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', missing: {} }]);
+  }, soon);
+  expect((await run.get('/livez')).status).toBe(200);
+  const metrics = await (await run.get('/metrics')).text();
+  expect(metrics).toContain('service_local_run_orders_total{outcome="filled"} 1');
+  expect(metrics).toContain(`service_local_run_position{symbol="${BTC}"} 1`);
+
+  run.stop();
+  expect(await run.done).toMatchObject({
+    outcome: 'stopped',
+    verified: true,
+    orders: [{ order: 2, symbol: BTC, verified: true }],
+  });
+  expect(exchange.orders.map(({ status }) => status)).toEqual(['FILLED', 'CANCELED']);
+  expect(control.reports.at(-1)).toMatchObject({
+    status: 'stopping',
+    ended: { outcome: 'stopped', verified: true, error: null },
+  });
+  expect(control.state).toMatchObject({ status: 'running', working: [], positions: { [BTC]: 1 } });
+});
+
+test('a halt ends it for good, and whoever starts it again does nothing', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  const run = await world.begin();
+  await bar(ACTS.limit);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  control.command = 'halt';
+  expect(await run.done).toMatchObject({ outcome: 'halted', verified: true });
+  expect(exchange.orders[0]!.status).toBe('CANCELED');
+  expect(control.reports.at(-1)!.ended).toEqual({
+    outcome: 'halted',
+    verified: true,
+    orders: [{ order: 1, symbol: BTC, verified: true }],
+    error: null,
+  });
+  expect(control.state).toMatchObject({ status: 'halted', working: [] });
+  expect(control.events.find(({ kind }) => kind === 'control.halted')?.payload).toMatchObject({
+    reason: 'a test',
+    by: 'administrator:a',
+  });
+
+  const asked = exchange.asked.length;
+  const again = world.run();
+  await again.logged('the deployment has ended (halted): nothing is left to do');
+  expect((await again.get('/readyz')).status).toBe(200);
+  again.stop();
+  expect(await again.done).toEqual({ outcome: 'ended' });
+  expect(exchange.asked).toHaveLength(asked);
+
+  const written = [
+    ...readdirSync(join(world.directory, 'state', 'runner')).map((name) =>
+      readFileSync(join(world.directory, 'state', 'runner', name), 'latin1'),
+    ),
+    ...[run, again].map(({ log }) => log.join('\n')),
+    JSON.stringify(control.reports),
+  ].join('\n');
+  for (const canary of [TOKEN, ...Object.values(CREDENTIALS)])
+    expect(written).not.toContain(canary);
+});
+
+test('what is not known to have ended is not said to be', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  const run = await world.begin({ cancelWithinMs: 500 });
+  await bar(ACTS.limit);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  await vi.waitFor(() => expect(control.state?.working[0]).toBeDefined(), soon);
+  await exchange.close();
+  control.command = 'halt';
+  expect(await run.done).toMatchObject({ outcome: 'halted', verified: false });
+  expect(control.reports.at(-1)!.ended).toMatchObject({
+    verified: false,
+    orders: [{ order: 1, verified: false }],
+  });
+});
+
+test('a strategy that fails or hangs is told, and leaves nothing open', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  const run = await world.begin();
+  await bar(ACTS.limit);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  await bar(ACTS.hang);
+  const { error } = (await run.done) as { readonly error: ServiceError };
+  expect(error).toMatchObject({ code: 'strategy_timeout' });
+  expect(exchange.orders[0]!.status).toBe('CANCELED');
+  expect(control.reports.at(-1)!.ended).toMatchObject({
+    outcome: 'failed',
+    verified: true,
+    error: { code: 'strategy_timeout' },
+  });
+  expect(control.state?.status).toBe('failed');
+});
+
+test('two never trade: the second is refused by the lock, and by the claim', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  control.claimSeconds = 1;
+  const first = await world.begin();
+  await expect(world.run().done).rejects.toMatchObject({
+    ...{ code: 'conflict', reason: 'locked', exitCode: 6 },
+  });
+  const asked = exchange.asked.length;
+  const elsewhere = world.change({ state_dir: './elsewhere' });
+  expect(await world.run({ config: elsewhere }).done).toMatchObject({ outcome: 'fenced' });
+  expect(exchange.asked).toHaveLength(asked);
+
+  // One that lost its claim leaves what is open to the other.
+  await bar(ACTS.limit);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  control.fence();
+  expect(await first.done).toMatchObject({ outcome: 'fenced' });
+  expect(exchange.orders[0]!.status).toBe('NEW');
+});
+
+test('without its server it places no orders, and tells all of it later', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  control.claimSeconds = 0.6;
+  const run = await world.begin();
+  await vi.waitFor(() => expect(control.reports.at(-1)?.status).toBe('trading'), soon);
+  control.isAway = true;
+  await run.logged('new orders are denied: control_unreachable');
+  for (let i = 0; i < 520; i += 1) await bar(i === 300 ? ACTS.buy : 100);
+  expect((await run.get('/readyz')).status).toBe(503);
+  control.isAway = false;
+  await run.logged('new orders are taken again');
+  await bar(ACTS.sell);
+  await vi.waitFor(() => {
+    expect(control.events.filter(({ kind }) => kind === 'data.bars')).toHaveLength(521);
+  }, soon);
+  expect(exchange.orders).toEqual([]);
+  const denied = control.events.filter(({ kind }) => kind === 'order.denied');
+  expect(denied.map(({ payload }) => payload['reason'])).toContain('control_unreachable');
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+});
+
+test('it trades while its lease says so', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  const place = newLicensePlace();
+  context.onTestFinished(() => place.remove());
+  const { lease, keyset } = place.files;
+  const lasting = (id: string, seconds: number): string =>
+    leaseOf(id, 0, {
+      issued_at: formatTime(Math.floor(Date.now() / 1000 - 60) * 1000),
+      ...{ ttl_seconds: 60 + seconds, grace_period_seconds: 0 },
+      entitlements: ['live_trading'],
+    });
+  place.put(keyset, keysetOf(KEY));
+  place.put(lease, lasting('first', 4));
+  const run = await world.begin({
+    env: { SERVICE_LICENSE_LEASE_PATH: lease, SERVICE_LICENSE_PUBLIC_KEY_PATH: keyset },
+  });
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  await run.logged('new orders are denied: license_invalid');
+  await bar(ACTS.buy);
+  await vi.waitFor(() => {
+    expect(control.events.at(-1)?.payload).toMatchObject({ reason: 'license_invalid', order: 2 });
+  }, soon);
+  place.put(lease, lasting('second', 60));
+  await run.logged('new orders are taken again');
+  await bar(ACTS.sell);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(2), soon);
+});
+
+test('a venue that does not answer keeps nothing else from going on', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  const run = await world.begin();
+  await bar(100);
+  exchange.fail('GET /order', { kind: 'slow', ms: 900 }, { kind: 'lost_before' });
+  await bar(ACTS.buy);
+  for (let i = 0; i < 5; i += 1) await bar(100);
+  await vi.waitFor(() => {
+    expect(control.events.filter(({ kind }) => kind === 'data.bars')).toHaveLength(7);
+  }, soon);
+  expect(exchange.orders).toEqual([]);
+  await vi.waitFor(() => expect(control.state?.positions).toEqual({ [BTC]: 1 }), soon);
+  expect(exchange.orders).toHaveLength(1);
+  run.stop();
+  expect(await run.done).toMatchObject({ verified: true });
+});
+
+test('it takes no more orders while the venue holds less than it has', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  exchange.holdings.set('USDT', 900);
+  const run = await world.begin();
+  await run.logged('new orders are denied: reconcile_mismatch');
+  await bar(ACTS.buy);
+  await vi.waitFor(() => {
+    expect(control.events.at(-1)?.payload).toMatchObject({ reason: 'reconcile_mismatch' });
+  }, soon);
+  expect(control.events.find(({ kind }) => kind === 'venue.mismatch')?.payload).toEqual({
+    mismatches: [{ kind: 'cash', expected: 1000, held: 900 }],
+  });
+  exchange.holdings.set('USDT', 1000);
+  await run.logged('new orders are taken again');
+});
+
+/** At these moments a process is killed with SIGKILL. */
+test.each([
+  ['before an order is sent', 'GET /order', { kind: 'slow', ms: 1000 }, 0],
+  ['before its answer is recorded', 'POST /order', { kind: 'lost_after' }, 1],
+] as const)('killed %s, it makes no order twice', async (_moment, call, fault, sent) => {
+  const world = await newWorld({ onTestFinished });
+  const { exchange, control, bar } = world;
+  control.claimSeconds = 1;
+  const child = await world.beginProcess();
+  exchange.fail(call, fault);
+  const before = exchange.asked.length;
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(exchange.asked.slice(before)).toContain(call), soon);
+  await child.kill();
+  expect(exchange.orders).toHaveLength(sent);
+  exchange.fail(call);
+  const run = await world.begin();
+  await run.logged('resumed: 1 steps');
+  await vi.waitFor(() => expect(control.state?.working).toEqual([]), soon);
+  expect(exchange.orders).toHaveLength(sent);
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(control.state?.positions).toEqual({ [BTC]: sent + 1 }), soon);
+  expect(exchange.holdings.get('BTC')).toBe(sent + 1);
+  const ids = exchange.orders.map(({ clientId }) => clientId);
+  expect(new Set(ids).size).toBe(ids.length);
+  run.stop();
+  const { state } = (await run.done) as { readonly state: SessionState };
+  expect(stateHash(await world.replayed())).toBe(stateHash(state));
+});
