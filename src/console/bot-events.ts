@@ -20,6 +20,19 @@ import type { Pages, Visit } from './pages.ts';
 const SHOWN = 50;
 
 /** The kinds that there are, as people think of them. */
+/** What is told of a deployment by whoever looks after it. */
+export const DEPLOY_KINDS = [
+  'deploy.planned',
+  'deploy.applied',
+  'deploy.progressing',
+  'deploy.ready',
+  'deploy.degraded',
+  'deploy.missing',
+  'deploy.unreachable',
+  'deploy.scaled_down',
+  'deploy.ended',
+] as const;
+
 const KINDS = {
   bars: { title: 'Bars', kinds: ['data.bars'] },
   orders: {
@@ -48,6 +61,10 @@ const KINDS = {
       'run.cancel_requested',
       'run.ended',
     ],
+  },
+  production: {
+    title: 'Production',
+    kinds: [...DEPLOY_KINDS, 'control.denying', 'venue.report', 'venue.orphan', 'venue.mismatch'],
   },
   halts: { title: 'Halts', kinds: ['control.halted', 'control.resumed'] },
   bot: {

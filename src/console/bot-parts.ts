@@ -43,6 +43,18 @@ export function botStatus({ status: of, activity }: BotListItem): Html {
   return activity?.halted === 'all' ? badge('bad', 'all halted') : status(of);
 }
 
+type Ended = BotDeployment['target'] | Task['kind'];
+
+/** Stopping keeps what a session has come to; canceling does not. */
+export function endWord(of: Ended): 'Stop' | 'Cancel' {
+  return of === 'backtest' ? 'Cancel' : 'Stop';
+}
+
+export function endPath(bot_ref: string, task_id: string, of: Ended): string {
+  if (of === 'backtest') return `${taskPath(task_id)}/cancel`;
+  return botPath(bot_ref, `${of === 'paper' ? 'paper' : 'deploy'}/${task_id}/stop`);
+}
+
 /** Ids are long, and differ at their ends. */
 export function shortId(id: string): string {
   return id.length > 12 ? `…${id.slice(-12)}` : id;

@@ -5,7 +5,8 @@ import type { startPaper, stopPaper } from '../api/paper.ts';
 import type { BotDeployment, listBotDeployments, startBacktest } from '../api/tasks.ts';
 import { ServiceError } from '../errors.ts';
 import { botFrame, botOf } from './bot-frame.ts';
-import { botPath, metricOf, pager, status, taskPath } from './bot-parts.ts';
+import { botPath, endPath, endWord, metricOf, pager, status, taskPath } from './bot-parts.ts';
+import { addProduction } from './bot-production.ts';
 import type { Child } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
 import { emptyState, field, table, time } from './parts.ts';
@@ -62,6 +63,7 @@ export function addBotRuns(pages: Pages): void {
     },
     showRuns,
   );
+  addProduction(pages, showRuns);
 }
 
 async function showRuns(visit: Visit): Promise<Content> {
@@ -121,14 +123,11 @@ export function runTable(
         title: html`<span class="unseen">End</span>`,
         cell: (run) =>
           isOpen(run) &&
-          html`<form
-            method="post"
-            action="${run.target === 'paper' ? botPath(slug, `paper/${run.task_id}/stop`) : `${taskPath(run.task_id)}/cancel`}"
-          >
+          html`<form method="post" action="${endPath(slug, run.task_id, run.target)}">
             ${csrfField(session)}<button
-              aria-label="${run.target === 'paper' ? 'Stop' : 'Cancel'} the ${run.target} of ${run.created_at}"
+              aria-label="${endWord(run.target)} the ${run.target} of ${run.created_at}"
             >
-              ${run.target === 'paper' ? 'Stop' : 'Cancel'}
+              ${endWord(run.target)}
             </button>
           </form>`,
       },

@@ -12,7 +12,8 @@ import { CHARTS, LIVE } from './assets.ts';
 import { eventText } from './client/event-text.ts';
 import type { LiveData } from './client/live.ts';
 import { botFrame, botOf } from './bot-frame.ts';
-import { botPath, figures, shortId, taskPath } from './bot-parts.ts';
+import { botPath, endPath, figures, shortId, taskPath } from './bot-parts.ts';
+import { productionSection } from './bot-production.ts';
 import { runTable } from './bot-runs.ts';
 import type { Child, Html } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
@@ -45,6 +46,7 @@ async function showBot(visit: Visit): Promise<Content> {
       query: { limit: RUNS },
     }),
   ]);
+  const production = await productionSection(visit, bot);
   const sessions = Object.entries(snapshot.state.sessions).sort(([a], [b]) => (a < b ? 1 : -1));
   const shown = sessions.find(([task_id]) => task_id === query('session')) ?? sessions[0];
   const live: LiveData | undefined = shown && {
@@ -61,6 +63,7 @@ async function showBot(visit: Visit): Promise<Content> {
       bot,
       '',
       html`${snapshot.state.halted !== null && html`<p class="message failure">Halted: ${snapshot.state.halted.reason}</p>`}
+        ${production}
         <div
           id="now"
           data-live="${live === undefined ? '' : JSON.stringify(live)}"
@@ -127,16 +130,26 @@ function closesIn(events: readonly BotEvent[], task_id: string): Record<string, 
 
 function sessionPart(
   { session: { csrf_token } }: Visit,
-  { slug }: BotDetail,
+  { slug, active_deployments }: BotDetail,
   { session: task_id, state, closes }: LiveData,
   others: readonly string[],
 ): Html {
   const { equity, cash, working, positions } = state;
   const exposure = exposureOf(state, closes);
+  const isProduction = active_deployments.some(
+    (one) => one.task_id === task_id && one.target === 'k8s',
+  );
   return html`<section aria-labelledby="session">
       <div class="heading">
-        <h2 id="session">Paper session <a href="${taskPath(task_id)}">${shortId(task_id)}</a></h2>
-        <form method="post" action="${botPath(slug, `paper/${task_id}/stop`)}" data-stop>
+        <h2 id="session">
+          ${isProduction ? 'Production' : 'Paper'} session
+          <a href="${taskPath(task_id)}">${shortId(task_id)}</a>
+        </h2>
+        <form
+          method="post"
+          action="${endPath(slug, task_id, isProduction ? 'production' : 'paper')}"
+          data-stop
+        >
           ${csrfField({ csrf_token })}<button>Stop the session</button>
         </form>
       </div>

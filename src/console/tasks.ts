@@ -10,8 +10,11 @@ import type {
 } from '../api/tasks.ts';
 import { TASK, TASKS } from './assets.ts';
 import { namesOf, type BotNames } from './bot-names.ts';
+import { DEPLOY_KINDS } from './bot-events.ts';
 import {
   botPath,
+  endPath,
+  endWord,
   pager,
   progressOf,
   select,
@@ -20,6 +23,7 @@ import {
   taskPath,
   TASKS_PATH,
 } from './bot-parts.ts';
+import { deploymentFacts, deploymentOf } from './bot-production.ts';
 import { eventText } from './client/event-text.ts';
 import type { Child, Html } from './html.ts';
 import { csrfField, sentence, type Content } from './layout.ts';
@@ -37,8 +41,15 @@ const STATUSES = [
 ] as const satisfies readonly Task['status'][];
 const PAGE = 50;
 const REPORT = 'report.html';
-const LOG_KINDS =
-  'run.queued,run.started,run.requeued,run.stop_requested,run.cancel_requested,run.ended';
+const LOG_KINDS = [
+  'run.queued,run.started,run.requeued,run.stop_requested,run.cancel_requested,run.ended',
+  ...DEPLOY_KINDS,
+].join(',');
+const TITLES = {
+  backtest: 'Backtest',
+  paper: 'Paper session',
+  production: 'Deployment',
+} as const satisfies Record<Task['kind'], string>;
 
 export function addTaskPages(pages: Pages): void {
   pages.get(TASKS_PATH, showTasks);
@@ -143,16 +154,14 @@ function botLink(bot_id: string, names: BotNames): Html {
   return html`<a href="${botPath(slug)}">${name}</a>`;
 }
 
-/** Stopping keeps what a session has come to; canceling does not. */
 function endButton(
   { task_id, kind, bot_id, cancel_requested_at }: Task,
   names: BotNames,
   session: Visit['session'],
 ): Html | string {
   if (cancel_requested_at !== null) return 'is asked to end';
-  const isPaper = kind === 'paper';
-  const action = isPaper ? botPath(bot_id, `paper/${task_id}/stop`) : `${taskPath(task_id)}/cancel`;
-  const word = isPaper ? 'Stop' : 'Cancel';
+  const action = endPath(bot_id, task_id, kind);
+  const word = endWord(kind);
   const name = names.get(bot_id)?.name ?? bot_id;
   return html`<form method="post" action="${action}">
     ${csrfField(session)}<button aria-label="${word} the ${kind} of ${name}">${word}</button>
@@ -163,21 +172,26 @@ async function showTask({ call, param, session }: Visit): Promise<Content> {
   const task_id = param('task_id');
   const params = { task_id };
   const task = await call<typeof getTask>('get', '/tasks/{task_id}', { params });
+  const isProduction = task.kind === 'production';
   const [names, log, result] = await Promise.all([
     namesOf(call, [task.bot_id]),
     logOf(call, task),
-    task.status === 'success' ? resultOf(call, task_id) : undefined,
+    isProduction
+      ? deploymentOf({ call }, task.bot_id, task.deployment_id).then(deploymentFacts)
+      : task.status === 'success'
+        ? resultOf(call, task_id)
+        : undefined,
   ]);
   const { kind, bot_id, version, created_at, started_at, ended_at, attempts } = task;
   const name = names.get(bot_id)?.name ?? bot_id;
   return {
-    title: `${kind === 'paper' ? 'Paper session' : 'Backtest'} of ${name}`,
+    title: `${TITLES[kind]} of ${name}`,
     scripts: [TASK],
     body: html`<div class="heading">
         <p><a href="${TASKS_PATH}">Tasks</a> / <code>${task_id}</code></p>
         <div class="actions">
           ${ended_at === null && endButton(task, names, session)}
-          ${kind === 'paper' && ended_at === null && html`<a class="button" href="${botPath(names.get(bot_id)?.slug ?? bot_id)}">Watch it</a>`}
+          ${kind !== 'backtest' && ended_at === null && html`<a class="button" href="${botPath(names.get(bot_id)?.slug ?? bot_id)}">Watch it</a>`}
         </div>
       </div>
       <div id="task" data-task="${task_id}" ${ended_at === null && html`data-open`}>
@@ -243,7 +257,7 @@ function logTable(events: readonly BotEvent[]): Html {
         {
           title: 'What',
           isHeader: true,
-          cell: ({ kind }) => kind.replace('run.', '').replace('_', ' '),
+          cell: ({ kind }) => kind.replace('run.', '').replace('deploy.', '').replace('_', ' '),
         },
         {
           title: 'More',

@@ -175,6 +175,8 @@ export async function newProductionWorld(gate?: Services['gate']): Promise<Produ
   return world;
 }
 
+const FILL = { side: 'buy', quantity: 100, price: 100, position: 100 };
+
 /** What a session of a few bars tells. */
 export function batchOf(number: number): NonNullable<RunnerReport['batch']> {
   const occurred_at = Date.parse(STATE.time);
@@ -189,7 +191,14 @@ export function batchOf(number: number): NonNullable<RunnerReport['batch']> {
       {
         kind: 'order.filled',
         occurred_at,
-        payload: { seq: 2, time: STATE.time, kind: 'order.filled', order: 1, symbol: 'SPX' },
+        payload: {
+          seq: 2,
+          time: STATE.time,
+          kind: 'order.filled',
+          order: 1,
+          symbol: 'SPX',
+          ...FILL,
+        },
       },
     ],
     state: STATE,

@@ -55,6 +55,17 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
       ].join(', ');
     }
     if (kind === 'version.created') return `${of('hash').slice(0, 16)}…`;
+    if (kind === 'deploy.planned') return `${of('cluster')}, namespace ${of('namespace')}`;
+    if (kind === 'deploy.ended') {
+      return `${of('why')}, orders ${payload['verified'] === true ? 'verified' : 'not verified'}`;
+    }
+    if (kind.startsWith('deploy.')) {
+      const { reason, message } = payload;
+      return [reason, message].filter((part) => typeof part === 'string').join(': ');
+    }
+    if (kind === 'venue.report') return `${order}: ${of('status')}`;
+    if (kind === 'control.denying')
+      return payload['reason'] === null ? 'trades again' : of('reason');
     if (kind.startsWith('control.')) return `${of('reason')} (${of('by')})`;
     return undefined;
   };
