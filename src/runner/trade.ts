@@ -51,6 +51,8 @@ export interface Trade {
   readonly log: Log;
   /** Those of the venue by default. */
   readonly venueTimes?: VenueTimes | undefined;
+  /** By which it reaches exchange, server and bars, where that is not how a deployment does. */
+  readonly doors?: Doors | undefined;
   /** Aborted when it is to end in good order. */
   readonly stop: AbortSignal;
   /** Handed what may be asked about it while it goes on. */
@@ -109,6 +111,10 @@ interface Ending {
   readonly orders: readonly { readonly order: number; readonly symbol: string }[];
 }
 
+/** Of a deployment. A run in virtual time has others, which answer as these do. */
+const DOORS = { openExchangeVenue, openFeed, startControl };
+export type Doors = typeof DOORS;
+
 const LOOK_EVERY_MS = 1000;
 const CANCEL_WITHIN_MS = 20_000;
 const TELL_WITHIN_MS = 10_000;
@@ -121,6 +127,7 @@ export async function trade(parts: Trade): Promise<RunEnd> {
   const { config, instanceId, bot, journal, gate, metrics, log, stop, onView } = parts;
   const { deployment_id: deploymentId, exchange } = config;
   const { cancelWithinMs = CANCEL_WITHIN_MS, ...venueTimes } = parts.venueTimes ?? {};
+  const doors = parts.doors ?? DOORS;
   const isExchange = config.venue.type === 'exchange';
   const inbox = newInbox<Item>();
   const closing = new AbortController();
@@ -175,7 +182,7 @@ export async function trade(parts: Trade): Promise<RunEnd> {
   });
   const control =
     config.control &&
-    startControl({
+    doors.startControl({
       control: config.control,
       deploymentId,
       instanceId,
@@ -218,7 +225,7 @@ export async function trade(parts: Trade): Promise<RunEnd> {
     const { name, ...definition } = exchange!;
     const { universe } = bot.bot.spec.spec;
     const open = (): Promise<Venue> =>
-      openExchangeVenue({
+      doors.openExchangeVenue({
         name,
         definition,
         deploymentId,
@@ -289,7 +296,7 @@ export async function trade(parts: Trade): Promise<RunEnd> {
   });
   const openBars = async (): Promise<Item> => ({
     feedOpened: await answered('no bars are to be had', () =>
-      openFeed(config, bot.bot, parts.catalogueDir, log),
+      doors.openFeed(config, bot.bot, parts.catalogueDir, log),
     ),
   });
   const pumpBars = async (from: RunningFeed): Promise<Item | undefined> => {
