@@ -65,9 +65,11 @@ function failureOf({
   const what = in_force
     ? `${count} of ${formatCountOf(deployments.length, 'deployment')} could not be verified`
     : 'it could not be read back that it is in force';
+  const isAtVenue = deployments.some(({ target, verified: isSo }) => target === 'k8s' && !isSo);
   return new ServiceError('halt_not_verified', `the halt ${halt_id}: ${what}`, {
-    remedy:
-      'Ask for it again. If it stays so, stop the servers that work on it, and see their logs for what the database refuses.',
+    remedy: isAtVenue
+      ? 'Look at the exchange, and cancel there what is still open. Ask for the halt again: what has not ended yet may have by then.'
+      : 'Ask for it again. If it stays so, stop the servers that work on it, and see their logs for what the database refuses.',
   });
 }
 

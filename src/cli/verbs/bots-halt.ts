@@ -6,7 +6,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Cancels its working orders, ends its paper sessions, whether they answer or not, and keeps it from starting any until `bots resume`. Then reads back what became of each deployment and each order: it ends with 7 where that is not all as it should be. Halting again is harmless, and verifies again. A token with the scope halt is enough.',
+    'Cancels its working orders, ends its paper sessions, whether they answer or not, and keeps it from starting any until `bots resume`. In production its runner cancels them at the venue, before its pod goes. Then reads back what became of each deployment and each order: it ends with 7 where that is not all as it should be. Halting again is harmless, and verifies again. A token with the scope halt is enough.',
   arguments: { bot: BOT_ARGUMENT },
   options: { reason: REASON_OPTION },
   settings: ['server_url'],
