@@ -11,8 +11,8 @@ import { openHosted, type CodeLimits, type HostedRun } from '../sandbox/hosted.t
 import { unfitFor } from '../tasks/paper.ts';
 import { replayOf } from '../tasks/replay.ts';
 import { openExchange } from '../trading/ccxt.ts';
+import type { FeedItem } from '../trading/feed.ts';
 import { liveFeed } from '../trading/live.ts';
-import type { SessionFeed } from '../trading/session-feed.ts';
 import type { RunConfig } from './config.ts';
 
 export interface RunningBot extends HostedRun {
@@ -57,7 +57,7 @@ function readText(file: string): string {
 
 export interface RunningFeed {
   /** Steps after a time, ms, and what is to be known of the data between them. */
-  readonly items: SessionFeed['items'];
+  readonly items: (after: number | undefined, signal: AbortSignal) => AsyncIterable<FeedItem>;
   readonly close: () => Promise<void>;
 }
 
@@ -76,8 +76,8 @@ export async function openFeed(
   const timeframe = parseTimeframe(data.timeframe);
   if (exchange === undefined) {
     const { job, notes } = await prepare(bot, { catalogueDir, assertions: [] });
-    const { items } = replayOf(job, timeframe, notes, speed);
-    return { items, close: async () => {} };
+    const feed = replayOf(job, timeframe, notes, speed);
+    return { items: (after, signal) => feed.items(after, signal), close: async () => {} };
   }
   const { name, ...definition } = exchange;
   const { symbols } = universe;

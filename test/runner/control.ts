@@ -31,7 +31,11 @@ export async function startControl(token: string): Promise<TestControl> {
   let claimedUntil = 0;
   let recorded = 0;
   const problem = (code: string, reason?: string): object => ({
-    ...{ type: 'about:blank', title: code, code, detail: code, retryable: false },
+    type: 'about:blank',
+    title: code,
+    code,
+    detail: code,
+    retryable: false,
     ...(reason !== undefined && { reason }),
   });
   const answer = (report: RunnerReport): [number, object, Record<string, string>?] => {

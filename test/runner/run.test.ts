@@ -123,7 +123,9 @@ test('two never trade: the second is refused by the lock, and by the claim', asy
   control.claimSeconds = 1;
   const first = await world.begin();
   await expect(world.run().done).rejects.toMatchObject({
-    ...{ code: 'conflict', reason: 'locked', exitCode: 6 },
+    code: 'conflict',
+    reason: 'locked',
+    exitCode: 6,
   });
   const asked = exchange.asked.length;
   const elsewhere = world.change({ state_dir: './elsewhere' });
@@ -170,7 +172,8 @@ test('it trades while its lease says so', async (context) => {
   const lasting = (id: string, seconds: number): string =>
     leaseOf(id, 0, {
       issued_at: formatTime(Math.floor(Date.now() / 1000 - 60) * 1000),
-      ...{ ttl_seconds: 60 + seconds, grace_period_seconds: 0 },
+      ttl_seconds: 60 + seconds,
+      grace_period_seconds: 0,
       entitlements: ['live_trading'],
     });
   place.put(keyset, keysetOf(KEY));

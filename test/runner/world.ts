@@ -27,7 +27,7 @@ export const CREDENTIALS = {
   secret: 'canary-secret-of-an-account',
 };
 /** Of the local exchange, which answers at once. */
-export const VENUE_TIMES = { settleMs: 100, timeoutMs: 1000 };
+const VENUE_TIMES = { settleMs: 100, timeoutMs: 1000 };
 
 /** What a bar closes at, and what the strategy does then. */
 export const ACTS = { buy: 101, sell: 102, limit: 103, fail: 104, hang: 105 } as const;
@@ -51,11 +51,10 @@ export default {
 };
 `;
 
+const LIMITS =
+  'max_order_value max_order_qty price_collar_bps max_messages_per_second max_position_pct max_daily_loss_pct max_drawdown_pct max_instruments';
 const unlimited = Object.fromEntries(
-  [
-    ...['max_order_value', 'max_order_qty', 'price_collar_bps', 'max_messages_per_second'],
-    ...['max_position_pct', 'max_daily_loss_pct', 'max_drawdown_pct', 'max_instruments'],
-  ].map((name) => [name, { unlimited: 'it is a test' }]),
+  LIMITS.split(' ').map((name) => [name, { unlimited: 'it is a test' }]),
 );
 
 const SPEC = {
