@@ -19,6 +19,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   engine: ['market'],
   backtest: ['engine', 'market'],
   trading: ['engine', 'market'],
+  compliance: ['engine', 'market', 'trading'],
   kubernetes: [],
   bots: ['backtest', 'engine', 'market'],
   sandbox: ['bots', 'engine', 'market'],
