@@ -395,7 +395,9 @@ const Session = z
       )
       .openapi({ description: 'The orders that may still be filled, oldest first.' }),
   })
-  .openapi('PaperSession', { description: 'A paper session, as it was recorded last.' });
+  .openapi('PaperSession', {
+    description: 'A session, on paper or in production, as it was recorded last.',
+  });
 
 export type PaperSession = z.infer<typeof Session>;
 
@@ -409,9 +411,9 @@ export const State = z
     created_at: time,
     updated_at: time,
     versions: z.array(sha256).openapi({ description: 'The hash of each, from version 1.' }),
-    sessions: z
-      .record(z.string(), Session)
-      .openapi({ description: 'Paper sessions that have not ended, by `task_id`.' }),
+    sessions: z.record(z.string(), Session).openapi({
+      description: 'Sessions, on paper and in production, that have not ended, by `task_id`.',
+    }),
     halted: z
       .strictObject({ halt_id: z.string(), by: z.string(), reason: z.string(), at: time })
       .nullable()

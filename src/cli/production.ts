@@ -137,7 +137,7 @@ const LOOK_AGAIN_MS = 1000;
  * Follows a deployment until its pod is ready and its runner reports, each change on stderr.
  * @throws ServiceError `interrupted`; why it has ended; `failure` when the cluster has given up.
  */
-export async function awaitRollout(
+async function awaitRollout(
   { message, signal }: Context,
   server: Client,
   bot_ref: string,

@@ -18,7 +18,7 @@ export interface BotState {
   readonly updated_at: string;
   /** The hash of each version, from version 1. */
   readonly versions: readonly string[];
-  /** The paper sessions that have not ended, by `task_id`, as each was recorded last. */
+  /** The sessions, on paper and in production, that have not ended, by `task_id`, as each was recorded last. */
   readonly sessions: Readonly<Record<string, RunningSession>>;
   /** The halt of this bot that is in force; one of all bots is not in its log. */
   readonly halted: BotHalt | null;

@@ -12,7 +12,7 @@ import type { TaskError } from '../tasks/lifecycle.ts';
 import { readSession, writeBatch, type Batch } from '../tasks/record.ts';
 
 /** How long a claim lasts from a report, and how often to report. */
-export const CLAIM_SECONDS = 30;
+const CLAIM_SECONDS = 30;
 const REPORT_SECONDS = 5;
 
 /** How a runner has ended. */

@@ -42,7 +42,7 @@ export interface Instance {
   readonly report: (change?: Partial<RunnerReport>) => Promise<RunnerAnswer>;
 }
 
-export const CLUSTERS: Services['production']['clusters'] = {
+const CLUSTERS: Services['production']['clusters'] = {
   trading: {
     in_cluster: true,
     owner: 'own',

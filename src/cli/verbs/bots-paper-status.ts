@@ -1,7 +1,7 @@
 import type { getBotSnapshot, PaperSession } from '../../api/bots.ts';
 import type { BotDeployment, listBotDeployments } from '../../api/tasks.ts';
 import type { Client } from '../../client/client.ts';
-import { BOT_ARGUMENT } from '../bots.ts';
+import { BOT_ARGUMENT, findBot } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { showItems, type Columns } from '../items.ts';
 import { defineVerb } from '../verb.ts';
@@ -35,10 +35,13 @@ export const verb = defineVerb({
       params: { bot_ref },
       query: {},
     });
-    const sessions = Object.entries(state.sessions).map(([task_id, session]): Session => ({
-      task_id,
-      ...session,
-    }));
+    const { answer: bot } = await findBot(server, bot_ref);
+    const inProduction = new Set(
+      bot.active_deployments.filter(({ target }) => target === 'k8s').map(({ task_id }) => task_id),
+    );
+    const sessions = Object.entries(state.sessions)
+      .filter(([task_id]) => !inProduction.has(task_id))
+      .map(([task_id, session]): Session => ({ task_id, ...session }));
     const last = sessions.length === 0 ? await lastSession(server, bot_ref) : undefined;
     return {
       data: { sessions, ...(last && { last }) },
