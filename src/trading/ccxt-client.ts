@@ -14,8 +14,12 @@ export interface Client {
   readonly precisionMode: number;
   readonly markets: Readonly<Record<string, Market>> | undefined;
   readonly clients: Readonly<Record<string, Stream>>;
-  readonly last_response_headers: Readonly<Record<string, string>> | undefined;
   urls: Record<string, unknown>;
+  /** An answer is waited for so long, ms. */
+  timeout: number;
+  handleRestResponse(response: object, ...rest: readonly unknown[]): Promise<unknown>;
+  getResponseHeaders(response: object): Readonly<Record<string, string>>;
+  parseOrders(orders: unknown, ...rest: readonly unknown[]): ClientOrder[];
   loadMarkets(reload?: boolean): Promise<unknown>;
   loadTimeDifference(): Promise<unknown>;
   fetchTime(): Promise<number | undefined>;
@@ -29,7 +33,7 @@ export interface Client {
     price: number | undefined,
     params: object,
   ): Promise<ClientOrder>;
-  cancelOrder(id: string, symbol: string, params: object): Promise<unknown>;
+  cancelOrder(id: string, symbol: string, params: object): Promise<ClientOrder>;
   fetchOrder(id: string, symbol: string, params: object): Promise<ClientOrder>;
   fetchOpenOrders(symbol: string): Promise<ClientOrder[]>;
   fetchOrderTrades(
@@ -37,6 +41,7 @@ export interface Client {
     symbol: string,
     since: undefined,
     limit: number,
+    params: object,
   ): Promise<ClientTrade[]>;
   fetchBalance(params: object): Promise<{ readonly total: Readonly<Record<string, number>> }>;
   watchOrders(): Promise<ClientOrder[]>;
@@ -54,6 +59,7 @@ export interface Market {
   readonly base: string;
   readonly quote: string;
   readonly spot?: boolean;
+  readonly active?: boolean;
   readonly precision: { readonly amount?: number; readonly price?: number };
   readonly limits: Readonly<
     Partial<Record<'amount' | 'market' | 'cost', { readonly min?: number }>>
@@ -78,6 +84,7 @@ export interface ClientOrder {
 
 /** See https://docs.ccxt.com/#/?id=trade-structure. */
 export interface ClientTrade {
+  readonly id: string;
   readonly amount: number;
   readonly cost: number;
   readonly timestamp?: number;
@@ -86,7 +93,7 @@ export interface ClientTrade {
 
 export type Row = readonly (number | undefined)[];
 
-type ErrorClass = new () => Error;
+type ErrorClass = new (message?: string) => Error;
 
 /** Its errors: see https://docs.ccxt.com/#/?id=error-hierarchy. */
 export interface Ccxt {
@@ -104,6 +111,8 @@ export interface Ccxt {
   readonly OrderNotFound: ErrorClass;
   readonly MarketClosed: ErrorClass;
   readonly OperationFailed: ErrorClass;
+  readonly BadResponse: ErrorClass;
+  readonly RequestTimeout: ErrorClass;
   readonly InvalidNonce: ErrorClass;
   readonly RateLimitExceeded: ErrorClass;
   readonly DDoSProtection: ErrorClass;
@@ -111,6 +120,11 @@ export interface Ccxt {
 
 /** Which failures are tried again, and how often in all. */
 export interface AskOptions {
+  /**
+   * It goes beside the others, not after them; where the exchange takes nothing for longer than one
+   * would wait, it fails at once.
+   */
+  readonly isUrgent?: boolean;
   readonly attempts?: number;
   /** Others than those that the exchange or the way to it may get over. */
   readonly only?: (error: unknown) => boolean;
@@ -121,7 +135,10 @@ export interface ClientConnection {
   readonly client: Client;
   /** What the exchange calls a symbol of a bot. */
   readonly called: (symbol: string) => string;
-  /** One request after another; what fails is tried again, after as long as the exchange says. */
+  /**
+   * One request after another; what fails is tried again, after as long as the exchange says, and
+   * others go before it meanwhile.
+   */
   readonly ask: <T>(request: () => Promise<T>, options?: AskOptions) => Promise<T>;
   /** Whether the exchange refused it for too many requests. */
   readonly isLimit: (error: unknown) => boolean;
@@ -134,6 +151,9 @@ const MOST_ATTEMPTS = 6;
 const REST_BACKOFF = { shortestMs: 250, longestMs: 30_000 };
 /** No exchange keeps anyone out for longer, unless he goes on asking. */
 const LONGEST_RETRY_AFTER_MS = 10 * 60_000;
+const LONGEST_URGENT_WAIT_MS = 1000;
+/** ccxt itself waits so long for the head of an answer, and for its body for ever. */
+const TIMEOUTS_PER_REQUEST = 6;
 
 /**
  * @param config of ccxt; its `options` go before those of the definition.
@@ -172,38 +192,85 @@ export function openClient(
   });
   if (definition.urls !== undefined) client.urls = { ...client.urls, api: definition.urls };
 
+  const isLimit = (error: unknown): boolean =>
+    error instanceof ccxt.RateLimitExceeded || error instanceof ccxt.DDoSProtection;
+  /** What the answer said that an error is made of, ms. */
+  const retryAfter = new WeakMap<Error, number>();
+  const handleRestResponse = client.handleRestResponse.bind(client);
+  client.handleRestResponse = async (response, ...rest) => {
+    try {
+      return await handleRestResponse(response, ...rest);
+    } catch (error) {
+      const headers = Object.entries(client.getResponseHeaders(response));
+      const text = headers.find(([header]) => header.toLowerCase() === 'retry-after')?.[1];
+      const ms = 1000 * Number(text ?? 0);
+      if (isLimit(error) && ms > 0) {
+        retryAfter.set(error as Error, Math.min(ms, LONGEST_RETRY_AFTER_MS));
+      }
+      throw error;
+    }
+  };
+
+  /** Until then nothing is sent, by the clock of `performance`: who goes on asking is kept out longer. */
+  let closedUntil = -Infinity;
+  const opened = async (): Promise<void> => {
+    for (let left = 1; left > 0;) {
+      left = closedUntil - performance.now();
+      if (left > 0) await delay(left, undefined, { signal });
+    }
+  };
+  const attempt = async <T>(request: () => Promise<T>, withinMs: number): Promise<T> => {
+    await opened();
+    const late = Promise.withResolvers<never>();
+    const giveUp = (): void => late.reject(signal.reason);
+    const expire = (): void =>
+      late.reject(new ccxt.RequestTimeout(`no whole answer within ${withinMs} ms`));
+    const timer = setTimeout(expire, withinMs);
+    signal.addEventListener('abort', giveUp);
+    try {
+      return await Promise.race([request(), late.promise]);
+    } catch (error) {
+      const until = performance.now() + (retryAfter.get(error as Error) ?? 0);
+      // Too many orders, by the code of Binance, keep nobody from asking for anything else.
+      if (!/-1015\b/.test(String(error))) closedUntil = Math.max(closedUntil, until);
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', giveUp);
+    }
+  };
   let before: Promise<unknown> = Promise.resolve();
-  // One after another, so that what an answer says of waiting is known to be its own.
-  const ask = <T>(request: () => Promise<T>, asked: AskOptions = {}): Promise<T> => {
-    const answer = before.then(() => tryAgain(request, asked));
+  const inTurn = <T>(request: () => Promise<T>): Promise<T> => {
+    const answer = before.then(() => attempt(request, TIMEOUTS_PER_REQUEST * client.timeout));
     before = answer.catch(() => {});
     return answer;
   };
-  const tryAgain = async <T>(
+  const atOnce = <T>(request: () => Promise<T>): Promise<T> => {
+    const left = closedUntil - performance.now();
+    if (left <= LONGEST_URGENT_WAIT_MS) return attempt(request, client.timeout);
+    const wish = `it asks for nothing to be sent for ${Math.ceil(left / 1000)} s`;
+    return Promise.reject(new ccxt.RateLimitExceeded(wish));
+  };
+  const ask = async <T>(
     request: () => Promise<T>,
-    { attempts = MOST_ATTEMPTS, only = () => true }: AskOptions,
+    { isUrgent = false, attempts = MOST_ATTEMPTS, only = () => true }: AskOptions = {},
   ): Promise<T> => {
     for (let count = 1; ; count += 1) {
       signal.throwIfAborted();
       try {
-        return await request();
+        return await (isUrgent ? atOnce(request) : inTurn(request));
       } catch (error) {
+        signal.throwIfAborted();
         const isPassing = error instanceof ccxt.OperationFailed && only(error);
-        if (!isPassing || count >= attempts) throw error;
+        const wish = retryAfter.get(error as Error) ?? 0;
+        const isTooLong = isUrgent && closedUntil - performance.now() > LONGEST_URGENT_WAIT_MS;
+        if (!isPassing || count >= attempts || isTooLong) throw error;
         const wait = backoffMs(count, REST_BACKOFF, Math.random());
-        await delay(Math.max(wait, retryAfterMs(error)), undefined, { signal });
+        await delay(Math.max(wait, wish), undefined, { signal });
         // Our clock has drifted from that of the exchange; if it does not tell, the next try will.
         if (error instanceof ccxt.InvalidNonce) await client.loadTimeDifference().catch(() => {});
       }
     }
-  };
-  const isLimit = (error: unknown): boolean =>
-    error instanceof ccxt.RateLimitExceeded || error instanceof ccxt.DDoSProtection;
-  const retryAfterMs = (error: unknown): number => {
-    const headers = Object.entries(client.last_response_headers ?? {});
-    const text = headers.find(([header]) => header.toLowerCase() === 'retry-after')?.[1];
-    const ms = 1000 * Number(text ?? 0);
-    return isLimit(error) && ms > 0 ? Math.min(ms, LONGEST_RETRY_AFTER_MS) : 0;
   };
   const drop = (): void => {
     // A line that is dead would answer no farewell.

@@ -6,6 +6,7 @@ import { MINUTE } from '../market/time.ts';
 import {
   openClient,
   whyOf,
+  type AskOptions,
   type Ccxt,
   type ClientConnection,
   type ClientOrder,
@@ -58,14 +59,19 @@ const BY_CLIENT_ID: readonly string[] = ['binance', 'binanceus'];
 
 /** The exchange refuses what arrives later than this after it was signed. */
 const RECEIVE_WINDOW_MS = 5000;
-const SETTLE_MS = RECEIVE_WINDOW_MS + 1000;
+/** It may have been signed by a clock that is a second ahead. */
+const SETTLE_MS = RECEIVE_WINDOW_MS + 2000;
+const TIMEOUT_MS = 5000;
 const RESYNC_MS = 15_000;
 const MOST_SENDS = 3;
-const MOST_TRADES = 1000;
+const TRADES_PER_PAGE = 1000;
 /** Trades may be told of later than the fills that they are. */
 const TRADE_ATTEMPTS = 6;
 /** What a fee was taken in is worth what it was last traded for in so many minutes. */
 const PRICE_MINUTES = 900;
+const MOST_PRICES = 1000;
+/** A cancel goes before everything else, and so does what confirms it. */
+const URGENT: AskOptions = { isUrgent: true, attempts: 2 };
 
 /**
  * @throws ServiceError `invalid_spec` with problems for a bot that cannot trade there, `conflict` for
@@ -88,10 +94,19 @@ export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<
       fetchMargins: false,
     },
   });
+  const { ccxt, client } = connection;
+  const parseOrders = client.parseOrders.bind(client);
+  client.parseOrders = (orders, ...rest) => {
+    // Of whatever else comes it would make an empty list: no orders are open.
+    if (Array.isArray(orders)) return parseOrders(orders, ...rest);
+    throw new ccxt.BadResponse('what should be a list of orders is none');
+  };
   const venue = new ExchangeVenue(options, connection, hiderOf(credentials));
   try {
     refuseUnfit(options, connection);
     await venue.load(symbols);
+    // Of the answers only the list of markets is long.
+    client.timeout = timeoutMs ?? TIMEOUT_MS;
     return venue;
   } catch (error) {
     await venue.close();
@@ -136,9 +151,12 @@ class ExchangeVenue implements Venue {
   readonly #hide: (text: string) => string;
   readonly #openedAt = performance.now();
   readonly #closed = new AbortController();
-  /** Of the orders that got no answer: until when they may still reach the exchange. */
+  /** Until when the exchange may not show orders that it has got, or is yet to get. */
   readonly #unsettled = new Map<string, number>();
-  readonly #placing = new Map<string, Promise<VenueReport>>();
+  /** The last that is being asked about each order. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+  /** Orders that are to be canceled, or were told to be not there: they are not sent any more. */
+  readonly #withdrawn = new Set<string>();
   readonly #working = new Map<string, VenueOrderId>();
   readonly #markets = new Map<string, Market>();
   readonly #prices = new Map<string, number>();
@@ -165,6 +183,10 @@ class ExchangeVenue implements Venue {
       const message = this.#whyNot(symbol, market);
       if (message === undefined) {
         this.#markets.set(symbol, market!);
+        // No reason to refuse it: there may be orders to be canceled, and it may trade again.
+        if (market!.active === false) {
+          this.#options.onTrouble?.(`${symbol} is not traded at the moment`);
+        }
         return [];
       }
       const pointer = `/spec/universe/symbols/${at}`;
@@ -207,35 +229,32 @@ class ExchangeVenue implements Venue {
     return { types, instruments: Object.fromEntries(instruments) };
   }
 
-  async place(order: VenueOrder): Promise<VenueReport> {
-    const { client_order_id: id } = order;
-    const placing = this.#placing.get(id) ?? this.#known(() => this.#place(order));
-    this.#placing.set(id, placing);
-    try {
-      return await placing;
-    } finally {
-      this.#placing.delete(id);
-    }
+  place(order: VenueOrder): Promise<VenueReport> {
+    return this.#known(() => this.#inTurn(order, () => this.#place(order)));
   }
 
   async #place(order: VenueOrder): Promise<VenueReport> {
+    const { client_order_id: id } = order;
     let trouble: unknown;
     for (let sends = 0; ; sends += 1) {
       // Also the first time: an earlier process may have sent it. The exchange would take one that
       // has been filled for a new one.
       const found = await this.#find(order);
       if (found !== undefined) return found;
+      if (this.#withdrawn.has(id)) return notAtVenue(order);
       if (sends === MOST_SENDS) throw trouble;
-      this.#working.set(order.client_order_id, order);
-      const sent = await this.#send(order);
-      if ('report' in sent) return sent.report;
-      trouble = sent.trouble;
-      this.#unsettled.set(order.client_order_id, performance.now() + this.#settleMs);
+      this.#working.set(id, order);
+      try {
+        return await this.#send(order);
+      } catch (error) {
+        trouble = error;
+        this.#unsettle(order);
+      }
     }
   }
 
-  /** What the exchange says of it; the trouble if it may have it or not. */
-  async #send(order: VenueOrder): Promise<{ report: VenueReport } | { trouble: unknown }> {
+  /** What the exchange says of it; throws when it may have it or not. */
+  async #send(order: VenueOrder): Promise<VenueReport> {
     const { ccxt, client, called, ask, isLimit } = this.#connection;
     const { symbol, side, limit } = order;
     const type = order.limit === undefined ? 'market' : 'limit';
@@ -247,53 +266,71 @@ class ExchangeVenue implements Venue {
     try {
       answer = await ask(request, { only: isLimit });
     } catch (error) {
-      if (!(error instanceof ccxt.ExchangeError)) return { trouble: error };
+      if (!(error instanceof ccxt.ExchangeError) || isDuplicate(ccxt, error)) throw error;
+      const reason = reasonOf(ccxt, error, order);
+      // Of an error that nobody knows it may have been made all the same.
+      if (reason === 'refused_by_venue') this.#unsettle(order);
       // It may be refused because it is there.
-      const report = await this.#look(order);
-      if (report !== undefined) return { report };
-      if (isDuplicate(ccxt, error)) return { trouble: error };
+      const report = await (reason === 'refused_by_venue' ? this.#find(order) : this.#look(order));
+      if (report !== undefined) return report;
       this.#working.delete(order.client_order_id);
-      return {
-        report: { ...notAtVenue(order), status: 'rejected', reason: reasonOf(ccxt, error, order) },
-      };
+      return { ...notAtVenue(order), status: 'rejected', reason };
     }
-    if (answer.status === undefined || answer.filled === undefined) {
-      return { trouble: new Error(`${this.name} does not say what became of the order`) };
-    }
-    return { report: await this.#reportOf(order, answer) };
+    return this.#reportOf(order, answer);
   }
 
-  async cancel(order: VenueOrderId): Promise<VenueReport> {
+  cancel(order: VenueOrderId): Promise<VenueReport> {
+    this.#withdrawn.add(order.client_order_id);
     return this.#known(async () => {
-      const { ccxt, client, called, ask } = this.#connection;
-      await this.#placed(order);
-      let refusal: unknown;
-      try {
-        const params = { clientOrderId: order.client_order_id };
-        await ask(() => client.cancelOrder('', called(order.symbol), params));
-      } catch (error) {
-        if (!(error instanceof ccxt.ExchangeError)) throw error;
-        refusal = error;
-      }
-      // It may have ended before: what it came to, only the exchange knows.
-      const report = (await this.#find(order)) ?? notAtVenue(order);
-      if (report.status === 'open' && refusal !== undefined) throw refusal;
-      return report;
+      // Not in its turn: it may be there though the answer is still to come.
+      const canceled = await this.#cancel(order);
+      if (!(canceled instanceof Error)) return canceled;
+      return this.#inTurn(order, async () => {
+        // It may have ended before, or be on its way: what it came to, only the exchange knows.
+        const report = (await this.#find(order, URGENT)) ?? notAtVenue(order);
+        if (report.status !== 'open') return report;
+        const again = await this.#cancel(order);
+        if (again instanceof Error) throw again;
+        return again;
+      });
     });
   }
 
-  async find(order: VenueOrderId): Promise<VenueReport | undefined> {
-    return this.#known(async () => {
-      await this.#placed(order);
-      return this.#find(order);
-    });
+  /** How the order has ended by it; why it has not. */
+  async #cancel(order: VenueOrderId): Promise<VenueReport | Error> {
+    const { ccxt, client, called, ask } = this.#connection;
+    const params = { clientOrderId: order.client_order_id };
+    let answer;
+    try {
+      answer = await ask(() => client.cancelOrder('', called(order.symbol), params), URGENT);
+    } catch (error) {
+      if (error instanceof ccxt.ExchangeError) return error;
+      throw error;
+    }
+    const report = await this.#reportOf(order, answer, URGENT);
+    return report.status === 'open' ? new Error('the order is still open') : report;
   }
 
-  async openOrders(): Promise<readonly VenueOrderId[]> {
+  find(order: VenueOrderId): Promise<VenueReport | undefined> {
+    return this.#known(() =>
+      this.#inTurn(order, async () => {
+        const report = await this.#find(order);
+        if (report === undefined) this.#withdrawn.add(order.client_order_id);
+        return report;
+      }),
+    );
+  }
+
+  openOrders(): Promise<readonly VenueOrderId[]> {
+    return this.#openOrders(URGENT);
+  }
+
+  async #openOrders(how: AskOptions): Promise<readonly VenueOrderId[]> {
     const { client, called, ask } = this.#connection;
     const open: VenueOrderId[] = [];
     for (const symbol of this.#markets.keys()) {
-      const orders = await this.#known(() => ask(() => client.fetchOpenOrders(called(symbol))));
+      const request = () => client.fetchOpenOrders(called(symbol));
+      const orders = await this.#known(() => ask(request, how));
       open.push(...orders.flatMap((order) => this.#idOf(order, symbol)));
     }
     return open;
@@ -328,7 +365,7 @@ class ExchangeVenue implements Venue {
       drop,
       working: () => [...this.#working.values()],
       refresh: async () => {
-        for (const order of await this.openOrders()) {
+        for (const order of await this.#openOrders({})) {
           this.#working.set(order.client_order_id, order);
         }
       },
@@ -357,67 +394,100 @@ class ExchangeVenue implements Venue {
     return order === undefined ? [] : [{ order, client_order_id: id, symbol }];
   }
 
-  /** Resolves when it is not being placed any more. */
-  async #placed({ client_order_id: id }: VenueOrderId): Promise<void> {
-    await this.#placing.get(id)?.catch(() => {});
+  /** One after another, so that none is sent that another finds not to be there. */
+  async #inTurn<T>({ client_order_id: id }: VenueOrderId, doing: () => Promise<T>): Promise<T> {
+    const before = this.#turns.get(id) ?? Promise.resolve();
+    const turn = before.then(doing, doing);
+    this.#turns.set(id, turn);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(id) === turn) this.#turns.delete(id);
+    }
+  }
+
+  #unsettle({ client_order_id: id }: VenueOrderId): void {
+    this.#unsettled.set(id, performance.now() + this.#settleMs);
   }
 
   /**
    * Undefined: it is not there and will not be, for all that was sent by us or by a process before
    * us has been refused by now if it has not arrived.
    */
-  async #find(order: VenueOrderId): Promise<VenueReport | undefined> {
+  async #find(order: VenueOrderId, how?: AskOptions): Promise<VenueReport | undefined> {
     const { client_order_id: id } = order;
-    const until = Math.max(this.#openedAt + this.#settleMs, this.#unsettled.get(id) ?? -Infinity);
     for (let wait = 250; ; wait = Math.min(2 * wait, 2000)) {
+      const until = Math.max(this.#openedAt + this.#settleMs, this.#unsettled.get(id) ?? -Infinity);
       const left = until - performance.now();
-      const report = await this.#look(order);
-      if (report !== undefined || left <= 0) {
+      const report = await this.#look(order, how);
+      if (report !== undefined) return report;
+      if (left <= 0) {
         this.#unsettled.delete(id);
-        if (report === undefined) this.#working.delete(id);
-        return report;
+        this.#working.delete(id);
+        return undefined;
       }
       await delay(Math.min(wait, left), undefined, { signal: this.#options.signal });
     }
   }
 
   /** Undefined: it is not there now. */
-  async #look(order: VenueOrderId): Promise<VenueReport | undefined> {
+  async #look(order: VenueOrderId, how?: AskOptions): Promise<VenueReport | undefined> {
     const { ccxt, client, called, ask } = this.#connection;
     const params = { clientOrderId: order.client_order_id };
+    let answer;
     try {
-      const answer = await ask(() => client.fetchOrder('', called(order.symbol), params));
-      return await this.#reportOf(order, answer);
+      answer = await ask(() => client.fetchOrder('', called(order.symbol), params), how);
     } catch (error) {
       if (error instanceof ccxt.OrderNotFound) return undefined;
       throw error;
     }
+    return this.#reportOf(order, answer, how);
   }
 
-  async #reportOf(order: VenueOrderId, answer: ClientOrder): Promise<VenueReport> {
+  async #reportOf(
+    order: VenueOrderId,
+    answer: ClientOrder,
+    how?: AskOptions,
+  ): Promise<VenueReport> {
     const { client_order_id: id, symbol } = order;
-    const { filled = 0, cost = 0, remaining = 0 } = answer;
+    const { status, filled, cost = 0, remaining = 0 } = answer;
+    // ccxt makes up a 0 where the exchange does not say what was filled.
+    if (status === undefined || filled === undefined || (status === 'closed' && remaining > 0)) {
+      throw this.#unclear('what became of an order');
+    }
     const times = [answer.lastUpdateTimestamp, answer.lastTradeTimestamp, answer.timestamp];
-    const traded = filled > 0 ? await this.#tradesOf(symbol, answer, filled) : [];
-    const fees = await this.#feesOf(symbol, traded, filled);
+    const traded = filled > 0 ? await this.#tradesOf(symbol, answer, filled, how) : [];
+    const fees = await this.#feesOf(symbol, traded, how);
     // More may have been filled since the order was asked for.
-    const more = traded.length < MOST_TRADES ? sumOf(traded, ({ amount }) => amount) : 0;
+    const more = sumOf(traded, ({ amount }) => amount);
     const isMore = more > filled && !isSame(more, filled);
+    const isCostKnown = !isMore && (cost > 0 || filled === 0);
     const report: VenueReport = {
       order: order.order,
       client_order_id: id,
-      status: statusOf(answer.status, remaining),
+      status: statusOf(status),
       filled: isMore ? more : filled,
-      cost: isMore ? sumOf(traded, (trade) => trade.cost) : cost,
+      cost: isCostKnown ? cost : sumOf(traded, (trade) => trade.cost),
       ...fees,
       time: times.find((time) => time !== undefined) ?? Date.now(),
     };
+    const numbers = [report.filled, report.cost, report.fee, report.fee_units];
+    if (!numbers.every(Number.isFinite)) throw this.#unclear('what an order came to');
     if (report.status === 'open') {
       this.#working.set(id, { order: order.order, client_order_id: id, symbol });
+      // What it has shown is not gone because it does not show it the next moment.
+      this.#unsettle(order);
     } else {
       this.#working.delete(id);
+      this.#unsettled.delete(id);
     }
     return report;
+  }
+
+  #unclear(what: string): ServiceError {
+    return new ServiceError('exchange_unavailable', `${this.name} does not say ${what}`, {
+      remedy: 'Try again later.',
+    });
   }
 
   /** All of what is filled: a fee that is not told of yet would be missing for ever. */
@@ -425,32 +495,43 @@ class ExchangeVenue implements Venue {
     symbol: string,
     answer: ClientOrder,
     filled: number,
+    how?: AskOptions,
   ): Promise<readonly ClientTrade[]> {
-    const { client, called, ask } = this.#connection;
     const isAll = (trades: readonly ClientTrade[]): boolean => {
       const sum = sumOf(trades, ({ amount }) => amount);
-      return trades.length >= MOST_TRADES || sum > filled || isSame(sum, filled);
+      return sum > filled || isSame(sum, filled);
     };
     const { trades = [] } = answer;
     if (isAll(trades)) return trades;
-    const request = () =>
-      client.fetchOrderTrades(answer.id, called(symbol), undefined, MOST_TRADES);
     for (let attempt = 1; attempt <= TRADE_ATTEMPTS; attempt += 1) {
-      const told = await ask(request);
+      const told = await this.#toldTrades(symbol, answer, how);
       if (isAll(told)) return told;
       await delay(50 * 2 ** attempt, undefined, { signal: this.#options.signal });
     }
-    throw new ServiceError(
-      'exchange_unavailable',
-      `${this.name} has not told all trades of an order yet`,
-      { remedy: 'Try again later.' },
-    );
+    throw this.#unclear('all trades of an order yet');
+  }
+
+  async #toldTrades(
+    symbol: string,
+    { id }: ClientOrder,
+    how?: AskOptions,
+  ): Promise<readonly ClientTrade[]> {
+    const { client, called, ask } = this.#connection;
+    const all: ClientTrade[] = [];
+    for (let params = {}; ;) {
+      const request = () =>
+        client.fetchOrderTrades(id, called(symbol), undefined, TRADES_PER_PAGE, params);
+      const page = await ask(request, how);
+      all.push(...page);
+      if (page.length < TRADES_PER_PAGE) return all;
+      params = { fromId: Math.max(...page.map((trade) => Number(trade.id))) + 1 };
+    }
   }
 
   async #feesOf(
     symbol: string,
     trades: readonly ClientTrade[],
-    filled: number,
+    how?: AskOptions,
   ): Promise<Pick<VenueReport, 'fee' | 'fee_units'>> {
     const { base } = this.#markets.get(symbol)!;
     const { currency: account } = this.#options;
@@ -461,19 +542,16 @@ class ExchangeVenue implements Venue {
       if (cost === 0) continue;
       if (currency === base) fee_units += cost;
       else if (currency === account) fee += cost;
-      else fee += cost * (await this.#priceOf(currency, timestamp));
+      else fee += cost * (await this.#priceOf(currency, timestamp, how));
     }
-    // Of the largest orders not all trades are told: the others had the same fees, by and large.
-    const sum = sumOf(trades, ({ amount }) => amount);
-    const share = trades.length >= MOST_TRADES && sum < filled ? filled / sum : 1;
-    return { fee: fee * share, fee_units: fee_units * share };
+    return { fee, fee_units };
   }
 
   /**
    * What another currency was worth before the minute of a trade, in that of the account: the same
    * whenever it is asked. 0 if the exchange does not say.
    */
-  async #priceOf(currency: string, time: number): Promise<number> {
+  async #priceOf(currency: string, time: number, how?: AskOptions): Promise<number> {
     const { client, ask } = this.#connection;
     const { currency: account, onTrouble } = this.#options;
     const minute = Math.floor(time / MINUTE) * MINUTE;
@@ -486,11 +564,13 @@ class ExchangeVenue implements Venue {
     ] as const) {
       if (!Object.hasOwn(client.markets!, symbol)) continue;
       const since = minute - PRICE_MINUTES * MINUTE;
-      const rows = await ask(() => client.fetchOHLCV(symbol, '1m', since, PRICE_MINUTES));
+      const rows = await ask(() => client.fetchOHLCV(symbol, '1m', since, PRICE_MINUTES), how);
       const close = rows.findLast(([opened]) => opened !== undefined && opened < minute)?.[4];
       if (close === undefined || close <= 0) continue;
       const price = isInverse ? 1 / close : close;
       this.#prices.set(key, price);
+      const [oldest] = this.#prices.keys();
+      if (this.#prices.size > MOST_PRICES) this.#prices.delete(oldest!);
       return price;
     }
     if (!this.#worthless.has(currency)) {
@@ -583,8 +663,8 @@ function paramsOf(order: VenueOrder): object {
   };
 }
 
-function statusOf(status: string | undefined, remaining: number): VenueReport['status'] {
-  if (status === 'closed') return remaining > 0 ? 'canceled' : 'filled';
+function statusOf(status: string): VenueReport['status'] {
+  if (status === 'closed') return 'filled';
   if (status === 'canceled' || status === 'expired' || status === 'rejected') return status;
   return 'open';
 }

@@ -179,7 +179,10 @@ class Watch {
     this.#told.delete(id);
     this.#told.set(id, text);
     const [oldest] = this.#told.keys();
-    if (this.#told.size > MOST_TOLD) this.#told.delete(oldest!);
+    if (this.#told.size > MOST_TOLD) {
+      this.#told.delete(oldest!);
+      this.#heard.delete(oldest!);
+    }
     return report;
   }
 

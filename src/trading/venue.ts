@@ -26,9 +26,12 @@ export interface Venue {
    * `client_order_id` again never makes a second order.
    */
   place(order: VenueOrder): Promise<VenueReport>;
-  /** What the order is then: it may have been filled before. */
+  /**
+   * What the order is then: it may have been filled before. It waits for nothing else that is asked,
+   * and one that is still being placed is not sent any more.
+   */
   cancel(order: VenueOrderId): Promise<VenueReport>;
-  /** Undefined: the venue has never seen it. */
+  /** Undefined: the venue has never seen it, and placing it from now on does nothing. */
   find(order: VenueOrderId): Promise<VenueReport | undefined>;
   /**
    * Open orders of this deployment (by the prefix of `client_order_id`) in the universe, whether or

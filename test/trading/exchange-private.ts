@@ -47,6 +47,8 @@ export type Fault =
   | { readonly kind: 'lost_after'; readonly lateMs?: number }
   /** It is done, and answered after so many ms. */
   | { readonly kind: 'slow'; readonly ms: number }
+  /** It is done, and of the answer only the beginning comes. */
+  | { readonly kind: 'half' }
   /** It is answered with this; `done` says whether it was done as well. */
   | {
       readonly kind: 'status';
@@ -269,20 +271,23 @@ export async function startPrivateExchange(
       const hidden = exchange.hiddenTrades > 0 ? 1 : 0;
       exchange.hiddenTrades -= hidden;
       const told = order.trades.slice(0, order.trades.length - hidden);
-      return told.map(({ id, quantity, price, fee, feeAsset, time }) => ({
-        symbol: order.symbol,
-        id,
-        orderId: order.id,
-        price: String(price),
-        qty: String(quantity),
-        quoteQty: String(quantity * price),
-        commission: String(fee),
-        commissionAsset: feeAsset,
-        time,
-        isBuyer: order.side === 'BUY',
-        isMaker: false,
-        isBestMatch: true,
-      }));
+      const page = told.filter(({ id }) => id >= Number(params.get('fromId') ?? 0));
+      return page
+        .slice(0, Number(params.get('limit')))
+        .map(({ id, quantity, price, fee, feeAsset, time }) => ({
+          symbol: order.symbol,
+          id,
+          orderId: order.id,
+          price: String(price),
+          qty: String(quantity),
+          quoteQty: String(quantity * price),
+          commission: String(fee),
+          commissionAsset: feeAsset,
+          time,
+          isBuyer: order.side === 'BUY',
+          isMaker: false,
+          isBestMatch: true,
+        }));
     },
     'GET /account': () => ({
       accountType: 'SPOT',
@@ -333,6 +338,7 @@ export async function startPrivateExchange(
     if (fault?.kind === 'lost_after') return cutOff();
     if (fault?.kind === 'status') return send(fault.status, fault.body ?? {}, fault.headers);
     if (fault?.kind === 'slow') await delay(fault.ms);
+    if (fault?.kind === 'half') return void response.writeHead(status).write('{');
     send(status, body);
   };
   const carryOut = (call: string, query: string, request: IncomingMessage): [number, unknown] => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, vi, type TestContext } from 'vitest';
 import { MINUTE } from '../../src/market/time.ts';
 import { openExchangeVenue, stepOf } from '../../src/trading/exchange-venue.ts';
@@ -209,6 +210,11 @@ describe.concurrent('an exchange as a venue', () => {
   });
 });
 
+const HIDDEN: Fault = {
+  kind: 'status',
+  status: 400,
+  body: { code: -2013, msg: 'Order does not exist.' },
+};
 const UNKNOWN = { code: -1007, msg: 'Timeout waiting for response from backend server.' };
 const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
   'a request that is lost': [{ kind: 'lost_before' }],
@@ -261,24 +267,57 @@ describe.concurrent('an order is never made twice', () => {
     await Promise.all([venue.place(order(2)), venue.place(order(2))]);
     expect(exchange.orders.length).toBe(1);
     exchange.asked.length = 0;
-    exchange.fail('POST /order', { kind: 'lost_before' }, { kind: 'slow', ms: 300 });
+    exchange.fail('POST /order', { kind: 'lost_after', lateMs: 150 });
     const placing = [venue.place(limit(1, 90)), venue.place(limit(1, 90))];
     await vi.waitFor(() => expect(exchange.asked).toContain('POST /order'), { interval: 5 });
     const canceled = await venue.cancel(order(1));
     expect(canceled).toMatchObject({ status: 'canceled', filled: 0 });
     expect(canceled.reason).toBeUndefined();
-    expect(await Promise.all(placing)).toMatchObject([{ status: 'open' }, { status: 'open' }]);
+    await Promise.all(placing);
     expect(exchange.orders.length).toBe(2);
+    expect(await venue.openOrders()).toEqual([]);
+  });
+
+  it('and not made at all once it is to be canceled, or was told to be not there', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    exchange.fail('POST /order', { kind: 'lost_before' });
+    const placing = venue.place(limit(1, 90));
+    await vi.waitFor(() => expect(exchange.asked).toContain('POST /order'), { interval: 5 });
+    const gone = { status: 'canceled', filled: 0, reason: 'not_at_venue' };
+    expect(await venue.cancel(order(1))).toMatchObject(gone);
+    expect(await placing).toMatchObject(gone);
+    expect(await venue.find(order(2))).toBeUndefined();
+    expect(await venue.place(limit(2, 90))).toMatchObject(gone);
+    // Whichever comes first, what is told is what is there.
+    const late = await open();
+    const found = late.find(order(3));
+    expect(await late.place(limit(3, 90))).toMatchObject(gone);
+    expect(await found).toBeUndefined();
+    expect(exchange.orders).toEqual([]);
+  });
+
+  it('by an error that nobody knows, though it is not shown at first', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    await delay(250);
+    exchange.fail('POST /order', {
+      kind: 'status',
+      status: 400,
+      body: { code: -9999, msg: 'Something.' },
+      done: true,
+    });
+    exchange.fail('GET /order', HIDDEN, HIDDEN);
+    expect(await venue.place(order(1))).toMatchObject({ status: 'filled', filled: 1 });
+    expect(exchange.orders.length).toBe(1);
   });
 
   it('when the exchange knows it, and has not shown it so far', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
     await venue.place(limit(1, 90));
-    const missing = { code: -2013, msg: 'Order does not exist.' };
-    const hidden: Fault = { kind: 'status', status: 400, body: missing };
     // Asked for once, refused as a duplicate, asked for once more, and then again until it is there.
-    exchange.fail('GET /order', hidden, hidden, hidden);
+    exchange.fail('GET /order', HIDDEN, HIDDEN, HIDDEN);
     expect(await venue.place(limit(1, 90))).toMatchObject({ status: 'open' });
     expect(exchange.orders.length).toBe(1);
     expect(exchange.asked.filter((call) => call === 'POST /order').length).toBe(2);
@@ -329,6 +368,80 @@ describe.concurrent('a cancel', () => {
     });
     expect(await venue.openOrders()).toEqual([]);
   });
+
+  it('is believed when the exchange has said so, and only then', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    for (const number of [1, 2]) await venue.place(limit(number, 90));
+    exchange.fill(order(1).client_order_id, 0.4);
+    exchange.fail('GET /order', ...Array.from({ length: 20 }, () => HIDDEN));
+    const part = { status: 'canceled', filled: 0.4, cost: 36, fee: 0.036 };
+    expect(await venue.cancel(order(1))).toMatchObject(part);
+    // As a gateway that knows of no exchange says it.
+    exchange.fail('GET /openOrders', { kind: 'status', status: 200, body: {} });
+    expect(await venue.openOrders()).toHaveLength(1);
+  });
+
+  it('waits for nothing else that is asked', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open({ timeoutMs: 500 });
+    for (const number of [1, 2, 3]) await venue.place(limit(number, 90));
+    exchange.asked.length = 0;
+    const done: string[] = [];
+    const account = venue.account().then(() => done.push('account'));
+    exchange.fail('GET /account', { kind: 'slow', ms: 400 });
+    exchange.fail('POST /order', {
+      kind: 'status',
+      status: 429,
+      headers: { 'retry-after': '0.9' },
+      body: { code: -1015, msg: 'Too many new orders.' },
+    });
+    const placed = venue.place(limit(4, 90)).then(() => done.push('place'));
+    await venue.cancel(order(1)).then(() => done.push('cancel'));
+    await vi.waitFor(() => expect(exchange.asked).toContain('POST /order'));
+    await venue.cancel(order(2)).then(() => done.push('cancel'));
+    await Promise.all([account, placed]);
+    expect(done).toEqual(['cancel', 'account', 'cancel', 'place']);
+    exchange.fail('DELETE /order', { kind: 'half' });
+    expect(await venue.cancel(order(3))).toMatchObject({ status: 'canceled' });
+  });
+
+  it('says for how long the exchange takes nothing', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const ended = new AbortController();
+    const venue = await open({ signal: ended.signal });
+    await venue.place(limit(1, 90));
+    const limited = { kind: 'status', status: 429, headers: { 'retry-after': '60' } } as const;
+    exchange.fail('GET /account', limited);
+    const account = venue.account().catch((error: unknown) => error);
+    await vi.waitFor(() => expect(exchange.asked.at(-1)).toBe('GET /account'));
+    await delay(50);
+    await expect(venue.cancel(order(1))).rejects.toMatchObject({
+      code: 'exchange_unavailable',
+      message: expect.stringMatching(/asks for nothing to be sent for (60|59) s/),
+    });
+    ended.abort(new Error('it is enough'));
+    expect(await account).toMatchObject({ message: 'it is enough' });
+  });
+});
+
+describe.concurrent('what the exchange leaves out', () => {
+  it('is not made up', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    await venue.place(order(1));
+    const known = { symbol: 'BTCUSDT', orderId: 1, side: 'BUY', type: 'MARKET', status: 'FILLED' };
+    const say = (more: object): void =>
+      exchange.fail('GET /order', { kind: 'status', status: 200, body: { ...known, ...more } });
+    say({ origQty: '1' });
+    await expect(venue.find(order(1))).rejects.toMatchObject({ code: 'exchange_unavailable' });
+    say({ origQty: '1', executedQty: '1', status: undefined });
+    await expect(venue.find(order(1))).rejects.toMatchObject({ code: 'exchange_unavailable' });
+    // What it says of old orders.
+    say({ origQty: '1', executedQty: '1', cummulativeQuoteQty: '-1' });
+    const filled = { status: 'filled', filled: 1, cost: 100, fee: 0.1 };
+    expect(await venue.find(order(1))).toMatchObject(filled);
+  });
 });
 
 describe.concurrent('fees', () => {
@@ -361,6 +474,24 @@ describe.concurrent('fees', () => {
     // What has no market is worth nothing, and that is told.
     exchange.fee = { asset: 'XYZ', rate: 0.001 };
     expect(await venue.place(order(2))).toMatchObject({ filled: 1, fee: 0, fee_units: 0 });
+  });
+});
+
+describe.concurrent('the trades of an order', () => {
+  it('are all asked for, however many', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    await venue.place(limit(1, 90));
+    for (let count = 0; count < 1000; count += 1) exchange.fill(order(1).client_order_id, 0.0005);
+    exchange.fee = { asset: 'quote', rate: 0.01 };
+    exchange.fill(order(1).client_order_id, 0.5);
+    const fee = expect.closeTo(0.045 + 0.45, 9);
+    expect(await venue.find(order(1))).toMatchObject({
+      status: 'filled',
+      filled: 1,
+      cost: 90,
+      fee,
+    });
   });
 });
 
@@ -472,7 +603,7 @@ describe.concurrent('credentials', () => {
         ),
       );
     };
-    exchange.fail('DELETE /order', echo);
+    exchange.fail('DELETE /order', echo, echo);
     await failing(venue.cancel(order(1)));
     // Its message has the whole address.
     exchange.fail('GET /account', { kind: 'status', status: 401 });
