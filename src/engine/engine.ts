@@ -769,9 +769,12 @@ export class Engine {
       sign < 0
         ? position - this.#unfilled(index, 'sell')
         : affordableQuantity(this.#config.fees, this.#uncommittedCash(), price, 1);
-    if (wanted > affordable * (1 + 1e-9)) {
+    // What was bought was rounded, too, and had its fee taken of it: it can be sold all the same.
+    const missing = desk.wholeSteps(index, wanted) - affordable;
+    if (missing > affordable * 1e-9) {
       if (this.#isBeingFreed(order)) return undefined;
-      if (!isTarget) return sign < 0 ? 'short_not_allowed' : 'insufficient_funds';
+      const isCut = isTarget || (sign < 0 && missing <= desk.feeUnits[index]! * (1 + 1e-9));
+      if (!isCut) return sign < 0 ? 'short_not_allowed' : 'insufficient_funds';
       wanted = Math.max(0, affordable);
     }
     if (this.#config.units === 'whole') wanted = Math.floor(wanted);

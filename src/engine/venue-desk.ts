@@ -30,12 +30,15 @@ export interface Booking {
 export class VenueDesk {
   readonly sent = new Map<number, SentOrder>();
   readonly #types: readonly string[];
-  /** In the order of the universe. */
+  /** These two are in the order of the universe. */
   readonly #rules: readonly (InstrumentRules | undefined)[];
+  /** Units that were taken as fees, ever. */
+  readonly feeUnits: number[];
 
   constructor({ types, instruments }: VenueRules, symbols: readonly string[]) {
     this.#types = types;
     this.#rules = symbols.map((symbol) => instruments[symbol]);
+    this.feeUnits = symbols.map(() => 0);
   }
 
   /** Whether it takes orders of the kind, whatever their size. */
@@ -51,10 +54,15 @@ export class VenueDesk {
     );
   }
 
+  /** The most units, up to `quantity`, that are a multiple of the step. */
+  wholeSteps(index: number, quantity: number): number {
+    return ontoGrid(quantity, this.#rules[index]!.step, 'down');
+  }
+
   /** The most units, up to `quantity`, that it takes in one order at `price`; 0 where that is too little. */
   tradable(index: number, quantity: number, price: number): number {
-    const { step, min_quantity, min_value } = this.#rules[index]!;
-    const units = ontoGrid(quantity, step, 'down');
+    const { min_quantity, min_value } = this.#rules[index]!;
+    const units = this.wholeSteps(index, quantity);
     const isEnough = units >= min_quantity && units * price >= min_value * (1 - 1e-9);
     return isEnough ? units : 0;
   }
@@ -105,6 +113,7 @@ export class VenueDesk {
     // What was told too late, or is known of fees only now, belongs to the fills before it.
     const price = isFill ? paid / units : filled === 0 ? 0 : cost / filled;
     const isNew = isFill || quantity !== 0 || paid !== 0 || charged !== 0;
+    this.feeUnits[order.instrument.index]! += feeUnits - sent.feeUnits;
     order.filled = filled;
     sent.isReported = true;
     sent.cost = cost;

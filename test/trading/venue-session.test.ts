@@ -343,6 +343,31 @@ describe('what the venue would not take is denied', () => {
   });
 });
 
+describe('what was bought can be sold again', () => {
+  const bought = (quantity: number, filled: number, fee_units: number): VenueSession => {
+    const session = scripted({
+      onStep: (at, { order }) => order({ side: at === 0 ? 'buy' : 'sell', quantity }),
+    });
+    session.push(step(0, 100));
+    session.report(report(1, { status: 'filled', filled, cost: 100 * filled, fee_units }));
+    return session;
+  };
+
+  it('though the order was rounded down to the step', () => {
+    const session = bought(2.57, 2.5, 0);
+    session.push(step(1, 100));
+    expect(session.outbox()).toMatchObject([{ place: { side: 'sell', quantity: 2.5 } }]);
+  });
+
+  it('though a fee was taken of it', () => {
+    const session = bought(3, 3, 0.03);
+    session.push(step(1, 100));
+    expect(session.outbox()).toMatchObject([{ place: { side: 'sell', quantity: 2.9 } }]);
+    // Only as far as fees have taken it, and only what no other order sells.
+    expect(kinds(session.push(step(2, 100)).events)).toEqual([['short_not_allowed', 3]]);
+  });
+});
+
 describe('a target', () => {
   it('is sized at the close, as far as the cash goes with its fee, and rounded down', () => {
     const session = scripted({
