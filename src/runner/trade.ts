@@ -145,7 +145,8 @@ export async function trade(parts: Trade): Promise<RunEnd> {
   let ending: Ending | undefined;
   let isGone = false;
   let isFenced = false;
-  let isUnopenable = false;
+  /** The server knows more than the log. */
+  let isLost = false;
   /** The session has gone on where the log has not: nothing of it is to be kept. */
   let isBroken = false;
   let verified: boolean | undefined;
@@ -259,6 +260,11 @@ export async function trade(parts: Trade): Promise<RunEnd> {
   const open = async (): Promise<Item> => {
     await claimed.promise;
     await openVenue();
+    // An empty log would begin from nothing where there is more.
+    if (isLost) {
+      resumed.resolve();
+      return 'look';
+    }
     const setup = {
       symbols: bot.bot.spec.spec.universe.symbols,
       strategy: bot.bot.strategy,
@@ -322,17 +328,23 @@ export async function trade(parts: Trade): Promise<RunEnd> {
   };
   const conclude = async (): Promise<Item> => {
     // A session that comes yet is to be halted, too.
+    const isResumed = Promise.race([resumed.promise, delay(cancelWithinMs, undefined, { signal })]);
     if (!isExchange) {
-      await Promise.race([resumed.promise, delay(cancelWithinMs, undefined, { signal })]);
+      await isResumed;
       return { concluded: true };
     }
-    if (isUnopenable && at === undefined) return { concluded: journal.state === undefined };
+    const isUnbegun = session === undefined && journal.state === undefined && !isLost;
+    if (isUnbegun) return { concluded: true };
     const onOpen = (count: number): void => {
       openOrders = count;
       checkedAt = Date.now();
     };
     const all = { deploymentId, at: () => at, working: atVenue, onOpen, signal };
-    return { concluded: await cancelAll({ ...all, withinMs: cancelWithinMs }) };
+    const [concluded] = await Promise.all([
+      cancelAll({ ...all, withinMs: cancelWithinMs }),
+      isResumed,
+    ]);
+    return { concluded };
   };
 
   // What is done with each.
@@ -434,7 +446,15 @@ export async function trade(parts: Trade): Promise<RunEnd> {
   };
   const takeControl = (news: ControlNews): void => {
     if ('answer' in news) {
-      const { command, halt } = news.answer;
+      const { command, halt, recorded } = news.answer;
+      try {
+        journal.refuseLost(recorded);
+      } catch (error) {
+        // Its orders would get the numbers of others.
+        isLost = true;
+        claimed.resolve();
+        return fail(error);
+      }
       claimed.resolve();
       if (command === 'halt') {
         const { halt_id, reason, by } = halt ?? { halt_id: '', reason: '', by: '' };
@@ -535,7 +555,6 @@ export async function trade(parts: Trade): Promise<RunEnd> {
   const hasEnded = (): boolean => isFenced || verified !== undefined;
   begin(() =>
     open().catch((error: unknown) => {
-      isUnopenable = true;
       resumed.resolve();
       throw error;
     }),

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { ServiceError } from '../../src/errors.ts';
@@ -115,6 +115,56 @@ test('a strategy that fails or hangs is told, and leaves nothing open', async (c
     error: { code: 'strategy_timeout' },
   });
   expect(control.state?.status).toBe('failed');
+});
+
+test('whose log is lost trades no more, and leaves nothing open', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  control.claimSeconds = 1;
+  const run = await world.begin();
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(control.state?.positions).toEqual({ [BTC]: 1 }), soon);
+  run.stop();
+  await run.done;
+  exchange.open({
+    clientId: clientOrderId(DEPLOYMENT, 7),
+    symbol: 'BTCUSDT',
+    side: 'SELL',
+    type: 'LIMIT',
+    quantity: 1,
+    price: 200,
+  });
+  rmSync(join(world.directory, 'state'), { recursive: true });
+  expect(await world.run().done).toMatchObject({
+    outcome: 'failed',
+    verified: true,
+    error: { code: 'conflict', reason: 'log_lost' },
+  });
+  expect(exchange.orders.at(-1)).toMatchObject({ status: 'CANCELED' });
+  expect(control.reports.at(-1)!.ended).toMatchObject({ outcome: 'failed', verified: true });
+});
+
+test('a strategy that came as files trades on a simulated venue, in a process of its own', async (context) => {
+  const world = await newWorld(context);
+  const { control, bar } = world;
+  const config = world.change({
+    bundle: './bundle.json',
+    venue: { type: 'simulated' },
+    opening: { cash: 500, positions: { [BTC]: { quantity: 2, price: 100 } } },
+  });
+  const run = await world.begin({ config });
+  await bar(ACTS.sell);
+  await bar(ACTS.limit);
+  await bar(100);
+  await vi.waitFor(() => expect(control.state?.working).toMatchObject([{ order: 2 }]), soon);
+  expect(control.state).toMatchObject({ cash: 603, positions: { [BTC]: 1 } });
+  control.command = 'halt';
+  expect(await run.done).toMatchObject({
+    outcome: 'halted',
+    orders: [{ order: 2, symbol: BTC, verified: true }],
+  });
+  expect(control.state).toMatchObject({ status: 'halted', working: [] });
+  expect(world.exchange.orders).toEqual([]);
 });
 
 test('two never trade: the second is refused by the lock, and by the claim', async (context) => {

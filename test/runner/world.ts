@@ -57,7 +57,7 @@ const unlimited = Object.fromEntries(
   LIMITS.split(' ').map((name) => [name, { unlimited: 'it is a test' }]),
 );
 
-const SPEC = {
+export const SPEC = {
   apiVersion: 'bots/v1',
   kind: 'Bot',
   metadata: { name: 'Told', slug: 'told' },
@@ -121,6 +121,7 @@ export async function newWorld({
   const write = (name: string, text: string): void => writeFileSync(join(directory, name), text);
   write('told.mjs', STRATEGY);
   write('bot.json', JSON.stringify(SPEC));
+  write('bundle.json', JSON.stringify({ 'told.mjs': STRATEGY }));
   write('token', `${TOKEN}\n`);
   for (const [name, text] of Object.entries(CREDENTIALS)) write(name, text);
   const config = join(directory, 'run.json');
