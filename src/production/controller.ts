@@ -271,7 +271,8 @@ async function conclude(
       await cluster.scale(plan, 0);
       const state = await cluster.state(plan);
       await saveState(service, claim, state);
-      if (state.pods.length > 0) return false;
+      const isDown = state.phase === 'scaled_down' || state.phase === 'missing';
+      if (!isDown || state.pods.length > 0) return false;
       await mark(service, claim, async (tx, now) => {
         await change(tx, claim, { scaled_down_at: now });
         await tellDeployment(tx, claim, now, 'deploy.scaled_down', {});

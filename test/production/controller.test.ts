@@ -1,8 +1,9 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { verifyHalt } from '../../src/halts/verify.ts';
+import { readRunConfig } from '../../src/runner/config.ts';
 import { batchOf, newProductionWorld, patiently, STATE, type ProductionWorld } from './world.ts';
 
 let world: ProductionWorld;
@@ -124,24 +125,17 @@ describe('a deployment', () => {
   });
 
   it('that a cluster refuses fails with its reason, and leaves nothing there', async () => {
-    world.cluster.fail = new ServiceError('conflict', 'spec.replicas is managed by other', {
-      reason: 'field_conflict',
-    });
+    world.cluster.apply = async () => {
+      const reason = 'field_conflict';
+      throw new ServiceError('conflict', 'spec.replicas is managed by other', { reason });
+    };
     const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
     const { task_id } = body as { task_id: string };
-    // Not even to scale it down is let through until then.
-    world.cluster.fail = new ServiceError('conflict', 'managed by other', { reason: 'quota' });
-    setTimeout(() => {
-      world.cluster.apply = async () => {
-        throw new ServiceError('conflict', 'managed by other', { reason: 'field_conflict' });
-      };
-      world.cluster.fail = undefined;
-    }, 20);
     expect(await world.ended(task_id)).toMatchObject({
       status: 'failed',
       error: { code: 'conflict', reason: 'field_conflict' },
     });
-    expect(world.cluster.objects.size).toBe(0);
+    expect(world.cluster.asked).toEqual(['scale 0', 'remove']);
   });
 
   it('that somebody has deleted from the cluster is applied again, with another token', async () => {
@@ -187,6 +181,12 @@ describe('a deployment', () => {
       exchange: { name: 'binance', ccxt: 'binance' },
       venue: { type: 'simulated' },
       opening: { cash: STATE.cash, positions: { SPX: { quantity: 100, price: 100.5 } } },
+    });
+    const directory = dirname(world.services.tasks.catalogueDir);
+    await writeFile(join(directory, 'run.json'), files['run.json']);
+    expect(readRunConfig(join(directory, 'run.json'))).toMatchObject({
+      bot: join(directory, 'bot.json'),
+      control: { url: 'https://service-local.example' },
     });
     expect(JSON.parse(files['bot.json'])).toMatchObject({
       spec: { strategy: { params: { fast: 1, slow: 3 } } },
