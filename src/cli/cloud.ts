@@ -46,7 +46,6 @@ export async function withSeeding<T>(
   install: Install,
   work: (seeding: Seeding) => Promise<T>,
 ): Promise<T> {
-  const { journalAt } = await import('../cloud/journal.ts');
   const { LOCK_PATIENCE_MS, withLock } = await import('../client/lock.ts');
   const { customer, env } = install;
   const begun = join(context.settings.home, 'cloud', `${customer}.${env}`);
@@ -56,7 +55,7 @@ export async function withSeeding<T>(
         install,
         store,
         server: await connect(context),
-        journal: journalAt(`${begun}.json`),
+        journal: `${begun}.json`,
         message: context.message,
         clock: Date.now,
       }),

@@ -23,28 +23,34 @@ export async function openAwsStore(
 
   const isNamed = (error: unknown, name: string): boolean => (error as Error).name === name;
 
-  /** What was written, and whether that is the current version. */
-  interface Written {
-    readonly VersionId?: string | undefined;
-    readonly VersionStages?: readonly string[] | undefined;
-  }
-  const write = async (SecretId: string, SecretString: string, token: string): Promise<Written> => {
-    const version = { SecretString, ClientRequestToken: token };
+  /** @returns the id of the current version, which has that value. */
+  const change = async (SecretId: string, SecretString: string, token: string): Promise<string> => {
+    const put = { SecretId, SecretString, ClientRequestToken: token };
+    const { VersionStages = [] } = await client.send(new sdk.PutSecretValueCommand(put));
+    if (VersionStages.includes(CURRENT)) return token;
+    // An older version with that token stays an older one: the value needs a new token.
+    const again = { ...put, ClientRequestToken: randomUUID() };
+    await client.send(new sdk.PutSecretValueCommand(again));
+    return again.ClientRequestToken;
+  };
+  const write = async (name: string, value: string, token: string): Promise<string> => {
     try {
-      return await client.send(new sdk.PutSecretValueCommand({ SecretId, ...version }));
+      return await change(name, value, token);
     } catch (error) {
       if (!isNamed(error, 'ResourceNotFoundException')) throw error;
     }
     try {
       const KmsKeyId = place.kms_key;
       const Description = 'Written by `service-local cloud seed`.';
-      const secret = { Name: SecretId, Description, ...(KmsKeyId !== undefined && { KmsKeyId }) };
-      return await client.send(new sdk.CreateSecretCommand({ ...secret, ...version }));
+      const secret = { Name: name, Description, ...(KmsKeyId !== undefined && { KmsKeyId }) };
+      const version = { SecretString: value, ClientRequestToken: token };
+      await client.send(new sdk.CreateSecretCommand({ ...secret, ...version }));
+      return token;
     } catch (error) {
       // Somebody else has made it since.
       if (!isNamed(error, 'ResourceExistsException')) throw error;
     }
-    return client.send(new sdk.PutSecretValueCommand({ SecretId, ...version }));
+    return change(name, value, token);
   };
 
   const read = async (SecretId: string, stage: string): Promise<SecretVersion | undefined> => {
@@ -64,12 +70,7 @@ export async function openAwsStore(
     place: `AWS Secrets Manager${place.region === undefined ? '' : ` in ${place.region}`}`,
     async put(name, value, token) {
       try {
-        let written = await write(name, value, token);
-        // An older version with that token stays an older one: the value needs a new token.
-        if (written.VersionStages?.includes(CURRENT) === false) {
-          written = await write(name, value, randomUUID());
-        }
-        return written.VersionId ?? token;
+        return await write(name, value, token);
       } catch (error) {
         if (isNamed(error, 'ResourceExistsException')) {
           throw new ServiceError('conflict', `${name} has another value of the id ${token}`, {

@@ -1,20 +1,17 @@
 import { ServiceError } from '../errors.ts';
 import { importKeys } from '../gate/license.ts';
-import type { LeaseClaims } from '../lease/claims.ts';
-import type { TrustedKeys } from '../lease/keys.ts';
 import { LEASE_REASONS, type LeaseReason } from '../lease/reasons.ts';
-import { renewalMoment } from '../lease/schedule.ts';
 import { leaseStatus } from '../lease/status.ts';
 import { parseTime } from '../lease/time.ts';
 import { verifyLease } from '../lease/verify.ts';
 import type { Install } from './cloud-file.ts';
-import type { SeedManifest } from './manifest.ts';
+import { factsOf, type LeaseFacts, type SeedManifest } from './manifest.ts';
 import type { SecretStore, SecretVersion } from './secret-store.ts';
 
 /**
  * | status             |                                                                         |
  * |--------------------|-------------------------------------------------------------------------|
- * | `ok`               |                                                                         |
+ * | `ok`               | with a `reason` where this machine's clock cannot be right              |
  * | `due`              | works, and is to be renewed now                                         |
  * | `grace`, `expired` | was not renewed in time                                                 |
  * | `missing`          | there is no such secret, or it has no value                             |
@@ -22,7 +19,7 @@ import type { SecretStore, SecretVersion } from './secret-store.ts';
  * | `malformed`        | is no key set or no lease; `reason` is a `LeaseReason`                  |
  * | `unverified`       | a lease, but not by these keys; `reason` is a `LeaseReason`             |
  * | `other_deployment` | a lease of another deployment                                           |
- * | `older`            | was issued before what the manifest says was written                    |
+ * | `older`            | what was written later is not the current value any more                |
  */
 export interface CheckedSecret {
   readonly name: string;
@@ -43,16 +40,23 @@ export interface CheckedSecret {
   readonly version_id: string | null;
 }
 
+/** When a version of the lease became the current one (ms since the epoch), and what it is. */
+export interface LeaseVersion {
+  readonly since: number;
+  /** Undefined where it does not verify. */
+  readonly facts: LeaseFacts | undefined;
+}
+
 /** What the secrets of an install are worth, without their values. */
 export interface Checked {
   readonly public_key: CheckedSecret;
   readonly lease: CheckedSecret;
   /** Of the lease, where it verifies and is of that deployment. */
-  readonly claims: LeaseClaims | undefined;
-  /** When the lease became the current one: ms since the epoch. */
+  readonly facts: LeaseFacts | undefined;
+  /** When the lease became the current one (ms since the epoch), where that is known. */
   readonly since: number | undefined;
-  /** By which other versions can be verified. */
-  readonly keys: TrustedKeys | undefined;
+  /** The one before, where the store keeps it. */
+  readonly previous: LeaseVersion | undefined;
 }
 
 /**
@@ -65,7 +69,8 @@ export async function checkSecrets(
   now: number,
   manifest?: SeedManifest,
 ): Promise<Checked> {
-  const [keyset, lease] = [await read(store, secrets.public_key), await read(store, secrets.lease)];
+  const keyset = await read(store, 'current', secrets.public_key);
+  const lease = await read(store, 'current', secrets.lease);
   const imported = keyset.version && importKeys(keyset.version.value);
   const public_key =
     imported === undefined
@@ -73,53 +78,66 @@ export async function checkSecrets(
       : imported.ok
         ? told(secrets.public_key, keyset.version, 'ok')
         : told(secrets.public_key, keyset.version, 'malformed', imported.reason);
-  const keys = imported?.ok ? imported.keys : undefined;
-  if (lease.version === undefined) {
-    return { public_key, lease: lease.absent, claims: undefined, since: undefined, keys };
-  }
-  const tell = (status: CheckedSecret['status'], reason?: LeaseReason): CheckedSecret =>
+  const nothing = { public_key, facts: undefined, since: undefined, previous: undefined };
+  if (lease.version === undefined) return { ...nothing, lease: lease.absent };
+  const tell = (status: CheckedSecret['status'], reason?: LeaseReason | null): CheckedSecret =>
     told(secrets.lease, lease.version, status, reason);
-  const since = lease.version.created_at;
-  const verified = keys && verifyLease(lease.version.value, keys);
-  if (verified?.ok !== true) {
-    const reason = verified?.reason ?? 'unknown_key';
-    const status = UNVERIFIED.has(reason) ? 'unverified' : 'malformed';
-    return { public_key, lease: tell(status, reason), claims: undefined, since, keys };
+  if (imported?.ok !== true) return { ...nothing, lease: tell('unverified', 'unknown_key') };
+  const claimsOf = ({ value }: SecretVersion) => {
+    const verified = verifyLease(value, imported.keys);
+    const isOurs = verified.ok && verified.claims.deployment_id === license_deployment_id;
+    return { verified, ours: isOurs ? verified.claims : undefined };
+  };
+  const { version: before } = await read(store, 'previous', secrets.lease);
+  const former = before && claimsOf(before).ours;
+  const previous = before && {
+    since: before.created_at,
+    facts: former && factsOf(former),
+  };
+  // What was made the current one again is no newer than it was, and nobody says since when it is.
+  const isSetBack = previous !== undefined && previous.since > lease.version.created_at;
+  const since = isSetBack ? undefined : lease.version.created_at;
+  const { verified, ours } = claimsOf(lease.version);
+  if (ours === undefined) {
+    const status = verified.ok
+      ? 'other_deployment'
+      : UNVERIFIED.has(verified.reason)
+        ? 'unverified'
+        : 'malformed';
+    const reason = verified.ok ? undefined : verified.reason;
+    return { public_key, lease: tell(status, reason), facts: undefined, since, previous };
   }
-  const { claims } = verified;
-  if (claims.deployment_id !== license_deployment_id) {
-    return { public_key, lease: tell('other_deployment'), claims: undefined, since, keys };
-  }
-  const { state, reason } = leaseStatus(claims, now);
-  const status =
-    manifest !== undefined && parseTime(claims.issued_at)! < parseTime(manifest.issued_at)!
-      ? 'older'
-      : state !== 'valid'
-        ? state
-        : now >= renewalMoment(claims)
+  const facts = factsOf(ours);
+  const { reason } = leaseStatus(ours, now);
+  const isOlder =
+    isSetBack ||
+    (manifest !== undefined && parseTime(facts.issued_at)! < parseTime(manifest.issued_at)!);
+  const status = isOlder
+    ? 'older'
+    : reason === 'expired'
+      ? 'expired'
+      : reason === 'in_grace'
+        ? 'grace'
+        : now >= parseTime(facts.due_at)!
           ? 'due'
           : 'ok';
-  return { public_key, lease: tell(status, reason ?? undefined), claims, since, keys };
+  return { public_key, lease: tell(status, reason), facts, since, previous };
 }
 
 /** Whether what is started with it has a license. */
-export function isUsable({
-  public_key,
-  lease,
-  claims,
-}: Pick<Checked, 'public_key' | 'lease' | 'claims'>): boolean {
-  return public_key.status === 'ok' && claims !== undefined && lease.status !== 'expired';
+export function isUsable({ public_key, lease, facts }: Checked): boolean {
+  return public_key.status === 'ok' && facts !== undefined && lease.status !== 'expired';
 }
 
-/** Why the secrets are not as they should be; undefined when they are. */
+/** Why the secrets are not as they should be; undefined when they are, or are due for renewal. */
 export function checkFailure({ public_key, lease }: Checked): ServiceError | undefined {
-  const bad = [public_key, lease].filter(({ status }) => status !== 'ok');
+  const bad = [public_key, lease].filter(({ status }) => status !== 'ok' && status !== 'due');
   if (bad.length === 0) return undefined;
   const text = bad.map(({ name, status }) => `${name} is ${status}`).join(', ');
   const [{ reason }] = bad as [CheckedSecret];
   return new ServiceError('license_invalid', text, {
     ...(reason !== null && { reason }),
-    remedy: 'Write them with `service-local cloud seed`, or, where that is due, `cloud renew`.',
+    remedy: 'Write them with `service-local cloud renew`.',
   });
 }
 
@@ -137,7 +155,7 @@ const MESSAGES: Readonly<Partial<Record<CheckedSecret['status'], string>>> = {
   missing: 'There is no such secret, or it has no value.',
   denied: 'Whoever runs this may not read it.',
   other_deployment: 'It is the lease of another deployment.',
-  older: 'It was issued before what the manifest says was written.',
+  older: 'A later one was written, and is not the current one any more.',
 };
 
 /** What a value is like is told by the reason alone: a detail may quote it. */
@@ -145,9 +163,9 @@ function told(
   name: string,
   version: SecretVersion | undefined,
   status: CheckedSecret['status'],
-  reason?: LeaseReason,
+  reason?: LeaseReason | null,
 ): CheckedSecret {
-  const message = MESSAGES[status] ?? (reason === undefined ? null : LEASE_REASONS[reason]);
+  const message = MESSAGES[status] ?? (reason ? LEASE_REASONS[reason] : null);
   return { name, status, reason: reason ?? null, message, version_id: version?.version_id ?? null };
 }
 
@@ -155,9 +173,13 @@ type Read =
   | { readonly version: SecretVersion; readonly absent?: never }
   | { readonly version?: never; readonly absent: CheckedSecret };
 
-async function read(store: SecretStore, name: string): Promise<Read> {
+async function read(
+  store: SecretStore,
+  which: 'current' | 'previous',
+  name: string,
+): Promise<Read> {
   try {
-    const version = await store.current(name);
+    const version = await store[which](name);
     return version ? { version } : { absent: told(name, undefined, 'missing') };
   } catch (error) {
     if (!(error instanceof ServiceError && error.code === 'not_allowed')) throw error;

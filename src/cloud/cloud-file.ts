@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { parse } from 'yaml';
+import { parse, YAMLParseError } from 'yaml';
 import { z } from 'zod';
 import { closest } from '../closest.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
@@ -29,20 +29,32 @@ const aws = {
     .optional(),
 };
 
-const kubernetes = {
-  /** Name in `clusters_file`. */
-  cluster: name,
-  /** That of the cluster's definition when none is named. */
-  namespace: slug.optional(),
-};
+const secretObject = z
+  .string()
+  .regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, 'must be a name of Kubernetes');
 
 const storeSchema = z.discriminatedUnion('type', [
   /** Files, in a directory relative to the file. */
   z.strictObject({ type: z.literal('directory'), path: name.default('secrets') }),
   /** AWS Secrets Manager. */
-  z.strictObject({ type: z.literal('aws'), ...aws, kms_key: name.optional() }),
+  z.strictObject({
+    type: z.literal('aws'),
+    ...aws,
+    // It stands in policies, where a wildcard would allow more.
+    kms_key: z
+      .string()
+      .regex(/^[\w:/-]{1,2048}$/, 'must be the id, alias or ARN of a key')
+      .optional(),
+  }),
   /** One Secret with `lease` and `public_key`. */
-  z.strictObject({ type: z.literal('kubernetes'), ...kubernetes, secret: slug.optional() }),
+  z.strictObject({
+    type: z.literal('kubernetes'),
+    /** Name in `clusters_file`. */
+    cluster: name,
+    /** That of the cluster's definition when none is named. */
+    namespace: slug.optional(),
+    secret: secretObject.optional(),
+  }),
 ]);
 
 const ecsName = z.string().regex(/^[\w-]{1,255}$/, 'must be a name, not an ARN');
@@ -58,29 +70,50 @@ const servicesSchema = z.discriminatedUnion('type', [
     worker: ecsName,
     scheduler: ecsName,
   }),
-  /** Deployments. */
+  /** Deployments, in the namespace of the Secret: nobody else can read it. */
   z.strictObject({
     type: z.literal('kubernetes'),
-    ...kubernetes,
     api: slug,
     worker: slug,
     scheduler: slug,
   }),
 ]);
 
-const installSchema = z.strictObject({
-  license_deployment_id: id,
-  /** Of the registry, which refuses when the deployment is another's; the slug when none is named. */
-  customer_id: id.optional(),
-  store: storeSchema.default({ type: 'directory', path: 'secrets' }),
-  services: servicesSchema.default({ type: 'none' }),
-});
+/** Services that read from each store: what others run with does not follow from what is in it. */
+const READERS = { directory: 'none', aws: 'ecs', kubernetes: 'kubernetes' } as const;
+
+const installSchema = z
+  .strictObject({
+    license_deployment_id: id,
+    /** Of the registry, which refuses when the deployment is another's; by default the slug. */
+    customer_id: id.optional(),
+    store: storeSchema.default({ type: 'directory', path: 'secrets' }),
+    services: servicesSchema.default({ type: 'none' }),
+  })
+  .refine(({ store, services }) => ['none', READERS[store.type]].includes(services.type), {
+    path: ['services', 'type'],
+    message: 'must be ecs with a store of type aws, kubernetes with kubernetes, and else none',
+  });
 
 const fileSchema = z.strictObject({ customers: z.record(slug, z.record(slug, installSchema)) });
 
-export type StoreDefinition = z.output<typeof storeSchema>;
-export type ServicesDefinition = z.output<typeof servicesSchema>;
-export type EcsDefinition = Extract<ServicesDefinition, { readonly type: 'ecs' }>;
+type Store = z.output<typeof storeSchema>;
+type Services = z.output<typeof servicesSchema>;
+
+/** In which namespace of which cluster. */
+export interface ClusterPlace {
+  readonly cluster: string;
+  readonly namespace?: string | undefined;
+}
+
+export type DirectoryDefinition = Extract<Store, { readonly type: 'directory' }>;
+export type AwsDefinition = Extract<Store, { readonly type: 'aws' }>;
+export type SecretDefinition = Extract<Store, { readonly type: 'kubernetes' }> & {
+  readonly secret: string;
+};
+export type EcsDefinition = Extract<Services, { readonly type: 'ecs' }>;
+export type DeploymentsDefinition = Extract<Services, { readonly type: 'kubernetes' }> &
+  ClusterPlace;
 
 /** An environment of a customer, to which leases are delivered as secrets. */
 export interface Install {
@@ -88,8 +121,8 @@ export interface Install {
   readonly env: string;
   readonly customer_id: string;
   readonly license_deployment_id: string;
-  readonly store: StoreDefinition;
-  readonly services: ServicesDefinition;
+  readonly store: DirectoryDefinition | AwsDefinition | SecretDefinition;
+  readonly services: { readonly type: 'none' } | EcsDefinition | DeploymentsDefinition;
   readonly secrets: SecretNames;
 }
 
@@ -109,25 +142,36 @@ export function readInstall(file: string, customer: string, env: string): Instal
   const { customers } = readCloudFile(file);
   const envs = chosen(customers, customer, 'customer', file);
   const install = chosen(envs, env, `environment of ${customer}`, file);
-  const { store, services } = install;
   return {
     customer,
     env,
     customer_id: install.customer_id ?? customer,
     license_deployment_id: install.license_deployment_id,
-    store:
-      store.type === 'directory' ? { ...store, path: resolve(dirname(file), store.path) } : store,
-    services:
-      services.type === 'ecs' && store.type === 'aws' ? likeStore(services, store) : services,
+    ...placesOf(install, file, `license.${customer}.${env}`),
     secrets: secretNames(customer, env),
   };
 }
 
-function likeStore(
-  services: EcsDefinition,
-  { region, endpoint }: Extract<StoreDefinition, { readonly type: 'aws' }>,
-): EcsDefinition {
-  return { ...(region && { region }), ...(endpoint && { endpoint }), ...services };
+/** @param secret what an object of Kubernetes is called; no slug has a dot in it. */
+function placesOf(
+  { store, services }: z.output<typeof installSchema>,
+  file: string,
+  secret: string,
+): Pick<Install, 'store' | 'services'> {
+  const none = { type: 'none' } as const;
+  if (store.type === 'directory') {
+    return { store: { ...store, path: resolve(dirname(file), store.path) }, services: none };
+  }
+  if (store.type === 'aws') {
+    const { region, endpoint } = store;
+    const place = { ...(region && { region }), ...(endpoint && { endpoint }) };
+    return { store, services: services.type === 'ecs' ? { ...place, ...services } : none };
+  }
+  const { cluster, namespace } = store;
+  return {
+    store: { ...store, secret: store.secret ?? secret },
+    services: services.type === 'kubernetes' ? { ...services, cluster, namespace } : none,
+  };
 }
 
 function secretNames(customer: string, env: string): SecretNames {
@@ -138,16 +182,15 @@ function secretNames(customer: string, env: string): SecretNames {
 function readCloudFile(file: string): z.output<typeof fileSchema> {
   let value: unknown;
   try {
-    value = parse(readFileSync(file, 'utf8'));
+    // Its warnings would show lines of the file.
+    value = parse(readFileSync(file, 'utf8'), { logLevel: 'error' });
   } catch (error) {
     if (isSystemError(error)) {
       throw new ServiceError('file_not_found', `cannot read ${file} (${error.code})`, {
         remedy: `Write there ${FORM}; or name another file with --config.`,
       });
     }
-    // What cannot be parsed may hold anything, so the parser's excerpt is left out.
-    const [message = ''] = (error as Error).message.split(':\n');
-    throw invalid(file, [{ code: 'invalid_setting', file, message }]);
+    throw invalid(file, [{ code: 'invalid_setting', file, message: notYaml(error) }]);
   }
   const { success, data, error } = fileSchema.safeParse(value);
   if (success) return data;
@@ -167,6 +210,14 @@ function readCloudFile(file: string): z.output<typeof fileSchema> {
   );
 }
 
+/** What cannot be parsed may hold anything, and what the parser says of it may quote it. */
+function notYaml(error: unknown): string {
+  if (!(error instanceof YAMLParseError)) return 'is no YAML: an alias in it leads nowhere';
+  const [start] = error.linePos ?? [];
+  const where = start === undefined ? '' : ` at line ${start.line}, column ${start.col}`;
+  return `is no YAML${where}: ${error.code}`;
+}
+
 const FORM =
   '`customers: {SLUG: {ENV: {license_deployment_id: ID, store: {type: directory}, services: {type: none}}}}`';
 
@@ -177,7 +228,8 @@ function invalid(file: string, problems: ServiceError['problems']): ServiceError
   });
 }
 
-function chosen<T>(
+/** @throws ServiceError `not_found` */
+export function chosen<T>(
   all: Readonly<Record<string, T>>,
   wanted: string,
   what: string,

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { readFile, stat } from 'node:fs/promises';
+import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writePrivateFile } from '../client/private-file.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
@@ -24,14 +24,19 @@ export function directoryStore(root: string): SecretStore {
 
 async function read(path: string): Promise<SecretVersion | undefined> {
   try {
+    const stats = await lstat(path);
+    if (!stats.isFile()) {
+      // A link leads to what is no secret of this store, a pipe to waiting for ever.
+      throw new ServiceError('invalid_data', `${path} is no file`, {
+        remedy: 'Move away what is there.',
+      });
+    }
     const value = await readFile(path, 'utf8');
-    const { mtimeMs } = await stat(path);
-    return { value, version_id: versionOf(value), created_at: mtimeMs };
+    return { value, version_id: versionOf(value), created_at: stats.mtimeMs };
   } catch (error) {
     if (isSystemError(error, 'ENOENT')) return undefined;
     if (!isSystemError(error)) throw error;
-    const code = isSystemError(error, 'EACCES', 'EPERM') ? 'not_allowed' : 'cloud_unavailable';
-    throw new ServiceError(code, `cannot read ${path} (${error.code})`, {
+    throw new ServiceError('not_allowed', `cannot read ${path} (${error.code})`, {
       remedy: 'Check the path and its permissions.',
     });
   }

@@ -49,7 +49,6 @@ export async function openEcs(definition: EcsDefinition): Promise<Services> {
   };
 
   return {
-    place: `the cluster ${cluster} of AWS ECS`,
     inferred_from:
       'ECS gives a task its secrets when it starts: what a task holds is inferred from the times at which it was created and started, and from those at which the versions of the lease were written. The tasks were not asked.',
     async states() {

@@ -1,5 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
-import type { ServicesDefinition } from './cloud-file.ts';
+import type { DeploymentsDefinition } from './cloud-file.ts';
 import { applyTo, askPlace, connectPlace, type Place } from './kubernetes.ts';
 import type { Role, RunningTask, Services, ServiceState } from './services.ts';
 
@@ -48,9 +49,9 @@ interface Pod {
   };
 }
 
-/** @throws ServiceError `invalid_setting`, `conflict` */
+/** @throws ServiceError `invalid_setting`, `not_found`, `conflict` */
 export function openKubernetesServices(
-  definition: Extract<ServicesDefinition, { readonly type: 'kubernetes' }>,
+  definition: DeploymentsDefinition,
   clustersFile: string,
 ): Services {
   return kubernetesServices(connectPlace(definition, clustersFile), definition);
@@ -59,6 +60,7 @@ export function openKubernetesServices(
 /** Deployments, whose pods have the lease in their environment. */
 function kubernetesServices(place: Place, names: Names): Services {
   const { namespace, cluster } = place;
+  let nextSecond: Promise<void> | undefined;
   const pathOf = (name: string): string =>
     `/apis/apps/v1/namespaces/${namespace}/deployments/${name}`;
   const read = async (name: string): Promise<Deployment> => {
@@ -80,7 +82,6 @@ function kubernetesServices(place: Place, names: Names): Services {
     return list.items ?? [];
   };
   return {
-    place: `the namespace ${namespace} of the cluster ${cluster}`,
     inferred_from:
       'Kubernetes gives a container its environment when it starts: what a pod holds is inferred from the times, in whole seconds, at which it was created and started, and from that at which the Secret was changed. The pods were not asked.',
     async states() {
@@ -95,6 +96,8 @@ function kubernetesServices(place: Place, names: Names): Services {
     async restart({ name }) {
       // Where there is none, applying would try to make one.
       await read(name);
+      // In the second in which the Secret was written, nobody could tell which value a pod has.
+      await (nextSecond ??= delay(1000));
       // To the millisecond: what is as it was starts nothing.
       const id = new Date().toISOString();
       await applyTo(place, `deploy ${name} anew`, {
@@ -150,7 +153,10 @@ function isRunning({ metadata, status }: Pod): boolean {
   );
 }
 
-/** A container that was started anew in its pod may have read another value than the pod at first. */
+/**
+ * Times are in whole seconds. A container that was started anew in its pod may have read another
+ * value than the pod at first.
+ */
 function taskOf({ metadata, status }: Pod): RunningTask {
   const started = (status?.containerStatuses ?? []).map(({ state }) =>
     timeOf(state?.running?.startedAt),
@@ -159,7 +165,7 @@ function taskOf({ metadata, status }: Pod): RunningTask {
   return {
     id: metadata.name,
     created_at: timeOf(metadata.creationTimestamp) ?? 0,
-    started_at: isStarted ? Math.max(...started) : null,
+    started_at: isStarted ? Math.max(...started) + 999 : null,
   };
 }
 

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
-import type { Install, StoreDefinition } from './cloud-file.ts';
+import type { SecretDefinition } from './cloud-file.ts';
 import { applyTo, askPlace, connectPlace, type Place } from './kubernetes.ts';
-import { secretObjectName } from './kubernetes-names.ts';
 import type { SecretStore } from './secret-store.ts';
 
 /** What is used of a Secret. */
@@ -16,13 +15,12 @@ interface Secret {
   };
 }
 
-/** @throws ServiceError `invalid_setting`, `conflict` */
+/** @throws ServiceError `invalid_setting`, `not_found`, `conflict` */
 export function openKubernetesStore(
-  install: Install,
-  definition: Extract<StoreDefinition, { readonly type: 'kubernetes' }>,
+  definition: SecretDefinition,
   clustersFile: string,
 ): SecretStore {
-  return kubernetesStore(connectPlace(definition, clustersFile), secretObjectName(install));
+  return kubernetesStore(connectPlace(definition, clustersFile), definition.secret);
 }
 
 /**
@@ -63,12 +61,12 @@ export function kubernetesStore(place: Place, object: string): SecretStore {
   };
 }
 
-/** When somebody last changed it, as far as Kubernetes tells. */
+/** When somebody last changed it, as far as Kubernetes tells: at the latest, of that second. */
 function since({ metadata }: Secret, key: string): number {
   const times = (metadata.managedFields ?? [])
     .filter(({ fieldsV1 }) => Object.hasOwn(fieldsV1?.['f:data'] ?? {}, `f:${key}`))
     .flatMap(({ time }) => (time === undefined ? [] : [Date.parse(time)]));
-  return Math.max(Date.parse(metadata.creationTimestamp), ...times);
+  return Math.max(Date.parse(metadata.creationTimestamp), ...times) + 999;
 }
 
 function keyOf(name: string): string {

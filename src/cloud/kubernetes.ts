@@ -1,7 +1,8 @@
 /** What secrets and services in a cluster have in common: how the cluster is asked. */
 import { ServiceError } from '../errors.ts';
-import { chooseCluster, readClusters } from '../kubernetes/clusters-file.ts';
+import { readClusters } from '../kubernetes/clusters-file.ts';
 import { connectRest, USUAL_PACE, type Rest, type RestRequest } from '../kubernetes/rest.ts';
+import { chosen, type ClusterPlace } from './cloud-file.ts';
 
 /** A namespace of a cluster. */
 export interface Place {
@@ -10,17 +11,12 @@ export interface Place {
   readonly namespace: string;
 }
 
-/** @throws ServiceError `invalid_setting`, `conflict` */
-export function connectPlace(
-  { cluster, namespace }: { readonly cluster: string; readonly namespace?: string | undefined },
-  clustersFile: string,
-): Place {
-  const clusters = readClusters(clustersFile);
-  const name = chooseCluster(clusters, cluster);
-  const definition = clusters[name]!;
+/** @throws ServiceError `invalid_setting`, `not_found`, `conflict` */
+export function connectPlace({ cluster, namespace }: ClusterPlace, clustersFile: string): Place {
+  const definition = chosen(readClusters(clustersFile), cluster, 'cluster', clustersFile);
   const { signal } = new AbortController();
-  const rest = connectRest(definition, { name, signal, pace: USUAL_PACE });
-  return { rest, cluster: name, namespace: namespace ?? definition.namespace };
+  const rest = connectRest(definition, { name: cluster, signal, pace: USUAL_PACE });
+  return { rest, cluster, namespace: namespace ?? definition.namespace };
 }
 
 /**

@@ -3,6 +3,7 @@ import { ServiceError } from '../errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import { renewalMoment } from '../lease/schedule.ts';
 import { formatTime, parseTime } from '../lease/time.ts';
+import type { Install } from './cloud-file.ts';
 
 const time = z.string().refine((text) => parseTime(text) !== undefined, 'must be a time in UTC');
 
@@ -44,6 +45,24 @@ export function factsOf(claims: LeaseClaims): LeaseFacts {
   const { lease_id, public_key_id, issued_at, expires_at, grace_ends_at } = claims;
   const due_at = formatTime(Math.ceil(renewalMoment(claims) / 1000) * 1000);
   return { lease_id, public_key_id, issued_at, expires_at, grace_ends_at, due_at };
+}
+
+/**
+ * @param install of which it must be: what it says of another must not pass for this one.
+ * @throws ServiceError `invalid_data`
+ */
+export function refuseOther(manifest: SeedManifest, install: Install): void {
+  const { customer, env, license_deployment_id, secrets } = install;
+  const isIt =
+    manifest.customer === customer &&
+    manifest.env === env &&
+    manifest.license_deployment_id === license_deployment_id &&
+    manifest.secrets.map(({ name }) => name).join() === [secrets.public_key, secrets.lease].join();
+  if (isIt) return;
+  const what = `${customer} ${env} with the deployment ${license_deployment_id}`;
+  throw new ServiceError('invalid_data', `the manifest is not that of ${what}`, {
+    remedy: 'Name the right one, or see whether it or cloud_file was changed since.',
+  });
 }
 
 /** @throws ServiceError `invalid_data` */

@@ -4,16 +4,15 @@ import type { Services } from './services.ts';
 
 /** @throws ServiceError `conflict`, reason `not_installed`, without the package that it needs. */
 export async function openSecretStore(
-  install: Install,
+  { store }: Pick<Install, 'store'>,
   clustersFile: string,
 ): Promise<SecretStore> {
-  const { store } = install;
   if (store.type === 'directory') {
     return (await import('./directory-store.ts')).directoryStore(store.path);
   }
   if (store.type === 'aws') return (await import('./aws-store.ts')).openAwsStore(store);
   const { openKubernetesStore } = await import('./kubernetes-store.ts');
-  return openKubernetesStore(install, store, clustersFile);
+  return openKubernetesStore(store, clustersFile);
 }
 
 /**
@@ -21,7 +20,7 @@ export async function openSecretStore(
  * @throws ServiceError `conflict`, reason `not_installed`, without the package that it needs.
  */
 export async function openServices(
-  { services }: Install,
+  { services }: Pick<Install, 'services'>,
   clustersFile: string,
 ): Promise<Services | undefined> {
   if (services.type === 'none') return undefined;

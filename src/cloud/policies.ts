@@ -1,5 +1,10 @@
-import type { Install, SecretNames } from './cloud-file.ts';
-import { secretObjectName } from './kubernetes-names.ts';
+import type {
+  AwsDefinition,
+  EcsDefinition,
+  Install,
+  SecretDefinition,
+  SecretNames,
+} from './cloud-file.ts';
 
 /** What each role must be allowed, and no more: for AWS policies, for Kubernetes Roles. */
 export interface Policies {
@@ -18,7 +23,7 @@ export function policiesOf(install: Install, account = '*'): Policies {
     store.type === 'aws'
       ? awsSecrets(install.secrets, store, account)
       : store.type === 'kubernetes'
-        ? kubernetesSecrets(install, store.namespace)
+        ? kubernetesSecrets(install, store)
         : { seed: null, tasks: null };
   const redeploy =
     services.type === 'ecs'
@@ -39,10 +44,7 @@ export function policiesOf(install: Install, account = '*'): Policies {
 
 function awsSecrets(
   names: SecretNames,
-  {
-    region = '*',
-    kms_key,
-  }: { readonly region?: string | undefined; readonly kms_key?: string | undefined },
+  { region = '*', kms_key }: AwsDefinition,
   account: string,
 ): Pick<Policies, 'seed' | 'tasks'> {
   // AWS ends the name of each secret in a dash and six characters of its own.
@@ -77,10 +79,9 @@ function awsSecrets(
 }
 
 function ecsPolicy(
-  services: Extract<Install['services'], { readonly type: 'ecs' }>,
+  { region = '*', cluster, api, worker, scheduler }: EcsDefinition,
   account: string,
 ): object {
-  const { region = '*', cluster, api, worker, scheduler } = services;
   const arn = (rest: string): string => `arn:${partition(region)}:ecs:${region}:${account}:${rest}`;
   return policy(
     {
@@ -116,10 +117,10 @@ function partition(region: string): string {
 
 function kubernetesSecrets(
   install: Install,
-  namespace: string | undefined,
+  { namespace, secret }: SecretDefinition,
 ): Pick<Policies, 'seed' | 'tasks'> {
   const secrets = { apiGroups: [''], resources: ['secrets'] };
-  const own = { ...secrets, resourceNames: [secretObjectName(install)] };
+  const own = { ...secrets, resourceNames: [secret] };
   return {
     // A right to create cannot be limited to a name.
     seed: role('seed', install, namespace, [
@@ -140,7 +141,7 @@ function role(
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'Role',
     metadata: {
-      name: `service-local-${what}-${customer}-${env}`,
+      name: `service-local-${what}.${customer}.${env}`,
       ...(namespace !== undefined && { namespace }),
     },
     rules,

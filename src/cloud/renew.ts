@@ -1,8 +1,11 @@
+import { parseTime } from '../lease/time.ts';
+import { CLOCK_TOLERANCE_SECONDS } from '../lease/status.ts';
 import { ServiceError } from '../errors.ts';
+import { formatSeconds } from '../seconds.ts';
 import { checkFailure, checkSecrets, type Checked } from './check.ts';
+import { isOutdated, runningService } from './in-use.ts';
 import { waitForRollouts, type Awaited } from './redeploy.ts';
-import { isOutdated, runningService } from './running.ts';
-import { seed, type Seeded, type Seeding } from './seed.ts';
+import { deliver, forgetIssue, plan, type Seeded, type Seeding } from './seed.ts';
 import type { Services, ServiceState } from './services.ts';
 
 export interface Renewal {
@@ -23,45 +26,85 @@ export interface Renewal {
  * read; `license_invalid` and `rollout_failed` when what was done did not help.
  */
 export async function renew(seeding: Seeding, services: Services | undefined): Promise<Renewal> {
-  const { install, store, clock, message } = seeding;
-  const before = await checkSecrets(install, store, clock());
-  for (const { name, status } of [before.public_key, before.lease]) {
-    if (status !== 'denied') continue;
-    throw new ServiceError(
-      'not_allowed',
-      `${name} cannot be read, so that nobody knows what is due`,
-      {
-        reason: 'cloud_denied',
-        remedy: 'Give whoever renews the policy `tasks` of `service-local cloud iam`, too.',
-      },
-    );
-  }
-  const isDue = [before.public_key, before.lease].some(({ status }) => status !== 'ok');
-  const seeded = isDue ? await seed(seeding) : undefined;
-  const checked = isDue ? await checkSecrets(install, store, clock()) : before;
+  const { checked, seeded } = await renewSecrets(seeding);
   const failure = checkFailure(checked);
   if (failure) throw failure;
-  const redeployed = services ? await redeployOutdated(services, checked.since!, message) : [];
-  const status = isDue ? 'renewed' : redeployed.length > 0 ? 'redeployed' : 'not_due';
+  const redeployed = services ? await redeployOutdated(services, checked, seeding.message) : [];
+  const status = seeded ? 'renewed' : redeployed.length > 0 ? 'redeployed' : 'not_due';
   return { status, seeded, redeployed, checked };
+}
+
+async function renewSecrets(seeding: Seeding): Promise<Pick<Renewal, 'checked' | 'seeded'>> {
+  const { install, store, clock, journal, message } = seeding;
+  const first = await checkSecrets(install, store, clock());
+  refuseDenied(first);
+  if (isAsItShouldBe(first)) {
+    // What a run that was broken off was issued is in the store, or was replaced since.
+    await forgetIssue(journal);
+    return { checked: first, seeded: undefined };
+  }
+  const planned = await plan(seeding);
+  // By a wrong clock of this machine, a lease would be due anew each time.
+  const now = parseTime(planned.issued_at)!;
+  tellClock(clock() - now, message);
+  const checked = await checkSecrets(install, store, now);
+  if (isAsItShouldBe(checked)) return { checked, seeded: undefined };
+  if (checkFailure(checked) === undefined && !lastsLonger(planned, checked)) {
+    message('The lease is due, but a new one would last no longer: its contract ends.');
+    return { checked, seeded: undefined };
+  }
+  const seeded = await deliver(seeding);
+  return { checked: await checkSecrets(install, store, now), seeded };
+}
+
+function isAsItShouldBe({ public_key, lease }: Checked): boolean {
+  return public_key.status === 'ok' && lease.status === 'ok' && lease.reason === null;
+}
+
+function refuseDenied({ public_key, lease }: Checked): void {
+  const denied = [public_key, lease].find(({ status }) => status === 'denied');
+  if (denied === undefined) return;
+  throw new ServiceError(
+    'not_allowed',
+    `${denied.name} cannot be read, so that nobody knows what is due`,
+    {
+      reason: 'cloud_denied',
+      remedy: 'Give whoever renews the policy `tasks` of `service-local cloud iam`, too.',
+    },
+  );
+}
+
+function tellClock(aheadMs: number, message: (text: string) => void): void {
+  const seconds = Math.round(Math.abs(aheadMs) / 1000);
+  if (seconds <= CLOCK_TOLERANCE_SECONDS) return;
+  const where = aheadMs > 0 ? 'ahead of' : 'behind';
+  message(
+    `The clock of this machine is ${formatSeconds(seconds)} ${where} that of the server, which is taken to be right.`,
+  );
+}
+
+type Ends = Readonly<Record<'expires_at' | 'grace_ends_at', string>>;
+
+function lastsLonger(planned: Ends, { facts }: Checked): boolean {
+  const time = (text: string): number => parseTime(text)!;
+  return (['expires_at', 'grace_ends_at'] as const).some(
+    (end) => facts === undefined || time(planned[end]) > time(facts[end]),
+  );
 }
 
 /** @returns the names of those that were. */
 async function redeployOutdated(
   services: Services,
-  since: number,
+  checked: Checked,
   message: (text: string) => void,
 ): Promise<string[]> {
   const outdated = async (): Promise<ServiceState[]> =>
-    (await services.states()).filter((state) =>
-      isOutdated(runningService(state, { since, facts: undefined }, undefined)),
-    );
-  const found = await outdated();
+    (await services.states()).filter((state) => isOutdated(runningService(state, checked)));
   const rollouts: Awaited[] = [];
-  for (const state of found) {
+  for (const state of await outdated()) {
     const { rollout, name } = state;
     // Begun by a run that was broken off, or by somebody else: its tasks have the new lease.
-    const isUnderWay = rollout.state === 'in_progress' && rollout.began_at >= since;
+    const isUnderWay = rollout.state === 'in_progress' && rollout.began_at >= checked.since!;
     rollouts.push({ name, ...(isUnderWay ? rollout : await services.restart(state)) });
   }
   if (rollouts.length === 0) return [];

@@ -2,16 +2,15 @@
 export interface SecretVersion {
   readonly value: string;
   readonly version_id: string;
-  /** By the clock of the store: ms since the epoch. */
+  /** By the clock of the store, at the latest: ms since the epoch. */
   readonly created_at: number;
 }
 
 /**
  * Where a customer's services get their secrets from. Every method throws ServiceError
- * `cloud_unavailable`
- * (of Kubernetes `cluster_unavailable`) when there is no usable answer after several attempts, `not_allowed` when the
- * store refuses who asks, and `conflict` for what it refuses otherwise. No error, nor its cause, has
- * a value in it.
+ * `cloud_unavailable` (of Kubernetes `cluster_unavailable`) when there is no usable answer after
+ * several attempts, `not_allowed` when the store refuses who asks, and `conflict` for what it
+ * refuses otherwise. No error, nor its cause, has a value in it.
  */
 export interface SecretStore {
   /** Where it is, for people: `AWS Secrets Manager in eu-west-1`. */

@@ -1,15 +1,16 @@
-import { hash } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
+import { readFile, rm } from 'node:fs/promises';
 import type { getKeyset, Keyset } from '../api/keys.ts';
-import type { createLease, LeaseAnswer } from '../api/leases.ts';
+import type { createLease, DryRun, dryRunRenewal, LeaseAnswer } from '../api/leases.ts';
 import type { Client } from '../client/client.ts';
-import { ServiceError } from '../errors.ts';
-import type { LeaseClaims } from '../lease/claims.ts';
+import { writePrivateFile } from '../client/private-file.ts';
+import { isSystemError, ServiceError } from '../errors.ts';
+import { isId, type LeaseClaims } from '../lease/claims.ts';
 import { importKeyset } from '../lease/keys.ts';
 import { LEASE_REASONS } from '../lease/reasons.ts';
 import { formatTime } from '../lease/time.ts';
 import { verifyLease } from '../lease/verify.ts';
 import type { Install } from './cloud-file.ts';
-import type { Journal } from './journal.ts';
 import { factsOf, type SeedManifest } from './manifest.ts';
 import type { SecretStore } from './secret-store.ts';
 
@@ -17,7 +18,8 @@ export interface Seeding {
   readonly install: Install;
   readonly store: SecretStore;
   readonly server: Client;
-  readonly journal: Journal;
+  /** Where it is kept, over the end of the process, under which id a lease is asked for. */
+  readonly journal: string;
   /** Told what a person should know. */
   readonly message: (text: string) => void;
   readonly clock: () => number;
@@ -40,6 +42,26 @@ export interface Seeded {
  * that is no lease of that deployment.
  */
 export async function seed(seeding: Seeding): Promise<Seeded> {
+  await plan(seeding);
+  return deliver(seeding);
+}
+
+/**
+ * What would be issued now. To be asked before anything is written: the keys of a server that would
+ * issue nothing are not those of the lease that is there.
+ * @throws ServiceError as the server says
+ */
+export async function plan({ install, server }: Seeding): Promise<DryRun> {
+  return server.call<typeof dryRunRenewal>('post', '/auth/license/leases/dry-run', {
+    body: wanted(install),
+  });
+}
+
+/**
+ * The rest of `seed`.
+ * @throws ServiceError as `seed`
+ */
+export async function deliver(seeding: Seeding): Promise<Seeded> {
   const { install, store, journal, clock } = seeding;
   const { secrets, license_deployment_id } = install;
   let keyset = await putKeyset(seeding);
@@ -55,7 +77,7 @@ export async function seed(seeding: Seeding): Promise<Seeded> {
     throw new ServiceError('invalid_data', 'what the server issued does not verify by its keys');
   }
   const version = await store.put(secrets.lease, text, claims.lease_id);
-  await journal.forget();
+  await forgetIssue(journal);
   const manifest: SeedManifest = {
     schema: 'service-local/secret_seed_manifest/v1',
     customer: install.customer,
@@ -96,21 +118,52 @@ function verified(text: string, keys: Parameters<typeof verifyLease>[1]): LeaseC
 }
 
 /** The customer is named so that the registry refuses where the deployment is another's. */
+function wanted({ license_deployment_id, customer_id }: Install) {
+  return { deployment_id: license_deployment_id, customer_id };
+}
+
 async function issue({ install, server, journal, message }: Seeding): Promise<LeaseAnswer> {
   const ask = async (): Promise<LeaseAnswer> =>
     server.call<typeof createLease>('post', '/auth/license/leases', {
-      body: {
-        deployment_id: install.license_deployment_id,
-        customer_id: install.customer_id,
-        issue_id: await journal.issueId(),
-      },
+      body: { ...wanted(install), issue_id: await issueId(journal) },
     });
   try {
     return await ask();
   } catch (error) {
     if (!(error instanceof ServiceError && error.reason === 'already_issued')) throw error;
-    message(`A run that was broken off has lost a lease, which nobody has: ${error.message}.`);
-    await journal.forget();
+    message(
+      `A run that was broken off had got a lease. Unless that is in the store, nobody has it: ${error.message}.`,
+    );
+    await forgetIssue(journal);
     return ask();
   }
+}
+
+/**
+ * That of the run that was broken off, or a new one, which is on disk when this returns. The server
+ * gives none twice under the same one: a request that is sent again does not make two leases, and
+ * one that was issued and never arrived is told.
+ */
+async function issueId(journal: string): Promise<string> {
+  const begun = await begunIssue(journal);
+  if (begun !== undefined) return begun;
+  const issue_id = randomUUID();
+  await writePrivateFile(journal, `${JSON.stringify({ issue_id })}\n`);
+  return issue_id;
+}
+
+async function begunIssue(journal: string): Promise<string | undefined> {
+  try {
+    const { issue_id } = JSON.parse(await readFile(journal, 'utf8')) as { issue_id?: unknown };
+    return isId(issue_id) ? (issue_id as string) : undefined;
+  } catch (error) {
+    // A torn file is as good as none.
+    if (error instanceof SyntaxError || isSystemError(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+/** Ends what was begun. */
+export async function forgetIssue(journal: string): Promise<void> {
+  await rm(journal, { force: true });
 }

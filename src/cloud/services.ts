@@ -3,7 +3,10 @@ export type Role = 'api' | 'worker' | 'scheduler';
 /** A process that runs, or is about to. */
 export interface RunningTask {
   readonly id: string;
-  /** Its secrets are read between these two: ms since the epoch; null while it has not started. */
+  /**
+   * Its secrets are read between these two, the first at the earliest and the second at the latest:
+   * ms since the epoch; null while it has not started.
+   */
   readonly created_at: number;
   readonly started_at: number | null;
 }
@@ -34,16 +37,14 @@ export interface Rollout {
 
 /**
  * What a customer runs with the lease in its environment. Every method throws ServiceError
- * `cloud_unavailable` or `cluster_unavailable`, `not_allowed` and `conflict` as `SecretStore` does, and `not_found` where
- * there is no such service.
+ * `cloud_unavailable` or `cluster_unavailable`, `not_allowed` and `conflict` as `SecretStore` does,
+ * and `not_found` where there is no such service.
  */
 export interface Services {
-  /** For people. */
-  readonly place: string;
   /** How it is known what a task holds, as a sentence. */
   readonly inferred_from: string;
   states(): Promise<readonly ServiceState[]>;
-  /** Has all its tasks replaced, one after the other. */
+  /** Has all its tasks replaced, one after the other, by such as read what was written before. */
   restart(service: Pick<ServiceState, 'role' | 'name'>): Promise<Rollout>;
   close(): void;
 }

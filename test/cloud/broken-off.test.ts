@@ -86,7 +86,7 @@ test('killed once a lease is issued, it tells the next time that nobody has that
   expect(aws.done).toEqual([`CreateSecret ${KEYS}`]);
   const lost = (await world.issued()).find((id) => !before.includes(id));
   const { stderr } = await world.cloud('seed');
-  expect(stderr).toContain(`has lost a lease, which nobody has: the lease ${lost} was issued`);
+  expect(stderr).toContain(`Unless that is in the store, nobody has it: the lease ${lost} was issued`);
   // No more than that one is lost, and it is told once.
   expect(await world.issued()).toHaveLength(before.length + 2);
   expect((await world.cloud('seed')).stderr).toBe('');

@@ -27,7 +27,7 @@ beforeAll(async () => {
   await world.configure({
     license_deployment_id: 'acme-prod',
     store: { type: 'kubernetes', cluster: 'theirs' },
-    services: { type: 'kubernetes', cluster: 'theirs', api, worker, scheduler },
+    services: { type: 'kubernetes', api, worker, scheduler },
   });
 });
 afterAll(async () => {
@@ -57,7 +57,7 @@ test('a lease is seeded into a Secret, and Deployments are started anew with it'
   world.test.now = Date.now() - 6.9 * DAY;
   const first = await world.ask<SeedManifest>(0, 'seed');
   world.test.now = Date.now();
-  const secret = server.store.find('Secret', 'acme', 'license-acme-prod') as unknown as {
+  const secret = server.store.find('Secret', 'acme', 'license.acme.prod') as unknown as {
     data: Record<string, string>;
   };
   expect(Object.keys(secret.data).toSorted()).toEqual(['lease', 'public_key']);
@@ -101,7 +101,7 @@ test('pods that do not come up, and who may not do it, are told', async () => {
 
 test('what each role must be allowed is a Role', async () => {
   server.recover();
-  const secret = { resources: ['secrets'], resourceNames: ['license-acme-prod'] };
+  const secret = { resources: ['secrets'], resourceNames: ['license.acme.prod'] };
   expect(await world.ask(0, 'iam')).toMatchObject({
     seed: { rules: [{ verbs: ['create'] }, { ...secret, verbs: ['patch'] }] },
     tasks: { rules: [{ ...secret, verbs: ['get'] }] },

@@ -7,7 +7,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Before a deployment: checks that both secrets are there and well-formed, that the lease verifies by the key set beside it, is of that deployment, and is not to be renewed yet; with --manifest also that it is none from before that. Tells names and what is wrong, and never a value. Exits with 0 when all is well, else with 4. Reads the secrets; asks no server.',
+    'Before a deployment: checks that both secrets are there and well-formed, that the lease verifies by the key set beside it, is of that deployment, and has not outlived its time; with --manifest also that this is of the same install, and the lease none from before that. Tells names and what is wrong, and never a value. Exits with 0 when all is well, also when a renewal is due, else with 4. Reads the secrets; asks no server.',
   options: {
     customer: { value: 'slug', description: 'whose it is, without --manifest' },
     env: { value: 'name', description: 'which environment, without --manifest' },
@@ -24,7 +24,7 @@ export const verb = defineVerb({
   ],
   async run(context, _args, options) {
     const { checkFailure, checkSecrets } = await import('../../cloud/check.ts');
-    const { factsOf, readManifest } = await import('../../cloud/manifest.ts');
+    const { readManifest, refuseOther } = await import('../../cloud/manifest.ts');
     const path = resolve(context.cwd, options.manifest ?? '');
     const manifest =
       options.manifest === undefined ? undefined : readManifest(await readNamed(path), path);
@@ -33,6 +33,7 @@ export const verb = defineVerb({
       throw new ServiceError('usage', 'either --manifest, or --customer and --env, are needed');
     }
     const install = await installOf(context, { customer, env });
+    if (manifest !== undefined) refuseOther(manifest, install);
     const checked = await withStore(context, install, (store) =>
       checkSecrets(install, store, Date.now(), manifest),
     );
@@ -43,7 +44,7 @@ export const verb = defineVerb({
         customer,
         env,
         ok: failure === undefined,
-        lease: checked.claims ? factsOf(checked.claims) : null,
+        lease: checked.facts ?? null,
         secrets,
       },
       failure,

@@ -12,7 +12,6 @@ export const verb = defineVerb({
     'cloud renew --customer acme --env prod --json | jq -r .status',
   ],
   async run(context, _args, options) {
-    const { factsOf } = await import('../../cloud/manifest.ts');
     const { renew } = await import('../../cloud/renew.ts');
     const { openServices } = await import('../../cloud/open.ts');
     const install = await installOf(context, options);
@@ -24,7 +23,7 @@ export const verb = defineVerb({
         (seeding) => renew(seeding, services),
       );
       for (const line of limitLines(seeded?.limits ?? [])) context.message(line);
-      const lease = factsOf(checked.claims!);
+      const lease = checked.facts!;
       return {
         data: {
           customer: install.customer,

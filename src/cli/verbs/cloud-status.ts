@@ -1,5 +1,6 @@
 import { ServiceError } from '../../errors.ts';
-import type { Outlook, RunningService } from '../../cloud/running.ts';
+import type { Install } from '../../cloud/cloud-file.ts';
+import type { Outlook, RunningService } from '../../cloud/in-use.ts';
 import { NO_VALUE } from '../../format.ts';
 import { INSTALL_OPTIONS, installOf, SECRET_COLUMNS, withStore } from '../cloud.ts';
 import { showItems, type Columns } from '../items.ts';
@@ -7,7 +8,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Which lease the secret holds, which one the services run with, and by when somebody must act. Exits with 0 while all works, also when something is to be done; with 4 when a lease is not good or it is not known what a service runs with.',
+    'Which lease the secret holds, which one the services run with, and by when (in UTC) somebody must act, so that nothing that runs or is started anew loses its license. Exits with 0 while all works, also when something is to be done; with 4 when a lease is not good or it is not known what a service runs with.',
   options: INSTALL_OPTIONS,
   settings: ['cloud_file', 'clusters_file'],
   examples: [
@@ -15,15 +16,17 @@ export const verb = defineVerb({
     'cloud status --customer acme --env prod --json | jq -r .act_by',
   ],
   async run(context, _args, options) {
+    const { isUsable } = await import('../../cloud/check.ts');
     const { leaseInUse } = await import('../../cloud/in-use.ts');
     const { openServices } = await import('../../cloud/open.ts');
     const install = await installOf(context, options);
     const services = await openServices(install, context.settings.clusters_file);
     try {
-      const { checked, lease, running, outlook } = await withStore(context, install, (store) =>
+      const { checked, running, outlook } = await withStore(context, install, (store) =>
         leaseInUse(install, store, services, Date.now()),
       );
-      const secrets = [checked.public_key, checked.lease];
+      const { public_key, lease: secret, facts: lease } = checked;
+      const secrets = [public_key, secret];
       return {
         data: {
           customer: install.customer,
@@ -35,7 +38,7 @@ export const verb = defineVerb({
           inferred_from: services?.inferred_from ?? null,
           ...outlook,
         },
-        failure: failureOf(outlook, running),
+        failure: failureOf(isUsable(checked), outlook),
         show(out) {
           showItems(out, secrets, SECRET_COLUMNS);
           if (lease) {
@@ -46,12 +49,14 @@ export const verb = defineVerb({
           }
           out.line();
           if (running === undefined) {
-            out.line('It is not known what runs with it: cloud_file names no services.');
+            out.line(
+              'It is not known what runs with it, as cloud_file names no services: what was started before the lease was written has an older one, or none.',
+            );
           } else {
             showItems(out, running, COLUMNS);
             out.line(services!.inferred_from);
           }
-          out.line(adviceOf(outlook, install.customer, install.env));
+          out.line(adviceOf(outlook, install));
         },
       };
     } finally {
@@ -70,34 +75,31 @@ const COLUMNS: Columns<RunningService> = {
   'works until': ({ grace_ends_at }) => grace_ends_at ?? NO_VALUE,
 };
 
-function failureOf(
-  { action, act_by }: Outlook,
-  running: readonly RunningService[] | undefined,
-): ServiceError | undefined {
-  if (action === 'seed') {
+function failureOf(isUsable: boolean, { act_by }: Outlook): ServiceError | undefined {
+  if (!isUsable) {
     return new ServiceError('license_invalid', 'the secrets hold no lease that works', {
-      remedy: 'Write them with `service-local cloud seed`.',
+      remedy: 'Write one with `service-local cloud renew`.',
     });
   }
-  const isUnknown = act_by === null && running?.some(({ tasks }) => tasks.wanted > 0);
-  if (!isUnknown && (act_by === null || Date.parse(act_by) > Date.now())) return undefined;
-  const text = isUnknown
-    ? 'it is not known of every service which lease it runs with'
-    : `services run with a lease that ended on ${act_by}`;
+  if (act_by !== null && Date.parse(act_by) > Date.now()) return undefined;
+  const text =
+    act_by === null
+      ? 'it is not known of every service which lease it runs with'
+      : `services run with a lease that ended on ${act_by}`;
   return new ServiceError('license_invalid', text, {
     remedy: 'Have them read the secret with `service-local cloud redeploy --wait`.',
   });
 }
 
-function adviceOf({ action, act_by }: Outlook, customer: string, env: string): string {
+function adviceOf({ action, act_by }: Outlook, { customer, env, services }: Install): string {
   const by = act_by === null ? 'at once' : `by ${act_by}`;
   const which = `--customer ${customer} --env ${env}`;
+  const what = services.type === 'none' ? 'what reads it' : 'all';
   const advice: Readonly<Record<Outlook['action'], string>> = {
-    none: `Nothing is to be done now${act_by === null ? '' : `; without a renewal all works until ${act_by}`}.`,
-    wait: 'A rollout is under way.',
+    none: `Nothing is to be done now; without a renewal ${what} works until ${act_by}.`,
+    wait: `A rollout is under way; if it is not done, act ${by}.`,
     redeploy: `Act ${by}: service-local cloud redeploy ${which} --wait`,
     renew: `Act ${by}: service-local cloud renew ${which}`,
-    seed: `Act ${by}: service-local cloud renew ${which}`,
   };
   return advice[action];
 }
