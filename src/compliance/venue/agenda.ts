@@ -1,7 +1,8 @@
 interface Entry {
   readonly time: number;
   readonly ordinal: number;
-  readonly task: () => void;
+  readonly task: (item: unknown) => void;
+  readonly item: unknown;
 }
 
 /**
@@ -25,8 +26,18 @@ export class Agenda {
 
   /** @param time what lies in the past is due at once. */
   at(time: number, task: () => void): void {
+    this.post(time, task, undefined);
+  }
+
+  /** As `at`, of something that the task is about: no closure has to be made for each. */
+  post<T>(time: number, task: (item: T) => void, item: T): void {
     const entries = this.#entries;
-    const entry = { time: Math.max(time, this.#now), ordinal: this.#ordinal, task };
+    const entry: Entry = {
+      time: Math.max(time, this.#now),
+      ordinal: this.#ordinal,
+      task: task as Entry['task'],
+      item,
+    };
     this.#ordinal += 1;
     let at = entries.length;
     entries.push(entry);
@@ -45,7 +56,7 @@ export class Agenda {
     if (next === undefined || next.time > until) return false;
     this.#removeFirst();
     this.#now = next.time;
-    next.task();
+    next.task(next.item);
     return true;
   }
 

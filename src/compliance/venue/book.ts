@@ -73,7 +73,7 @@ export class Book {
    * @returns as `submit` does.
    */
   amend(order: Order, { price, stopPrice, quantity }: Amendment, trades: boolean): boolean {
-    const samePlace = price === order.price && Object.is(stopPrice, order.stopPrice);
+    const samePlace = price === order.price && stopPrice === order.stopPrice;
     const more = quantity - order.quantity;
     if (samePlace && more <= 0) {
       this.#sideOf(order).grow(order.level!, more);
@@ -97,12 +97,6 @@ export class Book {
   wouldCross({ side, price }: Pick<Order, 'side' | 'price'>): boolean {
     const best = (side === 'buy' ? this.asks : this.bids).best;
     return best !== undefined && reaches(side, price, best.price);
-  }
-
-  /** Whether buyers and sellers wait who could trade with each other: the end of an auction is due. */
-  get isCrossed(): boolean {
-    const { best } = this.bids;
-    return best !== undefined && this.wouldCross({ side: 'buy', price: best.price });
   }
 
   indicative(reference: number): Equilibrium | undefined {
@@ -143,8 +137,9 @@ export class Book {
   }
 
   /** Every order that waits for something. */
-  *orders(): Generator<Order, void> {
-    for (const side of [this.bids, this.asks, this.buyStops, this.sellStops]) yield* side.orders();
+  orders(): Order[] {
+    const sides = [this.bids, this.asks, this.buyStops, this.sellStops];
+    return sides.flatMap((side) => [...side.orders()]);
   }
 
   #execute(order: Order): boolean {
@@ -242,7 +237,7 @@ export class Book {
   }
 }
 
-/** New terms of an order; ±Infinity and NaN as in `Order`. */
+/** New terms of an order; ±Infinity and 0 as in `Order`. */
 export interface Amendment {
   readonly price: number;
   readonly stopPrice: number;

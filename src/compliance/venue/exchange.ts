@@ -198,7 +198,7 @@ export class Exchange {
   /** Of a session, oldest first. */
   openOrders(session: number): readonly Order[] {
     return this.listings
-      .flatMap(({ book }) => [...book.orders()])
+      .flatMap(({ book }) => book.orders())
       .filter((order) => order.session === session)
       .sort((a, b) => a.id - b.id);
   }
@@ -260,8 +260,8 @@ export class Exchange {
     const { lot } = listing.terms;
     const isOff = ({ price, stopPrice, leaves }: Order): boolean =>
       leaves % lot !== 0 ||
-      [price, stopPrice].some((one) => Number.isFinite(one) && !listing.isOnTick(one));
-    for (const order of [...listing.book.orders()]) {
+      [price, stopPrice].some((one) => one !== 0 && Number.isFinite(one) && !listing.isOnTick(one));
+    for (const order of listing.book.orders()) {
       if (isOff(order)) this.end(order, 'reference_data');
     }
   }
@@ -269,7 +269,7 @@ export class Exchange {
   /** Takes the instrument off the venue, and its orders with it. */
   delete(listing: Listing): void {
     this.version += 1;
-    for (const order of [...listing.book.orders()]) this.end(order, 'reference_data');
+    for (const order of listing.book.orders()) this.end(order, 'reference_data');
     listing.isDeleted = true;
     this.#tellTerms(listing);
   }
@@ -399,7 +399,7 @@ export class Exchange {
       if (auction !== undefined) listing.reference = auction.price;
     }
     if (phase === 'closed') {
-      const over = [...book.orders()].filter(({ timeInForce }) => timeInForce === 'day');
+      const over = book.orders().filter(({ timeInForce }) => timeInForce === 'day');
       for (const order of over) this.end(order, 'day_ended');
     }
     this.#setPhase(listing, phase);
@@ -527,7 +527,7 @@ export class Exchange {
       status: order.status,
       quantity: order.quantity,
       price: shown(order.price),
-      stop_price: shown(order.stopPrice),
+      stop_price: order.stopPrice === 0 ? undefined : order.stopPrice,
       filled: order.filled,
       leaves: order.leaves,
       value: order.value,

@@ -93,7 +93,7 @@ export class Faults {
     const { action } = this.#find(stream, whose, message, true) ?? {};
     if (action === undefined) say(message);
     else if (action.kind === 'hold') {
-      this.#agenda.at(this.#agenda.now + action.ms, () => say(message));
+      this.#agenda.post(this.#agenda.now + action.ms, say, message);
     }
   }
 
@@ -107,20 +107,19 @@ export class Faults {
   ): void {
     const { action } = this.#find(stream, whose, message, false) ?? {};
     const at = this.#agenda.now + latency;
-    if (action === undefined) this.#agenda.at(at, () => deliver(message));
-    else if (action.kind === 'delay') this.#agenda.at(at + action.ms, () => deliver(message));
+    if (action === undefined) this.#agenda.post(at, deliver, message);
+    else if (action.kind === 'delay') this.#agenda.post(at + action.ms, deliver, message);
     else if (action.kind === 'duplicate') {
-      this.#agenda.at(at, () => deliver(message));
-      this.#agenda.at(at, () => deliver(message));
+      this.#agenda.post(at, deliver, message);
+      this.#agenda.post(at, deliver, message);
     } else if (action.kind !== 'drop') {
-      const garbled = garble(message, action);
-      this.#agenda.at(at, () => deliver(garbled));
+      this.#agenda.post(at, deliver, garble(message, action));
     }
   }
 
   #find(stream: Stream, whose: string, message: Faulted, isSaying: boolean): Fault | undefined {
-    const all = this.#armed.get(stream);
-    if (all === undefined) return undefined;
+    if (this.#armed.size === 0) return undefined;
+    const all = this.#armed.get(stream) ?? [];
     for (const armed of all) {
       const { fault } = armed;
       if (armed.isSaying !== isSaying || !this.#applies(fault, whose, message)) continue;

@@ -12,9 +12,8 @@ export interface InstrumentSetup extends ReferenceTerms {
   readonly random_end_ms: number;
 }
 
-const TYPES: readonly unknown[] = ['market', 'limit', 'stop', 'stop_limit'];
-const TIMES_IN_FORCE: readonly unknown[] = ['gtc', 'day', 'gtd', 'ioc', 'fok'];
-const SIDES: readonly unknown[] = ['buy', 'sell'];
+const TYPES: ReadonlySet<unknown> = new Set(['market', 'limit', 'stop', 'stop_limit']);
+const TIMES_IN_FORCE: ReadonlySet<unknown> = new Set(['gtc', 'day', 'gtd', 'ioc', 'fok']);
 
 /** One instrument at the venue: its terms, its phase and its book. */
 export class Listing {
@@ -46,7 +45,7 @@ export class Listing {
   refusal(terms: OrderTerms, now: number): RejectReason | undefined {
     const { side, order_type: type, time_in_force: tif, post_only: postOnly } = terms;
     if (this.isDeleted) return 'unknown_instrument';
-    if (!TYPES.includes(type) || !TIMES_IN_FORCE.includes(tif) || !SIDES.includes(side)) {
+    if (!TYPES.has(type) || !TIMES_IN_FORCE.has(tif) || !isSide(side)) {
       return 'order_type';
     }
     if (postOnly === true && type !== 'limit') return 'order_type';
@@ -77,7 +76,7 @@ export class Listing {
     return (
       this.#quantityRefusal(quantity) ??
       (price === order.price ? undefined : this.#priceRefusal(price)) ??
-      (Object.is(stopPrice, order.stopPrice) ? undefined : this.#priceRefusal(stopPrice)) ??
+      (stopPrice === order.stopPrice ? undefined : this.#priceRefusal(stopPrice)) ??
       (crosses ? 'post_only_would_cross' : undefined)
     );
   }
@@ -112,6 +111,11 @@ export class Listing {
     if (!Number.isSafeInteger(quantity) || quantity <= 0 || quantity % lot !== 0) return 'lot';
     return quantity > most ? 'max_quantity' : undefined;
   }
+}
+
+/** What comes over a wire may be anything. */
+function isSide(side: unknown): boolean {
+  return side === 'buy' || side === 'sell';
 }
 
 /** Best first. */

@@ -35,7 +35,7 @@ export interface SessionSetup {
 /** The venue's end of a connection. */
 export interface SessionLink {
   readonly isUp: boolean;
-  deliver(message: VenueMessage | RawMessage): void;
+  readonly deliver: (message: VenueMessage | RawMessage) => void;
   /** Nothing that is under way on it arrives any more. */
   drop(): void;
 }
@@ -47,14 +47,14 @@ export interface SessionListener {
 }
 
 /** These are not said again: a sequence reset stands in for them. */
-const OF_THE_SESSION: readonly VenueMessage['type'][] = [
+const OF_THE_SESSION: ReadonlySet<VenueMessage['type']> = new Set([
   'logon',
   'logout',
   'heartbeat',
   'test_request',
   'resend_request',
   'sequence_reset',
-];
+]);
 
 /** A message that was missed for so many heartbeats: first the other side is asked, then given up. */
 const ASK_AFTER = 1.2;
@@ -174,13 +174,13 @@ export class OrderSession {
     const link = this.#link;
     if (link === undefined) return;
     const { name, latency_ms: latency } = this.setup;
-    this.#faults.send('orders', name, message, latency, (received) => link.deliver(received));
+    this.#faults.send('orders', name, message, latency, link.deliver);
   }
 
   #inTurn(message: ClientMessage): void {
     const { seq } = message;
     if (seq < this.#nextIn) {
-      const isRepeat = 'possibly_duplicate' in message && message.possibly_duplicate === true;
+      const isRepeat = 'possibly_duplicate' in message && message.possibly_duplicate;
       if (!isRepeat) this.logout(`sequence_too_low: expected ${this.#nextIn}`);
       return;
     }
@@ -325,7 +325,7 @@ export class OrderSession {
       const message = this.#tape.get(seq);
       let next = seq + 1;
       let again: VenueMessage;
-      if (message === undefined || OF_THE_SESSION.includes(message.type)) {
+      if (message === undefined || OF_THE_SESSION.has(message.type)) {
         while (next <= last && this.#isSkipped(next)) next += 1;
         again = { type: 'sequence_reset', seq, next, possibly_duplicate: true };
       } else {
@@ -339,7 +339,7 @@ export class OrderSession {
 
   #isSkipped(seq: number): boolean {
     const message = this.#tape.get(seq);
-    return message === undefined || OF_THE_SESSION.includes(message.type);
+    return message === undefined || OF_THE_SESSION.has(message.type);
   }
 
   /** Heartbeats for as long as the connection lasts, and the end of it when there are none. */

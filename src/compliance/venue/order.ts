@@ -60,12 +60,13 @@ export interface Order {
   readonly timeInForce: TimeInForce;
   readonly postOnly: boolean;
   readonly selfTrade: SelfTrade;
+  /** 0 where there is no such time. */
   readonly expireAt: number;
   /** Changes with each amendment. */
   clientOrderId: string;
   /** The worst price to trade at; ±Infinity where any will do. */
   price: number;
-  /** NaN where there is none. */
+  /** 0 where there is none. */
   stopPrice: number;
   /** Whether it is a stop whose price has not been reached. */
   isParked: boolean;
@@ -106,10 +107,10 @@ export function makeOrder(origin: OrderOrigin, terms: OrderTerms): Order {
     timeInForce: terms.time_in_force,
     postOnly: terms.post_only === true,
     selfTrade: terms.self_trade ?? 'none',
-    expireAt: terms.expire_at ?? Number.NaN,
+    expireAt: terms.expire_at ?? 0,
     clientOrderId,
-    price: hasLimit ? (terms.price ?? Number.NaN) : anyPrice,
-    stopPrice: isParked ? (terms.stop_price ?? Number.NaN) : Number.NaN,
+    price: hasLimit ? (terms.price ?? 0) : anyPrice,
+    stopPrice: isParked ? (terms.stop_price ?? 0) : 0,
     isParked,
     isPinned: false,
     quantity,

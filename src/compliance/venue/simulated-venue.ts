@@ -148,10 +148,11 @@ export class SimulatedVenue {
   connect(gateway: Gateway, receiver: LinkReceiver): Link | undefined {
     if (this.#down.has(gateway)) return undefined;
     const links = this.#links.get(gateway)!;
-    const link = new VenueLink(receiver, () => {
-      links.delete(link);
-      if (link.session?.isOn(link) === true) link.session.drop();
-    });
+    const onDrop = (dropped: VenueLink): void => {
+      links.delete(dropped);
+      if (dropped.session?.isOn(dropped) === true) dropped.session.drop();
+    };
+    const link = new VenueLink(receiver, this.#hear, onDrop);
     links.add(link);
     return {
       get isUp() {
@@ -229,12 +230,10 @@ export class SimulatedVenue {
   #receive(link: VenueLink, message: ClientMessage | RawMessage): void {
     const name = link.session?.setup.name ?? (message.type === 'logon' ? message.session : '');
     const latency = this.#sessions.get(name)?.setup.latency_ms ?? 0;
-    this.#faults.send('inbound', name, message, latency, (heard) => {
-      if (link.isUp) this.#hear(link, heard);
-    });
+    this.#faults.send('inbound', name, message, latency, link.arrive);
   }
 
-  #hear(link: VenueLink, message: ClientMessage | RawMessage): void {
+  readonly #hear = (link: VenueLink, message: ClientMessage | RawMessage): void => {
     const { session } = link;
     if (session !== undefined) {
       if (session.isOn(link)) session.take(message);
@@ -249,7 +248,7 @@ export class SimulatedVenue {
     link.session = asked;
     const refusal = asked.logon(message, link);
     if (refusal !== undefined) this.#turnAway(link, refusal);
-  }
+  };
 
   /** Of a session that it is not on: the farewell has no number. */
   #turnAway(link: VenueLink, reason: string): void {
@@ -325,13 +324,15 @@ export class SimulatedVenue {
         this.#session(deed.session).logout(deed.reason);
         return;
       case 'cut':
-        this.#cut(({ session }) => session?.setup.name === deed.session);
+        for (const gateway of this.#links.keys()) {
+          this.#cut(gateway, ({ session }) => session?.setup.name === deed.session);
+        }
         return;
       case 'gateway':
         if (deed.is_up) this.#down.delete(deed.gateway);
         else {
           this.#down.add(deed.gateway);
-          for (const link of [...this.#links.get(deed.gateway)!]) link.drop();
+          this.#cut(deed.gateway, () => true);
         }
         return;
       case 'throttle':
@@ -344,14 +345,12 @@ export class SimulatedVenue {
         this.#faults.clear();
         return;
       case 'make_up':
-        this.#feed.say({ ...deed.message, seq: 0 } as FeedMessage);
+        this.#feed.say({ ...deed.message, seq: 0 });
     }
   }
 
-  #cut(which: (link: VenueLink) => boolean): void {
-    for (const links of this.#links.values()) {
-      for (const link of [...links].filter(which)) link.drop();
-    }
+  #cut(gateway: Gateway, which: (link: VenueLink) => boolean): void {
+    for (const link of [...this.#links.get(gateway)!].filter(which)) link.drop();
   }
 
   #tellReference(): void {
@@ -417,21 +416,31 @@ class VenueLink implements SessionLink {
   isUp = true;
   session: OrderSession | undefined;
   readonly #receiver: LinkReceiver;
-  readonly #onDrop: () => void;
+  readonly #hear: (link: VenueLink, message: ClientMessage | RawMessage) => void;
+  readonly #onDrop: (link: VenueLink) => void;
 
-  constructor(receiver: LinkReceiver, onDrop: () => void) {
+  constructor(
+    receiver: LinkReceiver,
+    hear: (link: VenueLink, message: ClientMessage | RawMessage) => void,
+    onDrop: (link: VenueLink) => void,
+  ) {
     this.#receiver = receiver;
+    this.#hear = hear;
     this.#onDrop = onDrop;
   }
 
-  deliver(message: VenueMessage | RawMessage): void {
+  readonly arrive = (message: ClientMessage | RawMessage): void => {
+    if (this.isUp) this.#hear(this, message);
+  };
+
+  readonly deliver = (message: VenueMessage | RawMessage): void => {
     if (this.isUp) this.#receiver.receive(message);
-  }
+  };
 
   drop(): void {
     if (!this.isUp) return;
     this.isUp = false;
-    this.#onDrop();
+    this.#onDrop(this);
     this.#receiver.dropped();
   }
 }

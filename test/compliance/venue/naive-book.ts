@@ -39,7 +39,7 @@ export class NaiveBook {
   amend(id: number, price: number, stopPrice: number, quantity: number): void {
     const order = this.orders.find((one) => one.id === id)!;
     const isSmaller = quantity <= order.quantity;
-    const isSamePlace = price === order.price && Object.is(stopPrice, order.stopPrice);
+    const isSamePlace = price === order.price && stopPrice === order.stopPrice;
     order.leaves += quantity - order.quantity;
     order.quantity = quantity;
     this.log.push(`amended ${id}`);
