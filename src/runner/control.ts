@@ -89,11 +89,14 @@ export function startControl(options: ControlOptions): Control {
       ended: isWhole ? ended : null,
     });
     heardAt = sentAt;
+    const isFirst = epoch === null;
     ({ epoch, recorded } = answer);
     claimMs = answer.claim_seconds * 1000;
     reportMs = answer.report_seconds * 1000;
     if (isDown) log.info('the server answers again');
     isDown = false;
+    // Before anybody trades by a log that is not whole.
+    if (isFirst) await nextBatch(recorded);
     return { answer, hasMore: !isWhole };
   };
   const trouble = (error: unknown): void => {

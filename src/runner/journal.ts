@@ -53,12 +53,10 @@ export interface Journal {
   append(events: readonly SessionEvent[], state: SessionState, steps: number): Promise<void>;
   keepRules(rules: VenueRules): Promise<void>;
   keepEnd(end: LoggedEnd): Promise<void>;
-  /** @throws ServiceError `conflict`, reason `log_lost`, when the server knows more than this log. */
-  refuseLost(recorded: number): void;
   /**
    * What comes after the batch that the server has recorded last; undefined when there is nothing.
    * The same number has the same events whenever it is asked for, also after a crash.
-   * @throws as `refuseLost`.
+   * @throws ServiceError `conflict`, reason `log_lost`, when the server knows more than this log.
    */
   nextBatch(recorded: number): Promise<LogBatch | undefined>;
   close(): Promise<void>;
@@ -136,9 +134,6 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
     let rules = (await last('venue.rules')) as VenueRules | undefined;
     let end = (await last('runner.ended')) as LoggedEnd | undefined;
 
-    const refuseLost = (recorded: number): void => {
-      if (recorded > (cuts.at(-1)?.number ?? 0)) throw logLost(directory, recorded);
-    };
     /** The part after a batch, up to another, or as much as fits. */
     const part = async (after: number, until: number | undefined) => {
       const events: SessionEvent[] = [];
@@ -204,9 +199,8 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
         await write([own('runner.ended', known)]);
         end = known;
       },
-      refuseLost,
       async nextBatch(recorded) {
-        refuseLost(recorded);
+        if (recorded > (cuts.at(-1)?.number ?? 0)) throw logLost(directory, recorded);
         if (state === undefined) return undefined;
         const number = recorded + 1;
         const after = cuts.find((cut) => cut.number === recorded)?.through ?? 0;

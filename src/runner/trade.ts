@@ -145,7 +145,7 @@ export async function trade(parts: Trade): Promise<RunEnd> {
   let ending: Ending | undefined;
   let isGone = false;
   let isFenced = false;
-  /** The server knows more than the log. */
+  /** The server knows more than the log, and orders would get the numbers of others. */
   let isLost = false;
   /** The session has gone on where the log has not: nothing of it is to be kept. */
   let isBroken = false;
@@ -446,15 +446,7 @@ export async function trade(parts: Trade): Promise<RunEnd> {
   };
   const takeControl = (news: ControlNews): void => {
     if ('answer' in news) {
-      const { command, halt, recorded } = news.answer;
-      try {
-        journal.refuseLost(recorded);
-      } catch (error) {
-        // Its orders would get the numbers of others.
-        isLost = true;
-        claimed.resolve();
-        return fail(error);
-      }
+      const { command, halt } = news.answer;
       claimed.resolve();
       if (command === 'halt') {
         const { halt_id, reason, by } = halt ?? { halt_id: '', reason: '', by: '' };
@@ -468,7 +460,11 @@ export async function trade(parts: Trade): Promise<RunEnd> {
       claimed.resolve();
       log.warn('the server knows of no such deployment any more: what is open is canceled');
       end('stopped', true);
-    } else fail(news.fault);
+    } else {
+      isLost = news.fault.reason === 'log_lost';
+      claimed.resolve();
+      fail(news.fault);
+    }
   };
   const takeHoldings = (found: readonly Mismatch[]): void => {
     const isFirst = mismatches === undefined;

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { vi, type TestContext } from 'vitest';
 import { engineConfig } from '../../src/bots/spec.ts';
 import { createLog } from '../../src/log.ts';
@@ -18,6 +19,8 @@ import { SCRATCH } from '../scratch.ts';
 import { startExchange, type TestExchange } from '../trading/exchange.ts';
 import { startPrivateExchange, type PrivateExchange } from '../trading/exchange-private.ts';
 import { startControl, type TestControl } from './control.ts';
+
+const PROCESS = fileURLToPath(new URL('./process.ts', import.meta.url));
 
 export const BTC = 'BTC/USDT';
 export const DEPLOYMENT = '01980000-0000-7000-8000-000000000001';
@@ -180,8 +183,7 @@ export async function newWorld({
     run: begin,
     async beginProcess() {
       subscriptions += 1;
-      const file = join(import.meta.dirname, 'process.ts');
-      const child = spawn(process.execPath, [file, config, directory], {
+      const child = spawn(process.execPath, [PROCESS, config, directory], {
         stdio: ['ignore', 'inherit', 'inherit'],
       });
       const ended = once(child, 'exit');
