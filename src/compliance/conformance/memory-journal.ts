@@ -1,0 +1,56 @@
+import { inputOf, INPUT_KINDS } from '../../runner/inputs.ts';
+import type { Journal, LoggedEnd } from '../../runner/journal.ts';
+import type { SessionEvent } from '../../tasks/session-events.ts';
+import type { SessionInput } from '../../trading/session-input.ts';
+import type { SessionState } from '../../trading/session-state.ts';
+import type { VenueRules } from '../../trading/venue.ts';
+
+export interface MemoryJournal extends Journal {
+  /** All that was appended, oldest first. */
+  readonly events: readonly SessionEvent[];
+}
+
+/** The log of a runner, as `openJournal` keeps it, without a disk; it outlives who writes to it. */
+export function memoryJournal(): MemoryJournal {
+  const events: SessionEvent[] = [];
+  let state: SessionState | undefined;
+  let steps = 0;
+  let rules: VenueRules | undefined;
+  let end: LoggedEnd | undefined;
+  return {
+    events,
+    get state() {
+      return state;
+    },
+    get steps() {
+      return steps;
+    },
+    get rules() {
+      return rules;
+    },
+    get end() {
+      return end;
+    },
+    async *inputs() {
+      for (const { kind, payload } of events.slice()) {
+        const known = INPUT_KINDS.find((one) => one === kind);
+        // By way of JSON, as on disk.
+        if (known !== undefined) yield inputOf(known, JSON.stringify(payload)) as SessionInput;
+      }
+    },
+    append: async (some, after, taken) => {
+      events.push(...some);
+      state = after;
+      steps = taken;
+    },
+    keepRules: async (known) => {
+      rules = known;
+    },
+    keepEnd: async (known) => {
+      end = known;
+    },
+    // Whoever looks after a bot that is tried reads the log itself.
+    nextBatch: async () => undefined,
+    close: async () => {},
+  };
+}
