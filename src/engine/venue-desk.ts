@@ -47,7 +47,7 @@ export class VenueDesk {
       this.#rules[order.instrument.index] !== undefined &&
       this.#types.includes(order.type) &&
       order.type !== 'trailing_stop' &&
-      order.timeInForce !== 'day' &&
+      canLastSo(order) &&
       order.takeProfit === undefined &&
       order.stopLoss === undefined &&
       order.ocoGroup === 0
@@ -126,6 +126,13 @@ export class VenueDesk {
   }
 }
 
+/** Whether a venue has orders of the kind that last as it is to: what waits there does so until canceled. */
+function canLastSo({ type, timeInForce, postOnly }: Readonly<Order>): boolean {
+  if (timeInForce === 'gtc') return true;
+  if (timeInForce === 'day') return false;
+  return type === 'limit' ? !postOnly : type === 'market' && timeInForce === 'ioc';
+}
+
 /** Why an order ended of which the venue reports this. */
 export function endReason(
   { status, reason }: VenueReport,
@@ -133,8 +140,8 @@ export function endReason(
 ): OrderReason {
   const told = ORDER_REASONS.find((known) => known === reason);
   if (status === 'rejected') return told ?? 'refused_by_venue';
-  if (status === 'expired') return told ?? 'expired_at_venue';
   const atOnce = order.timeInForce === 'ioc' || order.timeInForce === 'fok';
+  if (status === 'expired') return told ?? (atOnce ? 'not_filled_at_once' : 'expired_at_venue');
   return canceling ?? told ?? (atOnce ? 'not_filled_at_once' : 'canceled_by_venue');
 }
 

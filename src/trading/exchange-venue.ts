@@ -15,7 +15,7 @@ import {
 } from './ccxt-client.ts';
 import { hiderOf, readCredentials } from './credentials.ts';
 import type { ExchangeDefinition } from './exchanges-file.ts';
-import { notAtVenue } from './reconcile.ts';
+import { NOT_AT_VENUE, notAtVenue } from './reconcile.ts';
 import { orderOfClientId } from './venue.ts';
 import type {
   Venue,
@@ -72,6 +72,8 @@ const PRICE_MINUTES = 900;
 const MOST_PRICES = 1000;
 /** A cancel goes before everything else, and so does what confirms it. */
 const URGENT: AskOptions = { isUrgent: true, attempts: 2 };
+/** Whoever watches tries again himself, and has others to ask for. */
+const WATCHING: AskOptions = { attempts: 2 };
 
 /**
  * @throws ServiceError `invalid_spec` with problems for a bot that cannot trade there, `conflict` for
@@ -256,10 +258,8 @@ class ExchangeVenue implements Venue {
   /** What the exchange says of it; throws when it may have it or not. */
   async #send(order: VenueOrder): Promise<VenueReport> {
     const { ccxt, client, called, ask, isLimit } = this.#connection;
-    const { symbol, side, limit } = order;
+    const { symbol, side, quantity, limit } = order;
     const type = order.limit === undefined ? 'market' : 'limit';
-    const { amount } = this.#steps(this.#markets.get(symbol)!);
-    const quantity = toStep(order.quantity, amount);
     const request = () =>
       client.createOrder(called(symbol), type, side, quantity, limit, paramsOf(order));
     let answer;
@@ -280,20 +280,28 @@ class ExchangeVenue implements Venue {
   }
 
   cancel(order: VenueOrderId): Promise<VenueReport> {
-    this.#withdrawn.add(order.client_order_id);
+    const { client_order_id: id } = order;
+    this.#withdrawn.add(id);
     return this.#known(async () => {
       // Not in its turn: it may be there though the answer is still to come.
       const canceled = await this.#cancel(order);
-      if (!(canceled instanceof Error)) return canceled;
-      return this.#inTurn(order, async () => {
-        // It may have ended before, or be on its way: what it came to, only the exchange knows.
-        const report = (await this.#find(order, URGENT)) ?? notAtVenue(order);
-        if (report.status !== 'open') return report;
-        const again = await this.#cancel(order);
-        if (again instanceof Error) throw again;
-        return again;
-      });
+      const report =
+        canceled instanceof Error
+          ? await this.#inTurn(order, () => this.#cancelKnown(order))
+          : canceled;
+      // The exchange knows it, and so does whoever would place it.
+      if (report.reason !== NOT_AT_VENUE) this.#withdrawn.delete(id);
+      return report;
     });
+  }
+
+  /** It may have ended before, or be on its way: what it came to, only the exchange knows. */
+  async #cancelKnown(order: VenueOrderId): Promise<VenueReport> {
+    const report = (await this.#find(order, URGENT)) ?? notAtVenue(order);
+    if (report.status !== 'open') return report;
+    const canceled = await this.#cancel(order);
+    if (canceled instanceof Error) throw canceled;
+    return canceled;
   }
 
   /** How the order has ended by it; why it has not. */
@@ -369,7 +377,7 @@ class ExchangeVenue implements Venue {
           this.#working.set(order.client_order_id, order);
         }
       },
-      ask: (order: VenueOrderId) => this.#known(() => this.#look(order)),
+      ask: (order: VenueOrderId) => this.#known(() => this.#look(order, WATCHING)),
       trouble: (what: string, error: unknown) => {
         // Those of the venue itself have been made fit to be shown.
         const why = error instanceof ServiceError ? error.message : this.#why(error);
@@ -622,12 +630,6 @@ export function stepOf(
   if (precision === undefined) return 0;
   if (mode === modes.TICK_SIZE) return precision;
   return mode === modes.DECIMAL_PLACES ? Number(`1e${-precision}`) : 0;
-}
-
-/** A multiple of a step that a product has missed by a hair; ccxt would cut off the last step. */
-function toStep(quantity: number, step: number): number {
-  const steps = Math.round(quantity / step);
-  return isSame(steps * step, quantity) ? Number((steps * step).toPrecision(15)) : quantity;
 }
 
 const HAIR = 1e-9;

@@ -45,11 +45,13 @@ export async function reconcileOrders(
   return { reports, orphans };
 }
 
+export const NOT_AT_VENUE = 'not_at_venue';
+
 /** Of an order that the venue has never seen. */
 export function notAtVenue({ order, client_order_id }: VenueOrderId): VenueReport {
   const nothing = { filled: 0, cost: 0, fee: 0, fee_units: 0 };
-  const reason = 'not_at_venue';
-  return { order, client_order_id, status: 'canceled', ...nothing, time: Date.now(), reason };
+  const end = { time: Date.now(), reason: NOT_AT_VENUE };
+  return { order, client_order_id, status: 'canceled', ...nothing, ...end };
 }
 
 /** Cash is the sum of many products, none of them exact. */

@@ -129,6 +129,22 @@ describe.concurrent('an exchange as a venue', () => {
     expect(exchange.asked).not.toContain('GET /capital/config/getall');
   });
 
+  it('is opened for what is not traded at the moment, and says so', async (context) => {
+    const { market, exchange, troubles, open } = await newWorld(context);
+    exchange.open({
+      clientId: clientOrderId(DEPLOYMENT, 1),
+      symbol: 'BTCUSDT',
+      side: 'SELL',
+      type: 'LIMIT',
+      quantity: 1,
+      price: 200,
+    });
+    market.halted.add(BTC);
+    const venue = await open();
+    expect(troubles).toEqual(['BTC/USDT is not traded at the moment']);
+    expect(await venue.cancel(order(1))).toMatchObject({ status: 'canceled' });
+  });
+
   it('is refused when it cannot do what a bot needs', async (context) => {
     const { exchange, credentialsDir, open } = await newWorld(context);
     await expect(open({ account: 'margin' })).rejects.toMatchObject({
@@ -289,12 +305,15 @@ describe.concurrent('an order is never made twice', () => {
     expect(await placing).toMatchObject(gone);
     expect(await venue.find(order(2))).toBeUndefined();
     expect(await venue.place(limit(2, 90))).toMatchObject(gone);
+    await venue.place(limit(4, 90));
+    await venue.cancel(order(4));
+    expect(await venue.place(limit(4, 90))).toMatchObject({ status: 'canceled', filled: 0 });
     // Whichever comes first, what is told is what is there.
     const late = await open();
     const found = late.find(order(3));
     expect(await late.place(limit(3, 90))).toMatchObject(gone);
     expect(await found).toBeUndefined();
-    expect(exchange.orders).toEqual([]);
+    expect(exchange.orders).toHaveLength(1);
   });
 
   it('by an error that nobody knows, though it is not shown at first', async (context) => {

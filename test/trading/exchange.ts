@@ -23,6 +23,8 @@ export interface TestExchange {
   readonly asked: readonly string[];
   /** Its clock, ms since the epoch. */
   now: number;
+  /** Symbols that cannot be traded. */
+  readonly halted: Set<string>;
   /** Keeps a bar for REST, and says nothing of it. */
   readonly keep: (symbol: string, time: number, kline: Kline) => void;
   /** Keeps a bar, and tells all who watch of it; resolves when they have read it. */
@@ -73,7 +75,11 @@ export async function startExchange(
   const answerTo = ({ pathname, searchParams }: URL): unknown => {
     if (pathname === '/api/v3/time') return { serverTime: exchange.now };
     if (pathname === '/api/v3/exchangeInfo') {
-      return { timezone: 'UTC', serverTime: exchange.now, symbols: symbols.map(marketOf) };
+      return {
+        timezone: 'UTC',
+        serverTime: exchange.now,
+        symbols: symbols.map((one) => marketOf(one, exchange.halted.has(one))),
+      };
     }
     if (pathname !== '/api/v3/klines') return undefined;
     const since = Number(searchParams.get('startTime') ?? 0);
@@ -138,6 +144,7 @@ export async function startExchange(
     },
     asked,
     now,
+    halted: new Set(),
     takesStreams: true,
     keep: (symbol, time, kline) => void bars.get(idOf(symbol))!.set(time, kline),
     tell(symbol, time, kline, isClosed = false) {
@@ -173,11 +180,11 @@ export async function startExchange(
   return exchange;
 }
 
-function marketOf(symbol: string): object {
+function marketOf(symbol: string, isHalted: boolean): object {
   const [baseAsset, quoteAsset] = symbol.split('/');
   return {
     symbol: `${baseAsset}${quoteAsset}`,
-    status: 'TRADING',
+    status: isHalted ? 'BREAK' : 'TRADING',
     baseAsset,
     baseAssetPrecision: 8,
     quoteAsset,

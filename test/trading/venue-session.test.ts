@@ -255,6 +255,22 @@ describe('a cancel', () => {
   });
 });
 
+test('a stop that is not to wait is denied, and a limit that did not is told as elsewhere', () => {
+  const session = scripted({
+    onStep: (_, { order }) => {
+      order({ side: 'buy', quantity: 1, type: 'stop', stop: 110, timeInForce: 'ioc' });
+      order({ side: 'buy', quantity: 1, type: 'limit', limit: 90, timeInForce: 'ioc' });
+    },
+  });
+  const { events } = session.push(step(0, 100));
+  expect(kinds(events)).toEqual([
+    ['not_supported_by_venue', 1],
+    ['submitted', 2],
+  ]);
+  const ended = session.report(report(2, { status: 'expired' }));
+  expect(kinds(ended.events)).toEqual([['not_filled_at_once', 2]]);
+});
+
 test.each([
   ['rejected', undefined, 'refused_by_venue'],
   ['rejected', 'post_only_would_cross', 'post_only_would_cross'],
@@ -280,6 +296,11 @@ describe('what the venue would not take is denied', () => {
     ['not_supported_by_venue', { side: 'buy', quantity: 1, stopLoss: 90 }],
     ['not_supported_by_venue', { side: 'buy', quantity: 1, ocoGroup: 1 }],
     ['not_supported_by_venue', { side: 'buy', quantity: 1, timeInForce: 'day' }],
+    ['not_supported_by_venue', { side: 'buy', quantity: 1, timeInForce: 'fok' }],
+    [
+      'not_supported_by_venue',
+      { side: 'buy', quantity: 1, type: 'limit', limit: 90, postOnly: true, timeInForce: 'ioc' },
+    ],
     ['not_supported_by_venue', { side: 'buy', quantity: 1, type: 'stop', stop: 110 }],
     ['below_minimum', { side: 'buy', quantity: 0.19 }],
     ['below_minimum', { side: 'buy', quantity: 0.2, type: 'limit', limit: 49 }],
