@@ -126,6 +126,8 @@ export interface AskOptions {
    */
   readonly isUrgent?: boolean;
   readonly attempts?: number;
+  /** Ends the wait for another attempt, which there is none of then. */
+  readonly quit?: AbortSignal;
   /** Others than those that the exchange or the way to it may get over. */
   readonly only?: (error: unknown) => boolean;
 }
@@ -253,7 +255,7 @@ export function openClient(
   };
   const ask = async <T>(
     request: () => Promise<T>,
-    { isUrgent = false, attempts = MOST_ATTEMPTS, only = () => true }: AskOptions = {},
+    { isUrgent = false, attempts = MOST_ATTEMPTS, quit, only = () => true }: AskOptions = {},
   ): Promise<T> => {
     for (let count = 1; ; count += 1) {
       signal.throwIfAborted();
@@ -266,7 +268,10 @@ export function openClient(
         const isTooLong = isUrgent && closedUntil - performance.now() > LONGEST_URGENT_WAIT_MS;
         if (!isPassing || count >= attempts || isTooLong) throw error;
         const wait = backoffMs(count, REST_BACKOFF, Math.random());
-        await delay(Math.max(wait, wish), undefined, { signal });
+        const ends = quit === undefined ? signal : AbortSignal.any([signal, quit]);
+        await delay(Math.max(wait, wish), undefined, { signal: ends }).catch(() => {});
+        signal.throwIfAborted();
+        if (quit?.aborted === true) throw error;
         // Our clock has drifted from that of the exchange; if it does not tell, the next try will.
         if (error instanceof ccxt.InvalidNonce) await client.loadTimeDifference().catch(() => {});
       }

@@ -159,6 +159,8 @@ class ExchangeVenue implements Venue {
   readonly #turns = new Map<string, Promise<unknown>>();
   /** Orders that are to be canceled, or were told to be not there: they are not sent any more. */
   readonly #withdrawn = new Set<string>();
+  /** To be aborted when what is being placed is to be canceled. */
+  readonly #placing = new Map<string, AbortController>();
   readonly #working = new Map<string, VenueOrderId>();
   readonly #markets = new Map<string, Market>();
   readonly #prices = new Map<string, number>();
@@ -232,10 +234,20 @@ class ExchangeVenue implements Venue {
   }
 
   place(order: VenueOrder): Promise<VenueReport> {
-    return this.#known(() => this.#inTurn(order, () => this.#place(order)));
+    const { client_order_id: id } = order;
+    const place = async (): Promise<VenueReport> => {
+      const quit = new AbortController();
+      this.#placing.set(id, quit);
+      try {
+        return await this.#place(order, quit.signal);
+      } finally {
+        this.#placing.delete(id);
+      }
+    };
+    return this.#known(() => this.#inTurn(order, place));
   }
 
-  async #place(order: VenueOrder): Promise<VenueReport> {
+  async #place(order: VenueOrder, quit: AbortSignal): Promise<VenueReport> {
     const { client_order_id: id } = order;
     let trouble: unknown;
     for (let sends = 0; ; sends += 1) {
@@ -247,24 +259,27 @@ class ExchangeVenue implements Venue {
       if (sends === MOST_SENDS) throw trouble;
       this.#working.set(id, order);
       try {
-        return await this.#send(order);
+        return await this.#send(order, quit);
       } catch (error) {
         trouble = error;
-        this.#unsettle(order);
+        if (!this.#connection.isLimit(error)) this.#unsettle(order);
       }
     }
   }
 
   /** What the exchange says of it; throws when it may have it or not. */
-  async #send(order: VenueOrder): Promise<VenueReport> {
+  async #send(order: VenueOrder, quit: AbortSignal): Promise<VenueReport> {
     const { ccxt, client, called, ask, isLimit } = this.#connection;
     const { symbol, side, quantity, limit } = order;
     const type = order.limit === undefined ? 'market' : 'limit';
-    const request = () =>
-      client.createOrder(called(symbol), type, side, quantity, limit, paramsOf(order));
+    const request = () => {
+      // It may have waited for its turn.
+      quit.throwIfAborted();
+      return client.createOrder(called(symbol), type, side, quantity, limit, paramsOf(order));
+    };
     let answer;
     try {
-      answer = await ask(request, { only: isLimit });
+      answer = await ask(request, { only: isLimit, quit });
     } catch (error) {
       if (!(error instanceof ccxt.ExchangeError) || isDuplicate(ccxt, error)) throw error;
       const reason = reasonOf(ccxt, error, order);
@@ -282,6 +297,7 @@ class ExchangeVenue implements Venue {
   cancel(order: VenueOrderId): Promise<VenueReport> {
     const { client_order_id: id } = order;
     this.#withdrawn.add(id);
+    this.#placing.get(id)?.abort();
     return this.#known(async () => {
       // Not in its turn: it may be there though the answer is still to come.
       const canceled = await this.#cancel(order);

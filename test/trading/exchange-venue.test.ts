@@ -425,6 +425,23 @@ describe.concurrent('a cancel', () => {
     expect(await venue.cancel(order(3))).toMatchObject({ status: 'canceled' });
   });
 
+  it('ends the wait of an order that the exchange took too many of', async (context) => {
+    const { exchange, open } = await newWorld(context);
+    const venue = await open();
+    exchange.fail('POST /order', {
+      kind: 'status',
+      status: 429,
+      headers: { 'retry-after': '30' },
+      body: { code: -1015, msg: 'Too many new orders.' },
+    });
+    const placing = venue.place(limit(1, 90));
+    await vi.waitFor(() => expect(exchange.asked).toContain('POST /order'));
+    const gone = { status: 'canceled', reason: 'not_at_venue' };
+    expect(await venue.cancel(order(1))).toMatchObject(gone);
+    expect(await placing).toMatchObject(gone);
+    expect(exchange.orders).toEqual([]);
+  });
+
   it('says for how long the exchange takes nothing', async (context) => {
     const { exchange, open } = await newWorld(context);
     const ended = new AbortController();
