@@ -153,10 +153,15 @@ export const PasskeyAssertion = z
 
 const StepUpRequest = z
   .strictObject({
-    action: z.enum(['identity.license.revoke', 'identity.passkey.add', 'identity.passkey.delete']),
+    action: z.enum([
+      'identity.license.revoke',
+      'identity.passkey.add',
+      'identity.passkey.delete',
+      'bots.validation_report.attest',
+    ]),
     target: z.string().max(150).openapi({
       description:
-        '`lease:` or `deployment:`, of a revocation; `administrator:`, of the passkey to be added; `passkey:`, of one to be deleted; and its id.',
+        '`lease:` or `deployment:`, of a revocation; `administrator:`, of the passkey to be added; `passkey:`, of one to be deleted; and its id. `validation_report:` and its `content_hash`, of an attestation.',
     }),
     code: code.optional(),
     passkey: PasskeyAssertion.optional(),
@@ -169,7 +174,7 @@ export const createStepUp = defineRoute({
   operationId: 'createStepUp',
   summary: 'Show a second factor, for the right to do one thing once',
   description:
-    'To revoke needs the scope `license`. After five wrong codes of one administrator it is refused for up to 15 minutes.',
+    'To revoke needs the scope `license`, to attest the scope `write`. After five wrong codes of one administrator it is refused for up to 15 minutes.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: {

@@ -232,6 +232,7 @@ export const TAGS = {
   Server: 'Whether the server works, and how well.',
   Bots: 'Their specs, versions and events.',
   Production: 'Bots at work in clusters, and the runners that trade there.',
+  Compliance: 'Facts for those who have to answer for algorithms under RTS 6.',
   Tasks: 'Work in the background, and what came of it.',
   Leases: 'Issuing, renewing and revoking them.',
   Keys: 'Those that verify leases, and their rotation.',
@@ -308,7 +309,7 @@ const REPLAYED = {
   schema: { type: 'string' as const, enum: ['true'] },
 };
 
-const IdempotencyKey = z.object({
+export const IdempotencyKey = z.object({
   'idempotency-key': z
     .string()
     .regex(/^[!-~]{1,128}$/, 'must be 1 to 128 visible ASCII characters')

@@ -19,6 +19,7 @@ export const STEP_UP_ACTIONS = [
   'identity.license.revoke',
   'identity.passkey.add',
   'identity.passkey.delete',
+  'bots.validation_report.attest',
 ] as const;
 
 export type StepUpAction = (typeof STEP_UP_ACTIONS)[number];
@@ -29,12 +30,16 @@ const ACTIONS: Readonly<Record<StepUpAction, { readonly scope?: Scope; readonly 
     'identity.license.revoke': { scope: 'license', target: /^(lease|deployment):[!-~]{1,128}$/ },
     'identity.passkey.add': { target: /^administrator:[!-~]{1,128}$/ },
     'identity.passkey.delete': { target: /^passkey:[!-~]{1,128}$/ },
+    'bots.validation_report.attest': {
+      scope: 'write',
+      target: /^validation_report:[0-9a-f]{64}$/,
+    },
   };
 
 /** What is to be done, and to what. */
 export interface StepUpSubject {
   readonly action: StepUpAction;
-  /** As `lease:…`, `deployment:…`, `administrator:…` or `passkey:…`. */
+  /** As `lease:…`, `deployment:…`, `administrator:…`, `passkey:…` or `validation_report:…`. */
   readonly target: string;
 }
 

@@ -34,6 +34,7 @@ import { limitAttempts, PASSKEYS, PASSWORDS } from './attempts.ts';
 import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
 import { addBots } from './bots.ts';
+import { addCompliance } from './compliance.ts';
 import { addDevices } from './devices.ts';
 import { addHalts } from './halts.ts';
 import { addHealth, addMetrics } from './health.ts';
@@ -56,6 +57,7 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addAccount,
   addAdministrators,
   addBots,
+  addCompliance,
   addConsole,
   addDevices,
   addHalts,

@@ -474,4 +474,20 @@ export const MIGRATIONS: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    name: 'compliance',
+    statements: [
+      // Without an update or a delete anywhere: what was frozen stays as it was.
+      `create table validation_reports (
+        bot_id text not null references bots (bot_id),
+        version bigint not null check (version > 0),
+        year bigint not null,
+        hash text not null,
+        content_hash text not null,
+        document text not null,
+        frozen_at bigint not null,
+        primary key (bot_id, version)
+      )`,
+    ],
+  },
 ];

@@ -44,6 +44,7 @@ export interface Tables {
   challenges: ChallengesTable;
   production_deployments: ProductionDeploymentsTable;
   runners: RunnersTable;
+  validation_reports: ValidationReportsTable;
 }
 
 export interface CustomersTable {
@@ -531,4 +532,20 @@ export interface RunnersTable {
   report: string | null;
   /** JSON: how it ended, and what became of its orders; null until it has. */
   ended: string | null;
+}
+
+/** Never changed, and never deleted. */
+export interface ValidationReportsTable {
+  bot_id: string;
+  /** From 1 for each bot, without gaps. */
+  version: number;
+  /** That the report is about. */
+  year: number;
+  /** SHA-256 of the document, in hex. */
+  hash: string;
+  /** The same of what is attested. */
+  content_hash: string;
+  /** Canonical JSON (RFC 8785): a `Report`. */
+  document: string;
+  frozen_at: number;
 }

@@ -1,0 +1,351 @@
+import { z } from '@hono/zod-openapi';
+import { sha256 } from './bots.ts';
+import {
+  administrator,
+  answer,
+  defineRoute,
+  id,
+  IdempotencyKey,
+  json,
+  text,
+  time,
+} from './http.ts';
+
+const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
+
+const filled = {
+  value: z.string().nullable().openapi({ description: 'Null until a person has put one.' }),
+  by: z.string().nullable(),
+  at: time.nullable(),
+};
+
+const Figure = z
+  .strictObject({
+    marker: z.literal('A'),
+    value: z.unknown().openapi({ description: 'Null where the records do not say.' }),
+    query: z.strictObject({ name: z.string(), params: z.record(z.string(), z.unknown()) }),
+    hash: sha256.openapi({
+      description: 'SHA-256 of the value in canonical JSON (RFC 8785).',
+    }),
+  })
+  .openapi('ReportFigure', {
+    description: 'Read from the records, by the query of `queries` with this name.',
+  });
+
+const Draft = z
+  .strictObject({ marker: z.literal('M'), draft: z.string().nullable(), ...filled })
+  .openapi('ReportDraft', { description: 'Drafted from the records, for a person to edit.' });
+
+const Human = z
+  .strictObject({ marker: z.literal('H'), ...filled })
+  .openapi('ReportHuman', { description: 'Only a person can fill it.' });
+
+const Criterion = z
+  .strictObject({
+    id: z.string(),
+    ref: z.string(),
+    requirement: z.string(),
+    fact: Figure.nullable(),
+    draft: Draft.nullable(),
+    assessment: Human,
+  })
+  .openapi('ReportCriterion', { description: 'Of Annex I of RTS 6.' });
+
+const Assessment = z.enum(['compliant', 'partly', 'non_compliant', 'n_a', 'not_assessed']);
+
+const deficiency = {
+  article: z.string().max(40).openapi({ example: '16(5)' }),
+  finding: text(4000),
+  severity: text(120),
+  owner: text(200),
+  due: z.iso.date(),
+  closed: z.iso.date().nullable().default(null),
+  compliance_informed_on: z.iso.date().nullable().default(null),
+};
+
+const ROLES = [
+  'risk_management_9_2',
+  'technical_staff_involved_9_2',
+  'internal_audit_9_3',
+  'senior_management_9_3',
+] as const;
+
+const attestation = z
+  .strictObject({
+    administrator_id: z.string(),
+    name: z.string(),
+    at: time,
+    content_hash: sha256,
+  })
+  .nullable();
+
+const Report = z
+  .strictObject({
+    hash: sha256.nullable().openapi({
+      description:
+        'SHA-256 of the report, without this, in canonical JSON (RFC 8785); null of a draft.',
+    }),
+    schema: z.literal('rts6-validation/1'),
+    status: z.enum(['draft', 'frozen', 'signed']).openapi({
+      description: '`signed` once all whom Article 9 names have attested.',
+    }),
+    notice: z.string(),
+    number: z
+      .strictObject({
+        version: z.int(),
+        supersedes: z.strictObject({ version: z.int(), hash: sha256 }).nullable(),
+        frozen_at: time,
+        frozen_by: z.string(),
+      })
+      .nullable(),
+    content_hash: sha256.openapi({
+      description: 'Of the report but for hash, status, number and attestations: what is attested.',
+    }),
+    period: z.strictObject({ year: z.int(), from: time, to: time }),
+    as_of: time,
+    scope: z.strictObject({
+      bot_ref: z.string(),
+      bot_id: z.string(),
+      name: z.string(),
+      firm: Human,
+      fleet: Figure,
+    }),
+    generated_by: z.strictObject({
+      version: z.string(),
+      engine: z.string(),
+      log: Figure,
+      inputs_hash: sha256,
+      gaps: z.array(
+        z.strictObject({ id: z.string(), missing: z.string(), articles: z.array(z.string()) }),
+      ),
+    }),
+    queries: z.record(z.string(), z.string()),
+    house_numbers: z.record(z.string(), z.string()),
+    summary: z.strictObject({
+      statement_of_compliance: Human,
+      overall_opinion: Human,
+      method: Draft,
+      prior_year_actions: Draft,
+    }),
+    annex_i: z.strictObject({
+      nature: z.array(Criterion),
+      scale: z.array(Criterion),
+      complexity: z.array(Criterion),
+    }),
+    inventory: z.strictObject({
+      facts: Figure,
+      type: Draft,
+      approved_on: Human,
+      approval_scope: Human,
+      restrictions: Human,
+      owner: Draft,
+      approved_operators: Draft,
+      uses_ai: Draft,
+      third_party: Draft,
+      doc_link: Human,
+    }),
+    risk_controls: z.array(
+      z.strictObject({
+        id: z.string(),
+        articles: z.array(z.string()),
+        facts: Figure,
+        owner: Human,
+        rationale: Human,
+        alerts_to: Human,
+      }),
+    ),
+    governance: z.strictObject({
+      accountability_map: Human,
+      administrators: Figure,
+      designated_approvers: Human,
+      separation_evidence: Draft,
+      staff_skills_training: Human,
+      holders_of_halt: Figure,
+      compliance_kill_access_2_2: Human,
+      outsourcing_4: Human,
+    }),
+    testing: z.strictObject({
+      methodology_ref: Human,
+      env_separation_7: Figure,
+      conformance: Figure,
+      venue_report_ref: Human,
+      stress: Figure,
+      bcp_test_14_4: Draft,
+      pen_test_18_4: Human,
+      vuln_scan_18_4: Human,
+    }),
+    changes: z.array(
+      z.strictObject({
+        id: z.string(),
+        facts: Figure,
+        approved_by: Human,
+        material: Draft,
+        review_11_ref: Human,
+        notified: Human,
+      }),
+    ),
+    kill: z.strictObject({
+      policy_ref: Human,
+      live_activations: Figure,
+      drills: Figure,
+      attribution_coverage: Figure,
+    }),
+    pretrade: z.strictObject({
+      messages: Figure,
+      breaches: Figure,
+      overrides_15_6: Figure,
+      throttle_disables_15_3: Figure,
+      limit_changes: Figure,
+    }),
+    monitoring: z.strictObject({
+      alerts: Figure,
+      coverage_gaps: Figure,
+      unactioned: Human,
+      contact_test_16_4: Human,
+    }),
+    posttrade: z.strictObject({
+      breaks: Figure,
+      real_time_pct: Human,
+      position_limits_17_4: Figure,
+    }),
+    surveillance: z.strictObject({
+      alerts: Human,
+      timely_pct: Human,
+      false_pos_rate: Human,
+      annual_review_13_6: Human,
+    }),
+    incidents: z.array(
+      z.strictObject({
+        id: z.string(),
+        facts: Figure,
+        impact: Human,
+        root_cause: Draft,
+        remedy: Human,
+        closed: Human,
+      }),
+    ),
+    articles: z.array(
+      z.strictObject({
+        id: z.string(),
+        requirement: z.string(),
+        status: Assessment,
+        auto_suggested: z.literal('not_assessed'),
+        final: Human,
+        evidence: z.array(z.string()),
+        gaps: z.array(z.string()),
+        narrative: Human,
+      }),
+    ),
+    deficiencies: z.array(z.strictObject({ id: z.string(), ...deficiency })),
+    attestations: z.strictObject({
+      risk_management_9_2: attestation,
+      technical_staff_involved_9_2: attestation,
+      internal_audit_9_3: attestation,
+      internal_audit_absent_reason: Human,
+      senior_management_9_3: attestation,
+    }),
+  })
+  .openapi('ValidationReport', {
+    description:
+      'Each field says with its `marker` where it comes from: A read from the records, M drafted for a person to edit, H for a person alone. It states no compliance: whatever no person has assessed is `not_assessed`.',
+  });
+
+export type ValidationReport = z.infer<typeof Report>;
+
+const year = z.coerce.number().int().min(1970).max(9999);
+
+export const getValidationReport = defineRoute({
+  tags: ['Compliance'],
+  security: administrator('read'),
+  method: 'get',
+  path: '/bots/{bot_ref}/risk/validation-report',
+  operationId: 'getValidationReport',
+  summary: 'Draft the validation report of a bot, or read a frozen one',
+  description:
+    'Facts for the yearly self-assessment of Article 9 of RTS 6 (Commission Delegated Regulation (EU) 2017/589), as an annex to the report of the firm: it drafts them, and neither assesses nor signs anything. What the records do not hold is in `generated_by.gaps`. With `version`, the report as it was frozen.',
+  request: {
+    params: botPath,
+    query: z
+      .strictObject({
+        year: year.optional().openapi({ description: 'A calendar year; by default this one.' }),
+        version: z.coerce.number().int().min(1).optional(),
+        format: z.enum(['json', 'html']).default('json').openapi({
+          description: 'html: a page that is complete, without scripts, and prints well.',
+        }),
+      })
+      .refine((query) => query.year === undefined || query.version === undefined, {
+        error: 'excludes year',
+        path: ['version'],
+      }),
+  },
+  responses: {
+    200: {
+      description: 'The report.',
+      content: {
+        'application/json': { schema: Report },
+        'text/html': { schema: z.string() },
+      },
+    },
+  },
+  errors: ['not_found', 'overloaded'],
+});
+
+const words = z
+  .string()
+  .min(1)
+  .max(20_000)
+  .refine((value) => value.isWellFormed() && !/[^\P{Cc}\n\t]/u.test(value), 'must be plain text');
+
+const Freeze = z
+  .strictObject({
+    year: z.int().min(1970).max(9999).optional(),
+    supersedes: z.int().min(1).nullable().default(null).openapi({
+      description: 'The newest version of the year; null where there is none yet.',
+    }),
+    human: z.record(z.string().max(300), words.nullable()).default({}).openapi({
+      description:
+        'What people put into fields marked H or M, by the places of these: JSON pointers in which an item of a list goes by its `id`, as `/articles/15(3)/final`. Null empties one. The others stay as in the version before.',
+    }),
+    deficiencies: z.array(z.strictObject(deficiency)).max(500).optional().openapi({
+      description: 'All of them; by default those of the version before.',
+    }),
+  })
+  .openapi('FreezeReport');
+
+const Attest = z
+  .strictObject({
+    attest: z.enum(ROLES),
+    version: z.int().min(1),
+    content_hash: sha256.openapi({ description: 'Of the version that was read.' }),
+  })
+  .openapi('AttestReport');
+
+export const freezeValidationReport = defineRoute({
+  tags: ['Compliance'],
+  security: administrator('write'),
+  method: 'post',
+  path: '/bots/{bot_ref}/risk/validation-report',
+  operationId: 'freezeValidationReport',
+  summary: 'Freeze the validation report of a bot, or attest a frozen one',
+  description:
+    'Makes the next version, which never changes and names the one before. Either the report is drafted anew, with what people put into it; or the newest version is attested by the caller, in one role, which needs a step-up for `bots.validation_report.attest` and `validation_report:` with its `content_hash`. Each role is attested by another person; what is drafted anew, everybody has to attest anew.',
+  idempotent: true,
+  request: {
+    params: botPath,
+    headers: IdempotencyKey.extend({
+      'service-step-up': z.string().max(100).optional().openapi({
+        description: 'Of an attestation.',
+      }),
+    }),
+    body: json(z.union([Freeze, Attest]), {
+      freeze: {
+        human: {
+          '/testing/methodology_ref': 'Manual of development, edition 4',
+          '/articles/15(3)/final': 'non_compliant',
+        },
+      },
+    }),
+  },
+  responses: { 201: answer('The version as it was frozen.', Report) },
+  errors: ['not_found', 'conflict', 'step_up_required', 'overloaded'],
+});

@@ -1,0 +1,84 @@
+import { digest, figure, human, type Gaps } from './fields.ts';
+import type { RiskControl } from './payload.ts';
+import { instant, type Document, type Version } from './records.ts';
+
+/** The paragraphs that a limit of the spec serves. */
+const SERVES: Readonly<Record<string, readonly string[]>> = {
+  max_order_value: ['15(1)(b)', '8(b)'],
+  max_order_qty: ['15(1)(c)', '8(b)'],
+  price_collar_bps: ['15(1)(a)', '8(b)'],
+  max_messages_per_second: ['15(1)(d)'],
+  max_position_pct: ['15(4)', '8(c)'],
+  max_daily_loss_pct: ['15(4)'],
+  max_drawdown_pct: ['15(4)'],
+  max_instruments: ['8(a)'],
+};
+
+/** What a control is wanted for, and what is missing where no limit of the spec serves it. */
+const WANTED: readonly (readonly [ref: string, what: string])[] = [
+  ['8(a)', 'a limit on the number of instruments'],
+  ['8(b)', 'a limit on the price, value or number of orders'],
+  ['8(c)', 'a limit on positions'],
+  ['8(d)', 'a limit on the number of venues'],
+  ['15(1)(a)', 'a price collar'],
+  ['15(1)(b)', 'a limit on the value of an order'],
+  ['15(1)(c)', 'a limit on the volume of an order'],
+  ['15(1)(d)', 'a limit on messages'],
+  ['15(3)', 'a limit on repeated automated execution'],
+  ['15(4)', 'a limit of market or credit risk'],
+  ['15(5)', 'a permission to trade the instruments'],
+];
+
+/** The limits of the current version, which the engine checks before every order. */
+export function riskControls(
+  bot_id: string,
+  versions: readonly Version[],
+  gaps: Gaps,
+): RiskControl[] {
+  const current = versions.at(-1);
+  const risk = (current?.document as Document | undefined)?.spec.risk ?? {};
+  const served = new Set<string>();
+  const controls = Object.entries(risk).map(([id, limit]): RiskControl => {
+    const articles = SERVES[id] ?? [];
+    const reason = unlimitedIn(limit);
+    if (reason === undefined) for (const ref of articles) served.add(ref);
+    else gaps.add(`unlimited_${id}`, `${id} is unlimited: ${reason}`, articles);
+    if (articles.length === 0) gaps.add(`unknown_${id}`, `what the limit ${id} serves`, []);
+    const facts = {
+      value: reason === undefined ? limit : null,
+      unlimited: reason ?? null,
+      hard_or_soft: 'hard: the engine denies the order',
+      ...sinceWhen(versions, id),
+    };
+    return {
+      id,
+      articles,
+      facts: figure('risk.controls', { bot_id, version: current!.version, limit: id }, facts),
+      owner: human(),
+      rationale: human(),
+      alerts_to: human(),
+    };
+  });
+  for (const [ref, what] of WANTED) {
+    if (!served.has(ref)) gaps.add(`no_control_${ref}`, `the spec has no ${what.slice(2)}`, [ref]);
+  }
+  return controls;
+}
+
+function unlimitedIn(limit: unknown): string | undefined {
+  if (typeof limit !== 'object' || limit === null || !('unlimited' in limit)) return undefined;
+  return String(limit.unlimited);
+}
+
+/** The version that gave the limit the value it has. */
+function sinceWhen(
+  versions: readonly Version[],
+  id: string,
+): { readonly since_version: number; readonly last_calibrated: string } {
+  const values = versions.map(({ document }) =>
+    digest((document as Document).spec.risk?.[id] ?? null),
+  );
+  const other = values.findLastIndex((value) => value !== values.at(-1));
+  const { version, created_at } = versions[other + 1]!;
+  return { since_version: version, last_calibrated: instant(created_at) };
+}

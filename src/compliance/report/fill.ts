@@ -1,0 +1,86 @@
+import { ServiceError, type Problem } from '../../errors.ts';
+import { article, ARTICLES, cite } from '../articles.ts';
+import { fieldsIn } from './fields.ts';
+import { ASSESSMENTS, type Assessment, type Deficiency, type Report } from './payload.ts';
+
+/** What people put into a report, by the place of the field; null empties it. */
+export type Filling = Readonly<Record<string, string | null>>;
+
+type Writable = { value: string | null; by: string | null; at: string | null };
+
+/**
+ * A draft with what people have put into the version before it, as far as its fields are still there, and
+ * with what one puts there now.
+ *
+ * @throws ServiceError `invalid_request` with the pointers of what cannot be put there.
+ */
+export function fillReport(
+  derived: Report,
+  before: Report | undefined,
+  filling: Filling,
+  deficiencies: readonly Omit<Deficiency, 'id'>[] | undefined,
+  by: string,
+  at: string,
+): Report {
+  const report = structuredClone(derived);
+  const fields = new Map(
+    [...fieldsIn(report)].flatMap(([place, field]) =>
+      field.marker === 'A' ? [] : [[place, field as Writable] as const],
+    ),
+  );
+  for (const [place, field] of before === undefined ? [] : fieldsIn(before)) {
+    if (field.marker === 'A' || field.value === null) continue;
+    const { value, by: who, at: when } = field;
+    Object.assign(fields.get(place) ?? {}, { value, by: who, at: when });
+  }
+  const problems: Problem[] = [];
+  for (const [place, value] of Object.entries(filling)) {
+    const field = fields.get(place);
+    const message = field === undefined ? 'is no field for people' : faultOf(place, value);
+    if (message !== undefined) {
+      const pointer = `/human/${place.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+      problems.push({ code: 'invalid_value', message, pointer });
+    } else Object.assign(field!, value === null ? NOTHING : { value, by, at });
+  }
+  problems.push(...problemsOf(deficiencies ?? []));
+  if (problems.length > 0) {
+    throw new ServiceError('invalid_request', 'not all of it can be put into the report', {
+      problems,
+      remedy: 'Name fields that a draft marks with H or M, by their places in it.',
+    });
+  }
+  return {
+    ...report,
+    articles: report.articles.map((row) => ({
+      ...row,
+      status: (row.final.value as Assessment | null) ?? 'not_assessed',
+    })),
+    deficiencies: deficiencies
+      ? deficiencies.map((one, i) => ({ id: `D${i + 1}`, ...one }))
+      : (before?.deficiencies ?? []),
+  };
+}
+
+const NOTHING = { value: null, by: null, at: null };
+
+function faultOf(place: string, value: string | null): string | undefined {
+  if (value === null || !/^\/articles\/[^/]+\/final$/.test(place)) return undefined;
+  if ((ASSESSMENTS as readonly string[]).includes(value)) return undefined;
+  return `must be one of ${ASSESSMENTS.join(', ')}`;
+}
+
+const CITATIONS: ReadonlySet<string> = new Set(ARTICLES.map(cite));
+
+function problemsOf(deficiencies: readonly Pick<Deficiency, 'article'>[]): Problem[] {
+  return deficiencies.flatMap(({ article: ref }, i) =>
+    CITATIONS.has(ref)
+      ? []
+      : [
+          {
+            code: 'invalid_value',
+            message: `is no paragraph of the table, such as ${cite(article('15(3)'))}`,
+            pointer: `/deficiencies/${i}/article`,
+          },
+        ],
+  );
+}

@@ -1,0 +1,251 @@
+import canonicalize from 'canonicalize';
+import { botIdOf } from '../../bot-registry/bots.ts';
+import { ServiceError } from '../../errors.ts';
+import { appendAudit } from '../../identity/audit.ts';
+import { consumeStepUp } from '../../identity/step-up.ts';
+import type { Db, ValidationReportsTable } from '../../storage/tables.ts';
+import { deriveReport, withHashes, type ReportService } from './derive.ts';
+import { contentHash, digest } from './fields.ts';
+import { fillReport, type Filling } from './fill.ts';
+import type { Attestation, Deficiency, Report, Role } from './payload.ts';
+import { instant } from './records.ts';
+
+/** A report that never changes. */
+export interface FrozenReport {
+  readonly report: Report;
+  /** SHA-256, in hex, of the report in canonical JSON (RFC 8785). */
+  readonly hash: string;
+}
+
+export interface FreezeRequest {
+  /** The current one by default. */
+  readonly year?: number | undefined;
+  /** The version that it takes the place of: the newest of the year; null where there is none. */
+  readonly supersedes?: number | null | undefined;
+  readonly human?: Filling | undefined;
+  /** All of them; by default those of the version before. */
+  readonly deficiencies?: readonly Omit<Deficiency, 'id'>[] | undefined;
+}
+
+export interface AttestRequest {
+  readonly attest: Role;
+  /** The newest of its year. */
+  readonly version: number;
+  /** What was read: the step-up is for it. */
+  readonly content_hash: string;
+}
+
+/** Of step-ups that allow to attest; their target is `validation_report:` and the `content_hash`. */
+export const ATTEST_ACTION = 'bots.validation_report.attest';
+
+/**
+ * Drafts the report anew, puts into it what people have to say, and keeps it as the next version.
+ *
+ * @throws ServiceError `not_found`; `invalid_request`; `overloaded`; `conflict` with the reason
+ * `superseded` when another version of the year is the newest.
+ */
+export async function freezeReport(
+  service: ReportService,
+  administrator_id: string,
+  ref: string,
+  { year, supersedes = null, human = {}, deficiencies }: FreezeRequest,
+): Promise<FrozenReport> {
+  const derived = await deriveReport(service, ref, year);
+  const { bot_id } = derived.scope;
+  return service.storage.write(async (tx) => {
+    const now = service.clock();
+    const before = await newestOf(tx, bot_id, derived.period.year);
+    refuseSuperseded(before, supersedes);
+    const former = before && (JSON.parse(before.document) as Report);
+    const by = `${await nameOf(tx, administrator_id)} (administrator:${administrator_id})`;
+    const filled = fillReport(derived, former, human, deficiencies, by, instant(now));
+    return keep(tx, withHashes({ ...filled, status: 'frozen' }), before, by, {
+      now,
+      administrator_id,
+      action: 'bots.validation_report.freeze',
+      details: { filled: Object.keys(human).length },
+    });
+  });
+}
+
+/**
+ * Keeps the next version of a report, which differs by one attestation: that of the caller, who has read
+ * what he attests.
+ *
+ * @throws ServiceError `not_found`; `step_up_required`; `conflict` with the reason `superseded`,
+ * `other_content`, `attested` for a role that somebody has filled, or `same_person`.
+ */
+export async function attestReport(
+  { storage, clock }: ReportService,
+  administrator_id: string,
+  ref: string,
+  { attest, version, content_hash }: AttestRequest,
+  stepUp: string | undefined,
+): Promise<FrozenReport> {
+  return storage.write(async (tx) => {
+    const now = clock();
+    const row = await rowOf(tx, ref, version);
+    const newest = await newestOf(tx, row.bot_id, row.year);
+    refuseSuperseded(newest, version);
+    if (row.content_hash !== content_hash) {
+      throw new ServiceError('conflict', `version ${version} has another content_hash`, {
+        reason: 'other_content',
+        remedy: 'Read the version, and attest what you have read.',
+      });
+    }
+    const report = JSON.parse(row.document) as Report;
+    refuseSecond(report, attest, administrator_id);
+    await consumeStepUp(
+      tx,
+      now,
+      administrator_id,
+      stepUp,
+      ATTEST_ACTION,
+      `validation_report:${content_hash}`,
+    );
+    const name = await nameOf(tx, administrator_id);
+    const attestation: Attestation = { administrator_id, name, at: instant(now), content_hash };
+    const attestations = { ...report.attestations, [attest]: attestation };
+    const status = isSigned(attestations) ? 'signed' : 'frozen';
+    const by = `${name} (administrator:${administrator_id})`;
+    return keep(tx, { ...report, status, attestations }, row, by, {
+      now,
+      administrator_id,
+      action: ATTEST_ACTION,
+      details: { role: attest },
+    });
+  });
+}
+
+/** @throws ServiceError `not_found` for the bot or the version. */
+export async function frozenReport(db: Db, ref: string, version: number): Promise<FrozenReport> {
+  const { document, hash } = await rowOf(db, ref, version);
+  return { report: JSON.parse(document) as Report, hash };
+}
+
+/** All whom Article 9 names: internal audit, too, or why there is none. */
+function isSigned({
+  risk_management_9_2: risk,
+  technical_staff_involved_9_2: technical,
+  internal_audit_9_3: audit,
+  internal_audit_absent_reason: absent,
+  senior_management_9_3: management,
+}: Report['attestations']): boolean {
+  const isAudited = audit !== null || absent.value !== null;
+  return risk !== null && technical !== null && management !== null && isAudited;
+}
+
+async function keep(
+  tx: Db,
+  content: Report,
+  before: ValidationReportsTable | undefined,
+  frozen_by: string,
+  {
+    now,
+    administrator_id,
+    action,
+    details,
+  }: {
+    readonly now: number;
+    readonly administrator_id: string;
+    readonly action: string;
+    readonly details: Readonly<Record<string, unknown>>;
+  },
+): Promise<FrozenReport> {
+  const { bot_id } = content.scope;
+  const { last } = await tx
+    .selectFrom('validation_reports')
+    .select(({ fn }) => fn.max('version').as('last'))
+    .where('bot_id', '=', bot_id)
+    .executeTakeFirstOrThrow();
+  const version = (last ?? 0) + 1;
+  const supersedes = before ? { version: before.version, hash: before.hash } : null;
+  const number = { version, supersedes, frozen_at: instant(now), frozen_by };
+  const report: Report = { ...content, number };
+  const hash = digest(report);
+  const content_hash = contentHash(report);
+  await appendAudit(tx, now, {
+    actor: `administrator:${administrator_id}`,
+    action,
+    target: `bot:${bot_id}`,
+    details: { version, supersedes, hash, content_hash, ...details },
+  });
+  const row = { bot_id, version, year: report.period.year, hash, content_hash, frozen_at: now };
+  await tx
+    .insertInto('validation_reports')
+    .values({ ...row, document: canonicalize(report)! })
+    .execute();
+  return { report, hash };
+}
+
+async function rowOf(db: Db, ref: string, version: number): Promise<ValidationReportsTable> {
+  const bot_id = await botIdOf(db, ref);
+  const row = await db
+    .selectFrom('validation_reports')
+    .selectAll()
+    .where('bot_id', '=', bot_id)
+    .where('version', '=', version)
+    .executeTakeFirst();
+  if (row !== undefined) return row;
+  throw new ServiceError('not_found', `the bot ${ref} has no validation report ${version}`, {
+    remedy: 'Ask without a version for a draft, and freeze it.',
+  });
+}
+
+async function newestOf(
+  db: Db,
+  bot_id: string,
+  year: number,
+): Promise<ValidationReportsTable | undefined> {
+  return db
+    .selectFrom('validation_reports')
+    .selectAll()
+    .where('bot_id', '=', bot_id)
+    .where('year', '=', year)
+    .orderBy('version', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** The version that is the newest of a year; null where there is none. */
+export async function newestVersion(db: Db, bot_id: string, year: number): Promise<number | null> {
+  return (await newestOf(db, bot_id, year))?.version ?? null;
+}
+
+function refuseSuperseded(
+  newest: ValidationReportsTable | undefined,
+  expected: number | null,
+): void {
+  const version = newest?.version ?? null;
+  if (version === expected) return;
+  const what = version === null ? 'there is no version of the year' : `the newest is ${version}`;
+  throw new ServiceError('conflict', `of the validation report, ${what}`, {
+    reason: 'superseded',
+    remedy: 'Read that one, and name its version.',
+  });
+}
+
+function refuseSecond({ attestations }: Report, role: Role, administrator_id: string): void {
+  const { internal_audit_absent_reason: _reason, ...all } = attestations;
+  if (all[role] !== null) {
+    throw new ServiceError('conflict', `${all[role].name} has attested as ${role}`, {
+      reason: 'attested',
+      remedy: 'Freeze a new version, which everybody has to attest anew.',
+    });
+  }
+  const other = Object.entries(all).find(([, one]) => one?.administrator_id === administrator_id);
+  if (other === undefined) return;
+  throw new ServiceError('conflict', `you have attested as ${other[0]}`, {
+    reason: 'same_person',
+    remedy: 'Have another person attest: each of the attestations is by its own.',
+  });
+}
+
+async function nameOf(tx: Db, administrator_id: string): Promise<string> {
+  const { name } = await tx
+    .selectFrom('administrators')
+    .select('name')
+    .where('administrator_id', '=', administrator_id)
+    .executeTakeFirstOrThrow();
+  return name;
+}

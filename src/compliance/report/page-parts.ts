@@ -1,0 +1,131 @@
+import { html, type Child, type Html } from '../../backtest/report/html.ts';
+import { isField } from './fields.ts';
+import type { Draft, Figure, Human } from './payload.ts';
+
+/** A name of the payload as words. */
+export function words(name: string): string {
+  return name.replaceAll('_', ' ');
+}
+
+/** Rows of a name and what belongs to it. */
+export function fieldTable(
+  name: string,
+  rows: readonly (readonly [name: string, value: Child])[],
+): Html {
+  return html`<table class="plain fields">
+    <caption>
+      ${name}
+    </caption>
+    <thead>
+      <tr>
+        <th scope="col">What</th>
+        <th scope="col">Value</th>
+      </tr>
+    </thead>
+    <tbody>
+      ${rows.map(
+        ([title, value]) =>
+          html`<tr>
+            <th scope="row">${title}</th>
+            <td>${value}</td>
+          </tr> `,
+      )}
+    </tbody>
+  </table>`;
+}
+
+/** A table whose first column names the row; browsers repeat its head on each page of paper. */
+export function table(
+  name: string,
+  titles: readonly string[],
+  rows: readonly (readonly Child[])[],
+): Html {
+  return html`<table class="plain rows">
+    <caption>
+      ${name}${rows.length === 0 ? ': none' : ''}
+    </caption>
+    <thead>
+      <tr>
+        ${titles.map((title) => html`<th scope="col">${title}</th>`)}
+      </tr>
+    </thead>
+    <tbody>
+      ${rows.map(
+        ([first, ...rest]) =>
+          html`<tr>
+            <th scope="row">${first ?? ''}</th>
+            ${rest.map((cell) => html`<td>${cell}</td>`)}
+          </tr> `,
+      )}
+    </tbody>
+  </table>`;
+}
+
+/** A field with its marker, which says in a letter where it comes from. */
+export function fieldCell(field: Figure | Draft | Human): Html {
+  if (field.marker === 'A') {
+    return html`<span class="marker">A</span> ${shown(field.value)}
+      <div class="source">${field.query.name}, ${field.hash.slice(0, 12)}…</div>`;
+  }
+  const by =
+    field.by === null ? '' : html`<div class="source">${field.by}, ${field.at ?? ''}</div>`;
+  if (field.value !== null) {
+    return html`<span class="marker">${field.marker}</span>
+      <span class="words">${field.value}</span>${by}`;
+  }
+  const isDrafted = field.marker === 'M' && field.draft !== null;
+  return html`<span class="marker">${field.marker}</span> ${
+      isDrafted
+        ? html`<span class="words">Draft, to be edited: ${field.draft}</span>`
+        : html`<span class="empty">to be filled by a person</span>`
+    }`;
+}
+
+const MOST_SHOWN = 50;
+
+/** What a figure says: texts and numbers as they are, lists of alike objects as tables. */
+function shown(value: unknown): Child {
+  if (value === null || value === undefined) return 'not known: see the gaps';
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (typeof value === 'number' || typeof value === 'string') return value;
+  if (Array.isArray(value)) return shownList(value);
+  const entries = Object.entries(value);
+  if (entries.length === 0) return 'none';
+  return html`<dl class="facts">
+    ${entries.map(
+      ([name, one]) =>
+        html`<dt>${words(name)}</dt>
+          <dd>${inner(one)}</dd> `,
+    )}
+  </dl>`;
+}
+
+function inner(value: unknown): Child {
+  return value === null || isField(value) ? 'none' : shown(value);
+}
+
+function shownList(all: readonly unknown[]): Child {
+  if (all.length === 0) return 'none recorded';
+  const first = all.slice(0, MOST_SHOWN);
+  const more =
+    all.length > first.length ? ` and ${all.length - first.length} more, in the JSON` : '';
+  const isTable = first.every((one) => typeof one === 'object' && one !== null);
+  if (!isTable) return `${first.map(String).join(', ')}${more}`;
+  const titles = [...new Set(first.flatMap((one) => Object.keys(one)))];
+  return html`<table>
+      <thead>
+        <tr>
+          ${titles.map((title) => html`<th scope="col">${words(title)}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${first.map(
+          (one) =>
+            html`<tr>
+              ${titles.map((title) => html`<td>${inner((one as Record<string, unknown>)[title] ?? null)}</td>`)}
+            </tr> `,
+        )}
+      </tbody>
+    </table>
+    ${more}`;
+}

@@ -1,0 +1,317 @@
+import { createHash } from 'node:crypto';
+import { html, Html, nothing } from '../../backtest/report/html.ts';
+import { ARTICLES, cite, INSTRUMENTS } from '../articles.ts';
+import { fieldsIn } from './fields.ts';
+import { ROLES, type Report } from './payload.ts';
+import { fieldCell, fieldTable, table, words } from './page-parts.ts';
+import { STYLE } from './style.ts';
+
+/** A page and the policy that it is to be sent with. */
+export interface ReportPage {
+  readonly source: string;
+  /** `Content-Security-Policy`: this style, and nothing else. */
+  readonly policy: string;
+}
+
+const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
+const CONTENT_POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; form-action 'none'`;
+// The hash covers the text to the byte, which a formatted template would change.
+const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
+
+const STATUS = {
+  draft: 'Draft: not frozen, not attested',
+  frozen: 'Frozen, and not attested by all',
+  signed: 'Frozen, and attested by all whom Article 9 names',
+} as const;
+
+/** A report as one file of HTML, without scripts: it opens offline, and prints on A4. */
+export function reportPage(report: Report, hash: string | null): ReportPage {
+  const { scope, period, status } = report;
+  const title = `Validation report of ${scope.name}, ${period.year}`;
+  const source = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta http-equiv="Content-Security-Policy" content="${CONTENT_POLICY}" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <meta name="generator" content="service-local" />
+        <title>${title}</title>
+        ${STYLE_ELEMENT}
+      </head>
+      <body>
+        <header>
+          <p class="topline">RTS 6, Article 9: facts for the yearly self-assessment</p>
+          <h1>${title}</h1>
+          <p><strong>${STATUS[status]}</strong></p>
+          ${cover(report, hash)}
+          <p class="notice">${report.notice}</p>
+        </header>
+        <main>
+          ${sections(report).map(
+            ({ id, name, body }, i) =>
+              html`<section class="page" id="${id}">
+                <h2>${i + 1}. ${name}</h2>
+                ${body}
+              </section> `,
+          )}
+        </main>
+        <footer>
+          <p>
+            Made by service-local ${report.generated_by.version}. This file is complete: it opens
+            offline and contacts no server.
+          </p>
+        </footer>
+      </body>
+    </html> `.source;
+  return { source, policy: `${CONTENT_POLICY}; frame-ancestors 'none'; sandbox` };
+}
+
+function cover(report: Report, hash: string | null): Html {
+  const { number, period, as_of, scope, content_hash, generated_by } = report;
+  const rows = [
+    ['Bot', `${scope.bot_ref} (${scope.bot_id})`],
+    ['Period', `${period.from} until before ${period.to}`],
+    ['As of', as_of],
+    ['Version', number === null ? 'none: a draft' : String(number.version)],
+    ...(number === null
+      ? []
+      : [
+          ['Frozen', `${number.frozen_at} by ${number.frozen_by}`],
+          [
+            'In place of',
+            number.supersedes === null
+              ? 'nothing: the first'
+              : `version ${number.supersedes.version}, ${number.supersedes.hash}`,
+          ],
+        ]),
+    ['Hash of the report', hash ?? 'none: a draft'],
+    ['Hash of what is attested', content_hash],
+    ['Hash of all figures', generated_by.inputs_hash],
+    ['Engine', generated_by.engine],
+  ] as const;
+  return html`${fieldTable(
+      'What this is',
+      rows.map(([name, value]) => [name, value]),
+    )}
+    <h2>How to read it</h2>
+    <ul>
+      <li>
+        <span class="marker">A</span> read from the records; the query and its hash stand below
+      </li>
+      <li>
+        <span class="marker">M</span> drafted for a person to edit; it counts for nothing until he
+        has
+      </li>
+      <li><span class="marker">H</span> only a person can fill it</li>
+    </ul>
+    <nav aria-label="Contents">
+      <ol>
+        ${sections(report).map(({ id, name }) => html`<li><a href="#${id}">${name}</a></li>`)}
+      </ol>
+    </nav>`;
+}
+
+interface Section {
+  readonly id: string;
+  readonly name: string;
+  readonly body: Html | readonly Html[];
+}
+
+function sections(report: Report): Section[] {
+  const { generated_by, annex_i } = report;
+  return [
+    { id: 'summary', name: 'Summary', body: fieldsOf('Summary', report.summary) },
+    { id: 'gaps', name: 'What is missing', body: gapTable(report) },
+    { id: 'articles', name: 'Paragraph by paragraph', body: articleTable(report) },
+    { id: 'deficiencies', name: 'Deficiencies', body: deficiencyTable(report) },
+    {
+      id: 'inventory',
+      name: 'Inventory',
+      body: [
+        fieldsOf('This bot', report.inventory),
+        fieldsOf('The firm', { firm: report.scope.firm, fleet: report.scope.fleet }),
+      ],
+    },
+    {
+      id: 'controls',
+      name: 'Risk controls',
+      body: itemTables(report.risk_controls, ({ id, articles }) =>
+        articles.length === 0 ? id : `${id}: ${articles.join(', ')}`,
+      ),
+    },
+    { id: 'governance', name: 'Governance', body: fieldsOf('Governance', report.governance) },
+    { id: 'testing', name: 'Testing', body: fieldsOf('Testing', report.testing) },
+    {
+      id: 'changes',
+      name: 'Changes',
+      body: itemTables(report.changes, ({ id }) => `Version ${id}`),
+    },
+    { id: 'kill', name: 'Kill function', body: fieldsOf('Kill function', report.kill) },
+    { id: 'pretrade', name: 'Pre-trade controls', body: fieldsOf('Pre-trade', report.pretrade) },
+    { id: 'monitoring', name: 'Monitoring', body: fieldsOf('Monitoring', report.monitoring) },
+    {
+      id: 'posttrade',
+      name: 'Post-trade controls',
+      body: fieldsOf('Post-trade', report.posttrade),
+    },
+    {
+      id: 'surveillance',
+      name: 'Surveillance',
+      body: fieldsOf('Surveillance', report.surveillance),
+    },
+    {
+      id: 'incidents',
+      name: 'Incidents: runs that failed, as candidates',
+      body: itemTables(report.incidents, ({ id }) => `Run ${id}`),
+    },
+    {
+      id: 'annex',
+      name: 'Annex I: nature, scale, complexity',
+      body: [
+        criterionTable('Nature', annex_i.nature),
+        criterionTable('Scale', annex_i.scale),
+        criterionTable('Complexity', annex_i.complexity),
+      ],
+    },
+    { id: 'attestations', name: 'Attestations', body: attestationTable(report) },
+    {
+      id: 'evidence',
+      name: 'Evidence: every figure, its query and its hash',
+      body: [
+        fieldsOf('The log', { log: generated_by.log }),
+        evidenceTable(report),
+        table(
+          'What the queries read',
+          ['Query', 'Reads'],
+          Object.entries(report.queries).map(([name, reads]) => [
+            html`<code>${name}</code>`,
+            reads,
+          ]),
+        ),
+        table(
+          'House numbers: ours, and no rule',
+          ['Number', 'What'],
+          Object.entries(report.house_numbers),
+        ),
+      ],
+    },
+    { id: 'paragraphs', name: 'The paragraphs that are cited', body: paragraphTables() },
+  ];
+}
+
+function fieldsOf(name: string, fields: object): Html {
+  return fieldTable(
+    name,
+    Object.entries(fields).map(([key, field]) => [words(key), fieldCell(field)]),
+  );
+}
+
+function itemTables<T extends { readonly id: string }>(
+  items: readonly T[],
+  nameOf: (item: T) => string,
+): readonly Html[] {
+  if (items.length === 0) return [html`<p>None recorded.</p>`];
+  return items.map((item) => {
+    const { id: _id, articles: _articles, ...fields } = item as T & { readonly articles?: unknown };
+    return fieldsOf(nameOf(item), fields);
+  });
+}
+
+function gapTable({ generated_by: { gaps } }: Report): Html {
+  return table(
+    'What the records do not hold; nothing of it is assumed',
+    ['Gap', 'What is missing', 'Paragraphs'],
+    gaps.map(({ id, missing, articles }) => [
+      html`<code>${id}</code>`,
+      missing,
+      articles.join(', '),
+    ]),
+  );
+}
+
+function articleTable({ articles }: Report): Html {
+  return table(
+    'Each paragraph of RTS 6; assessed by people alone',
+    ['Paragraph', 'Requirement, in our words', 'Status', 'Evidence and gaps', 'Narrative'],
+    articles.map(({ id, requirement, status, evidence, gaps, final, narrative }) => [
+      id,
+      requirement,
+      html`${words(status)}${final.by === null ? nothing : html` <span class="source">${final.by}</span>`}`,
+      html`${evidence.map((place) => html`<code>${place}</code> `)}${
+        gaps.length === 0 ? nothing : html`<span class="source">gaps: ${gaps.join(', ')}</span>`
+      }`,
+      fieldCell(narrative),
+    ]),
+  );
+}
+
+function deficiencyTable({ deficiencies }: Report): Html {
+  if (deficiencies.length === 0) {
+    return html`<p>Nobody has entered any. That says nothing of whether there are some.</p>`;
+  }
+  return table(
+    'Deficiencies',
+    ['Number', 'Paragraph', 'Finding', 'Severity', 'Owner', 'Due', 'Closed', 'Compliance informed'],
+    deficiencies.map((one) => [
+      one.id,
+      one.article,
+      one.finding,
+      one.severity,
+      one.owner,
+      one.due,
+      one.closed ?? 'open',
+      one.compliance_informed_on ?? 'no',
+    ]),
+  );
+}
+
+function criterionTable(name: string, criteria: Report['annex_i']['nature']): Html {
+  return table(
+    name,
+    ['Criterion', 'What it asks', 'Fact', 'Assessment'],
+    criteria.map(({ ref, requirement, fact, draft, assessment }) => [
+      ref,
+      requirement,
+      (fact ?? draft) ? fieldCell((fact ?? draft)!) : 'for a person to say',
+      fieldCell(assessment),
+    ]),
+  );
+}
+
+function attestationTable({ attestations }: Report): Html {
+  return html`${table(
+    'Each by another person; an empty line is for ink',
+    ['Role', 'Name', 'When', 'Of the content'],
+    ROLES.map((role) => {
+      const one = attestations[role];
+      return [words(role), one?.name ?? 'nobody', one?.at ?? '', one?.content_hash ?? ''];
+    }),
+  )}
+  ${fieldsOf('Internal audit', { absent_because: attestations.internal_audit_absent_reason })}`;
+}
+
+function evidenceTable(report: Report): Html {
+  const figures = [...fieldsIn(report)].flatMap(([place, field]) =>
+    field.marker === 'A' ? [[place, field] as const] : [],
+  );
+  return table(
+    'Figures',
+    ['Figure', 'Query and parameters', 'SHA-256 of the value in canonical JSON'],
+    figures.map(([place, { query, hash }]) => [
+      html`<code>${place}</code>`,
+      html`<code>${query.name} ${JSON.stringify(query.params)}</code>`,
+      html`<code>${hash}</code>`,
+    ]),
+  );
+}
+
+function paragraphTables(): readonly Html[] {
+  return [...Map.groupBy(ARTICLES, ({ instrument }) => instrument)].map(([instrument, all]) =>
+    table(
+      `${instrument}: ${INSTRUMENTS[instrument]}`,
+      ['Cited as', 'Requirement, in our words'],
+      all.map((one) => [cite(one), one.requirement]),
+    ),
+  );
+}

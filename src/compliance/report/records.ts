@@ -1,0 +1,378 @@
+/** What a report asks of the database. Times in what is answered are RFC 3339 in UTC. */
+import { diffDocuments, type Change } from '../../bots/diff.ts';
+import { withNames } from '../../identity/actor-names.ts';
+import type { BotVersionsTable, Db } from '../../storage/tables.ts';
+import type { Period } from './period.ts';
+
+/** Of one kind, in one report: what is beyond is counted, and the gaps say so. */
+export const MOST_LISTED = 200;
+
+/** The first of a list, and how many there are. */
+export interface Listed<T> {
+  readonly total: number;
+  readonly items: readonly T[];
+}
+
+export function listed<T>(all: readonly T[]): Listed<T> {
+  return { total: all.length, items: all.slice(0, MOST_LISTED) };
+}
+
+export function instant(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function instantOrNull(ms: number | null): string | null {
+  return ms === null ? null : instant(ms);
+}
+
+export interface Version {
+  readonly version: number;
+  readonly hash: string;
+  readonly bundle_hash: string | null;
+  readonly created_at: number;
+  readonly created_by: string;
+  readonly created_by_name: string | null;
+  readonly document: unknown;
+  /** Against the version before; of the first one none. */
+  readonly changes: readonly Change[];
+  readonly isCodeChanged: boolean;
+}
+
+/** The last versions of a bot made before a time, oldest first, each against the one before. */
+export async function versionsOf(db: Db, bot_id: string, before: number): Promise<Version[]> {
+  const rows = await db
+    .selectFrom('bot_versions')
+    .selectAll()
+    .where('bot_id', '=', bot_id)
+    .where('created_at', '<', before)
+    .orderBy('version', 'desc')
+    .limit(MOST_LISTED + 1)
+    .execute();
+  const named = await withNames(db, rows.toReversed(), 'created_by');
+  let last: (BotVersionsTable & { readonly parsed: unknown }) | undefined;
+  return named.map((row) => {
+    const { document, ...rest } = row;
+    const parsed = JSON.parse(document) as unknown;
+    const changes = last === undefined ? [] : diffDocuments(last.parsed, parsed);
+    const isCodeChanged = last !== undefined && last.bundle_hash !== row.bundle_hash;
+    last = { ...row, parsed };
+    return { ...rest, document: parsed, changes, isCodeChanged };
+  });
+}
+
+export interface Activation {
+  readonly halt_id: string;
+  readonly scope: 'bot' | 'all';
+  readonly bot: string | null;
+  readonly at: string;
+  readonly by: string;
+  readonly reason: string;
+  readonly lifted_at: string | null;
+  readonly lifted_by: string | null;
+  readonly targets: Readonly<Record<string, number>>;
+  /** Those that were working; null where nobody knows them all. */
+  readonly orders: number | null;
+  /** Of those, the ones that are not known to have ended. */
+  readonly unconfirmed: number | null;
+  /** From when it was asked for until the log has the last end; null where it ended nothing. */
+  readonly ended_ms: number | null;
+}
+
+/** Halts of a bot, or of all, with what of the bot they ended. */
+export async function haltsOf(db: Db, bot_id: string, period: Period): Promise<Activation[]> {
+  const halts = await haltsIn(db, period)
+    .where((is) => is.or([is('halts.bot_id', '=', bot_id), is('halts.bot_id', 'is', null)]))
+    .execute();
+  return activations(db, halts, bot_id);
+}
+
+/** Halts of the bots that `bots drill` makes. */
+export async function drillsOf(db: Db, period: Period): Promise<Activation[]> {
+  const halts = await haltsIn(db, period).where('bots.slug', 'like', 'drill-________').execute();
+  // A drill halts once; what follows is the cleaning up.
+  return activations(
+    db,
+    halts.filter(({ slug, reason }) => /^drill-[0-9a-f]{8}$/.test(slug!) && reason === 'a drill'),
+  );
+}
+
+function haltsIn(db: Db, { from, to }: Period) {
+  return db
+    .selectFrom('halts')
+    .leftJoin('bots', 'bots.bot_id', 'halts.bot_id')
+    .select(['halt_id', 'scope', 'slug', 'reason', 'requested_by', 'requested_at'])
+    .select(['lifted_at', 'lifted_by'])
+    .where('requested_at', '>=', from)
+    .where('requested_at', '<', to)
+    .orderBy('halt_id')
+    .limit(10 * MOST_LISTED);
+}
+
+async function activations(
+  db: Db,
+  halts: Awaited<ReturnType<ReturnType<typeof haltsIn>['execute']>>,
+  bot_id?: string,
+): Promise<Activation[]> {
+  const named = await withNames(db, halts, 'requested_by', 'lifted_by');
+  const ended = Map.groupBy(await endedBy(db, halts, bot_id), ({ halt_id }) => halt_id);
+  return named.map((halt) => {
+    const { halt_id, scope, slug, reason, requested_at, lifted_at } = halt;
+    const theirs = ended.get(halt_id) ?? [];
+    const orders = theirs.map((one) => ordersIn(one.orders));
+    const known = orders.flatMap((each) => each ?? []);
+    const isKnown = orders.every((each) => each !== null);
+    const last = theirs.map(({ recorded_at }) => recorded_at);
+    return {
+      halt_id,
+      scope,
+      bot: slug,
+      at: instant(requested_at),
+      by: halt.requested_by_name ?? halt.requested_by,
+      reason,
+      lifted_at: instantOrNull(lifted_at),
+      lifted_by: halt.lifted_by_name ?? halt.lifted_by,
+      targets: countBy(theirs, ({ target }) => target),
+      orders: isKnown ? known.length : null,
+      unconfirmed: isKnown ? known.filter(({ verified }) => verified === false).length : null,
+      ended_ms: last.length === 0 ? null : Math.max(...last) - requested_at,
+    };
+  });
+}
+
+async function endedBy(
+  db: Db,
+  halts: readonly { readonly halt_id: string }[],
+  bot_id: string | undefined,
+) {
+  if (halts.length === 0) return [];
+  const ids = halts.map(({ halt_id }) => halt_id);
+  return db
+    .selectFrom('halted_deployments as halted')
+    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'halted.deployment_id')
+    .innerJoin('bot_events as event', (join) =>
+      join
+        .onRef('event.bot_id', '=', 'deployment.bot_id')
+        .onRef('event.seq', '=', 'halted.last_seq'),
+    )
+    .select(['halt_id', 'target', 'orders', 'event.recorded_at'])
+    .where('halt_id', 'in', ids)
+    .$if(bot_id !== undefined, (query) => query.where('deployment.bot_id', '=', bot_id!))
+    .limit(100 * MOST_LISTED)
+    .execute();
+}
+
+function ordersIn(text: string | null): readonly { readonly verified?: boolean }[] | null {
+  return text === null ? null : (JSON.parse(text) as readonly { readonly verified?: boolean }[]);
+}
+
+function countBy<T>(all: readonly T[], keyOf: (one: T) => string): Record<string, number> {
+  const groups = [...Map.groupBy(all, keyOf)].map(([key, group]) => [key, group.length] as const);
+  return Object.fromEntries(groups.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+export interface Deployment {
+  readonly target: 'backtest' | 'paper' | 'k8s';
+  readonly task_id: string;
+  readonly status: string;
+  readonly cluster: string | null;
+  readonly exchange: string | null;
+  readonly state: unknown;
+}
+
+/** Deployments of a bot that were there at some moment of the period, with where they trade. */
+export async function deploymentsOf(
+  db: Db,
+  bot_id: string,
+  { from, to }: Period,
+): Promise<Deployment[]> {
+  const rows = await db
+    .selectFrom('bot_deployments as deployment')
+    .leftJoin(
+      'production_deployments as production',
+      'production.deployment_id',
+      'deployment.deployment_id',
+    )
+    .leftJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+    .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
+    .select(['target', 'deployment.task_id', 'deployment.status', 'cluster', 'plan', 'input'])
+    .select('session.state')
+    .where('deployment.bot_id', '=', bot_id)
+    .where('deployment.created_at', '<', to)
+    .where((is) =>
+      is.or([is('deployment.ended_at', 'is', null), is('deployment.ended_at', '>=', from)]),
+    )
+    .orderBy('deployment.deployment_id', 'desc')
+    .limit(50 * MOST_LISTED)
+    .execute();
+  return rows.map(({ plan, input, state, ...row }) => ({
+    ...row,
+    exchange: exchangeIn(plan) ?? exchangeIn(input),
+    state: state === null ? null : (JSON.parse(state) as unknown),
+  }));
+}
+
+/** Of a plan of production, or of what a paper session was asked for. */
+function exchangeIn(text: string | null): string | null {
+  const { exchange, live } = JSON.parse(text ?? '{}') as {
+    readonly exchange?: { readonly name?: string };
+    readonly live?: { readonly exchange?: string };
+  };
+  return exchange?.name ?? live?.exchange ?? null;
+}
+
+export interface FailedTask {
+  readonly task_id: string;
+  readonly kind: string;
+  readonly version: number;
+  readonly begun_at: string | null;
+  readonly ended_at: string | null;
+  readonly code: string | null;
+  readonly detail: string | null;
+}
+
+export async function failedTasks(
+  db: Db,
+  bot_id: string,
+  { from, to }: Period,
+): Promise<FailedTask[]> {
+  const rows = await db
+    .selectFrom('tasks')
+    .select(['task_id', 'kind', 'version', 'started_at', 'ended_at', 'error'])
+    .where('bot_id', '=', bot_id)
+    .where('status', '=', 'failed')
+    .where('ended_at', '>=', from)
+    .where('ended_at', '<', to)
+    .orderBy('task_id')
+    .limit(MOST_LISTED + 1)
+    .execute();
+  return rows.map(({ task_id, kind, version, started_at, ended_at, error }) => {
+    const told = JSON.parse(error ?? '{}') as { readonly code?: string; readonly message?: string };
+    return {
+      task_id,
+      kind,
+      version,
+      begun_at: instantOrNull(started_at),
+      ended_at: instantOrNull(ended_at),
+      code: told.code ?? null,
+      detail: told.message ?? null,
+    };
+  });
+}
+
+export interface EndedTask {
+  readonly task_id: string;
+  readonly version: number;
+  readonly ended_at: number;
+  readonly result: Readonly<Record<string, unknown>>;
+}
+
+/** The newest tasks of a kind that came to a result before a time. */
+export async function tasksOfKind(
+  db: Db,
+  bot_id: string,
+  kind: string,
+  before: number,
+): Promise<EndedTask[]> {
+  const rows = await db
+    .selectFrom('tasks')
+    .select(['task_id', 'version', 'ended_at', 'result'])
+    .where('bot_id', '=', bot_id)
+    .where('kind', '=', kind as never)
+    .where('status', '=', 'success')
+    .where('ended_at', '<', before)
+    .orderBy('task_id', 'desc')
+    .limit(5)
+    .execute();
+  return rows.map(({ task_id, version, ended_at, result }) => ({
+    task_id,
+    version,
+    ended_at: ended_at!,
+    result: JSON.parse(result!) as EndedTask['result'],
+  }));
+}
+
+/** Bots that are not archived, with what their current versions trade. */
+export async function fleetOf(db: Db) {
+  const rows = await db
+    .selectFrom('bots')
+    .innerJoin('bot_versions as version', (join) =>
+      join
+        .onRef('version.bot_id', '=', 'bots.bot_id')
+        .onRef('version.version', '=', 'bots.current_version'),
+    )
+    .select(['slug', 'name', 'kind', 'status', 'current_version', 'version.hash', 'bundle_hash'])
+    .select('document')
+    .where('status', '!=', 'archived')
+    .orderBy('slug')
+    .limit(MOST_LISTED)
+    .execute();
+  const { total } = await db
+    .selectFrom('bots')
+    .select(({ fn }) => fn.countAll<number>().as('total'))
+    .where('status', '!=', 'archived')
+    .executeTakeFirstOrThrow();
+  const items = rows.map(({ document, current_version, ...row }) => {
+    const { metadata, spec } = JSON.parse(document) as Document;
+    return {
+      ...row,
+      version: current_version,
+      strategy: spec.strategy?.name ?? spec.strategy?.module ?? null,
+      instruments: spec.universe?.symbols?.length ?? null,
+      owner: metadata?.owner ?? null,
+    };
+  });
+  return { total, items };
+}
+
+/** What of a spec, as it was authored and checked, is looked at. */
+export interface Document {
+  readonly metadata?: { readonly owner?: string; readonly description?: string };
+  readonly spec: {
+    readonly universe?: { readonly symbols?: readonly string[]; readonly currency?: string };
+    readonly data?: {
+      readonly timeframe?: string;
+      readonly source?: string;
+      readonly sources?: Readonly<Record<string, string>>;
+    };
+    readonly strategy?: {
+      readonly name?: string;
+      readonly module?: string;
+      readonly params?: object;
+    };
+    readonly risk?: Readonly<Record<string, unknown>>;
+    readonly ml_models?: readonly { readonly deployment_id: string; readonly digest: string }[];
+    readonly agents?: readonly { readonly spec_name: string }[];
+    readonly deployment?: { readonly brokerage?: string };
+  };
+}
+
+export async function administratorsOf(db: Db) {
+  const rows = await db
+    .selectFrom('administrators')
+    .select(['administrator_id', 'name', 'created_at'])
+    .where('disabled_at', 'is', null)
+    .orderBy('administrator_id')
+    .limit(MOST_LISTED)
+    .execute();
+  return rows.map(({ created_at, ...row }) => ({ ...row, since: instant(created_at) }));
+}
+
+/** Who has a token that may halt. In a session of the console, every administrator may. */
+export async function holdersOfHalt(db: Db, now: number) {
+  const rows = await db
+    .selectFrom('api_tokens as token')
+    .innerJoin('administrators as holder', 'holder.administrator_id', 'token.administrator_id')
+    .select(['holder.administrator_id', 'holder.name', 'scopes'])
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', now)
+    .where('disabled_at', 'is', null)
+    .execute();
+  const holders = rows.filter(({ scopes }) => (JSON.parse(scopes) as string[]).includes('halt'));
+  return [...Map.groupBy(holders, ({ administrator_id }) => administrator_id)]
+    .map(([administrator_id, tokens]) => ({
+      administrator_id,
+      name: tokens[0]!.name,
+      tokens: tokens.length,
+    }))
+    .toSorted((a, b) => (a.administrator_id < b.administrator_id ? -1 : 1));
+}

@@ -1,0 +1,43 @@
+import { STYLE as REPORT_STYLE } from '../../backtest/report/style.ts';
+
+/**
+ * The style of the backtest's report, and what a long document of tables needs: above all on paper, of
+ * the size A4. Headers and footers of pages are the browser's to draw, where it can.
+ */
+export const STYLE = `${REPORT_STYLE}
+body { max-width: 70rem; }
+nav ol { columns: 18rem; padding-left: 1.5rem; margin: 0.5rem 0 0; }
+h3 { margin: 1.25rem 0 0.375rem; }
+section > p { max-width: 46rem; }
+.notice { padding: 0.875rem 1rem; border: 2px solid var(--ink); border-radius: 6px; max-width: 58rem; margin-top: 1rem; }
+.marker { display: inline-block; min-width: 1.25rem; padding: 0 0.25rem; border: 1px solid currentColor; border-radius: 3px; font-size: 0.75rem; line-height: 1.4; text-align: center; font-weight: 650; }
+.empty { display: inline-block; min-width: 12rem; padding: 0.125rem 0.5rem; border: 1px dashed var(--muted); border-radius: 3px; color: var(--muted); }
+.source { color: var(--muted); font-size: 0.75rem; overflow-wrap: anywhere; }
+.words { white-space: pre-line; overflow-wrap: anywhere; }
+table { table-layout: auto; }
+th, td { overflow-wrap: anywhere; vertical-align: top; }
+tbody th { font-weight: 550; }
+td table { font-size: 0.8125rem; }
+td table :is(th, td) { padding: 0.125rem 0.5rem 0.125rem 0; }
+.fields > tbody > tr > th { width: 24%; }
+dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: 0.125rem 1rem; }
+.id { width: 5.5rem; }
+.signature td { height: 3rem; }
+@media print {
+  @page {
+    size: A4;
+    margin: 18mm 14mm 16mm;
+    @top-left { content: 'RTS 6 validation report: annex of one bot'; font: 8pt sans-serif; }
+    @bottom-right { content: counter(page) ' / ' counter(pages); font: 8pt sans-serif; }
+  }
+  body { font-size: 9pt; }
+  table, td table { font-size: 8pt; }
+  thead { display: table-header-group; }
+  tr { break-inside: auto; }
+  .fields > tbody > tr, .rows > tbody > tr { break-inside: avoid; }
+  h2, h3, caption { break-after: avoid; }
+  section.page { break-before: page; }
+  nav { break-after: page; }
+  a { text-decoration: none; }
+}
+`;

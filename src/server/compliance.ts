@@ -1,0 +1,57 @@
+import * as api from '../api/compliance.ts';
+import { deriveReport } from '../compliance/report/derive.ts';
+import {
+  attestReport,
+  freezeReport,
+  frozenReport,
+  type FrozenReport,
+} from '../compliance/report/freeze.ts';
+import { reportPage } from '../compliance/report/page.ts';
+import type { Report } from '../compliance/report/payload.ts';
+import { once } from './once.ts';
+import type { App, Services } from './services.ts';
+
+export function addCompliance(app: App, { tasks }: Services): void {
+  app.openapi(api.getValidationReport, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const { year, version, format } = c.req.valid('query');
+    const frozen =
+      version === undefined
+        ? { report: await deriveReport(tasks, bot_ref, year), hash: null }
+        : await frozenReport(tasks.storage.read, bot_ref, version);
+    if (format === 'json') return c.json(reportAnswer(frozen), 200);
+    const { source, policy } = reportPage(frozen.report, frozen.hash);
+    const { period, scope, number } = frozen.report;
+    const name = [scope.bot_ref, period.year, number?.version ?? 'draft'].join('-');
+    c.header('Content-Security-Policy', policy);
+    c.header('Content-Disposition', `inline; filename="validation-report-${name}.html"`);
+    return c.html(source, 200);
+  });
+  app.openapi(api.freezeValidationReport, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const request = c.req.valid('json');
+    const stepUp = c.req.valid('header')['service-step-up'];
+    const { administrator_id } = c.get('caller')!;
+    const answer = await once(
+      c,
+      tasks,
+      (service) =>
+        'attest' in request
+          ? attestReport(service, administrator_id, bot_ref, request, stepUp)
+          : freezeReport(service, administrator_id, bot_ref, request),
+      reportAnswer,
+    );
+    return c.json(answer, 201);
+  });
+}
+
+/** A report is plain JSON, which nothing changes on its way; only the types of what is read-only differ. */
+function reportAnswer({
+  report,
+  hash,
+}: {
+  readonly report: Report;
+  readonly hash: FrozenReport['hash'] | null;
+}): api.ValidationReport {
+  return { hash, ...report } as unknown as api.ValidationReport;
+}
