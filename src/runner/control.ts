@@ -53,9 +53,19 @@ export interface ControlOptions {
 
 /** Before the server has said. */
 const REPORT_SECONDS = 5;
+/** Where a report has so many, more may wait. */
+const MANY_EVENTS = 256;
 /** Of a claim, after so much of it without an answer no orders are placed: what is under way may end. */
 const SHARE_OF_CLAIM = 2 / 3;
 const LATE_BY_MS = 500;
+
+interface Sent {
+  readonly answer: RunnerAnswer;
+  /** Whether it has told the end. */
+  readonly isLast: boolean;
+  /** How many it has told. */
+  readonly events: number;
+}
 
 export function startControl(options: ControlOptions): Control {
   const { control, deploymentId, instanceId, say, nextBatch, onNews, log, signal } = options;
@@ -72,21 +82,22 @@ export function startControl(options: ControlOptions): Control {
   let heardAt: number | undefined;
   let isEnding = false;
   let wake = Promise.withResolvers<void>();
-  let fencedUntil: number | undefined;
+  let wasFenced = false;
   let isDown = false;
 
-  const send = async (ended: Ended | null): Promise<{ answer: RunnerAnswer; hasMore: boolean }> => {
+  const send = async (ended: Ended | null): Promise<Sent> => {
     // Before the claim nobody knows what the server has of the log.
     const batch = epoch === null ? undefined : await nextBatch(recorded).catch(orLost(ended));
-    const isWhole = batch === undefined;
+    const isLast = ended !== null && batch === undefined;
     // Counted from before it is sent: the server counts from when it comes.
     const sentAt = performance.now();
     const answer = await client.report(deploymentId, {
       instance_id: instanceId,
       epoch,
       ...say(),
+      ...(isLast && { status: 'ended' as const }),
       batch: batch ?? null,
-      ended: isWhole ? ended : null,
+      ended: isLast ? ended : null,
     });
     heardAt = sentAt;
     const isFirst = epoch === null;
@@ -97,7 +108,7 @@ export function startControl(options: ControlOptions): Control {
     isDown = false;
     // Before anybody trades by a log that is not whole.
     if (isFirst) await nextBatch(recorded);
-    return { answer, hasMore: !isWhole };
+    return { answer, isLast, events: batch?.events.length ?? 0 };
   };
   const trouble = (error: unknown): void => {
     if (!isDown) log.warn(`the server cannot be told: ${messageOf(error)}`);
@@ -111,9 +122,9 @@ export function startControl(options: ControlOptions): Control {
   /** @returns how long to wait until the next one. */
   const once = async (): Promise<number | undefined> => {
     try {
-      const { answer, hasMore } = await send(null);
+      const { answer, events } = await send(null);
       onNews({ answer });
-      return hasMore ? 0 : reportMs;
+      return events < MANY_EVENTS ? reportMs : 0;
     } catch (error) {
       if (signal.aborted) return undefined;
       if (!(error instanceof ServiceError)) {
@@ -122,9 +133,9 @@ export function startControl(options: ControlOptions): Control {
       if (error.code === 'conflict' && error.reason === 'fenced') {
         const wait = 1000 * (error.retryAfterSeconds ?? 1) + LATE_BY_MS;
         // The one before may have been killed, and its claim ends; one that renews it is alive.
-        const isFirst = epoch === null && fencedUntil === undefined;
+        const isFirst = epoch === null && !wasFenced;
         if (isFirst) {
-          fencedUntil = performance.now() + wait;
+          wasFenced = true;
           log.info(`another instance has the claim; it is asked for again in ${wait / 1000} s`);
           return wait;
         }
@@ -173,8 +184,8 @@ export function startControl(options: ControlOptions): Control {
       for (;;) {
         if (signal.aborted || epoch === null || performance.now() >= until) return undefined;
         try {
-          const { answer, hasMore } = await within(send(ended), until - performance.now());
-          if (!hasMore) return answer;
+          const { answer, isLast } = await within(send(ended), until - performance.now());
+          if (isLast) return answer;
         } catch (error) {
           if (!(error instanceof ServiceError)) throw error;
           if (error.code === 'not_found' || error.code === 'conflict') return undefined;

@@ -42,7 +42,7 @@ test('it trades what its strategy says, tells all of it, and leaves nothing open
   });
   expect(exchange.orders.map(({ status }) => status)).toEqual(['FILLED', 'CANCELED']);
   expect(control.reports.at(-1)).toMatchObject({
-    status: 'stopping',
+    status: 'ended',
     ended: { outcome: 'stopped', verified: true, error: null },
   });
   expect(control.state).toMatchObject({ status: 'running', working: [], positions: { [BTC]: 1 } });
