@@ -1,7 +1,6 @@
-import { parseTime } from '../lease/time.ts';
-import { CLOCK_TOLERANCE_SECONDS } from '../lease/status.ts';
 import { ServiceError } from '../errors.ts';
-import { formatSeconds } from '../seconds.ts';
+import { CLOCK_TOLERANCE_SECONDS } from '../lease/status.ts';
+import { formatTime, parseTime } from '../lease/time.ts';
 import { checkFailure, checkSecrets, type Checked } from './check.ts';
 import { isOutdated, runningService } from './in-use.ts';
 import { waitForRollouts, type Awaited } from './redeploy.ts';
@@ -46,7 +45,7 @@ async function renewSecrets(seeding: Seeding): Promise<Pick<Renewal, 'checked' |
   const planned = await plan(seeding);
   // By a wrong clock of this machine, a lease would be due anew each time.
   const now = parseTime(planned.issued_at)!;
-  tellClock(clock() - now, message);
+  tellClock(clock(), now, message);
   const checked = await checkSecrets(install, store, now);
   if (isAsItShouldBe(checked)) return { checked, seeded: undefined };
   if (checkFailure(checked) === undefined && !lastsLonger(planned, checked)) {
@@ -74,12 +73,10 @@ function refuseDenied({ public_key, lease }: Checked): void {
   );
 }
 
-function tellClock(aheadMs: number, message: (text: string) => void): void {
-  const seconds = Math.round(Math.abs(aheadMs) / 1000);
-  if (seconds <= CLOCK_TOLERANCE_SECONDS) return;
-  const where = aheadMs > 0 ? 'ahead of' : 'behind';
+function tellClock(own: number, servers: number, message: (text: string) => void): void {
+  if (Math.abs(own - servers) <= CLOCK_TOLERANCE_SECONDS * 1000) return;
   message(
-    `The clock of this machine is ${formatSeconds(seconds)} ${where} that of the server, which is taken to be right.`,
+    `The clock of this machine says ${formatTime(own)}, and that of the server ${formatTime(servers)}, which is taken to be right.`,
   );
 }
 

@@ -14,6 +14,8 @@ export interface AwsEmulator {
   readonly env: Readonly<Record<string, string>>;
   /** Actions in the order in which they took effect, each with the name of what it was about. */
   readonly done: string[];
+  /** All that it can do. */
+  readonly actions: readonly string[];
   /** Actions that whoever asks may not do. */
   readonly denied: Set<string>;
   /** Taken in order, each by the next request for its action. */
@@ -88,6 +90,7 @@ export async function startAwsEmulator(): Promise<AwsEmulator> {
       AWS_EC2_METADATA_DISABLED: 'true',
     },
     done: [],
+    actions: Object.keys(ACTIONS),
     denied: new Set(),
     faults: [],
     onDone: () => {},
@@ -193,7 +196,8 @@ const ACTIONS: Readonly<Record<string, (emulator: AwsEmulator, input: Input) => 
         `${id} has another value: ${String(SecretString)}`,
       );
     }
-    return { Name: SecretId, VersionId: id, VersionStages: stagesOf(secret, id) };
+    const VersionStages = stagesOf(secret, id);
+    return { Name: SecretId, VersionId: id, ...(VersionStages.length > 0 && { VersionStages }) };
   },
   GetSecretValue({ secrets }, { SecretId, VersionStage = 'AWSCURRENT' }) {
     const secret = secretOf(secrets, SecretId);

@@ -86,7 +86,9 @@ test('killed once a lease is issued, it tells the next time that nobody has that
   expect(aws.done).toEqual([`CreateSecret ${KEYS}`]);
   const lost = (await world.issued()).find((id) => !before.includes(id));
   const { stderr } = await world.cloud('seed');
-  expect(stderr).toContain(`Unless that is in the store, nobody has it: the lease ${lost} was issued`);
+  expect(stderr).toContain(
+    `Unless that is in the store, nobody has it: the lease ${lost} was issued`,
+  );
   // No more than that one is lost, and it is told once.
   expect(await world.issued()).toHaveLength(before.length + 2);
   expect((await world.cloud('seed')).stderr).toBe('');
@@ -96,20 +98,25 @@ test('killed once a lease is issued, it tells the next time that nobody has that
 test.each([
   ['the lease is written', `CreateSecret ${LEASE}`],
   ['a service is deployed anew', `UpdateService ${NAMES[0]}`],
-])('killed once %s, it goes on where it was, without another lease', async (_, step) => {
+])('broken off once %s, it goes on where it was, without another lease', async (_, step) => {
   const before = await world.issued();
   const verdicts = new Set<string>();
-  await killedRenewal((kill) => {
-    aws.onDone = async (action, name) => {
-      verdicts.add(verdict());
-      if (`${action} ${name}` === step) await kill();
-    };
-  });
+  aws.onDone = (action, name) => {
+    verdicts.add(verdict());
+    if (`${action} ${name}` !== step) return;
+    // This has taken effect, and nothing is heard of it or done any more.
+    aws.faults.push({ actions: [action], kind: 'lost' });
+    for (const any of aws.actions) aws.denied.add(any);
+  };
+  expect(await world.cloud('renew')).toMatchObject({ code: 4 });
+  aws.denied.clear();
   aws.onDone = () => verdicts.add(verdict());
   await finish();
   expect(await world.issued()).toHaveLength(before.length + 1);
   expect(verdicts).not.toContain('does not');
   expect(aws.done.filter((done) => done === `UpdateService ${NAMES[0]}`)).toHaveLength(1);
+  // What it was issued has arrived: nobody is told otherwise.
+  expect((await world.cloud('seed')).stderr).toBe('');
 });
 
 test('answers that are lost, late or refused for a while change nothing', async () => {

@@ -98,6 +98,8 @@ test('what was seeded into a directory licenses a container', async () => {
   expect(redeployed.stdout).toMatch(/^There is nothing to deploy anew/);
   const checked = await world.cloud('preflight');
   expect(checked).toMatchObject({ code: 0, stderr: '' });
+  const status = await world.cloud('status');
+  expect(status.stdout).toContain(`what reads it works until ${manifest.grace_ends_at}`);
   expect(await world.ask(0, 'iam')).toEqual({ seed: null, tasks: null, redeploy: null });
   expect(await world.ask<Renewed>(0, 'renew')).toMatchObject({ status: 'not_due', manifest: null });
   expect((await world.cloud('renew')).stdout).toBe('');
@@ -195,6 +197,8 @@ test('preflight tells names and what is wrong, and never a value', async () => {
   const due = await seedBefore(6.9 * DAY);
   expect(await status()).toBe('ok,due');
   await writeFile(join(world.directory, 'due.json'), JSON.stringify(due));
+  // It is good: no deployment waits until it is renewed.
+  await world.ask(0, 'preflight');
   const good = await world.ask<SeedManifest>(0, 'seed');
   expect(await status('--manifest', 'due.json')).toBe('ok,ok');
   await writeFile(join(world.directory, 'good.json'), JSON.stringify(good));
@@ -204,7 +208,13 @@ test('preflight tells names and what is wrong, and never a value', async () => {
   const changed = versions[3]!.value.replace(/"sig":"../, '"sig":"AB');
   put(LEASE, changed);
   expect(await status()).toMatch(/^ok,(unverified|malformed)$/);
+  const other = { ...good, secrets: good.secrets.slice(1) };
+  await writeFile(join(world.directory, 'other.json'), JSON.stringify(other));
+  const changedManifest = await world.cloud('preflight', '--manifest', 'other.json');
+  expect(changedManifest).toMatchObject({ code: 3, stdout: '' });
   await world.configure({ ...AWS, license_deployment_id: 'acme-test' });
+  const foreign = await world.cloud('preflight', '--manifest', 'good.json');
+  expect(foreign.stderr).toMatch(/^error invalid_data: the manifest is not that of acme prod with/);
   put(LEASE, versions[3]!.value);
   expect(await status()).toBe('ok,other_deployment');
   put(KEYS, 'canary-not-json');
@@ -250,6 +260,51 @@ test('renewing does what is due, deploys anew, and is quiet when nothing is', as
   expect(all).toMatchObject({ status: 'renewed', redeployed: NAMES });
   expect(all.manifest).toMatchObject({ lease_id: all.lease.lease_id });
   expect(all.lease.lease_id).not.toBe(again.lease_id);
+});
+
+test('a wrong clock of this machine neither renews for ever nor keeps from renewing', async () => {
+  await world.configure({ ...AWS, services: { type: 'none' } });
+  const renewed = async (): Promise<string[]> => {
+    const { status } = await world.ask<Renewed>(0, 'renew');
+    return [status, (await world.cloud('renew')).stderr];
+  };
+  for (const days of [-20, 1]) {
+    aws.secrets.clear();
+    const before = await world.issued();
+    world.test.now = Date.now() + days * DAY;
+    const told = /^The clock of this machine says \S+, and that of the server \S+, which/;
+    expect(await renewed()).toEqual(['renewed', expect.stringMatching(told)]);
+    expect(await world.issued()).toHaveLength(before.length + 1);
+  }
+  // Nothing lasts longer than its contract: to renew for that would start all anew, and often.
+  const ends = world.test.now + DAY;
+  await world.test.execute(`UPDATE contracts SET ends_at = ${ends}`);
+  await world.ask(0, 'seed');
+  world.test.now = ends - DAY / 8;
+  const before = await world.issued();
+  expect(await renewed()).toEqual(['not_due', expect.stringContaining('its contract ends')]);
+  await world.test.execute(`UPDATE contracts SET ends_at = ${Date.UTC(2099, 0)}`);
+  expect((await renewed())[0]).toBe('renewed');
+  expect(await world.issued()).toHaveLength(before.length + 1);
+});
+
+test('an earlier lease that somebody made the current one again is replaced', async () => {
+  const first = await world.ask<SeedManifest>(0, 'seed');
+  aws.addServices(NAMES, Date.now());
+  // Of which version a task is, follows from times, and these must differ.
+  await vi.waitUntil(() => Date.now() > Date.parse(first.issued_at) + 5);
+  const second = await world.ask<SeedManifest>(0, 'seed');
+  const secret = aws.secrets.get(LEASE)!;
+  Object.assign(secret, { current: first.lease_id, previous: second.lease_id });
+  expect(await world.ask<Status>(4, 'status')).toMatchObject({
+    action: 'renew',
+    act_by: null,
+    secrets: [{ status: 'ok' }, { status: 'older' }],
+    services: NAMES.map((name) => ({ name, tasks: { unclear: 2, current: 0 }, lease_id: null })),
+  });
+  expect(await world.ask(4, 'preflight')).toMatchObject({ ok: false });
+  expect(await world.ask<Renewed>(0, 'renew')).toMatchObject({ redeployed: NAMES });
+  expect(await world.ask<Status>(0, 'status')).toMatchObject({ action: 'none' });
 });
 
 test('deploying anew waits for all services, and tells which did not come up', async () => {
@@ -325,6 +380,28 @@ test('what is wrong in the file is told, without what it holds', async () => {
     /customers\.acme\.prod\.store: .*access_key.*; credentials come from the environment/,
   );
   expect(wrong.stderr).not.toContain('canary');
+  for (const [install, told] of [
+    [{ ...AWS, store: { type: 'aws', kms_key: '*' } }, /store\.kms_key: must be the id/],
+    [{ ...AWS, store: { type: 'directory' } }, /services\.type: must be ecs with a store of type/],
+    [
+      { ...AWS, store: { type: 'kubernetes', cluster: 'nowhere' }, services: { type: 'none' } },
+      /^error not_found: \S+clusters\.yaml has no cluster "nowhere"/,
+    ],
+  ] as const) {
+    await world.configure(install);
+    expect((await world.cloud('seed')).stderr).toMatch(told);
+  }
+  // What is said of it by whoever parses it may quote it.
+  for (const text of [
+    'customers: *canary',
+    'customers: !canary canary',
+    'customers: "canary',
+    'x',
+  ]) {
+    await writeFile(join(world.directory, 'cloud.yaml'), text);
+    const { code, stderr } = await world.cloud('seed');
+    expect([code, stderr]).toEqual([2, expect.not.stringContaining('canary')]);
+  }
   await world.configure(AWS);
   const nobody = await world.cloud('seed', '--env', 'prd');
   expect(nobody.stderr).toMatch(

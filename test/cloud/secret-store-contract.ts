@@ -50,8 +50,8 @@ export function secretStoreContract(kind: string, open: () => Promise<StoreUnder
       expect(second).not.toBe(first);
       const current = await store.current(lease);
       expect(current).toMatchObject({ value: 'second\nof "two" – ü', version_id: second });
-      // The clocks of some stores count whole seconds.
-      expect(current!.created_at).toBeGreaterThanOrEqual(before - 1000);
+      // What a task holds is told by it: never too early, but for what a file system rounds off.
+      expect(current!.created_at).toBeGreaterThanOrEqual(before - 20);
       expect(await store.current(keys)).toMatchObject({ value: `{"keys":"${CANARY}"}` });
       expect((await store.previous(lease))?.value).toBe(keepsPrevious ? 'first' : undefined);
     });
@@ -64,8 +64,9 @@ export function secretStoreContract(kind: string, open: () => Promise<StoreUnder
       expect(await put(lease, 'one')).toBe(first);
       expect(await store.current(lease)).toEqual({ value: 'one', version_id: first, created_at });
       await put(lease, 'two');
-      const third = await put(lease, 'one');
-      expect(await store.current(lease)).toMatchObject({ value: 'one', version_id: third });
+      await put(lease, 'three');
+      const fourth = await put(lease, 'one');
+      expect(await store.current(lease)).toMatchObject({ value: 'one', version_id: fourth });
     });
 
     test('takes effect once when its answer is lost or it is told to come again', async () => {

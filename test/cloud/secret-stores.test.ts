@@ -1,5 +1,5 @@
 import { hash, randomUUID } from 'node:crypto';
-import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
@@ -90,13 +90,20 @@ async function startAws(): Promise<AwsEmulator> {
 
 afterEach(() => vi.unstubAllEnvs());
 
-test('files are for this user alone, and nothing is left beside them', async () => {
+test('files are for this user alone, no links, and nothing is left beside them', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'service-local-secrets-'));
   await directoryStore(directory).put(NAME, 'one', '');
   await directoryStore(directory).put(NAME, 'two', '');
   const { mode } = await stat(join(directory, NAME));
   expect(mode & 0o777).toBe(0o600);
   expect(await readdir(join(directory, 'service/customer/acme/prod/license'))).toEqual(['lease']);
+  await rm(join(directory, NAME));
+  await writeFile(join(directory, 'other'), 'canary');
+  await symlink(join(directory, 'other'), join(directory, NAME));
+  const { current, put } = directoryStore(directory);
+  for (const refused of [current(NAME), put(NAME, 'three', '')]) {
+    await expect(refused).rejects.toMatchObject({ code: 'invalid_data' });
+  }
   await rm(directory, { recursive: true });
 });
 

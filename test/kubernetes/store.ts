@@ -78,7 +78,9 @@ export function createStore(validators: Readonly<Record<string, Validator>>): St
       metadata: {
         ...object.metadata,
         uid: before?.metadata.uid ?? randomUUID(),
-        creationTimestamp: before?.metadata.creationTimestamp ?? new Date().toISOString(),
+        // In whole seconds, as Kubernetes has them.
+        creationTimestamp:
+          before?.metadata.creationTimestamp ?? `${new Date().toISOString().slice(0, 19)}Z`,
         ...(object.spec === undefined ? {} : { generation }),
         resourceVersion: before?.metadata.resourceVersion ?? '0',
       },
