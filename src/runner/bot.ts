@@ -1,5 +1,6 @@
 /** What is to be run: the bot of a configuration, and where its bars come from. */
 import { readFileSync } from 'node:fs';
+import { z } from 'zod';
 import { bundleHash, versionHash, type Bundle } from '../bots/bundle.ts';
 import { invalidSpec, readHostedSpec } from '../bots/hosted.ts';
 import { loadBot, type Bot } from '../bots/load.ts';
@@ -34,7 +35,7 @@ export async function openBot(
     if (exchange !== undefined) refuseUnfit(bot);
     return { bot, hash: bot.hash, take: async () => {}, close: async () => {} };
   }
-  const files = JSON.parse(readText(bundle)) as Bundle;
+  const files = readBundle(bundle);
   const hosted = readHostedSpec({ yaml: readText(file), files }, true);
   const run = await openHosted(hosted, limits, signal);
   if (exchange !== undefined) refuseUnfit(run.bot);
@@ -44,6 +45,22 @@ export async function openBot(
 function refuseUnfit({ spec }: Bot): void {
   const problems = unfitFor(spec);
   if (problems.length > 0) throw invalidSpec(problems, false);
+}
+
+const bundleSchema = z.record(z.string(), z.string());
+
+function readBundle(file: string): Bundle {
+  let value: unknown;
+  try {
+    value = JSON.parse(readText(file));
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+  }
+  const { success, data } = bundleSchema.safeParse(value);
+  if (success) return data;
+  throw new ServiceError('invalid_data', `${file} is no JSON object of texts by path`, {
+    remedy: 'Write there the files of the strategy: {"strategy.ts": "…"}.',
+  });
 }
 
 function readText(file: string): string {
