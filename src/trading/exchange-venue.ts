@@ -54,8 +54,9 @@ export interface ExchangeVenueOptions {
 /**
  * Exchanges that find and cancel an order by the client's id for it, through ccxt, without which a
  * lost answer could make a second order. More of them may be able to: none without having tried.
+ * (With the keys of Binance.US ccxt signs in to the stream of Binance.)
  */
-const BY_CLIENT_ID: readonly string[] = ['binance', 'binanceus'];
+const BY_CLIENT_ID: readonly string[] = ['binance'];
 
 /** The exchange refuses what arrives later than this after it was signed. */
 const RECEIVE_WINDOW_MS = 5000;
@@ -255,7 +256,7 @@ class ExchangeVenue implements Venue {
       // has been filled for a new one.
       const found = await this.#find(order);
       if (found !== undefined) return found;
-      if (this.#withdrawn.has(id)) return notAtVenue(order);
+      if (quit.aborted || this.#withdrawn.has(id)) return notAtVenue(order);
       if (sends === MOST_SENDS) throw trouble;
       this.#working.set(id, order);
       try {
@@ -431,7 +432,14 @@ class ExchangeVenue implements Venue {
   }
 
   #unsettle({ client_order_id: id }: VenueOrderId): void {
-    this.#unsettled.set(id, performance.now() + this.#settleMs);
+    const now = performance.now();
+    this.#unsettled.delete(id);
+    this.#unsettled.set(id, now + this.#settleMs);
+    // The oldest come first.
+    for (const [other, until] of this.#unsettled) {
+      if (until > now) break;
+      this.#unsettled.delete(other);
+    }
   }
 
   /**
@@ -446,7 +454,6 @@ class ExchangeVenue implements Venue {
       const report = await this.#look(order, how);
       if (report !== undefined) return report;
       if (left <= 0) {
-        this.#unsettled.delete(id);
         this.#working.delete(id);
         return undefined;
       }
@@ -499,12 +506,11 @@ class ExchangeVenue implements Venue {
     if (!numbers.every(Number.isFinite)) throw this.#unclear('what an order came to');
     if (report.status === 'open') {
       this.#working.set(id, { order: order.order, client_order_id: id, symbol });
-      // What it has shown is not gone because it does not show it the next moment.
-      this.#unsettle(order);
     } else {
       this.#working.delete(id);
-      this.#unsettled.delete(id);
     }
+    // What it has shown is not gone because it does not show it the next moment.
+    this.#unsettle(order);
     return report;
   }
 

@@ -158,9 +158,11 @@ describe.concurrent('an exchange as a venue', () => {
         { message: 'local has no symbol "X/USDT"', pointer: '/spec/universe/symbols/2' },
       ],
     });
-    const definition = { ...exchange.definition, ccxt: 'okx' };
-    const reason = 'venue_not_supported';
-    await expect(open({ definition })).rejects.toMatchObject({ code: 'conflict', reason });
+    for (const ccxt of ['okx', 'binanceus']) {
+      const definition = { ...exchange.definition, ccxt };
+      const reason = 'venue_not_supported';
+      await expect(open({ definition })).rejects.toMatchObject({ code: 'conflict', reason });
+    }
     await writeFile(join(credentialsDir, 'secret'), 'another-secret');
     await expect(open()).rejects.toMatchObject({ code: 'conflict', reason: 'credentials_refused' });
     await rm(join(credentialsDir, 'secret'));
