@@ -216,9 +216,10 @@ export function openClient(
   /** Until then nothing is sent, by the clock of `performance`: who goes on asking is kept out longer. */
   let closedUntil = -Infinity;
   const opened = async (): Promise<void> => {
-    for (let left = 1; left > 0;) {
-      left = closedUntil - performance.now();
-      if (left > 0) await delay(left, undefined, { signal });
+    for (;;) {
+      const left = closedUntil - performance.now();
+      if (left <= 0) return;
+      await delay(left, undefined, { signal });
     }
   };
   const attempt = async <T>(request: () => Promise<T>, withinMs: number): Promise<T> => {
@@ -273,7 +274,9 @@ export function openClient(
         signal.throwIfAborted();
         if (quit?.aborted === true) throw error;
         // Our clock has drifted from that of the exchange; if it does not tell, the next try will.
-        if (error instanceof ccxt.InvalidNonce) await client.loadTimeDifference().catch(() => {});
+        if (error instanceof ccxt.InvalidNonce) {
+          await attempt(() => client.loadTimeDifference(), client.timeout).catch(() => {});
+        }
       }
     }
   };
