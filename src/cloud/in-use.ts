@@ -119,10 +119,7 @@ export interface Outlook {
 }
 
 /** @param services undefined where it is not known what runs. */
-export function outlook(
-  checked: Checked,
-  services: readonly RunningService[] | undefined = [],
-): Outlook {
+function outlook(checked: Checked, services: readonly RunningService[] | undefined = []): Outlook {
   if (!isUsable(checked)) return { action: 'renew', act_by: null };
   const running = services.filter(({ tasks }) => isRunning(tasks));
   const ends = ({ grace_ends_at: end }: RunningService) =>

@@ -5,7 +5,7 @@ import type { CheckedSecret } from '../../src/cloud/check.ts';
 import type { LeaseFacts, SeedManifest } from '../../src/cloud/manifest.ts';
 import type { Outlook, RunningService } from '../../src/cloud/in-use.ts';
 import { inProcess } from '../cli/in-process.ts';
-import { BIN, runNode } from '../cli/service-local.ts';
+import { runNode } from '../cli/service-local.ts';
 import { startAwsEmulator, type AwsEmulator } from './aws-emulator.ts';
 import { DAY, newCloudWorld, type CloudWorld } from './cloud-world.ts';
 
@@ -109,7 +109,14 @@ test('the script for pipelines tells what is not as the manifest says', async ()
   await world.configure({ license_deployment_id: 'acme-prod' });
   await world.cloud('seed', '--out', 'seeded.json');
   await rm(join(world.directory, 'secrets', LEASE));
-  const shim = `#!/bin/sh\nexec "${process.execPath}" "${BIN}" "$@"\n`;
+  const { code: failed, stdout: said } = await world.cloud(
+    'preflight',
+    '--manifest',
+    'seeded.json',
+    '--json',
+  );
+  await writeFile(join(world.directory, 'said.json'), said);
+  const shim = `#!/bin/sh\necho "$@" > words; cat said.json; exit ${failed}\n`;
   await writeFile(join(world.directory, 'service-local'), shim, { mode: 0o700 });
   const script = join(import.meta.dirname, '../../examples/preflight-secrets.ts');
   const { code, stdout } = await runNode([script, 'seeded.json'], {
@@ -120,6 +127,9 @@ test('the script for pipelines tells what is not as the manifest says', async ()
     code: 1,
     stdout: `ok ${KEYS} \nmissing ${LEASE} There is no such secret, or it has no value.\n`,
   });
+  expect(await readFile(join(world.directory, 'words'), 'utf8')).toBe(
+    'cloud preflight --manifest seeded.json --json\n',
+  );
 });
 
 test('seeding writes the keys first, reads nothing, and gives what the registry says', async () => {

@@ -100,8 +100,8 @@ test('files are for this user alone, no links, and nothing is left beside them',
   await rm(join(directory, NAME));
   await writeFile(join(directory, 'other'), 'canary');
   await symlink(join(directory, 'other'), join(directory, NAME));
-  const { current, put } = directoryStore(directory);
-  for (const refused of [current(NAME), put(NAME, 'three', '')]) {
+  const store = directoryStore(directory);
+  for (const refused of [store.current(NAME), store.put(NAME, 'three', '')]) {
     await expect(refused).rejects.toMatchObject({ code: 'invalid_data' });
   }
   await rm(directory, { recursive: true });

@@ -4,7 +4,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'What each role must be allowed, and no more, as JSON: `seed` writes and cannot read; `tasks` reads, and preflight, status and renew need it, too; `redeploy` deploys the services anew. For AWS these are policies (`tasks` belongs to the execution role), for Kubernetes Roles; null where nothing is needed. Asks nobody.',
+    'What each role must be allowed, and no more, as JSON: `seed` writes and cannot read; `tasks` reads, and preflight, status and renew need it, too; `redeploy` deploys the services anew. For AWS these are policies (`tasks` belongs to the execution role), for Kubernetes Roles (`tasks` for whoever runs these verbs: pods need none); null where nothing is needed. Asks nobody.',
   options: {
     ...INSTALL_OPTIONS,
     account: { value: 'id', description: 'of AWS (default: any)', parse: accountOf },
