@@ -62,7 +62,8 @@ type Wait = PromiseWithResolvers<VenueMessage>;
 export async function openDoor(options: DoorOptions): Promise<Venue> {
   const { venue, deploymentId, numbers, onTrouble } = options;
   const held = new Map<number, VenueMessage>();
-  const waits = new Map<string, Wait>();
+  /** Of each question those who wait for an answer, in the order in which they asked. */
+  const waits = new Map<string, Wait[]>();
   /** When it came to be what it is, as far as is known. */
   const times = new Map<string, number>();
   const opened = Promise.withResolvers<void>();
@@ -89,7 +90,7 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
     clearInterval(heartbeat);
     if (isOn && !isClosed) onTrouble('the connection is lost');
     isOn = false;
-    for (const wait of waits.values()) wait.reject(unavailable('has hung up'));
+    for (const wait of [...waits.values()].flat()) wait.reject(unavailable('has hung up'));
     waits.clear();
     if (!isClosed) setTimeout(connect, RECONNECT_MS);
   };
@@ -107,6 +108,7 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
       session: options.session,
       password: options.password,
       cancel_on_disconnect: options.isCanceledOnDisconnect,
+      reset_sequences: false,
     });
   };
   const receive = (message: VenueMessage | RawMessage): void => {
@@ -194,16 +196,17 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
     answer(name, message);
   };
   const answer = (key: string, message: VenueMessage): void => {
-    waits.get(key)?.resolve(message);
-    waits.delete(key);
+    waits.get(key)?.shift()?.resolve(message);
   };
   const ask = async (key: string, message: Unnumbered<ClientMessage>): Promise<VenueMessage> => {
     if (link === undefined || !isOn) throw unavailable('is not connected');
     const wait: Wait = Promise.withResolvers();
-    waits.set(key, wait);
+    const asking = waits.get(key) ?? [];
+    waits.set(key, asking);
+    asking.push(wait);
     send(message);
     const late = setTimeout(() => {
-      if (waits.get(key) === wait) waits.delete(key);
+      if (asking.includes(wait)) asking.splice(asking.indexOf(wait), 1);
       wait.reject(unavailable('does not answer'));
     }, ANSWER_MS);
     try {
@@ -262,7 +265,10 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
     link?.drop();
   };
   connect();
-  const late = setTimeout(() => opened.reject(unavailable('does not let the session in')), LOGON_MS);
+  const late = setTimeout(
+    () => opened.reject(unavailable('does not let the session in')),
+    LOGON_MS,
+  );
   try {
     await opened.promise;
   } catch (error) {

@@ -12,6 +12,8 @@ export const TICK = 1;
 export interface Others {
   /** Replaces what they quoted before; a side without quantity has nothing. @param price currency */
   quote(symbol: string, bid: Quote | undefined, ask: Quote | undefined): void;
+  /** Adds an order to what they quote. */
+  rest(symbol: string, side: 'buy' | 'sell', quote: Quote): void;
   /** They trade a little with each other, at this price if nobody else is better. */
   print(symbol: string, price: number): void;
   /** One of them takes so many quantity units from the book, as far as they are there. */
@@ -67,6 +69,10 @@ export function othersAt(venue: SimulatedVenue): Others {
         ...(ask === undefined ? [] : [place('maker', symbol, 'sell', ask, false)]),
       ]);
     },
+    rest(symbol, side, quote) {
+      const ids = quoted.get(symbol) ?? [];
+      quoted.set(symbol, [...ids, place('maker', symbol, side, quote, false)]);
+    },
     print(symbol, price) {
       const one = { price, units: 1 };
       const id = place('taker', symbol, 'sell', one, false);
@@ -79,8 +85,7 @@ export function othersAt(venue: SimulatedVenue): Others {
         orig_client_order_id: id,
       });
     },
-    take: (symbol, side, price, units) =>
-      void place('taker', symbol, side, { price, units }, true),
+    take: (symbol, side, price, units) => void place('taker', symbol, side, { price, units }, true),
   };
 }
 

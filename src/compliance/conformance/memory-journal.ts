@@ -11,7 +11,7 @@ export interface MemoryJournal extends Journal {
 }
 
 /** The log of a runner, as `openJournal` keeps it, without a disk; it outlives who writes to it. */
-export function memoryJournal(): MemoryJournal {
+export function memoryJournal(onEvents: (events: readonly SessionEvent[]) => void): MemoryJournal {
   const events: SessionEvent[] = [];
   let state: SessionState | undefined;
   let steps = 0;
@@ -40,6 +40,7 @@ export function memoryJournal(): MemoryJournal {
     },
     append: async (some, after, taken) => {
       events.push(...some);
+      onEvents(some);
       state = after;
       steps = taken;
     },

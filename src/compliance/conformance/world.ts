@@ -100,6 +100,8 @@ export interface World {
   begin(): Promise<void>;
   /** Ends the bar with one trade of the others, and begins the next. @param price of every instrument */
   bar(price?: number): Promise<void>;
+  /** Has the bar that is open end without another trade: the bot finds out by asking. */
+  quietBar(): Promise<void>;
   /** Has the exerciser do something at the end of the bar that is open. */
   act(what: (hands: Hands) => void, price?: number): Promise<void>;
   do(deed: Deed): void;
@@ -112,6 +114,8 @@ export interface World {
   /** Order events so far. */
   events(): readonly OrderEvent[];
   readonly end: RunEnd | undefined;
+  /** In which the venue counts a quantity. */
+  units(quantity: number): number;
   /** Messages that the venue heard of the bot's session, by type. */
   heard(type: string): readonly (Readonly<Record<string, unknown>> & { readonly at: number })[];
   /** Units and cash, by the venue. */
@@ -119,7 +123,7 @@ export interface World {
 }
 
 export const SESSION = 'bot';
-const ACCOUNT = 'bot';
+export const ACCOUNT = 'bot';
 /** A Monday, so that no calendar has a holiday of it. */
 const START = Date.UTC(2026, 0, 5, 9);
 const LATENCY_MS = 5;
@@ -143,7 +147,14 @@ export async function inWorld<T>(
     const venueLog: VenueLine[] = [];
     const botLog: BotLine[] = [];
     const alerts: Alert[] = [];
-    const journal = memoryJournal();
+    const journal = memoryJournal((some) => {
+      for (const { kind, occurred_at, payload } of some) {
+        note('event', { kind, occurred_at, payload });
+        if (!ALERTING.includes(kind)) continue;
+        const { reason = '' } = payload as { readonly reason?: string };
+        alerts.push({ time: venue.now, message: `${kind} ${reason}`.trim() });
+      }
+    });
     const exerciser = newExerciser();
     const others = othersAt(venue);
     const data = barsOf(venue, sizes.unit);
@@ -153,7 +164,6 @@ export async function inWorld<T>(
     let life: Life | undefined;
     let tell: ((command: RunnerAnswer['command']) => void) | undefined;
     let end: RunEnd | undefined;
-    let logged = 0;
 
     venue.listen((line) => {
       // Of market data only what has happened, and what a session goes by.
@@ -199,15 +209,15 @@ export async function inWorld<T>(
         let heardAt = performance.now();
         let command: RunnerAnswer['command'] = 'trade';
         const answer = (): RunnerAnswer => ({
-              epoch: 1,
-              claim_seconds: 60,
-              report_seconds: 5,
-              command,
-              halt:
-                command === 'halt'
-                  ? { halt_id: 'h1', scope: 'bot', reason: 'conformance', by: 'administrator:case' }
-                  : null,
-              recorded: 0,
+          epoch: 1,
+          claim_seconds: 60,
+          report_seconds: 5,
+          command,
+          halt:
+            command === 'halt'
+              ? { halt_id: 'h1', scope: 'bot', reason: 'conformance', by: 'administrator:case' }
+              : null,
+          recorded: 0,
         });
         tell = (what) => {
           command = what;
@@ -300,7 +310,11 @@ export async function inWorld<T>(
         await time.pass(next - venue.now + 100);
         for (const symbol of symbols) others.print(symbol, price);
         await time.pass(1000);
-        flush();
+      },
+      async quietBar() {
+        const seen = exerciser.bars.length;
+        await time.until(() => exerciser.bars.length > seen, 5 * MINUTE);
+        await time.pass(1000);
       },
       async act(what, price) {
         exerciser.tell(what);
@@ -309,12 +323,11 @@ export async function inWorld<T>(
       do: deed,
       command: (command) => tell?.(command),
       state: () => journal.state,
-      events: () => {
-        flush();
-        return journal.events
+      events: () =>
+        journal.events
           .filter(({ kind }) => kind.startsWith('order.'))
-          .map(({ payload }) => payload as OrderEvent);
-      },
+          .map(({ payload }) => payload as OrderEvent),
+      units: (quantity) => Math.round(quantity / sizes.unit),
       heard: (type) =>
         venueLog.flatMap((line) => {
           const message = line.message as Readonly<Record<string, unknown>>;
@@ -329,23 +342,27 @@ export async function inWorld<T>(
         return { cash, positions: Object.fromEntries(units) };
       },
     };
-    /** What the log of the bot has got since it was looked at last. */
-    const flush = (): void => {
-      for (const { kind, occurred_at, payload } of journal.events.slice(logged)) {
-        note('event', { kind, occurred_at, payload });
-      }
-      logged = journal.events.length;
-    };
     deed({ do: 'phase', phase: 'continuous' });
     try {
       return await play(world);
     } finally {
       world.kill();
       await time.pass(10);
-      flush();
     }
   });
 }
+
+/** Events of which the server is told, and with it whoever watches the bot. */
+const ALERTING: readonly string[] = [
+  'order.denied',
+  'order.rejected',
+  'venue.mismatch',
+  'venue.orphan',
+  'data.refused',
+  'data.gap',
+  'control.denying',
+  'control.halted',
+];
 
 /** Two thirds of a claim. */
 const CLAIM_MS = 40_000;
@@ -361,11 +378,7 @@ const NO_METRICS: RunnerMetrics = {
 
 /** What the bot's limits leave room for. */
 function sizesFor({ cash, units, risk }: EngineConfig): Sizes {
-  const budget = Math.min(
-    cash / 20,
-    risk.max_order_value / 2,
-    (risk.max_position_pct * cash) / 8,
-  );
+  const budget = Math.min(cash / 20, risk.max_order_value / 2, (risk.max_position_pct * cash) / 8);
   const isWhole = units === 'whole';
   const most = risk.max_order_qty / 2;
   const price = Math.max(1, Math.min(100, isWhole ? Math.floor(budget / LEAST_QUARTERS) : 100));
@@ -405,10 +418,7 @@ function scenarioOf(
       call_ms: 5 * MINUTE,
       random_end_ms: 30_000,
     })),
-    accounts: [
-      { name: ACCOUNT, cash },
-      ...OTHERS.map((name) => ({ name, cash: 1e9 })),
-    ],
+    accounts: [{ name: ACCOUNT, cash }, ...OTHERS.map((name) => ({ name, cash: 1e9 }))],
     sessions: [
       {
         name: SESSION,
