@@ -15,7 +15,7 @@ const GOAL_PER_SECOND = 500_000;
  */
 function makeMessages(count: number): readonly ClientMessage[] {
   const random = seededRandom(7);
-  const logon = { session: 'S', password: 'p', cancel_on_disconnect: false };
+  const logon = { session: 'S', password: 'p', cancel_on_disconnect: false, reset_sequences: true };
   const messages: ClientMessage[] = [{ type: 'logon', seq: 1, ...logon }];
   const open: string[] = [];
   let middle = 10_000;

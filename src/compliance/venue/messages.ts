@@ -39,6 +39,8 @@ export interface Logon extends Repeatable {
   readonly session: string;
   readonly password: string;
   readonly cancel_on_disconnect: boolean;
+  /** Both sides count from 1 again: what was missed is not said again, and has to be asked for. */
+  readonly reset_sequences: boolean;
 }
 
 export interface ResendRequest {

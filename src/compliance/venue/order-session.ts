@@ -73,7 +73,7 @@ export class OrderSession {
   readonly #exchange: Exchange;
   readonly #faults: Faults;
   readonly #listener: SessionListener;
-  readonly #tape: Tape<VenueMessage>;
+  #tape: Tape<VenueMessage>;
   /** What came out of turn, by number. */
   readonly #held = new Map<number, ClientMessage>();
   /** When the newest were let through that the throttle counts, oldest first. */
@@ -119,6 +119,10 @@ export class OrderSession {
   /** Why it may not log on; undefined once it has. Another connection that it has is dropped. */
   logon(message: Logon, link: SessionLink): string | undefined {
     if (message.password !== this.setup.password) return 'bad_credentials';
+    if (message.reset_sequences) {
+      this.#nextIn = 1;
+      this.#tape = new Tape(this.setup.resend_depth);
+    }
     if (message.seq < this.#nextIn) return `sequence_too_low: expected ${this.#nextIn}`;
     this.#link?.drop();
     this.#link = link;

@@ -230,7 +230,7 @@ export class SimulatedVenue {
   #receive(link: VenueLink, message: ClientMessage | RawMessage): void {
     const name = link.session?.setup.name ?? (message.type === 'logon' ? message.session : '');
     const latency = this.#sessions.get(name)?.setup.latency_ms ?? 0;
-    this.#faults.send('inbound', name, message, latency, link.arrive);
+    this.#faults.send<ClientMessage | RawMessage>('inbound', name, message, latency, link.arrive);
   }
 
   readonly #hear = (link: VenueLink, message: ClientMessage | RawMessage): void => {
