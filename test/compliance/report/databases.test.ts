@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { exampleDocument } from '../../../src/api/bots.ts';
+import { deriveReport } from '../../../src/compliance/report/derive.ts';
+import { countEvents, periodOf, rangeOf } from '../../../src/compliance/report/period.ts';
+import { freezeReport, frozenReport } from '../../../src/compliance/report/freeze.ts';
+import { appendEvents } from '../../../src/events/append.ts';
+import { haltBot } from '../../../src/halts/halt.ts';
+import { openStorage, type Storage } from '../../../src/storage/storage.ts';
+import { CREATED } from '../../events/bots.ts';
+import { makeSessions, type MadeSession } from '../../halts/sessions.ts';
+import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
+
+const NOW = CREATED.occurred_at + 60_000;
+
+describe.each(DATABASES)('a report on %s', (kind) => {
+  let database: TestDatabase;
+  let storage: Storage;
+  let session: MadeSession;
+
+  beforeEach(async () => {
+    database = await newTables(kind);
+    storage = await openStorage(database.location);
+    [session] = (await makeSessions(storage, { count: 1 })) as [MadeSession];
+    const document = JSON.stringify(exampleDocument('bot-0', 10));
+    await storage.write((tx) => tx.updateTable('bot_versions').set({ document }).execute());
+  });
+
+  afterEach(async () => {
+    await storage.close();
+    await database.remove();
+  });
+
+  const service = (now: number) => ({
+    storage,
+    clock: () => now,
+    wake() {},
+    release() {},
+    log: { warn() {} },
+  });
+
+  test('tells the same of the same events, and is kept as it was frozen', async () => {
+    const { bot_id, task_id } = session;
+    const event = (of: string, reason?: string) => ({
+      kind: of,
+      version: 1,
+      run_id: task_id,
+      occurred_at: NOW,
+      payload: { seq: 1, kind: of, ...(reason && { reason }) },
+    });
+    const many = Array.from({ length: 5 }, () => event('order.denied', 'price_collar_bps'));
+    const others = [event('order.submitted'), event('order.denied', 'max_order_value')];
+    await storage.write((tx) => appendEvents(tx, bot_id, NOW, [...many, ...others]));
+    await haltBot(service(NOW + 250), 'operator', bot_id, 'it buys too much');
+
+    const report = await deriveReport(service(NOW + 500), 'bot-0', undefined);
+    const paper = { environment: 'paper', missed: null };
+    expect(report.pretrade.breaches.value).toEqual([
+      { control: 'max_order_value', ...paper, count: 1, blocked: 1 },
+      { control: 'price_collar_bps', ...paper, count: 5, blocked: 5 },
+    ]);
+    const range = await rangeOf(storage.read, bot_id, periodOf(undefined, NOW + 500));
+    const whole = await countEvents(storage, bot_id, range);
+    expect(await countEvents(storage, bot_id, range, 2)).toEqual(whole);
+    expect(report.kill.attribution_coverage.value).toEqual({ orders: 1, with_run: 1, pct: 100 });
+    expect(report.kill.live_activations.value).toMatchObject({
+      total: 1,
+      items: [{ bot: 'bot-0', targets: { paper: 1 }, orders: 2, unconfirmed: 0, ended_ms: 0 }],
+    });
+
+    await storage.write(async (tx) => {
+      const row = { password_hash: '', totp_secret: '', totp_last_step: 0, disabled_at: null };
+      await tx
+        .insertInto('administrators')
+        .values({ administrator_id: 'ada', name: 'ada', created_at: NOW, ...row })
+        .execute();
+    });
+    const human = { '/kill/policy_ref': 'Policy 7' };
+    const frozen = await freezeReport(service(NOW + 1000), 'ada', bot_id, { human });
+    expect(frozen.report.kill.policy_ref).toMatchObject({
+      value: 'Policy 7',
+      by: 'ada (administrator:ada)',
+    });
+    expect(frozen.report.pretrade.breaches.hash).toBe(report.pretrade.breaches.hash);
+    expect(await frozenReport(storage.read, 'bot-0', 1)).toEqual(frozen);
+    const again = freezeReport(service(NOW + 1000), 'ada', bot_id, {});
+    await expect(again).rejects.toMatchObject({ code: 'conflict', reason: 'superseded' });
+  });
+});

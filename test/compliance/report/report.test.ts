@@ -1,0 +1,387 @@
+import { createHash, randomUUID } from 'node:crypto';
+import assert from 'node:assert/strict';
+import canonicalize from 'canonicalize';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ValidationReport } from '../../../src/api/compliance.ts';
+import { createBot, updateBot } from '../../../src/bot-registry/bots.ts';
+import { article } from '../../../src/compliance/articles.ts';
+import { fieldsIn } from '../../../src/compliance/report/fields.ts';
+import { NO_RISK_LIMITS } from '../../../src/engine/config.ts';
+import { appendEvents } from '../../../src/events/append.ts';
+import { haltBot } from '../../../src/halts/halt.ts';
+import { hashSecret } from '../../../src/identity/secrets.ts';
+import { exampleDocument } from '../../../src/api/bots.ts';
+import { newTestApp, type Answer, type TestApp } from '../../server/in-process.ts';
+
+const PATH = '/bots/sma/risk/validation-report';
+const NAME = '<img src=x onerror=alert(1)> & "Co"';
+
+let server: TestApp;
+let reader: string;
+
+beforeEach(async () => {
+  server = await newTestApp();
+  reader = await server.bearer('read');
+  const { tasks } = server.services;
+  await createBot(tasks, 'operator', { document: documentOf('5000') });
+  server.now += 60_000;
+  await updateBot(tasks, 'operator', 'sma', () => true, { document: documentOf('9000') });
+});
+
+afterEach(() => server.close());
+
+function documentOf(most: string): ReturnType<typeof exampleDocument> {
+  const { spec, ...document } = exampleDocument('sma', 10) as {
+    readonly spec: object;
+    readonly metadata: object;
+  } & ReturnType<typeof exampleDocument>;
+  const limits = Object.keys(NO_RISK_LIMITS).map((name) => [name, { unlimited: 'a test' }]);
+  const risk = { ...Object.fromEntries(limits), max_order_value: most };
+  return { ...document, metadata: { name: NAME, slug: 'sma' }, spec: { ...spec, risk } };
+}
+
+const get = (query = ''): Promise<Answer> =>
+  server.send('GET', `${PATH}${query}`, { headers: { authorization: reader } });
+
+async function draft(query = ''): Promise<ValidationReport> {
+  const { status, body } = await get(query);
+  assert.equal(status, 200, JSON.stringify(body));
+  return body as ValidationReport;
+}
+
+interface Person {
+  readonly authorization: string;
+  readonly stepUp: (content_hash: string) => Promise<string>;
+}
+
+async function administrators(): Promise<readonly string[]> {
+  const { read } = server.services.identity.storage;
+  const rows = await read.selectFrom('administrators').select('administrator_id').execute();
+  return rows.map(({ administrator_id }) => administrator_id);
+}
+
+/** Somebody who writes, and can show a second factor. */
+async function person(): Promise<Person> {
+  const { storage } = server.services.identity;
+  const before = await administrators();
+  const authorization = await server.bearer('read', 'write');
+  const administrator_id = (await administrators()).find((one) => !before.includes(one))!;
+  return {
+    authorization,
+    async stepUp(content_hash) {
+      const token = randomUUID();
+      const row = {
+        token_hash: hashSecret(token),
+        administrator_id,
+        action: 'bots.validation_report.attest',
+        target: `validation_report:${content_hash}`,
+        expires_at: server.now + 60_000,
+        used_at: null,
+      };
+      await storage.write((tx) => tx.insertInto('step_ups').values(row).execute());
+      return token;
+    },
+  };
+}
+
+const post = (
+  by: Pick<Person, 'authorization'>,
+  body: object,
+  headers: object = {},
+): Promise<Answer> =>
+  server.send('POST', PATH, { headers: { authorization: by.authorization, ...headers }, body });
+
+async function frozen(by: Person, body: object): Promise<ValidationReport> {
+  const answer = await post(by, body);
+  assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  return answer.body as ValidationReport;
+}
+
+async function attest(by: Person, { content_hash, number }: ValidationReport, role: string) {
+  const body = { attest: role, version: number!.version, content_hash };
+  return post(by, body, { 'service-step-up': await by.stepUp(content_hash) });
+}
+
+function sha256(value: unknown): string {
+  return createHash('sha256').update(canonicalize(value)!).digest('hex');
+}
+
+const hashOf = ({ hash: _hash, ...report }: ValidationReport): string => sha256(report);
+
+describe('a draft', () => {
+  it('assesses nothing, signs nothing, and says what is missing', async () => {
+    const report = await draft();
+    expect(report).toMatchObject({ status: 'draft', hash: null, number: null, deficiencies: [] });
+    const { internal_audit_absent_reason: reason, ...attestations } = report.attestations;
+    expect(new Set(Object.values(attestations))).toEqual(new Set([null]));
+    expect(reason.value).toBeNull();
+    expect(new Set(report.articles.map(({ status }) => status))).toEqual(new Set(['not_assessed']));
+    const fields = [...fieldsIn(report)].flatMap(([, field]) =>
+      field.marker === 'A' ? [] : [field],
+    );
+    expect(fields.length).toBeGreaterThan(150);
+    expect(fields.every(({ value, by, at }) => value === null && by === null && at === null)).toBe(
+      true,
+    );
+    const gaps = report.generated_by.gaps.map(({ id }) => id);
+    expect(gaps).toEqual(
+      expect.arrayContaining([
+        'period_not_over',
+        'conformance_not_run',
+        'stress_not_run',
+        'no_alerts',
+        'no_drill',
+        'no_production',
+        'no_control_15(3)',
+        'no_control_15(1)(a)',
+        'unlimited_price_collar_bps',
+        'approval_v2',
+      ]),
+    );
+    expect(report.monitoring.alerts.value).toBeNull();
+  });
+
+  it('has the query and the hash of every figure, and the same figures when it is asked again', async () => {
+    const report = await draft();
+    const figures = [...fieldsIn(report)].flatMap(([place, field]) =>
+      field.marker === 'A' ? [[place, field] as const] : [],
+    );
+    for (const [place, { value, hash, query }] of figures) {
+      expect([place, hash]).toEqual([place, sha256(value)]);
+      expect(report.queries).toHaveProperty([query.name]);
+    }
+    expect(report.generated_by.inputs_hash).toBe(sha256(figures.map(([, { hash }]) => hash)));
+    expect(await draft()).toEqual(report);
+  });
+
+  it('leads from each paragraph to what bears on it', async () => {
+    const report = await draft();
+    for (const { id, evidence, gaps } of report.articles) {
+      expect(article(id).ref).toBe(id);
+      for (const place of evidence) {
+        const found = place.split('/').slice(1).reduce<unknown>(stepInto, report);
+        expect([id, place, found]).not.toEqual([id, place, undefined]);
+      }
+      const known = new Set(report.generated_by.gaps.map((gap) => gap.id));
+      expect(gaps.filter((gap) => !known.has(gap))).toEqual([]);
+    }
+    const cited = report.risk_controls.flatMap(({ articles }) => articles);
+    expect(cited.map((one) => article(one).instrument)).toEqual(cited.map(() => 'RTS 6'));
+    const collar = report.articles.find(({ id }) => id === '15(1)(a)')!;
+    expect(collar.gaps).toContain('unlimited_price_collar_bps');
+  });
+
+  it('tells who changed which limit and when, and what the limit is by now', async () => {
+    const report = await draft();
+    expect(report.pretrade.limit_changes.value).toEqual({
+      total: 1,
+      items: [
+        {
+          when: '2026-01-02T03:05:05.000Z',
+          by: 'operator',
+          version: 2,
+          pointer: '/spec/risk/max_order_value',
+          kind: 'changed',
+          from: '5000',
+          to: '9000',
+        },
+      ],
+    });
+    const control = report.risk_controls.find(({ id }) => id === 'max_order_value')!;
+    expect(control).toMatchObject({
+      articles: ['15(1)(b)', '8(b)'],
+      facts: { value: { value: '9000', since_version: 2 } },
+      owner: { marker: 'H', value: null },
+    });
+    expect(report.changes.map(({ id, material }) => [id, material.draft])).toEqual([
+      ['v1', expect.stringContaining('first version')],
+      ['v2', expect.stringContaining('/spec/risk/max_order_value')],
+    ]);
+  });
+
+  it('counts denials by control, of the year alone', async () => {
+    const { storage } = server.services.identity;
+    const { bot_id } = (await draft()).scope;
+    const denied = (reason: string) => ({
+      kind: 'order.denied',
+      version: 2,
+      run_id: 'run',
+      occurred_at: 0,
+      payload: { seq: 1, kind: 'order.denied', reason },
+    });
+    const add = (...reasons: string[]) =>
+      storage.write((tx) => appendEvents(tx, bot_id, server.now, reasons.map(denied)));
+    await add('max_order_value', 'max_order_value', 'max_order_qty');
+    const before = (await draft()).pretrade.breaches;
+    expect(before.value).toEqual([
+      { control: 'max_order_qty', environment: 'unknown', count: 1, blocked: 1, missed: null },
+      { control: 'max_order_value', environment: 'unknown', count: 2, blocked: 2, missed: null },
+    ]);
+    server.now = Date.UTC(2027, 0);
+    await add('max_order_value');
+    const after = await draft('?year=2026');
+    expect(after.pretrade.breaches.value).toEqual(before.value);
+    expect((await draft()).pretrade.breaches.value).toMatchObject([{ count: 1 }]);
+    expect(await get('?year=2028')).toMatchObject({ status: 400 });
+  });
+
+  it('tells halts, with what of the bot they ended', async () => {
+    const { tasks, log } = server.services;
+    await haltBot({ ...tasks, log }, 'operator', 'sma', 'it buys too much');
+    const { kill } = await draft();
+    expect(kill.live_activations.value).toMatchObject({
+      total: 1,
+      items: [
+        { scope: 'bot', by: 'operator', reason: 'it buys too much', ended_ms: null, orders: 0 },
+      ],
+    });
+  });
+});
+
+describe('the page', () => {
+  it('has every name escaped, no script, and a policy that allows its style alone', async () => {
+    const { status, headers, body } = await get('?format=html');
+    expect(status).toBe(200);
+    const page = body as string;
+    expect(page).not.toContain('<img');
+    expect(page).toContain('&#60;img src=x onerror=alert(1)&#62; &#38; &#34;Co&#34;');
+    expect(page).not.toMatch(/<script|<link|<[^>]*(javascript:|\son\w+=)/i);
+    const style = /<style>([^]*?)<\/style>/.exec(page)![1]!;
+    const hash = createHash('sha256').update(style).digest('base64');
+    expect(headers.get('content-security-policy')).toBe(
+      `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox`,
+    );
+    expect(page).toContain('Draft: not frozen, not attested');
+    expect(page).toContain('conformance_not_run');
+    expect(page.match(/<table/g)!.length).toBe(page.match(/<thead/g)!.length);
+  });
+});
+
+describe('a frozen report', () => {
+  it('stays as it is whatever happens, and is followed by versions that name it', async () => {
+    const ada = await person();
+    const human = {
+      '/testing/methodology_ref': 'Manual, edition 4',
+      '/articles/15(3)/final': 'non_compliant',
+      '/changes/v2/approved_by': 'The board',
+    };
+    const deficiency = { article: '15(3)', finding: 'No latch', severity: 'high', owner: 'Risk' };
+    const deficiencies = [{ ...deficiency, due: '2026-06-30' }];
+    const first = await frozen(ada, { human, deficiencies });
+    expect(first).toMatchObject({ status: 'frozen', number: { version: 1, supersedes: null } });
+    expect(first.hash).toBe(hashOf(first));
+    expect(first.testing.methodology_ref).toMatchObject({ value: 'Manual, edition 4' });
+    expect(first.testing.methodology_ref.by).toContain('administrator:');
+    expect(first.articles.filter(({ status }) => status !== 'not_assessed')).toMatchObject([
+      { id: '15(3)', status: 'non_compliant' },
+    ]);
+
+    const { tasks, log } = server.services;
+    await haltBot({ ...tasks, log }, 'operator', 'sma', 'later');
+    expect(await draft('?version=1')).toEqual(first);
+
+    expect(await post(ada, { human: {} })).toMatchObject({
+      status: 409,
+      body: { code: 'conflict', reason: 'superseded' },
+    });
+    const more = { supersedes: 1, human: { '/testing/methodology_ref': null } };
+    const second = await frozen(ada, more);
+    expect(second.number).toMatchObject({
+      version: 2,
+      supersedes: { version: 1, hash: first.hash },
+    });
+    expect(second.testing.methodology_ref.value).toBeNull();
+    expect(second.changes[1]!.approved_by).toEqual(first.changes[1]!.approved_by);
+    expect(second.deficiencies).toEqual(first.deficiencies);
+    expect(second.content_hash).not.toBe(first.content_hash);
+    expect(await draft('?version=1')).toEqual(first);
+    expect(await get('?version=3')).toMatchObject({ status: 404 });
+    expect(await get('?version=1&year=2026')).toMatchObject({ status: 400 });
+    const page = (await get('?version=2&format=html')).body as string;
+    expect(page).toContain(second.hash!);
+    const entries = await server.services.identity.storage.read
+      .selectFrom('audit_entries')
+      .select(['action', 'details'])
+      .where('action', 'like', 'bots.validation_report.%')
+      .orderBy('seq')
+      .execute();
+    expect(entries.map(({ details }) => JSON.parse(details) as unknown)).toMatchObject([
+      { version: 1, hash: first.hash },
+      { version: 2, hash: second.hash },
+    ]);
+  });
+
+  it('takes only what people may fill, and says what else there is', async () => {
+    const human = {
+      '/kill/drills': 'plenty',
+      '/__proto__/value': 'x',
+      '/articles/15(3)/final': 'fine',
+    };
+    const deficiencies = [
+      { article: '15(99)', finding: 'x', severity: 'x', owner: 'x', due: '2026-06-30' },
+    ];
+    const { status, body } = await post(await person(), { human, deficiencies });
+    expect(status).toBe(400);
+    expect(
+      (body as { errors: { pointer: string }[] }).errors.map(({ pointer }) => pointer),
+    ).toEqual([
+      '/human/~1kill~1drills',
+      '/human/~1__proto__~1value',
+      '/human/~1articles~115(3)~1final',
+      '/deficiencies/0/article',
+    ]);
+    expect(await get('?version=1')).toMatchObject({ status: 404 });
+  });
+
+  it('is signed once each of those whom Article 9 names has attested what he has read', async () => {
+    const [ada, bob, cyd, dan] = [await person(), await person(), await person(), await person()];
+    const first = await frozen(ada, {});
+    const without = { attest: 'risk_management_9_2', version: 1, content_hash: first.content_hash };
+    expect(await post(ada, without)).toMatchObject({
+      status: 401,
+      body: { code: 'step_up_required' },
+    });
+    const other = { ...without, content_hash: '0'.repeat(64) };
+    expect(await post(ada, other)).toMatchObject({
+      status: 409,
+      body: { reason: 'other_content' },
+    });
+
+    const answers = [await attest(ada, first, 'risk_management_9_2')];
+    const second = answers[0]!.body as ValidationReport;
+    expect(second).toMatchObject({ status: 'frozen', number: { supersedes: { version: 1 } } });
+    expect(second.content_hash).toBe(first.content_hash);
+    expect(second.hash).toBe(hashOf(second));
+    expect(await attest(ada, second, 'senior_management_9_3')).toMatchObject({
+      status: 409,
+      body: { reason: 'same_person' },
+    });
+    expect(await attest(bob, second, 'risk_management_9_2')).toMatchObject({
+      status: 409,
+      body: { reason: 'attested' },
+    });
+    expect(await attest(bob, first, 'senior_management_9_3')).toMatchObject({
+      status: 409,
+      body: { reason: 'superseded' },
+    });
+    let last = second;
+    for (const [by, role] of [
+      [bob, 'technical_staff_involved_9_2'],
+      [cyd, 'internal_audit_9_3'],
+      [dan, 'senior_management_9_3'],
+    ] as const) {
+      expect(last.status).toBe('frozen');
+      const answer = await attest(by, last, role);
+      expect(answer.status).toBe(201);
+      last = answer.body as ValidationReport;
+    }
+    expect(last).toMatchObject({ status: 'signed', number: { version: 5 } });
+    expect(last.hash).toBe(hashOf(last));
+    const anew = await frozen(ada, { supersedes: 5 });
+    expect(anew).toMatchObject({ status: 'frozen', attestations: { internal_audit_9_3: null } });
+  });
+});
+
+function stepInto(value: unknown, name: string): unknown {
+  return (value as Readonly<Record<string, unknown>> | undefined)?.[name];
+}
