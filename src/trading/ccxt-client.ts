@@ -165,7 +165,7 @@ export function openClient(
   name: string,
   definition: ExchangeDefinition,
   signal: AbortSignal,
-  { defaults = {}, options = {}, ...config }: ClientConfig = {},
+  { defaults = {}, options = {}, onClosed, ...config }: ClientConfig = {},
 ): ClientConnection {
   const ccxt = loadCcxt();
   const Pro = Object.hasOwn(ccxt.pro, definition.ccxt) ? ccxt.pro[definition.ccxt] : undefined;
@@ -233,9 +233,12 @@ export function openClient(
     try {
       return await Promise.race([request(), late.promise]);
     } catch (error) {
-      const until = performance.now() + (retryAfter.get(error as Error) ?? 0);
+      const ms = retryAfter.get(error as Error) ?? 0;
       // Too many orders, by the code of Binance, keep nobody from asking for anything else.
-      if (!/-1015\b/.test(String(error))) closedUntil = Math.max(closedUntil, until);
+      if (ms > 0 && !/-1015\b/.test(String(error))) {
+        closedUntil = Math.max(closedUntil, performance.now() + ms);
+        onClosed?.(Math.ceil(ms / 1000));
+      }
       throw error;
     } finally {
       clearTimeout(timer);
@@ -303,6 +306,8 @@ interface ClientConfig {
   readonly defaults?: object;
   /** Those that it may not. */
   readonly options?: object;
+  /** Told for how long the exchange takes nothing more. */
+  readonly onClosed?: (seconds: number) => void;
   readonly timeout?: number;
   readonly apiKey?: string;
   readonly secret?: string;

@@ -87,6 +87,8 @@ export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<
   const connection = openClient(name, definition, signal, {
     ...credentials,
     ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
+    onClosed: (seconds) =>
+      options.onTrouble?.(`${name} asks for nothing to be sent for ${seconds} s`),
     defaults: { adjustForTimeDifference: true },
     options: {
       recvWindow: RECEIVE_WINDOW_MS,

@@ -445,7 +445,7 @@ describe.concurrent('a cancel', () => {
   });
 
   it('says for how long the exchange takes nothing', async (context) => {
-    const { exchange, open } = await newWorld(context);
+    const { exchange, troubles, open } = await newWorld(context);
     const ended = new AbortController();
     const venue = await open({ signal: ended.signal });
     await venue.place(limit(1, 90));
@@ -458,6 +458,7 @@ describe.concurrent('a cancel', () => {
       code: 'exchange_unavailable',
       message: expect.stringMatching(/asks for nothing to be sent for (60|59) s/),
     });
+    expect(troubles).toEqual(['local asks for nothing to be sent for 60 s']);
     ended.abort(new Error('it is enough'));
     expect(await account).toMatchObject({ message: 'it is enough' });
   });
