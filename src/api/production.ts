@@ -160,11 +160,18 @@ const ClusterState = z
 
 const RunnerStatus = z.enum(['starting', 'trading', 'denying', 'halting', 'stopping', 'ended']);
 
+/** Canonical JSON, by which states are hashed, takes no other texts. */
+const symbol = z
+  .string()
+  .min(1)
+  .max(100)
+  .refine((name) => name.isWellFormed(), 'must be Unicode');
+
 const endedOrders = z
   .array(
     z.strictObject({
       order: z.int(),
-      symbol: z.string().min(1).max(64),
+      symbol,
       verified: z.boolean().openapi({ description: 'Whether the venue says that it has ended.' }),
     }),
   )
@@ -229,27 +236,66 @@ export const getProductionDeployment = defineRoute({
 /** What a runner may tell the log of its bot: all else there is for others to tell. */
 const EVENT_KIND = /^(order|account|data|venue)(\.[a-z_]+)+$|^control\.(denying|halted)$/;
 
+/** RFC 3339 has no other years. */
+const [FIRST_TIME, LAST_TIME] = [Date.parse('0001-01-01'), Date.parse('9999-12-31')];
+
+/** What the steps of a session are read from again. */
+const barsPayload = z.strictObject({
+  time,
+  bars: z.record(symbol, z.tuple([z.number(), z.number(), z.number(), z.number(), z.number()])),
+});
+
 const SessionEvent = z
   .strictObject({
     kind: z.string().max(64).regex(EVENT_KIND, 'must be of a kind that a runner tells'),
-    occurred_at: z.int().openapi({ description: 'Milliseconds since the Unix epoch.' }),
+    occurred_at: z
+      .int()
+      .min(FIRST_TIME)
+      .max(LAST_TIME)
+      .openapi({ description: 'Milliseconds since the Unix epoch.' }),
     payload: z.record(z.string(), z.unknown()),
   })
   .refine(({ kind, payload }) => kind !== 'control.halted' || !('scope' in payload), {
     error: 'must not say what it is about: a runner halts itself alone',
     path: ['payload'],
+  })
+  .refine(({ kind, payload }) => kind !== 'data.bars' || barsPayload.safeParse(payload).success, {
+    error: 'must be bars',
+    path: ['payload'],
   });
 
-/** A `SessionState`; later runners may say more of it. */
+const optional = z.number().optional();
+
+const WorkingOrder = z.object({
+  order: z.int(),
+  symbol,
+  side: z.enum(['buy', 'sell']),
+  type: z.enum(['market', 'limit', 'stop', 'stop_limit', 'trailing_stop']),
+  time_in_force: z.enum(['gtc', 'day', 'ioc', 'fok']),
+  quantity: optional,
+  weight: optional,
+  limit: optional,
+  stop: optional,
+  filled: z.number(),
+  triggered: z.boolean(),
+  client_order_id: z
+    .string()
+    .max(64)
+    .regex(/^[\w-]+$/)
+    .optional(),
+  pending_cancel: z.literal(true).optional(),
+});
+
+/** A `SessionState`; what later runners may say beside is left out. */
 const SessionState = z
-  .looseObject({
+  .object({
     status: z.enum(['running', 'halted', 'failed', 'ruined']),
     time: time.nullable(),
     seq: z.int().min(0),
     cash: z.number(),
     equity: z.number(),
-    positions: z.record(z.string(), z.number()),
-    working: z.array(z.looseObject({ order: z.int(), symbol: z.string() })),
+    positions: z.record(symbol, z.number()),
+    working: z.array(WorkingOrder),
   })
   .openapi('ReportedSessionState');
 

@@ -3,6 +3,7 @@
  * claim: by it, two never trade, however slow the cluster is to end the one before.
  */
 import { timingSafeEqual } from 'node:crypto';
+import { sql } from 'kysely';
 import { ERROR_CODES, ServiceError, type ErrorCode } from '../errors.ts';
 import { hashSecret } from '../identity/secrets.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -54,6 +55,11 @@ interface ReportedError extends Omit<TaskError, 'code'> {
   readonly code: string;
 }
 
+interface Service {
+  readonly storage: Storage;
+  readonly clock: () => number;
+}
+
 /** What a runner is to do. */
 export interface Orders {
   readonly epoch: number;
@@ -73,7 +79,7 @@ export interface Orders {
  *   has ended; `conflict` with the reason `fenced` while another instance has the claim.
  */
 export async function takeReport(
-  { storage, clock }: { readonly storage: Storage; readonly clock: () => number },
+  { storage, clock }: Service,
   deployment_id: string,
   token: string,
   report: Report,
@@ -81,17 +87,24 @@ export async function takeReport(
   // Before anybody has to wait for it.
   admit(await find(storage.read, deployment_id), token);
   return storage.write(async (tx) => {
-    const now = clock();
+    const now = storage.kind === 'postgres' ? await timeOf(tx) : clock();
     const runner = await find(tx, deployment_id);
     admit(runner, token);
     const { task_id, bot_id } = runner;
     const halt = await haltInForce(tx, bot_id);
     const before = await readSession(tx, task_id);
-    const isToStop = before.stop_requested_at !== null || runner.cancel_requested_at !== null;
+    const last = runner.ended === null ? null : (JSON.parse(runner.ended) as RunnerEnd);
+    const isToStop =
+      before.stop_requested_at !== null ||
+      runner.cancel_requested_at !== null ||
+      last?.outcome === 'failed';
     const command = halt ? 'halt' : isToStop ? 'stop' : 'trade';
-    const epoch = claim(runner, report, now, command);
+    const epoch = claim(runner, last, report, now, command);
 
-    const { batch, ended } = report;
+    const { batch } = report;
+    const isSame = epoch === runner.epoch;
+    const ended = endAfter(last, isSame, report.ended);
+    const isOver = report.ended !== null || (isSame && last !== null);
     const isNext = batch?.number === before.batches + 1;
     if (isNext) {
       await writeBatch(tx, runner, now, before, batch);
@@ -107,10 +120,10 @@ export async function takeReport(
       .set({
         epoch,
         instance_id: report.instance_id,
-        claimed_until: ended === null ? now + CLAIM_SECONDS * 1000 : now,
+        claimed_until: isOver ? Math.min(now, runner.claimed_until) : now + CLAIM_SECONDS * 1000,
         reported_at: now,
         report: JSON.stringify({ status, denying, venue } satisfies KnownReport),
-        ended: ended === null ? null : JSON.stringify(endOf(ended)),
+        ended: ended && JSON.stringify(ended),
       })
       .where('deployment_id', '=', deployment_id)
       .execute();
@@ -159,21 +172,43 @@ function over(message: string): ServiceError {
 
 /** @returns the epoch that the instance has from now on. */
 function claim(
-  { epoch, instance_id, claimed_until, ended }: Runner,
+  { epoch, instance_id, claimed_until }: Runner,
+  ended: RunnerEnd | null,
   report: Report,
   now: number,
   command: Orders['command'],
 ): number {
-  const isOwn = instance_id === report.instance_id;
-  if (report.epoch !== null) {
-    if (isOwn && report.epoch === epoch) return epoch;
-    throw fenced(claimed_until - now);
-  }
-  if (!isOwn && claimed_until > now) throw fenced(claimed_until - now);
+  // Asked again, as when the answer was lost, it is the same claim.
+  const isOwn = instance_id === report.instance_id && (report.epoch ?? epoch) === epoch;
+  if (isOwn) return epoch;
+  if (report.epoch !== null || claimed_until > now) throw fenced(claimed_until - now);
   // What is to end and has ended well begins no more, though its cluster starts it again.
-  const isDone = command !== 'trade' && ended !== null && (JSON.parse(ended) as RunnerEnd).verified;
+  const isDone = command !== 'trade' && ended?.verified === true;
   if (isDone) throw over('the deployment is about to end, and nothing of it is left to do');
   return epoch + 1;
+}
+
+/** The clocks of servers may differ by more than a claim lasts; their database has one. */
+async function timeOf(tx: Db): Promise<number> {
+  const { rows } = await sql<{
+    readonly now: number;
+  }>`select cast(extract(epoch from clock_timestamp()) * 1000 as bigint) as now`.execute(tx);
+  return rows[0]!.now;
+}
+
+/**
+ * How it has ended by now. An instance that has ended does so once, whatever of it comes late; the
+ * next begins anew, but for why one has failed: that ends the deployment.
+ */
+function endAfter(
+  last: RunnerEnd | null,
+  isSame: boolean,
+  reported: Report['ended'],
+): RunnerEnd | null {
+  const failed = last?.outcome === 'failed' ? last : null;
+  if (reported === null) return isSame ? last : failed;
+  const { outcome, error } = failed ?? endOf(reported);
+  return { ...endOf(reported), outcome, error };
 }
 
 function fenced(ms: number): ServiceError {

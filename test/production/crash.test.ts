@@ -8,6 +8,7 @@ import type { HaltReport } from '../../src/api/halts.ts';
 import type { ProductionDeployment, RunnerReport } from '../../src/api/production.ts';
 import type { Task } from '../../src/api/tasks.ts';
 import { connectAsRunner } from '../../src/client/runner.ts';
+import { takeReport } from '../../src/production/runners.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { startApiServer, type TestApiServer } from '../kubernetes/api-server.ts';
@@ -149,6 +150,17 @@ async function deployAndReplace(): Promise<void> {
   assert.equal(tokens.size, 3);
 }
 
+/** A server whose clock is ahead must not take a claim for over that another has just granted. */
+async function claimByAnotherClock(deployment_id: string): Promise<void> {
+  const storage = await openStorage(database.location);
+  const ahead = { storage, clock: () => Date.now() + 60_000 };
+  const other = { instance_id: randomUUID(), epoch: null, status: 'starting' as const };
+  const nothing = { denying: null, batch: null, venue: VENUE, ended: null };
+  const claim = takeReport(ahead, deployment_id, [...tokens][0]!, { ...other, ...nothing });
+  await assert.rejects(claim, { reason: 'fenced' });
+  await storage.close();
+}
+
 describe.each(DATABASES)('a deployment, with a server on %s killed amid it,', (kind) => {
   it('is gone on with by one other, with nothing double, and halted by it', async () => {
     database = await newTables(kind);
@@ -179,6 +191,7 @@ describe.each(DATABASES)('a deployment, with a server on %s killed amid it,', (k
         await send<ProductionDeployment>('GET', `/bots/sma/deployments/${deployment_id}`),
       ).toMatchObject({ cluster_state: { phase: 'ready' }, runner: { claimed: true, epoch: 1 } }),
     );
+    if (kind === 'postgres') await claimByAnotherClock(deployment_id);
     expect(objects()).toEqual(expect.arrayContaining(half));
     expect(objects()).toHaveLength(5);
     const { stdout } = await bots(0, 'deploy', 'status', 'sma');

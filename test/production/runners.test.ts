@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
 import { batchOf, newProductionWorld, STATE, type ProductionWorld } from './world.ts';
 
 let world: ProductionWorld;
@@ -88,6 +89,64 @@ describe('of the runners of a deployment', () => {
       events: Array.from({ length: 512 }, () => batchOf(3).events[1]!),
     };
     expect(await one.report({ batch: long })).toMatchObject({ recorded: 3 });
+  });
+
+  it('one is the same however often it asks for the claim, and what it said of its end stays said', async () => {
+    const { deployment_id } = await deployed('twice');
+    const one = world.instance(deployment_id);
+    expect(await one.report()).toMatchObject({ epoch: 1 });
+    // Sent again as nobody answered in time, and taken after all.
+    expect(await one.report({ epoch: null })).toMatchObject({ epoch: 1 });
+    const orders = [{ order: 1, symbol: 'SPX', verified: true }];
+    const ended = { outcome: 'stopped' as const, verified: true, orders, error: null };
+    await one.report({ status: 'ended', ended });
+    await one.report();
+    expect(await world.stateOf('twice', deployment_id)).toMatchObject({
+      runner: { claimed: false, ended: { outcome: 'stopped', verified: true, orders } },
+    });
+  });
+
+  it('none trades after one that has failed, though nobody has seen to its end yet', async () => {
+    const { deployment_id, task_id } = await deployed('fails');
+    const [one, other] = [world.instance(deployment_id), world.instance(deployment_id)];
+    await one.report();
+    world.cluster.fail = new ServiceError('cluster_unavailable', 'the cluster does not answer');
+    const error = { code: 'strategy_failed', message: 'it threw' };
+    const ended = { outcome: 'failed' as const, verified: false, orders: [], error };
+    await one.report({ status: 'ended', ended });
+    expect(await other.report()).toMatchObject({ epoch: 2, command: 'stop' });
+    const stopped = { ...ended, outcome: 'stopped' as const, verified: true, error: null };
+    await other.report({ status: 'ended', ended: stopped });
+    expect(await world.instance(deployment_id).send()).toMatchObject({ status: 404 });
+    world.cluster.fail = undefined;
+    expect(await world.ended(task_id)).toMatchObject({
+      status: 'failed',
+      error: { code: 'strategy_failed' },
+    });
+    const last = (await world.eventsOf('fails', task_id)).find(
+      ({ kind }) => kind === 'deploy.ended',
+    );
+    expect(last!.payload).toMatchObject({ verified: true });
+  });
+
+  it('none tells what nobody could read again', async () => {
+    const { deployment_id } = await deployed('poison');
+    const one = world.instance(deployment_id);
+    await one.report();
+    const batch = batchOf(1);
+    const [bars, fill] = batch.events as [(typeof batch.events)[0], (typeof batch.events)[0]];
+    const working = { order: 1, symbol: 'SPX' };
+    for (const change of [
+      { events: [{ ...fill, occurred_at: 9e15 }] },
+      { events: [{ ...bars, payload: { time: STATE.time } }] },
+      { events: [{ ...bars, payload: { time: 'soon', bars: {} } }] },
+      { state: { ...STATE, positions: { '\ud800': 1 } } },
+      { state: { ...STATE, working: [working] } },
+    ]) {
+      const answer = await one.send({ batch: { ...batch, ...change } as typeof batch });
+      expect([change, answer]).toMatchObject([change, { status: 400 }]);
+    }
+    expect(await one.report({ batch })).toMatchObject({ recorded: 1 });
   });
 
   it('each comes with the token of its deployment', async () => {
