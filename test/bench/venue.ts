@@ -106,7 +106,10 @@ function bookAlone(messages: readonly ClientMessage[]): number {
   return trades;
 }
 
-/** All of the venue: the session with its numbers, acknowledgements and fills, and market data. */
+/**
+ * All of the venue: the session with its numbers, acknowledgements and fills, and market data on one
+ * side; of each stream, the last thousand messages are kept to be said again.
+ */
 function wholeVenue(messages: readonly ClientMessage[]): number {
   const simulated = new SimulatedVenue({
     seed: 1,
@@ -135,10 +138,10 @@ function wholeVenue(messages: readonly ClientMessage[]): number {
         heartbeat_ms: 30_000,
         latency_ms: 0,
         resend_pace_ms: 0,
-        resend_depth: 10_000,
+        resend_depth: 1000,
       },
     ],
-    feed: { latency_ms: { a: 0, b: 0 }, heartbeat_ms: 0, replay_depth: 10_000 },
+    feed: { latency_ms: { a: 0, b: 0 }, heartbeat_ms: 0, replay_depth: 1000 },
     faults: [],
     deeds: [{ at: 0, deed: { do: 'phase', phase: 'continuous' } }],
   });

@@ -112,8 +112,7 @@ export function logOn(venue: SimulatedVenue, more: Partial<SessionClientSetup> =
     ...more,
   });
   venue.run(venue.now + 5);
-  const send: Client['send'] = ({ do: _, as: __, ...order }) =>
-    client.send({ type: 'new_order', ...order });
+  const send: Client['send'] = (deed) => client.send({ ...deed, type: 'new_order' });
   return { client, heard, send };
 }
 
