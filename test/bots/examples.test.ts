@@ -1,11 +1,8 @@
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { checkBot } from '../../src/bots/load.ts';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
-
-const EXAMPLES = join(import.meta.dirname, '../../examples');
-const files = readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml'));
+import { EXAMPLES, exampleBots as files } from './example-bots.ts';
 
 describe('the examples', () => {
   it('are there', () => {

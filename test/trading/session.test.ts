@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,8 +27,8 @@ import { Session } from '../../src/trading/session.ts';
 import type { SessionSetup } from '../../src/trading/session.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { bars, DAY, ENGINE_DEFAULTS, flat, MARGIN, START } from '../engine/market.ts';
+import { EXAMPLES, exampleBots } from '../bots/example-bots.ts';
 
-const EXAMPLES = new URL('../../examples/', import.meta.url);
 const TIMEOUT_MS = 10_000;
 
 function eventHash(events: Iterable<OrderEvent>): string {
@@ -44,18 +43,16 @@ function sessionSetup({ instruments, strategy, params, config }: EngineSetup): S
 }
 
 describe('over the same bars as a backtest', () => {
-  const examples = readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml'));
-
   let catalogueDir: string;
   beforeAll(async () => {
     catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-session-'));
-    const csv = new URL('data/sp500-daily.csv', EXAMPLES).pathname;
+    const csv = join(EXAMPLES, 'data/sp500-daily.csv');
     const env = { SERVICE_LOCAL_CATALOGUE_DIR: catalogueDir };
     await inProcess(['data', 'import', csv, '--symbol', 'SPX'], { env });
   });
   afterAll(() => rm(catalogueDir, { recursive: true }));
 
-  test.each(examples)('%s gives the same events and the same account', async (name) => {
+  test.each(exampleBots)('%s gives the same events and the same account', async (name) => {
     const job = await exampleJob(name);
     const run = await execute(job, { timeoutMs: TIMEOUT_MS });
     const session = new Session(sessionSetup(job));
@@ -80,7 +77,7 @@ describe('over the same bars as a backtest', () => {
   const WINDOW = { params: {}, from: '2006-01-01', to: '2008-12-31' };
 
   async function exampleJob(name: string): Promise<BacktestJob> {
-    const bot = loadBot(new URL(name, EXAMPLES).pathname, WINDOW);
+    const bot = loadBot(join(EXAMPLES, name), WINDOW);
     return (await prepare(bot, { catalogueDir, assertions: [] })).job;
   }
 });
