@@ -49,7 +49,9 @@ async function renewSecrets(seeding: Seeding): Promise<Pick<Renewal, 'checked' |
   const checked = await checkSecrets(install, store, now);
   if (isAsItShouldBe(checked)) return { checked, seeded: undefined };
   if (checkFailure(checked) === undefined && !lastsLonger(planned, checked)) {
-    message('The lease is due, but a new one would last no longer: its contract ends.');
+    message(
+      `The lease is due, but a new one would last no longer: see the contract and the plan of ${install.license_deployment_id}.`,
+    );
     return { checked, seeded: undefined };
   }
   const seeded = await deliver(seeding);

@@ -154,8 +154,8 @@ async function issueId(journal: string): Promise<string> {
 
 async function begunIssue(journal: string): Promise<string | undefined> {
   try {
-    const { issue_id } = JSON.parse(await readFile(journal, 'utf8')) as { issue_id?: unknown };
-    return isId(issue_id) ? (issue_id as string) : undefined;
+    const begun = JSON.parse(await readFile(journal, 'utf8')) as { issue_id?: unknown } | null;
+    return isId(begun?.issue_id) ? (begun?.issue_id as string) : undefined;
   } catch (error) {
     // A torn file is as good as none.
     if (error instanceof SyntaxError || isSystemError(error, 'ENOENT')) return undefined;
