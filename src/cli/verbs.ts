@@ -203,6 +203,21 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/bots-resume-all.ts'),
   },
   {
+    path: ['bots', 'validation-report'],
+    summary: 'draft the facts about a bot for the yearly self-assessment of RTS 6',
+    load: () => import('./verbs/bots-validation-report.ts'),
+  },
+  {
+    path: ['bots', 'validation-report', 'freeze'],
+    summary: 'keep such a report as it is, with what people have put into it',
+    load: () => import('./verbs/bots-validation-report-freeze.ts'),
+  },
+  {
+    path: ['bots', 'validation-report', 'attest'],
+    summary: 'stand for the content of a frozen report, in one role',
+    load: () => import('./verbs/bots-validation-report-attest.ts'),
+  },
+  {
     path: ['bots', 'drill'],
     summary: 'try on a bot made for it that halting works, and say how long it takes',
     load: () => import('./verbs/bots-drill.ts'),

@@ -122,10 +122,11 @@ export interface Client {
     path: R['path'],
     request: RequestOf<R>,
   ) => AsyncGenerator<ServerSentEvent, void, void>;
-  /** A file that a route answers, as it comes. */
+  /** A file that a route answers, as it comes. @param type by default one to be kept, and not shown. */
   readonly file: <R extends Route>(
     path: R['path'],
     request: RequestOf<R>,
+    type?: string,
   ) => AsyncGenerator<Uint8Array, void, void>;
 }
 
@@ -224,7 +225,7 @@ export function createClient({
       const { serverSentEvents } = await import('./server-sent-events.ts');
       yield* serverSentEvents(bytes(path, request, 'text/event-stream'));
     },
-    file: (path, request) => bytes(path, request, 'application/octet-stream'),
+    file: (path, request, type = 'application/octet-stream') => bytes(path, request, type),
   };
 }
 

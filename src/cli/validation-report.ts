@@ -1,0 +1,38 @@
+/** What the verbs `bots validation-report …` have in common. */
+import type { ValidationReport } from '../api/compliance.ts';
+import { formatCountOf } from '../format.ts';
+import type { Output } from './output.ts';
+
+export const REPORT_PATH = '/bots/{bot_ref}/risk/validation-report';
+
+/** What stands at the front of a report, and what is missing. */
+export function showReport(out: Output, report: ValidationReport): void {
+  const { scope, period, status, number, hash, content_hash, articles, attestations } = report;
+  const { internal_audit_absent_reason: _reason, ...roles } = attestations;
+  const open = articles.filter((one) => one.status === 'not_assessed').length;
+  out.table(
+    [{ title: '' }, { title: '' }],
+    [
+      ['bot', `${scope.bot_ref} (${scope.name})`],
+      ['period', `${period.from} until before ${period.to}`],
+      ['status', status],
+      ['version', number === null ? 'none: a draft' : String(number.version)],
+      ['hash', hash ?? 'none: a draft'],
+      ['content hash', content_hash],
+      ['paragraphs not assessed', `${open} of ${articles.length}`],
+      ...Object.entries(roles).map(([role, one]) => [
+        role.replaceAll('_', ' '),
+        one === null ? 'nobody yet' : `${one.name}, ${one.at}`,
+      ]),
+    ],
+  );
+  const { gaps } = report.generated_by;
+  out.line();
+  out.line(`${formatCountOf(gaps.length, 'gap')}:`);
+  out.table(
+    [{ title: 'missing' }, { title: 'paragraphs' }],
+    gaps.map((gap) => [gap.missing, gap.articles.join(', ')]),
+  );
+  out.line();
+  out.line('It states no compliance: whatever no person has assessed is not assessed.');
+}

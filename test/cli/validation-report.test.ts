@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ValidationReport } from '../../src/api/compliance.ts';
+import { addToken } from '../../src/identity/tokens.ts';
+import { newWorld, type Person, type World } from '../identity/people.ts';
+import { tradingDocument } from '../replay/play.ts';
+import { serveHere, type ServerHere } from '../server/running.ts';
+import { inProcess } from './in-process.ts';
+import type { Result } from './service-local.ts';
+
+let world: World;
+let server: ServerHere;
+let directory: string;
+let person: Person;
+let token: string;
+
+beforeAll(async () => {
+  world = await newWorld('sqlite');
+  world.now = Date.now();
+  directory = await mkdtemp(join(tmpdir(), 'service-local-report-'));
+  person = await world.newPerson();
+  const terms = { label: 'test', scopes: ['read', 'write'] as const, expires_in_seconds: 3600 };
+  const { storage, clock } = world.identity;
+  token = (await storage.write((tx) => addToken(tx, clock(), 'operator', person.id, terms))).token;
+  server = await serveHere(world.database, {});
+  const file = join(directory, 'sma.json');
+  await writeFile(file, JSON.stringify(tradingDocument('sma', 10)));
+  assert.equal((await bots('create', '-f', file)).code, 0);
+});
+afterAll(async () => {
+  await server.stop();
+  await world.close();
+  await rm(directory, { recursive: true });
+});
+
+const bots = (...words: readonly string[]): Promise<Result> =>
+  inProcess(['bots', ...words], { env: { ...server.env, SERVICE_LOCAL_TOKEN: token } });
+
+const report = (...words: readonly string[]): Promise<Result> =>
+  bots('validation-report', ...words);
+
+test('a draft is shown with what is missing, and written as JSON or as a page', async () => {
+  const shown = await report('sma');
+  expect(shown).toMatchObject({ code: 0 });
+  expect(shown.stdout).toContain('conformance: not run');
+  expect(shown.stdout).toContain('It states no compliance');
+
+  const page = join(directory, 'report.html');
+  expect(await report('sma', '--format', 'html', '--out', page)).toMatchObject({ code: 0 });
+  expect(await readFile(page, 'utf8')).toMatch(/^<!doctype html>[^]*Draft: not frozen/);
+  const file = join(directory, 'report.json');
+  const { stdout } = await report('sma', '--json', '--out', file);
+  expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(JSON.parse(stdout));
+
+  expect(await report('sma', '--format', 'html')).toMatchObject({ code: 2 });
+  expect(await report('sma', '--year', '2026', '--version', '1')).toMatchObject({ code: 2 });
+  expect(await report('nobody')).toMatchObject({ code: 1 });
+});
+
+test('people fill it, freeze it and attest it, each with a second factor', async () => {
+  const fill = join(directory, 'fill.json');
+  await writeFile(fill, JSON.stringify({ human: { '/kill/policy_ref': 'Policy 7' } }));
+  const frozen = await report('freeze', 'sma', '--fill', fill, '--json');
+  expect(frozen).toMatchObject({ code: 0 });
+  expect(JSON.parse(frozen.stdout)).toMatchObject({
+    number: { version: 1 },
+    kill: { policy_ref: { value: 'Policy 7' } },
+  });
+  expect(await report('freeze', 'sma')).toMatchObject({ code: 6 });
+
+  const attest = ['attest', 'sma', '--version', '1', '--role', 'risk_management_9_2', '--json'];
+  expect(await report(...attest, '--code', '000000')).toMatchObject({ code: 4 });
+  const attested = await report(...attest, '--code', person.recovery_codes[0]!);
+  expect(attested).toMatchObject({ code: 0 });
+  const { status, number, attestations } = JSON.parse(attested.stdout) as ValidationReport;
+  expect([status, number?.version]).toEqual(['frozen', 2]);
+  expect(attestations.risk_management_9_2).toMatchObject({ administrator_id: person.id });
+});
