@@ -57,7 +57,10 @@ export const CASES_A: readonly Case[] = [
           .heard('new_order')
           .reduce((sum, one) => sum + Number(one['quantity']) * world.sizes.unit * below, 0);
         check(worth <= world.config.cash, 'no more is ordered than can be paid for');
-        check(ofKind(world, 'order.denied').length > 0, 'what is too much is denied before it is sent');
+        check(
+          ofKind(world, 'order.denied').length > 0,
+          'what is too much is denied before it is sent',
+        );
       });
     },
   },
@@ -65,7 +68,8 @@ export const CASES_A: readonly Case[] = [
     id: 'A02',
     title: 'Partial fills, then the rest',
     articles: [MATCHING, 'RTS 7 9(3)(a)', ...GENERAL],
-    stimulus: 'A resting order is filled in three parts, then in full; an exit is asked for between.',
+    stimulus:
+      'A resting order is filled in three parts, then in full; an exit is asked for between.',
     expectation:
       'Quantity, cost and what is left are exact after each part; exits are of what is filled.',
     async play(inCase) {
@@ -125,7 +129,10 @@ export const CASES_A: readonly Case[] = [
             same(world.state()?.positions[world.symbol] ?? 0, filled, world.sizes.unit),
             'what was filled is booked',
           );
-          check(reasons(world, 'order.canceled')[0] === 'not_filled_at_once', 'the rest is canceled');
+          check(
+            reasons(world, 'order.canceled')[0] === 'not_filled_at_once',
+            'the rest is canceled',
+          );
           check(sent(world) === 1, 'nothing is sent after it');
         });
       }
@@ -152,7 +159,8 @@ export const CASES_A: readonly Case[] = [
     title: 'A cancel that crosses a fill',
     articles: [MATCHING, 'RTS 7 9(3)(b)', ...GENERAL],
     stimulus: 'An order is filled while the cancel of it is on its way.',
-    expectation: 'The fill is booked, the refusal of the cancel is harmless, the position is right.',
+    expectation:
+      'The fill is booked, the refusal of the cancel is harmless, the position is right.',
     async play(inCase) {
       await inCase('filled before it is canceled', {}, async (world, check) => {
         const { quantity, below } = world.sizes;
@@ -176,7 +184,10 @@ export const CASES_A: readonly Case[] = [
           for (const order of broker.working()) broker.cancel(order);
         });
         check(atVenue(world, 1)?.status === 'canceled', 'the venue has canceled it');
-        check(reasons(world, 'order.canceled')[0] === 'canceled_by_strategy', 'and the bot knows why');
+        check(
+          reasons(world, 'order.canceled')[0] === 'canceled_by_strategy',
+          'and the bot knows why',
+        );
         check(world.state()?.working.length === 0, 'nothing is left working');
       });
     },
@@ -303,11 +314,10 @@ export const CASES_A: readonly Case[] = [
         check(collar < Infinity, 'the bot has a price collar');
         await world.begin();
         const far = Number((price * (1 + Math.min(0.4, 2 * collar + 0.02))).toFixed(2));
-        world.others.quote(
-          world.symbol,
-          undefined,
-          { price, units: world.units(quantity / 4) + 1 },
-        );
+        world.others.quote(world.symbol, undefined, {
+          price,
+          units: world.units(quantity / 4) + 1,
+        });
         world.others.rest(world.symbol, 'sell', { price: far, units: world.units(quantity) });
         await world.act(({ order }) => {
           order({ side: 'buy', quantity });
@@ -431,7 +441,10 @@ export const CASES_A: readonly Case[] = [
         check(world.venue.openOrders('bot').length === 3, 'three orders rest');
         world.command('halt');
         const done = await world.time.until(() => world.end !== undefined, MINUTE);
-        check(done && world.end?.verified === true, 'it ends once the venue says that none is open');
+        check(
+          done && world.end?.verified === true,
+          'it ends once the venue says that none is open',
+        );
         check(world.venue.openOrders('bot').length === 0, 'none is open');
         const asked = world.botLog.filter(
           ({ kind, message }) =>
@@ -485,7 +498,9 @@ export const CASES_A: readonly Case[] = [
             const first = world.heard('new_order').find(({ at }) => at >= back);
             const asked = world
               .heard('order_status_request')
-              .find(({ at, client_order_id: id }) => at >= back && id !== first?.['client_order_id']);
+              .find(
+                ({ at, client_order_id: id }) => at >= back && id !== first?.['client_order_id'],
+              );
             const open = world.heard('open_orders_request').find(({ at }) => at >= back);
             check(
               first === undefined ||
@@ -591,7 +606,10 @@ export const CASES_A: readonly Case[] = [
           if (what === 'connection') world.do({ do: 'cut', session: 'bot' });
           await world.time.pass(30_000);
           check(world.venue.openOrders('bot').length === 1, 'there is one order');
-          check(same(world.venue.openOrders('bot')[0]?.quantity, world.units(world.sizes.quantity)), 'of its size');
+          check(
+            same(world.venue.openOrders('bot')[0]?.quantity, world.units(world.sizes.quantity)),
+            'of its size',
+          );
           const ids = world.heard('new_order').map((one) => one['client_order_id']);
           check(new Set(ids).size === 1, 'under one name');
           check(world.heard('order_status_request').length > 1, 'what became of it is asked for');

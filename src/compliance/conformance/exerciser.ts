@@ -15,6 +15,8 @@ export interface Exerciser {
   readonly strategy: Strategy;
   /** Has it done at the next bar. */
   tell(what: (hands: Hands) => void): void;
+  /** Whether it has done all that it was told. */
+  readonly isDone: boolean;
   /** What it has been told of fills. */
   readonly fills: readonly Fill[];
   /** Times of the bars that it was shown, ms. */
@@ -59,6 +61,9 @@ export function newExerciser(): Exerciser {
   return {
     strategy,
     tell: (what) => void told.push(what),
+    get isDone() {
+      return told.length === 0;
+    },
     get fills() {
       return fills;
     },

@@ -58,8 +58,7 @@ export async function runConformance(
     cases.push(await runCase(tried, one, seed, onEvidence));
     onProgress?.(cases.length, chosen.length);
   }
-  const count = (status: CaseStatus): number =>
-    cases.filter((one) => one.status === status).length;
+  const count = (status: CaseStatus): number => cases.filter((one) => one.status === status).length;
   const hashes = cases.map(({ id, status, evidence_hash }) => [id, status, evidence_hash]);
   return {
     schema: 'conformance/1',

@@ -13,7 +13,7 @@ import type { RunnerMetrics } from '../../runner/metrics.ts';
 import { trade, type Doors, type RunEnd } from '../../runner/trade.ts';
 import { liveFeed } from '../../trading/live.ts';
 import type { SessionState } from '../../trading/session-state.ts';
-import type { Venue } from '../../trading/venue.ts';
+import type { Venue, VenueReport } from '../../trading/venue.ts';
 import type { Scenario, Deed } from '../venue/scenario.ts';
 import { SimulatedVenue, type VenueLine } from '../venue/simulated-venue.ts';
 import type { SelfTrade } from '../venue/order.ts';
@@ -45,6 +45,8 @@ export interface WorldOptions {
   readonly drive?: 'own' | 'exerciser';
   readonly isCanceledOnDisconnect?: boolean;
   readonly selfTrade?: SelfTrade;
+  /** Whether each report comes three times, with the one before it in between. */
+  readonly repeats?: boolean;
   /** Of trades, as a share of the last price; none by default. */
   readonly corridor?: number;
 }
@@ -114,6 +116,9 @@ export interface World {
   /** Order events so far. */
   events(): readonly OrderEvent[];
   readonly end: RunEnd | undefined;
+  /** Has a difference at the end that the case has made on purpose not count. */
+  tolerate(what: 'holdings'): void;
+  readonly tolerated: ReadonlySet<string>;
   /** In which the venue counts a quantity. */
   units(quantity: number): number;
   /** Messages that the venue heard of the bot's session, by type. */
@@ -147,6 +152,7 @@ export async function inWorld<T>(
     const venueLog: VenueLine[] = [];
     const botLog: BotLine[] = [];
     const alerts: Alert[] = [];
+    const tolerated = new Set<string>();
     const journal = memoryJournal((some) => {
       for (const { kind, occurred_at, payload } of some) {
         note('event', { kind, occurred_at, payload });
@@ -181,7 +187,7 @@ export async function inWorld<T>(
         const door = await openDoor({
           venue,
           session: SESSION,
-          password: 'secret',
+          password: 'simulated',
           deploymentId,
           quantityUnit: sizes.unit,
           priceUnit: PRICE_UNIT,
@@ -191,7 +197,11 @@ export async function inWorld<T>(
           onTrouble: (text) => !its.isOver && onTrouble?.(text),
         });
         links.set(its, door);
-        return noted(tried.adapter?.(door, { deploymentId, deed }) ?? door, its, note);
+        return noted(tried.adapter?.(door, { deploymentId, deed }) ?? door, {
+          life: its,
+          note,
+          repeats: options.repeats === true,
+        });
       },
       openFeed: async () => ({
         items: (after, signal) =>
@@ -319,6 +329,8 @@ export async function inWorld<T>(
       async act(what, price) {
         exerciser.tell(what);
         await world.bar(price);
+        // After a while without trades it takes another one for a bar to end.
+        if (!exerciser.isDone) await world.bar(price);
       },
       do: deed,
       command: (command) => tell?.(command),
@@ -327,6 +339,8 @@ export async function inWorld<T>(
         journal.events
           .filter(({ kind }) => kind.startsWith('order.'))
           .map(({ payload }) => payload as OrderEvent),
+      tolerated,
+      tolerate: (what) => void tolerated.add(what),
       units: (quantity) => Math.round(quantity / sizes.unit),
       heard: (type) =>
         venueLog.flatMap((line) => {
@@ -422,7 +436,7 @@ function scenarioOf(
     sessions: [
       {
         name: SESSION,
-        password: 'secret',
+        password: 'simulated',
         account: ACCOUNT,
         heartbeat_ms: 30_000,
         latency_ms: LATENCY_MS,
@@ -457,8 +471,15 @@ function deploymentOf(seed: number): string {
 /** A venue of which all that is asked and answered is noted; a life that is over is not answered. */
 function noted(
   venue: Venue,
-  life: Life,
-  note: (kind: BotLine['kind'], message: unknown) => void,
+  {
+    life,
+    note,
+    repeats,
+  }: {
+    readonly life: Life;
+    readonly note: (kind: BotLine['kind'], message: unknown) => void;
+    readonly repeats: boolean;
+  },
 ): Venue {
   const asked = async <T>(what: string, about: unknown, work: () => Promise<T>): Promise<T> => {
     if (life.isOver) return new Promise<T>(() => {});
@@ -483,10 +504,15 @@ function noted(
     openOrders: () => asked('open_orders', null, () => venue.openOrders()),
     account: () => asked('account', null, () => venue.account()),
     async *reports(signal) {
+      let before: VenueReport | undefined;
       for await (const report of venue.reports(signal)) {
         if (life.isOver) return;
-        note('reported', report);
-        yield report;
+        const all = repeats ? [report, before ?? report, report] : [report];
+        before = report;
+        for (const one of all) {
+          note('reported', one);
+          yield one;
+        }
       }
     },
     close: () => venue.close(),
