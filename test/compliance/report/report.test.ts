@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import assert from 'node:assert/strict';
 import canonicalize from 'canonicalize';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import type { ValidationReport } from '../../../src/api/compliance.ts';
 import { createBot, updateBot } from '../../../src/bot-registry/bots.ts';
 import { article } from '../../../src/compliance/articles.ts';
@@ -11,6 +11,7 @@ import { appendEvents } from '../../../src/events/append.ts';
 import { haltBot } from '../../../src/halts/halt.ts';
 import { hashSecret } from '../../../src/identity/secrets.ts';
 import { exampleDocument } from '../../../src/api/bots.ts';
+import { newSignedIn } from '../../console/visitor.ts';
 import { newTestApp, type Answer, type TestApp } from '../../server/in-process.ts';
 
 const PATH = '/bots/sma/risk/validation-report';
@@ -255,6 +256,14 @@ describe('the page', () => {
     expect(page).toContain('conformance_not_run');
     expect(page.match(/<table/g)!.length).toBe(page.match(/<thead/g)!.length);
   });
+});
+
+test('the page of the bot in the console leads to it', async () => {
+  const { visitor } = await newSignedIn(server);
+  const { text } = await visitor.open('/console/bots/sma');
+  const [, link] = /href="([^"]*)"[^>]*>RTS 6 report</.exec(text)!;
+  const report = await visitor.open(link!, { 'sec-fetch-site': 'same-origin' });
+  expect(report).toMatchObject({ status: 200, text: expect.stringContaining('Draft: not frozen') });
 });
 
 describe('a frozen report', () => {
