@@ -67,8 +67,11 @@ export interface Cluster {
   apply(objects: readonly KubernetesObject[]): Promise<void>;
   /** What `apply` would change, as the API server says. */
   diff(objects: readonly KubernetesObject[]): Promise<readonly ObjectDiff[]>;
-  /** To 0 whoever else has set the number; nothing happens where there is no Deployment. */
-  scale(plan: DeployPlan, replicas: 0 | 1): Promise<void>;
+  /**
+   * To no pod, whoever else has set the number, and for good: to apply the manifests again is a
+   * `field_conflict` from then on. Nothing happens where there is no Deployment.
+   */
+  scaleDown(plan: DeployPlan): Promise<void>;
   /** All but the volume claim, which has the log; what is gone already is no error. */
   remove(plan: DeployPlan): Promise<void>;
   /** Read anew: where it matters that there is no pod, ask this and not `watch`, which may be behind. */

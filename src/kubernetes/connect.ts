@@ -4,7 +4,6 @@ import { needsEvents, stateOf, type Seen } from './cluster-state.ts';
 import type { ClusterDefinition } from './clusters-file.ts';
 import { diffOf } from './diff.ts';
 import {
-  deploymentOf,
   labelSelector,
   resourceName,
   runnerSecretName,
@@ -23,6 +22,11 @@ import {
 import type { Deployment, Namespace, Pod, PodEvent } from './wire.ts';
 
 const FIELD_MANAGER = 'service-local';
+/**
+ * Who has set the number of pods to 0. It is another, so that whoever applies the manifests later than
+ * he should, as one that was held up, has a conflict and no pod.
+ */
+const END_MANAGER = 'service-local-end';
 
 /** The kinds in use: where the API has them. */
 const PATHS: Readonly<Record<string, readonly [root: string, plural: string]>> = {
@@ -145,14 +149,17 @@ export function connectCluster(
       }
       return diffs;
     },
-    async scale(plan, replicas) {
-      const { status, body } = await read('Deployment', plan);
+    async scaleDown(plan) {
+      const { status } = await read('Deployment', plan);
       if (status === 404) return;
-      const { spec } = body as unknown as Deployment;
-      if (spec.replicas === replicas) return;
+      const end = {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name: resourceName(plan), namespace: plan.namespace },
+        spec: { replicas: 0 },
+      };
       // What is to end ends, whoever set the number last.
-      const query: Record<string, string> = replicas === 0 ? { force: 'true' } : {};
-      await applied(deploymentOf({ ...plan, replicas }), query);
+      await applied(end, { fieldManager: END_MANAGER, force: 'true' });
     },
     async remove(plan) {
       const own = resourceName(plan);

@@ -25,7 +25,6 @@ export interface DeployPlan {
   readonly access_mode?: 'ReadWriteOnce' | 'ReadWriteOncePod' | undefined;
   readonly resources?: { readonly cpu: string; readonly memory: string } | undefined;
   readonly egress?: readonly Egress[] | undefined;
-  readonly replicas: 0 | 1;
   readonly control_url: string;
 }
 
@@ -113,11 +112,6 @@ export function manifests(plan: DeployPlan): readonly KubernetesObject[] {
     },
     deployment(plan, files.metadata.name),
   ];
-}
-
-/** The Deployment alone, for who changes nothing but how many pods there are. */
-export function deploymentOf(plan: DeployPlan): KubernetesObject {
-  return deployment(plan, configMap(plan).metadata.name);
 }
 
 /** What the runner shows to the server; applied by itself, so that no listing of a plan has it. */
@@ -237,7 +231,7 @@ function deployment(plan: DeployPlan, files: string): KubernetesObject {
     kind: 'Deployment',
     metadata: metadata(plan, name),
     spec: {
-      replicas: plan.replicas,
+      replicas: 1,
       // The old pod is gone before the new one comes: two must never trade.
       strategy: { type: 'Recreate' },
       revisionHistoryLimit: 2,

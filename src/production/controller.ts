@@ -31,6 +31,12 @@ export interface ControllerOptions {
 const RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 30_000;
 
+/**
+ * So long after it was told to, a runner that still reports has not ended: to cancel and to tell takes
+ * it half of that, and a pod that goes tells it once more.
+ */
+const LONGEST_END_MS = 60_000;
+
 /** What an operator of the cluster can mend: it is tried again. */
 const MENDABLE: ReadonlySet<string | undefined> = new Set([
   'namespace_missing',
@@ -91,6 +97,11 @@ function newNews(): News {
 /** The task is the worker's no more. */
 class NotOurs extends Error {}
 
+/** What may be in the cluster by this process, and is not known to be ours to have there. */
+interface Unsettled {
+  target?: Target | undefined;
+}
+
 async function control(
   service: ProductionService,
   claim: Claim,
@@ -99,12 +110,13 @@ async function control(
   retryMs: number,
 ): Promise<void> {
   let delay = retryMs;
+  const unsettled: Unsettled = {};
   while (!signal.aborted) {
     const begun = performance.now();
     try {
-      return await look(service, claim, signal, news);
+      return await look(service, claim, signal, { news, unsettled });
     } catch (error) {
-      if (signal.aborted || error instanceof NotOurs) return;
+      if (signal.aborted || error instanceof NotOurs) break;
       const { deployment_id } = claim;
       const isExpected = error instanceof ServiceError;
       service.log[isExpected ? 'warn' : 'error']({
@@ -119,6 +131,34 @@ async function control(
       delay = Math.min(2 * delay, LONGEST_RETRY_MS);
     }
   }
+  await settleLate(service, claim, unsettled).catch((error: unknown) => {
+    service.log.warn({ err: error, msg: `${claim.deployment_id} may be in its cluster still` });
+  });
+}
+
+/**
+ * Who was held up may apply what another has ended meanwhile, or the token that another has put there
+ * anew. Its pod could not trade, as no claim is granted; but it is taken away, or the token made anew.
+ */
+async function settleLate(
+  { storage }: ProductionService,
+  claim: Claim,
+  { target }: Unsettled,
+): Promise<void> {
+  if (target === undefined) return;
+  const isOver = await storage.write(async (tx) => {
+    if (await isHeld(tx, claim)) return false;
+    await change(tx, claim, { token_applied_at: null });
+    const { ended_at } = await tx
+      .selectFrom('bot_deployments')
+      .select('ended_at')
+      .where('deployment_id', '=', claim.deployment_id)
+      .executeTakeFirstOrThrow();
+    return ended_at !== null;
+  });
+  if (!isOver) return;
+  await target.cluster.scaleDown(target.plan);
+  await target.cluster.remove(target.plan);
 }
 
 /** Until it has ended. @throws whatever keeps from it. */
@@ -126,7 +166,7 @@ async function look(
   service: ProductionService,
   claim: Claim,
   signal: AbortSignal,
-  news: News,
+  { news, unsettled }: { readonly news: News; readonly unsettled: Unsettled },
 ): Promise<void> {
   const { storage } = service;
   const first = await known(service, claim);
@@ -146,11 +186,11 @@ async function look(
       const wanted = wantedEnd(now);
       if (wanted !== undefined) {
         if (await conclude(service, claim, target, now, wanted)) return;
-      } else if (now.applied_at === null || (isGone(now) && watching !== undefined)) {
+      } else if (isToApply(now, watching !== undefined)) {
         const failure =
           plan instanceof ServiceError
             ? asTaskError(plan).error
-            : await bringUp(service, claim, target, now);
+            : await bringUp(service, claim, target, { known: now, unsettled });
         if (failure !== undefined) {
           const failed: Wanted = { why: 'failed', since: service.clock() };
           if (await conclude(service, claim, target, now, failed, failure)) return;
@@ -182,13 +222,17 @@ async function known({ storage }: ProductionService, claim: Claim): Promise<Know
   return row;
 }
 
-/** What was there is not any more, as when somebody has deleted it or its namespace. */
-function isGone({ applied_at, cluster_state }: Known): boolean {
-  return (
-    applied_at !== null &&
-    cluster_state?.phase === 'missing' &&
-    cluster_state.reason !== 'unreachable'
-  );
+/**
+ * Also anew, when what was there is not any more, as when somebody has deleted it or its namespace: but
+ * not beside a pod that is left of it.
+ */
+function isToApply(
+  { applied_at, token_applied_at, cluster_state }: Known,
+  isSeen: boolean,
+): boolean {
+  if (applied_at === null || token_applied_at === null) return true;
+  const { phase, reason, pods } = cluster_state ?? {};
+  return isSeen && phase === 'missing' && reason !== 'unreachable' && pods?.length === 0;
 }
 
 /**
@@ -198,10 +242,12 @@ function isGone({ applied_at, cluster_state }: Known): boolean {
 async function bringUp(
   service: ProductionService,
   claim: Claim,
-  { cluster, plan }: Target,
-  { applied_at, begun_at, token_applied_at }: Known,
+  target: Target,
+  { known: before, unsettled }: { readonly known: Known; readonly unsettled: Unsettled },
 ): Promise<TaskError | undefined> {
   const { clock } = service;
+  const { cluster, plan } = target;
+  const { applied_at, begun_at, token_applied_at } = before;
   const isAgain = applied_at !== null;
   try {
     await mark(service, claim, async (tx, now) => {
@@ -210,6 +256,7 @@ async function bringUp(
         ...(isAgain && { token_applied_at: null }),
       });
     });
+    unsettled.target = target;
     if (token_applied_at === null || isAgain) {
       const token = newSecret();
       await mark(service, claim, (tx) => keepToken(tx, claim.deployment_id, hashSecret(token)));
@@ -224,13 +271,16 @@ async function bringUp(
     throw error;
   }
   await mark(service, claim, async (tx, now) => {
-    // What was seen of it before says nothing of what is there now.
-    await change(tx, claim, { applied_at: now, cluster_state: stateText(applied(plan, clock())) });
+    // That nothing was seen of it before says nothing of what is there now.
+    const isNew = (before.cluster_state?.phase ?? 'missing') === 'missing';
+    const state = isNew && { cluster_state: stateText(applied(plan, clock())) };
+    await change(tx, claim, { applied_at: now, ...state });
     await tellDeployment(tx, claim, now, 'deploy.applied', {
       version: plan.version,
       again: isAgain,
     });
   });
+  unsettled.target = undefined;
   return undefined;
 }
 
@@ -260,22 +310,22 @@ async function conclude(
   failure?: TaskError,
 ): Promise<boolean> {
   const { storage, clock } = service;
+  const now = clock();
+  const mayTell =
+    !isSilent({ reported_at: reported_at ?? null }, wanted.since, now) &&
+    now - wanted.since < LONGEST_END_MS;
   const hasTraded = (epoch ?? 0) > 0;
-  const isWaiting =
-    hasTraded &&
-    ended === null &&
-    !isSilent({ reported_at: reported_at ?? null }, wanted.since, clock());
-  if (isWaiting) return false;
+  if (hasTraded && ended === null && mayTell) return false;
   if (begun_at !== null || failure !== undefined) {
     if (scaled_down_at === null) {
-      await cluster.scale(plan, 0);
+      await cluster.scaleDown(plan);
       const state = await cluster.state(plan);
       await saveState(service, claim, state);
       const isDown = state.phase === 'scaled_down' || state.phase === 'missing';
       if (!isDown || state.pods.length > 0) return false;
-      await mark(service, claim, async (tx, now) => {
-        await change(tx, claim, { scaled_down_at: now });
-        await tellDeployment(tx, claim, now, 'deploy.scaled_down', {});
+      await mark(service, claim, async (tx, at) => {
+        await change(tx, claim, { scaled_down_at: at });
+        await tellDeployment(tx, claim, at, 'deploy.scaled_down', {});
       });
     }
     // After a halt it stays to be looked at, with nothing at work.

@@ -35,12 +35,14 @@ export async function endDeployment(
   if (known === undefined) return undefined;
   const left = leftBy(known);
   const { verified, orders } = left;
-  const outcome = outcomeOf(wanted, known, left, failure);
+  // A halt that has come in between is about it, too.
+  const why = known.halt ? 'halt' : wanted.why;
+  const outcome = outcomeOf(why, known, left, failure);
   const first = await seqOf(tx, held.bot_id);
-  await tellDeployment(tx, held, now, 'deploy.ended', { why: wanted.why, verified, orders });
+  await tellDeployment(tx, held, now, 'deploy.ended', { why, verified, orders });
   await endTask(tx, held, now, outcome);
   const last = await seqOf(tx, held.bot_id);
-  if (wanted.why === 'halt') await keepEvidence(tx, held, left, first + 1, last);
+  if (why === 'halt') await keepEvidence(tx, held, left, first + 1, last);
   await letReplace(tx, now, held, left);
   return left;
 }
@@ -55,7 +57,7 @@ function leftBy({ ended, epoch }: Known): Left {
 }
 
 function outcomeOf(
-  { why }: Wanted,
+  why: Wanted['why'],
   { ended, state }: Known,
   { verified, orders }: Left,
   failure: TaskError | undefined,

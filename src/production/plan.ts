@@ -22,7 +22,7 @@ export type Venue =
   | { readonly type: 'exchange'; readonly credentials_secret: string };
 
 /** What is kept of it, beside the version of the bot. */
-export interface ProductionPlan extends Omit<DeployPlan, 'files' | 'replicas'> {
+export interface ProductionPlan extends Omit<DeployPlan, 'files'> {
   readonly params: NonNullable<DeployRequest['params']>;
   readonly exchange: ExchangeDefinition & { readonly name: string };
   readonly venue: Venue['type'];
@@ -86,7 +86,6 @@ export function wholePlan(
   };
   return {
     ...plan,
-    replicas: 1,
     files: {
       'run.json': textOf(run),
       'bot.json': textOf(document),

@@ -234,12 +234,16 @@ describe('any cluster', () => {
     await cluster.apply([runnerSecret(plan, CANARY), ...manifests(plan)]);
     await setElsewhere({ replicas: 2 });
     const followed = follow(cluster, plan);
-    await cluster.scale(plan, 0);
+    await cluster.scaleDown(plan);
 
     const down = await followed.until(({ phase }) => phase === 'scaled_down');
     expect(down).toMatchObject({ pods: [], version: 3, reason: null });
     await followed.stop();
-    await cluster.scale(testPlan({ ...plan, deployment_id: randomUUID() }), 0);
+    // Of one who was held up when he was about to apply it.
+    const late = await refusalOf(cluster.apply(manifests(plan)));
+    expect(late).toMatchObject({ code: 'conflict', reason: 'field_conflict' });
+    expect((await deployed()).spec!.replicas).toBe(0);
+    await cluster.scaleDown(testPlan({ ...plan, deployment_id: randomUUID() }));
   });
 
   test('an image that cannot be had is told', async () => {
@@ -431,7 +435,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     );
     expect(last.pods).toHaveLength(1);
     expect(server.kubelet.mostPods(resourceName(plan))).toBe(1);
-    await cluster.scale(plan, 0);
+    await cluster.scaleDown(plan);
     const down = await followed.until(({ pods }) => pods[0]?.phase === 'Terminating');
     expect(down).toMatchObject({ phase: 'progressing', reason: null });
     expect(down.message).toMatch(/ is still ending$/);
@@ -564,7 +568,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     await server.watched(2);
     server.kubelet.set('ready');
     await followed.until(({ phase }) => phase === 'ready');
-    await cluster.scale(plan, 0);
+    await cluster.scaleDown(plan);
     await cluster.remove(plan);
     await followed.until(({ phase }) => phase === 'missing');
     await followed.stop();
@@ -607,7 +611,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     await cluster.apply(objects);
     const ready = await followed.until(({ phase }) => phase === 'ready');
     expect(ready.pods).toMatchObject([{ restarts: 1 }]);
-    await cluster.scale(plan, 0);
+    await cluster.scaleDown(plan);
     await followed.until(({ phase }) => phase === 'scaled_down');
 
     expect(seen).toEqual([CANARY, CANARY, 'ended']);

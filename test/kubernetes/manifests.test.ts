@@ -31,7 +31,6 @@ const PLANS = {
     lease_secret: null,
     resources: { cpu: '1', memory: '1Gi' },
     egress: [{ cidr: '10.0.0.0/8', ports: [443] }],
-    replicas: 0,
   }),
 };
 

@@ -17,7 +17,6 @@ export function testPlan(changes: Partial<DeployPlan> = {}): DeployPlan {
     },
     credentials_secret: 'binance-keys',
     lease_secret: 'license',
-    replicas: 1,
     control_url: 'https://bots.example:8443',
     ...changes,
   };

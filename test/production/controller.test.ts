@@ -4,7 +4,14 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { verifyHalt } from '../../src/halts/verify.ts';
 import { readRunConfig } from '../../src/runner/config.ts';
-import { batchOf, newProductionWorld, patiently, STATE, type ProductionWorld } from './world.ts';
+import {
+  batchOf,
+  newProductionWorld,
+  patiently,
+  STATE,
+  type Deployed,
+  type ProductionWorld,
+} from './world.ts';
 
 let world: ProductionWorld;
 beforeEach(async () => {
@@ -24,6 +31,30 @@ const kindsOf = async (task_id: string): Promise<readonly string[]> =>
 /** Resolves when the deployment is as it should be. */
 const until = (deployment_id: string, expected: object): Promise<void> =>
   patiently(async () => expect(await world.stateOf('sma', deployment_id)).toMatchObject(expected));
+
+/** Holds up the next apply of an object of the kind, and of what comes after it. */
+function heldUp(kind: string) {
+  const { cluster } = world;
+  const apply = cluster.apply.bind(cluster);
+  const [reached, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  cluster.apply = async (objects) => {
+    const isIt = objects.some((object) => object.kind === kind);
+    if (!isIt) return apply(objects);
+    cluster.apply = apply;
+    reached.resolve();
+    await goOn.promise;
+    return apply(objects);
+  };
+  return { reached: reached.promise, goOn: goOn.resolve };
+}
+
+/** As when its controller is taken for dead. */
+async function takeFrom(task_id: string): Promise<void> {
+  await world.execute(
+    `update tasks set status = 'queued', worker_id = null, heartbeat_at = null where task_id = '${task_id}'`,
+  );
+  world.runner.wake();
+}
 
 const stop = (task_id: string) => world.post(`/bots/sma/deploy/stop/${task_id}`);
 
@@ -148,6 +179,65 @@ describe('a deployment', () => {
     });
     expect(await world.instance(deployment_id).send({}, before)).toMatchObject({ status: 401 });
     expect(await world.instance(deployment_id).report()).toMatchObject({ command: 'trade' });
+  });
+
+  it('is not applied beside a pod that is left of it', async () => {
+    const { deployment_id } = await world.deploy('sma');
+    const asked = world.cluster.asked.length;
+    world.cluster.show(deployment_id, { phase: 'missing' });
+    await until(deployment_id, { cluster_state: { phase: 'missing' } });
+    expect(world.cluster.asked).toHaveLength(asked);
+    world.cluster.lose(deployment_id);
+    await until(deployment_id, { cluster_state: { phase: 'progressing' } });
+  });
+
+  it('is scaled down when its runner is told to end, and only goes on reporting', async () => {
+    const { task_id, deployment_id } = await world.deploy('sma');
+    const one = world.instance(deployment_id);
+    await one.report();
+    await stop(task_id);
+    for (let seconds = 0; seconds < 60; seconds += 20) {
+      world.now += 20_000;
+      expect(await one.report({ status: 'stopping' })).toMatchObject({ command: 'stop' });
+    }
+    expect(await world.ended(task_id)).toMatchObject({
+      status: 'failed',
+      error: { reason: 'orders_not_verified' },
+    });
+  });
+
+  it('leaves nothing there by a controller that was held up while another has ended it', async () => {
+    const { cluster } = world;
+    const late = heldUp('Deployment');
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
+    const { task_id } = body as Deployed;
+    await late.reached;
+    await takeFrom(task_id);
+    await patiently(async () => expect(cluster.objects.size).toBe(6));
+    await stop(task_id);
+    expect(await world.ended(task_id)).toMatchObject({ status: 'success' });
+    expect(cluster.objects.size).toBe(1);
+    const removed = cluster.asked.length;
+    late.goOn();
+    await patiently(async () => expect(cluster.asked.slice(removed).at(-1)).toBe('remove'));
+    expect([...cluster.objects.values()].map(({ kind }) => kind)).not.toContain('Deployment');
+  });
+
+  it('gets another token when a controller that was held up has put its own there', async () => {
+    const late = heldUp('Secret');
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
+    const { task_id, deployment_id } = body as Deployed;
+    await late.reached;
+    await takeFrom(task_id);
+    await until(deployment_id, { applied_at: expect.any(String) as string });
+    const one = world.instance(deployment_id);
+    await one.report();
+    late.goOn();
+    await patiently(async () => expect(await one.send()).toMatchObject({ status: 401 }));
+    await patiently(async () => {
+      world.cluster.show(deployment_id, { phase: 'degraded', message: String(Math.random()) });
+      await one.report();
+    });
   });
 
   it('is replaced once it has ended well, by one that begins with what it leaves', async () => {

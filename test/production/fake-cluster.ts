@@ -86,11 +86,11 @@ export function newFakeCluster(): FakeCluster {
         return { kind, name, change: isThere ? 'none' : 'create', lines: [] };
       });
     },
-    async scale({ deployment_id: id }, replicas) {
+    async scaleDown({ deployment_id: id }) {
       answer();
-      asked.push(`scale ${replicas}`);
+      asked.push('scale 0');
       const { version } = stateOf(id);
-      if (version !== null && !cluster.isStuck) setPods(id, version, replicas);
+      if (version !== null && !cluster.isStuck) setPods(id, version, 0);
     },
     async remove({ deployment_id: id }) {
       answer();
