@@ -470,7 +470,7 @@ function annexFacts(
   const clusters = [...new Set(deployments.flatMap(({ cluster }) => cluster ?? []))].toSorted();
   const traded = { venues, deployments: targets };
   return {
-    'I(1)(c)': ofBot({ decides: 'without a person', executes: 'without a person' }),
+    'I(1)(c)': draft('Fully automated: the bot decides and its engine orders, without a person.'),
     'I(1)(d)': ofBot({ currency: spec.universe?.currency ?? null, symbols }),
     'I(1)(e)': strategyDraft(strategy, timeframe, symbols.length),
     'I(1)(g)': ofDeployments(traded),

@@ -77,11 +77,13 @@ export function fieldCell(field: Figure | Draft | Human): Html {
   return html`<span class="marker">${field.marker}</span> ${
       isDrafted
         ? html`<span class="words">Draft, to be edited: ${field.draft}</span>`
-        : html`<span class="empty">to be filled by a person</span>`
+        : html`<span class="empty">for a person to fill</span>`
     }`;
 }
 
 const MOST_SHOWN = 50;
+/** Within a column of a page of paper. */
+const MOST_COLUMNS = 5;
 
 /** What a figure says: texts and numbers as they are, lists of alike objects as tables. */
 function shown(value: unknown): Child {
@@ -112,6 +114,9 @@ function shownList(all: readonly unknown[]): Child {
   const isTable = first.every((one) => typeof one === 'object' && one !== null);
   if (!isTable) return `${first.map(String).join(', ')}${more}`;
   const titles = [...new Set(first.flatMap((one) => Object.keys(one)))];
+  if (titles.length > MOST_COLUMNS) {
+    return html`${first.map((one) => html`<div class="record">${shown(one)}</div>`)} ${more}`;
+  }
   return html`<table>
       <thead>
         <tr>

@@ -44,13 +44,13 @@ export function reportPage(report: Report, hash: string | null): ReportPage {
           <p class="topline">RTS 6, Article 9: facts for the yearly self-assessment</p>
           <h1>${title}</h1>
           <p><strong>${STATUS[status]}</strong></p>
-          ${cover(report, hash)}
           <p class="notice">${report.notice}</p>
+          ${cover(report, hash)}
         </header>
         <main>
           ${sections(report).map(
             ({ id, name, body }, i) =>
-              html`<section class="page" id="${id}">
+              html`<section ${BEGINS_PAGE.has(id) ? html`class="page"` : nothing} id="${id}">
                 <h2>${i + 1}. ${name}</h2>
                 ${body}
               </section> `,
@@ -112,6 +112,17 @@ function cover(report: Report, hash: string | null): Html {
     </nav>`;
 }
 
+/** On paper. */
+const BEGINS_PAGE: ReadonlySet<string> = new Set([
+  'articles',
+  'inventory',
+  'testing',
+  'annex',
+  'attestations',
+  'evidence',
+  'paragraphs',
+]);
+
 interface Section {
   readonly id: string;
   readonly name: string;
@@ -145,7 +156,7 @@ function sections(report: Report): Section[] {
     {
       id: 'changes',
       name: 'Changes',
-      body: itemTables(report.changes, ({ id }) => `Version ${id}`),
+      body: itemTables(report.changes, ({ id }) => `Version ${id.slice(1)}`),
     },
     { id: 'kill', name: 'Kill function', body: fieldsOf('Kill function', report.kill) },
     { id: 'pretrade', name: 'Pre-trade controls', body: fieldsOf('Pre-trade', report.pretrade) },
