@@ -73,6 +73,7 @@ export const ORDER_REASONS = [
   'license_invalid',
   'control_unreachable',
   'reconcile_mismatch',
+  'stale_data',
   'stopping',
   'refused_by_venue',
   'canceled_by_venue',

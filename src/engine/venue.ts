@@ -5,6 +5,7 @@ export type DenyReason =
   | 'license_invalid'
   | 'control_unreachable'
   | 'reconcile_mismatch'
+  | 'stale_data'
   | 'stopping';
 
 /** An order as a venue is to work it. */

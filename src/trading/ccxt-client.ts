@@ -19,6 +19,8 @@ export interface Client {
   timeout: number;
   handleRestResponse(response: object, ...rest: readonly unknown[]): Promise<unknown>;
   getResponseHeaders(response: object): Readonly<Record<string, string>>;
+  /** What to send, by method and path; called right before that is sent. */
+  sign(path: string, api: unknown, method: string, ...rest: readonly unknown[]): unknown;
   parseOrders(orders: unknown, ...rest: readonly unknown[]): ClientOrder[];
   loadMarkets(reload?: boolean): Promise<unknown>;
   loadTimeDifference(): Promise<unknown>;

@@ -43,6 +43,8 @@ export interface ExchangeVenueOptions {
   readonly signal: AbortSignal;
   /** Told what goes wrong and is tried again; nothing secret. */
   readonly onTrouble?: (message: string) => void;
+  /** Asked right before an order is sent, however long that had to wait. */
+  readonly mayPlace?: () => boolean;
   /** For so long an order that got no answer may still reach the exchange, ms. */
   readonly settleMs?: number;
   /** Orders that work are asked for at least so often, ms. */
@@ -65,6 +67,7 @@ const SETTLE_MS = RECEIVE_WINDOW_MS + 2000;
 const TIMEOUT_MS = 5000;
 const RESYNC_MS = 15_000;
 const MOST_SENDS = 3;
+const NOT_SENT = 'not_sent';
 const TRADES_PER_PAGE = 1000;
 /** Trades may be told of later than the fills that they are. */
 const TRADE_ATTEMPTS = 6;
@@ -105,6 +108,17 @@ export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<
     // Of whatever else comes it would make an empty list: no orders are open.
     if (Array.isArray(orders)) return parseOrders(orders, ...rest);
     throw new ccxt.BadResponse('what should be a list of orders is none');
+  };
+  const sign = client.sign.bind(client);
+  // After all waits, those of ccxt included: what is signed comes in time or is refused.
+  client.sign = (path, api, method, ...rest) => {
+    const isOrder = method === 'POST' && path === 'order';
+    if (isOrder && options.mayPlace?.() === false) {
+      throw new ServiceError('exchange_unavailable', 'the order may not be sent any more', {
+        reason: NOT_SENT,
+      });
+    }
+    return sign(path, api, method, ...rest);
   };
   const venue = new ExchangeVenue(options, connection, hiderOf(credentials));
   try {
@@ -265,6 +279,10 @@ class ExchangeVenue implements Venue {
         return await this.#send(order, quit);
       } catch (error) {
         trouble = error;
+        if (error instanceof ServiceError && error.reason === NOT_SENT) {
+          this.#working.delete(id);
+          throw error;
+        }
         if (!this.#connection.isLimit(error)) this.#unsettle(order);
       }
     }
