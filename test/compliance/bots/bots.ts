@@ -1,0 +1,79 @@
+/** Bots that are wrong in one way each, and one that is not. */
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { loadBot } from '../../../src/bots/load.ts';
+import type { TriedBot } from '../../../src/compliance/conformance/world.ts';
+import {
+  clientOrderId,
+  type Venue,
+  type VenueOrder,
+  type VenueReport,
+} from '../../../src/trading/venue.ts';
+
+const EXAMPLES = join(import.meta.dirname, '../../../examples');
+
+/** States every limit. */
+export const correct: TriedBot = { bot: loadBot(join(EXAMPLES, 'paper.yaml')) };
+
+/** States none of them. */
+export const noLimits: TriedBot = { bot: loadBot(join(EXAMPLES, 'sma-crossover.yaml')) };
+
+const broken = (change: (venue: Venue, deploymentId: string) => Partial<Venue>): TriedBot => ({
+  ...correct,
+  adapter: (venue, { deploymentId }) => ({ ...venue, ...change(venue, deploymentId) }),
+});
+
+/** Believes its orders canceled as soon as it wants them to be, and asks nobody. */
+export const brokenKill = broken((venue) => ({
+  async cancel({ order, client_order_id }) {
+    const nothing = { filled: 0, cost: 0, fee: 0, fee_units: 0 };
+    return { order, client_order_id, status: 'canceled', ...nothing, time: Date.now() };
+  },
+  openOrders: async () => {
+    await venue.openOrders();
+    return [];
+  },
+}));
+
+/** Adds what it is told of a part to what it has counted of it. */
+export const doubleCounts = broken((venue) => ({
+  async *reports(signal) {
+    for await (const report of venue.reports(signal)) {
+      const { status, filled, cost } = report;
+      yield status === 'open' ? { ...report, filled: 2 * filled, cost: 2 * cost } : report;
+    }
+  },
+}));
+
+/** Where no answer comes, it makes the order anew, under another name. */
+export const resends = broken((venue, deploymentId) => {
+  const names = new Map<number, number>();
+  return {
+    async place(order) {
+      const attempt = names.get(order.order) ?? 0;
+      names.set(order.order, attempt + 1);
+      const number = order.order + 1000 * attempt;
+      const renamed: VenueOrder = {
+        ...order,
+        order: number,
+        client_order_id: clientOrderId(deploymentId, number),
+      };
+      const report = await venue.place(renamed);
+      return { ...report, order: order.order, client_order_id: order.client_order_id };
+    },
+  };
+});
+
+/** Tries an order that a closed market refuses until it is taken. */
+export const ignoresHalts = broken((venue, deploymentId) => ({
+  async place(order) {
+    let report: VenueReport = await venue.place(order);
+    for (let attempt = 1; report.reason === 'market_closed' && attempt < 100; attempt += 1) {
+      await delay(5000);
+      const number = order.order + 1000 * attempt;
+      const client_order_id = clientOrderId(deploymentId, number);
+      report = await venue.place({ ...order, order: number, client_order_id });
+    }
+    return { ...report, order: order.order, client_order_id: order.client_order_id };
+  },
+}));
