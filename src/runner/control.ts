@@ -10,6 +10,7 @@ import {
 import { isSystemError, ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { RunConfig } from './config.ts';
+import { msSince, thisMoment, type Moment } from './elapsed.ts';
 import type { LogBatch } from './journal.ts';
 
 /** What a report says beside who it is from. */
@@ -79,27 +80,52 @@ export function startControl(options: ControlOptions): Control {
   let recorded = 0;
   let claimMs = 0;
   let reportMs = REPORT_SECONDS * 1000;
-  let heardAt: number | undefined;
+  /** When the last report was sent that was answered. */
+  let heard: Moment | undefined;
+  /** Nothing of the log can be told any more; all else is. */
+  let isLogBroken = false;
   let isEnding = false;
   let wake = Promise.withResolvers<void>();
   let wasFenced = false;
   let isDown = false;
 
+  /** A halt is heard whatever becomes of the log: without it, the report goes all the same. */
+  const breakLog = (fault: unknown): void => {
+    isLogBroken = true;
+    if (!(fault instanceof ServiceError)) throw fault;
+    onNews({ fault });
+  };
+  const read = async (): Promise<LogBatch | undefined> => {
+    if (isLogBroken) return undefined;
+    try {
+      return await nextBatch(recorded);
+    } catch (error) {
+      breakLog(error);
+      return undefined;
+    }
+  };
   const send = async (ended: Ended | null): Promise<Sent> => {
     // Before the claim nobody knows what the server has of the log.
-    const batch = epoch === null ? undefined : await nextBatch(recorded).catch(orLost(ended));
+    const batch = epoch === null ? undefined : await read();
     const isLast = ended !== null && batch === undefined;
     // Counted from before it is sent: the server counts from when it comes.
-    const sentAt = performance.now();
-    const answer = await client.report(deploymentId, {
-      instance_id: instanceId,
-      epoch,
-      ...say(),
-      ...(isLast && { status: 'ended' as const }),
-      batch: batch ?? null,
-      ended: isLast ? ended : null,
-    });
-    heardAt = sentAt;
+    const sent = thisMoment();
+    let answer: RunnerAnswer;
+    try {
+      answer = await client.report(deploymentId, {
+        instance_id: instanceId,
+        epoch,
+        ...say(),
+        ...(isLast && { status: 'ended' as const }),
+        batch: batch ?? null,
+        ended: isLast ? ended : null,
+      });
+    } catch (error) {
+      const isRefused = error instanceof ServiceError && error.code === 'invalid_request';
+      if (isRefused && batch !== undefined) breakLog(error);
+      throw error;
+    }
+    heard = sent;
     const isFirst = epoch === null;
     ({ epoch, recorded } = answer);
     claimMs = answer.claim_seconds * 1000;
@@ -107,7 +133,7 @@ export function startControl(options: ControlOptions): Control {
     if (isDown) log.info('the server answers again');
     isDown = false;
     // Before anybody trades by a log that is not whole.
-    if (isFirst) await nextBatch(recorded);
+    if (isFirst) await read();
     return { answer, isLast, events: batch?.events.length ?? 0 };
   };
   const trouble = (error: unknown): void => {
@@ -146,10 +172,6 @@ export function startControl(options: ControlOptions): Control {
         onNews({ gone: error });
         return undefined;
       }
-      if (error.reason === 'log_lost') {
-        onNews({ fault: error });
-        return undefined;
-      }
       trouble(error);
       return reportMs;
     }
@@ -168,9 +190,9 @@ export function startControl(options: ControlOptions): Control {
   });
 
   return {
-    mayTrade: () => heardAt !== undefined && performance.now() - heardAt < claimMs * SHARE_OF_CLAIM,
+    mayTrade: () => heard !== undefined && msSince(heard) < claimMs * SHARE_OF_CLAIM,
     get heardAt() {
-      return heardAt;
+      return heard?.process;
     },
     get hasClaim() {
       return epoch !== null;
@@ -180,7 +202,8 @@ export function startControl(options: ControlOptions): Control {
       const until = performance.now() + withinMs;
       isEnding = true;
       wake.resolve();
-      await Promise.race([running, delay(withinMs, undefined, { ref: false })]);
+      // One that is under way may never be answered.
+      await Promise.race([running, delay(withinMs / 2, undefined, { ref: false })]);
       for (;;) {
         if (signal.aborted || epoch === null || performance.now() >= until) return undefined;
         try {
@@ -194,14 +217,6 @@ export function startControl(options: ControlOptions): Control {
         }
       }
     },
-  };
-}
-
-/** What ends because its log is lost says so without it. */
-function orLost(ended: Ended | null): (error: unknown) => undefined {
-  return (error) => {
-    if (ended !== null && error instanceof ServiceError && error.reason === 'log_lost') return;
-    throw error;
   };
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { backoffMs } from '../backoff.ts';
 import type { Log } from '../log.ts';
-import type { Venue, VenueOrderId, VenueReport } from '../trading/venue.ts';
+import type { VenueOrder, Venue, VenueOrderId, VenueReport } from '../trading/venue.ts';
 import type { VenueRequest } from '../trading/venue-session.ts';
 
 /** Asks a venue, without anybody having to wait for it. */
@@ -21,6 +21,8 @@ export interface DeskOptions {
   readonly venue: Venue;
   /** Whether orders may be placed at this very moment. */
   readonly mayPlace: () => boolean;
+  /** An order that could not be placed for so long is not wanted any more, ms. */
+  readonly placeWithinMs: number;
   readonly onReport: (report: VenueReport) => void;
   /** Told when something that failed may be asked for again. */
   readonly onRetry: () => void;
@@ -30,9 +32,14 @@ export interface DeskOptions {
 
 const RETRY = { shortestMs: 250, longestMs: 5000 };
 
-export function openDesk({ venue, mayPlace, onReport, onRetry, log, signal }: DeskOptions): Desk {
-  const asking = new Set<string>();
+export function openDesk(options: DeskOptions): Desk {
+  const { venue, mayPlace, placeWithinMs, onReport, onRetry, log, signal } = options;
+  /** Apart, as a cancel waits for nothing. */
+  const placing = new Set<string>();
+  const canceling = new Set<string>();
   const failures = new Map<string, number>();
+  /** Since when an order is to be placed, by the clock of `performance`. */
+  let unplaced = new Map<string, number>();
   let heardAt: number | undefined;
   let isConnected = true;
 
@@ -46,21 +53,23 @@ export function openDesk({ venue, mayPlace, onReport, onRetry, log, signal }: De
     log.warn(`${what}: ${error instanceof Error ? error.message : String(error)}`);
   };
   const ask = async (
+    asking: Set<string>,
     { client_order_id: id }: VenueOrderId,
     what: string,
     request: () => Promise<VenueReport>,
   ): Promise<void> => {
     if (asking.has(id)) return;
     asking.add(id);
+    const named = `${what} ${id}`;
     try {
       const report = await request();
       heard();
-      failures.delete(id);
+      failures.delete(named);
       onReport(report);
     } catch (error) {
-      failed(`${what} ${id}`, error);
-      const count = (failures.get(id) ?? 0) + 1;
-      failures.set(id, count);
+      failed(named, error);
+      const count = (failures.get(named) ?? 0) + 1;
+      failures.set(named, count);
       const wait = backoffMs(count, RETRY, Math.random());
       await delay(wait, undefined, { signal }).catch(() => {});
     } finally {
@@ -69,14 +78,29 @@ export function openDesk({ venue, mayPlace, onReport, onRetry, log, signal }: De
     }
   };
   const cancel = (order: VenueOrderId): void =>
-    void ask(order, 'to cancel', () => venue.cancel(order));
+    void ask(canceling, order, 'to cancel', () => venue.cancel(order));
+  const place = (order: VenueOrder): void => {
+    const { client_order_id: id } = order;
+    if (performance.now() - unplaced.get(id)! >= placeWithinMs) {
+      if (!canceling.has(id)) log.warn(`${id} could not be placed in time: it is canceled`);
+      cancel(order);
+    } else if (mayPlace() && !canceling.has(id)) {
+      void ask(placing, order, 'to place', () => venue.place(order));
+    }
+  };
   return {
     send(requests) {
+      const before = unplaced;
+      unplaced = new Map(
+        requests.flatMap((request) => {
+          if ('cancel' in request) return [];
+          const { client_order_id: id } = request.place;
+          return [[id, before.get(id) ?? performance.now()]];
+        }),
+      );
       for (const request of requests) {
         if ('cancel' in request) cancel(request.cancel);
-        else if (mayPlace()) {
-          void ask(request.place, 'to place', () => venue.place(request.place));
-        }
+        else place(request.place);
       }
     },
     cancel,

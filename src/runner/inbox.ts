@@ -1,32 +1,39 @@
-/** What waits to be taken, in the order in which it came; for one who takes. */
+/** What waits to be taken, in the order in which it came, but bars after everything else; for one who takes. */
 export interface Inbox<T> {
   readonly put: (item: T) => void;
-  /** Resolves when not so many wait that who puts more should let them be taken first. */
-  readonly room: () => Promise<void>;
-  /** All that waits, once there is anything: at least one. */
-  readonly take: () => Promise<T[]>;
+  /** Puts what may wait for all else; resolves when so few of these wait that another may be put. */
+  readonly putBehind: (item: T) => Promise<void>;
+  /** Resolves once anything waits. */
+  readonly news: () => Promise<void>;
+  readonly take: () => T | undefined;
 }
 
-const MOST_WAITING = 256;
+const MOST_BEHIND = 256;
 
 export function newInbox<T>(): Inbox<T> {
-  let waiting: T[] = [];
+  const ahead: T[] = [];
+  const behind: T[] = [];
   let news = Promise.withResolvers<void>();
-  let taken = Promise.withResolvers<void>();
+  let room = Promise.withResolvers<void>();
   return {
     put(item) {
-      waiting.push(item);
+      ahead.push(item);
       news.resolve();
     },
-    room: () => (waiting.length < MOST_WAITING ? Promise.resolve() : taken.promise),
-    async take() {
-      await news.promise;
-      const items = waiting;
-      waiting = [];
-      news = Promise.withResolvers();
-      taken.resolve();
-      taken = Promise.withResolvers();
-      return items;
+    putBehind(item) {
+      behind.push(item);
+      news.resolve();
+      return behind.length < MOST_BEHIND ? Promise.resolve() : room.promise;
+    },
+    news: () => news.promise,
+    take() {
+      const item = ahead.shift() ?? behind.shift();
+      if (behind.length < MOST_BEHIND) {
+        room.resolve();
+        room = Promise.withResolvers();
+      }
+      if (ahead.length + behind.length === 0) news = Promise.withResolvers();
+      return item;
     },
   };
 }

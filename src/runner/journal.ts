@@ -101,11 +101,14 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
     version,
     run_id: deployment_id,
   });
-  const write = (events: readonly SessionEvent[]): Promise<number> =>
-    storage.write(async (tx) => {
-      const { seq } = await appendEvents(tx, ID, Date.now(), events.map(entry));
-      return seq;
-    });
+  // A process that was stopped for long has not waited for anybody: it is refused nothing for that.
+  const write = (events: readonly SessionEvent[]): Promise<void> =>
+    storage.write(
+      async (tx) => {
+        await appendEvents(tx, ID, Date.now(), events.map(entry));
+      },
+      { urgent: true },
+    );
   const own = (kind: string, payload: object): SessionEvent => ({
     kind,
     occurred_at: Date.now(),
@@ -128,8 +131,11 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
   try {
     const isNew = await begin();
     if (!isNew) await check();
-    const cuts: Cut[] = [];
-    for await (const { payload } of all(['batch.cut'])) cuts.push(JSON.parse(payload) as Cut);
+    /** Where each batch ends: the first is at place 0. A year has half a million of them. */
+    const cuts: number[] = [];
+    for await (const { payload } of all(['batch.cut'])) {
+      cuts.push((JSON.parse(payload) as Cut).through);
+    }
     let { state, steps } = splitState((await last('session.state')) as LoggedState | undefined);
     let rules = (await last('venue.rules')) as VenueRules | undefined;
     let end = (await last('runner.ended')) as LoggedEnd | undefined;
@@ -200,12 +206,12 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
         end = known;
       },
       async nextBatch(recorded) {
-        if (recorded > (cuts.at(-1)?.number ?? 0)) throw logLost(directory, recorded);
+        if (recorded > cuts.length) throw logLost(directory, recorded);
         if (state === undefined) return undefined;
         const number = recorded + 1;
-        const after = cuts.find((cut) => cut.number === recorded)?.through ?? 0;
-        const made = cuts.find((cut) => cut.number === number);
-        const { events, through } = await part(after, made?.through);
+        const after = cuts[recorded - 1] ?? 0;
+        const made = cuts[number - 1];
+        const { events, through } = await part(after, made);
         const now = await stateAt(through);
         if (now.state === undefined) return undefined;
         if (made === undefined) {
@@ -215,7 +221,7 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
           }
           const cut: Cut = { number, through };
           await write([own('batch.cut', cut)]);
-          cuts.push(cut);
+          cuts.push(through);
         }
         return { number, events, state: now.state, steps: now.steps };
       },

@@ -11,7 +11,8 @@ import type { RunConfig } from './config.ts';
 import { serveHealth } from './health.ts';
 import { openJournal } from './journal.ts';
 import { createRunnerMetrics } from './metrics.ts';
-import { trade, type RunEnd, type VenueTimes, type View } from './trade.ts';
+import { trade } from './trade.ts';
+import type { RunEnd, VenueTimes, View } from './trading.ts';
 
 export interface RunOptions {
   readonly settings: Settings;

@@ -49,18 +49,18 @@ export async function cancelAll(options: CancelOptions): Promise<boolean> {
     const left = until - performance.now();
     if (left <= 0) return false;
     const opened = at();
+    // Before it is asked what is open, which may take long.
+    if (opened !== undefined) for (const order of working()) opened.desk.cancel(order);
     const open = opened && (await openOrders(opened, left));
     if (open !== undefined) {
       onOpen(open.length);
-      const known = working();
-      if (open.length === 0 && known.length === 0) return true;
-      const left_open = open.flatMap(({ client_order_id, symbol }): VenueOrderId[] => {
+      if (open.length === 0 && working().length === 0) return true;
+      for (const { client_order_id, symbol } of open) {
         const order = orderOfClientId(deploymentId, client_order_id);
-        return order === undefined ? [] : [{ order, client_order_id, symbol }];
-      });
-      for (const order of [...known, ...left_open]) opened!.desk.cancel(order);
+        if (order !== undefined) opened!.desk.cancel({ order, client_order_id, symbol });
+      }
     }
-    await delay(Math.min(wait, Math.max(0, until - performance.now())));
+    await delay(Math.min(wait, Math.max(0, until - performance.now())), undefined, { signal });
   }
   return false;
 }

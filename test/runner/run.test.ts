@@ -91,7 +91,7 @@ test('a halt ends it for good, and whoever starts it again does nothing', async 
 test('what is not known to have ended is not said to be', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
-  const run = await world.begin({ cancelWithinMs: 500 });
+  const run = await world.begin({ times: { cancelWithinMs: 500 } });
   await bar(ACTS.limit);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
   await vi.waitFor(() => expect(control.state?.working[0]).toBeDefined(), soon);

@@ -12,6 +12,7 @@ import { openBot } from '../../src/runner/bot.ts';
 import { readRunConfig } from '../../src/runner/config.ts';
 import { openJournal } from '../../src/runner/journal.ts';
 import { runDeployment, type RunResult } from '../../src/runner/run.ts';
+import type { VenueTimes } from '../../src/runner/trading.ts';
 import { resolveSettings } from '../../src/settings.ts';
 import type { SessionState } from '../../src/trading/session-state.ts';
 import { VenueSession } from '../../src/trading/venue-session.ts';
@@ -29,8 +30,8 @@ export const CREDENTIALS = {
   apiKey: 'canary-key-of-an-account',
   secret: 'canary-secret-of-an-account',
 };
-/** Of the local exchange, which answers at once. */
-const VENUE_TIMES = { settleMs: 100, timeoutMs: 1000 };
+/** Of the local exchange, which answers at once, and tells of bars of hours ago. */
+const VENUE_TIMES = { settleMs: 100, timeoutMs: 1000, freshForMs: Infinity };
 
 /** What a bar closes at, and what the strategy does then. */
 export const ACTS = { buy: 101, sell: 102, limit: 103, fail: 104, hang: 105 } as const;
@@ -96,7 +97,7 @@ export interface World {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly config?: string;
-  readonly cancelWithinMs?: number;
+  readonly times?: VenueTimes;
 }
 
 export interface Run {
@@ -229,7 +230,7 @@ export async function newWorld({
 export function runInProcess(
   config: string,
   directory: string,
-  { env: more, cancelWithinMs }: RunOptions = {},
+  { env: more, times }: RunOptions = {},
 ): Run {
   const stop = new AbortController();
   const log: string[] = [];
@@ -244,7 +245,7 @@ export function runInProcess(
     env,
     log: createLog((line) => log.push(line), true),
     stop: stop.signal,
-    venueTimes: { ...VENUE_TIMES, ...(cancelWithinMs !== undefined && { cancelWithinMs }) },
+    venueTimes: { ...VENUE_TIMES, ...times },
   });
   done.catch(() => {});
   const logged = (text: string): Promise<void> =>

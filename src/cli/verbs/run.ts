@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { ServiceError } from '../../errors.ts';
 import type { RunResult } from '../../runner/run.ts';
-import type { View } from '../../runner/trade.ts';
+import type { View } from '../../runner/trading.ts';
 import { abortOnInterrupt } from '../interrupt.ts';
 import type { Output } from '../output.ts';
 import { defineVerb } from '../verb.ts';
@@ -83,9 +83,11 @@ function failureOf(result: RunResult): ServiceError | undefined {
       remedy: 'Let that one trade, or end it and wait until its claim is over.',
     });
   }
-  if (error !== undefined) return error;
-  if (verified) return undefined;
-  return new ServiceError('halt_not_verified', 'not all orders are known to have ended', {
+  if (verified) return error;
+  // Whatever it failed of, money may be at work that nobody looks after.
+  const why = error === undefined ? '' : `; it ended because: ${error.message}`;
+  return new ServiceError('halt_not_verified', `not all orders are known to have ended${why}`, {
     remedy: 'See at the venue what is open, and cancel it there.',
+    cause: error,
   });
 }

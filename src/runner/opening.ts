@@ -1,0 +1,173 @@
+/** What has to be there before a deployment trades: the venue, the session, what the venue has, and bars. */
+import { ServiceError } from '../errors.ts';
+import { reconcileHoldings, reconcileOrders } from '../trading/reconcile.ts';
+import type { SessionInput } from '../trading/session-input.ts';
+import { stateHash } from '../trading/session-state.ts';
+import { Session } from '../trading/session.ts';
+import { VenueSession } from '../trading/venue-session.ts';
+import type { DenyReason, Venue } from '../trading/venue.ts';
+import type { RunningBot, RunningFeed } from './bot.ts';
+import { openDesk } from './desk.ts';
+import { mayPlace } from './permission.ts';
+import { workingAtVenue, type AtVenue, type Item, type Opened, type Trading } from './trading.ts';
+import { untilAnswered } from './venue.ts';
+
+/** After that, an order would be by a price that nobody has any more. */
+const PLACE_WITHIN_MS = 60_000;
+
+/** The session that the log leads to, once there is a claim to trade by and a venue to trade at. */
+export async function open(t: Trading): Promise<Item> {
+  try {
+    await t.claimed.promise;
+    await openVenue(t);
+    if (!t.isLost) return { opened: await resume(t) };
+    // An empty log would begin from nothing where there is more.
+    t.resumed.resolve();
+    return 'look';
+  } catch (error) {
+    t.resumed.resolve();
+    throw error;
+  }
+}
+
+async function openVenue(t: Trading): Promise<void> {
+  const { config, bot, journal, log, venueTimes = {} } = t.parts;
+  const { venue: chosen, exchange } = config;
+  if (chosen.type !== 'exchange') return;
+  const { name, ...definition } = exchange!;
+  const {
+    cancelWithinMs: _c,
+    placeWithinMs = PLACE_WITHIN_MS,
+    freshForMs: _f,
+    ...times
+  } = venueTimes;
+  const { universe } = bot.bot.spec.spec;
+  const isAllowed = (): boolean => mayPlace(t);
+  const venue = await answered(t, 'the venue is not to be had', () =>
+    t.doors.openExchangeVenue({
+      name,
+      definition,
+      deploymentId: config.deployment_id,
+      signal: t.signal,
+      credentialsDir: chosen.credentials_dir,
+      symbols: universe.symbols,
+      currency: universe.currency,
+      account: t.setup.config.account.model,
+      onTrouble: (text) => log.warn(`${name}: ${text}`),
+      mayPlace: isAllowed,
+      ...times,
+    }),
+  );
+  t.at = { venue, desk: deskOf(t, venue, isAllowed, placeWithinMs) };
+  if (journal.rules === undefined) {
+    const rules = await answered(t, 'the rules of the venue', () => venue.rules());
+    await journal.keepRules(rules);
+  }
+}
+
+const deskOf = (t: Trading, venue: Venue, isAllowed: () => boolean, placeWithinMs: number) =>
+  openDesk({
+    venue,
+    log: t.parts.log,
+    signal: t.signal,
+    mayPlace: isAllowed,
+    placeWithinMs,
+    onReport: (report) => t.inbox.put({ report }),
+    onRetry: () => t.inbox.put('look'),
+  });
+
+async function resume(t: Trading): Promise<Opened> {
+  const { setup, at } = t;
+  const { journal, bot, config } = t.parts;
+  let denying: DenyReason | null = null;
+  const inputs = shown(journal.inputs(), bot.take, (reason) => (denying = reason));
+  const session =
+    at === undefined
+      ? await Session.resume(setup, inputs)
+      : await VenueSession.resume(
+          { ...setup, deployment_id: config.deployment_id, rules: journal.rules! },
+          inputs,
+        );
+  if (journal.state !== undefined && stateHash(session.state()) !== stateHash(journal.state)) {
+    throw new ServiceError('failure', 'its log leads to another state than was recorded', {
+      reason: 'not_reproducible',
+      remedy: 'Deploy anew: the engine or the strategy is not what it was.',
+    });
+  }
+  return { session, denying };
+}
+
+/** Steps shown to a strategy elsewhere at once. */
+const STEPS_AT_ONCE = 256;
+
+/** What was recorded, with steps shown to the strategy before the session takes them. */
+async function* shown(
+  inputs: AsyncIterable<SessionInput>,
+  show: RunningBot['take'],
+  onDenying: (reason: DenyReason | null) => void,
+): AsyncGenerator<SessionInput> {
+  let some: SessionInput[] = [];
+  const flush = async function* () {
+    const all = some;
+    some = [];
+    const steps = all.flatMap((input) => (input.kind === 'data.bars' ? [input.step] : []));
+    if (steps.length > 0) await show(steps);
+    yield* all;
+  };
+  for await (const input of inputs) {
+    if (input.kind === 'control.denying') onDenying(input.reason);
+    some.push(input);
+    if (some.length === STEPS_AT_ONCE) yield* flush();
+  }
+  yield* flush();
+}
+
+/** What became of the orders that work while nobody looked. */
+export async function reconcile(t: Trading): Promise<Item> {
+  const reconciled = await answered(t, 'orders are not reconciled', () =>
+    reconcileOrders(t.at!.venue, t.parts.config.deployment_id, workingAtVenue(t)),
+  );
+  return { reconciled };
+}
+
+/** Whether the venue has what the session says that there is. */
+export async function compare(t: Trading): Promise<Item> {
+  const holdings = await answered(t, 'holdings are not known', () =>
+    reconcileHoldings(t.at!.venue, t.session!.state()),
+  );
+  return { holdings };
+}
+
+export async function openBars(t: Trading): Promise<Item> {
+  const { config, bot, catalogueDir, log } = t.parts;
+  const feedOpened = await answered(t, 'no bars are to be had', () =>
+    t.doors.openFeed(config, bot.bot, catalogueDir, log),
+  );
+  return { feedOpened };
+}
+
+export async function pumpBars(t: Trading, feed: RunningFeed): Promise<Item | undefined> {
+  const { time } = t.session!.state();
+  const stopped = AbortSignal.any([t.signal, t.feeding.signal]);
+  try {
+    for await (const item of feed.items(time === null ? undefined : Date.parse(time), stopped)) {
+      await t.inbox.putBehind({ feed: item });
+      stopped.throwIfAborted();
+    }
+    await t.inbox.putBehind('feed_ended');
+    return undefined;
+  } catch (error) {
+    if (stopped.aborted) return undefined;
+    throw error;
+  }
+}
+
+export async function pumpReports(t: Trading, { venue, desk }: AtVenue): Promise<undefined> {
+  for await (const report of venue.reports(t.signal)) {
+    desk.heard();
+    t.inbox.put({ report });
+  }
+}
+
+const answered = <T>(t: Trading, what: string, work: () => Promise<T>): Promise<T> =>
+  untilAnswered(work, (error) => t.parts.log.warn(`${what}: ${error.message}`), t.signal);

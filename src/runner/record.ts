@@ -1,0 +1,24 @@
+import { orderEvent } from '../tasks/session-events.ts';
+import type { SessionInput } from '../trading/session-input.ts';
+import type { Progress } from '../trading/session-state.ts';
+import { inputEvent } from './inputs.ts';
+import type { Trading } from './trading.ts';
+
+/** Notes what the session was told, and what came of it. @param why what is to be known of a halt. */
+export function take(t: Trading, input: SessionInput, { events }: Progress, why = {}): void {
+  t.events.push(inputEvent(input, Date.now(), why), ...events.map(orderEvent));
+  t.parts.metrics.count(events);
+}
+
+/**
+ * Puts on disk what was noted, and the state after it.
+ * @throws ServiceError `storage_unavailable`
+ */
+export async function record(t: Trading): Promise<void> {
+  const { session, parts } = t;
+  const events = t.events.splice(0);
+  if (t.isBroken || session === undefined) return;
+  const state = session.state();
+  await parts.journal.append(events, state, t.steps);
+  parts.metrics.show(state);
+}
