@@ -170,6 +170,8 @@ async function look(
 ): Promise<void> {
   const { storage } = service;
   const first = await known(service, claim);
+  const ending = wantedEnd(first);
+  if (ending !== undefined && first.begun_at === null) return end(service, claim, ending);
   const cluster = service.cluster(first.cluster);
   const plan = await deployPlan(storage.read, first).catch((error: unknown) => {
     if (!(error instanceof ServiceError) || error.retryable) throw error;
@@ -309,7 +311,7 @@ async function conclude(
   wanted: Wanted,
   failure?: TaskError,
 ): Promise<boolean> {
-  const { storage, clock } = service;
+  const { clock } = service;
   const now = clock();
   const mayTell =
     !isSilent({ reported_at: reported_at ?? null }, wanted.since, now) &&
@@ -331,9 +333,18 @@ async function conclude(
     // After a halt it stays to be looked at, with nothing at work.
     if (wanted.why !== 'halt') await cluster.remove(plan);
   }
-  const left = await storage.write((tx) => endDeployment(tx, claim, clock(), wanted, failure));
-  if (left === undefined) throw new NotOurs();
+  await end(service, claim, wanted, failure);
   return true;
+}
+
+async function end(
+  { storage, clock }: ProductionService,
+  claim: Claim,
+  wanted: Wanted,
+  failure?: TaskError,
+): Promise<void> {
+  const isOurs = await storage.write((tx) => endDeployment(tx, claim, clock(), wanted, failure));
+  if (!isOurs) throw new NotOurs();
 }
 
 type Mark = (tx: Db, now: number) => Promise<void>;

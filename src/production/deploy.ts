@@ -9,7 +9,7 @@ import { appendEvents } from '../events/append.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
 import { chooseCluster, type ClusterDefinition } from '../kubernetes/clusters-file.ts';
 import type { ObjectDiff } from '../kubernetes/cluster.ts';
-import { manifests, type DeployPlan } from '../kubernetes/manifests.ts';
+import { manifests, type DeployPlan, type KubernetesObject } from '../kubernetes/manifests.ts';
 import { renderYaml } from '../kubernetes/render.ts';
 import type { Db } from '../storage/tables.ts';
 import { refuseHalted } from '../tasks/latch.ts';
@@ -95,9 +95,20 @@ const FOREIGN: Problem = {
   message: 'only built-in strategies trade at an exchange; this one can with a simulated venue',
 };
 
-/** The manifests as YAML; without the runner's token, which nobody gets to see. */
-export function render({ plan, whole }: Settled): string {
-  return renderYaml(manifests(whole(plan.deployment_id)));
+/**
+ * The manifests as YAML, of what the bot has in that namespace of the cluster, where it has something;
+ * without the runner's token, which nobody gets to see.
+ */
+export async function render({ storage }: ProductionService, settled: Settled): Promise<string> {
+  return renderYaml(await manifestsThere(storage.read, settled));
+}
+
+async function manifestsThere(
+  db: Db,
+  { cluster, plan, whole }: Settled,
+): Promise<readonly KubernetesObject[]> {
+  const [before = plan] = await activeThere(db, { ...plan, cluster });
+  return manifests(whole(before.deployment_id));
 }
 
 /**
@@ -107,10 +118,9 @@ export function render({ plan, whole }: Settled): string {
  */
 export async function dryRun(
   { cluster: connect, storage }: ProductionService,
-  { cluster, plan, whole }: Settled,
+  settled: Settled,
 ): Promise<readonly ObjectDiff[]> {
-  const [before = plan] = await activeThere(storage.read, { ...plan, cluster });
-  return connect(cluster).diff(manifests(whole(before.deployment_id)));
+  return connect(settled.cluster).diff(await manifestsThere(storage.read, settled));
 }
 
 /**
@@ -181,7 +191,8 @@ export async function deploy(
         plan: JSON.stringify(plan),
         replaces,
         waits: waits ? 1 : 0,
-        opening: null,
+        // Of one that has not begun, what it was to begin with.
+        opening: replaced?.opening ?? null,
         begun_at: null,
         token_applied_at: null,
         applied_at: null,
@@ -207,6 +218,7 @@ function stateBefore(cash: number): SessionState {
 interface ActiveDeployment {
   readonly deployment_id: string;
   readonly task_id: string;
+  readonly opening: string | null;
 }
 
 /** The oldest first: at most one, and one that waits for its end. */
@@ -217,7 +229,7 @@ async function activeThere(
   return tx
     .selectFrom('production_deployments as own')
     .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'own.deployment_id')
-    .select(['own.deployment_id', 'deployment.task_id'])
+    .select(['own.deployment_id', 'deployment.task_id', 'own.opening'])
     .where('own.bot_id', '=', bot_id)
     .where('own.cluster', '=', cluster)
     .where('own.namespace', '=', namespace)

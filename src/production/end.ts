@@ -1,6 +1,6 @@
 /** How a production deployment ends, once its cluster has no pod of it any more. */
 import type { Db, TradingSessionsTable } from '../storage/tables.ts';
-import { isHeld, type Claim } from '../tasks/claim.ts';
+import type { Claim } from '../tasks/claim.ts';
 import { endTask, endUnattended, type TaskError, type TaskOutcome } from '../tasks/lifecycle.ts';
 import { readSession } from '../tasks/record.ts';
 import { stepOf } from '../tasks/session-events.ts';
@@ -22,7 +22,7 @@ interface Left {
  * replace it, if one is.
  *
  * @param failure why it could not even be applied.
- * @returns what of it was known; undefined when the task is the worker's no more.
+ * @returns false when the task is the worker's no more.
  */
 export async function endDeployment(
   tx: Db,
@@ -30,9 +30,9 @@ export async function endDeployment(
   now: number,
   wanted: Wanted,
   failure?: TaskError,
-): Promise<Left | undefined> {
-  const known = (await isHeld(tx, held)) ? await readKnown(tx, held) : undefined;
-  if (known === undefined) return undefined;
+): Promise<boolean> {
+  const known = await readKnown(tx, held);
+  if (known === undefined) return false;
   const left = leftBy(known);
   const { verified, orders } = left;
   // A halt that has come in between is about it, too.
@@ -44,7 +44,7 @@ export async function endDeployment(
   const last = await seqOf(tx, held.bot_id);
   if (why === 'halt') await keepEvidence(tx, held, left, first + 1, last);
   await letReplace(tx, now, held, left);
-  return left;
+  return true;
 }
 
 /** One whose claim nobody ever had cannot have placed an order. */

@@ -25,7 +25,9 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
       const decision = gate.check('byoc_deployments');
       if (!decision.allowed) throw licenseInvalid('byoc_deployments', decision);
     }
-    if (mode === 'render') return c.json({ mode, yaml: render(settled) }, 200);
+    if (mode === 'render') {
+      return c.json({ mode, yaml: await render(production, settled) }, 200);
+    }
     if (mode === 'dry_run') {
       const changes = await dryRun(production, settled);
       return c.json(

@@ -88,18 +88,24 @@ function queuedTasks(db: Db, kind: Claim['kind']) {
   );
 }
 
-/** Whether nothing of it can be anywhere but in the database: it can end without anybody's doing. */
+/**
+ * Whether nothing of it can be anywhere but in the database, and nothing waits for its end: it can end
+ * without anybody's doing.
+ */
 export async function isUnbegun(
   tx: Db,
   { kind, deployment_id }: Pick<Claim, 'kind' | 'deployment_id'>,
 ): Promise<boolean> {
   if (kind !== 'production') return true;
-  const { begun_at } = await tx
-    .selectFrom('production_deployments')
-    .select('begun_at')
-    .where('deployment_id', '=', deployment_id)
+  const row = await tx
+    .selectFrom('production_deployments as own')
+    .leftJoin('production_deployments as next', (join) =>
+      join.onRef('next.replaces', '=', 'own.deployment_id').on('next.waits', '=', 1),
+    )
+    .select(['own.begun_at', 'next.deployment_id as awaited_by'])
+    .where('own.deployment_id', '=', deployment_id)
     .executeTakeFirstOrThrow();
-  return begun_at === null;
+  return row.begun_at === null && row.awaited_by === null;
 }
 
 async function claim(

@@ -49,10 +49,13 @@ function heldUp(kind: string) {
 }
 
 /** As when its controller is taken for dead. */
-async function takeFrom(task_id: string): Promise<void> {
-  await world.execute(
+const release = (task_id: string): Promise<void> =>
+  world.execute(
     `update tasks set status = 'queued', worker_id = null, heartbeat_at = null where task_id = '${task_id}'`,
   );
+
+async function takeFrom(task_id: string): Promise<void> {
+  await release(task_id);
   world.runner.wake();
 }
 
@@ -283,6 +286,61 @@ describe('a deployment', () => {
     });
   });
 
+  it('hands on the account of the one before when it is replaced before it has begun', async () => {
+    const old = await world.deploy('sma');
+    const one = world.instance(old.deployment_id);
+    await one.report();
+    await one.report({ batch: batchOf(1) });
+    const replace = async (): Promise<Deployed> => {
+      const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
+      return body as Deployed;
+    };
+    const { production } = world.services;
+    const unknown = new ServiceError('conflict', 'there is no such cluster');
+    const none = () => {
+      throw unknown;
+    };
+    const { cluster: connect } = production;
+    Object.assign(production, { cluster: none });
+    const second = await replace();
+    await one.report({ status: 'ended', ended: STOPPED });
+    await world.ended(old.task_id);
+    await release(second.task_id);
+    const third = await replace();
+    await world.ended(second.task_id);
+    Object.assign(production, { cluster: connect });
+    await until(third.deployment_id, { cluster_state: { phase: 'progressing' } });
+    const config = [...world.cluster.objects.values()].find(({ kind }) => kind === 'ConfigMap')!;
+    const { 'run.json': run } = config['data'] as Readonly<Record<'run.json', string>>;
+    expect(JSON.parse(run)).toMatchObject({
+      deployment_id: third.deployment_id,
+      opening: { positions: { SPX: { quantity: 100 } } },
+    });
+  });
+
+  it('begins though the one before is canceled after its controller has died', async () => {
+    const { production } = world.services;
+    const { cluster: connect } = production;
+    Object.assign(production, {
+      cluster: () => {
+        throw new ServiceError('conflict', 'there is no such cluster');
+      },
+    });
+    const { body: old } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
+    const { task_id } = old as Deployed;
+    await patiently(async () =>
+      expect((await world.get(`/tasks/${task_id}`)).body).toMatchObject({ status: 'running' }),
+    );
+    await world.execute(`update tasks set worker_id = 'elsewhere' where task_id = '${task_id}'`);
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
+    await world.post(`/tasks/${task_id}/cancel`);
+    Object.assign(production, { cluster: connect });
+    world.now += 31_000;
+    world.runner.wake();
+    const { deployment_id } = body as Deployed;
+    await until(deployment_id, { waits: false, cluster_state: { phase: 'progressing' } });
+  });
+
   it('does not begin when what it was to replace has not ended well', async () => {
     const old = await world.deploy('sma');
     const one = world.instance(old.deployment_id);
@@ -479,6 +537,8 @@ describe('to deploy', () => {
       'none NetworkPolicy',
       'none Deployment',
     ]);
+    const { body: there } = await world.post('/bots/sma/deploy', { ...asked, mode: 'render' });
+    expect((there as { yaml: string }).yaml).toContain(deployment_id);
     const one = world.instance(deployment_id);
     await one.report();
     await one.send({}, 'canary-of-a-runner');
