@@ -226,6 +226,54 @@ describe('a draft', () => {
     expect(await get('?year=2028')).toMatchObject({ status: 400 });
   });
 
+  it('never takes a test for one that discharges an article, or an old one for one of now', async () => {
+    const { storage } = server.services.identity;
+    const { bot_id } = (await draft()).scope;
+    const cases = [
+      { id: 'A01', status: 'pass' },
+      { id: 'A02', status: 'inconclusive', reason: 'no fill' },
+    ];
+    const result = { environment: 'simulated_venue', discharges_art6: true, cases };
+    await storage.write(async (tx) => {
+      const task_id = '0198c0de-0000-7000-8000-00000000cccc';
+      const ids = { task_id, deployment_id: task_id, bot_id, version: 1 };
+      const times = { created_at: server.now, ended_at: server.now };
+      await tx
+        .insertInto('bot_deployments')
+        .values({ ...ids, ...times, target: 'backtest', status: 'success', result_summary: '{}' })
+        .execute();
+      const progress = { progress_done: 1, progress_total: 1, attempts: 1, started_at: server.now };
+      const nothing = { error: null, worker_id: null, heartbeat_at: null };
+      await tx
+        .insertInto('tasks')
+        .values({
+          ...ids,
+          ...times,
+          ...progress,
+          ...nothing,
+          kind: 'conformance' as never,
+          status: 'success',
+          input: '{}',
+          result: JSON.stringify(result),
+          cancel_requested_at: null,
+          created_by: 'operator',
+        })
+        .execute();
+    });
+    const { testing, generated_by } = await draft();
+    expect(testing.conformance.value).toMatchObject([
+      {
+        environment: 'simulated_venue',
+        discharges_art6: false,
+        stale: true,
+        not_passed: [{ id: 'A02', status: 'inconclusive', reason: 'no fill' }],
+      },
+    ]);
+    const gaps = generated_by.gaps.map(({ id }) => id);
+    expect(gaps).toEqual(expect.arrayContaining(['conformance_stale', 'conformance_at_venue']));
+    expect(gaps).not.toContain('conformance_not_run');
+  });
+
   it('tells halts, with what of the bot they ended', async () => {
     const { tasks, log } = server.services;
     await haltBot({ ...tasks, log }, 'operator', 'sma', 'it buys too much');

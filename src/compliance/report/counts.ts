@@ -1,0 +1,68 @@
+/** What counts of events come to. */
+import type { EventCount } from './period.ts';
+import type { Deployment } from './records.ts';
+
+/** Kinds of events: alerts, overrides of a limit for one order, and latches after repeated execution. */
+export const ALERTS = /^alert\./;
+export const OVERRIDES = /^control\.override/;
+export const LATCHES = /^control\.latch/;
+
+/** Where a run was, by its id. */
+export type Environments = ReadonlyMap<string, Deployment['target']>;
+
+/** What became of orders, by where their run was. */
+export function byEnvironment(counts: readonly EventCount[], environments: Environments) {
+  const ofOrders = counts.filter(({ kind }) => kind.startsWith('order.'));
+  return sumBy(ofOrders, ({ kind, run_id }) => ({
+    environment: environments.get(run_id ?? '') ?? 'unknown',
+    kind,
+  }));
+}
+
+/** Orders that were denied before they were sent, by the control that did it. */
+export function breachesOf(counts: readonly EventCount[], environments: Environments) {
+  const denied = counts.filter(({ kind }) => kind === 'order.denied');
+  return sumBy(denied, ({ reason, run_id }) => ({
+    control: reason ?? 'unknown',
+    environment: environments.get(run_id ?? '') ?? 'unknown',
+  })).map(({ count, ...row }) => ({ ...row, count, blocked: count, missed: null }));
+}
+
+/** Events of these kinds. */
+export function kindsIn(counts: readonly EventCount[], kinds: RegExp) {
+  return sumBy(
+    counts.filter(({ kind }) => kinds.test(kind)),
+    ({ kind }) => ({ kind }),
+  );
+}
+
+/** The same, but null, and no zero, where there are none of what nothing here may be making. */
+export function kindsOrNull(counts: readonly EventCount[], kinds: RegExp) {
+  const found = kindsIn(counts, kinds);
+  return found.length === 0 ? null : found;
+}
+
+/** Of how many orders the log tells the run, and so the bot and its version. */
+export function attributionOf(counts: readonly EventCount[]) {
+  const submitted = counts.filter(({ kind }) => kind === 'order.submitted');
+  const total = submitted.reduce((sum, { count }) => sum + count, 0);
+  const ofRuns = submitted.reduce(
+    (sum, { run_id, count }) => sum + (run_id === null ? 0 : count),
+    0,
+  );
+  return { orders: total, with_run: ofRuns, pct: total === 0 ? null : (100 * ofRuns) / total };
+}
+
+/** How many there are of each, in the order of what they have in common. */
+function sumBy<K extends object>(
+  counts: readonly EventCount[],
+  keyOf: (one: EventCount) => K,
+): (K & { readonly count: number })[] {
+  const groups = Map.groupBy(counts, (one) => JSON.stringify(keyOf(one)));
+  return [...groups]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, group]) => ({
+      ...(JSON.parse(key) as K),
+      count: group.reduce((sum, { count }) => sum + count, 0),
+    }));
+}

@@ -1,0 +1,201 @@
+/** What a report tells of the bot, its versions and its runs. */
+import type { getBot } from '../../bot-registry/bots.ts';
+import { formatCountOf } from '../../format.ts';
+import { strategyDraft, type AnnexFacts } from './annex.ts';
+import { draft, figure, human } from './fields.ts';
+import type { Incident, Report, VersionChange } from './payload.ts';
+import {
+  instant,
+  listed,
+  type Deployment,
+  type Document,
+  type FailedTask,
+  type Version,
+} from './records.ts';
+
+/** Exchanges at which the bot traded, or of which it took data. */
+export function venuesOf(deployments: readonly Deployment[]): string[] {
+  return [...new Set(deployments.flatMap(({ exchange }) => exchange ?? []))].toSorted();
+}
+
+/** What the records say of the criteria of Annex I. */
+export function annexFacts(
+  bot_id: string,
+  { spec }: Document,
+  asked: { readonly bot_id: string; readonly from: string; readonly to: string },
+  {
+    deployments,
+    venues,
+    messages,
+    fleet,
+    log,
+  }: {
+    readonly deployments: readonly Deployment[];
+    readonly venues: readonly string[];
+    readonly messages: unknown;
+    readonly fleet: Report['scope']['fleet'];
+    readonly log: Readonly<Record<string, unknown>>;
+  },
+): AnnexFacts {
+  const symbols = spec.universe?.symbols ?? [];
+  const timeframe = spec.data?.timeframe ?? 'unknown';
+  const strategy = spec.strategy?.name ?? spec.strategy?.module ?? 'unknown';
+  const ofBot = (value: unknown) => figure('bot.current', { bot_id }, value);
+  const ofDeployments = (value: unknown) => figure('bot.deployments', asked, value);
+  const targets = [...Map.groupBy(deployments, ({ target }) => target)].map(([target, all]) => ({
+    target,
+    deployments: all.length,
+  }));
+  const clusters = [...new Set(deployments.flatMap(({ cluster }) => cluster ?? []))].toSorted();
+  const traded = { venues, deployments: targets };
+  return {
+    'I(1)(c)': draft('Fully automated: the bot decides and its engine orders, without a person.'),
+    'I(1)(d)': ofBot({ currency: spec.universe?.currency ?? null, symbols }),
+    'I(1)(e)': strategyDraft(strategy, timeframe, symbols.length),
+    'I(1)(g)': ofDeployments(traded),
+    'I(1)(h)': ofDeployments({ clusters, venues }),
+    'I(1)(i)': draft('Exchange libraries and data sources named in the spec are to be listed.'),
+    'I(2)(a)': fleet,
+    'I(2)(b)': ofBot({ instruments: symbols.length }),
+    'I(2)(c)': ofBot({ bot_id, strategy }),
+    'I(2)(d)': figure('log.counts', log, messages),
+    'I(2)(e)': figure('bot.positions', asked, positionsOf(deployments)),
+    'I(2)(f)': ofDeployments(traded),
+    'I(3)(a)': ofBot({ strategy, instruments: symbols.length, venues: venues.length }),
+    'I(3)(b)': ofBot({
+      inputs: spec.data?.source ?? spec.data?.sources ?? null,
+      params: spec.strategy?.params ?? {},
+      models: spec.ml_models?.length ?? 0,
+    }),
+    'I(3)(c)': draft('One engine for all bots, of the version named above; control by one server.'),
+    'I(3)(e)': draft(venues.length === 0 ? null : `Connected to ${venues.join(', ')}.`),
+    'I(3)(i)': ofBot({ decides_once_each: timeframe }),
+  };
+}
+
+function positionsOf(deployments: readonly Deployment[]) {
+  const sessions = deployments.flatMap(({ task_id, target, state }) => {
+    const known = state as {
+      readonly time?: string | null;
+      readonly equity?: number;
+      readonly positions?: Readonly<Record<string, number>>;
+    } | null;
+    if (known?.positions === undefined) return [];
+    const { time = null, equity = null, positions } = known;
+    return [{ run: task_id, target, time, equity, positions }];
+  });
+  return listed(sessions);
+}
+
+/** The bot as an inventory of algorithms has it. */
+export function inventoryOf(
+  { bot_id, slug, name, status }: Awaited<ReturnType<typeof getBot>>,
+  current: Version | undefined,
+  { metadata, spec }: Document,
+  venues: readonly string[],
+) {
+  return {
+    algo_id: bot_id,
+    slug,
+    name,
+    status,
+    version: current?.version ?? null,
+    code_hash: current?.hash ?? null,
+    bundle_hash: current?.bundle_hash ?? null,
+    overview: metadata?.description ?? null,
+    owner: metadata?.owner ?? null,
+    strategy: spec.strategy?.name ?? spec.strategy?.module ?? null,
+    instruments: spec.universe?.symbols ?? [],
+    venues,
+    limits_art8: spec.risk ?? null,
+    model_ids: (spec.ml_models ?? []).map(
+      ({ deployment_id, digest: model }) => `${deployment_id} ${model}`,
+    ),
+  };
+}
+
+/** Who made versions: a draft of who operates it. */
+export function operatorsOf(versions: readonly Version[]): string | null {
+  const names = new Set(
+    versions.map(({ created_by, created_by_name }) => created_by_name ?? created_by),
+  );
+  return names.size === 0 ? null : `Made its versions: ${[...names].join(', ')}.`;
+}
+
+/** By what the spec names. */
+export function usesAi({ spec }: Document): string {
+  const models = spec.ml_models?.length ?? 0;
+  const agents = spec.agents?.length ?? 0;
+  if (models + agents === 0) return 'The spec names neither models nor agents.';
+  return `The spec names ${formatCountOf(models, 'model')} and ${formatCountOf(agents, 'agent')}.`;
+}
+
+/** `v3`: a number would be taken for a place in a list. */
+export function changeIdOf({ version }: Version): { readonly id: string } {
+  return { id: `v${version}` };
+}
+
+/** What decides how a bot trades, and under which limits. */
+const MATERIAL = /^\/spec\/(strategy|risk|universe|data|engine|ml_models|agents|deployment)(\/|$)/;
+
+/** Of a version: the four things that Article 5(7) asks for, of which one only people know. */
+export function changeOf(bot_id: string, version: Version): VersionChange {
+  const { changes, isCodeChanged, created_at, created_by, created_by_name, hash, bundle_hash } =
+    version;
+  const places = changes.map(({ pointer }) => pointer).filter((pointer) => MATERIAL.test(pointer));
+  const what = [...places, ...(isCodeChanged ? ['the code of the strategy'] : [])];
+  return {
+    ...changeIdOf(version),
+    facts: figure(
+      'bot.versions',
+      { bot_id, version: version.version },
+      {
+        when: instant(created_at),
+        made_by: created_by_name ?? created_by,
+        hash,
+        bundle_hash,
+        is_first: version.version === 1,
+        is_code_changed: isCodeChanged,
+        nature: listed(changes),
+      },
+    ),
+    approved_by: human(),
+    material: draft(
+      version.version === 1
+        ? 'The first version: new, so all of it is to be reviewed.'
+        : what.length === 0
+          ? 'Nothing that decides how it trades has changed.'
+          : `Probably: it changes ${what.slice(0, 10).join(', ')}.`,
+    ),
+    review_11_ref: human(),
+    notified: human(),
+  };
+}
+
+/** What versions changed of the limits. */
+export function limitChangesOf(versions: readonly Version[]) {
+  return listed(
+    versions.flatMap(({ version, created_at, created_by, created_by_name, changes }) =>
+      changes
+        .filter(({ pointer }) => pointer === '/spec/risk' || pointer.startsWith('/spec/risk/'))
+        .map((change) => ({
+          when: instant(created_at),
+          by: created_by_name ?? created_by,
+          version,
+          ...change,
+        })),
+    ),
+  );
+}
+
+/** A run that failed: whether it is an incident, a person says. */
+export function incidentOf(task: FailedTask): Incident {
+  return {
+    id: task.task_id,
+    facts: figure('tasks.failed', { task_id: task.task_id }, task),
+    impact: human(),
+    root_cause: draft(task.detail === null ? null : `The run failed: ${task.detail}`),
+    remedy: human(),
+    closed: human(),
+  };
+}
