@@ -9,12 +9,16 @@ const root = import.meta.dirname;
 /** The code that checks signatures is tried as it is; all others get another that is quick. */
 const LEASES = 'lease/**/*.test.ts';
 
+/** For `vitest.long.config.ts`. */
+const LONG = '**/*.long.test.ts';
+
 /** Files that put a module of theirs in the place of another: in a process that no other file has. */
 const withMocks = globSync('**/*.test.ts', { cwd: root }).filter((file) =>
   readFileSync(join(root, file), 'utf8').includes('vi.mock('),
 );
 
-const test = {
+/** Of every project. */
+export const test = {
   root,
   // Most tests start processes, and the machine may be busy with others.
   testTimeout: 60_000,
@@ -23,18 +27,29 @@ const test = {
   env: { NODE_COMPILE_CACHE: join(tmpdir(), 'service-local-compile-cache') },
 };
 
-const alias = { tweetnacl: fileURLToPath(import.meta.resolve('./lease/native-ed25519.ts')) };
+export const alias = { tweetnacl: fileURLToPath(import.meta.resolve('./lease/native-ed25519.ts')) };
+
+/** Of every run. */
+export const run = {
+  // Many tests wait for processes of theirs: one file at a time for each processor leaves it idle.
+  maxWorkers: availableParallelism() + 1,
+  globalSetup: 'storage/cluster.ts',
+};
 
 export default defineConfig({
   test: {
     root,
-    // Many tests wait for processes of theirs: one file at a time for each processor leaves it idle.
-    maxWorkers: availableParallelism() + 1,
-    globalSetup: 'storage/cluster.ts',
+    ...run,
     projects: [
       // What one file has imported, the next ones of the same process do not import again.
       {
-        test: { ...test, alias, name: 'together', isolate: false, exclude: [LEASES, ...withMocks] },
+        test: {
+          ...test,
+          alias,
+          name: 'together',
+          isolate: false,
+          exclude: [LEASES, LONG, ...withMocks],
+        },
       },
       { test: { ...test, alias, name: 'alone', include: withMocks } },
       { test: { ...test, name: 'leases', isolate: false, include: [LEASES] } },
