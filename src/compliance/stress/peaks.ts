@@ -1,0 +1,488 @@
+/** The busiest moments of the last six months, from the event log: RTS 6 Article 10(a) and (b). */
+import { ServiceError } from '../../errors.ts';
+import { seqAt } from '../../events/snapshot.ts';
+import { DAY } from '../../market/time.ts';
+import type { Storage } from '../../storage/storage.ts';
+import type { Db } from '../../storage/tables.ts';
+import { digest } from '../report/fields.ts';
+import { busiestWindow, Columns, orderInTime, type Series } from './windows.ts';
+
+/** What is sent; what comes of orders; what comes of the market. */
+export const CLASSES = ['out', 'in_order', 'in_md'] as const;
+export type MessageClass = (typeof CLASSES)[number];
+
+/** Seconds. RTS 6 names no time bucket: these are house numbers. The longest stands for a trading day. */
+export const WINDOWS = [1, 60, 86_400] as const;
+export type WindowSeconds = (typeof WINDOWS)[number];
+
+export interface Mix {
+  readonly kind: string;
+  readonly instrument: string;
+  readonly count: number;
+}
+
+export interface MessagePeak {
+  readonly class: MessageClass;
+  readonly window_s: WindowSeconds;
+  /** The most messages in any such stretch of time. */
+  readonly M: number;
+  /** When that began, RFC 3339 UTC; null where there were none. */
+  readonly peak_ts: string | null;
+  readonly instruments: readonly string[];
+  /** What those were. */
+  readonly mix: readonly Mix[];
+}
+
+export interface VolumePeak {
+  readonly measure: 'value' | 'quantity' | 'fills';
+  /** The currency of a value, the instrument of a quantity; null of fills. */
+  readonly of: string | null;
+  readonly window_s: WindowSeconds;
+  readonly M: number;
+  readonly peak_ts: string | null;
+  readonly instruments: readonly string[];
+}
+
+export interface Peaks {
+  readonly messages: readonly MessagePeak[];
+  readonly volume: readonly VolumePeak[];
+}
+
+/** A part of the period of which the log does not tell all. */
+export interface LogGap {
+  readonly bot_id: string;
+  readonly why: 'data_gap' | 'data_refused' | 'log_lost';
+  readonly count: number;
+  /** RFC 3339 UTC. */
+  readonly first: string;
+}
+
+export interface History {
+  readonly scope: 'bot' | 'firm';
+  /** RFC 3339 UTC; `to` is not in it. */
+  readonly window: { readonly from: string; readonly to: string };
+  readonly production: Peaks;
+  /** Of paper sessions: for assumptions only. */
+  readonly paper: Peaks;
+  /** Days, of the window's `days`, on which a production run of these bots was there. */
+  readonly coverage_days: number;
+  readonly days: number;
+  /** Since when they have had production runs within the window; null where they had none. */
+  readonly since: string | null;
+  readonly gaps: readonly LogGap[];
+  readonly counted: string;
+  /** What was asked, so that the same can be asked again. `hash`: of the query and the peaks. */
+  readonly query: { readonly name: 'stress.peaks'; readonly params: object; readonly hash: string };
+}
+
+/**
+ * What counts as a message, and what the log cannot show.
+ *
+ * At a venue each report is one that came in; a paper session has none, and what happens to its orders
+ * stands for it.
+ */
+const COUNTED =
+  'One event of the log is one message: orders and cancels out; reports of the venue in; closed bars, each instrument of a step by itself, for market data. All that a strategy does at one bar counts as of one moment. Not in the log, and not counted: heartbeats, questions about orders, repetitions of what was not answered, and what market data are sent within a bar.';
+
+const OUT: Readonly<Record<Target, readonly string[]>> = {
+  k8s: ['order.submitted', 'order.pending_cancel'],
+  paper: ['order.submitted', 'order.canceled'],
+};
+const IN_ORDER: Readonly<Record<Target, readonly string[]>> = {
+  k8s: ['venue.report'],
+  paper: ['order.submitted', 'order.filled', 'order.canceled', 'order.expired', 'order.rejected'],
+};
+const FILL = 'order.filled';
+const BARS = 'data.bars';
+const GAPS: Readonly<Record<string, LogGap['why']>> = {
+  'data.gap': 'data_gap',
+  'data.refused': 'data_refused',
+};
+const KINDS = [
+  ...new Set([...OUT.k8s, ...OUT.paper, ...IN_ORDER.k8s, ...IN_ORDER.paper]),
+  BARS,
+  ...Object.keys(GAPS),
+];
+
+type Target = 'k8s' | 'paper';
+
+/** SQLite reads in the thread that serves: so many events take it some milliseconds. */
+const EVENTS_AT_ONCE = 4096;
+
+export interface PeaksRequest {
+  /** All bots, archived ones included, where none is named. */
+  readonly bot_id?: string | undefined;
+  /** ms since the epoch; the end of the six months. */
+  readonly asOf: number;
+  readonly eventsAtOnce?: number;
+}
+
+/**
+ * Reads the log of `[as_of − 6 calendar months, as_of)`, page by page, and lets others go on between
+ * the pages. Nothing is left out as an outlier: the Article says highest.
+ */
+export async function readHistory(
+  storage: Storage,
+  { bot_id, asOf, eventsAtOnce = EVENTS_AT_ONCE }: PeaksRequest,
+): Promise<History> {
+  const from = sixMonthsBefore(asOf);
+  const made = { k8s: newCounts(), paper: newCounts() };
+  const runs = await runsOf(storage.read, bot_id, from, asOf);
+  const bots = [...Map.groupBy(runs, (run) => run.bot_id)].sort(([a], [b]) => (a < b ? -1 : 1));
+  const logs: object[] = [];
+  const gaps = new Gaps();
+  for (const [id, own] of bots) {
+    const range = await rangeOf(storage.read, id, from, asOf);
+    logs.push({ bot_id: id, ...range });
+    const targets = new Map(own.map(({ task_id, target }) => [task_id, target]));
+    const currencies = await currenciesOf(storage.read, id);
+    for (let after = range.after_seq; after < range.through_seq; after += eventsAtOnce) {
+      const through = Math.min(after + eventsAtOnce, range.through_seq);
+      for (const row of await page(storage.read, id, after, through)) {
+        const target = targets.get(row.run_id ?? '');
+        if (target === undefined || row.occurred_at < from || row.occurred_at >= asOf) continue;
+        const why = GAPS[row.kind];
+        if (why === undefined) {
+          count(made[target], target, row, currencies.get(row.version) ?? '');
+        } else if (target === 'k8s') gaps.add(id, why, row.occurred_at);
+      }
+      await new Promise(setImmediate);
+    }
+    for (const { target, ended_at, error } of own) {
+      if (target === 'k8s' && isLost(error)) gaps.add(id, 'log_lost', ended_at ?? asOf);
+    }
+  }
+  const ran = runs.filter(({ target }) => target === 'k8s');
+  const params = {
+    scope: bot_id === undefined ? 'firm' : 'bot',
+    from,
+    to: asOf,
+    kinds: KINDS,
+    logs,
+  };
+  const production = await peaksIn(made.k8s);
+  const paper = await peaksIn(made.paper);
+  const since = ran.length === 0 ? undefined : Math.min(...ran.map(({ begun }) => begun));
+  return {
+    scope: bot_id === undefined ? 'firm' : 'bot',
+    window: { from: instant(from), to: instant(asOf) },
+    production,
+    paper,
+    coverage_days: daysOf(ran),
+    days: Math.round((asOf - from) / DAY),
+    since: since === undefined ? null : instant(since),
+    gaps: gaps.list(),
+    counted: COUNTED,
+    query: { name: 'stress.peaks', params, hash: digest({ params, production, paper }) },
+  };
+}
+
+/** The same day and time of day six months before, or the last of the month where it has no such day. */
+export function sixMonthsBefore(time: number): number {
+  const date = new Date(time);
+  const day = date.getUTCDate();
+  date.setUTCDate(1);
+  date.setUTCMonth(date.getUTCMonth() - 6);
+  const last = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0)).getUTCDate();
+  date.setUTCDate(Math.min(day, last));
+  return date.getTime();
+}
+
+function instant(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+// ---- What is asked of the database -------------------------------------------------------------
+
+interface Run {
+  readonly bot_id: string;
+  readonly task_id: string;
+  readonly target: Target;
+  /** ms since the epoch, as far as it lies in the window. */
+  readonly begun: number;
+  readonly over: number;
+  readonly ended_at: number | null;
+  readonly error: string | null;
+}
+
+async function runsOf(
+  db: Db,
+  bot_id: string | undefined,
+  from: number,
+  to: number,
+): Promise<readonly Run[]> {
+  const rows = await db
+    .selectFrom('bot_deployments as deployment')
+    .leftJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+    .select(['deployment.bot_id', 'deployment.task_id', 'target', 'deployment.created_at'])
+    .select(['deployment.ended_at', 'tasks.error'])
+    .where('target', 'in', ['k8s', 'paper'])
+    .where('deployment.created_at', '<', to)
+    .where((is) =>
+      is.or([is('deployment.ended_at', 'is', null), is('deployment.ended_at', '>=', from)]),
+    )
+    .$if(bot_id !== undefined, (query) => query.where('deployment.bot_id', '=', bot_id!))
+    .orderBy('deployment.deployment_id')
+    .execute();
+  return rows.map(({ created_at, target, ended_at, ...row }) => ({
+    ...row,
+    target: target as Target,
+    ended_at,
+    begun: Math.max(created_at, from),
+    over: Math.min(ended_at ?? to, to),
+  }));
+}
+
+interface Range {
+  readonly after_seq: number;
+  readonly through_seq: number;
+  /** Of the last event in it: with it, all before are what they were. */
+  readonly hash: string | null;
+}
+
+/** What happened in the window was recorded in it or later; what was, is read up to its end. */
+async function rangeOf(db: Db, bot_id: string, from: number, to: number): Promise<Range> {
+  const through_seq = await lastBefore(db, bot_id, to);
+  const last = await db
+    .selectFrom('bot_events')
+    .select('hash')
+    .where('bot_id', '=', bot_id)
+    .where('seq', '=', through_seq)
+    .executeTakeFirst();
+  const after_seq = await lastBefore(db, bot_id, from);
+  return { after_seq, through_seq, hash: last?.hash ?? null };
+}
+
+async function lastBefore(db: Db, bot_id: string, time: number): Promise<number> {
+  try {
+    return (await seqAt(db, bot_id, { at: time - 1 })).seq;
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === 'not_found') return 0;
+    throw error;
+  }
+}
+
+async function currenciesOf(db: Db, bot_id: string): Promise<ReadonlyMap<number, string>> {
+  const rows = await db
+    .selectFrom('bot_versions')
+    .select(['version', 'document'])
+    .where('bot_id', '=', bot_id)
+    .execute();
+  return new Map(rows.map(({ version, document }) => [version, currencyIn(document)]));
+}
+
+function currencyIn(document: string): string {
+  const { spec } = JSON.parse(document) as {
+    readonly spec?: { readonly universe?: { readonly currency?: string } };
+  };
+  return spec?.universe?.currency ?? '';
+}
+
+async function page(db: Db, bot_id: string, after: number, through: number) {
+  return db
+    .selectFrom('bot_events')
+    .select(['kind', 'run_id', 'version', 'occurred_at', 'payload'])
+    .where('bot_id', '=', bot_id)
+    .where('seq', '>', after)
+    .where('seq', '<=', through)
+    .where('kind', 'in', KINDS)
+    .execute();
+}
+
+type Row = Awaited<ReturnType<typeof page>>[number];
+
+function isLost(error: string | null): boolean {
+  return (
+    error !== null && (JSON.parse(error) as { readonly reason?: string }).reason === 'log_lost'
+  );
+}
+
+/** Days of UTC that were touched. */
+function daysOf(runs: readonly Run[]): number {
+  let days = 0;
+  let last = -Infinity;
+  for (const { begun, over } of runs.toSorted((a, b) => a.begun - b.begun)) {
+    const first = Math.max(Math.floor(begun / DAY), last + 1);
+    const end = Math.ceil(over / DAY) - 1;
+    if (end < first) continue;
+    days += end - first + 1;
+    last = end;
+  }
+  return days;
+}
+
+class Gaps {
+  readonly #all = new Map<
+    string,
+    { bot_id: string; why: LogGap['why']; count: number; first: number }
+  >();
+
+  add(bot_id: string, why: LogGap['why'], time: number): void {
+    const known = this.#all.get(`${bot_id} ${why}`);
+    if (known === undefined)
+      this.#all.set(`${bot_id} ${why}`, { bot_id, why, count: 1, first: time });
+    else {
+      known.count += 1;
+      known.first = Math.min(known.first, time);
+    }
+  }
+
+  list(): LogGap[] {
+    return [...this.#all.values()].map((gap) => ({ ...gap, first: instant(gap.first) }));
+  }
+}
+
+// ---- What is made of it ------------------------------------------------------------------------
+
+interface Counts {
+  /** Time, and the place of kind and instrument in `keys`. */
+  readonly messages: Readonly<Record<MessageClass, Columns>>;
+  /** Time, place of currency and instrument in `keys`, value, quantity. */
+  readonly fills: Columns;
+  readonly keys: Map<string, number>;
+}
+
+function newCounts(): Counts {
+  const messages = { out: new Columns(2), in_order: new Columns(2), in_md: new Columns(2) };
+  return { messages, fills: new Columns(4), keys: new Map() };
+}
+
+function count(
+  { messages, fills, keys }: Counts,
+  target: Target,
+  { kind, occurred_at: time, payload }: Row,
+  currency: string,
+): void {
+  const told = parsed(payload);
+  const keyOf = (what: string, instrument: string): number => {
+    const key = `${what} ${instrument}`;
+    if (!keys.has(key)) keys.set(key, keys.size);
+    return keys.get(key)!;
+  };
+  if (kind === BARS) {
+    for (const symbol of Object.keys(told.bars ?? {})) {
+      messages.in_md.push(time, keyOf('bar', symbol));
+    }
+    return;
+  }
+  const symbol = told.symbol ?? '';
+  if (OUT[target].includes(kind)) messages.out.push(time, keyOf(kind, symbol));
+  if (IN_ORDER[target].includes(kind)) {
+    // A venue's report names the order alone, whose instrument another event has.
+    const what = told.status === undefined ? kind : `report.${told.status}`;
+    messages.in_order.push(time, keyOf(what, symbol));
+  }
+  if (kind === FILL) {
+    const quantity = Math.abs(told.quantity ?? 0);
+    fills.push(time, keyOf(currency, symbol), quantity * (told.price ?? 0), quantity);
+  }
+}
+
+interface Told {
+  readonly symbol?: string;
+  readonly status?: string;
+  readonly quantity?: number;
+  readonly price?: number;
+  readonly bars?: object;
+}
+
+/** What was tampered with may be no JSON, and counts as a message all the same. */
+function parsed(payload: string): Told {
+  try {
+    return (JSON.parse(payload) as Told | null) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+async function peaksIn({ messages, fills, keys }: Counts): Promise<Peaks> {
+  const names = [...keys.keys()].map((key) => {
+    const [what = '', ...symbol] = key.split(' ');
+    return [what, symbol.join(' ')] as const;
+  });
+  return {
+    messages: await messagePeaks(messages, names),
+    volume: await volumePeaks(fills, names),
+  };
+}
+
+type Names = readonly (readonly [what: string, instrument: string])[];
+
+async function messagePeaks(messages: Counts['messages'], names: Names): Promise<MessagePeak[]> {
+  const peaks: MessagePeak[] = [];
+  for (const one of CLASSES) {
+    const [times, keys] = [messages[one].column(0), messages[one].column(1)];
+    const order = await orderInTime(times);
+    for (const window_s of WINDOWS) {
+      const { amount: M, from } = busiestWindow({ times }, order, window_s * 1000);
+      const mix = mixOf(times, keys, names, from, window_s);
+      const instruments = [...new Set(mix.map(({ instrument }) => instrument))].filter(Boolean);
+      const peak_ts = from === undefined ? null : instant(from);
+      peaks.push({ class: one, window_s, M, peak_ts, instruments: instruments.sort(), mix });
+    }
+  }
+  return peaks;
+}
+
+function mixOf(
+  times: Float64Array,
+  keys: Float64Array,
+  names: Names,
+  from: number | undefined,
+  window_s: number,
+): Mix[] {
+  if (from === undefined) return [];
+  const counts = new Map<number, number>();
+  for (const [at, time] of times.entries()) {
+    if (time < from || time >= from + window_s * 1000) continue;
+    counts.set(keys[at]!, (counts.get(keys[at]!) ?? 0) + 1);
+  }
+  return [...counts]
+    .map(([key, number]) => ({ kind: names[key]![0], instrument: names[key]![1], count: number }))
+    .sort(
+      (a, b) =>
+        b.count - a.count || (`${a.kind} ${a.instrument}` < `${b.kind} ${b.instrument}` ? -1 : 1),
+    );
+}
+
+async function volumePeaks(fills: Columns, names: Names): Promise<VolumePeak[]> {
+  const [times, keys] = [fills.column(0), fills.column(1)];
+  const [values, quantities] = [fills.column(2), fills.column(3)];
+  const rows = [...times.keys()];
+  const peaks: VolumePeak[] = [];
+  const add = async (
+    measure: VolumePeak['measure'],
+    of: string | null,
+    some: readonly number[],
+    amounts: Float64Array | undefined,
+  ): Promise<void> => {
+    const series: Series = {
+      times: Float64Array.from(some, (row) => times[row]!),
+      ...(amounts && { amounts: Float64Array.from(some, (row) => amounts[row]!) }),
+    };
+    const order = await orderInTime(series.times);
+    for (const window_s of WINDOWS) {
+      const { amount, from } = busiestWindow(series, order, window_s * 1000);
+      const isIn = (row: number): boolean =>
+        from !== undefined && times[row]! >= from && times[row]! < from + window_s * 1000;
+      const instruments = new Set(some.filter(isIn).map((row) => names[keys[row]!]![1]));
+      peaks.push({
+        measure,
+        of,
+        window_s,
+        M: Number(amount.toPrecision(12)),
+        peak_ts: from === undefined ? null : instant(from),
+        instruments: [...instruments].sort(),
+      });
+    }
+  };
+  await add('fills', null, rows, undefined);
+  // Money of different currencies, and quantities of different instruments, are not added up.
+  for (const [currency, some] of Map.groupBy(rows, (row) => names[keys[row]!]![0])) {
+    await add('value', currency, some, values);
+  }
+  for (const [symbol, some] of Map.groupBy(rows, (row) => names[keys[row]!]![1])) {
+    await add('quantity', symbol, some, quantities);
+  }
+  return peaks;
+}

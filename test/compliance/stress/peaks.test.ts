@@ -1,0 +1,158 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { exampleDocument } from '../../../src/api/bots.ts';
+import {
+  readHistory,
+  sixMonthsBefore,
+  type History,
+} from '../../../src/compliance/stress/peaks.ts';
+import { appendEvents } from '../../../src/events/append.ts';
+import { openStorage, type Storage } from '../../../src/storage/storage.ts';
+import { CREATED } from '../../events/bots.ts';
+import { makeSessions, type MadeSession } from '../../halts/sessions.ts';
+import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
+
+const BEGUN = CREATED.occurred_at;
+const NOW = BEGUN + 86_400_000;
+
+function message({ task_id }: MadeSession, kind: string, after: number, payload = {}) {
+  return { kind, version: 1, run_id: task_id, occurred_at: BEGUN + after, payload };
+}
+
+const outIn = (history: History, window_s: number) =>
+  history.production.messages.find((one) => one.class === 'out' && one.window_s === window_s);
+
+describe.each(DATABASES)('peaks on %s', (kind) => {
+  let database: TestDatabase;
+  let storage: Storage;
+  let one: MadeSession;
+  let two: MadeSession;
+
+  beforeEach(async () => {
+    database = await newTables(kind);
+    storage = await openStorage(database.location);
+    [one, two] = (await makeSessions(storage, { count: 2 })) as [MadeSession, MadeSession];
+    const document = JSON.stringify(exampleDocument('bot-0', 10));
+    await storage.write((tx) => tx.updateTable('bot_versions').set({ document }).execute());
+  });
+
+  afterEach(async () => {
+    await storage.close();
+    await database.remove();
+  });
+
+  const produce = (session: MadeSession) =>
+    storage.write((tx) =>
+      tx
+        .updateTable('bot_deployments')
+        .set({ target: 'k8s' })
+        .where('task_id', '=', session.task_id)
+        .execute(),
+    );
+
+  test('are of production alone, of sliding windows, and of the firm at one time', async () => {
+    await produce(one);
+    await produce(two);
+    const { bot_id } = one;
+    const order = (session: MadeSession, after: number) =>
+      message(session, 'order.submitted', after, { order: 1, symbol: 'SPX' });
+    await storage.write(async (tx) => {
+      await appendEvents(tx, bot_id, BEGUN + 10_000, [
+        // Three within a second, which no second of the clock has.
+        ...[600, 800, 1500].map((after) => order(one, 3000 + after)),
+        message(one, 'order.pending_cancel', 90_000, { order: 1, symbol: 'SPX' }),
+        message(one, 'venue.report', 4000, { order: 1, status: 'filled' }),
+        message(one, 'order.filled', 4000, { symbol: 'SPX', quantity: 2, price: 50 }),
+        message(one, 'order.filled', 4999, { symbol: 'SPX', quantity: 1, price: 50 }),
+        message(one, 'order.filled', 5000, { symbol: 'NDX', quantity: 3, price: 10 }),
+        message(one, 'data.bars', 5000, { time: '', bars: { SPX: [], NDX: [] } }),
+        message(one, 'data.gap', 6000),
+        // Of no run in production.
+        { ...order(one, 3700), run_id: undefined },
+      ]);
+      // As many, but when the other was quiet.
+      await appendEvents(tx, two.bot_id, BEGUN + 10_000, [
+        order(two, 3700),
+        order(two, 8000),
+        order(two, 8000),
+        order(two, 8000),
+      ]);
+    });
+
+    const own = await readHistory(storage, { bot_id, asOf: NOW, eventsAtOnce: 3 });
+    expect(outIn(own, 1)).toEqual({
+      class: 'out',
+      window_s: 1,
+      M: 3,
+      peak_ts: new Date(BEGUN + 3600).toISOString(),
+      instruments: ['SPX'],
+      mix: [{ kind: 'order.submitted', instrument: 'SPX', count: 3 }],
+    });
+    expect(outIn(own, 86_400)?.mix).toEqual([
+      { kind: 'order.submitted', instrument: 'SPX', count: 3 },
+      { kind: 'order.pending_cancel', instrument: 'SPX', count: 1 },
+    ]);
+    const { messages, volume } = own.production;
+    const of = (name: string) => messages.filter((peak) => peak.class === name).map(({ M }) => M);
+    expect(of('in_order')).toEqual([1, 1, 1]);
+    expect(of('in_md')).toEqual([2, 2, 2]);
+    const volumes = volume.map(({ measure, of: unit, window_s, M }) => [
+      measure,
+      unit,
+      window_s,
+      M,
+    ]);
+    expect(volumes).toEqual([
+      ...[
+        [1, 2],
+        [60, 3],
+        [86_400, 3],
+      ].map((row) => ['fills', null, ...row]),
+      ...[
+        [1, 150],
+        [60, 180],
+        [86_400, 180],
+      ].map((row) => ['value', 'USD', ...row]),
+      ...[
+        [1, 3],
+        [60, 3],
+        [86_400, 3],
+      ].map((row) => ['quantity', 'SPX', ...row]),
+      ...[
+        [1, 3],
+        [60, 3],
+        [86_400, 3],
+      ].map((row) => ['quantity', 'NDX', ...row]),
+    ]);
+    expect(own.gaps).toMatchObject([{ why: 'data_gap', count: 1 }]);
+    expect(own).toMatchObject({ scope: 'bot', coverage_days: 2 });
+    expect(await readHistory(storage, { bot_id, asOf: NOW })).toEqual(own);
+
+    const firm = await readHistory(storage, { asOf: NOW });
+    expect(firm.scope).toBe('firm');
+    // At the one time 3 + 1, at the other 0 + 3.
+    expect(outIn(firm, 1)?.M).toBe(4);
+    expect(outIn(firm, 60)?.M).toBe(7);
+  });
+
+  test('of paper count for nothing but what is assumed', async () => {
+    const { bot_id } = one;
+    const events = [1, 2].map((after) => message(one, 'order.submitted', after, { symbol: 'SPX' }));
+    await storage.write((tx) => appendEvents(tx, bot_id, BEGUN + 1000, events));
+    const history = await readHistory(storage, { bot_id, asOf: NOW });
+    expect(outIn(history, 1)?.M).toBe(0);
+    expect(history).toMatchObject({ since: null, coverage_days: 0 });
+    expect(history.paper.messages[0]).toMatchObject({ class: 'out', window_s: 1, M: 2 });
+    // What is older than six months is not told of.
+    const later = await readHistory(storage, { bot_id, asOf: BEGUN + 190 * 86_400_000 });
+    expect(later.paper.messages[0]?.M).toBe(0);
+  });
+});
+
+test('six months before the last of a month is the last of a month', () => {
+  expect(new Date(sixMonthsBefore(Date.UTC(2026, 7, 31, 5))).toISOString()).toBe(
+    '2026-02-28T05:00:00.000Z',
+  );
+  expect(new Date(sixMonthsBefore(Date.UTC(2026, 10, 22))).toISOString()).toBe(
+    '2026-05-22T00:00:00.000Z',
+  );
+});
