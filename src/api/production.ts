@@ -51,7 +51,7 @@ const request = {
   venue: venue.optional().openapi({ description: 'By default simulated.' }),
   lease_secret: secretName.optional().openapi({
     description:
-      'Name of the Secret in the namespace with `lease` and `public_key`, for a runner that is to be licensed.',
+      'Name of the Secret in the namespace with `lease` and `public_key`: without, a runner places no order at an exchange.',
   }),
   params: changes.params,
 };
@@ -344,7 +344,7 @@ const RunnerReport = z
       .nullable()
       .openapi({
         description:
-          'Last of all. `stopped` and `halted` let go of the claim; `failed` ends the deployment.',
+          'Last of all: it lets go of the claim, and what comes from this instance later changes nothing of it. `failed` ends the deployment.',
       }),
   })
   .openapi('RunnerReport');

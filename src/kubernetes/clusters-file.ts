@@ -44,7 +44,7 @@ const definitionSchema = z
         memory: z.string().regex(QUANTITY, 'must be a quantity such as 512Mi'),
       })
       .optional(),
-    /** Where a runner may connect to besides DNS; by default port 443 and that of `control_url`. */
+    /** Where a runner may connect to besides DNS; by default the ports of exchanges and that of `control_url`. */
     egress: z.array(egressSchema).max(50).optional(),
   })
   .refine(({ kubeconfig, in_cluster }) => (kubeconfig === undefined) === (in_cluster === true), {

@@ -51,6 +51,8 @@ const USER_ID = 10_001;
 /** Time to cancel working orders and to have the exchange say that they are gone. */
 const GRACE_SECONDS = 60;
 const DEFAULT_RESOURCES = { cpu: '500m', memory: '512Mi' };
+/** Where exchanges are: of those that ccxt knows, some have their streams on the latter. */
+const EXCHANGE_PORTS = [443, 8443, 9443];
 /** Where clouds tell a machine its own credentials. */
 const LINK_LOCAL = ['169.254.0.0/16'];
 const LINK_LOCAL_6 = ['fe80::/10'];
@@ -182,7 +184,7 @@ function egressRules({ egress, control_url }: DeployPlan): object[] {
   ];
   const { port, protocol } = new URL(control_url);
   const control = Number(port) || (protocol === 'https:' ? 443 : 80);
-  const allowed = egress ?? [{ ports: [...new Set([443, control])] }];
+  const allowed = egress ?? [{ ports: [...new Set([...EXCHANGE_PORTS, control])] }];
   return [
     { ports: dns },
     ...allowed.map(({ cidr, ports }) => ({

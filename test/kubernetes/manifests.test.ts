@@ -151,7 +151,8 @@ describe('manifests', () => {
       egress: [
         { ports: [{ port: 53 }, { port: 53 }] },
         {
-          ports: [{ port: 443 }, { port: 8443 }],
+          // Binance streams by 9443, OKX by 8443.
+          ports: [{ port: 443 }, { port: 8443 }, { port: 9443 }],
           to: [
             { ipBlock: { except: ['169.254.0.0/16'] } },
             { ipBlock: { except: ['fe80::/10'] } },

@@ -54,6 +54,11 @@ const release = (task_id: string): Promise<void> =>
     `update tasks set status = 'queued', worker_id = null, heartbeat_at = null where task_id = '${task_id}'`,
   );
 
+const isRunning = (task_id: string): Promise<void> =>
+  patiently(async () =>
+    expect((await world.get(`/tasks/${task_id}`)).body).toMatchObject({ status: 'running' }),
+  );
+
 async function takeFrom(task_id: string): Promise<void> {
   await release(task_id);
   world.runner.wake();
@@ -305,6 +310,7 @@ describe('a deployment', () => {
     const second = await replace();
     await one.report({ status: 'ended', ended: STOPPED });
     await world.ended(old.task_id);
+    await isRunning(second.task_id);
     await release(second.task_id);
     const third = await replace();
     await world.ended(second.task_id);
@@ -328,9 +334,7 @@ describe('a deployment', () => {
     });
     const { body: old } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
     const { task_id } = old as Deployed;
-    await patiently(async () =>
-      expect((await world.get(`/tasks/${task_id}`)).body).toMatchObject({ status: 'running' }),
-    );
+    await isRunning(task_id);
     await world.execute(`update tasks set worker_id = 'elsewhere' where task_id = '${task_id}'`);
     const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
     await world.post(`/tasks/${task_id}/cancel`);

@@ -45,7 +45,9 @@ export const verb = defineVerb({
     let version = to;
     if (version === undefined) {
       for await (const one of deploymentsOf(server, bot_ref)) {
-        if (one.version === from.version) continue;
+        // Their ids are in the order in which they were asked for.
+        const isBefore = one.deployment_id < from.deployment_id;
+        if (!isBefore || one.version === from.version) continue;
         ({ version } = one);
         break;
       }

@@ -20,14 +20,18 @@ export const verb = defineVerb({
     },
     exchange: {
       value: 'name',
-      description: 'where bars come from; by default the only one the server knows',
+      description:
+        'where bars come from, and orders go with --venue exchange; by default the only one the server knows',
     },
     venue: { value: 'name', description: 'where orders go', choices: VENUES, default: 'simulated' },
     credentialsSecret: {
       value: 'name',
       description: 'of the Secret with apiKey and secret, with --venue exchange',
     },
-    leaseSecret: { value: 'name', description: 'of the Secret with lease and public_key' },
+    leaseSecret: {
+      value: 'name',
+      description: 'of the Secret with lease and public_key; without, none trades at an exchange',
+    },
     param: RUN_OPTIONS.param,
     replace: { description: 'stop what is there, and begin with the account that it leaves' },
     render: { description: 'print the manifests as YAML, and change nothing' },
