@@ -36,7 +36,7 @@ export interface AttestRequest {
 }
 
 /** Of step-ups that allow to attest; their target is `validation_report:` and the `content_hash`. */
-export const ATTEST_ACTION = 'bots.validation_report.attest';
+const ATTEST_ACTION = 'bots.validation_report.attest';
 
 /**
  * Drafts the report anew, puts into it what people have to say, and keeps it as the next version.
@@ -205,11 +205,6 @@ async function newestOf(
     .orderBy('version', 'desc')
     .limit(1)
     .executeTakeFirst();
-}
-
-/** The version that is the newest of a year; null where there is none. */
-export async function newestVersion(db: Db, bot_id: string, year: number): Promise<number | null> {
-  return (await newestOf(db, bot_id, year))?.version ?? null;
 }
 
 function refuseSuperseded(
