@@ -1,5 +1,6 @@
 /** Interaction with the matching logic: Article 6(2)(a), by the flows that RTS 7 Article 9(3) names. */
 import { MINUTE } from '../../market/time.ts';
+import { stepOf } from '../../tasks/session-events.ts';
 import type { Case } from './case.ts';
 import { alertAfter, atVenue, buy, ofKind, reasons, rest, sent } from './case.ts';
 
@@ -61,6 +62,19 @@ export const CASES_A: readonly Case[] = [
           ofKind(world, 'order.denied').length > 0,
           'what is too much is denied before it is sent',
         );
+      });
+      await inCase('sales are counted when they are sent', {}, async (world, check) => {
+        const { quantity, above } = world.sizes;
+        await world.begin();
+        await buy(world);
+        for (let i = 0; i < 2; i += 1) {
+          await world.act(({ order }) => {
+            order({ side: 'sell', type: 'limit', limit: above, quantity });
+          });
+        }
+        const sales = world.heard('new_order').filter(({ side }) => side === 'sell');
+        check(sales.length === 1, 'what is being sold is not sold again');
+        check(reasons(world, 'order.denied')[0] === 'short_not_allowed', 'and the bot knows why');
       });
     },
   },
@@ -136,6 +150,18 @@ export const CASES_A: readonly Case[] = [
           check(sent(world) === 1, 'nothing is sent after it');
         });
       }
+      await inCase('post only', {}, async (world, check) => {
+        const { quantity, price } = world.sizes;
+        await world.begin();
+        world.others.quote(world.symbol, undefined, { price, units: world.units(quantity) + 1 });
+        await world.act(({ order }) => {
+          order({ side: 'buy', type: 'limit', limit: price, quantity, postOnly: true });
+        });
+        await world.bar();
+        check(ofKind(world, 'order.filled').length === 0, 'one that is only to rest takes nothing');
+        check(reasons(world, 'order.rejected')[0] === 'post_only_would_cross', 'it is refused');
+        check(sent(world) === 1, 'nothing is sent after it');
+      });
     },
   },
   {
@@ -230,6 +256,20 @@ export const CASES_A: readonly Case[] = [
           check(alertAfter(world, begun, /order\.rejected/) !== undefined, 'people are told');
         });
       }
+      await inCase('kinds of orders that it does not have', {}, async (world, check) => {
+        const { quantity, below } = world.sizes;
+        await world.begin();
+        await world.act(({ order }) => {
+          const limit = { side: 'buy', type: 'limit', limit: below, quantity } as const;
+          order({ ...limit, timeInForce: 'day' });
+          order({ ...limit, stopLoss: { percent: 0.1 } });
+          order({ ...limit, ocoGroup: 1 });
+          order({ side: 'buy', type: 'trailing_stop', trail: { percent: 0.1 }, quantity });
+        });
+        const denied = reasons(world, 'order.denied');
+        check(denied.length === 4 && new Set(denied).size === 1, 'each is denied');
+        check(sent(world) === 0, 'and not sent');
+      });
     },
   },
   {
@@ -349,7 +389,6 @@ export const CASES_A: readonly Case[] = [
           const { quantity, price, below } = world.sizes;
           await world.begin();
           world.do({ do: 'phase', phase });
-          const bars = world.exerciser.bars.length;
           world.others.rest(world.symbol, 'buy', { price: below, units: world.units(quantity) });
           world.others.rest(world.symbol, 'sell', { price: below, units: world.units(quantity) });
           world.exerciser.tell(({ order }) => {
@@ -358,7 +397,13 @@ export const CASES_A: readonly Case[] = [
           await world.quietBar();
           check(atVenue(world, 1)?.status === 'new', 'a limit order waits for the auction');
           await world.time.pass(2 * MINUTE);
-          check(world.exerciser.bars.length - bars <= 1, 'indicative prices make no bars');
+          const closes = world.journal.events.flatMap(({ kind, payload }) =>
+            kind === 'data.bars' ? Object.values(stepOf(JSON.stringify(payload)).bars) : [],
+          );
+          check(
+            closes.every(({ close }) => close === price),
+            'indicative prices are no trades',
+          );
           check(ofKind(world, 'order.filled').length === 0, 'nothing is filled before it ends');
           world.do({ do: 'phase', phase: phase === 'closing_auction' ? 'closed' : 'continuous' });
           await world.time.pass(2 * MINUTE);

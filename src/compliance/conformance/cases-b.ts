@@ -33,6 +33,11 @@ export const CASES_B: readonly Case[] = [
         check(asked !== undefined, 'the terms are asked for');
         check(order !== undefined && asked!.at < order.at, 'before the first order');
         check(atVenue(world, 1)?.status === 'new', 'the order keeps to tick and lot');
+        const most = (world.sizes.below - 0.0049) * 100;
+        check(
+          (atVenue(world, 1)?.price ?? Infinity) <= most,
+          'and is no dearer than was asked for',
+        );
       });
       await inCase('the tick changes', {}, async (world, check) => {
         await world.begin();

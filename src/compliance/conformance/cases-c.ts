@@ -29,6 +29,8 @@ export const CASES_C: readonly Case[] = [
         check(done, 'it ends');
         check(world.venue.openOrders('bot').length === 0, 'no order is open');
         check(world.end?.verified === true, 'the venue has said so');
+        const why = reasons(world, 'order.canceled');
+        check(why.length === 3 && why.every((one) => one === 'halted'), 'and the bot knows why');
         const sentBy = Math.max(...world.heard('cancel').map(({ at }) => at)) - begun;
         check(sentBy <= 1000, 'all cancels are sent within 1 s (a house number)');
         check(alertAfter(world, begun, /halted/) !== undefined, 'it is on record');

@@ -102,6 +102,8 @@ export interface BarService {
   readonly frozen: Set<string>;
   /** The bars as they are. */
   bars(symbol: string): readonly ExchangeBar[];
+  /** Begins the next bar without a trade, as exchanges do that nobody trades at. */
+  tick(symbol: string): void;
   /** Shows what there is, once more. */
   show(symbol: string): void;
 }
@@ -154,6 +156,14 @@ export function barsOf(venue: SimulatedVenue, quantityUnit: number): BarService 
     frozen: new Set(),
     bars: of,
     show,
+    tick(symbol) {
+      const bars = of(symbol);
+      const { close = undefined } = bars.at(-1) ?? {};
+      if (close === undefined) return;
+      const time = Math.floor(venue.now / MINUTE) * MINUTE;
+      bars.push({ time, open: close, high: close, low: close, close, volume: 0 });
+      show(symbol);
+    },
     exchange: {
       check: async () => {},
       watch(symbol) {

@@ -1,5 +1,5 @@
 /** One bot at one simulated venue, in virtual time: what a case is played in. */
-import { engineConfig } from '../../bots/spec.ts';
+import { engineConfig, type BotSpec } from '../../bots/spec.ts';
 import type { Bot } from '../../bots/load.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
@@ -102,7 +102,7 @@ export interface World {
   begin(): Promise<void>;
   /** Ends the bar with one trade of the others, and begins the next. @param price of every instrument */
   bar(price?: number): Promise<void>;
-  /** Has the bar that is open end without another trade: the bot finds out by asking. */
+  /** Has the bar that is open end without another trade. */
   quietBar(): Promise<void>;
   /** Has the exerciser do something at the end of the bar that is open. */
   act(what: (hands: Hands) => void, price?: number): Promise<void>;
@@ -277,7 +277,7 @@ export async function inWorld<T>(
           trade({
             config: configOf(deploymentId),
             bot: {
-              bot: { ...tried.bot, strategy: running } as Bot,
+              bot: { ...tried.bot, spec: inMinutes(spec), strategy: running } as Bot,
               hash: '',
               take: (steps: readonly Step[]) =>
                 tried.take === undefined ? NOTHING : time.real(() => tried.take!(steps)),
@@ -322,8 +322,9 @@ export async function inWorld<T>(
         await time.pass(1000);
       },
       async quietBar() {
-        const seen = exerciser.bars.length;
-        await time.until(() => exerciser.bars.length > seen, 5 * MINUTE);
+        const next = (Math.floor(venue.now / MINUTE) + 1) * MINUTE;
+        await time.pass(next - venue.now + 100);
+        for (const symbol of symbols) data.tick(symbol);
         await time.pass(1000);
       },
       async act(what, price) {
@@ -389,6 +390,12 @@ const NO_METRICS: RunnerMetrics = {
   text: async () => '',
   contentType: '',
 };
+
+/** Bars are of a minute here, whatever the bot's own are: only then there are enough of them. */
+function inMinutes(spec: BotSpec): BotSpec {
+  const { data } = spec.spec;
+  return { ...spec, spec: { ...spec.spec, data: { ...data, timeframe: TIMEFRAME.name } } };
+}
 
 /** What the bot's limits leave room for. */
 function sizesFor({ cash, units, risk }: EngineConfig): Sizes {

@@ -13,7 +13,7 @@ import {
 const EXAMPLES = join(import.meta.dirname, '../../../examples');
 
 /** States every limit. */
-export const correct: TriedBot = { bot: loadBot(join(EXAMPLES, 'paper.yaml')) };
+export const correct: TriedBot = { bot: loadBot(join(import.meta.dirname, 'correct.yaml')) };
 
 /** States none of them. */
 export const noLimits: TriedBot = { bot: loadBot(join(EXAMPLES, 'sma-crossover.yaml')) };

@@ -1,0 +1,259 @@
+/** A fault in the handling of orders: a text of the source, and what stands in its place. */
+export interface Mutation {
+  readonly name: string;
+  /** Folder of `src`; the text is in one file of it, and its first place is meant. */
+  readonly folder: 'engine' | 'trading' | 'runner';
+  readonly from: string;
+  readonly to: string;
+}
+
+const of =
+  (folder: Mutation['folder']) =>
+  ([name, from, to]: readonly [string, string, string]): Mutation => ({ name, folder, from, to });
+
+export const MUTATIONS: readonly Mutation[] = [
+  ...(
+    [
+      // What reports come to: venue-desk.ts.
+      [
+        'fills are added up',
+        'farther(order.filled, report.filled)',
+        '(order.filled + report.filled)',
+      ],
+      ['costs are added up', 'farther(sent.cost, report.cost)', '(sent.cost + report.cost)'],
+      ['a late report counts', 'Math.abs(told) > Math.abs(known) ? told : known', 'told'],
+      [
+        'bought is taken for sold',
+        "const sign = order.side === 'buy' ? 1 : -1;\n    const units",
+        "const sign = order.side === 'buy' ? -1 : 1;\n    const units",
+      ],
+      ['a report is not noticed', 'sent.isReported = true;', ''],
+      ['numbers are not checked', 'checkNumbers(report);', ''],
+      [
+        'prices are rounded against the order',
+        "order.limit = ontoGrid(order.limit, tick, isBuy ? 'down' : 'up');",
+        "order.limit = ontoGrid(order.limit, tick, isBuy ? 'up' : 'down');",
+      ],
+      ['prices are not rounded', 'desk.roundPrices(order);', ''],
+      [
+        'quantities are not rounded',
+        "const units = ontoGrid(quantity, step, 'down');",
+        'const units = quantity;',
+      ],
+      ['day orders are sent', "order.timeInForce !== 'day' &&", ''],
+      ['orders of groups are sent', 'order.ocoGroup === 0', 'order.ocoGroup >= 0'],
+      ['why it was canceled is forgotten', 'return canceling ?? told', 'return told'],
+      [
+        'refusals are classified as one',
+        "if (status === 'rejected') return told ?? 'refused_by_venue';",
+        "if (status === 'rejected') return 'refused_by_venue';",
+      ],
+      // What becomes of orders: engine.ts.
+      [
+        'a part ends the order',
+        "if (report.status === 'filled' || order.filled >= order.quantity * (1 - 1e-12)) {\n          order.status",
+        "if (report.status === 'filled' || order.filled > 0) {\n          order.status",
+      ],
+      [
+        'the end of an order is ignored',
+        "} else if (report.status !== 'open') {",
+        "} else if (report.status === 'canceled') {",
+      ],
+      [
+        'a cancel by the venue is ignored',
+        "} else if (report.status !== 'open') {",
+        "} else if (report.status !== 'open' && report.status !== 'canceled') {",
+      ],
+      [
+        'the book of fills turns the sign',
+        'execution.quantity = quantity;\n    execution.price = price;\n    execution.reference = price;',
+        'execution.quantity = -quantity;\n    execution.price = price;\n    execution.reference = price;',
+      ],
+      [
+        'the price of a fill is not booked',
+        'execution.price = price;\n    execution.reference = price;\n    execution.fee = fee;\n    execution.slippage = 0;',
+        'execution.price = instrument.close;\n    execution.reference = price;\n    execution.fee = fee;\n    execution.slippage = 0;',
+      ],
+      ['the strategy hears of no fill', 'if (isFill) {', 'if (false) {'],
+      [
+        'a cancel takes effect at once',
+        'const isThere = sent !== undefined &&',
+        'const isThere = sent === undefined &&',
+      ],
+      ['a cancel is not asked for', 'sent.canceling = reason;', ''],
+      [
+        'a halt cancels nothing',
+        "for (const order of this.#working) this.#withdraw(order, 'halted');",
+        '',
+      ],
+      [
+        'sales at the venue do not count',
+        "position - this.#unfilled(index, 'sell')\n        :",
+        'position\n        :',
+      ],
+      [
+        'short sales are sent',
+        "if (!isTarget) return sign < 0 ? 'short_not_allowed' : 'insufficient_funds';",
+        '',
+      ],
+      [
+        'purchases at the venue do not count',
+        'this.#uncommittedCash(), price, 1)',
+        'this.#portfolio.cash, price, 1)',
+      ],
+      [
+        'an exit is larger than the position',
+        "if (position * sign >= 0) return 'nothing_to_reduce';\n      wanted = Math.min(wanted, Math.abs(position));",
+        "if (position * sign >= 0) return 'nothing_to_reduce';",
+      ],
+      ['denials are ignored', 'if (this.#denying !== undefined) return this.#denying;', ''],
+      [
+        'unfit orders are sent',
+        "if (this.#desk !== undefined && !this.#desk.supports(order)) return 'not_supported_by_venue';",
+        '',
+      ],
+      [
+        'messages are not counted',
+        'this.#submitted += 1;\n    this.#rate.count(this.#now);',
+        'this.#submitted += 1;',
+      ],
+      [
+        'working orders do not count',
+        'Math.abs(after + this.#workingBeside(order))',
+        'Math.abs(after)',
+      ],
+      ['no limit is looked at', 'if (!this.#hasRisk) return undefined;', 'return undefined;'],
+      // Limits: risk.ts.
+      [
+        'no limit of volume',
+        "if (exceeds(intent.quantity, limits.max_order_qty)) return 'max_order_qty';",
+        '',
+      ],
+      [
+        'no limit of value',
+        "if (exceeds(intent.value, limits.max_order_value)) return 'max_order_value';",
+        '',
+      ],
+      [
+        'no collar',
+        "if (exceeds(intent.collarBps, limits.price_collar_bps)) return 'price_collar_bps';",
+        '',
+      ],
+      [
+        'no limit of the position',
+        "if (exceeds(intent.positionValue, limits.max_position_pct * equity)) return 'max_position_pct';",
+        '',
+      ],
+      [
+        'a limit is broken where it is kept',
+        'return value > limit * (1 + 1e-9);',
+        'return value >= limit * (1 - 1e-9);',
+      ],
+      [
+        'a limit is ten times as wide',
+        'return value > limit * (1 + 1e-9);',
+        'return value > limit * 10;',
+      ],
+      [
+        'one message too many',
+        'return this.#count < this.#limit;',
+        'return this.#count <= this.#limit;',
+      ],
+    ] as const
+  ).map(of('engine')),
+  ...(
+    [
+      // What the venue is asked for: venue-session.ts, session.ts.
+      [
+        'cancels are not sent',
+        'if (sent.canceling !== undefined) requests.push({ cancel: known });',
+        'if (sent.canceling !== undefined) continue;',
+      ],
+      ['orders lose their limit', '...(!Number.isNaN(limit) && { limit }),', ''],
+      [
+        'orders lose their time in force',
+        "time_in_force: order.timeInForce as VenueOrder['time_in_force'],",
+        "time_in_force: 'gtc',",
+      ],
+      ['orders are no longer post only', '...(postOnly && { post_only: true as const }),', ''],
+      [
+        'orders are sent though reported',
+        'else if (!sent.isReported && isRunning) {',
+        'else if (isRunning) {',
+      ],
+      [
+        'orders lose their size',
+        '          quantity,\n          ...(!Number.isNaN(limit)',
+        '          quantity: 2 * quantity,\n          ...(!Number.isNaN(limit)',
+      ],
+      ['a halt is not remembered', "if (this.status === 'running') this.#isHalted = true;", ''],
+      [
+        'a denial does not reach the engine',
+        'this.engine.deny(reason ?? undefined)',
+        'void reason',
+      ],
+      // What is compared with the venue: reconcile.ts, venue-reports.ts.
+      [
+        'lost orders count as working',
+        '(await venue.find(order)) ?? notAtVenue(order)',
+        '(await venue.find(order))!',
+      ],
+      [
+        'orders are not asked for after a restart',
+        'for (const order of working) {',
+        'for (const order of [] as typeof working) {',
+      ],
+      [
+        'orders of nobody are left open',
+        'return order === undefined || known.has(client_order_id)',
+        'return order !== undefined || known.has(client_order_id)',
+      ],
+      ['holdings are not compared', 'const isHeld = held >=', 'const isHeld = true || held >='],
+      ['cash is not compared', 'if (account.cash < least)', 'if (false)'],
+      [
+        'orders are not asked for at intervals',
+        'await this.#wait(this.#everyMs);',
+        'await this.#wait(1e9);',
+      ],
+      ['news of orders are passed over', 'this.#hear(orders);', ''],
+      [
+        'orders are called otherwise after a restart',
+        'return `${prefixOf(deploymentId)}${order}`;',
+        'return `${prefixOf(deploymentId)}${order + (globalThis as never as { k?: number }).k!}`;',
+      ],
+      // Bars: assembler.ts, feed.ts.
+      ['bars are not checked', 'if (isValid(bar)) bars[symbol]', 'if (bar) bars[symbol]'],
+      ['late bars are taken', 'if (time <= this.#time) {', 'if (time < -1) {'],
+      ['open bars are taken for closed', 'return clock - ms;', 'return clock;'],
+      [
+        'what is missing is not asked for',
+        'const page = await exchange.history(symbol, timeframe.name, since);',
+        'const page = [] as Awaited<ReturnType<typeof exchange.history>>;',
+      ],
+    ] as const
+  ).map(of('trading')),
+  ...(
+    [
+      ['what failed is not asked for again', 'asking.delete(id);', ''],
+      ['it is asked for twice at a time', 'if (asking.has(id)) return;', ''],
+      [
+        'nothing open is taken for granted',
+        'if (open.length === 0 && known.length === 0) return true;',
+        'return true;',
+      ],
+      ['a halt waits for no answer', 'if (left <= 0) return false;', 'if (left <= 0) return true;'],
+      [
+        'what the venue tells in vain ends it',
+        'if (!(error instanceof RangeError)) throw error;',
+        'throw error;',
+      ],
+      [
+        'a mismatch is ignored',
+        "if (mismatches !== undefined && mismatches.length > 0) return 'reconcile_mismatch';",
+        '',
+      ],
+      ['the server is not needed', "return 'control_unreachable';", 'return null;'],
+      ['a refusal of the session is not taken', 'at!.desk.cancel(orphan);', ''],
+    ] as const
+  ).map(of('runner')),
+];
