@@ -7,7 +7,7 @@ import { parseClusterState } from '../production/known.ts';
 import { isSilent, type EndedOrder, type RunnerEnd } from '../production/runners.ts';
 import type { Db } from '../storage/tables.ts';
 import { endUnattended } from '../tasks/lifecycle.ts';
-import type { SessionState } from '../trading/session-state.ts';
+import { parseState } from './end.ts';
 import type { HaltFault, VerifiedDeployment } from './faults.ts';
 import type { Halt } from './halts.ts';
 
@@ -95,7 +95,7 @@ export async function productionLeft(
     if (told?.orders.some((one) => !one.verified)) faults.push('order_not_canceled');
     if ((cluster?.pods.length ?? 0) > 0) faults.push('pod_left');
     if (cluster?.reason === 'unreachable') faults.push('cluster_unreachable');
-    const { working } = JSON.parse(state) as SessionState;
+    const working = parseState(state)?.working ?? [];
     const orders =
       told?.orders ?? working.map(({ order, symbol }) => ({ order, symbol, verified: false }));
     return { ...deployment, verified: false, faults, orders };

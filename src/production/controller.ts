@@ -194,6 +194,8 @@ async function look(
             ? asTaskError(plan).error
             : await bringUp(service, claim, target, { known: now, unsettled });
         if (failure !== undefined) {
+          // Another may have had it applied meanwhile, and nobody wants that to end.
+          await known(service, claim);
           const failed: Wanted = { why: 'failed', since: service.clock() };
           if (await conclude(service, claim, target, now, failed, failure)) return;
         }

@@ -23,14 +23,18 @@ export interface Work {
 /** Works on them, as a worker does. */
 function startWork(storage: Storage, settings: Settings, log: Log): Work {
   const { tasks, production, close } = servicesOf(storage, settings, log);
+  // Who knows no cluster leaves deployments to those who do.
+  const hasClusters = Object.keys(production.clusters).length > 0;
   const { wake, release, stop } = startTaskRunner(tasks, {
     workers: settings.workers,
     paperSessions: settings.paper_sessions,
     timeoutMs: settings.strategy_timeout_seconds * 1000,
-    controllers: startControllers(production, {
-      most: settings.production_deployments,
-      onEnded: () => wake(),
-    }),
+    controllers: hasClusters
+      ? startControllers(production, {
+          most: settings.production_deployments,
+          onEnded: () => wake(),
+        })
+      : undefined,
     log,
   });
   return {

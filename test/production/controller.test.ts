@@ -337,7 +337,7 @@ describe('a deployment', () => {
     await isRunning(task_id);
     await world.execute(`update tasks set worker_id = 'elsewhere' where task_id = '${task_id}'`);
     const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
-    await world.post(`/tasks/${task_id}/cancel`);
+    expect((await world.post(`/tasks/${task_id}/cancel`)).status).toBe(200);
     Object.assign(production, { cluster: connect });
     world.now += 31_000;
     world.runner.wake();
@@ -442,6 +442,30 @@ describe('a halt', () => {
     });
     expect(await world.halt('/bots/sma/halt')).toMatchObject({ verified: false, halt_id });
     expect((await world.post('/bots/sma/resume', { reason: 'looked at it' })).status).toBe(200);
+  });
+
+  it('is about what is just being stopped, too', async () => {
+    const { deployment_id, task_id } = await world.deploy('sma');
+    const one = world.instance(deployment_id);
+    await one.report();
+    const remove = world.cluster.remove.bind(world.cluster);
+    const [reached, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    world.cluster.remove = async (plan) => {
+      reached.resolve();
+      await goOn.promise;
+      return remove(plan);
+    };
+    await stop(task_id);
+    const orders = [{ order: 3, symbol: 'SPX', verified: false }];
+    await one.report({ status: 'ended', ended: { ...STOPPED, verified: false, orders } });
+    await reached.promise;
+    const halting = world.halt('/bots/sma/halt');
+    await haltId();
+    goOn.resolve();
+    expect(await halting).toMatchObject({
+      verified: false,
+      deployments: [{ deployment_id, status: 'halted', faults: ['order_not_canceled'] }],
+    });
   });
 
   it('ends one that waits, with the one that it waits for', async () => {
