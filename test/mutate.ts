@@ -75,8 +75,10 @@ async function tryAll(): Promise<number> {
   return share >= LEAST_SHARE && unfit.length === 0 ? 0 : 1;
 }
 
-/** Its id. */
-const caseOf = (fault: string): string => fault.split(' ')[1] ?? fault;
+/** The id of the case in which something does not hold. */
+function caseOf(fault: string): string {
+  return fault.split(' ')[1] ?? fault;
+}
 
 function copy(name: string): string {
   const tree = join(place, name.replaceAll(' ', '-'));
