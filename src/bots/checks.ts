@@ -15,13 +15,16 @@ type Fields = Readonly<Record<string, unknown>>;
  * of the wrong type, for the schema reports that.
  */
 export function crossChecks(document: SourceDocument): Problem[] {
-  const { universe, data, strategy, engine, metrics } = fieldsOf(fieldsOf(document.value).spec);
+  const { universe, data, strategy, engine, metrics, risk } = fieldsOf(
+    fieldsOf(document.value).spec,
+  );
   const symbols = listOf(fieldsOf(universe).symbols);
   return [
     ...symbolProblems(symbols, document),
     ...sourceProblems(data, symbols, document),
     ...windowProblems(fieldsOf(data), document),
     ...marginProblems(fieldsOf(fieldsOf(engine).account), document),
+    ...messageProblems(fieldsOf(risk), document),
     ...strategyChoiceProblems(strategy, document),
     ...gateProblems(metrics, document),
   ];
@@ -160,6 +163,17 @@ function windowProblems({ from, to }: Fields, document: SourceDocument): Problem
     const what = { code: 'invalid_value', message: error.message };
     return [document.problem(['spec', 'data', 'to'], what)];
   }
+}
+
+function messageProblems(risk: Fields, document: SourceDocument): Problem[] {
+  const { max_messages_per_second: most, messages_kept_for_cancels: kept } = risk;
+  if (typeof kept !== 'number' || (typeof most === 'number' && kept < most)) return [];
+  const message =
+    typeof most === 'number'
+      ? `must be less than max_messages_per_second (${most}), or there is nothing left for orders`
+      : 'needs max_messages_per_second, which it is a part of';
+  const at: Path = ['spec', 'risk', 'messages_kept_for_cancels'];
+  return [document.problem(at, { code: 'invalid_value', message })];
 }
 
 function marginProblems({ initial, maintenance }: Fields, document: SourceDocument): Problem[] {

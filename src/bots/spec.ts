@@ -5,6 +5,7 @@ import {
   type EngineConfig,
   type FeeModel,
   type FillModel,
+  type RiskControls,
   type RiskLimits,
 } from '../engine/config.ts';
 import type { Problem } from '../errors.ts';
@@ -259,6 +260,8 @@ const limited = <T extends z.ZodType>(value: T) =>
     ])
     .optional();
 
+const windowSeconds = z.number().gt(0).max(31_536_000).describe('Seconds of bar time.');
+
 const riskSchema = z
   .strictObject({
     max_order_value: limited(positiveAmount).describe('Account currency per order.'),
@@ -273,7 +276,45 @@ const riskSchema = z
     max_daily_loss_pct: limited(share).describe('Loss of a day as a share of equity: 0.02 is 2 %.'),
     max_drawdown_pct: limited(share).describe('Loss from the highest equity: 0.15 is 15 %.'),
     max_instruments: limited(z.int().min(1)).describe('Instruments held at once.'),
-  } satisfies Record<keyof RiskLimits, z.ZodType>)
+    price_collar_period: limited(
+      z.strictObject({
+        seconds: windowSeconds,
+        bps: z.number().gt(0).max(10_000).describe('Basis points.'),
+      }),
+    ).describe(
+      'How far the price of an order may be from the limits and fills of the last seconds, by ' +
+        'instrument and side.',
+    ),
+    messages_kept_for_cancels: z
+      .int()
+      .min(1)
+      .optional()
+      .describe('Of max_messages_per_second, those that new orders must leave to cancels.'),
+    repeated_execution: limited(
+      z.strictObject({
+        count: z.int().min(1).describe('Executed orders of one instrument and side.'),
+        seconds: windowSeconds,
+      }),
+    ).describe(
+      'After so many executions within so many seconds every new order is denied, until a person ' +
+        're-enables the bot; a backtest ends so.',
+    ),
+    permitted: z
+      .strictObject({
+        instruments: z
+          .array(symbol)
+          .max(500)
+          .optional()
+          .describe('Symbols; orders for others are denied.'),
+        venues: z
+          .array(text(100))
+          .max(100)
+          .optional()
+          .describe('Exchanges, as the server calls them; at others it is not started.'),
+      })
+      .optional()
+      .describe('Where the bot may trade; anywhere when absent.'),
+  } satisfies Record<keyof RiskLimits | keyof RiskControls, z.ZodType>)
   .describe('Checked before every order. Each limit is a value, or {unlimited: why}.');
 
 const mlModelSchema = z.strictObject({
@@ -332,6 +373,7 @@ export type BotSpec = z.output<typeof botSpecSchema>;
 /** The engine's settings that a valid spec asks for; amounts become float64 here and nowhere else. */
 export function engineConfig(spec: BotSpec): EngineConfig {
   const { engine, risk } = spec.spec;
+  const controls = riskControls(risk);
   return {
     cash: Number(engine.cash),
     fill: fillModel(engine.fill),
@@ -340,6 +382,7 @@ export function engineConfig(spec: BotSpec): EngineConfig {
     slippage: engine.slippage,
     account: engine.account === 'cash' ? { model: 'cash' } : engine.account,
     risk: riskLimits(risk),
+    ...(controls && { controls }),
     seed: engine.seed,
   };
 }
@@ -361,4 +404,15 @@ function riskLimits(risk: BotSpec['spec']['risk'] = {}): RiskLimits {
     if (limit !== undefined && typeof limit !== 'object') limits[name] = Number(limit);
   }
   return limits;
+}
+
+function riskControls(risk: BotSpec['spec']['risk'] = {}): RiskControls | undefined {
+  const { price_collar_period, messages_kept_for_cancels, repeated_execution, permitted } = risk;
+  const controls: RiskControls = {
+    ...(price_collar_period && 'bps' in price_collar_period && { price_collar_period }),
+    ...(messages_kept_for_cancels !== undefined && { messages_kept_for_cancels }),
+    ...(repeated_execution && 'count' in repeated_execution && { repeated_execution }),
+    ...(permitted?.instruments && { permitted: permitted.instruments }),
+  };
+  return Object.keys(controls).length === 0 ? undefined : controls;
 }

@@ -46,6 +46,7 @@ const KINDS = {
       'order.rejected',
       'order.denied',
       'account.margin_call',
+      'account.latched',
     ],
   },
   faults: { title: 'Faults of data', kinds: ['data.gap', 'data.refused'] },

@@ -64,6 +64,25 @@ export const NO_RISK_LIMITS: RiskLimits = {
   max_instruments: Infinity,
 };
 
+/** Further controls, checked before every order; one that is absent is not wanted. */
+export interface RiskControls {
+  /**
+   * Over a period: how far the price of an order may be from the limit prices of those placed within
+   * the last `seconds`, and from what they were filled at; basis points. Orders of one instrument and
+   * side count together. An order without a price counts at the last close.
+   */
+  readonly price_collar_period?: { readonly seconds: number; readonly bps: number };
+  /** Of `max_messages_per_second`, how many only cancels may use up. */
+  readonly messages_kept_for_cancels?: number;
+  /**
+   * Once so many orders of one instrument and side were executed within `seconds`, every new order
+   * is denied for the rest of the run.
+   */
+  readonly repeated_execution?: { readonly count: number; readonly seconds: number };
+  /** Symbols; orders for others are denied. */
+  readonly permitted?: readonly string[];
+}
+
 export interface EngineConfig {
   /** Account currency at the start. */
   readonly cash: number;
@@ -74,5 +93,6 @@ export interface EngineConfig {
   readonly slippage: SlippageModel;
   readonly account: Account;
   readonly risk: RiskLimits;
+  readonly controls?: RiskControls | undefined;
   readonly seed: number;
 }

@@ -2,6 +2,7 @@ import { appendBar } from '../market/bars.ts';
 import type { Bars } from '../market/bars.ts';
 import { DAY } from '../market/time.ts';
 import type { EngineConfig } from './config.ts';
+import { Controls } from './controls.ts';
 import { affordableQuantity, feeOf, slippageOf } from './costs.ts';
 import {
   beyondLimit,
@@ -114,6 +115,7 @@ export class Engine {
     peakEquity: -0,
     dayStartEquity: -0,
   };
+  readonly #controls: Controls | undefined;
   readonly #hasRisk: boolean;
   readonly #tracksLoss: boolean;
   readonly #losses: Losses;
@@ -173,7 +175,9 @@ export class Engine {
     this.#initialCash = opening === undefined ? config.cash : this.#portfolio.equity();
     this.#desk = setup.venue === undefined ? undefined : new VenueDesk(setup.venue, symbols);
     this.#journal = new Journal(symbols, memory);
-    this.#rate = new MessageRate(config.risk.max_messages_per_second);
+    const { risk, controls } = config;
+    this.#rate = new MessageRate(risk.max_messages_per_second, controls?.messages_kept_for_cancels);
+    this.#controls = controls && new Controls(controls, symbols);
     this.#hasRisk = Object.values(config.risk).some((limit) => limit < Infinity);
     this.#tracksLoss =
       config.risk.max_daily_loss_pct < Infinity || config.risk.max_drawdown_pct < Infinity;
@@ -624,6 +628,10 @@ export class Engine {
     this.#rate.count(this.#now);
     this.#journal.submitted(this.#now, order);
     this.#working.push(order);
+    // Exits lie on both sides of the price by intent, and are no wish to trade there now.
+    if (this.#controls !== undefined && order.parent === 0 && !Number.isNaN(order.limit)) {
+      this.#controls.priced(order.instrument.index, order.side, order.limit, this.#now);
+    }
     return order;
   }
 
@@ -637,10 +645,13 @@ export class Engine {
         ? order.quantity
         : -order.quantity;
     if (this.#denying !== undefined) return this.#denying;
+    const bar = this.#controls?.bar(index);
+    if (bar !== undefined) return bar;
     if (this.#inMarginCall) return 'margin_call';
     if (this.#desk !== undefined && !this.#desk.supports(order)) return 'not_supported_by_venue';
     if (!isTarget && order.quantity === 0) return 'quantity_rounds_to_zero';
-    if (!this.#rate.allows(this.#now)) return 'max_messages_per_second';
+    const overRate = this.#rate.denial(this.#now);
+    if (overRate !== undefined) return overRate;
     if (isTarget && this.#config.account.model === 'cash' && order.weight < 0) {
       return 'short_not_allowed';
     }
@@ -649,9 +660,15 @@ export class Engine {
 
   /** `delta` is signed, at `price`; before an instrument's first bar that is NaN and breaks no limit. */
   #riskDenial(order: WorkingOrder, delta: number, price: number): OrderReason | undefined {
+    const index = order.instrument.index;
+    if (this.#controls !== undefined) {
+      const asked = Number.isNaN(order.limit) ? order.stop : order.limit;
+      const at = Number.isNaN(asked) ? price : asked;
+      const side = delta < 0 ? 'sell' : 'buy';
+      if (this.#controls.drifts(index, side, at, this.#now)) return 'price_collar_period';
+    }
     if (!this.#hasRisk) return undefined;
     const portfolio = this.#portfolio;
-    const index = order.instrument.index;
     const position = portfolio.positions[index]!;
     const after = position + delta;
     // What a target may replace is still held when it is placed: that limit waits for its fill.
@@ -737,7 +754,8 @@ export class Engine {
   #handWaiting(): void {
     for (const order of this.#working) {
       if (this.#desk!.sent.has(order.id)) continue;
-      const reason = this.#denying ?? this.#hand(order);
+      const reason =
+        this.#denying ?? this.#controls?.bar(order.instrument.index) ?? this.#hand(order);
       if (reason !== undefined) this.#end(order, 'denied', reason);
     }
     this.#dropEnded();
@@ -857,7 +875,8 @@ export class Engine {
     return Number.isNaN(close) || this.#desk.tradable(index, Math.abs(left), close) > 0;
   }
 
-  #book(order: WorkingOrder, { quantity, price, fee, isFill }: Booking, time: number): void {
+  #book(order: WorkingOrder, booking: Booking, time: number): void {
+    const { quantity, price, fee, isFill, isFirstFill } = booking;
     const { instrument } = order;
     const portfolio = this.#portfolio;
     const execution = this.#execution;
@@ -878,6 +897,7 @@ export class Engine {
     }
     this.#fillCount += 1;
     this.#journal.filled(order, execution, after, portfolio.cash);
+    if (this.#controls !== undefined) this.#executed(order, execution, isFirstFill);
     if (this.#run!.onFill !== undefined) {
       this.#fills.push({ order, instrument, quantity, price, fee });
     }
@@ -1184,6 +1204,7 @@ export class Engine {
     if (this.#usesVolume) this.#volumeUsed[index]! += quantity;
     this.#fillCount += 1;
     this.#journal.filled(order, execution, after, portfolio.cash);
+    if (this.#controls !== undefined) this.#executed(order, execution, order.filled === 0);
     order.filled += quantity;
     if (order.filled >= order.quantity * (1 - 1e-12)) {
       order.status = 'filled';
@@ -1199,6 +1220,16 @@ export class Engine {
       this.#inMarginCall = false;
     }
     return after * sign > 0 ? this.#placeExits(order, Math.min(quantity, after * sign), price) : [];
+  }
+
+  /** Tells the controls that look back of a fill. */
+  #executed(order: WorkingOrder, { instrument, price, time }: Execution, isFirst: boolean): void {
+    const controls = this.#controls!;
+    controls.priced(instrument, order.side, price, time);
+    const count = isFirst ? controls.executed(instrument, order.side, time) : undefined;
+    if (count === undefined) return;
+    const { seconds } = this.#config.controls!.repeated_execution!;
+    this.#journal.latched(time, order, count, seconds);
   }
 
   /** Limits wait for their price, so only the others slip. */

@@ -51,6 +51,15 @@ export type OrderEvent = {
       readonly reason: OrderReason;
     }
   | { readonly kind: 'account.margin_call'; readonly equity: number; readonly required: number }
+  | {
+      /** Every order is denied from then on: too many like this one were executed. */
+      readonly kind: 'account.latched';
+      readonly control: 'repeated_execution';
+      readonly side: 'buy' | 'sell';
+      /** Orders executed within so many seconds. */
+      readonly count: number;
+      readonly seconds: number;
+    }
   /** The venue is asked to cancel it, and may yet fill it. */
   | { readonly kind: 'order.pending_cancel'; readonly reason: OrderReason }
   | {
@@ -77,6 +86,7 @@ const KINDS = [
   'account.margin_call',
   'order.pending_cancel',
   'order.fee',
+  'account.latched',
 ] as const;
 type Kind = (typeof KINDS)[number];
 
@@ -190,6 +200,14 @@ export class Journal implements JournalRows {
     this.#rows.chunk[at + 5] = required;
   }
 
+  latched(time: number, order: Readonly<Order>, count: number, seconds: number): void {
+    const at = this.#row('account.latched', time, order.id, order.instrument.index);
+    const { chunk } = this.#rows;
+    chunk[at + 4] = order.side === 'buy' ? BUY : 0;
+    chunk[at + 5] = count;
+    chunk[at + 6] = seconds;
+  }
+
   *events(seq = 0): Generator<OrderEvent> {
     for (const row of this.#rows.after(seq)) {
       seq += 1;
@@ -262,6 +280,15 @@ export class Journal implements JournalRows {
         };
       case 'account.margin_call':
         return { ...head, kind, equity: row[4]!, required: row[5]! };
+      case 'account.latched':
+        return {
+          ...head,
+          kind,
+          control: 'repeated_execution',
+          side: row[4] === BUY ? 'buy' : 'sell',
+          count: row[5]!,
+          seconds: row[6]!,
+        };
       default:
         return kind satisfies never;
     }

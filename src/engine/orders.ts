@@ -85,6 +85,10 @@ export const ORDER_REASONS = [
   'unknown_symbol',
   'not_permitted',
   'not_at_venue',
+  'price_collar_period',
+  'messages_kept_for_cancels',
+  'repeated_execution',
+  'instrument_not_permitted',
 ] as const;
 export type OrderReason = (typeof ORDER_REASONS)[number];
 

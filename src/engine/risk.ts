@@ -88,17 +88,21 @@ export class Losses {
 /** Counts order messages per second of bar time against `max_messages_per_second`. */
 export class MessageRate {
   readonly #limit: number;
+  readonly #kept: number;
   #second = Number.NaN;
   #count = 0;
 
-  constructor(limit: number) {
+  /** `kept` of the limit are for cancels alone. */
+  constructor(limit: number, kept = 0) {
     this.#limit = limit;
+    this.#kept = kept;
   }
 
-  /** Whether one more order may go out at `time` (ms). Cancels are counted and never refused. */
-  allows(time: number): boolean {
+  /** Why no order may go out at `time` (ms), if none may. Cancels are counted and never refused. */
+  denial(time: number): OrderReason | undefined {
     this.#roll(time);
-    return this.#count < this.#limit;
+    if (this.#count < this.#limit - this.#kept) return undefined;
+    return this.#count < this.#limit ? 'messages_kept_for_cancels' : 'max_messages_per_second';
   }
 
   count(time: number): void {

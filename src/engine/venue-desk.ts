@@ -24,6 +24,8 @@ export interface Booking {
   /** Account currency, fees in units included at the price. */
   readonly fee: number;
   readonly isFill: boolean;
+  /** Nothing of the order was filled before. */
+  readonly isFirstFill: boolean;
 }
 
 /** Which orders are at the venue, what it takes, and what its reports come to. */
@@ -110,6 +112,7 @@ export class VenueDesk {
     const charged = fee - sent.fee;
     const quantity = sign * units - (feeUnits - sent.feeUnits);
     const isFill = units > 0;
+    const isFirstFill = isFill && order.filled === 0;
     // What was told too late, or is known of fees only now, belongs to the fills before it.
     const price = isFill ? paid / units : filled === 0 ? 0 : cost / filled;
     const isNew = isFill || quantity !== 0 || paid !== 0 || charged !== 0;
@@ -122,7 +125,7 @@ export class VenueDesk {
     if (!isNew) return { sent, booking: undefined };
     // Whatever the price: cash is to change by what was paid and charged, and by nothing else.
     const total = sign * paid + charged - quantity * price;
-    return { sent, booking: { quantity, price, fee: total, isFill } };
+    return { sent, booking: { quantity, price, fee: total, isFill, isFirstFill } };
   }
 }
 

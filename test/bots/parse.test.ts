@@ -101,7 +101,8 @@ describe('the problems of a spec', () => {
     expect(formatProblem(problem!)).toBe(
       'bot.yaml:19:5 /spec/risk/max_order_vale unknown_field unknown field; known here: ' +
         'max_order_value, max_order_qty, price_collar_bps, max_messages_per_second, ' +
-        'max_position_pct, max_daily_loss_pct, max_drawdown_pct, max_instruments ' +
+        'max_position_pct, max_daily_loss_pct, max_drawdown_pct, max_instruments, ' +
+        'price_collar_period, messages_kept_for_cancels, repeated_execution, permitted ' +
         '(did you mean max_order_value?)',
     );
   });
@@ -176,6 +177,17 @@ spec:
     ['min: -0.5', 'max: 0', 'gate_cannot_fail', undefined],
     ['maintenance: 0.25', 'maintenance: 0.6', 'invalid_value', undefined],
     ['one instrument only', '""', 'invalid_value', undefined],
+    ['risk:', 'risk:\n    price_collar_period: {bps: 10}', 'missing_field', undefined],
+    ['risk:', 'risk:\n    price_collar_period: {seconds: 0, bps: 10}', 'invalid_value', undefined],
+    ['risk:', 'risk:\n    repeated_execution: 3', 'invalid_type', undefined],
+    ['risk:', 'risk:\n    messages_kept_for_cancels: 2', 'invalid_value', undefined],
+    [
+      'risk:',
+      'risk:\n    messages_kept_for_cancels: 2\n    max_messages_per_second: 2',
+      'invalid_value',
+      undefined,
+    ],
+    ['risk:', 'risk:\n    permitted: {instrument: [SPX]}', 'unknown_field', 'instruments'],
     ['source: ./spx.csv', 'sources: {SPX: a.csv, NDX: b.csv}', 'unknown_symbol', undefined],
     ['source: ./spx.csv', 'sources: {SPXX: a.csv}', 'unknown_symbol', 'SPX'],
     ['source: ./spx.csv', 'sources: {}', 'missing_field', undefined],

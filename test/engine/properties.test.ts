@@ -193,7 +193,7 @@ describe('fills', () => {
       const orders = submissions(events);
       const ends = new Map<number, string>();
       for (const event of events) {
-        if (event.kind === 'order.submitted' || event.kind === 'account.margin_call') continue;
+        if (event.kind === 'order.submitted' || event.kind.startsWith('account.')) continue;
         if (event.kind !== 'order.filled') {
           ends.set(event.order, event.time);
           continue;
@@ -227,7 +227,7 @@ describe('fills', () => {
       const done = new Map<number, number>();
       const ended = new Set<number>();
       for (const event of events) {
-        if (event.kind === 'account.margin_call') continue;
+        if (event.kind.startsWith('account.')) continue;
         expect(ended.has(event.order)).toBe(false);
         if (event.kind === 'order.filled') {
           const sum = (done.get(event.order) ?? 0) + event.quantity;

@@ -861,6 +861,39 @@ const scenario = fc.record({
   happenings: fc.array(happening, { minLength: 30, maxLength: 60 }),
 });
 
+test('what was executed too often latches the session, also once it is resumed', async () => {
+  const setup = setupOf({
+    onStep: (_at, { order }) => order({ side: 'buy', quantity: 1, type: 'limit', limit: 99 }),
+    config: { controls: { repeated_execution: { count: 2, seconds: 60 } } },
+  });
+  const inputs: SessionInput[] = [];
+  const session = new VenueSession(setup);
+  const bars = (day: number): unknown[] => {
+    inputs.push({ kind: 'data.bars', step: step(day, 100) });
+    return kinds(session.push(step(day, 100)).events);
+  };
+  const told = (order: number, more: Partial<VenueReport>): unknown[] => {
+    inputs.push({ kind: 'venue.report', report: report(order, more) });
+    return kinds(session.report(report(order, more)).events);
+  };
+  expect([bars(0), bars(1), bars(2)]).toEqual([1, 2, 3].map((id) => [['submitted', id]]));
+  expect(told(1, { filled: 0.5, cost: 49 })).toEqual([['filled', 1]]);
+  expect(told(1, { filled: 1, cost: 98 })).toEqual([['filled', 1]]);
+  // By the clock of the venue it is too late to count together.
+  expect(told(2, { filled: 1, cost: 98, time: NOON + 61_000 })).toEqual([['filled', 2]]);
+  expect(bars(3)).toEqual([['submitted', 4]]);
+  const latching = { filled: 0.1, cost: 9.8, time: NOON + 121_000 };
+  expect(told(3, latching)).toEqual([
+    ['filled', 3],
+    ['t.latched', 3],
+  ]);
+  expect(bars(4)).toEqual([['repeated_execution', 5]]);
+  expect(session.state().working.map(({ order }) => order)).toEqual([3, 4]);
+  const resumed = await VenueSession.resume(setup, inputs);
+  expect(resumed.events()).toEqual(session.events());
+  expect(kinds(resumed.push(step(5, 100)).events)).toEqual([['repeated_execution', 6]]);
+});
+
 function always(claim: (play: Play) => void | Promise<void>, numRuns = 60): Promise<void> {
   return fc.assert(
     fc.asyncProperty(scenario, async ({ deeds, happenings }) => {

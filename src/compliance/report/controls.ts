@@ -12,6 +12,9 @@ const SERVES: Readonly<Record<string, readonly string[]>> = {
   max_daily_loss_pct: ['15(4)'],
   max_drawdown_pct: ['15(4)'],
   max_instruments: ['8(a)'],
+  price_collar_period: ['15(1)(a)'],
+  messages_kept_for_cancels: ['15(1)(d)'],
+  repeated_execution: ['15(3)'],
 };
 
 /** What a control is wanted for, and what is missing where no limit of the spec serves it. */
@@ -39,11 +42,12 @@ export function riskControls(
   const risk = (current?.document as Document | undefined)?.spec.risk ?? {};
   const served = new Set<string>();
   const controls = Object.entries(risk).map(([id, limit]): RiskControl => {
-    const articles = SERVES[id] ?? [];
+    const articles = id === 'permitted' ? permittedServes(limit) : (SERVES[id] ?? []);
     const reason = unlimitedIn(limit);
     if (reason === undefined) for (const ref of articles) served.add(ref);
     else gaps.add(`unlimited_${id}`, `${id} is unlimited: ${reason}`, articles);
-    if (articles.length === 0) gaps.add(`unknown_${id}`, `what the limit ${id} serves`, []);
+    if (articles.length === 0 && id !== 'permitted')
+      gaps.add(`unknown_${id}`, `what the limit ${id} serves`, []);
     const facts = {
       value: reason === undefined ? limit : null,
       unlimited: reason ?? null,
@@ -63,6 +67,15 @@ export function riskControls(
     if (!served.has(ref)) gaps.add(`no_control_${ref}`, `the spec has no ${what.slice(2)}`, [ref]);
   }
   return controls;
+}
+
+/** Permissions are lists, and one that is absent permits all. */
+function permittedServes(permitted: unknown): string[] {
+  const lists = Object(permitted) as Readonly<Record<string, unknown>>;
+  return [
+    ...(Array.isArray(lists['instruments']) ? ['8(a)', '15(5)'] : []),
+    ...(Array.isArray(lists['venues']) ? ['8(d)'] : []),
+  ];
 }
 
 function unlimitedIn(limit: unknown): string | undefined {

@@ -1,0 +1,117 @@
+import type { RiskControls } from './config.ts';
+import type { Order, OrderReason } from './orders.ts';
+
+type Side = Order['side'];
+
+/** What is remembered of one instrument's orders of one side. */
+interface Trigger {
+  readonly lowest: Extreme;
+  readonly highest: Extreme;
+  /** Of orders that were executed, ms, oldest first. */
+  readonly executions: number[];
+}
+
+/** Controls that look back: at a bot's prices and executions of a while, and at what it may trade. */
+export class Controls {
+  readonly #controls: RiskControls;
+  readonly #isPermitted: readonly boolean[];
+  /** By instrument, buys before sells. */
+  readonly #triggers: readonly Trigger[];
+  #isLatched = false;
+  /** Venues report in any order, and no time is to come before what was known by then. */
+  #now = -Infinity;
+
+  constructor(controls: RiskControls, symbols: readonly string[]) {
+    const { permitted } = controls;
+    this.#controls = controls;
+    this.#isPermitted = symbols.map((symbol) => permitted?.includes(symbol) ?? true);
+    this.#triggers = symbols.flatMap(() => [newTrigger(), newTrigger()]);
+  }
+
+  /** Why no order for the instrument is taken, whatever it asks for. */
+  bar(index: number): OrderReason | undefined {
+    if (!this.#isPermitted[index]) return 'instrument_not_permitted';
+    return this.#isLatched ? 'repeated_execution' : undefined;
+  }
+
+  /** Whether `price` is too far from those of the side within the window that ends at `time` (ms). */
+  drifts(index: number, side: Side, price: number, time: number): boolean {
+    const { price_collar_period: collar } = this.#controls;
+    if (collar === undefined) return false;
+    const { lowest, highest } = this.#trigger(index, side);
+    const since = this.#follow(time) - collar.seconds * 1000;
+    const most = collar.bps * (1 + 1e-9);
+    // A price that is not known, or when none was asked for before, is no drift.
+    return (
+      (price / lowest.since(since) - 1) * 10_000 > most ||
+      (1 - price / highest.since(since)) * 10_000 > most
+    );
+  }
+
+  /** An order asked for a price, or was filled at it. */
+  priced(index: number, side: Side, price: number, time: number): void {
+    if (this.#controls.price_collar_period === undefined) return;
+    const { lowest, highest } = this.#trigger(index, side);
+    const now = this.#follow(time);
+    lowest.add(now, price);
+    highest.add(now, price);
+  }
+
+  /**
+   * An order was executed, for the first time if in parts.
+   * @returns how many were in the window where that latches the bot, which stays so.
+   */
+  executed(index: number, side: Side, time: number): number | undefined {
+    const { repeated_execution: repeated } = this.#controls;
+    if (repeated === undefined || this.#isLatched) return undefined;
+    const { executions } = this.#trigger(index, side);
+    const now = this.#follow(time);
+    executions.push(now);
+    while (executions[0]! < now - repeated.seconds * 1000) executions.shift();
+    this.#isLatched = executions.length >= repeated.count;
+    return this.#isLatched ? executions.length : undefined;
+  }
+
+  #trigger(index: number, side: Side): Trigger {
+    return this.#triggers[2 * index + (side === 'buy' ? 0 : 1)]!;
+  }
+
+  #follow(time: number): number {
+    this.#now = Math.max(this.#now, time);
+    return this.#now;
+  }
+}
+
+function newTrigger(): Trigger {
+  return { lowest: new Extreme(1), highest: new Extreme(-1), executions: [] };
+}
+
+/** The least of the prices of a sliding window, or by the sign -1 the greatest. */
+class Extreme {
+  readonly #sign: 1 | -1;
+  readonly #times: number[] = [];
+  /** Only those that may yet be the extreme: each is beyond the one before. */
+  readonly #prices: number[] = [];
+
+  constructor(sign: 1 | -1) {
+    this.#sign = sign;
+  }
+
+  add(time: number, price: number): void {
+    while (this.#prices.length > 0 && this.#prices.at(-1)! * this.#sign >= price * this.#sign) {
+      this.#prices.pop();
+      this.#times.pop();
+    }
+    this.#prices.push(price);
+    this.#times.push(time);
+  }
+
+  /** NaN when there is none. */
+  since(time: number): number {
+    while (this.#times.length > 0 && this.#times[0]! < time) {
+      this.#prices.shift();
+      this.#times.shift();
+    }
+    return this.#prices[0] ?? Number.NaN;
+  }
+}
