@@ -102,10 +102,10 @@ export async function conclude(world: World, check: Check, { ends }: After): Pro
 export function finalOf(world: World): Pick<Evidence, 'orders' | 'positions' | 'cash'> {
   const state = world.state();
   const { cash, positions } = world.held();
-  const atVenue = world.venue.openOrders(SESSION).map((order) => order.clientOrderId);
-  const atBot = (state?.working ?? []).map(({ order }) => clientOrderId(world.deploymentId, order));
+  const there = world.venue.openOrders(SESSION).map((order) => order.clientOrderId);
+  const here = (state?.working ?? []).map(({ order }) => clientOrderId(world.deploymentId, order));
   return {
-    orders: { venue: atVenue.toSorted(), bot: atBot.toSorted() },
+    orders: { venue: there.toSorted(), bot: here.toSorted() },
     positions: { venue: positions, bot: state?.positions ?? {} },
     cash: { venue: cash, bot: state?.cash ?? world.config.cash },
   };

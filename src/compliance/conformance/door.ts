@@ -81,7 +81,7 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
   const send = (message: Unnumbered<ClientMessage>): void => {
     const seq = numbers.nextOut;
     numbers.nextOut += 1;
-    link!.send({ ...message, seq } as ClientMessage);
+    link!.send({ ...message, seq });
   };
   const unavailable = (why: string): ServiceError =>
     new ServiceError('exchange_unavailable', `the venue ${why}`, { remedy: 'Try again later.' });
@@ -173,8 +173,12 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
       case 'reference_data':
         answer(message.request_id, message);
         return;
+      case 'heartbeat':
+      case 'sequence_reset':
+      case 'mass_cancel_report':
+        return;
       default:
-        if (!KNOWN.includes(message.type)) onTrouble('a message of no known kind is passed over');
+        onTrouble('a message of no known kind is passed over');
     }
   };
   const executed = (message: Execution): void => {
@@ -369,12 +373,6 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
     close,
   };
 }
-
-const KNOWN: readonly VenueMessage['type'][] = [
-  'heartbeat',
-  'sequence_reset',
-  'mass_cancel_report',
-];
 
 const STATUS = {
   new: 'open',

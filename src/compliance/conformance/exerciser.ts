@@ -7,7 +7,7 @@ export interface Hands {
   readonly broker: Broker;
   readonly instruments: readonly Instrument[];
   /** An order for the first instrument. */
-  order(request: Omit<OrderRequest, 'instrument'>): Readonly<Order>;
+  readonly order: (request: Omit<OrderRequest, 'instrument'>) => Readonly<Order>;
 }
 
 /** A strategy that does at each bar what it was told before the bar closed. */

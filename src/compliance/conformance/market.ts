@@ -158,8 +158,9 @@ export function barsOf(venue: SimulatedVenue, quantityUnit: number): BarService 
     show,
     tick(symbol) {
       const bars = of(symbol);
-      const { close = undefined } = bars.at(-1) ?? {};
-      if (close === undefined) return;
+      const last = bars.at(-1);
+      if (last === undefined) return;
+      const { close } = last;
       const time = Math.floor(venue.now / MINUTE) * MINUTE;
       bars.push({ time, open: close, high: close, low: close, close, volume: 0 });
       show(symbol);

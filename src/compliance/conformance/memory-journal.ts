@@ -1,7 +1,6 @@
 import { inputOf, INPUT_KINDS } from '../../runner/inputs.ts';
 import type { Journal, LoggedEnd } from '../../runner/journal.ts';
 import type { SessionEvent } from '../../tasks/session-events.ts';
-import type { SessionInput } from '../../trading/session-input.ts';
 import type { SessionState } from '../../trading/session-state.ts';
 import type { VenueRules } from '../../trading/venue.ts';
 
@@ -35,7 +34,7 @@ export function memoryJournal(onEvents: (events: readonly SessionEvent[]) => voi
       for (const { kind, payload } of events.slice()) {
         const known = INPUT_KINDS.find((one) => one === kind);
         // By way of JSON, as on disk.
-        if (known !== undefined) yield inputOf(known, JSON.stringify(payload)) as SessionInput;
+        if (known !== undefined) yield inputOf(known, JSON.stringify(payload));
       }
     },
     append: async (some, after, taken) => {

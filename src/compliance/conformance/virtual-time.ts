@@ -48,7 +48,7 @@ export async function inVirtualTime<T>(
   work: (time: VirtualTime) => Promise<T>,
 ): Promise<T> {
   const begun = agenda.now;
-  let busy = 0;
+  const busy = { count: 0 };
 
   const set = (
     callback: () => void,
@@ -121,7 +121,7 @@ export async function inVirtualTime<T>(
   /** All that can go on without time passing has gone on. */
   const settle = async (): Promise<void> => {
     do await new Promise<void>((resolve) => nextTurn(resolve));
-    while (busy > 0);
+    while (busy.count > 0);
   };
   const until = async (isSo: () => boolean, withinMs: number): Promise<boolean> => {
     const end = agenda.now + withinMs;
@@ -143,11 +143,11 @@ export async function inVirtualTime<T>(
     until,
     live: (life, work_) => lives.run(life, work_),
     async real(work_) {
-      busy += 1;
+      busy.count += 1;
       try {
         return await work_();
       } finally {
-        busy -= 1;
+        busy.count -= 1;
       }
     },
   };

@@ -156,7 +156,7 @@ export async function inWorld<T>(
     const journal = memoryJournal((some) => {
       for (const { kind, occurred_at, payload } of some) {
         note('event', { kind, occurred_at, payload });
-        if (!ALERTING.includes(kind)) continue;
+        if (!ALERTING.has(kind)) continue;
         const { reason = '' } = payload as { readonly reason?: string };
         alerts.push({ time: venue.now, message: `${kind} ${reason}`.trim() });
       }
@@ -249,6 +249,17 @@ export async function inWorld<T>(
       },
     });
     const links = new Map<Life, Venue>();
+    const ended = async (done: Promise<RunEnd>, its: Life): Promise<void> => {
+      try {
+        const known = await done;
+        if (its.isOver) return;
+        end = known;
+        const { outcome, verified, orders, error } = known;
+        note('ended', { outcome, verified, orders, error: error?.message ?? null });
+      } catch (error) {
+        note('ended', { outcome: 'threw', error: String(error) });
+      }
+    };
     const running: typeof strategy = options.drive === 'own' ? strategy : exerciser.strategy;
     const world: World = {
       time,
@@ -282,7 +293,7 @@ export async function inWorld<T>(
               take: (steps: readonly Step[]) =>
                 tried.take === undefined ? NOTHING : time.real(() => tried.take!(steps)),
               close: async () => {},
-            } as never,
+            },
             journal,
             gate: undefined,
             metrics: NO_METRICS,
@@ -295,15 +306,7 @@ export async function inWorld<T>(
             onView() {},
           }),
         );
-        void done.then(
-          (ended) => {
-            if (its.isOver) return;
-            end = ended;
-            const { outcome, verified, orders, error } = ended;
-            note('ended', { outcome, verified, orders, error: error?.message ?? null });
-          },
-          (error: unknown) => note('ended', { outcome: 'threw', error: String(error) }),
-        );
+        void ended(done, its);
       },
       kill() {
         if (life === undefined) return;
@@ -368,7 +371,7 @@ export async function inWorld<T>(
 }
 
 /** Events of which the server is told, and with it whoever watches the bot. */
-const ALERTING: readonly string[] = [
+const ALERTING: ReadonlySet<string> = new Set([
   'order.denied',
   'order.rejected',
   'venue.mismatch',
@@ -377,7 +380,7 @@ const ALERTING: readonly string[] = [
   'data.gap',
   'control.denying',
   'control.halted',
-];
+]);
 
 /** Two thirds of a claim. */
 const CLAIM_MS = 40_000;

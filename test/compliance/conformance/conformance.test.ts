@@ -108,9 +108,18 @@ test.each([
 });
 
 test('what is tried puts all clocks back', async () => {
-  const before = [Date.now, performance.now, setTimeout, Math.random];
+  const clocks = (): unknown[] => [
+    Object.getOwnPropertyDescriptors(Date),
+    Object.getOwnPropertyDescriptors(performance),
+    Object.getOwnPropertyDescriptor(Math, 'random'),
+    setTimeout,
+    setInterval,
+    setImmediate,
+    clearTimeout,
+  ];
+  const before = clocks();
   await runConformance(bots.correct, { seed: SEED, cases: ['A03'] });
-  expect([Date.now, performance.now, setTimeout, Math.random]).toEqual(before);
+  expect(clocks()).toEqual(before);
   await new Promise((resolve) => setTimeout(resolve, 1));
 });
 
