@@ -26,24 +26,25 @@ export interface RunningBot extends HostedRun {
  *   not, or leaves a limit of `risk` open; `invalid_data` for a bundle that is none; as `openHosted`.
  */
 export async function openBot(
-  { bot: file, bundle, exchange }: RunConfig,
+  { bot: file, bundle, exchange, venue }: RunConfig,
   limits: CodeLimits,
   signal: AbortSignal,
 ): Promise<RunningBot> {
+  const at = venue.type === 'exchange' ? (exchange?.name ?? null) : null;
   if (bundle === undefined) {
     const bot = loadBot(file);
-    if (exchange !== undefined) refuseUnfit(bot);
+    if (exchange !== undefined) refuseUnfit(bot, at);
     return { bot, hash: bot.hash, take: async () => {}, close: async () => {} };
   }
   const files = readBundle(bundle);
   const hosted = readHostedSpec({ yaml: readText(file), files }, true);
   const run = await openHosted(hosted, limits, signal);
-  if (exchange !== undefined) refuseUnfit(run.bot);
+  if (exchange !== undefined) refuseUnfit(run.bot, at);
   return { ...run, hash: versionHash(hosted.hash, bundleHash(files)) };
 }
 
-function refuseUnfit({ spec }: Bot): void {
-  const problems = unfitFor(spec);
+function refuseUnfit({ spec }: Bot, at: string | null): void {
+  const problems = unfitFor(spec, at);
   if (problems.length > 0) throw invalidSpec(problems, false);
 }
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { holdLock } from '../client/lock.ts';
 import { ServiceError } from '../errors.ts';
+import type { GateStatus } from '../gate/decide.ts';
 import { openLicenseGate, type LicenseGate } from '../gate/gate.ts';
 import { licenseFiles } from '../license-files.ts';
 import type { Log } from '../log.ts';
@@ -117,13 +118,18 @@ async function openGate(
 ): Promise<LicenseGate | undefined> {
   const isWanted = venue.type === 'exchange' || Boolean(env['SERVICE_LICENSE_LEASE_PATH']);
   if (!isWanted || !license_enforcement_enabled) return undefined;
-  return openLicenseGate({
+  const tell = ({ state, reason }: GateStatus): void =>
+    log[state === 'valid' ? 'info' : 'warn'](
+      `the license is ${state}${reason === null ? '' : ` (${reason})`}`,
+    );
+  const gate = await openLicenseGate({
     files: licenseFiles(home, env),
     enforced: true,
-    onChange: ({ state, reason }) =>
-      log.info(`the license is ${state}${reason === null ? '' : ` (${reason})`}`),
+    onChange: tell,
     warn: (text) => log.warn(text),
   });
+  tell(gate.status());
+  return gate;
 }
 
 async function aborted(signal: AbortSignal): Promise<void> {
