@@ -475,7 +475,7 @@ describe('a halt', () => {
     const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
     const next = body as { deployment_id: string };
     const halting = world.halt('/bots/sma/halt');
-    await expect.poll(async () => (await one.report()).command, { interval: 10 }).toBe('halt');
+    await expect.poll(async () => (await one.report()).command, { interval: 30 }).toBe('halt');
     const orders = [{ order: 3, symbol: 'SPX', verified: false }];
     await one.report({ status: 'ended', ended: { ...STOPPED, outcome: 'halted', orders } });
     expect((await halting).deployments).toEqual(

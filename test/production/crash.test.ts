@@ -14,24 +14,24 @@ import { inProcess } from '../cli/in-process.ts';
 import { startApiServer, type TestApiServer } from '../kubernetes/api-server.ts';
 import type { RunningPod } from '../kubernetes/kubelet.ts';
 import { SCRATCH } from '../scratch.ts';
-import { startServer, type RunningServer } from '../server/running.ts';
+import { serveHere, startServer, type RunningServer, type ServerHere } from '../server/running.ts';
 import { addTrader, tradingDocument } from '../server/trader.ts';
 import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
 
 const VENUE = { connected: true, open_orders: 0, checked_at: null };
-const NOT_LICENSED = ['--license-enforcement-enabled', 'false'];
 
 let directory: string;
 let api: TestApiServer;
 let database: TestDatabase;
 let authorization: string;
-let servers: RunningServer[];
+let killed: RunningServer;
+let servers: (RunningServer | ServerHere)[];
 /** What pods were told, in order. */
 let commands: string[];
 let tokens: Set<string>;
 
 /** A server of the database that is there, whoever has been killed. */
-const alive = (): RunningServer => servers.at(-1)!;
+const alive = (): RunningServer | ServerHere => servers.at(-1)!;
 
 beforeEach(async () => {
   directory = await mkdtemp(join(SCRATCH, 'production-'));
@@ -53,25 +53,22 @@ beforeEach(async () => {
   await writeFile(join(directory, 'exchanges.yaml'), 'binance: {ccxt: binance}\n');
 });
 afterEach(async () => {
-  await Promise.all(servers.map((server) => server.kill()));
+  await Promise.all(servers.map((server) => server.stop()));
   await api.close();
   await database.remove();
   await rm(directory, { recursive: true });
 });
 
-async function addServer(): Promise<void> {
-  const files = ['clusters', 'exchanges'].flatMap((name) => [
-    `--${name}-file`,
-    join(directory, `${name}.yaml`),
-  ]);
-  servers.push(
-    await startServer(database, [
-      ...files,
-      ...NOT_LICENSED,
-      '--license-registry-enforced',
-      'false',
-    ]),
-  );
+/** In a process of its own, which can be killed, or in this one. */
+async function addServer(isOwn: boolean): Promise<void> {
+  const variables = {
+    SERVICE_LOCAL_CLUSTERS_FILE: join(directory, 'clusters.yaml'),
+    SERVICE_LOCAL_EXCHANGES_FILE: join(directory, 'exchanges.yaml'),
+    SERVICE_LOCAL_LICENSE_ENFORCEMENT_ENABLED: 'false',
+    SERVICE_LOCAL_LICENSE_REGISTRY_ENFORCED: 'false',
+  };
+  if (isOwn) servers.push((killed = await startServer(database, [], variables)));
+  else servers.push(await serveHere(database, variables));
 }
 
 /** A runner, as far as servers can tell: it reports until it is told to end, and cancels an order. */
@@ -105,7 +102,7 @@ async function trade({ files, ready, signal }: RunningPod): Promise<number> {
     } catch {
       // The server is gone: another comes.
     }
-    await delay(50);
+    await delay(150);
   }
   return 0;
 }
@@ -129,7 +126,7 @@ const bots = async (code: number, ...words: string[]) => {
 };
 
 const patiently = (what: () => unknown): Promise<unknown> =>
-  vi.waitFor(what, { timeout: 15_000, interval: 50 });
+  vi.waitFor(what, { timeout: 15_000, interval: 100 });
 
 /** Kind and name of what the cluster has, and how often each was changed. */
 const objects = (): string[] =>
@@ -167,7 +164,7 @@ describe.each(DATABASES)('a deployment, with a server on %s killed amid it,', (k
     const storage = await openStorage(database.location);
     authorization = await addTrader(storage, Date.now());
     await storage.close();
-    await addServer();
+    await addServer(true);
     await send('POST', '/bots', { document: tradingDocument('sma', 'SPX', '1d', 1) });
     // Its first half is applied, and the rest hangs.
     api.fail('silent', {
@@ -181,10 +178,10 @@ describe.each(DATABASES)('a deployment, with a server on %s killed amid it,', (k
     );
     const half = objects();
     expect(half.filter((one) => one.startsWith('Deployment'))).toEqual([]);
-    if (kind === 'postgres') await addServer();
-    await servers[0]!.kill();
+    if (kind === 'postgres') await addServer(false);
+    await killed.kill();
     api.recover();
-    if (kind === 'sqlite') await addServer();
+    if (kind === 'sqlite') await addServer(false);
 
     await patiently(async () =>
       expect(

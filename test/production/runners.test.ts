@@ -174,7 +174,7 @@ describe('of the runners of a deployment', () => {
     const one = world.instance(deployment_id);
     await one.report();
     const halting = world.halt('/bots/halted/halt');
-    await expect.poll(async () => (await one.report()).command, { interval: 10 }).toBe('halt');
+    await expect.poll(async () => (await one.report()).command, { interval: 30 }).toBe('halt');
     const answer = await one.report({ status: 'halting', batch: batchOf(1) });
     expect(answer).toMatchObject({ recorded: 1, halt: { scope: 'bot', reason: 'a test' } });
     const orders = [{ order: 1, symbol: 'SPX', verified: true }];
