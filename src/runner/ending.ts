@@ -67,8 +67,7 @@ async function conclude(t: Trading): Promise<Item> {
   const { config, journal, venueTimes } = t.parts;
   const withinMs = venueTimes?.cancelWithinMs ?? CANCEL_WITHIN_MS;
   const until = performance.now() + withinMs;
-  const soon = delay(withinMs, undefined, { signal: t.signal });
-  soon.catch(() => {});
+  const soon = delay(withinMs, undefined, { signal: t.signal }).catch(() => {});
   const { control } = t;
   const isClaimed = (): boolean => control === undefined || control.hasClaim || t.isGone;
   if (!isClaimed()) {

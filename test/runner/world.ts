@@ -36,7 +36,7 @@ const VENUE_TIMES = { settleMs: 100, timeoutMs: 1000, freshForMs: Infinity };
 /** What a bar closes at, and what the strategy does then. */
 export const ACTS = { buy: 101, sell: 102, limit: 103, fail: 104, hang: 105 } as const;
 
-const STRATEGY = `
+export const STRATEGY = `
 export default {
   name: 'told', description: 'Does what the closes say.', params: {},
   instruments: { min: 1, max: 1 },
