@@ -2,7 +2,7 @@
 import { MINUTE } from '../../market/time.ts';
 import { stepOf } from '../../tasks/session-events.ts';
 import type { Case } from './case.ts';
-import { alertAfter, alertsLike, atVenue, ofKind, reasons, rest, sent } from './case.ts';
+import { alertAfter, alertsLike, atVenue, buy, ofKind, reasons, rest, sent } from './case.ts';
 import { same } from './cases-a.ts';
 import type { World } from './world.ts';
 
@@ -424,30 +424,45 @@ export const CASES_B: readonly Case[] = [
           check(working === (isLost ? 0 : 1), 'the bot knows whether it is there');
         });
       }
-      await inCase('while it held less than it thinks', {}, async (world, check) => {
+      for (const what of ['units', 'cash'] as const) {
+        await inCase(`while it came to hold less ${what}`, {}, async (world, check) => {
+          const { quantity, price } = world.sizes;
+          await world.begin();
+          await buy(world);
+          if (what === 'cash') {
+            const units = world.units(quantity) + 1;
+            world.others.quote(world.symbol, { price, units }, undefined);
+            await world.act(({ order }) => {
+              order({ side: 'sell', quantity });
+            });
+            world.others.quote(world.symbol, undefined, undefined);
+          }
+          world.kill();
+          const before = sent(world);
+          const trade = world.venueLog.findLast(
+            ({ message }) => (message as { readonly exec_type?: string }).exec_type === 'trade',
+          )!.message as { readonly trade_id: number };
+          world.do({ do: 'bust', trade_id: trade.trade_id });
+          await world.time.pass(MINUTE);
+          const back = world.venue.now;
+          world.start();
+          for (let i = 0; i < 3; i += 1) await rest(world, 0.5);
+          check(sent(world) === before, 'nothing is sent while holdings do not agree');
+          check(alertAfter(world, back, /mismatch/) !== undefined, 'people are told');
+          world.tolerate('holdings');
+        });
+      }
+      await inCase('having lost its log', {}, async (world, check) => {
         await world.begin();
         await rest(world);
-        world.others.take(
-          world.symbol,
-          'sell',
-          world.sizes.below,
-          world.units(world.sizes.quantity),
-        );
-        await world.bar();
         world.kill();
-        const before = sent(world);
-        const trade = world.venueLog.findLast(
-          ({ message }) => (message as { readonly exec_type?: string }).exec_type === 'trade',
-        )!.message as { readonly trade_id: number };
-        world.do({ do: 'bust', trade_id: trade.trade_id });
+        world.journal.lose();
         await world.time.pass(MINUTE);
-        const back = world.venue.now;
         world.start();
-        await world.time.pass(10_000);
-        await rest(world, 0.5);
-        check(sent(world) === before, 'nothing is sent while holdings do not agree');
-        check(alertAfter(world, back, /mismatch/) !== undefined, 'people are told');
-        world.tolerate('holdings');
+        await world.time.pass(30_000);
+        check(world.venue.openOrders('bot').length === 0, 'an order that nobody knows is canceled');
+        check(alertsLike(world, /not known/).length > 0, 'people are told');
+        world.tolerate('log');
       });
     },
   },

@@ -38,7 +38,7 @@ export const CASES_C: readonly Case[] = [
         await rest(world);
         world.start();
         await world.time.pass(5000);
-        await rest(world);
+        for (let i = 0; i < 3; i += 1) await rest(world);
         check(sent(world) === before, 'started again, it sends nothing');
       });
     },
@@ -110,6 +110,11 @@ export const CASES_C: readonly Case[] = [
         }
         const isDisabled = reasons(world, 'order.denied').some((reason) => /repeat/.test(reason));
         check(isDisabled, 'it is disabled before the sixtieth');
+        const before = sent(world);
+        world.kill();
+        world.start();
+        for (let i = 0; i < 3; i += 1) await rest(world);
+        check(!isDisabled || sent(world) === before, 'and still is when it is started again');
       });
     },
   },
@@ -155,7 +160,9 @@ export const CASES_C: readonly Case[] = [
         }
       });
       await inCase('messages', {}, async (world, check) => {
-        const { max_messages_per_second: most } = world.config.risk;
+        const { max_messages_per_second } = world.config.risk;
+        const { messages_kept_for_cancels: kept = 0 } = world.config.controls ?? {};
+        const most = max_messages_per_second - kept;
         if (!isSet(check, most, 'messages')) return;
         await world.begin();
         const { below, unit } = world.sizes;
@@ -168,7 +175,8 @@ export const CASES_C: readonly Case[] = [
         await world.time.pass(10_000);
         const denied = reasons(world, 'order.denied');
         check(sent(world) === Math.floor(most), 'as many as may be are sent');
-        check(denied.join() === 'max_messages_per_second', 'and the one after them is denied');
+        const why = kept > 0 ? 'messages_kept_for_cancels' : 'max_messages_per_second';
+        check(denied.join() === why, 'and the one after them is denied');
         await world.act(({ broker }) => {
           for (const order of broker.working()) broker.cancel(order);
         });

@@ -7,6 +7,8 @@ import type { VenueRules } from '../../trading/venue.ts';
 export interface MemoryJournal extends Journal {
   /** All that was appended, oldest first. */
   readonly events: readonly SessionEvent[];
+  /** As though its disk were another one. */
+  lose(): void;
 }
 
 /** The log of a runner, as `openJournal` keeps it, without a disk; it outlives who writes to it. */
@@ -18,6 +20,11 @@ export function memoryJournal(onEvents: (events: readonly SessionEvent[]) => voi
   let end: LoggedEnd | undefined;
   return {
     events,
+    lose() {
+      events.length = 0;
+      state = undefined;
+      steps = 0;
+    },
     get state() {
       return state;
     },

@@ -117,7 +117,7 @@ export interface World {
   events(): readonly OrderEvent[];
   readonly end: RunEnd | undefined;
   /** Has a difference at the end that the case has made on purpose not count. */
-  tolerate(what: 'holdings'): void;
+  tolerate(what: 'holdings' | 'log'): void;
   readonly tolerated: ReadonlySet<string>;
   /** In which the venue counts a quantity. */
   units(quantity: number): number;

@@ -37,11 +37,15 @@ export const MUTATIONS: readonly Mutation[] = [
       ['prices are not rounded', 'desk.roundPrices(order);', ''],
       [
         'quantities are not rounded',
-        "const units = ontoGrid(quantity, step, 'down');",
-        'const units = quantity;',
+        "return ontoGrid(quantity, this.#rules[index]!.step, 'down');",
+        'return quantity;',
       ],
-      ['day orders are sent', "order.timeInForce !== 'day' &&", ''],
-      ['orders of groups are sent', 'order.ocoGroup === 0', 'order.ocoGroup >= 0'],
+      ['day orders are sent', "if (timeInForce === 'day') return false;", ''],
+      [
+        'orders of groups are sent',
+        'order.stopLoss === undefined &&\n      order.ocoGroup === 0',
+        'order.stopLoss === undefined',
+      ],
       ['why it was canceled is forgotten', 'return canceling ?? told', 'return told'],
       [
         'refusals are classified as one',
@@ -74,7 +78,11 @@ export const MUTATIONS: readonly Mutation[] = [
         'execution.price = price;\n    execution.reference = price;\n    execution.fee = fee;\n    execution.slippage = 0;',
         'execution.price = instrument.close;\n    execution.reference = price;\n    execution.fee = fee;\n    execution.slippage = 0;',
       ],
-      ['the strategy hears of no fill', 'if (isFill) {', 'if (false) {'],
+      [
+        'the strategy hears of no fill',
+        'this.#fills.push({ order, instrument, quantity, price, fee });',
+        '',
+      ],
       [
         'a cancel takes effect at once',
         'const isThere = sent !== undefined &&',
@@ -93,7 +101,7 @@ export const MUTATIONS: readonly Mutation[] = [
       ],
       [
         'short sales are sent',
-        "if (!isTarget) return sign < 0 ? 'short_not_allowed' : 'insufficient_funds';",
+        "if (!isCut) return sign < 0 ? 'short_not_allowed' : 'insufficient_funds';",
         '',
       ],
       [
@@ -154,10 +162,11 @@ export const MUTATIONS: readonly Mutation[] = [
         'return value > limit * (1 + 1e-9);',
         'return value > limit * 10;',
       ],
+      ['no latch', 'this.#isLatched = executions.length >= repeated.count;', ''],
       [
         'one message too many',
-        'return this.#count < this.#limit;',
-        'return this.#count <= this.#limit;',
+        'if (this.#count < this.#limit - this.#kept) return undefined;',
+        'if (this.#count <= this.#limit - this.#kept) return undefined;',
       ],
     ] as const
   ).map(of('engine')),
@@ -238,7 +247,7 @@ export const MUTATIONS: readonly Mutation[] = [
       ['it is asked for twice at a time', 'if (asking.has(id)) return;', ''],
       [
         'nothing open is taken for granted',
-        'if (open.length === 0 && known.length === 0) return true;',
+        'if (open.length === 0 && working().length === 0) return true;',
         'return true;',
       ],
       ['a halt waits for no answer', 'if (left <= 0) return false;', 'if (left <= 0) return true;'],
@@ -253,7 +262,7 @@ export const MUTATIONS: readonly Mutation[] = [
         '',
       ],
       ['the server is not needed', "return 'control_unreachable';", 'return null;'],
-      ['a refusal of the session is not taken', 'at!.desk.cancel(orphan);', ''],
+      ['orders that nobody knows are not canceled', 't.at!.desk.cancel(orphan);', ''],
     ] as const
   ).map(of('runner')),
 ];
