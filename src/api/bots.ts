@@ -391,6 +391,8 @@ const Session = z
           stop: z.number().optional(),
           filled: z.number(),
           triggered: z.boolean(),
+          client_order_id: z.string().optional().openapi({ description: 'At an exchange.' }),
+          pending_cancel: z.literal(true).optional(),
         }),
       )
       .openapi({ description: 'The orders that may still be filled, oldest first.' }),

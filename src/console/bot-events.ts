@@ -19,7 +19,6 @@ import type { Pages, Visit } from './pages.ts';
 
 const SHOWN = 50;
 
-/** The kinds that there are, as people think of them. */
 /** What is told of a deployment by whoever looks after it. */
 export const DEPLOY_KINDS = [
   'deploy.planned',
@@ -33,6 +32,7 @@ export const DEPLOY_KINDS = [
   'deploy.ended',
 ] as const;
 
+/** The kinds that there are, as people think of them. */
 const KINDS = {
   bars: { title: 'Bars', kinds: ['data.bars'] },
   orders: {
@@ -67,7 +67,7 @@ const KINDS = {
     title: 'Production',
     kinds: [...DEPLOY_KINDS, 'control.denying', 'venue.report', 'venue.orphan', 'venue.mismatch'],
   },
-  halts: { title: 'Halts', kinds: ['control.halted', 'control.resumed'] },
+  halts: { title: 'Halts', kinds: ['control.halted', 'control.resumed', 'control.re_enabled'] },
   bot: {
     title: 'The bot itself',
     kinds: ['bot.created', 'version.created', 'bot.updated', 'bot.activated', 'bot.archived'],
