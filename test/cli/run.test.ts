@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { SCRATCH } from '../scratch.ts';
+import { startControl } from '../runner/control.ts';
 import { inProcess } from './in-process.ts';
 import { BASIC_ENV, BIN } from './service-local.ts';
 
@@ -118,4 +119,32 @@ test('SIGTERM stops it in good order, a second process is refused, and it goes o
   const again = await run(config({ speed: 'max' }));
   expect(again.stderr).toContain(`resumed: ${steps} steps`);
   expect(again.stdout).toContain('finished');
+});
+
+test('a second signal ends it at once, and says what may be open', async () => {
+  const control = await startControl('token');
+  writeFileSync(join(directory, 'token'), 'token');
+  const file = config({
+    speed: 86_400 * 100,
+    control: { url: control.url, token_file: './token' },
+  });
+  const child = spawn(process.execPath, [BIN, 'run', file], {
+    env: { ...BASIC_ENV, HOME: directory, SERVICE_LOCAL_HOME: join(directory, 'home') },
+  });
+  const ended = once(child, 'exit');
+  let log = '';
+  let isStopped = false;
+  child.stderr.on('data', (chunk) => {
+    log += String(chunk);
+    if (log.includes('resumed') && !isStopped) {
+      isStopped = true;
+      // It cannot tell how it ended, and tries for some time.
+      control.isAway = true;
+      child.kill('SIGTERM');
+    }
+    if (log.includes('cannot be told')) setTimeout(() => child.kill('SIGTERM'), 400);
+  });
+  expect(await ended).toEqual([130, null]);
+  expect(log).toContain('left at once; orders that may be open: none');
+  await control.close();
 });

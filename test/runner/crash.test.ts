@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { crash } from './crash.ts';
 
 test('killed at random moments, it makes no order twice and forgets none, and its log tells all of it', async () => {
-  const seeds = Array.from({ length: 24 }, (_, i) => 1 + i);
+  const seeds = Array.from({ length: 16 }, (_, i) => 1 + i);
   const kills = await Promise.all(seeds.map((seed) => crash(seed, 3)));
-  expect(kills.reduce((sum, count) => sum + count)).toBeGreaterThan(30);
+  expect(kills.reduce((sum, count) => sum + count)).toBeGreaterThan(20);
 });
