@@ -13,9 +13,13 @@ const LEASES = 'lease/**/*.test.ts';
 const LONG = '**/*.long.test.ts';
 
 /** Files that put a module of theirs in the place of another: in a process that no other file has. */
-const withMocks = globSync('**/*.test.ts', { cwd: root }).filter((file) =>
-  readFileSync(join(root, file), 'utf8').includes('vi.mock('),
-);
+const withMocks = filesWith('vi.mock(');
+
+/** Test files with that text in them. */
+export function filesWith(text: string): string[] {
+  const files = globSync('**/*.test.ts', { cwd: root });
+  return files.filter((file) => readFileSync(join(root, file), 'utf8').includes(text));
+}
 
 /** Of every project. */
 export const test = {

@@ -7,6 +7,7 @@ import { appendEvents } from '../../src/events/append.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { openDesk, type Desk } from '../console/browser.ts';
 import { seedFleet } from '../console/fleet.ts';
+import { startServer } from '../server/running.ts';
 import { tradingDocument } from '../server/trader.ts';
 import { fillCatalogue } from '../tasks/market.ts';
 import type { BarePage } from './bare-pages.ts';
@@ -27,7 +28,7 @@ const BOT = '/console/bots/watched';
 
 /** Pages of the console in a real browser, with many licenses and bots, and one that follows many events. */
 export async function pages(): Promise<Figure[]> {
-  const desk = await openDesk();
+  const desk = await openDesk(startServer);
   try {
     const { storage } = desk.identity;
     await seedFleet(storage, Date.now(), DEPLOYMENTS);

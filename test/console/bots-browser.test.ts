@@ -6,7 +6,7 @@ import { addToken } from '../../src/identity/tokens.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
 import { tradingDocument } from '../server/trader.ts';
 import { fillCatalogue } from '../tasks/market.ts';
-import { openDesk, type Desk } from './browser.ts';
+import { BOTH_THEMES, openDesk, type Desk } from './browser.ts';
 
 /** Two of its days in a second. */
 const SPEED = 2 * 86_400;
@@ -18,7 +18,7 @@ let authorization: string;
 let hostile: string;
 
 beforeAll(async () => {
-  desk = await openDesk();
+  desk = await openDesk(startServer);
   const { identity, administrator, server } = desk;
   await fillCatalogue(join(server.env['SERVICE_LOCAL_HOME']!, 'catalogue'), 1);
   const terms = { label: 'test', scopes: ['read', 'write', 'trade'], expires_in_seconds: 86_400 };
@@ -88,7 +88,7 @@ describe('in a browser', () => {
     await page.getByText('The chart as a table').click();
     await page.locator('#points tbody tr').first().waitFor();
     const { port } = new URL(server.url);
-    expect(await server.stop()).toBe(0);
+    await server.stop();
     await page.locator('#connection', { hasText: 'reconnecting' }).waitFor();
     const before = [await newest(), await day.textContent()] as const;
     const file = join(server.env['SERVICE_LOCAL_HOME']!, 'server.sqlite');
@@ -119,7 +119,7 @@ describe('in a browser', () => {
     await page.getByRole('heading', { level: 1, name: 'halted is halted' }).waitFor();
     await page.getByText('verified', { exact: true }).waitFor();
     await page.locator('aside.halted', { hasText: 'it buys too much' }).waitFor();
-    expect(await desk.findBarriers()).toEqual([]);
+    expect(await desk.findBarriers(BOTH_THEMES)).toEqual([]);
     await desk.open('/console/bots/halted');
     await page.getByText('No paper session runs now.').waitFor();
   });
@@ -189,7 +189,7 @@ describe('in a browser', () => {
     expect(frames).toBeGreaterThan(5);
   });
 
-  test('every page can be used by everybody, in every width', async () => {
+  test('every page can be used by everybody, on a narrow screen too', async () => {
     const { page } = desk;
     const backtest = await send<{ task_id: string }>('/bots/hostile/backtest', {});
     await desk.open(`/console/tasks/${backtest.task_id}`);

@@ -1,21 +1,29 @@
-import { strict as assert } from 'node:assert';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import chromium from '@sparticuz/chromium';
-import axe from 'axe-core';
+import type axe from 'axe-core';
 import { chromium as playwright, type Page } from 'playwright-core';
 import { addAdministrator } from '../../src/identity/administrators.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { newTotpSecret } from '../../src/identity/totp.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { codeAt } from '../identity/people.ts';
-import { startServer, type RunningServer } from '../server/running.ts';
+import { serveHere, startServer, type ServerHere } from '../server/running.ts';
+import { isAtLength } from '../length.ts';
 import { newDatabase } from '../storage/databases.ts';
 import { sessionFor } from './visitor.ts';
 
+/** In half the bytes of what `axe-core` is by itself: it goes into every page anew. */
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+type Theme = 'light' | 'dark';
+export const BOTH_THEMES: readonly Theme[] = ['light', 'dark'];
+
 export const PASSWORD = 'correct horse battery';
 
-/** A server as a process of its own, an administrator of it, and a real browser. */
+/** A server, an administrator of it, and a real browser. */
 export interface Desk {
-  readonly server: RunningServer;
+  readonly server: Pick<ServerHere, 'url' | 'env'> & { readonly stop: () => Promise<unknown> };
   /** `http://localhost:…`: under a name, as passkeys need one. */
   readonly url: string;
   /** The one page that there is; this build of the browser ends with it. */
@@ -31,8 +39,8 @@ export interface Desk {
   readonly signOut: () => Promise<void>;
   /** What must never be: errors of scripts, what the policy stopped, requests to elsewhere. */
   readonly takeComplaints: () => string[];
-  /** What axe finds on the page that is open, in both themes; `[]` is as it must be. */
-  readonly findBarriers: () => Promise<string[]>;
+  /** What axe finds on the page that is open, by default in light alone; `[]` is as it must be. */
+  readonly findBarriers: (themes?: readonly Theme[]) => Promise<string[]>;
   /** Plugs a passkey device with a person's finger on it into the browser. */
   readonly addAuthenticator: () => Promise<void>;
   readonly close: () => Promise<void>;
@@ -46,7 +54,13 @@ export interface Administrator {
   readonly code: () => string;
 }
 
-export async function openDesk(): Promise<Desk> {
+/**
+ * @param serve `startServer` where pages of bots are opened: their script is made of functions, which
+ *   only Node leaves as they are.
+ */
+export async function openDesk(
+  serve: typeof serveHere | typeof startServer = serveHere,
+): Promise<Desk> {
   const database = await newDatabase('sqlite');
   const storage = await openStorage(database.location);
   const identity = { storage, clock: Date.now };
@@ -56,7 +70,7 @@ export async function openDesk(): Promise<Desk> {
     totp_secret: secret,
     totp_last_step: 0,
   });
-  const server = await startServer(database);
+  const server = await serve(database);
   const url = server.url.replace('127.0.0.1', 'localhost');
   // Nothing is drawn in three dimensions: a graphics card made of software is only work.
   chromium.setGraphicsMode = false;
@@ -100,12 +114,12 @@ export async function openDesk(): Promise<Desk> {
       complaints = [];
       return taken;
     },
-    async findBarriers() {
+    async findBarriers(themes = isAtLength ? BOTH_THEMES : ['light']) {
       const found: string[] = [];
-      for (const colorScheme of ['light', 'dark'] as const) {
+      for (const colorScheme of themes) {
         await page.emulateMedia({ colorScheme });
         // Not by a script element, which the policy of the page would stop.
-        if (colorScheme === 'light') await page.evaluate(axe.source);
+        if (colorScheme === themes[0]) await page.evaluate(AXE);
         const violations = await page.evaluate(async (isDark) => {
           const { axe: run } = globalThis as unknown as { axe: typeof axe };
           // The themes differ in nothing but colours.
@@ -139,7 +153,7 @@ export async function openDesk(): Promise<Desk> {
     },
     async close() {
       await browser.close();
-      assert.equal(await server.stop(), 0);
+      await server.stop();
       await storage.close();
       await database.remove();
     },

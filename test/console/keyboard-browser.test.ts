@@ -2,6 +2,7 @@ import { strict as assert } from 'node:assert';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { addToken } from '../../src/identity/tokens.ts';
+import { startServer } from '../server/running.ts';
 import { tradingDocument } from '../server/trader.ts';
 import { fillCatalogue } from '../tasks/market.ts';
 import { openDesk, type Desk } from './browser.ts';
@@ -12,7 +13,7 @@ let desk: Desk;
 let hands: Hands;
 
 beforeAll(async () => {
-  desk = await openDesk();
+  desk = await openDesk(startServer);
   hands = handsOn(desk.page);
   const { identity, administrator, server } = desk;
   await seedFleet(identity.storage, Date.now(), 10);

@@ -71,7 +71,7 @@ export function handsOn(page: Page): Hands {
     async fill(wanted, text) {
       await goTo(wanted);
       await keyboard.press('Control+A');
-      await keyboard.type(text);
+      await keyboard.insertText(text);
     },
     type: (text) => keyboard.type(text),
     key: (key) => keyboard.press(key),

@@ -8,6 +8,7 @@ import { createDeployment } from '../../src/identity/deployments.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
 import { ServiceError } from '../../src/errors.ts';
+import { isAtLength } from '../length.ts';
 import { openDesk, type Desk } from './browser.ts';
 import { seedFleet } from './fleet.ts';
 
@@ -195,7 +196,7 @@ test('no page has barriers, nor is wider than the window', async () => {
   ]) {
     await desk.open(path);
     expect({ path, barriers: await desk.findBarriers() }).toEqual({ path, barriers: [] });
-    for (const width of [360, 2560]) {
+    for (const width of isAtLength ? [360, 2560] : [360]) {
       await page.setViewportSize({ width, height: 300 });
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       expect({ path, wide }).toEqual({ path, wide: width });
