@@ -4,8 +4,6 @@ import type { SimulatedVenue } from '../venue/simulated-venue.ts';
 
 /** How the venue's instruments are traded in a case, unless it says otherwise. */
 export const PRICE_UNIT = 0.01;
-/** Currency. */
-export const PRICE = 100;
 export const TICK = 1;
 
 /** The other participants of the venue: they quote, and they trade with each other and with the bot. */
