@@ -74,7 +74,8 @@ const HaltedDeployment = z
           order: z.int(),
           symbol: z.string(),
           verified: z.boolean().openapi({
-            description: 'Whether it works no more, and its cancellation is in the log of the bot; in production, whether the venue has told that it has ended.',
+            description:
+              'Whether it works no more, and its cancellation is in the log of the bot; in production, whether the venue has told that it has ended.',
           }),
         }),
       )
@@ -158,6 +159,51 @@ export const resumeAllBots = defineRoute({
   request: { body: json(HaltInput, { resume: { reason: 'the feed is right again' } }) },
   responses: { 200: answer('The halt, which is lifted.', Halt) },
   errors: ['conflict'],
+});
+
+export const ReEnabled = z
+  .strictObject({
+    bot_id: z.string(),
+    latches: z
+      .array(
+        z.strictObject({
+          event_seq: z
+            .int()
+            .openapi({ description: 'Of `account.latched` in the log of the bot.' }),
+          run_id: z.string().openapi({ description: 'Task of the session.' }),
+          latched_at: time,
+          symbol: z.string(),
+          side: z.enum(['buy', 'sell']),
+          count: z.int().openapi({ description: 'Orders executed within so many seconds.' }),
+          seconds: z.number(),
+          active: z.boolean().openapi({
+            description: 'Whether the session has not ended: it denies every order until it has.',
+          }),
+        }),
+      )
+      .openapi({ description: 'What had kept it from being started, oldest first.' }),
+    re_enabled_at: time,
+    re_enabled_by: z.string().openapi({ example: 'administrator:ada' }),
+    re_enabled_by_name: actorName,
+  })
+  .openapi('ReEnabled');
+
+export type ReEnabled = z.infer<typeof ReEnabled>;
+
+export const reEnableBot = defineRoute({
+  ...trading,
+  method: 'post',
+  path: '/bots/{bot_ref}/re-enable',
+  operationId: 'reEnableBot',
+  summary: 'Let a bot trade again after repeated execution',
+  description:
+    'A session that executed as many orders of one instrument and side as `repeated_execution` of its risk limits allows denies every order from then on, also after a restart, and no other session of the bot starts, until a person lifts that here. It starts nothing by itself; a latched session that has not ended goes on denying until it is stopped or replaced.',
+  request: {
+    params: botPath,
+    body: json(HaltInput, { re_enable: { reason: 'the feed repeated a price; it is mended' } }),
+  },
+  responses: { 200: answer('The bot may be started again.', ReEnabled) },
+  errors: ['not_found', 'conflict'],
 });
 
 export const listHalts = defineRoute({

@@ -203,6 +203,11 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/bots-resume-all.ts'),
   },
   {
+    path: ['bots', 're-enable'],
+    summary: 'let a bot trade again after repeated execution',
+    load: () => import('./verbs/bots-re-enable.ts'),
+  },
+  {
     path: ['bots', 'validation-report'],
     summary: 'draft the facts about a bot for the yearly self-assessment of RTS 6',
     load: () => import('./verbs/bots-validation-report.ts'),

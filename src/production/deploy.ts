@@ -15,6 +15,7 @@ import type { Db } from '../storage/tables.ts';
 import { refuseHalted } from '../tasks/latch.ts';
 import { endUnattended, isUnbegun, tell } from '../tasks/lifecycle.ts';
 import { unfitFor } from '../tasks/paper.ts';
+import { refuseLatched } from '../tasks/repeated-execution.ts';
 import { appendSession, readSession, stateEvent } from '../tasks/record.ts';
 import { getTask, queueTask, type Task } from '../tasks/tasks.ts';
 import { chooseExchange } from '../trading/exchanges-file.ts';
@@ -58,11 +59,15 @@ export async function settle(
   const { params = {} } = request;
   const { document, spec, hash } = readChangedSpec(JSON.parse(found.document), { params }, files);
   const { venue = { type: 'simulated' }, lease_secret = null } = request;
-  const problems = [...unfitFor(spec), ...(venue.type === 'exchange' && files ? [FOREIGN] : [])];
-  if (problems.length > 0) throw invalidSpec(problems, false);
   const cluster = chooseCluster(clusters, request.cluster);
   const definition = clusters[cluster]!;
   const exchange = chooseExchange(exchanges, request.exchange);
+  const isReal = venue.type === 'exchange';
+  const problems = [
+    ...unfitFor(spec, isReal ? exchange : null),
+    ...(isReal && files ? [FOREIGN] : []),
+  ];
+  if (problems.length > 0) throw invalidSpec(problems, false);
   const { image, control_url, storage_class, access_mode, resources, egress } = definition;
   const plan: ProductionPlan = {
     deployment_id: uuidv7({ msecs: clock() }),
@@ -127,7 +132,7 @@ export async function dryRun(
  * Queues a deployment. A draft becomes active. What the bot has in the namespace already is told to
  * stop when this is to replace it, and this waits for its end.
  *
- * @throws ServiceError `conflict` for a bot that is archived, halted, or deployed there already.
+ * @throws ServiceError `conflict` for a bot that is archived, halted, latched, or deployed there already.
  */
 export async function deploy(
   { storage, clock }: ProductionService,
@@ -140,6 +145,7 @@ export async function deploy(
   return storage.write(async (tx) => {
     const now = clock();
     await refuseHalted(tx, bot_id);
+    await refuseLatched(tx, bot_id);
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
     const before = await activeThere(tx, { bot_id, cluster, namespace });
     if (before.length > 1 || (before.length === 1 && !replace)) {

@@ -2,6 +2,7 @@ import * as api from '../api/halts.ts';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import { haltAll, haltBot, type HaltReport } from '../halts/halt.ts';
 import { listHalts, type HaltService, type ListedHalt } from '../halts/halts.ts';
+import { reEnableBot } from '../halts/re-enable.ts';
 import { resumeAll, resumeBot } from '../halts/resume.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { actorOf } from './authentication.ts';
@@ -30,6 +31,22 @@ export function addHalts(app: App, { tasks, log }: Services): void {
   app.openapi(api.resumeAllBots, async (c) => {
     const halt = await resumeAll(service, actorOf(c), c.req.valid('json').reason);
     return c.json(haltAnswer((await named([halt]))[0]!), 200);
+  });
+  app.openapi(api.reEnableBot, async (c) => {
+    const { reason } = c.req.valid('json');
+    const done = await reEnableBot(service, actorOf(c), c.req.valid('param').bot_ref, reason);
+    const [whole] = await withNames(tasks.storage.read, [done], 're_enabled_by');
+    return c.json(
+      {
+        ...whole!,
+        re_enabled_at: formatInstant(done.re_enabled_at),
+        latches: done.latches.map((latch) => ({
+          ...latch,
+          latched_at: formatInstant(latch.latched_at),
+        })),
+      },
+      200,
+    );
   });
   app.openapi(api.listHalts, async (c) => {
     const page = await listHalts(tasks.storage.read, c.req.valid('query'));

@@ -14,6 +14,7 @@ import type { SessionState } from '../trading/session-state.ts';
 import { refuseHalted } from './latch.ts';
 import { endUnattended, tell } from './lifecycle.ts';
 import { appendSession, readSession, stateEvent } from './record.ts';
+import { refuseLatched } from './repeated-execution.ts';
 import { getTask, queueTask, refuseWithoutData, type Task, type TaskService } from './tasks.ts';
 
 export interface PaperRequest extends SpecChanges {
@@ -48,8 +49,8 @@ export interface StartedPaper extends Pick<Task, 'task_id' | 'status'> {
  * Queues a paper session of a version of a bot. A draft becomes active.
  *
  * @param by who asks for it, as in the audit log: `administrator:…`.
- * @throws ServiceError `not_found` for the bot, or the version; `conflict` for a bot that is archived
- * or halted; `invalid_spec` when the changes do not fit, the catalogue lacks data, a limit of `risk`
+ * @throws ServiceError `not_found` for the bot, or the version; `conflict` for a bot that is archived,
+ * halted or latched; `invalid_spec` when the changes do not fit, the catalogue lacks data, a limit of `risk`
  * is not stated, or the bot does not trade; for live bars as `LiveMarkets.choose`.
  */
 export async function startPaper(
@@ -76,6 +77,7 @@ export async function startPaper(
   return storage.write(async (tx) => {
     const now = clock();
     await refuseHalted(tx, bot_id);
+    await refuseLatched(tx, bot_id);
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
     const task = await queueTask(tx, now, by, {
       kind: 'paper',
@@ -143,8 +145,11 @@ async function settleLive(
   return { exchange };
 }
 
-/** What keeps a bot from trading, on paper and in production. */
-export function unfitFor({ spec }: BotSpec): Problem[] {
+/**
+ * What keeps a bot from trading, on paper and in production.
+ * @param exchange at which its orders are worked; null where that is simulated.
+ */
+export function unfitFor({ spec }: BotSpec, exchange: string | null = null): Problem[] {
   const { kind, risk } = spec;
   if (kind === 'research') {
     const message =
@@ -157,13 +162,18 @@ export function unfitFor({ spec }: BotSpec): Problem[] {
     const message = `is missing; ${state} for each of ${names.join(', ')}`;
     return [{ code: 'missing_field', pointer: '/spec/risk', message }];
   }
-  return names
+  const missing = names
     .filter((name) => risk[name] === undefined)
     .map((name) => ({
       code: 'missing_field',
       pointer: `/spec/risk/${name}`,
       message: `is missing; ${state}`,
     }));
+  const venues = risk.permitted?.venues;
+  if (exchange === null || venues === undefined || venues.includes(exchange)) return missing;
+  const pointer = '/spec/risk/permitted/venues';
+  const message = `the bot may not trade at ${exchange}, only at ${venues.join(', ') || 'none'}`;
+  return [...missing, { code: 'venue_not_permitted', pointer, message }];
 }
 
 /**

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { DeviceKey } from '../../src/client/device-key.ts';
 import { createBot, getBot, updateBot } from '../../src/bot-registry/bots.ts';
+import { appendEvents } from '../../src/events/append.ts';
 import type { Decision } from '../../src/gate/decide.ts';
 import { haltAll, haltBot } from '../../src/halts/halt.ts';
 import { createContract } from '../../src/identity/contracts.ts';
@@ -84,8 +85,9 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   const changed = { document: exampleDocument('sma-crossover', 15) };
   await updateBot(identity, 'operator', 'sma-crossover', () => true, changed);
   await addExampleTask(server);
-  const isOfSession = ['replayBot', 'compareBot', 'stopPaper'].includes(operation);
+  const isOfSession = ['replayBot', 'compareBot', 'stopPaper', 'reEnableBot'].includes(operation);
   if (isOfSession) await addExampleSession(server);
+  if (operation === 'reEnableBot') await latchExampleSession(server);
   if (['stopDeployment', 'getProductionDeployment', 'reportRunner'].includes(operation)) {
     await addExampleDeployment(server);
   }
@@ -288,6 +290,22 @@ async function addExampleTask({ services, now }: TestApp): Promise<void> {
 }
 
 /** A paper session that ended before its first bars, and data with which it can be compared. */
+async function latchExampleSession({ services, now }: TestApp): Promise<void> {
+  await services.tasks.storage.write(async (tx) => {
+    const { bot_id } = await getBot(tx, 'sma-crossover');
+    const payload = { symbol: 'SPX', side: 'buy', count: 5, seconds: 60 };
+    await appendEvents(tx, bot_id, now, [
+      {
+        kind: 'account.latched',
+        version: 1,
+        run_id: EXAMPLE_SESSION_ID,
+        occurred_at: now,
+        payload,
+      },
+    ]);
+  });
+}
+
 async function addExampleSession({ services, now }: TestApp): Promise<void> {
   const { storage, catalogueDir } = services.tasks;
   await replaceDays(catalogueDir, (rows) => rows);

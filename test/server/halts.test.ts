@@ -125,6 +125,7 @@ describe('a request', () => {
     ['POST', '/bots/sma/halt', 'halt'],
     ['POST', '/bots/halt-all', 'halt'],
     ['POST', '/bots/sma/resume', 'trade'],
+    ['POST', '/bots/sma/re-enable', 'trade'],
     ['POST', '/bots/resume-all', 'trade'],
     ['GET', '/halts', 'read'],
   ] as const;
@@ -156,6 +157,7 @@ describe('a request', () => {
     for (const [path, scope] of [
       ['/bots/nobody/halt', 'halt'],
       ['/bots/nobody/resume', 'trade'],
+      ['/bots/nobody/re-enable', 'trade'],
     ] as const) {
       const answer = await send('POST', path, scope, because('x'));
       expect(answer).toMatchObject({ status: 404, body: { code: 'not_found' } });

@@ -1,0 +1,54 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { tradingDocument } from '../server/trader.ts';
+import { batchOf, newProductionWorld, STATE, type ProductionWorld } from './world.ts';
+
+let world: ProductionWorld;
+beforeEach(async () => {
+  world = await newProductionWorld();
+});
+afterEach(() => world.close());
+
+it('what latched in production keeps the bot from being deployed until a person re-enables it', async () => {
+  await world.newBot('sma');
+  const { deployment_id, task_id } = await world.deploy('sma');
+  const runner = world.instance(deployment_id);
+  await runner.report();
+  const batch = batchOf(1);
+  const payload = {
+    ...{ seq: 2, time: STATE.time, kind: 'account.latched', order: 1, symbol: 'SPX' },
+    ...{ control: 'repeated_execution', side: 'buy', count: 5, seconds: 60 },
+  };
+  const latched = { kind: 'account.latched', occurred_at: Date.parse(STATE.time), payload };
+  await runner.report({ batch: { ...batch, events: [...batch.events, latched] } });
+
+  const again = { cluster: 'trading', replace: true };
+  expect(await world.post('/bots/sma/deploy', again)).toMatchObject({
+    status: 409,
+    body: { reason: 'latched', remedy: expect.stringContaining('re-enable') as string },
+  });
+  const path = '/bots/sma/re-enable';
+  expect(await world.post(path, { reason: 'it is mended' })).toMatchObject({
+    status: 200,
+    body: { latches: [{ run_id: task_id, symbol: 'SPX', count: 5, active: true }] },
+  });
+  expect(await world.post(path, { reason: 'again' })).toMatchObject({
+    status: 409,
+    body: { reason: 'not_latched' },
+  });
+  expect((await world.post('/bots/sma/deploy', again)).status).toBe(202);
+});
+
+it('a bot is deployed to no exchange that it may not trade at', async () => {
+  const document = tradingDocument('abroad', 'SPX', '1d', 1);
+  const spec = document['spec'] as { readonly risk: object };
+  const risk = { ...spec.risk, permitted: { venues: ['kraken'] } };
+  await world.post('/bots', { document: { ...document, spec: { ...spec, risk } } });
+  const venue = { type: 'exchange', credentials_secret: 'keys' };
+  const body = { cluster: 'trading', exchange: 'binance', lease_secret: 'lease', venue };
+  expect(await world.post('/bots/abroad/deploy', body)).toMatchObject({
+    status: 422,
+    body: { errors: [{ code: 'venue_not_permitted', pointer: '/spec/risk/permitted/venues' }] },
+  });
+  // Nothing of it leaves this program.
+  expect((await world.post('/bots/abroad/deploy', { cluster: 'trading' })).status).toBe(202);
+});
