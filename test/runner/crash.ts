@@ -45,6 +45,7 @@ export async function crash(seed: number, lives: number): Promise<number> {
   last.stop();
   const end = await last.done;
   assert(end.verified, `not verified:\n${last.log.join('\n')}`);
+  assert.deepEqual(script.wrongs, []);
   const made = [...script.orders.values()];
   assert(made.every(({ status }) => status !== 'open'));
   const state = end.state!;

@@ -5,6 +5,13 @@ import { newScript, unavailable, until, type Script } from './scripted.ts';
 import { ACTS, BTC } from './world.ts';
 
 const statuses = ({ orders }: Script) => [...orders.values()].map(({ status }) => status);
+const ANSWER = {
+  epoch: 1,
+  claim_seconds: 30,
+  report_seconds: 5,
+  command: 'trade',
+  halt: null,
+} as const;
 const never = new Promise<never>(() => {});
 
 test('a halt does not wait for an order that is being placed, nor for bars that wait', async () => {
@@ -111,4 +118,21 @@ test('a strategy that throws ends it, and what it had open', async () => {
     state: { status: 'failed', working: [] },
   });
   expect(statuses(script)).not.toContain('open');
+});
+
+test('what was not told for long is told in parts, all of it', async () => {
+  const script = await newScript();
+  script.hasClaim = false;
+  const life = await script.start();
+  for (let i = 0; i < 600; i += 1) script.closes.push(ACTS.buy - 1);
+  life.tell({ answer: { ...ANSWER, recorded: 0 } });
+  await until(() => life.hasTakenAll());
+  expect(script.batches.size).toBe(0);
+  script.hasClaim = true;
+  const bars = (): number[] =>
+    [...script.batches.values()].map(
+      ({ events }) => events.filter(({ kind }) => kind === 'data.bars').length,
+    );
+  await until(() => bars().reduce((sum, count) => sum + count, 0) === 600);
+  expect(Math.max(...bars())).toBeLessThanOrEqual(512);
 });
