@@ -11,7 +11,7 @@ const FEATURE = 'live_trading';
 const SILENCE_MS = 60_000;
 
 /** Why new orders are to be denied at this very moment; null when they are not. */
-export function whyDeny(t: Trading): DenyReason | null {
+function whyDeny(t: Trading): DenyReason | null {
   const { ending, mismatches, control, parts } = t;
   if (ending !== undefined) return ending.outcome === 'finished' ? t.denying : 'stopping';
   if (mismatches !== undefined && mismatches.length > 0) return 'reconcile_mismatch';
