@@ -161,7 +161,7 @@ export const resumeAllBots = defineRoute({
   errors: ['conflict'],
 });
 
-export const ReEnabled = z
+const ReEnabled = z
   .strictObject({
     bot_id: z.string(),
     latches: z
@@ -187,8 +187,6 @@ export const ReEnabled = z
     re_enabled_by_name: actorName,
   })
   .openapi('ReEnabled');
-
-export type ReEnabled = z.infer<typeof ReEnabled>;
 
 export const reEnableBot = defineRoute({
   ...trading,
