@@ -65,7 +65,6 @@ export function openLoad(world: World, meters: Meters, durations: Durations): Lo
   const counted = { orders: 0, cancels: 0, in_order: 0, in_md: 0 };
   const totals = { submitted: 0, heard: 0, unsent: 0 };
   let resting: Readonly<Order>[] = [];
-  let held = 0;
   world.venue.listen(({ kind, stream, whose, message }) => {
     const { type, exec_type } = message as { readonly type?: string; readonly exec_type?: string };
     if (stream === 'feed') {
@@ -76,7 +75,11 @@ export function openLoad(world: World, meters: Meters, durations: Durations): Lo
     else if (kind === 'said' && isAboutOrders(type, exec_type)) counted.in_order += 1;
   });
 
-  const act = (load: Load, asked: { orders: number; cancels: number }): void =>
+  const act = (
+    load: Load,
+    side: 'buy' | 'sell',
+    asked: { orders: number; cancels: number },
+  ): void =>
     exerciser.tell(({ broker, instruments }) => {
       const begun = meters.now();
       resting = resting.filter(({ status }) => status === 'working');
@@ -93,13 +96,10 @@ export function openLoad(world: World, meters: Meters, durations: Durations): Lo
       };
       const orders = load.out - asked.cancels;
       const quantity = load.quantity ?? sizes.unit;
-      // What one bar bought, the next sells.
-      const isSelling = held > 0;
-      const filled = Math.min(orders, load.fills, isSelling ? held : Infinity);
+      const filled = Math.min(orders, load.fills);
       for (let i = 0; i < filled; i += 1) {
-        place(instruments[0]!, { side: isSelling ? 'sell' : 'buy', quantity });
+        place(instruments[0]!, { side, quantity });
       }
-      held = isSelling ? 0 : filled;
       for (let i = filled; i < orders; i += 1) {
         const instrument = instruments[i % instruments.length]!;
         const order = place(instrument, { type: 'limit', limit: sizes.below });
@@ -114,17 +114,22 @@ export function openLoad(world: World, meters: Meters, durations: Durations): Lo
       const asked = { orders: 0, cancels: 0 };
       const before = { ...counted };
       const notes = { events: world.journal.events.length, alerts: world.alerts.length };
-      const units = world.units(load.quantity ?? sizes.unit) * load.fills + 1;
+      // What some bars bought, a later one sells.
+      const wanted = (load.quantity ?? sizes.unit) * load.fills;
+      const position = world.state()?.positions[world.symbol] ?? 0;
+      const side = position >= wanted * (1 - 1e-9) ? 'sell' : 'buy';
+      // The others take of it, too, as they trade with each other.
+      const units = world.units(wanted) + load.trades + 2;
       const there = { price: sizes.price, units };
       if (load.fills > 0) {
-        if (held > 0) others.quote(world.symbol, there, undefined);
+        if (side === 'sell') others.quote(world.symbol, there, undefined);
         else others.quote(world.symbol, undefined, there);
       }
       // Within one second, as far as the market goes.
       for (let i = 0; i < load.trades; i += 1) {
         others.print(world.symbols[i % world.symbols.length]!, sizes.price);
       }
-      act(load, asked);
+      act(load, side, asked);
       const begun = meters.now();
       const end = (Math.floor(world.venue.now / MINUTE) + 1) * MINUTE;
       await world.bar();

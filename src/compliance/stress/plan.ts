@@ -75,8 +75,6 @@ const FLOOR = 1000;
 const VENUES = 1;
 /** To place an order and to cancel it. */
 const MESSAGES_OF_AN_ORDER = 2;
-/** What it is answered, and that it is filled. */
-const ANSWERS_TO_AN_ORDER = 2;
 
 export function planStress(history: History, options: PlanOptions): Plan {
   const { multiplier = 2 } = options;
@@ -106,8 +104,8 @@ export function planStress(history: History, options: PlanOptions): Plan {
       const known = peakOf(paper.messages, one, window_s);
       const out = Math.max(Math.ceil(multiplier * most), assumption.floor);
       const own = Math.ceil(multiplier * (known?.M ?? 0));
-      const from = one === 'in_order' ? ANSWERS_TO_AN_ORDER * out : out;
-      return { class: one, window_s, count: Math.max(from, own), mix: known?.mix ?? [] };
+      // Whatever is sent is answered.
+      return { class: one, window_s, count: Math.max(out, own), mix: known?.mix ?? [] };
     }),
   );
   provisional.push(`what is to be withstood is assumed: ${assumption.text}`);

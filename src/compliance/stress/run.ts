@@ -106,14 +106,20 @@ export interface StressOptions {
   readonly meters: Meters;
   /** Bars of the hold; 30 by default, which is half an hour. */
   readonly holdBars?: number;
-  /** After so many messages nothing more is offered in one pass; a target beyond it is not reached. */
+  /** So many messages are offered by the end of the soak; the target of a day beyond it is not reached. */
   readonly mostMessages?: number;
+  /** Steps beyond the target, each half as much again; 8 by default. */
+  readonly steps?: number;
+  /** A pass offers nothing new after so long, ms of the machine; what is left is not reached. */
+  readonly budgetMs?: number;
   /** Told how many parts are done, of how many. */
   readonly onProgress?: (done: number, of: number) => void;
 }
 
 const HOLD_BARS = 30;
 const MOST_MESSAGES = 200_000;
+const STEPS = 8;
+const BUDGET_MS = 300_000;
 const DAY_BARS = 1440;
 const PARTS = 3;
 /** p99 under load, against that before it. */
@@ -177,6 +183,7 @@ export function judge(
 ): Pick<StressResult, 'verdict' | 'reasons'> {
   const faults: string[] = [];
   const [on, lifted] = passes;
+  if (on === undefined || lifted === undefined) faults.push('it was not run');
   for (const pass of passes) {
     const { limits, orders, drops, limiter, queue, phases } = pass;
     const say = (text: string): void => void faults.push(`limits ${limits}: ${text}`);
@@ -227,8 +234,10 @@ async function runPass(
   tried: TriedBot,
   plan: Plan,
   kind: Pick<PassResult, 'limits' | 'lifted'>,
-  { seed, meters, holdBars = HOLD_BARS, mostMessages = MOST_MESSAGES }: StressOptions,
+  options: StressOptions,
 ): Promise<PassResult> {
+  const { seed, meters, holdBars = HOLD_BARS, mostMessages = MOST_MESSAGES } = options;
+  const { steps = STEPS, budgetMs = BUDGET_MS } = options;
   const durations: Durations = { decision: [], check: [], ack: [] };
   return inWorld(timed(tried, meters, durations.ack), { seed }, async (world) => {
     const loader = openLoad(world, meters, durations);
@@ -237,6 +246,7 @@ async function runPass(
     const memory: (readonly [messages: number, rss: number])[] = [];
     const rss = { start: meters.rss(), max: 0 };
     const gc = meters.gc();
+    const until = meters.now() + budgetMs;
     let messages = 0;
     const phase = async (
       name: string,
@@ -245,7 +255,7 @@ async function runPass(
     ): Promise<void> => {
       const acks = durations.ack.length;
       const own: Beat[] = [];
-      for (let bar = 0; bar < bars && messages < mostMessages; bar += 1) {
+      for (let bar = 0; bar < bars && meters.now() < until; bar += 1) {
         const beat = await loader.beat(load(bar));
         own.push(beat);
         beats.push({ ...beat, phase: name });
@@ -277,9 +287,12 @@ async function runPass(
     await phase('hold', holdBars, () => loadOf(plan, Math.max(minute, second)));
     await phase('volume', 4, () => volumeLoad(plan, world));
     const soFar = sum(beats, ({ asked }) => asked.orders + asked.cancels);
-    const left = Math.max(0, Math.ceil((day - soFar) / Math.max(1, minute)));
-    await phase('soak', Math.min(DAY_BARS, left), () => share(1));
-    const headroom = kind.limits === 'on' ? null : await untilItBreaks(plan, second, phase, beats);
+    const left = Math.max(0, Math.min(day, mostMessages) - soFar);
+    await phase('soak', Math.min(DAY_BARS, Math.ceil(left / Math.max(1, minute))), () => share(1));
+    const headroom =
+      kind.limits === 'on'
+        ? null
+        : await untilItBreaks(plan, { target: second, steps }, phase, beats);
     await phase('recovery', 5, () => share(0.5 / plan.multiplier));
     // What waits for another look at the venue has it.
     await world.time.pass(SETTLE_MS);
@@ -321,7 +334,7 @@ function perThousand(value: number | null): number | null {
 /** With half as much again each time, until a second is not enough. */
 async function untilItBreaks(
   plan: Plan,
-  target: number,
+  { target, steps }: { readonly target: number; readonly steps: number },
   phase: (name: string, bars: number, load: () => Load) => Promise<void>,
   beats: readonly Beat[],
 ): Promise<PassResult['headroom']> {
@@ -329,7 +342,7 @@ async function untilItBreaks(
   let isBroken = false;
   for (
     let out = target, step = 0;
-    step < STEPS && !isBroken;
+    step < steps && !isBroken;
     step += 1, out = Math.ceil(out * 1.5)
   ) {
     const count = beats.length;
@@ -342,8 +355,6 @@ async function untilItBreaks(
   const times = target === 0 ? 0 : rounded(best / target);
   return { messages_per_second: best, times_target: times, is_broken: isBroken };
 }
-
-const STEPS = 8;
 
 function targetOf(plan: Plan, of: MessageClass, window_s: number): number {
   return plan.messages.find((one) => one.class === of && one.window_s === window_s)?.count ?? 0;
@@ -392,7 +403,11 @@ function reachedOf(plan: Plan, beats: readonly Beat[]): Reached[] {
       const target = targetOf(plan, one, window_s);
       const isDay = window_s === 86_400;
       const all = sum(beats, ({ counts }) => counts[one]);
-      const offered = isDay ? all : Math.max(0, ...beats.map(({ counts }) => counts[one]));
+      // What was asked for and denied was offered, too.
+      const amounts = beats.map(({ asked, counts }) =>
+        one === 'out' ? asked.orders + asked.cancels : counts[one],
+      );
+      const offered = isDay ? sum(amounts, (count) => count) : Math.max(0, ...amounts);
       const real = sum(beats, ({ realMs }) => realMs);
       const achieved = isDay
         ? Math.floor(all * Math.min(1, (window_s * 1000) / Math.max(real, 1e-9)))
@@ -412,15 +427,19 @@ function volumeReached(plan: Plan, beats: readonly Beat[]): VolumeReached[] {
 }
 
 function limiterOf(world: World, beats: readonly Beat[]): PassResult['limiter'] {
-  const limit = world.config.risk.max_messages_per_second;
+  const { risk, controls } = world.config;
+  const limit = risk.max_messages_per_second;
+  const kept = controls?.messages_kept_for_cancels ?? 0;
   const made = { offered: 0, caught: 0, missed: 0, false_blocks: 0 };
   if (!Number.isFinite(limit)) return { limit: null, ...made };
   for (const { asked, sent, denied } of beats) {
     // Cancels count, and are never denied.
-    const room = Math.max(0, Math.ceil(limit) - asked.cancels);
-    const caught = denied['max_messages_per_second'] ?? 0;
+    const room = Math.max(0, Math.ceil(limit - kept) - asked.cancels);
+    const caught =
+      (denied['max_messages_per_second'] ?? 0) + (denied['messages_kept_for_cancels'] ?? 0);
     const others = Object.values(denied).reduce((all, one) => all + one, 0) - caught;
-    made.offered += Math.max(0, asked.orders - room);
+    // An order that another limit stopped came to none of these.
+    made.offered += Math.max(0, asked.orders - others - room);
     made.caught += caught;
     made.missed += Math.max(0, sent.orders - room);
     made.false_blocks += Math.max(
@@ -470,7 +489,7 @@ function timed(tried: TriedBot, { now }: Meters, acks: number[]): TriedBot {
   };
 }
 
-/** Without the limit of messages, and with money enough that no other stands in for it. */
+/** Without the limits of how much may be sent and executed, and with money enough that no other stands in for it. */
 function lift(
   tried: TriedBot,
   plan: Plan,
@@ -481,17 +500,24 @@ function lift(
   const share = Math.min(1, risk.max_position_pct);
   const factor = Math.max(1, Math.ceil((2 * most * HIGHEST_PRICE) / (cash * share)));
   const { engine } = spec.spec;
+  const {
+    messages_kept_for_cancels: kept,
+    repeated_execution: latch,
+    ...others
+  } = spec.spec.risk ?? {};
   const unlimited = { unlimited: 'lifted in the second pass of a stress test, and nowhere else' };
   const changed: BotSpec = {
     ...spec,
     spec: {
       ...spec.spec,
       engine: { ...engine, cash: String(cash * factor) },
-      risk: { ...spec.spec.risk, max_messages_per_second: unlimited },
+      risk: { ...others, max_messages_per_second: unlimited },
     },
   };
   const lifted = [
     'max_messages_per_second',
+    ...(kept === undefined ? [] : ['messages_kept_for_cancels']),
+    ...(latch === undefined ? [] : ['repeated_execution']),
     ...(factor === 1 ? [] : [`cash: ${factor} times as much`]),
   ];
   return { tried: { ...tried, bot: { ...tried.bot, spec: changed } }, lifted };

@@ -1,0 +1,164 @@
+import { expect, test } from 'vitest';
+import { article } from '../../../src/compliance/articles.ts';
+import { engineConfig } from '../../../src/bots/spec.ts';
+import type { TriedBot } from '../../../src/compliance/conformance/world.ts';
+import type { History, MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
+import { planStress, type Plan } from '../../../src/compliance/stress/plan.ts';
+import { judge, runStress, type PassResult } from '../../../src/compliance/stress/run.ts';
+import { percentiles, slope } from '../../../src/compliance/stress/samples.ts';
+import * as bots from '../bots/bots.ts';
+
+const NONE: Peaks = { messages: [], volume: [] };
+const HISTORY: History = {
+  scope: 'bot',
+  window: { from: '2026-01-05T00:00:00.000Z', to: '2026-07-05T00:00:00.000Z' },
+  production: NONE,
+  paper: NONE,
+  coverage_days: 0,
+  days: 181,
+  since: null,
+  gaps: [],
+  counted: '',
+  query: { name: 'stress.peaks', params: {}, hash: '' },
+};
+
+/** A bot that sent so many orders at a bar, canceled half as many, and traded a little. */
+const busy = (orders: number): History => ({
+  ...HISTORY,
+  since: HISTORY.window.from,
+  coverage_days: 181,
+  production: {
+    messages: (['out', 'in_order', 'in_md'] as const).flatMap((one) =>
+      ([1, 60, 86_400] as const).map((window_s): MessagePeak => {
+        const instrument = 'SPX';
+        const mix = [
+          { kind: 'order.submitted', instrument, count: orders },
+          { kind: 'order.pending_cancel', instrument, count: orders / 2 },
+        ];
+        const M = (one === 'in_md' ? 1 : orders * 1.5) * (window_s === 86_400 ? 4 : 1);
+        return { class: one, window_s, M, peak_ts: null, instruments: [instrument], mix };
+      }),
+    ),
+    volume: [
+      { measure: 'fills', of: null, window_s: 60, M: 2, peak_ts: null, instruments: ['SPX'] },
+      { measure: 'value', of: 'USD', window_s: 60, M: 500, peak_ts: null, instruments: ['SPX'] },
+    ],
+  },
+});
+
+const planFor = (history: History, { bot }: TriedBot, floor = 1000): Plan =>
+  planStress(history, {
+    risk: engineConfig(bot.spec).risk,
+    instruments: 1,
+    timeframeMs: 60_000,
+    floor,
+  });
+
+/** A machine on which everything takes a moment. */
+const quick = () => {
+  let now = 0;
+  return { now: () => (now += 0.01), rss: () => 1e6, gc: () => 0 };
+};
+const SHORT = { seed: 7, holdBars: 2, mostMessages: 60, steps: 1 };
+
+test('a bot withstands twice its peaks, with limits and without the limit of messages', async () => {
+  const plan = planFor(busy(4), bots.correct);
+  expect(plan.basis).toBe('observed_full');
+  expect(plan.messages.map(({ count }) => count)).toEqual([12, 12, 48, 12, 12, 48, 2, 2, 8]);
+  const result = await runStress(bots.correct, busy(4), plan, { ...SHORT, meters: quick() });
+  expect(result.reasons).toEqual([]);
+  expect(result).toMatchObject({ verdict: 'pass', schema: 'stress/1', basis: 'observed_full' });
+
+  const [on, lifted] = result.passes as [PassResult, PassResult];
+  // Of ten messages in a second, two are kept for cancels.
+  expect(on.limiter).toMatchObject({ limit: 10, missed: 0, false_blocks: 0 });
+  expect(on.limiter.offered).toBeGreaterThan(0);
+  expect(on.limiter.caught).toBe(on.limiter.offered);
+  expect(lifted.limiter.limit).toBe(null);
+  expect(lifted.lifted).toContain('max_messages_per_second');
+  expect(lifted.orders.denied).toBe(0);
+  expect([on.drops, lifted.drops]).toEqual([0, 0]);
+  expect(lifted.reached.every(({ is_reached }) => is_reached)).toBe(true);
+  expect(lifted.volume.every(({ is_reached }) => is_reached)).toBe(true);
+  expect(result.controls.map(({ id, status }) => [id, status])).toEqual(
+    ['kill', 'limits', 'throttle', 'market', 'reconciliation', 'alerts'].map((id) => [id, 'pass']),
+  );
+  expect(result.controls.find(({ id }) => id === 'limits')?.measured).toEqual({
+    offered: 3,
+    caught: 3,
+    missed: 0,
+  });
+  for (const { articles } of result.controls) for (const one of articles) article(one);
+});
+
+test('on a machine that is too slow the targets are not reached, and it says so', async () => {
+  let now = 0;
+  const meters = { ...quick(), now: () => (now += 500) };
+  const plan = planFor(busy(4), bots.correct);
+  const result = await runStress(bots.correct, busy(4), plan, { ...SHORT, meters });
+  expect(result.verdict).toBe('fail');
+  expect(result.reasons.join('\n')).toMatch(/the target was not reached: out in 1 s/);
+  const second = result.passes[1]?.reached.find((one) => one.class === 'out' && one.window_s === 1);
+  expect(second?.offered).toBeGreaterThan(second?.achieved ?? Infinity);
+});
+
+test('without a history what is assumed is said, and nothing is more than provisional', () => {
+  const plan = planFor(HISTORY, bots.correct, 40);
+  expect(plan.basis).toBe('assumed');
+  expect(plan.messages.slice(0, 3).map(({ count }) => count)).toEqual([40, 40, 28_800]);
+  expect(plan.assumption).toMatchObject({ floor: 40, owner: null });
+  expect(plan.assumption?.candidates.map(({ source, counts }) => [source, ...counts])).toEqual([
+    ['paper_peak', 0, 0, 0],
+    ['order_limits', 2, 2, 2880],
+    ['message_limit', 10, 10, 14_400],
+  ]);
+  const { verdict, reasons } = judge(plan, [], []);
+  expect(verdict).not.toBe('pass');
+  expect(reasons.join('\n')).toContain('There is no production history');
+  const half = { ...busy(4), since: '2026-04-01T00:00:00.000Z', coverage_days: 95 };
+  expect(planFor(half, bots.correct)).toMatchObject({
+    basis: 'observed_partial',
+    provisional: ['production is known of 95 days of 181 only'],
+  });
+  const gaps = [{ bot_id: 'b', why: 'data_gap', count: 2, first: 'T' }] as const;
+  expect(judge(planFor({ ...busy(4), gaps }, bots.correct), [], []).verdict).not.toBe('pass');
+});
+
+test('a run that shows nothing does not pass', () => {
+  const plan = planFor(busy(4), bots.correct);
+  expect(judge(plan, [], [])).toMatchObject({ verdict: 'fail' });
+});
+
+test('percentiles are told of enough samples only', () => {
+  const all = Array.from({ length: 999 }, (_, at) => at + 1);
+  expect(percentiles(all)).toEqual({
+    samples: 999,
+    p50: 500,
+    p95: 950,
+    p99: 990,
+    p999: null,
+    max: 999,
+  });
+  expect(percentiles([...all, 1000]).p999).toBe(999);
+  expect(percentiles([3])).toEqual({
+    samples: 1,
+    p50: 3,
+    p95: null,
+    p99: null,
+    p999: null,
+    max: 3,
+  });
+  expect(
+    slope([
+      [0, 1],
+      [1, 3],
+      [2, 5],
+    ]),
+  ).toBe(2);
+  expect(
+    slope([
+      [0, 1],
+      [1, 3],
+    ]),
+  ).toBe(null);
+});
