@@ -80,7 +80,8 @@ export function onlyOne(
     'usage',
     `the bot ${bot_ref} has several deployments: ${named.join(', ')}`,
     {
-      remedy: `Name the task of one; \`service-local bots deploy status ${bot_ref}\` shows them.`,
+      remedy:
+        'End those that are not meant with `service-local bots deploy stop TASK`, by the ids of their tasks.',
     },
   );
 }

@@ -137,7 +137,7 @@ export function checkFailure({ public_key, lease }: Checked): ServiceError | und
   const [{ reason }] = bad as [CheckedSecret];
   return new ServiceError('license_invalid', text, {
     ...(reason !== null && { reason }),
-    remedy: 'Write them with `service-local cloud renew`.',
+    remedy: 'Write them with `service-local cloud renew`, for this customer and environment.',
   });
 }
 

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { closest } from '../closest.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { GIVEN_ID, GIVEN_ID_RULE } from '../given-id.ts';
+import { issueText } from '../issue-text.ts';
 
 /** It stands in names of secrets, of files, and of objects of Kubernetes. */
 const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
@@ -203,7 +204,7 @@ function readCloudFile(file: string): z.output<typeof fileSchema> {
       return {
         code: 'invalid_setting',
         file,
-        message: `${issue.path.join('.') || 'the file'}: ${issue.message}${hint}`,
+        message: `${issue.path.join('.') || 'the file'}: ${issueText(issue)}${hint}`,
         pointer: issue.path.map((part) => `/${String(part)}`).join(''),
       };
     }),

@@ -90,13 +90,16 @@ function refusal(reason: LeaseReason): Refusal {
   return Object.freeze({ allowed: false, reason, detail: LEASE_REASONS[reason] });
 }
 
+const REMEDIES: Readonly<Record<string, string>> = {
+  missing:
+    'Get one with `service-local license enroll` on the machine that this runs on; whoever issues licenses makes the code for it.',
+  entitlement_missing: 'Have it added to the contract; it comes with the next renewal.',
+};
+
 /** A refusal as the failure of what needed the feature. */
 export function licenseInvalid(feature: string, { reason, detail }: Refusal): ServiceError {
   return new ServiceError('license_invalid', `${feature} is not licensed: ${detail}`, {
     reason,
-    remedy:
-      reason === 'entitlement_missing'
-        ? 'Have it added to the contract; it comes with the next renewal.'
-        : 'Run `service-local doctor` on the machine that this runs on.',
+    remedy: REMEDIES[reason] ?? 'Run `service-local doctor` on the machine that this runs on.',
   });
 }

@@ -5,6 +5,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { closest } from '../closest.ts';
 import { ServiceError, isSystemError } from '../errors.ts';
+import { issueText } from '../issue-text.ts';
 
 const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const QUANTITY = /^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/;
@@ -99,7 +100,7 @@ export function readClusters(file: string): Clusters {
     return {
       code: 'invalid_setting',
       file,
-      message: `${issue.path.join('.') || 'the file'}: ${issue.message}${hint}`,
+      message: `${issue.path.join('.') || 'the file'}: ${issueText(issue)}${hint}`,
       pointer: issue.path.map((part) => `/${String(part)}`).join(''),
     };
   });
@@ -132,7 +133,8 @@ export function chooseCluster(clusters: Clusters, name: string | undefined): str
   if (names.length === 0) {
     throw new ServiceError('conflict', 'the server knows no cluster to deploy to', {
       reason: 'no_cluster',
-      remedy: 'Name one in its clusters_file, and restart it.',
+      remedy:
+        'Name one in its clusters_file (~/.service-local/clusters.yaml where nothing else is said), and restart it; the README shows one.',
     });
   }
   if (name === undefined && names.length > 1) {

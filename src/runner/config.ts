@@ -4,6 +4,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { isSystemError, ServiceError, type Problem } from '../errors.ts';
 import { GIVEN_ID, GIVEN_ID_RULE } from '../given-id.ts';
+import { issueText } from '../issue-text.ts';
 import { definitionSchema } from '../trading/exchanges-file.ts';
 
 const path = z.string().min(1).max(4096);
@@ -106,7 +107,7 @@ export function readRunConfig(file: string): RunConfig {
       error.issues.map((issue) => ({
         code: 'invalid_setting',
         file,
-        message: `${issue.path.join('.') || 'the file'}: ${issue.message}`,
+        message: `${issue.path.join('.') || 'the file'}: ${issueText(issue)}`,
         pointer: issue.path.map((part) => `/${String(part)}`).join(''),
       })),
     );
@@ -128,7 +129,7 @@ function invalid(file: string, problems: readonly Problem[]): ServiceError {
   return new ServiceError('invalid_setting', `${file} cannot be run`, {
     problems,
     remedy:
-      'Correct it; examples/run.yaml has all fields. Keys and tokens are in files of their own.',
+      'Correct it: a file of `kind: Run` names the bot file; examples/run.yaml has all fields. Keys and tokens are in files of their own.',
   });
 }
 

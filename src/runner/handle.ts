@@ -39,7 +39,11 @@ function takeOpened(t: Trading, { session, denying }: Opened): void {
   t.denying = denying;
   metrics.denying(denying);
   const { status, time, working: left } = session.state();
-  log.info(`resumed: ${t.steps} steps, until ${time ?? 'nothing'}, ${left.length} working orders`);
+  log.info(
+    time === undefined
+      ? 'resumed: 0 steps, from the beginning'
+      : `resumed: ${t.steps} steps, until ${time}, ${left.length} working orders`,
+  );
   if (t.at !== undefined) begin(t, () => pumpReports(t, t.at!));
   if (t.ending !== undefined) haltSession(t);
   else if (status === 'halted') end(t, 'halted', true);

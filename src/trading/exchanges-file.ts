@@ -3,6 +3,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { closest } from '../closest.ts';
 import { ServiceError, isSystemError } from '../errors.ts';
+import { issueText } from '../issue-text.ts';
 
 /** Unknown fields are refused, and with them keys and passwords: nothing here needs any. */
 export const definitionSchema = z.strictObject({
@@ -40,11 +41,11 @@ export function readExchanges(file: string): Exchanges {
   }
   const { success, data, error } = fileSchema.safeParse(value ?? {});
   if (success) return data;
-  const problems = error.issues.map(({ path, message }) => ({
+  const problems = error.issues.map((issue) => ({
     code: 'invalid_setting',
     file,
-    message: `${path.join('.') || 'the file'}: ${message}`,
-    pointer: path.map((part) => `/${String(part)}`).join(''),
+    message: `${issue.path.join('.') || 'the file'}: ${issueText(issue)}`,
+    pointer: issue.path.map((part) => `/${String(part)}`).join(''),
   }));
   throw invalid(file, problems);
 }
@@ -82,6 +83,7 @@ export function chooseExchange(exchanges: Exchanges, name: string | undefined): 
 export function noExchange(): ServiceError {
   return new ServiceError('conflict', 'the server knows no exchange for live market data', {
     reason: 'no_exchange',
-    remedy: 'Name one in its exchanges_file, such as `binance: {ccxt: binance}`, and restart it.',
+    remedy:
+      'Name one in its exchanges_file (~/.service-local/exchanges.yaml where nothing else is said), such as `binance: {ccxt: binance}`, and restart it.',
   });
 }

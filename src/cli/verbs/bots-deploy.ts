@@ -49,7 +49,10 @@ export const verb = defineVerb({
     const { param, replace, render, dryRun, wait, venue, credentialsSecret } = options;
     const { leaseSecret: lease_secret, cluster, version, namespace, exchange } = options;
     if ((venue === 'exchange') !== (credentialsSecret !== undefined)) {
-      throw new ServiceError('usage', '--venue exchange and --credentials-secret go together');
+      throw new ServiceError('usage', '--venue exchange and --credentials-secret go together', {
+        remedy:
+          'Name the Secret of the namespace that has apiKey and secret; without an exchange, leave both out.',
+      });
     }
     if (Number(render) + Number(dryRun) + Number(wait) > 1) {
       throw new ServiceError('usage', '--render, --dry-run and --wait exclude each other');

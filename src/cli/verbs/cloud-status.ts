@@ -78,7 +78,7 @@ const COLUMNS: Columns<RunningService> = {
 function failureOf(isUsable: boolean, { act_by }: Outlook): ServiceError | undefined {
   if (!isUsable) {
     return new ServiceError('license_invalid', 'the secrets hold no lease that works', {
-      remedy: 'Write one with `service-local cloud renew`.',
+      remedy: 'Write one with `service-local cloud renew`, with the same --customer and --env.',
     });
   }
   if (act_by !== null && Date.parse(act_by) > Date.now()) return undefined;

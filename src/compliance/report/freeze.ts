@@ -216,7 +216,10 @@ function refuseSuperseded(
   const what = version === null ? 'there is no version of the year' : `the newest is ${version}`;
   throw new ServiceError('conflict', `of the validation report, ${what}`, {
     reason: 'superseded',
-    remedy: 'Read that one, and name its version.',
+    remedy:
+      version === null
+        ? 'Freeze the first one without `--supersedes` (`supersedes` of the request).'
+        : `Read that one, and go on from it: \`--supersedes ${version}\` to freeze, \`--version ${version}\` to attest.`,
   });
 }
 
