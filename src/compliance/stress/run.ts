@@ -214,6 +214,9 @@ export function judge(
       `the target was not reached: ${of} in ${one.window_s} s: ${one.achieved} of ${one.target}`,
     );
   }
+  if (on?.limiter.limit === null) {
+    faults.push('limits on: there is no message limit, and what is not there cannot engage');
+  }
   if (
     on !== undefined &&
     on.limiter.limit !== null &&

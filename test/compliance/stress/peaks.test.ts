@@ -6,6 +6,7 @@ import {
   type History,
 } from '../../../src/compliance/stress/peaks.ts';
 import { appendEvents } from '../../../src/events/append.ts';
+import { proveIsolation, takeFingerprint } from '../../../src/compliance/stress/isolation.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { CREATED } from '../../events/bots.ts';
 import { makeSessions, type MadeSession } from '../../halts/sessions.ts';
@@ -132,6 +133,32 @@ describe.each(DATABASES)('peaks on %s', (kind) => {
     // At the one time 3 + 1, at the other 0 + 3.
     expect(outIn(firm, 1)?.M).toBe(4);
     expect(outIn(firm, 60)?.M).toBe(7);
+  });
+
+  test('are found without a trace in production, of which there is proof', async () => {
+    await produce(one);
+    const { bot_id } = one;
+    const before = await takeFingerprint(storage, undefined, NOW);
+    expect(before).toMatchObject({ bots: 2, deployments: 1 });
+    const order = message(one, 'order.submitted', 1, { symbol: 'SPX' });
+    await storage.write((tx) => appendEvents(tx, bot_id, NOW, [order]));
+    const after = await takeFingerprint(storage, undefined, NOW + 1);
+    expect(await proveIsolation(storage, 'a-test', before, after)).toMatchObject({
+      before: { at: new Date(NOW).toISOString() },
+      after: { at: new Date(NOW + 1).toISOString() },
+      logs_kept: true,
+      config_unchanged: true,
+      orders_of_test: 0,
+    });
+    // As a test would have left it that traded where production does.
+    await storage.write((tx) => tx.updateTable('bot_versions').set({ hash: 'x' }).execute());
+    await storage.write((tx) => tx.updateTable('bot_events').set({ hash: 'x' }).execute());
+    const spoiled = await takeFingerprint(storage, undefined, NOW + 2);
+    expect(await proveIsolation(storage, one.task_id, before, spoiled)).toMatchObject({
+      logs_kept: false,
+      config_unchanged: false,
+      orders_of_test: 1,
+    });
   });
 
   test('of paper count for nothing but what is assumed', async () => {

@@ -4,6 +4,7 @@ import { engineConfig } from '../../../src/bots/spec.ts';
 import type { TriedBot } from '../../../src/compliance/conformance/world.ts';
 import type { History, MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
 import { planStress, type Plan } from '../../../src/compliance/stress/plan.ts';
+import { tryControls } from '../../../src/compliance/stress/controls.ts';
 import { judge, runStress, type PassResult } from '../../../src/compliance/stress/run.ts';
 import { percentiles, slope } from '../../../src/compliance/stress/samples.ts';
 import * as bots from '../bots/bots.ts';
@@ -100,6 +101,22 @@ test('on a machine that is too slow the targets are not reached, and it says so'
   expect(result.reasons.join('\n')).toMatch(/the target was not reached: out in 1 s/);
   const second = result.passes[1]?.reached.find((one) => one.class === 'out' && one.window_s === 1);
   expect(second?.offered).toBeGreaterThan(second?.achieved ?? Infinity);
+});
+
+test('a bot that does not let itself be halted fails under load, and so does one without limits', async () => {
+  const load = { out: 12, cancels: 4, fills: 4, trades: 2 };
+  const failedOf = async (bot: TriedBot) => {
+    const results = await tryControls(bot, 7, load, quick());
+    return results.flatMap(({ id, status, reason }) => (status === 'fail' ? [[id, reason]] : []));
+  };
+  expect(await failedOf(bots.brokenKill)).toContainEqual([
+    'kill',
+    expect.stringMatching(/no order is left open/),
+  ]);
+  expect(await failedOf(bots.noLimits)).toContainEqual([
+    'limits',
+    'limits of price, value and volume are set',
+  ]);
 });
 
 test('without a history what is assumed is said, and nothing is more than provisional', () => {
