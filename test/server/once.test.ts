@@ -74,8 +74,8 @@ describe('a request to create that is sent again', () => {
         ? [path]
         : [],
     );
-    // What starts tasks has its own tests, beside the others of tasks.
-    const started = ['/backtest', '/deploy', '/paper/start'].map(
+    // What starts tasks has its own tests, beside the others of tasks; and so has freezing a report.
+    const started = ['/backtest', '/deploy', '/paper/start', '/risk/validation-report'].map(
       (what) => `/bots/{bot_ref}${what}`,
     );
     const tested = [...CREATIONS.map(([path]) => path), ...started];
