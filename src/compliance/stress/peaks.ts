@@ -146,7 +146,7 @@ export async function readHistory(
           count(made[target], target, row, currencies.get(row.version) ?? '');
         } else if (target === 'k8s') gaps.add(id, why, row.occurred_at);
       }
-      await new Promise(setImmediate);
+      await othersTurn();
     }
     for (const { target, ended_at, error } of own) {
       if (target === 'k8s' && isLost(error)) gaps.add(id, 'log_lost', ended_at ?? asOf);
@@ -175,6 +175,11 @@ export async function readHistory(
     counted: COUNTED,
     query: { name: 'stress.peaks', params, hash: digest({ params, production, paper }) },
   };
+}
+
+/** Whoever else is served by this thread. */
+function othersTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** The same day and time of day six months before, or the last of the month where it has no such day. */
@@ -414,6 +419,7 @@ async function messagePeaks(messages: Counts['messages'], names: Names): Promise
     const [times, keys] = [messages[one].column(0), messages[one].column(1)];
     const order = await orderInTime(times);
     for (const window_s of WINDOWS) {
+      await othersTurn();
       const { amount: M, from } = busiestWindow({ times }, order, window_s * 1000);
       const mix = mixOf(times, keys, names, from, window_s);
       const instruments = [...new Set(mix.map(({ instrument }) => instrument))].filter(Boolean);
@@ -462,6 +468,7 @@ async function volumePeaks(fills: Columns, names: Names): Promise<VolumePeak[]> 
     };
     const order = await orderInTime(series.times);
     for (const window_s of WINDOWS) {
+      await othersTurn();
       const { amount, from } = busiestWindow(series, order, window_s * 1000);
       const isIn = (row: number): boolean =>
         from !== undefined && times[row]! >= from && times[row]! < from + window_s * 1000;
