@@ -306,6 +306,9 @@ const Batch = z
         'From 1 for the life of the deployment: one that was recorded is not recorded again.',
     }),
     events: z.array(SessionEvent).max(512),
+    made_at: z.int().optional().openapi({
+      description: 'When the first of them was put on disk, milliseconds since the Unix epoch.',
+    }),
     state: SessionState,
     steps: z.int().min(0).openapi({ description: 'Of bars, taken in all.' }),
   })

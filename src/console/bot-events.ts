@@ -50,6 +50,7 @@ const KINDS = {
     ],
   },
   faults: { title: 'Faults of data', kinds: ['data.gap', 'data.refused'] },
+  alerts: { title: 'Alerts', kinds: ['alert.raised'] },
   state: { title: 'Accounts', kinds: ['session.state'] },
   runs: {
     title: 'Runs',

@@ -5,6 +5,7 @@ import { ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
 import { asStorageError } from '../storage/unavailable.ts';
+import { alertEvent, alertsOf } from '../tasks/alerts.ts';
 import { firstActive, START } from './active.ts';
 import { endSome } from './end.ts';
 import { findInForce, type Halt, type HaltService } from './halts.ts';
@@ -107,9 +108,16 @@ function latch(
       await tx.insertInto('halts').values(halted).execute();
       if (bot !== null) {
         const payload = { halt_id, scope, reason, by };
-        await appendEvents(tx, bot.bot_id, now, [
-          { kind: 'control.halted', version: bot.current_version, occurred_at: now, payload },
-        ]);
+        const version = bot.current_version;
+        const event = { kind: 'control.halted', occurred_at: now, payload };
+        const { seq } = await appendEvents(tx, bot.bot_id, now, [{ ...event, version }]);
+        const alerts = alertsOf([event]).map((one) => alertEvent(one, seq, now, now));
+        await appendEvents(
+          tx,
+          bot.bot_id,
+          now,
+          alerts.map((one) => ({ ...one, version })),
+        );
       }
       return halted;
     },

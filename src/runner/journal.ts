@@ -29,6 +29,8 @@ export interface Owner {
 export interface LogBatch {
   readonly number: number;
   readonly events: SessionEvent[];
+  /** When the first of them was put on disk; undefined where there are none. */
+  readonly made_at?: number | undefined;
   readonly state: SessionState;
   readonly steps: number;
 }
@@ -143,6 +145,7 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
     /** The part after a batch, up to another, or as much as fits. */
     const part = async (after: number, until: number | undefined) => {
       const events: SessionEvent[] = [];
+      let made_at: number | undefined;
       let bytes = 0;
       let through = after;
       /** The last place after which a state is known: what is cut there makes sense by itself. */
@@ -150,20 +153,21 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
       for (;;) {
         const range = { after_seq: through, until_seq: until, limit: PAGE };
         const { rows } = await readRows(read, ID, range);
-        for (const { seq, kind, occurred_at, payload } of rows) {
+        for (const { seq, kind, occurred_at, recorded_at, payload } of rows) {
           if (TOLD.test(kind)) {
             bytes += Buffer.byteLength(payload);
             const isFull = events.length === MOST_EVENTS || bytes > MOST_BYTES;
             if (until === undefined && isFull && events.length > 0) {
-              if (whole.count === 0) return { events, through };
-              return { events: events.slice(0, whole.count), through: whole.through };
+              if (whole.count === 0) return { events, made_at, through };
+              return { events: events.slice(0, whole.count), made_at, through: whole.through };
             }
+            made_at ??= recorded_at;
             events.push({ kind, occurred_at, payload: JSON.parse(payload) as Payload });
           }
           through = seq;
           if (kind === 'session.state') whole = { through, count: events.length };
         }
-        if (rows.length < PAGE) return { events, through };
+        if (rows.length < PAGE) return { events, made_at, through };
       }
     };
     const stateAt = async (seq: number) =>
@@ -211,7 +215,7 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
         const number = recorded + 1;
         const after = cuts[recorded - 1] ?? 0;
         const made = cuts[number - 1];
-        const { events, through } = await part(after, made);
+        const { events, made_at, through } = await part(after, made);
         const now = await stateAt(through);
         if (now.state === undefined) return undefined;
         if (made === undefined) {
@@ -223,7 +227,8 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
           await write([own('batch.cut', cut)]);
           cuts.push(through);
         }
-        return { number, events, state: now.state, steps: now.steps };
+        const known = made_at === undefined ? {} : { made_at };
+        return { number, events, ...known, state: now.state, steps: now.steps };
       },
       close: () => storage.close(),
     };

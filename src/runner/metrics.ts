@@ -1,11 +1,13 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
 import type { OrderEvent } from '../engine/journal.ts';
+import type { Alert } from '../tasks/alerts.ts';
 import type { SessionState } from '../trading/session-state.ts';
 
 export interface RunnerMetrics {
   /** Counts what became of orders. */
   readonly count: (events: readonly OrderEvent[]) => void;
   readonly denying: (reason: string | null) => void;
+  readonly alerted: (alert: Alert) => void;
   readonly show: (state: SessionState) => void;
   readonly text: () => Promise<string>;
   readonly contentType: string;
@@ -28,6 +30,12 @@ export function createRunnerMetrics(times: () => Times): RunnerMetrics {
     name: 'service_local_run_denials_total',
     help: 'How often new orders began to be denied, by reason',
     labelNames: ['reason'],
+    registers,
+  });
+  const alerts = new Counter({
+    name: 'service_local_run_alerts_total',
+    help: 'Events that people are to know of, by control and severity',
+    labelNames: ['control', 'severity'],
     registers,
   });
   const denying = new Gauge({
@@ -62,6 +70,9 @@ export function createRunnerMetrics(times: () => Times): RunnerMetrics {
       if (reason === null) return;
       denials.inc({ reason });
       denying.set({ reason }, 1);
+    },
+    alerted({ control, severity, count }) {
+      alerts.inc({ control, severity }, count);
     },
     show(state) {
       equity.set(state.equity);

@@ -1,3 +1,4 @@
+import { alertsOf } from '../tasks/alerts.ts';
 import { orderEvent } from '../tasks/session-events.ts';
 import type { SessionInput } from '../trading/session-input.ts';
 import type { Progress } from '../trading/session-state.ts';
@@ -21,4 +22,8 @@ export async function record(t: Trading): Promise<void> {
   const state = session.state();
   await parts.journal.append(events, state, t.steps);
   parts.metrics.show(state);
+  const alerts = alertsOf(events);
+  for (const alert of alerts) parts.metrics.alerted(alert);
+  // Whoever is to be told is told by the server, and not only when the next report is due.
+  if (alerts.length > 0) t.control?.report();
 }

@@ -128,10 +128,12 @@ async function runHosted(
   let state = await trader.state();
   let events: SessionEvent[] = [];
   let begun = { steps, at: performance.now() };
+  /** When the first of the events was. */
+  let made_at = Date.now();
   const flush = async (): Promise<void> => {
     // A halt without working orders has no event, and is to be known all the same.
     if (events.length > 0 || state.status !== 'running') {
-      const batch = { events, state, steps, total: feed.total };
+      const batch = { events, made_at, state, steps, total: feed.total };
       events = [];
       await desk.record(batch);
     }
@@ -153,6 +155,7 @@ async function runHosted(
     try {
       for await (const item of feed.items(last, stopOrGone)) {
         stopOrGone.throwIfAborted();
+        if (events.length === 0) made_at = Date.now();
         if (item.kind === 'data.bars') {
           events.push(barsEvent(item.step));
           steps += 1;
@@ -170,6 +173,7 @@ async function runHosted(
     }
     // Without the bars after it, a gap would be told again when the session goes on.
     while (events.at(-1)?.kind === 'data.gap') events.pop();
+    if (events.length === 0) made_at = Date.now();
     if (stop.aborted || state.status === 'failed') take(await trader.halt());
     await flush();
   }

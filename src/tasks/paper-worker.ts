@@ -58,7 +58,8 @@ async function host(work: PaperWork, port: MessagePort): Promise<void> {
   // What comes while the database is slow goes there together: a session keeps pace with its feed.
   const record = async (batch: Unnumbered): Promise<void> => {
     const before = waiting?.events ?? [];
-    waiting = { ...batch, events: [...before, ...batch.events] };
+    const made_at = waiting?.made_at ?? batch.made_at;
+    waiting = { ...batch, made_at, events: [...before, ...batch.events] };
     writing ??= write();
     writing.catch(() => {});
     if (waiting !== undefined && waiting.events.length >= MOST_WAITING) await writing;

@@ -5,6 +5,7 @@ import type { EventHead } from '../events/event.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { Db, TradingSessionsTable, TasksTable } from '../storage/tables.ts';
 import { closeSession, type SessionState, type WorkingOrder } from '../trading/session-state.ts';
+import { alertEvent, alertsOf } from './alerts.ts';
 import { isHeld, type Claim } from './claim.ts';
 import { haltInForce } from './latch.ts';
 import { orderEvent, type SessionEvent } from './session-events.ts';
@@ -14,6 +15,8 @@ export interface Batch {
   /** From 1 for each session: one of which nobody knows whether it was written is sent again. */
   readonly number: number;
   readonly events: readonly SessionEvent[];
+  /** When the oldest of them was made, by the clock of who made it, ms since the Unix epoch. */
+  readonly made_at?: number | undefined;
   /** After it. */
   readonly state: SessionState;
   /** Steps of bars that have been taken in all, and of how many, where that is known. */
@@ -59,11 +62,18 @@ export async function writeBatch(
   task: SessionTask,
   now: number,
   before: Pick<RecordedSession, 'state'>,
-  { number, events, state, steps }: Omit<Batch, 'total'>,
+  { number, events, made_at, state, steps }: Omit<Batch, 'total'>,
 ): Promise<void> {
   const text = JSON.stringify(state);
   const change = text === before.state ? [] : [stateEvent(task, state, now)];
-  await appendSession(tx, task, now, [...events, ...change]);
+  const alerts = alertsOf(events);
+  if (alerts.length === 0) await appendSession(tx, task, now, [...events, ...change]);
+  else {
+    const { seq: last } = await appendSession(tx, task, now, events);
+    const seqOf = (place: number): number => last - events.length + 1 + place;
+    const raised = alerts.map((one) => alertEvent(one, seqOf(one.first), made_at, now));
+    await appendSession(tx, task, now, [...raised, ...change]);
+  }
   const recorded = { batches: number, steps, state: text, recorded_at: now };
   await updateSession(tx, { task_id: task.task_id, ...recorded });
 }

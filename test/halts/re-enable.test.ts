@@ -101,6 +101,18 @@ describe.each(DATABASES)('a bot that was latched, on %s', (kind) => {
     const reasons = events.filter(isDenied).map(({ payload }) => payload['reason']);
     expect(new Set(reasons)).toEqual(new Set(['repeated_execution']));
 
+    // Each is in the write that records what it is about.
+    const alerts = events.filter(({ kind: its }) => its === 'alert.raised');
+    const ofLatch = { control: 'repeated_execution', severity: 'critical', count: 1 };
+    expect(alerts.map(({ payload }) => payload)).toContainEqual({
+      ...ofLatch,
+      event_seq: events[at]!.seq,
+      latency_ms: expect.toSatisfy((ms: number) => ms >= 0 && ms <= 5000) as number,
+    });
+    expect(alerts.map(({ payload }) => payload)).toContainEqual(
+      expect.objectContaining({ control: 'repeated_execution', severity: 'warning' }),
+    );
+
     const { latches } = await reEnable('the feed is mended');
     expect(latches).toMatchObject([
       { event_seq: events[at]!.seq, run_id: task_id, side: 'buy', count: 2, active: false },

@@ -15,11 +15,32 @@ it('what latched in production keeps the bot from being deployed until a person 
   await runner.report();
   const batch = batchOf(1);
   const payload = {
-    ...{ seq: 2, time: STATE.time, kind: 'account.latched', order: 1, symbol: 'SPX' },
-    ...{ control: 'repeated_execution', side: 'buy', count: 5, seconds: 60 },
+    seq: 2,
+    time: STATE.time,
+    kind: 'account.latched',
+    order: 1,
+    symbol: 'SPX',
+    control: 'repeated_execution',
+    side: 'buy',
+    count: 5,
+    seconds: 60,
   };
   const latched = { kind: 'account.latched', occurred_at: Date.parse(STATE.time), payload };
-  await runner.report({ batch: { ...batch, events: [...batch.events, latched] } });
+  const made_at = world.now - 1500;
+  await runner.report({ batch: { ...batch, made_at, events: [...batch.events, latched] } });
+  const told = await world.eventsOf('sma', task_id);
+  const { seq } = told.find(({ kind }) => kind === 'account.latched')!;
+  expect(told.filter(({ kind }) => kind === 'alert.raised')).toMatchObject([
+    {
+      payload: {
+        control: 'repeated_execution',
+        severity: 'critical',
+        event_seq: seq,
+        count: 1,
+        latency_ms: 1500,
+      },
+    },
+  ]);
 
   const again = { cluster: 'trading', replace: true };
   expect(await world.post('/bots/sma/deploy', again)).toMatchObject({

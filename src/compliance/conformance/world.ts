@@ -389,6 +389,7 @@ const NOTHING = Promise.resolve();
 const NO_METRICS: RunnerMetrics = {
   count() {},
   denying() {},
+  alerted() {},
   show() {},
   text: async () => '',
   contentType: '',

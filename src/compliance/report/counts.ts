@@ -5,7 +5,7 @@ import type { Deployment } from './records.ts';
 /** Kinds of events: alerts, overrides of a limit for one order, and latches after repeated execution. */
 export const ALERTS = /^alert\./;
 export const OVERRIDES = /^control\.override/;
-export const LATCHES = /^control\.latch/;
+export const LATCHES = /^account\.latched$/;
 
 /** Where a run was, by its id. */
 export type Environments = ReadonlyMap<string, Deployment['target']>;

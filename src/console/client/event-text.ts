@@ -34,6 +34,7 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
     if (kind.startsWith('order.')) {
       return `${order}: ${of('symbol')}, ${of('reason').replaceAll('_', ' ')}`;
     }
+    if (kind === 'alert.raised') return `${of('severity')}: ${of('control').replaceAll('_', ' ')}`;
     if (kind === 'session.state') {
       const held = Object.keys(payload['positions'] as object).length;
       const working = (payload['working'] as readonly unknown[]).length;
