@@ -1,0 +1,77 @@
+/** What people are to be told of what a session does. */
+import type { OrderReason } from '../engine/orders.ts';
+import type { SessionEvent } from './session-events.ts';
+
+export interface Alert {
+  /** Which control it was, as a limit of `risk` is called, or what else went wrong. */
+  readonly control: string;
+  readonly severity: 'warning' | 'critical';
+  /** Place of the first event among those given that it is about, and how many these are. */
+  readonly first: number;
+  readonly count: number;
+}
+
+/** Reasons that are controls; orders are denied for others, too, which are no cause for alarm. */
+const CONTROLS: ReadonlySet<string> = new Set<OrderReason>([
+  'max_order_value',
+  'max_order_qty',
+  'price_collar_bps',
+  'max_messages_per_second',
+  'max_position_pct',
+  'max_daily_loss_pct',
+  'max_drawdown_pct',
+  'max_instruments',
+  'price_collar_period',
+  'messages_kept_for_cancels',
+  'repeated_execution',
+  'instrument_not_permitted',
+]);
+
+type Cause = Pick<Alert, 'control' | 'severity'>;
+
+const CAUSES: Readonly<Record<string, (reason: string | null) => Cause | undefined>> = {
+  'order.denied': (reason) =>
+    reason !== null && CONTROLS.has(reason) ? { control: reason, severity: 'warning' } : undefined,
+  'order.rejected': () => ({ control: 'order_rejected', severity: 'warning' }),
+  'account.latched': () => ({ control: 'repeated_execution', severity: 'critical' }),
+  'account.margin_call': () => ({ control: 'margin_call', severity: 'critical' }),
+  'control.halted': () => ({ control: 'halt', severity: 'critical' }),
+  'control.denying': (reason) =>
+    reason === null || reason === 'stopping'
+      ? undefined
+      : { control: reason, severity: 'critical' },
+  'data.gap': () => ({ control: 'data_gap', severity: 'warning' }),
+  'data.refused': () => ({ control: 'data_refused', severity: 'warning' }),
+  'venue.mismatch': () => ({ control: 'reconciliation', severity: 'critical' }),
+  'venue.orphan': () => ({ control: 'reconciliation', severity: 'critical' }),
+};
+
+/** One of each control and severity, in the order in which they came. */
+export function alertsOf(events: readonly SessionEvent[]): Alert[] {
+  const alerts = new Map<string, Alert>();
+  for (const [place, { kind, payload }] of events.entries()) {
+    const { reason } = payload as { readonly reason?: unknown };
+    const cause = CAUSES[kind]?.(typeof reason === 'string' ? reason : null);
+    if (cause === undefined) continue;
+    const key = `${cause.control} ${cause.severity}`;
+    const { first, count } = alerts.get(key) ?? { first: place, count: 0 };
+    alerts.set(key, { ...cause, first, count: count + 1 });
+  }
+  return [...alerts.values()];
+}
+
+/**
+ * An alert as the log of a bot has it.
+ * @param event_seq of the first event that it is about.
+ * @param made_at when that was made, by the clock of who made it; undefined where nobody says.
+ */
+export function alertEvent(
+  { control, severity, count }: Omit<Alert, 'first'>,
+  event_seq: number,
+  made_at: number | undefined,
+  now: number,
+): SessionEvent {
+  const latency_ms = made_at === undefined ? null : Math.max(0, now - made_at);
+  const payload = { control, severity, event_seq, count, latency_ms };
+  return { kind: 'alert.raised', occurred_at: now, payload };
+}
