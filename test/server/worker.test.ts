@@ -109,8 +109,8 @@ describe('workers', () => {
   it('share what servers leave to them, and take over from those that die or stop', async () => {
     await send('POST', '/bots', { document: tradingDocument('long', 'LONG', '1m', 5) });
     await send('POST', '/bots', { document: tradingDocument('days', 'SPX', '1d', 1) });
-    // 300 days in 3 seconds.
-    const start = () => send('POST', '/bots/days/paper/start', { speed: 86_400 * 100 });
+    // 300 days in 8 seconds: one of them must not end before its worker.
+    const start = () => send('POST', '/bots/days/paper/start', { speed: 86_400 * 40 });
     const sessions = [(await start()).task_id, (await start()).task_id];
     const [one, other] = await Promise.all(sessions.map((task_id) => workerOf(task_id, 10)));
     expect(one).not.toBe(other);
