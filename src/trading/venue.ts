@@ -62,7 +62,15 @@ export function orderOfClientId(deploymentId: string, clientId: string): number 
   return clientId.startsWith(prefix) && /^[1-9]\d{0,14}$/.test(number) ? Number(number) : undefined;
 }
 
+/** A process trades for one deployment, and asks for each order that works at each step. */
+let latest = { deploymentId: '', prefix: '' };
+
 function prefixOf(deploymentId: string): string {
+  if (latest.deploymentId !== deploymentId) latest = { deploymentId, prefix: hashed(deploymentId) };
+  return latest.prefix;
+}
+
+function hashed(deploymentId: string): string {
   const hex = createHash('sha256').update(deploymentId).digest('hex');
   // Ten characters of base 32 are the first 50 bits of it.
   const bits = Math.floor(Number.parseInt(hex.slice(0, 13), 16) / 4);
