@@ -21,7 +21,7 @@ export function showReport(out: Output, report: ValidationReport): void {
       ['content hash', content_hash],
       ['paragraphs not assessed', `${open} of ${articles.length}`],
       ...Object.entries(roles).map(([role, one]) => [
-        role.replaceAll('_', ' '),
+        role,
         one === null ? 'nobody yet' : `${one.name}, ${one.at}`,
       ]),
     ],

@@ -16,7 +16,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Replaces what the bot has in the cluster by an earlier version, asked for as that one was: it is stopped first, and the earlier version begins with the account that it leaves.',
+    'Replaces what the bot has in the cluster by an earlier version, asked for as that one was: it is stopped first, and the earlier version begins with the account that it leaves. For a bot that is deployed in one place only.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     to: {

@@ -9,7 +9,7 @@ const VENUES = ['simulated', 'exchange'] as const;
 
 export const verb = defineVerb({
   description:
-    "Puts a version of the bot to work in a Kubernetes cluster that the server knows: one pod, which trades and reports to the server. The venue simulated fills orders from live bars, with nobody's money; exchange places them there, with the keys of a Secret that you have created in the namespace. The spec must state each limit of risk, and the server needs a license for live_trading, and for byoc_deployments where the cluster is a customer's.",
+    "Puts a version of the bot to work in a Kubernetes cluster that the server knows: one pod, which trades and reports to the server. The venue simulated fills orders from live bars, with nobody's money; exchange places them there, with the keys of a Secret that you have created in the namespace. The spec must state each limit of risk, and the server needs that cluster in its clusters_file, the exchange in its exchanges_file, and a license for live_trading, and for byoc_deployments where the cluster is a customer's.",
   arguments: { bot: BOT_ARGUMENT },
   options: {
     cluster: { value: 'name', description: 'which one; by default the only one the server knows' },
@@ -34,7 +34,10 @@ export const verb = defineVerb({
     },
     param: RUN_OPTIONS.param,
     replace: { description: 'stop what is there, and begin with the account that it leaves' },
-    render: { description: 'print the manifests as YAML, and change nothing' },
+    render: {
+      description:
+        "print the manifests as YAML, without the Secret of the runner's token, and change nothing",
+    },
     dryRun: { description: 'show how the cluster differs, and change nothing' },
     wait: WAIT_OPTION,
   },

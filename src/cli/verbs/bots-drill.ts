@@ -22,7 +22,7 @@ export const verb = defineVerb({
     data: {
       value: 'catalog://name',
       description:
-        'dataset of the server; by default that of the first bot that trades, active ones before drafts',
+        'dataset of the catalogue of the server; by default that of the first bot that trades, active ones before drafts',
       parse: parseAddress,
     },
     timeframe: { value: 'timeframe', description: 'of the dataset of --data', default: '1d' },

@@ -11,7 +11,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Drafts the report anew, puts into it what the file of --fill says, and keeps it as the next version, which never changes. The file is JSON: {"human": {"/testing/methodology_ref": "…", "/articles/15(3)/final": "partly"}, "deficiencies": […]}; a field goes by its place in the draft, an item of a list by its id. What was put into the version before stays, and attestations do not: everybody has read another report.',
+    'Drafts the report anew, puts into it what the file of --fill says, and keeps it as the next version, which never changes. The file is JSON: {"human": {"/testing/methodology_ref": "…", "/articles/15(3)/final": "partly"}, "deficiencies": […]}; a field goes by its place in the draft, as `bots validation-report --json` shows it, an item of a list by its id. What was put into the version before stays, and attestations do not: everybody has read another report.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     year: { value: 'year', description: 'calendar year; by default this one', parse: parseCount },
