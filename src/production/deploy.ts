@@ -132,7 +132,8 @@ export async function dryRun(
  * Queues a deployment. A draft becomes active. What the bot has in the namespace already is told to
  * stop when this is to replace it, and this waits for its end.
  *
- * @throws ServiceError `conflict` for a bot that is archived, halted, latched, or deployed there already.
+ * @throws ServiceError `conflict` for a bot that is archived, halted, latched, or deployed there already;
+ *   or, at an exchange, anywhere.
  */
 export async function deploy(
   { storage, clock }: ProductionService,
@@ -151,6 +152,7 @@ export async function deploy(
     if (before.length > 1 || (before.length === 1 && !replace)) {
       throw alreadyDeployed(plan.slug, before);
     }
+    if (plan.venue === 'exchange') await refuseSecondTrader(tx, { plan, cluster });
     const replaced = before[0];
     await appendAudit(tx, now, {
       actor: by,
@@ -256,6 +258,37 @@ function alreadyDeployed(slug: string, active: readonly ActiveDeployment[]): Ser
       remedy: isWaiting
         ? `Stop the one that waits with \`service-local bots deploy stop ${slug}\`, or let it begin.`
         : 'Replace it with --replace, or stop it with `service-local bots deploy stop`.',
+    },
+  );
+}
+
+/**
+ * Two of one bot at an exchange would trade on one account, and each would take the other's orders and
+ * positions for wrong.
+ */
+async function refuseSecondTrader(
+  tx: Db,
+  { plan: { bot_id, slug, namespace }, cluster }: Pick<Settled, 'plan' | 'cluster'>,
+): Promise<void> {
+  const active = await tx
+    .selectFrom('production_deployments as own')
+    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'own.deployment_id')
+    .select(['own.deployment_id', 'own.cluster', 'own.namespace', 'own.plan'])
+    .where('own.bot_id', '=', bot_id)
+    .where('deployment.ended_at', 'is', null)
+    .execute();
+  const other = active.find(
+    (one) =>
+      (one.cluster !== cluster || one.namespace !== namespace) &&
+      (JSON.parse(one.plan) as ProductionPlan).venue === 'exchange',
+  );
+  if (other === undefined) return;
+  throw new ServiceError(
+    'conflict',
+    `the bot ${slug} trades at an exchange already, by ${other.deployment_id} in the namespace ${other.namespace} of ${other.cluster}`,
+    {
+      reason: 'already_deployed',
+      remedy: 'Stop that with `service-local bots deploy stop`, or use the simulated venue here.',
     },
   );
 }

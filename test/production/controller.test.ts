@@ -245,6 +245,17 @@ describe('a deployment', () => {
     });
   });
 
+  it('trades at an exchange at one place only, and elsewhere on paper', async () => {
+    const venue = { type: 'exchange', credentials_secret: 'keys' };
+    const at = (namespace: string, more: object) =>
+      world.post('/bots/sma/deploy', { cluster: 'trading', namespace, ...more });
+    expect(await at('one', { venue })).toMatchObject({ status: 202 });
+    const refused = { status: 409, body: { reason: 'already_deployed' } };
+    expect(await at('two', { venue })).toMatchObject(refused);
+    expect(await at('two', { venue, replace: true })).toMatchObject(refused);
+    expect(await at('two', {})).toMatchObject({ status: 202 });
+  });
+
   it('is replaced once it has ended well, by one that begins with what it leaves', async () => {
     const old = await world.deploy('sma');
     const one = world.instance(old.deployment_id);
