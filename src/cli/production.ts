@@ -116,6 +116,7 @@ export function showDeployment(out: Output, deployment: ProductionDeployment): v
 function phaseOf(state: ProductionDeployment['cluster_state']): string {
   if (state === null) return 'nothing is known yet';
   const why = state.message ?? state.reason;
+  if (state.reason === 'unreachable') return `not known, ${state.phase} when last seen: ${why}`;
   return why === null ? state.phase : `${state.phase}: ${why}`;
 }
 
