@@ -1,16 +1,13 @@
-import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { parse, YAMLParseError } from 'yaml';
 import { z } from 'zod';
 import { closest } from '../closest.ts';
-import { isSystemError, ServiceError } from '../errors.ts';
+import { ServiceError } from '../errors.ts';
 import { GIVEN_ID, GIVEN_ID_RULE } from '../given-id.ts';
-import { issueText } from '../issue-text.ts';
+import { plainUrl, readYamlFile } from '../yaml-file.ts';
 
 /** It stands in names of secrets, of files, and of objects of Kubernetes. */
 const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const SLUG_RULE = 'must be lower-case letters, digits and dashes, at most 63';
-const SECRETS = /token|password|secret|access_key|credential|auth/i;
 
 const slug = z.string().regex(SLUG, SLUG_RULE);
 const id = z.string().regex(GIVEN_ID, GIVEN_ID_RULE);
@@ -24,10 +21,7 @@ const aws = {
     .regex(/^[a-z0-9-]{1,64}$/, 'must be a region such as eu-west-1')
     .optional(),
   /** Another service that speaks the same; without it that of the region, or AWS_ENDPOINT_URL. */
-  endpoint: z
-    .url({ protocol: /^https?$/ })
-    .refine((url) => !withSecrets(url), { message: 'must have no user, password or query' })
-    .optional(),
+  endpoint: plainUrl.optional(),
 };
 
 const secretObject = z
@@ -181,42 +175,15 @@ function secretNames(customer: string, env: string): SecretNames {
 }
 
 function readCloudFile(file: string): z.output<typeof fileSchema> {
-  let value: unknown;
-  try {
-    // Its warnings would show lines of the file.
-    value = parse(readFileSync(file, 'utf8'), { logLevel: 'error' });
-  } catch (error) {
-    if (isSystemError(error)) {
-      throw new ServiceError('file_not_found', `cannot read ${file} (${error.code})`, {
-        remedy: `Write there ${FORM}; or name another file with --config.`,
-      });
-    }
-    throw invalid(file, [{ code: 'invalid_setting', file, message: notYaml(error) }]);
-  }
-  const { success, data, error } = fileSchema.safeParse(value);
-  if (success) return data;
-  throw invalid(
-    file,
-    error.issues.map((issue) => {
-      const isSecret =
-        issue.code === 'unrecognized_keys' && issue.keys.some((key) => SECRETS.test(key));
-      const hint = isSecret ? '; credentials come from the environment or the profile' : '';
-      return {
-        code: 'invalid_setting',
-        file,
-        message: `${issue.path.join('.') || 'the file'}: ${issueText(issue)}${hint}`,
-        pointer: issue.path.map((part) => `/${String(part)}`).join(''),
-      };
-    }),
-  );
-}
-
-/** What cannot be parsed may hold anything, and what the parser says of it may quote it. */
-function notYaml(error: unknown): string {
-  if (!(error instanceof YAMLParseError)) return 'is no YAML: an alias in it leads nowhere';
-  const [start] = error.linePos ?? [];
-  const where = start === undefined ? '' : ` at line ${start.line}, column ${start.col}`;
-  return `is no YAML${where}: ${error.code}`;
+  const found = readYamlFile(file, {
+    schema: fileSchema,
+    refuse: (problems) => invalid(file, problems),
+    ofSecrets: 'credentials come from the environment or the profile',
+  });
+  if (found !== undefined) return found;
+  throw new ServiceError('file_not_found', `there is no file ${file}`, {
+    remedy: `Write there ${FORM}; or name another file with --config.`,
+  });
 }
 
 const FORM =
@@ -242,9 +209,4 @@ export function chosen<T>(
   throw new ServiceError('not_found', `${file} has no ${what} ${JSON.stringify(wanted)}`, {
     remedy: suggestion ? `Did you mean ${suggestion}?` : `It has ${known.join(', ') || 'none'}.`,
   });
-}
-
-function withSecrets(text: string): boolean {
-  const url = URL.parse(text);
-  return url === null || Boolean(url.username || url.password || url.search || url.hash);
 }

@@ -73,7 +73,6 @@ export const ORDER_REASONS = [
   'license_invalid',
   'control_unreachable',
   'reconcile_mismatch',
-  'stale_data',
   'stopping',
   'refused_by_venue',
   'canceled_by_venue',
@@ -89,6 +88,7 @@ export const ORDER_REASONS = [
   'messages_kept_for_cancels',
   'repeated_execution',
   'instrument_not_permitted',
+  'stale_data',
 ] as const;
 export type OrderReason = (typeof ORDER_REASONS)[number];
 

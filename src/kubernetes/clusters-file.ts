@@ -1,15 +1,12 @@
-import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { parse } from 'yaml';
 import { z } from 'zod';
 import { closest } from '../closest.ts';
-import { ServiceError, isSystemError } from '../errors.ts';
-import { issueText } from '../issue-text.ts';
+import { ServiceError } from '../errors.ts';
+import { plainUrl, readYamlFile } from '../yaml-file.ts';
 
 const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const QUANTITY = /^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/;
-const SECRETS = /token|password|secret|certificate|key|credential|auth/i;
 
 const port = z.int().min(1).max(65_535);
 
@@ -33,9 +30,7 @@ const definitionSchema = z
     /** Of the runner. */
     image: z.string().regex(/^[\w][\w./:@-]{0,511}$/, 'must be the name of an image'),
     /** How the runner reaches the server, seen from within the cluster. */
-    control_url: z.url({ protocol: /^https?$/ }).refine((url) => !withSecrets(url), {
-      message: 'must have no user, password, query or fragment',
-    }),
+    control_url: plainUrl,
     storage_class: z.string().min(1).max(253).optional(),
     /** `ReadWriteOncePod` keeps two pods apart even on one node, where the driver can do it. */
     access_mode: z.enum(['ReadWriteOnce', 'ReadWriteOncePod']).optional(),
@@ -75,45 +70,21 @@ export type Egress = z.output<typeof egressSchema>;
  * @throws ServiceError `invalid_setting` with every problem.
  */
 export function readClusters(file: string): Clusters {
-  let value: unknown;
-  try {
-    value = parse(readFileSync(file, 'utf8'));
-  } catch (error) {
-    if (isSystemError(error, 'ENOENT')) return {};
-    // What cannot be parsed may hold anything, so the parser's excerpt is left out.
-    const [message = ''] = (error as Error).message.split(':\n');
-    throw invalid(file, [{ code: 'invalid_setting', file, message }]);
-  }
-  const { success, data, error } = fileSchema.safeParse(value ?? {});
-  if (success) {
-    return Object.fromEntries(
-      Object.entries(data).map(([name, { kubeconfig, ...rest }]) => [
-        name,
-        kubeconfig === undefined ? rest : { ...rest, kubeconfig: pathOf(kubeconfig, file) },
-      ]),
-    );
-  }
-  const problems = error.issues.map((issue) => {
-    const isSecret =
-      issue.code === 'unrecognized_keys' && issue.keys.some((key) => SECRETS.test(key));
-    const hint = isSecret ? '; credentials belong into the kubeconfig' : '';
-    return {
-      code: 'invalid_setting',
-      file,
-      message: `${issue.path.join('.') || 'the file'}: ${issueText(issue)}${hint}`,
-      pointer: issue.path.map((part) => `/${String(part)}`).join(''),
-    };
+  const clusters = readYamlFile(file, {
+    schema: fileSchema,
+    refuse: (problems) => invalid(file, problems),
+    ofSecrets: 'credentials belong into the kubeconfig',
   });
-  throw invalid(file, problems);
+  return Object.fromEntries(
+    Object.entries(clusters ?? {}).map(([name, { kubeconfig, ...rest }]) => [
+      name,
+      kubeconfig === undefined ? rest : { ...rest, kubeconfig: pathOf(kubeconfig, file) },
+    ]),
+  );
 }
 
 function pathOf(path: string, file: string): string {
   return path.startsWith('~/') ? join(homedir(), path.slice(2)) : resolve(dirname(file), path);
-}
-
-function withSecrets(text: string): boolean {
-  const url = URL.parse(text);
-  return url === null || Boolean(url.username || url.password || url.search || url.hash);
 }
 
 function invalid(file: string, problems: ServiceError['problems']): ServiceError {

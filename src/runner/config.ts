@@ -1,11 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { parse } from 'yaml';
 import { z } from 'zod';
-import { isSystemError, ServiceError, type Problem } from '../errors.ts';
+import { ServiceError, type Problem } from '../errors.ts';
 import { GIVEN_ID, GIVEN_ID_RULE } from '../given-id.ts';
-import { issueText } from '../issue-text.ts';
 import { definitionSchema } from '../trading/exchanges-file.ts';
+import { plainUrl, readYamlFile } from '../yaml-file.ts';
 
 const path = z.string().min(1).max(4096);
 
@@ -45,9 +43,7 @@ const fileSchema = z
     /** The server that looks after it. */
     control: z
       .strictObject({
-        url: z.url({ protocol: /^https?$/ }).refine((url) => !hasSecrets(url), {
-          error: 'must have no user, password or query',
-        }),
+        url: plainUrl,
         token_file: path,
       })
       .optional(),
@@ -87,37 +83,18 @@ export type RunConfig = z.output<typeof fileSchema>;
  * @throws ServiceError `file_not_found`; `invalid_setting` with every problem.
  */
 export function readRunConfig(file: string): RunConfig {
-  let value: unknown;
-  try {
-    value = parse(readFileSync(file, 'utf8'));
-  } catch (error) {
-    if (isSystemError(error)) {
-      throw new ServiceError('file_not_found', `cannot read ${file} (${error.code})`, {
-        remedy: 'Name a file like examples/run.yaml.',
-      });
-    }
-    // What cannot be parsed may hold anything, so the parser's excerpt is left out.
-    const [message = ''] = (error as Error).message.split(':\n');
-    throw invalid(file, [{ code: 'invalid_setting', file, message }]);
-  }
-  const { success, data, error } = fileSchema.safeParse(value ?? {});
-  if (!success) {
-    throw invalid(
-      file,
-      error.issues.map((issue) => ({
-        code: 'invalid_setting',
-        file,
-        message: `${issue.path.join('.') || 'the file'}: ${issueText(issue)}`,
-        pointer: issue.path.map((part) => `/${String(part)}`).join(''),
-      })),
-    );
+  const found = readYamlFile(file, { schema: fileSchema, refuse: (all) => invalid(file, all) });
+  if (found === undefined) {
+    throw new ServiceError('file_not_found', `there is no file ${file}`, {
+      remedy: 'Name a file like examples/run.yaml.',
+    });
   }
   const at = (name: string): string => resolve(dirname(file), name);
-  const { bundle, venue, control } = data;
+  const { bundle, venue, control } = found;
   return {
-    ...data,
-    bot: at(data.bot),
-    state_dir: at(data.state_dir),
+    ...found,
+    bot: at(found.bot),
+    state_dir: at(found.state_dir),
     ...(bundle !== undefined && { bundle: at(bundle) }),
     venue:
       venue.type === 'exchange' ? { ...venue, credentials_dir: at(venue.credentials_dir) } : venue,
@@ -131,9 +108,4 @@ function invalid(file: string, problems: readonly Problem[]): ServiceError {
     remedy:
       'Correct it: a file of `kind: Run` names the bot file; examples/run.yaml has all fields. Keys and tokens are in files of their own.',
   });
-}
-
-function hasSecrets(text: string): boolean {
-  const url = URL.parse(text);
-  return url === null || Boolean(url.username || url.password || url.search || url.hash);
 }

@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
 import { z } from 'zod';
 import { closest } from '../closest.ts';
-import { ServiceError, isSystemError } from '../errors.ts';
-import { issueText } from '../issue-text.ts';
+import { ServiceError } from '../errors.ts';
+import { readYamlFile } from '../yaml-file.ts';
 
 /** Unknown fields are refused, and with them keys and passwords: nothing here needs any. */
 export const definitionSchema = z.strictObject({
@@ -32,22 +30,7 @@ export type Exchanges = Readonly<Record<string, ExchangeDefinition>>;
  * @throws ServiceError `invalid_setting` with every problem.
  */
 export function readExchanges(file: string): Exchanges {
-  let value: unknown;
-  try {
-    value = parse(readFileSync(file, 'utf8'));
-  } catch (error) {
-    if (isSystemError(error, 'ENOENT')) return {};
-    throw invalid(file, [{ code: 'invalid_setting', file, message: (error as Error).message }]);
-  }
-  const { success, data, error } = fileSchema.safeParse(value ?? {});
-  if (success) return data;
-  const problems = error.issues.map((issue) => ({
-    code: 'invalid_setting',
-    file,
-    message: `${issue.path.join('.') || 'the file'}: ${issueText(issue)}`,
-    pointer: issue.path.map((part) => `/${String(part)}`).join(''),
-  }));
-  throw invalid(file, problems);
+  return readYamlFile(file, { schema: fileSchema, refuse: (all) => invalid(file, all) }) ?? {};
 }
 
 function invalid(file: string, problems: ServiceError['problems']): ServiceError {
