@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import type { MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
+import type { PassResult } from '../../../src/compliance/stress/run.ts';
+import { stressStaleness } from '../../../src/compliance/stress/stale.ts';
+
+const MADE = Date.UTC(2026, 6, 5);
+const LOCK = { spec: 'a', engine: '1', limits: { max_order_qty: 5 } };
+const reached = { class: 'out', window_s: 1, target: 20, offered: 22, achieved: 20 } as const;
+const RESULT = {
+  lock: LOCK,
+  peaks: { window: { from: '', to: new Date(MADE).toISOString() } },
+  passes: [
+    {
+      limits: 'lifted',
+      reached: [{ ...reached, is_reached: true }],
+      volume: [
+        { measure: 'value', of: 'USD', window_s: 60, target: 8, achieved: 8, is_reached: true },
+      ],
+    },
+  ] as unknown as PassResult[],
+};
+const live = (M: number, value = 0): Peaks => {
+  const moment = { window_s: 1, peak_ts: 'T', instruments: [] } as const;
+  const messages: MessagePeak[] = [{ class: 'out', M, mix: [], ...moment }];
+  return {
+    messages,
+    volume: [{ measure: 'value', of: 'USD', M: value, ...moment, window_s: 60 }],
+  };
+};
+
+test('a stress test goes stale by a higher peak, by another lock, and by age', () => {
+  expect(stressStaleness(RESULT, MADE + 1, live(10, 4), LOCK)).toEqual({
+    stale: false,
+    reasons: [],
+  });
+  expect(stressStaleness(RESULT, MADE + 1, live(11, 5), LOCK).reasons).toEqual([
+    'live peak: 11 messages (out) in 1 s at T, more than half of the 20 that were tested',
+    'live peak: value of USD 5 in 60 s at T, more than half of the 8 that was tested',
+  ]);
+  const moved = { ...LOCK, limits: { max_order_qty: 6 }, model: 'm' };
+  expect(stressStaleness(RESULT, MADE + 1, live(1), moved).reasons).toEqual([
+    'limits is not what was tested',
+    'model is not what was tested',
+  ]);
+  const year = Date.UTC(2027, 6, 5);
+  expect(stressStaleness(RESULT, year - 1, live(1), LOCK).stale).toBe(false);
+  expect(stressStaleness(RESULT, year, live(1), LOCK).reasons).toEqual(['it is twelve months old']);
+  // What was never reached covers nothing.
+  expect(stressStaleness({ ...RESULT, passes: [] }, MADE, live(1), LOCK).stale).toBe(true);
+});
