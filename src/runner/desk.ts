@@ -40,6 +40,7 @@ export function openDesk(options: DeskOptions): Desk {
   const failures = new Map<string, number>();
   /** Since when an order is to be placed, by the clock of `performance`. */
   let unplaced = new Map<string, number>();
+  const isLate = (id: string, now: number): boolean => now - unplaced.get(id)! >= placeWithinMs;
   let heardAt: number | undefined;
   let isConnected = true;
 
@@ -79,29 +80,40 @@ export function openDesk(options: DeskOptions): Desk {
   };
   const cancel = (order: VenueOrderId): void =>
     void ask(canceling, order, 'to cancel', () => venue.cancel(order));
-  const place = (order: VenueOrder): void => {
+  const place = (order: VenueOrder, now: number): void => {
     const { client_order_id: id } = order;
-    if (performance.now() - unplaced.get(id)! >= placeWithinMs) {
-      if (!canceling.has(id)) log.warn(`${id} could not be placed in time: it is canceled`);
+    if (canceling.has(id)) return;
+    if (isLate(id, now)) {
+      log.warn(`${id} could not be placed in time: it is canceled`);
       cancel(order);
-    } else if (mayPlace() && !canceling.has(id)) {
+    } else if (!placing.has(id) && mayPlace()) {
       void ask(placing, order, 'to place', () => venue.place(order));
     }
   };
+  /** Those that nobody wants placed any more, once they are the most of them. */
+  const forget = (requests: readonly VenueRequest[]): void => {
+    if (unplaced.size <= 2 * requests.length) return;
+    const before = unplaced;
+    unplaced = new Map(
+      requests.flatMap((request) => {
+        if ('cancel' in request) return [];
+        const { client_order_id: id } = request.place;
+        return [[id, before.get(id)!]];
+      }),
+    );
+  };
   return {
     send(requests) {
-      const before = unplaced;
-      unplaced = new Map(
-        requests.flatMap((request) => {
-          if ('cancel' in request) return [];
-          const { client_order_id: id } = request.place;
-          return [[id, before.get(id) ?? performance.now()]];
-        }),
-      );
+      const now = performance.now();
       for (const request of requests) {
         if ('cancel' in request) cancel(request.cancel);
-        else place(request.place);
+        else {
+          const { place: order } = request;
+          if (!unplaced.has(order.client_order_id)) unplaced.set(order.client_order_id, now);
+          place(order, now);
+        }
       }
+      forget(requests);
     },
     cancel,
     get heardAt() {

@@ -30,7 +30,7 @@ export function mayPlace(t: Trading): boolean {
 /** Tells the session whether orders are denied, where that is new. */
 export function settleDenial(t: Trading): void {
   const { session, parts, control } = t;
-  if (session === undefined || t.isBroken || session.state().status !== 'running') return;
+  if (session === undefined || t.isBroken || session.status !== 'running') return;
   const reason = whyDeny(t);
   if (reason === t.denying) return;
   t.denying = reason;

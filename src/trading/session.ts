@@ -133,7 +133,7 @@ export class Session {
       cash,
       equity: equity.at(-1) ?? initialCash,
       positions,
-      working: this.engine.working.map(workingOrder),
+      working: this.working(),
     };
   }
 
@@ -146,7 +146,7 @@ export class Session {
     };
   }
 
-  protected get status(): SessionStatus {
+  get status(): SessionStatus {
     if (this.#failure !== undefined) return 'failed';
     if (this.engine.isRuined) return 'ruined';
     return this.#isHalted ? 'halted' : 'running';
@@ -155,6 +155,10 @@ export class Session {
   #append(step: Step): void {
     this.engine.append(step);
     this.#first ??= step.time;
+  }
+
+  protected working(): readonly WorkingOrder[] {
+    return this.engine.working.map(workingOrder);
   }
 
   /** Has a new session told what one before it was told. */
@@ -211,7 +215,7 @@ export class Session {
   }
 }
 
-function workingOrder(order: Readonly<Order>): WorkingOrder {
+export function workingOrder(order: Readonly<Order>): WorkingOrder {
   const { id, instrument, side, type, timeInForce, filled, triggered } = order;
   const known = (name: 'quantity' | 'weight' | 'limit' | 'stop'): Partial<WorkingOrder> =>
     Number.isNaN(order[name]) ? {} : { [name]: order[name] };

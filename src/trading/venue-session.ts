@@ -1,8 +1,10 @@
+import type { Order } from '../engine/orders.ts';
+import type { SentOrder } from '../engine/venue-desk.ts';
 import type { VenueOrder, VenueReport, VenueRules } from '../engine/venue.ts';
 import { ServiceError } from '../errors.ts';
 import type { SessionInput } from './session-input.ts';
-import type { Progress, SessionState } from './session-state.ts';
-import { Session } from './session.ts';
+import type { Progress, SessionState, WorkingOrder } from './session-state.ts';
+import { Session, workingOrder } from './session.ts';
 import type { SessionSetup } from './session.ts';
 import { clientOrderId } from './venue.ts';
 import type { VenueOrderId } from './venue.ts';
@@ -23,6 +25,7 @@ export type VenueRequest = { readonly place: VenueOrder } | { readonly cancel: V
  */
 export class VenueSession extends Session {
   readonly #deploymentId: string;
+  #known: readonly Current[] = [];
 
   /** @throws ServiceError `invalid_spec` for an account that is no cash account. */
   constructor({ deployment_id, rules, ...setup }: VenueSessionSetup) {
@@ -76,53 +79,95 @@ export class VenueSession extends Session {
   outbox(): readonly VenueRequest[] {
     const isRunning = this.status === 'running';
     const requests: VenueRequest[] = [];
-    for (const order of this.engine.working) {
-      const sent = this.engine.sent!.get(order.id);
+    for (const one of this.#current()) {
+      const { order, sent } = one;
       if (sent === undefined) continue;
-      const { id, instrument, side, quantity, limit, stop, postOnly, reduceOnly } = order;
-      const known = {
-        order: id,
-        client_order_id: clientOrderId(this.#deploymentId, id),
-        symbol: instrument.symbol,
-      };
-      if (sent.canceling !== undefined) requests.push({ cancel: known });
+      if (sent.canceling !== undefined) requests.push({ cancel: this.#named(order) });
       else if (!sent.isReported && isRunning) {
-        const place = {
-          ...known,
-          side,
-          // The engine denies those of other kinds.
-          type: order.type as VenueOrder['type'],
-          time_in_force: order.timeInForce as VenueOrder['time_in_force'],
-          quantity,
-          ...(!Number.isNaN(limit) && { limit }),
-          ...(!Number.isNaN(stop) && { stop }),
-          ...(postOnly && { post_only: true as const }),
-          ...(reduceOnly && { reduce_only: true as const }),
-        };
-        requests.push({ place });
+        requests.push((one.request ??= { place: { ...this.#named(order), ...terms(order) } }));
       }
     }
     return requests;
   }
 
   override state(): SessionState {
-    const state = super.state();
-    const sent = this.engine.sent!;
-    const working = state.working.map((order) => {
-      const at = sent.get(order.order);
-      if (at === undefined) return order;
-      return {
-        ...order,
-        client_order_id: clientOrderId(this.#deploymentId, order.order),
-        ...(at.canceling !== undefined && { pending_cancel: true as const }),
-      };
-    });
     // Fills since the newest bars count in it, too.
-    return { ...state, equity: this.engine.equity, working };
+    return { ...super.state(), equity: this.engine.equity };
+  }
+
+  protected override working(): readonly WorkingOrder[] {
+    return this.#current().map(({ told }) => told);
+  }
+
+  /** A report changes one order, and all others are as they were. */
+  #current(): readonly Current[] {
+    const before = this.#known;
+    let at = 0;
+    this.#known = this.engine.working.map((order) => {
+      // Both are oldest first: what is passed over has ended.
+      while (at < before.length && before[at]!.order !== order) at += 1;
+      const known = before[at];
+      at += 1;
+      if (known !== undefined && isAsTold(known)) return known;
+      const sent = this.engine.sent!.get(order.id);
+      const told: WorkingOrder = {
+        ...workingOrder(order),
+        ...(sent && { client_order_id: clientOrderId(this.#deploymentId, order.id) }),
+        ...(sent?.canceling !== undefined && { pending_cancel: true as const }),
+      };
+      return { order, sent, told, request: undefined };
+    });
+    return this.#known;
+  }
+
+  #named({ id, instrument: { symbol } }: Readonly<Order>): VenueOrderId {
+    return { order: id, client_order_id: clientOrderId(this.#deploymentId, id), symbol };
   }
 
   protected override tell(input: Exclude<SessionInput, { readonly kind: 'data.bars' }>): void {
     if (input.kind === 'venue.report') this.report(input.report);
     else super.tell(input);
   }
+}
+
+/** An order that works: what is told and asked of it. */
+interface Current {
+  readonly order: Readonly<Order>;
+  /** Undefined while it waits to be handed to the venue. */
+  readonly sent: Readonly<SentOrder> | undefined;
+  readonly told: WorkingOrder;
+  request: VenueRequest | undefined;
+}
+
+/** Of an order that a venue was handed nothing else changes. */
+function isAsTold({ order: { filled, triggered }, sent, told }: Current): boolean {
+  return (
+    sent !== undefined &&
+    told.filled === filled &&
+    told.triggered === triggered &&
+    (told.pending_cancel === true) === (sent.canceling !== undefined)
+  );
+}
+
+function terms({
+  side,
+  type,
+  timeInForce,
+  quantity,
+  limit,
+  stop,
+  postOnly,
+  reduceOnly,
+}: Readonly<Order>): Omit<VenueOrder, keyof VenueOrderId> {
+  return {
+    side,
+    // The engine denies those of other kinds.
+    type: type as VenueOrder['type'],
+    time_in_force: timeInForce as VenueOrder['time_in_force'],
+    quantity,
+    ...(!Number.isNaN(limit) && { limit }),
+    ...(!Number.isNaN(stop) && { stop }),
+    ...(postOnly && { post_only: true as const }),
+    ...(reduceOnly && { reduce_only: true as const }),
+  };
 }

@@ -356,7 +356,9 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
           news: async () => {
             await news.promise;
             news = Promise.withResolvers();
-            return [...marks.values()].map(({ id, mark }) => ({ ...id, mark }));
+            const told = [...marks.values()].map(({ id, mark }) => ({ ...id, mark }));
+            marks.clear();
+            return told;
           },
           drop: () => link?.drop(),
           working: () => [...working.values()],
