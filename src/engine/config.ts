@@ -76,7 +76,7 @@ export interface RiskControls {
   readonly messages_kept_for_cancels?: number;
   /**
    * Once so many orders of one instrument and side were executed within `seconds`, every new order
-   * is denied for the rest of the run.
+   * is denied for the rest of the run, unless people lift that.
    */
   readonly repeated_execution?: { readonly count: number; readonly seconds: number };
   /** Symbols; orders for others are denied. */

@@ -18,6 +18,7 @@ export class Controls {
   /** By instrument, buys before sells. */
   readonly #triggers: readonly Trigger[];
   #isLatched = false;
+  #latches = 0;
   /** Venues report in any order, and no time is to come before what was known by then. */
   #now = -Infinity;
 
@@ -59,7 +60,7 @@ export class Controls {
 
   /**
    * An order was executed, for the first time if in parts.
-   * @returns how many were in the window where that latches the bot, which stays so.
+   * @returns how many were in the window where that latches the bot, which stays so until `reEnable`.
    */
   executed(index: number, side: Side, time: number): number | undefined {
     const { repeated_execution: repeated } = this.#controls;
@@ -69,7 +70,20 @@ export class Controls {
     executions.push(now);
     while (executions[0]! < now - repeated.seconds * 1000) executions.shift();
     this.#isLatched = executions.length >= repeated.count;
-    return this.#isLatched ? executions.length : undefined;
+    if (!this.#isLatched) return undefined;
+    this.#latches += 1;
+    return executions.length;
+  }
+
+  /** How often it was latched. */
+  get latches(): number {
+    return this.#latches;
+  }
+
+  /** People have looked at it: executions count anew. */
+  reEnable(): void {
+    this.#isLatched = false;
+    for (const { executions } of this.#triggers) executions.length = 0;
   }
 
   #trigger(index: number, side: Side): Trigger {

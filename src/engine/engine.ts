@@ -1,7 +1,7 @@
 import { appendBar } from '../market/bars.ts';
 import type { Bars } from '../market/bars.ts';
 import { DAY } from '../market/time.ts';
-import type { EngineConfig } from './config.ts';
+import type { EngineConfig, RiskLimits } from './config.ts';
 import { Controls } from './controls.ts';
 import { affordableQuantity, feeOf, slippageOf } from './costs.ts';
 import {
@@ -30,6 +30,8 @@ import type { Step } from './steps.ts';
 import type { Broker, Fill, Strategy, StrategyRun } from './strategy.ts';
 import { StrategyError } from './strategy-error.ts';
 import { endReason, VenueDesk } from './venue-desk.ts';
+import { covers, Permits } from './supervision.ts';
+import type { Permit, Proposal, Threshold, Thresholds, UsedPermit } from './supervision.ts';
 import type { Booking, SentOrder } from './venue-desk.ts';
 import type { DenyReason, Opening, VenueReport, VenueRules } from './venue.ts';
 
@@ -49,6 +51,7 @@ export interface EngineSetup<P extends Params = Params> {
   /** What the account begins with, in place of the configuration's cash. */
   readonly opening?: Opening | undefined;
 }
+  /** Of models; those of bars that are appended are to be there before `advance` takes them. */
 
 /** What the engine keeps about an order beside what its strategy sees. */
 interface WorkingOrder extends Order {
@@ -61,6 +64,8 @@ interface WorkingOrder extends Order {
   exits: readonly WorkingOrder[];
 }
 
+  /** By which it passed a limit. */
+  permit: Permit | undefined;
 /**
  * The trading core: one step per distinct bar time. In a step, in this order: (1) every instrument
  * with a bar at that time shows it; (2) orders of earlier steps are filled, first at the opens in
@@ -116,7 +121,7 @@ export class Engine {
     dayStartEquity: -0,
   };
   readonly #controls: Controls | undefined;
-  readonly #hasRisk: boolean;
+  #hasRisk: boolean;
   readonly #tracksLoss: boolean;
   readonly #losses: Losses;
   readonly #isMargin: boolean;
@@ -148,6 +153,10 @@ export class Engine {
   #denying: DenyReason | undefined;
   /** Account currency, before the first step. */
   readonly #initialCash: number;
+  #thresholds: Thresholds | undefined;
+  /** Against the threshold. */
+  #thresholdRate: MessageRate | undefined;
+  readonly #permits = new Permits();
 
   constructor(setup: EngineSetup) {
     const { config, instruments, opening, memory = new EngineMemory() } = setup;
@@ -285,6 +294,56 @@ export class Engine {
 
   /**
    * Takes what the venue says of an order. The strategy hears of a fill in the next step.
+  /**
+   * Has these hold from now on, in place of those before. What works and breaks them is canceled, the
+   * newest first.
+   */
+  setThresholds(thresholds: Thresholds): void {
+    const rate = thresholds.max_messages_per_second?.value;
+    if (rate !== this.#thresholds?.max_messages_per_second?.value) {
+      this.#thresholdRate = rate === undefined ? undefined : new MessageRate(rate);
+    }
+    this.#thresholds = thresholds;
+    this.#hasRisk = true;
+    this.#betweenSteps(() => {
+      for (const order of this.#working.toReversed()) {
+        if (order.status !== 'working' || order.parent !== 0 || order.permit !== undefined)
+          continue;
+        const price = order.instrument.close;
+        const units = this.#unitsLeft(order);
+        this.#intend(order, units, price);
+        const reason = this.#thresholdDenial(order, price);
+        if (reason !== undefined) this.#withdraw(order, reason);
+      }
+      this.#dropEnded();
+    });
+  }
+
+  /** How often it was latched for repeated execution. */
+  get latches(): number {
+    return this.#controls?.latches ?? 0;
+  }
+
+  /** Takes orders again after it was latched. */
+  reEnable(): void {
+    this.#controls?.reEnable();
+  }
+
+  /** Lets one order through; see `Permit`. */
+  grant(permit: Permit): void {
+    this.#permits.grant(permit);
+  }
+
+  /** Takes a permit back; one that was used, or that there is none of, changes nothing. */
+  endPermit(override_id: string): void {
+    this.#permits.end(override_id);
+  }
+
+  /** Permits that no order has used yet, and those that were used. */
+  get permits(): { readonly open: readonly Permit[]; readonly used: readonly UsedPermit[] } {
+    return this.#permits;
+  }
+
    *
    * @throws RangeError for a report of no order that was handed to the venue; nothing has changed.
    */
@@ -533,7 +592,7 @@ export class Engine {
     const found = this.#working.find(({ id }) => id === order.id);
     // Whatever works during a margin call closes a position, and is not the strategy's.
     if (found === undefined || this.#inMarginCall) return;
-    this.#rate.count(this.#now);
+    this.#countMessage();
     this.#withdraw(found, 'canceled_by_strategy');
     this.#dropEnded();
   }
@@ -587,6 +646,7 @@ export class Engine {
       exits: [],
     };
   }
+      permit: undefined,
 
   #newTarget(instrument: Instrument, weight: number): WorkingOrder {
     const estimate = this.#targetDelta(instrument.index, weight, instrument.close);
@@ -609,7 +669,7 @@ export class Engine {
     for (const order of this.#working) {
       const isTarget = !Number.isNaN(order.weight) && order.instrument === newest.instrument;
       if (!isTarget || order === newest) continue;
-      this.#rate.count(this.#now);
+      this.#countMessage();
       this.#withdraw(order, 'canceled_by_strategy');
     }
     this.#dropEnded();
@@ -625,7 +685,7 @@ export class Engine {
 
   #accept(order: WorkingOrder): Order {
     this.#submitted += 1;
-    this.#rate.count(this.#now);
+    this.#countMessage();
     this.#journal.submitted(this.#now, order);
     this.#working.push(order);
     // Exits lie on both sides of the price by intent, and are no wish to trade there now.
@@ -637,6 +697,11 @@ export class Engine {
 
   #denialOf(order: WorkingOrder): OrderReason | undefined {
     const index = order.instrument.index;
+  #countMessage(): void {
+    this.#rate.count(this.#now);
+    this.#thresholdRate?.count(this.#now);
+  }
+
     const price = order.instrument.close;
     const isTarget = !Number.isNaN(order.weight);
     const delta = isTarget
@@ -654,22 +719,58 @@ export class Engine {
     if (overRate !== undefined) return overRate;
     if (isTarget && this.#config.account.model === 'cash' && order.weight < 0) {
       return 'short_not_allowed';
+    if (this.#thresholdRate?.denial(this.#now) !== undefined) return 'threshold_messages';
     }
     return this.#riskDenial(order, delta, price);
   }
 
-  /** `delta` is signed, at `price`; before an instrument's first bar that is NaN and breaks no limit. */
+  /**
+   * Why the order breaks a limit that no permit lifts. `delta` is signed, at `price`; before an
+   * instrument's first bar that is NaN and breaks no limit.
+   */
   #riskDenial(order: WorkingOrder, delta: number, price: number): OrderReason | undefined {
-    const index = order.instrument.index;
-    if (this.#controls !== undefined) {
-      const asked = Number.isNaN(order.limit) ? order.stop : order.limit;
-      const at = Number.isNaN(asked) ? price : asked;
+    const reason = this.#limitDenial(order, delta, price, order.permit);
+    if (reason === undefined || order.permit !== undefined) return reason;
+    if (this.#permits.open.length === 0) return reason;
+    const proposal = proposalOf(order, delta, price);
+    const permit = this.#permits.find(reason, proposal);
+    if (permit === undefined) return reason;
+    const other = this.#limitDenial(order, delta, price, permit);
+    if (other !== undefined) return other;
+    order.permit = permit;
+    this.#permits.use(permit, proposal, reason);
+    return undefined;
+  }
+
+  #limitDenial(
+    order: WorkingOrder,
+    delta: number,
+    price: number,
+    permit: Permit | undefined,
+  ): OrderReason | undefined {
+    const isLifted = permit !== undefined && covers(permit, proposalOf(order, delta, price));
+    const lifted: readonly OrderReason[] = isLifted ? permit.controls : [];
+    if (this.#controls !== undefined && !lifted.includes('price_collar_period')) {
       const side = delta < 0 ? 'sell' : 'buy';
-      if (this.#controls.drifts(index, side, at, this.#now)) return 'price_collar_period';
+      const at = askedPrice(order, price);
+      if (this.#controls.drifts(order.instrument.index, side, at, this.#now)) {
+        return 'price_collar_period';
+      }
     }
     if (!this.#hasRisk) return undefined;
     const portfolio = this.#portfolio;
     const position = portfolio.positions[index]!;
+    this.#intend(order, delta, price);
+    const { risk } = this.#config;
+    const limits = lifted.length === 0 ? risk : without(risk, lifted);
+    const reason = riskDenial(limits, this.#intent);
+    if (reason !== undefined || this.#thresholds === undefined) return reason;
+    return this.#thresholdDenial(order, price, lifted);
+  }
+
+  /** Writes into the intent what the order would be. */
+  #intend(order: WorkingOrder, delta: number, price: number): void {
+    const index = order.instrument.index;
     const after = position + delta;
     // What a target may replace is still held when it is placed: that limit waits for its fill.
     const isNewTarget = !Number.isNaN(order.weight) && order.session === -1;
@@ -683,11 +784,68 @@ export class Engine {
     intent.collarBps = Math.max(distanceBps(order.limit, price), distanceBps(order.stop, price));
     intent.instruments = isNewTarget ? 0 : this.#instrumentsWith(index);
     intent.equity = portfolio.equity();
-    if (this.#tracksLoss)
+    if (this.#tracksLoss || this.#thresholds !== undefined) {
       this.#losses.follow(this.#times, this.#equity, this.#recorded, this.#step);
     intent.peakEquity = this.#losses.peak;
     intent.dayStartEquity = this.#losses.dayStart;
-    return riskDenial(this.#config.risk, intent);
+    }
+  }
+
+  /** The first threshold that the intended order breaks; the same pass as in `riskDenial`. */
+  #thresholdDenial(
+    order: WorkingOrder,
+    price: number,
+    lifted: readonly OrderReason[] = [],
+  ): OrderReason | undefined {
+    const { instruments, max_order_value, max_gross_exposure, max_daily_loss } = this.#thresholds!;
+    const own = instruments?.[order.instrument.symbol];
+    const { quantity, value, reduces, positionValue, equity, dayStartEquity } = this.#intent;
+    const isOver = (measured: number, ...limits: (Threshold | undefined)[]): boolean =>
+      limits.some((limit) => limit !== undefined && measured > limit.value * (1 + 1e-9));
+    const breaks = (reason: OrderReason, isBroken: () => boolean): boolean =>
+      !lifted.includes(reason) && isBroken();
+    if (breaks('threshold_order_value', () => isOver(value, max_order_value, own?.max_order_value)))
+      return 'threshold_order_value';
+    if (breaks('threshold_order_qty', () => isOver(quantity, own?.max_order_qty)))
+      return 'threshold_order_qty';
+    if (reduces) return undefined;
+    const isExposed = (): boolean =>
+      isOver(positionValue, own?.max_gross_exposure) ||
+      (max_gross_exposure !== undefined &&
+        isOver(positionValue + this.#exposureBeside(order.instrument.index), max_gross_exposure));
+    if (breaks('threshold_gross_exposure', isExposed)) return 'threshold_gross_exposure';
+    return isOver(dayStartEquity - equity, max_daily_loss) ? 'threshold_daily_loss' : undefined;
+  }
+
+  /** What all other instruments come to, at their marks, once what works in them is filled. */
+  #exposureBeside(index: number): number {
+    const { positions, marks } = this.#portfolio;
+    let sum = 0;
+    for (const { index: other } of this.#instruments) {
+      if (other === index) continue;
+      let buys = 0;
+      let sells = 0;
+      for (const order of this.#working) {
+        if (order.status !== 'working' || order.instrument.index !== other) continue;
+        if (order.reduceOnly) continue;
+        const units = this.#unitsLeft(order);
+        if (units > 0) buys += units;
+        else sells -= units;
+      }
+      const position = positions[other]!;
+      const units = Math.max(Math.abs(position + buys), Math.abs(position - sells));
+      // Before its first bar it has no mark, and nothing of it is held.
+      if (units !== 0) sum += units * marks[other]!;
+    }
+    return sum;
+  }
+
+  /** Signed units that a working order may yet trade, of a target as things stand. */
+  #unitsLeft({ instrument, side, quantity, filled, weight }: WorkingOrder): number {
+    if (Number.isNaN(quantity)) {
+      return this.#targetDelta(instrument.index, weight, instrument.close);
+    }
+    return side === 'buy' ? quantity - filled : filled - quantity;
   }
 
   /** Signed units by which other working orders may yet add to what `order` does. */
@@ -1359,6 +1517,24 @@ function exitPrice(exit: ExitPrice, entryPrice: number, direction: 1 | -1): numb
 
 /** How far a price that was asked for lies from `price`, basis points; 0 when none was. */
 function distanceBps(asked: number, price: number): number {
+function proposalOf(order: WorkingOrder, delta: number, price: number): Proposal {
+  const side = delta < 0 ? 'sell' : 'buy';
+  return { order, side, quantity: Math.abs(delta), price: askedPrice(order, price) };
+}
+
+/** The limit, or else the stop; `price` for an order that asks for none. */
+function askedPrice({ limit, stop }: WorkingOrder, price: number): number {
+  const asked = Number.isNaN(limit) ? stop : limit;
+  return Number.isNaN(asked) ? price : asked;
+}
+
+function without(risk: RiskLimits, lifted: readonly OrderReason[]): RiskLimits {
+  const names = Object.keys(risk) as (keyof RiskLimits)[];
+  return Object.fromEntries(
+    names.map((name) => [name, lifted.includes(name) ? Infinity : risk[name]]),
+  ) as unknown as RiskLimits;
+}
+
   return Number.isNaN(asked) ? 0 : (Math.abs(asked - price) / price) * 10_000;
 }
 

@@ -89,6 +89,12 @@ export const ORDER_REASONS = [
   'repeated_execution',
   'instrument_not_permitted',
   'stale_data',
+  // Of those for whom a run trades.
+  'threshold_order_value',
+  'threshold_order_qty',
+  'threshold_gross_exposure',
+  'threshold_daily_loss',
+  'threshold_messages',
 ] as const;
 export type OrderReason = (typeof ORDER_REASONS)[number];
 

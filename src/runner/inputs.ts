@@ -1,5 +1,13 @@
 /** What a session was told, as the events of its log have it. */
-import { barsEvent, stepOf, type SessionEvent } from '../tasks/session-events.ts';
+import {
+  barsEvent,
+  controlEvent,
+  controlOf,
+  isControl,
+  stepOf,
+  type SessionEvent,
+} from '../tasks/session-events.ts';
+import { CONTROL_KINDS } from '../trading/session-controls.ts';
 import type { SessionInput } from '../trading/session-input.ts';
 
 export const INPUT_KINDS = [
@@ -7,6 +15,7 @@ export const INPUT_KINDS = [
   'venue.report',
   'control.denying',
   'control.halted',
+  ...CONTROL_KINDS,
 ] as const satisfies readonly SessionInput['kind'][];
 
 /** @param why what is to be known of a halt. */
@@ -15,8 +24,9 @@ export function inputEvent(
   now: number,
   why: Readonly<Record<string, string>> = {},
 ): SessionEvent {
+  if (isControl(input)) return controlEvent(input, now);
+  if (input.kind === 'data.bars') return barsEvent(input.step);
   const { kind } = input;
-  if (kind === 'data.bars') return barsEvent(input.step);
   if (kind === 'venue.report') {
     return { kind, occurred_at: input.report.time, payload: { ...input.report } };
   }
@@ -28,6 +38,7 @@ export function inputEvent(
 export function inputOf(kind: SessionInput['kind'], payload: string): SessionInput {
   if (kind === 'data.bars') return { kind, step: stepOf(payload) };
   if (kind === 'control.halted') return { kind };
+  if (kind !== 'venue.report' && kind !== 'control.denying') return controlOf(kind, payload);
   const parsed = JSON.parse(payload) as never;
   return kind === 'venue.report' ? { kind, report: parsed } : { kind, reason: parsed['reason'] };
 }

@@ -1,14 +1,14 @@
 import { alertsOf } from '../tasks/alerts.ts';
-import { orderEvent } from '../tasks/session-events.ts';
+import { progressEvents } from '../tasks/session-events.ts';
 import type { SessionInput } from '../trading/session-input.ts';
 import type { Progress } from '../trading/session-state.ts';
 import { inputEvent } from './inputs.ts';
 import type { Trading } from './trading.ts';
 
 /** Notes what the session was told, and what came of it. @param why what is to be known of a halt. */
-export function take(t: Trading, input: SessionInput, { events }: Progress, why = {}): void {
-  t.events.push(inputEvent(input, Date.now(), why), ...events.map(orderEvent));
-  t.parts.metrics.count(events);
+export function take(t: Trading, input: SessionInput, progress: Progress, why = {}): void {
+  t.events.push(inputEvent(input, Date.now(), why), ...progressEvents(progress));
+  t.parts.metrics.count(progress.events);
 }
 
 /**

@@ -3,6 +3,9 @@ import type { OrderEvent } from '../engine/journal.ts';
 import type { Step } from '../engine/steps.ts';
 import type { NewEvent } from '../events/event.ts';
 import type { DataEvent } from '../trading/feed.ts';
+import { CONTROL_KINDS, type ControlInput } from '../trading/session-controls.ts';
+import type { SessionInput } from '../trading/session-input.ts';
+import type { Progress } from '../trading/session-state.ts';
 
 /** An event of a session, whose run and version are known. */
 export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
@@ -10,6 +13,31 @@ export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
 /** An order event of the engine: its payload is the line that `events.ndjson` has. */
 export function orderEvent(event: OrderEvent): SessionEvent {
   return { kind: event.kind, occurred_at: Date.parse(event.time), payload: event };
+}
+
+/** What a session did: its orders, and then whose permits it used up for them. */
+export function progressEvents({ events, used = [], state }: Progress): SessionEvent[] {
+  const at = state.time === null ? 0 : Date.parse(state.time);
+  return [
+    ...events.map(orderEvent),
+    ...used.map((one) => ({ kind: OVERRIDE_USED, occurred_at: at, payload: { ...one } })),
+  ];
+}
+
+export const OVERRIDE_USED = 'risk.override_used';
+
+/** What a session was told by people, or by who acts for them. */
+export function controlEvent({ kind, ...payload }: ControlInput, now: number): SessionEvent {
+  return { kind, occurred_at: now, payload };
+}
+
+export function isControl(input: SessionInput): input is ControlInput {
+  return (CONTROL_KINDS as readonly string[]).includes(input.kind);
+}
+
+/** What an event of one of `CONTROL_KINDS` records. @param payload JSON. */
+export function controlOf(kind: ControlInput['kind'], payload: string): ControlInput {
+  return { kind, ...(JSON.parse(payload) as object) } as ControlInput;
 }
 
 /** A step that a session takes. */

@@ -1,5 +1,6 @@
 import type { Step } from '../engine/steps.ts';
 import type { DenyReason, VenueReport } from '../engine/venue.ts';
+import type { ControlInput } from './session-controls.ts';
 
 /**
  * What a session was told, each as the event of its kind records it. In the order in which they were
@@ -13,4 +14,6 @@ export type SessionInput =
   /** `deny`; its payload is `{reason}`. */
   | { readonly kind: 'control.denying'; readonly reason: DenyReason | null }
   /** `halt`; whatever its payload says. */
-  | { readonly kind: 'control.halted' };
+  | { readonly kind: 'control.halted' }
+  /** `control`; its payload is the rest of it. */
+  | ControlInput;

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { OrderEvent } from '../engine/journal.ts';
 import type { OrderType, TimeInForce } from '../engine/orders.ts';
+import type { UsedPermit } from '../engine/supervision.ts';
 
 /**
  * Only a `running` session takes bars; the others have ended: by a halt, by a fault of the strategy,
@@ -52,6 +53,8 @@ export interface WorkingOrder {
 export interface Progress {
   readonly events: readonly OrderEvent[];
   readonly state: SessionState;
+  /** Permits that it used up, where it did. */
+  readonly used?: readonly UsedPermit[];
 }
 
 /** SHA-256 of the canonical JSON (RFC 8785) of a state, in hex. */

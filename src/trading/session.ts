@@ -8,12 +8,14 @@ import type { RunResult } from '../engine/result.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import type { DenyReason, Opening, VenueRules } from '../engine/venue.ts';
+import type { Thresholds } from '../engine/supervision.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../errors.ts';
 import { allocateBars, sliceBars } from '../market/bars.ts';
 import type { Bars } from '../market/bars.ts';
 import { inSlices, underWatchdog } from '../watchdog.ts';
 import type { SessionInput } from './session-input.ts';
+import type { ControlInput, Supervised } from './session-controls.ts';
 import type { Progress, SessionState, SessionStatus, WorkingOrder } from './session-state.ts';
 
 export interface SessionSetup {
@@ -28,6 +30,7 @@ export interface SessionSetup {
   /** What another session left that this one goes on from, in place of the configuration's cash. */
   readonly opening?: Opening | undefined;
 }
+  /** Of models, which are to be shown each step before it is pushed. */
 
 export interface SessionResult {
   readonly result: RunResult;
@@ -52,6 +55,8 @@ export class Session {
   #failure: ServiceError | undefined;
 
   constructor(setup: SessionSetup, venue?: VenueRules) {
+  #thresholds: Thresholds = {};
+  #latchesLifted = 0;
     const { symbols, strategy, params, config, opening } = setup;
     const instruments = symbols.map((symbol) => ({ symbol, bars: allocateBars(0) }));
     this.#setup = { ...setup, timeoutMs: Math.ceil(setup.timeoutMs) };
@@ -109,6 +114,34 @@ export class Session {
   /**
    * Cancels every working order, and lets the strategy place no more. One that has ended otherwise
    * keeps its status; halting again changes nothing.
+  /** Has it heed what people have settled, from now on. */
+  control(input: ControlInput): Progress {
+    return this.progress(() => {
+      if (input.kind === 'risk.thresholds_set') {
+        this.#thresholds = input.thresholds;
+        this.engine.setThresholds(input.thresholds);
+      } else if (input.kind === 'risk.override_granted') this.engine.grant(input.permit);
+      else if (input.kind === 'risk.override_ended') this.engine.endPermit(input.override_id);
+      else {
+        this.#latchesLifted = input.latches;
+        this.engine.reEnable();
+      }
+    });
+  }
+
+  /** What it was told by `control`, and what came of that. */
+  get supervised(): Supervised {
+    const { permits, latches } = this.engine;
+    const idOf = ({ override_id }: { readonly override_id: string }): string => override_id;
+    return {
+      thresholds: this.#thresholds,
+      open: permits.open.map(idOf),
+      used: permits.used.map(idOf),
+      latches,
+      lifted: this.#latchesLifted,
+    };
+  }
+
    */
   halt(): Progress {
     return this.progress(() => {
@@ -187,11 +220,19 @@ export class Session {
     else throw new RangeError('a session without a venue takes no reports');
   }
 
+    else if (input.kind !== 'venue.report') this.control(input);
   protected progress(change: () => void): Progress {
     const { count } = this.engine.result().journal;
     change();
-    return { events: this.events(count), state: this.state() };
+    const used = permits.used.slice(usedBefore);
+    return {
+      events: this.events(count),
+      state: this.state(),
+      ...(used.length > 0 && { used }),
+    };
   }
+    const { permits } = this.engine;
+    const usedBefore = permits.used.length;
 
   /** Whether any steps remain. */
   #attempt(advance: () => boolean): boolean {

@@ -1,0 +1,118 @@
+import type { Order, OrderReason } from './orders.ts';
+
+/** Account currency, units, or messages per second of bar time. */
+export interface Threshold {
+  readonly value: number;
+}
+
+/** Of one instrument. */
+export interface InstrumentThresholds {
+  readonly max_order_value?: Threshold | undefined;
+  readonly max_order_qty?: Threshold | undefined;
+  /** Its position, and what works on the order's side of it. */
+  readonly max_gross_exposure?: Threshold | undefined;
+}
+
+/**
+ * Limits of those for whom a run trades, set while it goes on. They are checked beside its own, so
+ * that the tightest wins. One that is absent there is none of.
+ */
+export interface Thresholds {
+  readonly max_order_value?: Threshold | undefined;
+  /** All positions, long and short, once what works is filled. */
+  readonly max_gross_exposure?: Threshold | undefined;
+  /** Since the last close of the UTC day before. */
+  readonly max_daily_loss?: Threshold | undefined;
+  readonly max_messages_per_second?: Threshold | undefined;
+  /** By symbol. */
+  readonly instruments?: Readonly<Record<string, InstrumentThresholds>> | undefined;
+}
+
+/** Limits of price and size, which people may lift for one order. No other is ever lifted so. */
+export const LIFTABLE = [
+  'max_order_value',
+  'max_order_qty',
+  'price_collar_bps',
+  'price_collar_period',
+  'max_position_pct',
+  'max_instruments',
+  'threshold_order_value',
+  'threshold_order_qty',
+  'threshold_gross_exposure',
+] as const satisfies readonly OrderReason[];
+export type Liftable = (typeof LIFTABLE)[number];
+
+/** Lets one order through that these limits deny. */
+export interface Permit {
+  readonly override_id: string;
+  readonly symbol: string;
+  readonly side: Order['side'];
+  /** Units. */
+  readonly max_quantity: number;
+  /** The worst price that it may have: its own, or the last close; null for any. */
+  readonly worst_price: number | null;
+  readonly controls: readonly Liftable[];
+}
+
+/** That a permit let an order through, which is its end. */
+export interface UsedPermit {
+  readonly override_id: string;
+  readonly order: number;
+  /** The first that denied it. */
+  readonly control: Liftable;
+  /** Units, and the price that it was judged by. */
+  readonly quantity: number;
+  readonly price: number;
+}
+
+/** What an order would be. */
+export interface Proposal {
+  readonly order: Readonly<Order>;
+  readonly side: Order['side'];
+  readonly quantity: number;
+  readonly price: number;
+}
+
+/** The permits of a run. */
+export class Permits {
+  readonly #open = new Map<string, Permit>();
+  /** Those that were used, in the order in which they were. */
+  readonly used: UsedPermit[] = [];
+
+  get open(): readonly Permit[] {
+    return [...this.#open.values()];
+  }
+
+  grant(permit: Permit): void {
+    const isUsed = this.used.some(({ override_id }) => override_id === permit.override_id);
+    if (!isUsed) this.#open.set(permit.override_id, permit);
+  }
+
+  end(override_id: string): void {
+    this.#open.delete(override_id);
+  }
+
+  /** One for an order that is denied for this reason. */
+  find(reason: OrderReason, proposal: Proposal): Permit | undefined {
+    return this.open.find(
+      (permit) => permit.controls.includes(reason as Liftable) && covers(permit, proposal),
+    );
+  }
+
+  use({ override_id }: Permit, { order, quantity, price }: Proposal, reason: OrderReason): void {
+    this.#open.delete(override_id);
+    this.used.push({ override_id, order: order.id, control: reason as Liftable, quantity, price });
+  }
+}
+
+/** Whether the order is what people have let through, and no more. */
+export function covers(permit: Permit, { order, side, quantity, price }: Proposal): boolean {
+  const { worst_price: worst } = permit;
+  const isPriceKept = worst === null || (side === 'buy' ? price <= worst : price >= worst);
+  return (
+    order.instrument.symbol === permit.symbol &&
+    side === permit.side &&
+    quantity <= permit.max_quantity * (1 + 1e-9) &&
+    isPriceKept
+  );
+}

@@ -1,0 +1,73 @@
+import type { Permit, Thresholds } from '../engine/supervision.ts';
+
+/** What people have settled for a session that goes on. Plain JSON. */
+export interface SessionControls {
+  readonly thresholds: Thresholds;
+  /** Those that may still be used, as far as is known. */
+  readonly permits: readonly TimedPermit[];
+  /** How many of its latches people have lifted, ever. */
+  readonly latches_lifted: number;
+}
+
+export interface TimedPermit extends Permit {
+  /** Milliseconds since the Unix epoch. */
+  readonly expires_at: number;
+}
+
+/** Of what a session is told, that by which people control it; the payload of each is the rest. */
+export type ControlInput =
+  /** In place of those before. */
+  | { readonly kind: 'risk.thresholds_set'; readonly thresholds: Thresholds }
+  | { readonly kind: 'risk.override_granted'; readonly permit: TimedPermit }
+  /** It was not used in time, or was taken back. */
+  | { readonly kind: 'risk.override_ended'; readonly override_id: string }
+  /** It takes orders again; `latches` of it are lifted by now. */
+  | { readonly kind: 'control.latch_lifted'; readonly latches: number };
+
+export const CONTROL_KINDS = [
+  'risk.thresholds_set',
+  'risk.override_granted',
+  'risk.override_ended',
+  'control.latch_lifted',
+] as const satisfies readonly ControlInput['kind'][];
+
+/** As far as a session was told. */
+export interface Supervised {
+  readonly thresholds: Thresholds;
+  /** Ids of permits that it holds, and of those that it has used. */
+  readonly open: readonly string[];
+  readonly used: readonly string[];
+  /** How often it was latched, and how many of these were lifted. */
+  readonly latches: number;
+  readonly lifted: number;
+}
+
+/**
+ * What a session is to be told, in this order, so that it is controlled as people have settled.
+ *
+ * @param now milliseconds since the Unix epoch, by which permits expire.
+ */
+export function controlInputs(
+  { thresholds, open, used, latches, lifted }: Supervised,
+  controls: SessionControls,
+  now: number,
+): ControlInput[] {
+  const inputs: ControlInput[] = [];
+  if (JSON.stringify(thresholds) !== JSON.stringify(controls.thresholds)) {
+    inputs.push({ kind: 'risk.thresholds_set', thresholds: controls.thresholds });
+  }
+  const good = controls.permits.filter(({ expires_at }) => expires_at > now);
+  for (const override_id of open) {
+    const isGood = good.some((permit) => permit.override_id === override_id);
+    if (!isGood) inputs.push({ kind: 'risk.override_ended', override_id });
+  }
+  for (const permit of good) {
+    const isKnown = open.includes(permit.override_id) || used.includes(permit.override_id);
+    if (!isKnown) inputs.push({ kind: 'risk.override_granted', permit });
+  }
+  // One that nobody has seen yet is not lifted by what was said of one before.
+  if (latches > lifted && controls.latches_lifted >= latches) {
+    inputs.push({ kind: 'control.latch_lifted', latches });
+  }
+  return inputs;
+}

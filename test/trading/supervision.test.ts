@@ -1,0 +1,233 @@
+/** What people set for a session that goes on: thresholds, permits for one order, and latches lifted. */
+import { describe, expect, it } from 'vitest';
+import type { RiskControls, RiskLimits } from '../../src/engine/config.ts';
+import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
+import type { OrderRequest } from '../../src/engine/orders.ts';
+import type { Step } from '../../src/engine/steps.ts';
+import { defineStrategy } from '../../src/engine/strategy.ts';
+import { controlEvent, controlOf } from '../../src/tasks/session-events.ts';
+import { controlInputs, type ControlInput } from '../../src/trading/session-controls.ts';
+import type { SessionInput } from '../../src/trading/session-input.ts';
+import { stateHash } from '../../src/trading/session-state.ts';
+import { Session } from '../../src/trading/session.ts';
+import { ENGINE_DEFAULTS, MARGIN, START } from '../engine/market.ts';
+
+const MINUTE = 60_000;
+const PERMIT = {
+  override_id: 'o-1',
+  symbol: 'X',
+  side: 'buy',
+  max_quantity: 50,
+  worst_price: null,
+  controls: ['max_order_qty', 'threshold_order_value'],
+  expires_at: START,
+} as const;
+
+type Wish = Omit<OrderRequest, 'instrument' | 'side'> & { readonly sell?: true; readonly y?: true };
+
+describe('thresholds', () => {
+  it('deny what is beyond them, beside the own limits, and let leave', async () => {
+    const s = newSession({}, [
+      [{ quantity: 10 }],
+      [{ quantity: 10 }, { quantity: 11 }, { quantity: 31, sell: true }],
+      [
+        { quantity: 5, y: true },
+        { quantity: 9, y: true },
+      ],
+      [{ quantity: 10, sell: true }],
+    ]);
+    s.step();
+    s.tell({
+      kind: 'risk.thresholds_set',
+      thresholds: {
+        max_order_value: { value: 3000 },
+        max_gross_exposure: { value: 2500 },
+        instruments: {
+          X: { max_order_value: { value: 1000 } },
+          Y: { max_order_qty: { value: 8 } },
+        },
+      },
+    });
+    s.step();
+    s.step();
+    s.step();
+    expect(s.ends()).toEqual([
+      // 11 of X are 1,100; with the 10 of before and 10 that work, 31 sold short would be too much.
+      [3, 'denied', 'threshold_order_value'],
+      [4, 'denied', 'threshold_order_value'],
+      // 20 of X and 5 of Y are 2,500: that is taken, and no more.
+      [6, 'denied', 'threshold_order_qty'],
+    ]);
+    await s.sameAgain();
+  });
+
+  it('hold for all that works together, and for what a day may lose', async () => {
+    const s = newSession({}, [
+      [{ quantity: 10 }],
+      [{ quantity: 10, y: true, type: 'limit', limit: 50 }, { quantity: 6 }, { quantity: 5 }],
+      [{ quantity: 1 }, { quantity: 1, sell: true }],
+    ]);
+    s.tell({
+      kind: 'risk.thresholds_set',
+      thresholds: { max_gross_exposure: { value: 2500 }, max_daily_loss: { value: 90 } },
+    });
+    s.step();
+    s.step();
+    s.step(90);
+    expect(s.ends()).toEqual([
+      [3, 'denied', 'threshold_gross_exposure'],
+      [5, 'denied', 'threshold_daily_loss'],
+    ]);
+    await s.sameAgain();
+  });
+
+  it('cancel what works beyond them when they come, the newest first', async () => {
+    const away = { type: 'limit', limit: 50 } as const;
+    const s = newSession({}, [[10, 20, 30].map((quantity) => ({ quantity, ...away }))]);
+    s.step();
+    s.tell({ kind: 'risk.thresholds_set', thresholds: { max_gross_exposure: { value: 4000 } } });
+    expect(s.ends()).toEqual([[3, 'canceled', 'threshold_gross_exposure']]);
+    await s.sameAgain();
+  });
+
+  it('hold for messages, and cancels pass', async () => {
+    const s = newSession({}, [[{ quantity: 1 }, { quantity: 1 }], [{ quantity: 1 }]]);
+    const max_messages_per_second = { value: 1 };
+    s.tell({ kind: 'risk.thresholds_set', thresholds: { max_messages_per_second } });
+    s.step();
+    s.tell({ kind: 'risk.thresholds_set', thresholds: {} });
+    s.step();
+    expect(s.ends()).toEqual([[2, 'denied', 'threshold_messages']]);
+    await s.sameAgain();
+  });
+});
+
+describe('a permit', () => {
+  it('lets one order through that is as it says, and no other', async () => {
+    const s = newSession({ max_order_qty: 20 }, [
+      [{ quantity: 51 }, { quantity: 30, sell: true }, { quantity: 30, y: true }],
+      [{ quantity: 50 }, { quantity: 50 }],
+    ]);
+    s.tell({ kind: 'risk.override_granted', permit: PERMIT });
+    s.step();
+    const { used } = s.step();
+    expect(used).toEqual([
+      { override_id: 'o-1', order: 4, control: 'max_order_qty', quantity: 50, price: 100 },
+    ]);
+    // Once used, it comes back by nothing.
+    s.tell({ kind: 'risk.override_granted', permit: PERMIT });
+    expect(s.session.supervised).toMatchObject({ open: [], used: ['o-1'] });
+    expect(s.ends().map(([order]) => order)).toEqual([1, 2, 3, 5]);
+    await s.sameAgain();
+  });
+
+  it('lifts no limit but those it names, is worth nothing at a worse price or once ended', async () => {
+    const wish = { quantity: 30 };
+    const s = newSession({ max_order_qty: 20, max_order_value: 2900 }, [[wish], [wish], [wish]]);
+    s.tell({ kind: 'risk.override_granted', permit: PERMIT });
+    s.step();
+    const controls = ['max_order_qty', 'max_order_value'] as const;
+    const permit = { ...PERMIT, override_id: 'o-2', worst_price: 99, controls };
+    s.tell({ kind: 'risk.override_granted', permit });
+    s.step();
+    s.tell({ kind: 'risk.override_ended', override_id: 'o-1' });
+    s.tell({ kind: 'risk.override_ended', override_id: 'o-2' });
+    s.step(90);
+    const reasons = s.ends().map(([, , reason]) => reason);
+    expect(reasons).toEqual(['max_order_value', 'max_order_value', 'max_order_qty']);
+    await s.sameAgain();
+  });
+});
+
+describe('a latch that was lifted', () => {
+  it('lets the session go on, and the executions before count no more', async () => {
+    const controls = { repeated_execution: { count: 2, seconds: 3600 } };
+    const one = [{ quantity: 1 }];
+    const s = newSession({}, [one, one, one, one, one, one, one], controls);
+    for (let i = 0; i < 4; i += 1) s.step();
+    expect(s.session.supervised).toMatchObject({ latches: 1, lifted: 0 });
+    s.tell({ kind: 'control.latch_lifted', latches: 1 });
+    for (let i = 0; i < 3; i += 1) s.step();
+    expect(s.ends().map(([order]) => order)).toEqual([3, 4, 7]);
+    expect(s.session.supervised).toMatchObject({ latches: 2, lifted: 1 });
+    await s.sameAgain();
+  });
+});
+
+it('says what a session is still to be told', () => {
+  const told = { thresholds: {}, open: ['a', 'b'], used: ['c'], latches: 2, lifted: 1 };
+  const thresholds = { max_order_value: { value: 1 } };
+  const permits = ['a', 'b', 'c', 'd'].map((override_id) => ({ ...PERMIT, override_id }));
+  permits[1] = { ...permits[1]!, expires_at: START - 1 };
+  const late = permits.map((permit) => ({ ...permit, expires_at: permit.expires_at + 1 }));
+  const inputs = controlInputs(told, { thresholds, permits: late, latches_lifted: 1 }, START);
+  expect(inputs.map(({ kind }) => kind)).toEqual([
+    'risk.thresholds_set',
+    'risk.override_ended',
+    'risk.override_granted',
+  ]);
+  const all = { ...told, thresholds, open: ['a', 'd'] };
+  const lifted = controlInputs(all, { thresholds, permits: late, latches_lifted: 2 }, START);
+  expect(lifted).toEqual([{ kind: 'control.latch_lifted', latches: 2 }]);
+});
+
+/** A session that does at each step what is wished, in X or Y at 100 each. */
+function newSession(
+  risk: Partial<RiskLimits>,
+  wishes: readonly (readonly Wish[])[],
+  controls?: RiskControls,
+) {
+  const strategy = defineStrategy({
+    name: 'scripted',
+    description: 'does as it is told',
+    params: {},
+    create({ instruments: [x, y], broker }) {
+      let step = 0;
+      return {
+        onBar() {
+          for (const { sell, y: isY, ...wish } of wishes[step] ?? []) {
+            broker.order({ ...wish, side: sell ? 'sell' : 'buy', instrument: (isY ? y : x)! });
+          }
+          step += 1;
+        },
+      };
+    },
+  });
+  const setup = {
+    symbols: ['X', 'Y'],
+    strategy,
+    params: {},
+    config: { ...ENGINE_DEFAULTS, account: MARGIN, risk: { ...NO_RISK_LIMITS, ...risk }, controls },
+    timeoutMs: 1000,
+  };
+  const session = new Session(setup);
+  const inputs: SessionInput[] = [];
+  let time = START;
+  return {
+    session,
+    tell(input: ControlInput) {
+      const { kind, payload } = controlEvent(input, START);
+      inputs.push(controlOf(kind as ControlInput['kind'], JSON.stringify(payload)));
+      return session.control(input);
+    },
+    step(price = 100) {
+      const bar = { open: price, high: price, low: price, close: price, volume: 1000 };
+      const step: Step = { time, bars: { X: bar, Y: bar } };
+      time += MINUTE;
+      inputs.push({ kind: 'data.bars', step });
+      return session.push(step);
+    },
+    ends: () =>
+      session.events().flatMap((event) => {
+        const isEnd = 'reason' in event && event.kind !== 'order.pending_cancel';
+        return isEnd ? [[event.order, event.kind.slice('order.'.length), event.reason]] : [];
+      }),
+    /** What was recorded leads to the same session. */
+    async sameAgain() {
+      const again = await Session.resume(setup, inputs);
+      expect(stateHash(again.state())).toBe(stateHash(session.state()));
+      expect(again.events()).toEqual(session.events());
+      expect(again.supervised).toEqual(session.supervised);
+    },
+  };
+}
