@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { ServiceError } from '../errors.ts';
-import { MIGRATIONS, type Migration } from './migrations.ts';
+import { MIGRATIONS, type Migration, type Statement } from './migrations.ts';
 import type { Db } from './tables.ts';
 import { storageUnavailable } from './unavailable.ts';
 
@@ -20,6 +20,7 @@ interface Done {
 export async function migrate(
   db: Db,
   lock: (tx: Db) => Promise<void>,
+  kind: 'sqlite' | 'postgres',
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
   try {
@@ -35,7 +36,10 @@ export async function migrate(
       checkDone(rows, migrations);
       for (const [index, migration] of migrations.entries()) {
         if (index < rows.length) continue;
-        for (const statement of migration.statements) await sql.raw(statement).execute(tx);
+        for (const statement of migration.statements) {
+          const text = textFor(statement, kind);
+          if (text !== undefined) await sql.raw(text).execute(tx);
+        }
         await sql`insert into schema_migrations (number, name, checksum)
           values (${index + 1}, ${migration.name}, ${checksum(migration)})`.execute(tx);
       }
@@ -65,7 +69,15 @@ function checkDone(done: readonly Done[], migrations: readonly Migration[]): voi
   }
 }
 
+/** Undefined where it is none of that database. */
+function textFor(statement: Statement, kind: 'sqlite' | 'postgres'): string | undefined {
+  if (typeof statement === 'string') return statement;
+  return (statement as Readonly<Record<typeof kind, string | undefined>>)[kind];
+}
+
+/** Over the statements of both databases. */
 function checksum({ name, statements }: Migration): string {
-  const words = [name, ...statements].map((text) => text.split(/\s+/).join(' '));
+  const texts = statements.map((one) => textFor(one, 'sqlite') ?? textFor(one, 'postgres')!);
+  const words = [name, ...texts].map((text) => text.split(/\s+/).join(' '));
   return createHash('sha256').update(words.join('\n')).digest('hex');
 }

@@ -1,9 +1,12 @@
 /** One step of the schema. What has been released is never changed; the next step corrects it. */
 export interface Migration {
   readonly name: string;
-  /** Run in order; the SQL is the same on SQLite and PostgreSQL. */
-  readonly statements: readonly string[];
+  /** Run in order. */
+  readonly statements: readonly Statement[];
 }
+
+/** The same SQL on SQLite and PostgreSQL, but where only each of them has its own way. */
+export type Statement = string | { readonly sqlite: string } | { readonly postgres: string };
 
 /** In order: the number of a migration is its place here, from 1. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -488,6 +491,76 @@ export const MIGRATIONS: readonly Migration[] = [
         frozen_at bigint not null,
         primary key (bot_id, version)
       )`,
+    ],
+  },
+  {
+    name: 'knowledge',
+    statements: [
+      `create table knowledge_documents (
+        document_id text primary key,
+        name text not null unique,
+        title text not null,
+        revision bigint not null check (revision > 0),
+        sha256 text not null,
+        bytes bigint not null,
+        lines bigint not null,
+        passages bigint not null,
+        text text not null,
+        added_at bigint not null,
+        added_by text not null
+      )`,
+      // No reference to documents: passages come before theirs, and go after it.
+      `create table knowledge_passages (
+        number integer primary key,
+        document_id text not null,
+        ordinal bigint not null check (ordinal > 0),
+        heading text not null,
+        first_line bigint not null,
+        last_line bigint not null,
+        text text not null,
+        terms text not null
+      )`,
+      `create index knowledge_passages_document on knowledge_passages (document_id, ordinal)`,
+      `create table knowledge_unlisted (
+        document_id text primary key,
+        since bigint not null
+      )`,
+      {
+        sqlite: `create virtual table knowledge_index using fts5 (
+          terms,
+          content = 'knowledge_passages',
+          content_rowid = 'number',
+          tokenize = "unicode61 remove_diacritics 0 categories 'L* M* N*'"
+        )`,
+      },
+      {
+        sqlite: `create trigger knowledge_passages_added after insert on knowledge_passages begin
+          insert into knowledge_index (rowid, terms) values (new.number, new.terms);
+        end`,
+      },
+      {
+        sqlite: `create trigger knowledge_passages_removed after delete on knowledge_passages begin
+          insert into knowledge_index (knowledge_index, rowid, terms)
+            values ('delete', old.number, old.terms);
+        end`,
+      },
+      {
+        postgres: `alter table knowledge_passages add column vector tsvector not null
+          generated always as (to_tsvector('simple', terms)) stored`,
+      },
+      {
+        postgres: `create index knowledge_passages_vector on knowledge_passages using gin (vector)`,
+      },
+    ],
+  },
+  {
+    name: 'tests',
+    statements: [
+      // Where deployments run is the code's to know, too; a column's check goes with the column alone.
+      `alter table bot_deployments add column runs_on text not null default 'backtest'`,
+      `update bot_deployments set runs_on = target`,
+      `alter table bot_deployments drop column target`,
+      `alter table bot_deployments rename column runs_on to target`,
     ],
   },
 ];

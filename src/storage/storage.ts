@@ -109,6 +109,6 @@ function storageOn(
       if (reader !== writer) await reader.destroy();
       await writer.destroy();
     },
-    ready: migrate(writer, lock),
+    ready: migrate(writer, lock, kind),
   };
 }

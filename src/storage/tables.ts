@@ -45,6 +45,9 @@ export interface Tables {
   production_deployments: ProductionDeploymentsTable;
   runners: RunnersTable;
   validation_reports: ValidationReportsTable;
+  knowledge_documents: KnowledgeDocumentsTable;
+  knowledge_passages: KnowledgePassagesTable;
+  knowledge_unlisted: KnowledgeUnlistedTable;
 }
 
 export interface CustomersTable {
@@ -333,7 +336,8 @@ export interface BotDeploymentsTable {
   deployment_id: string;
   bot_id: string;
   version: number;
-  target: 'backtest' | 'paper' | 'k8s';
+  /** `test` stands for conformance and stress tests, which trade with nobody. */
+  target: 'backtest' | 'paper' | 'k8s' | 'test';
   status: 'pending' | 'running' | 'success' | 'failed' | 'halted';
   /** The work that is done for it. */
   task_id: string;
@@ -346,7 +350,7 @@ export interface BotDeploymentsTable {
 /** Work in the background. What has ended stays as it ended. */
 export interface TasksTable {
   task_id: string;
-  kind: 'backtest' | 'paper' | 'production';
+  kind: 'backtest' | 'paper' | 'production' | 'conformance' | 'stress';
   bot_id: string;
   version: number;
   deployment_id: string;
@@ -548,4 +552,51 @@ export interface ValidationReportsTable {
   /** Canonical JSON (RFC 8785): a `Report`. */
   document: string;
   frozen_at: number;
+}
+
+/** Never changed: another text under its name is another document, in its place. */
+export interface KnowledgeDocumentsTable {
+  document_id: string;
+  /** What people call it, such as `notes/risk.md`. */
+  name: string;
+  title: string;
+  /** How many documents there were of this name, with this one. */
+  revision: number;
+  /** Of the text in UTF-8, in hex. */
+  sha256: string;
+  /** Of the text in UTF-8. */
+  bytes: number;
+  lines: number;
+  /** How many. */
+  passages: number;
+  text: string;
+  added_at: number;
+  /** As in the audit log: `administrator:…`. */
+  added_by: string;
+}
+
+/**
+ * Parts of documents, which can be found by their words: both databases keep an index of `terms` by
+ * themselves. Those without a document are not seen.
+ */
+export interface KnowledgePassagesTable {
+  /** From 1. */
+  number: number;
+  document_id: string;
+  /** From 1 within its document. */
+  ordinal: number;
+  /** JSON list: the headings below which it stands, the highest first. */
+  heading: string;
+  /** From 1, as the last one, which is in it, too. */
+  first_line: number;
+  last_line: number;
+  text: string;
+  /** Its words as they are compared: see `src/knowledge/terms.ts`. */
+  terms: string;
+}
+
+/** Ids under which there are, or were, passages without a document: one that comes, or one that went. */
+export interface KnowledgeUnlistedTable {
+  document_id: string;
+  since: number;
 }
