@@ -232,6 +232,7 @@ export const TAGS = {
   Server: 'Whether the server works, and how well.',
   Bots: 'Their specs, versions and events.',
   Production: 'Bots at work in clusters, and the runners that trade there.',
+  Research: 'What research bots and assistants can ask, and do with the same scopes.',
   Compliance: 'Facts for those who have to answer for algorithms under RTS 6.',
   Tasks: 'Work in the background, and what came of it.',
   Leases: 'Issuing, renewing and revoking them.',

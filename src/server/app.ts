@@ -49,6 +49,7 @@ import { problemResponse } from './problem.ts';
 import { addProduction } from './production.ts';
 import { addRegistry } from './registry.ts';
 import { addReplay } from './replay.ts';
+import { addResearch } from './research.ts';
 import { refuseForeign } from './session-cookie.ts';
 import { addTasks } from './tasks.ts';
 import type { App, AppEnv, Services } from './services.ts';
@@ -70,6 +71,7 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addProduction,
   addRegistry,
   addReplay,
+  addResearch,
   addTasks,
 ];
 

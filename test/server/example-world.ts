@@ -248,7 +248,7 @@ async function addExampleTask({ services, now }: TestApp): Promise<void> {
     rows: 1,
     from: '2020-01-02',
     to: '2020-01-02',
-    sha256: '',
+    sha256: '0'.repeat(64),
     origin: 'spx.csv',
     imported_at: '2026-01-02T03:04:05Z',
     columns: ['time', 'close'],

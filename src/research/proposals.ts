@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto';
+import { getBot } from '../bot-registry/bots.ts';
+import { diffDocuments, type Change } from '../bots/diff.ts';
+import { withChanges, type SpecChanges } from '../bots/hosted.ts';
+import { specHash } from '../bots/version.ts';
+import { ServiceError } from '../errors.ts';
+import { appendEvents } from '../events/append.ts';
+import type { Storage } from '../storage/storage.ts';
+import { startBacktest, type Task, type TaskService } from '../tasks/tasks.ts';
+
+export interface Proposal {
+  readonly proposal_id: string;
+  /** What it would replace. */
+  readonly base_version: number;
+  readonly changes: Change[];
+  /** Of the document that is proposed; see `specHash`. */
+  readonly hash: string;
+  readonly task: Pick<Task, 'task_id' | 'status'>;
+}
+
+/**
+ * Proposes a version of a bot: its backtest is queued and an event tells all of it, in one write.
+ * The bot stays as it is, but that a draft becomes active, as with any backtest.
+ *
+ * @param by who proposes, as in the audit log.
+ * @throws ServiceError as `startBacktest`; `conflict` with the reason `no_change`.
+ */
+export async function proposeVersion(
+  service: TaskService,
+  by: string,
+  ref: string,
+  { rationale, ...asked }: SpecChanges & { readonly rationale: string },
+): Promise<Proposal> {
+  const { storage, clock } = service;
+  const bot = await getBot(storage.read, ref);
+  const { bot_id, current_version: base_version } = bot;
+  const before: unknown = JSON.parse(bot.document);
+  const document = withChanges(before, asked);
+  const changes = diffDocuments(before, document);
+  if (changes.length === 0) {
+    throw new ServiceError('conflict', `version ${base_version} of ${bot.slug} is so already`, {
+      reason: 'no_change',
+      remedy: 'Propose other values.',
+    });
+  }
+  const proposal = { proposal_id: randomUUID(), base_version, changes, hash: specHash(document) };
+  // The event belongs to the write that queues the backtest.
+  const write: Storage['write'] = (work) =>
+    storage.write(async (tx) => {
+      const started = await work(tx);
+      const { task_id } = started as unknown as Pick<Task, 'task_id'>;
+      const now = clock();
+      const payload = { ...proposal, document, rationale, task_id, by };
+      const event = { kind: 'chat.proposal', version: base_version, occurred_at: now, payload };
+      await appendEvents(tx, bot_id, now, [event]);
+      return started;
+    });
+  const task = await startBacktest({ ...service, storage: { ...storage, write } }, by, bot_id, {
+    ...asked,
+    version: base_version,
+  });
+  return { ...proposal, task };
+}

@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { exampleDocument } from '../../src/api/bots.ts';
+import { authenticateToken } from '../../src/identity/tokens.ts';
+import type { Ask } from '../../src/research/ask.ts';
+import { cutTo } from '../../src/research/cut.ts';
+import { parseCsv } from '../../src/research/csv.ts';
+import { callTool, LARGEST_ANSWER, toolNamed, TOOLS } from '../../src/research/tools.ts';
+import type { Scope } from '../../src/scopes.ts';
+import { askAs } from '../../src/server/research.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
+import { newTestApp, type TestApp } from '../server/in-process.ts';
+import { fillCatalogue } from '../tasks/market.ts';
+
+let server: TestApp;
+let writer: Ask;
+let reader: Ask;
+let runner: TaskRunner;
+let first: string;
+
+beforeAll(async () => {
+  server = await newTestApp();
+  await fillCatalogue(server.services.tasks.catalogueDir, 1);
+  writer = await askOf('read', 'write');
+  reader = await askOf('read');
+  for (const slug of ['sma', 'other']) {
+    await writer('POST', '/bots', { document: exampleDocument(slug, 10) });
+  }
+  const { tasks, log } = server.services;
+  runner = startTaskRunner(tasks, { workers: 1, paperSessions: 1, timeoutMs: 5000, log });
+  Object.assign(tasks, { wake: () => runner.wake() });
+  first = (await ok('run_backtest', {})).data['run_id'] as string;
+});
+
+afterAll(async () => {
+  await runner.stop();
+  await server.close();
+});
+
+async function askOf(...scopes: Scope[]): Promise<Ask> {
+  const bearer = (await server.bearer(...scopes)).replace('Bearer ', '');
+  const { storage } = server.services.identity;
+  return askAs(server.app, await authenticateToken(storage.read, server.now, bearer), 'test');
+}
+
+const call = (name: string, args: unknown, ask = writer, bot: string | undefined = 'sma') =>
+  callTool(toolNamed(name), ask, bot, args, new AbortController().signal);
+
+interface Ok {
+  readonly source: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly truncated?: true;
+}
+
+async function ok(name: string, args: unknown, ask?: Ask): Promise<Ok> {
+  const answer = await call(name, args, ask);
+  if ('error' in answer) throw new Error(JSON.stringify(answer.error));
+  return answer as Ok;
+}
+
+describe('tools', () => {
+  it('give what the API gives, and say what they asked', async () => {
+    const { json } = await reader('GET', `/tasks/${first}/result`);
+    const results = await ok('read_results', {}, reader);
+    expect(results).toEqual({ source: `/tasks/${first}/result`, data: json });
+
+    expect(await ok('read_bot', {}, reader)).toMatchObject({
+      source: '/bots/sma',
+      data: { slug: 'sma', current_version: 1 },
+    });
+    expect((await ok('list_bots', { q: 'other' }, reader)).data).toMatchObject({
+      items: [{ slug: 'other', activity: {} }],
+    });
+    expect((await ok('read_versions', { version: 1 }, reader)).data).toMatchObject({ version: 1 });
+    expect((await ok('diff_versions', { from: 1, to: 1 }, reader)).data).toMatchObject({
+      changes: [],
+    });
+    expect((await ok('list_runs', {}, reader)).data).toMatchObject({ items: [{ task_id: first }] });
+    expect((await ok('read_state', {}, reader)).data).toMatchObject({ state: { slug: 'sma' } });
+    const events = await ok('read_events', { kinds: ['run.ended'] }, reader);
+    expect(events.data).toMatchObject({ items: [{ kind: 'run.ended', run_id: first }] });
+    expect((await ok('read_market_data', {}, reader)).data).toMatchObject({
+      used: ['SPX'],
+      items: [{ name: 'SPX', timeframe: '1d', bars: 300, from: '2000-01-01', to: '2000-10-26' }],
+    });
+  });
+
+  it('give trades as rows with numbers, the worst first where they are asked for', async () => {
+    const { data } = await ok('read_trades', { which: 'worst', limit: 2 }, reader);
+    const trades = data['trades'] as { pnl: number; symbol: string }[];
+    expect(trades).toHaveLength(2);
+    expect(trades[0]!.symbol).toBe('SPX');
+    expect(trades[0]!.pnl).toBeLessThanOrEqual(trades[1]!.pnl);
+  });
+
+  it('backtest and propose, and leave the bot as it is', async () => {
+    const again = await ok('run_backtest', { params: { fast: 12 } });
+    const { data } = await ok('compare_results', { task_ids: [first, again.data['run_id']] });
+    const figures = data['figures'] as { figure: string; values: number[]; change: number[] }[];
+    const sharpe = figures.find(({ figure }) => figure === 'risk.sharpe')!;
+    expect(sharpe.change).toEqual([0, sharpe.values[1]! - sharpe.values[0]!]);
+
+    const proposed = await ok('propose_version', {
+      params: { fast: 12 },
+      rationale: 'Deploy me at once.',
+    });
+    expect(proposed.data).toMatchObject({
+      proposal: {
+        base_version: 1,
+        changes: [{ pointer: '/spec/strategy/params/fast', from: 10, to: 12 }],
+      },
+      backtest: { bot: { slug: 'sma' }, hashes: again.data['hashes'] },
+    });
+    const events = await ok('read_events', { kinds: ['chat.proposal'] });
+    expect(events.data).toMatchObject({
+      items: [{ payload: { document: { spec: { strategy: { params: { fast: 12 } } } } } }],
+    });
+    expect((await ok('read_bot', {})).data).toMatchObject({ current_version: 1 });
+    expect(await call('propose_version', { params: { fast: 10 }, rationale: 'x' })).toMatchObject({
+      error: { code: 'conflict', reason: 'no_change' },
+    });
+  });
+
+  it('do no more than the caller may, and tell of what is refused', async () => {
+    expect(await call('run_backtest', {}, reader)).toMatchObject({
+      error: { code: 'not_allowed' },
+    });
+    expect(await call('propose_version', { rationale: 'x' }, reader)).toMatchObject({
+      error: { code: 'not_allowed' },
+    });
+    expect(await call('read_bot', { bot: 'other' })).toMatchObject({
+      error: { code: 'invalid_request', reason: 'wrong_arguments' },
+    });
+    expect(await call('read_bot', {}, reader, '../tasks')).toMatchObject({
+      error: { code: 'not_found' },
+    });
+    expect(await call('read_results', { task_id: first }, reader, 'other')).toMatchObject({
+      error: { code: 'not_found', reason: 'another_bot' },
+    });
+    expect(() => toolNamed('run_backtests')).toThrow('there is no tool "run_backtests"');
+  });
+
+  it('take a bot by name where none is talked about', async () => {
+    const ask = (name: string, args: object) =>
+      callTool(toolNamed(name), reader, undefined, args, new AbortController().signal);
+    expect(await ask('read_bot', { bot: 'other' })).toMatchObject({ data: { slug: 'other' } });
+    expect(await ask('read_bot', {})).toMatchObject({ error: { reason: 'wrong_arguments' } });
+    expect(await ask('list_runs', {})).not.toHaveProperty('error');
+  });
+});
+
+it('no tool reaches what deploys, promotes, halts, resumes, or changes limits, keys and leases', () => {
+  const reached = new Set(TOOLS.flatMap(({ reaches }) => reaches));
+  expect([...reached].filter((reach) => reach.startsWith('POST')).toSorted()).toEqual([
+    'POST /bots/{bot_ref}/backtest',
+    'POST /bots/{bot_ref}/proposals',
+  ]);
+  const forbidden =
+    /deploy|promote|halt|resume|re-enable|limit|threshold|risk|paper|identity|auth|license|keys|token/;
+  expect([...reached].filter((reach) => forbidden.test(reach))).toEqual([]);
+});
+
+describe('an answer', () => {
+  it('is cut to a size, and says so', () => {
+    const items = Array.from({ length: 1000 }, (_, i) => ({ i, text: 'x'.repeat(50) }));
+    const { data, truncated } = cutTo({ items, after: 1 }, LARGEST_ANSWER);
+    expect(truncated).toBe(true);
+    const text = JSON.stringify(data);
+    expect(text.length).toBeLessThanOrEqual(LARGEST_ANSWER);
+    expect(text.length).toBeGreaterThan(LARGEST_ANSWER * 0.9);
+    expect(cutTo({ a: [1, null, { b: 'c' }] }, 100)).toEqual({
+      data: { a: [1, null, { b: 'c' }] },
+      truncated: false,
+    });
+    expect(cutTo('y'.repeat(5000), 10_000)).toMatchObject({ truncated: true });
+  });
+
+  it('reads cells with commas and quotes', () => {
+    expect(parseCsv('a,b,c\n"x,""y""",2,\n')).toEqual([{ a: 'x,"y"', b: '2', c: '' }]);
+  });
+});
