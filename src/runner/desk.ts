@@ -59,7 +59,6 @@ export function openDesk(options: DeskOptions): Desk {
     what: string,
     request: () => Promise<VenueReport>,
   ): Promise<void> => {
-    if (asking.has(id)) return;
     asking.add(id);
     const named = `${what} ${id}`;
     try {
@@ -78,8 +77,11 @@ export function openDesk(options: DeskOptions): Desk {
       if (!signal.aborted) onRetry();
     }
   };
-  const cancel = (order: VenueOrderId): void =>
+  const cancel = (order: VenueOrderId): void => {
+    // At each turn it is wanted again, until the venue has said that it is done.
+    if (canceling.has(order.client_order_id)) return;
     void ask(canceling, order, 'to cancel', () => venue.cancel(order));
+  };
   const place = (order: VenueOrder, now: number): void => {
     const { client_order_id: id } = order;
     if (canceling.has(id)) return;
