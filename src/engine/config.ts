@@ -39,7 +39,10 @@ export interface RiskLimits {
   readonly max_order_value: number;
   /** Units per order. */
   readonly max_order_qty: number;
-  /** Distance of a limit or stop price from the last close, basis points. */
+  /**
+   * Distance of a limit or stop price from the last close, basis points; of the price that a market
+   * order gets, too, and of what a stop gets from its stop. See `Reference` for which close counts.
+   */
   readonly price_collar_bps: number;
   /** Orders and cancels per second of bar time. */
   readonly max_messages_per_second: number;

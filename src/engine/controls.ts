@@ -49,6 +49,19 @@ export class Controls {
     );
   }
 
+  /** The worst price for the side that does not drift too far; infinite where any will do. */
+  worst(index: number, side: Side, time: number): number {
+    const none = side === 'buy' ? Infinity : -Infinity;
+    const { price_collar_period: collar } = this.#controls;
+    if (collar === undefined) return none;
+    const { lowest, highest } = this.#trigger(index, side);
+    const since = this.#follow(time) - collar.seconds * 1000;
+    const share = collar.bps / 10_000;
+    const worst =
+      side === 'buy' ? lowest.since(since) * (1 + share) : highest.since(since) * (1 - share);
+    return Number.isNaN(worst) ? none : worst;
+  }
+
   /** An order asked for a price, or was filled at it. */
   priced(index: number, side: Side, price: number, time: number): void {
     if (this.#controls.price_collar_period === undefined) return;

@@ -23,15 +23,15 @@ import { Portfolio } from './portfolio.ts';
 import type { Execution } from './execution.ts';
 import { seededRandom } from './random.ts';
 import type { RunResult, Trade } from './result.ts';
-import { Losses, MessageRate, riskDenial } from './risk.ts';
+import { Losses, MessageRate, Reference, riskDenial } from './risk.ts';
 import type { OrderIntent } from './risk.ts';
 import { mergeTimes } from './steps.ts';
 import type { Step } from './steps.ts';
 import type { Broker, Fill, Strategy, StrategyRun } from './strategy.ts';
 import { StrategyError } from './strategy-error.ts';
-import { endReason, VenueDesk } from './venue-desk.ts';
 import { covers, Permits } from './supervision.ts';
 import type { Permit, Proposal, Threshold, Thresholds, UsedPermit } from './supervision.ts';
+import { endReason, VenueDesk } from './venue-desk.ts';
 import type { Booking, SentOrder } from './venue-desk.ts';
 import type { DenyReason, Opening, VenueReport, VenueRules } from './venue.ts';
 
@@ -51,21 +51,22 @@ export interface EngineSetup<P extends Params = Params> {
   /** What the account begins with, in place of the configuration's cash. */
   readonly opening?: Opening | undefined;
 }
-  /** Of models; those of bars that are appended are to be there before `advance` takes them. */
 
 /** What the engine keeps about an order beside what its strategy sees. */
 interface WorkingOrder extends Order {
   side: 'buy' | 'sell';
   /** Last step in which it was tried at a price, so that a partial fill waits for the next bar. */
   triedAt: number;
+  /** What its price is held against where it has none of its own; NaN where any will do. */
+  reference: number;
   /** Its size, or the price of its instrument, shows only at its first fill, and so do broken limits. */
   readonly isCheckedAtFill: boolean;
   /** The bracket exits that guard what this entry last filled. */
   exits: readonly WorkingOrder[];
-}
-
   /** By which it passed a limit. */
   permit: Permit | undefined;
+}
+
 /**
  * The trading core: one step per distinct bar time. In a step, in this order: (1) every instrument
  * with a bar at that time shows it; (2) orders of earlier steps are filled, first at the opens in
@@ -121,6 +122,8 @@ export class Engine {
     dayStartEquity: -0,
   };
   readonly #controls: Controls | undefined;
+  /** Of each instrument; none without a collar. */
+  readonly #references: readonly Reference[];
   #hasRisk: boolean;
   readonly #tracksLoss: boolean;
   readonly #losses: Losses;
@@ -151,12 +154,12 @@ export class Engine {
   readonly #denied: Record<string, number> = {};
   readonly #desk: VenueDesk | undefined;
   #denying: DenyReason | undefined;
-  /** Account currency, before the first step. */
-  readonly #initialCash: number;
   #thresholds: Thresholds | undefined;
   /** Against the threshold. */
   #thresholdRate: MessageRate | undefined;
   readonly #permits = new Permits();
+  /** Account currency, before the first step. */
+  readonly #initialCash: number;
 
   constructor(setup: EngineSetup) {
     const { config, instruments, opening, memory = new EngineMemory() } = setup;
@@ -187,6 +190,8 @@ export class Engine {
     const { risk, controls } = config;
     this.#rate = new MessageRate(risk.max_messages_per_second, controls?.messages_kept_for_cancels);
     this.#controls = controls && new Controls(controls, symbols);
+    const isCollared = risk.price_collar_bps < Infinity || controls?.price_collar_period;
+    this.#references = isCollared ? symbols.map(() => new Reference(risk.price_collar_bps)) : [];
     this.#hasRisk = Object.values(config.risk).some((limit) => limit < Infinity);
     this.#tracksLoss =
       config.risk.max_daily_loss_pct < Infinity || config.risk.max_drawdown_pct < Infinity;
@@ -293,8 +298,6 @@ export class Engine {
   }
 
   /**
-   * Takes what the venue says of an order. The strategy hears of a fill in the next step.
-  /**
    * Has these hold from now on, in place of those before. What works and breaks them is canceled, the
    * newest first.
    */
@@ -344,6 +347,8 @@ export class Engine {
     return this.#permits;
   }
 
+  /**
+   * Takes what the venue says of an order. The strategy hears of a fill in the next step.
    *
    * @throws RangeError for a report of no order that was handed to the venue; nothing has changed.
    */
@@ -642,11 +647,12 @@ export class Engine {
       triggered: false,
       session: -1,
       triedAt: -1,
+      reference: Number.NaN,
       isCheckedAtFill: !Number.isNaN(weight) || Number.isNaN(instrument.close),
       exits: [],
+      permit: undefined,
     };
   }
-      permit: undefined,
 
   #newTarget(instrument: Instrument, weight: number): WorkingOrder {
     const estimate = this.#targetDelta(instrument.index, weight, instrument.close);
@@ -677,6 +683,7 @@ export class Engine {
   }
 
   #submit(order: WorkingOrder): Order {
+    if (this.#references.length > 0) this.#collar(order);
     const reason = this.#denialOf(order) ?? (this.#desk && this.#hand(order));
     if (reason === undefined) return this.#accept(order);
     this.#end(order, 'denied', reason);
@@ -695,13 +702,13 @@ export class Engine {
     return order;
   }
 
-  #denialOf(order: WorkingOrder): OrderReason | undefined {
-    const index = order.instrument.index;
   #countMessage(): void {
     this.#rate.count(this.#now);
     this.#thresholdRate?.count(this.#now);
   }
 
+  #denialOf(order: WorkingOrder): OrderReason | undefined {
+    const index = order.instrument.index;
     const price = order.instrument.close;
     const isTarget = !Number.isNaN(order.weight);
     const delta = isTarget
@@ -717,11 +724,35 @@ export class Engine {
     if (!isTarget && order.quantity === 0) return 'quantity_rounds_to_zero';
     const overRate = this.#rate.denial(this.#now);
     if (overRate !== undefined) return overRate;
+    if (this.#thresholdRate?.denial(this.#now) !== undefined) return 'threshold_messages';
     if (isTarget && this.#config.account.model === 'cash' && order.weight < 0) {
       return 'short_not_allowed';
-    if (this.#thresholdRate?.denial(this.#now) !== undefined) return 'threshold_messages';
     }
     return this.#riskDenial(order, delta, price);
+  }
+
+  /** What prices for the instrument are held against now. */
+  #referenceOf({ index, close }: Instrument): number {
+    const reference = this.#references[index];
+    if (reference === undefined) return close;
+    return reference.after(this.#cursors[index]! + 1, this.#histories[index]!.close);
+  }
+
+  /** Holds the price that the order will get against what is known now. */
+  #collar(order: WorkingOrder): void {
+    if (order.type === 'market') order.reference = this.#referenceOf(order.instrument);
+    else if (order.type === 'stop') order.reference = order.stop;
+  }
+
+  /** The worst price at which an order without one of its own may be filled; NaN where any will do. */
+  #worstPrice({ instrument, side, reference }: WorkingOrder): number {
+    if (Number.isNaN(reference)) return reference;
+    const isBuy = side === 'buy';
+    const share = this.#config.risk.price_collar_bps / 10_000;
+    const alone = reference * (isBuy ? 1 + share : 1 - share);
+    const among = this.#controls?.worst(instrument.index, side, this.#now) ?? alone;
+    const worst = isBuy ? Math.min(alone, among) : Math.max(alone, among);
+    return worst > 0 && worst < Infinity ? worst : Number.NaN;
   }
 
   /**
@@ -758,8 +789,6 @@ export class Engine {
       }
     }
     if (!this.#hasRisk) return undefined;
-    const portfolio = this.#portfolio;
-    const position = portfolio.positions[index]!;
     this.#intend(order, delta, price);
     const { risk } = this.#config;
     const limits = lifted.length === 0 ? risk : without(risk, lifted);
@@ -771,6 +800,8 @@ export class Engine {
   /** Writes into the intent what the order would be. */
   #intend(order: WorkingOrder, delta: number, price: number): void {
     const index = order.instrument.index;
+    const portfolio = this.#portfolio;
+    const position = portfolio.positions[index]!;
     const after = position + delta;
     // What a target may replace is still held when it is placed: that limit waits for its fill.
     const isNewTarget = !Number.isNaN(order.weight) && order.session === -1;
@@ -781,14 +812,15 @@ export class Engine {
     intent.value = Math.abs(delta) * price;
     intent.reduces = reduces;
     intent.positionValue = Math.abs(after + this.#workingBeside(order)) * price;
-    intent.collarBps = Math.max(distanceBps(order.limit, price), distanceBps(order.stop, price));
+    const held = order.isCheckedAtFill ? price : this.#referenceOf(order.instrument);
+    intent.collarBps = Math.max(distanceBps(order.limit, held), distanceBps(order.stop, held));
     intent.instruments = isNewTarget ? 0 : this.#instrumentsWith(index);
     intent.equity = portfolio.equity();
     if (this.#tracksLoss || this.#thresholds !== undefined) {
       this.#losses.follow(this.#times, this.#equity, this.#recorded, this.#step);
+    }
     intent.peakEquity = this.#losses.peak;
     intent.dayStartEquity = this.#losses.dayStart;
-    }
   }
 
   /** The first threshold that the intended order breaks; the same pass as in `riskDenial`. */
@@ -958,11 +990,24 @@ export class Engine {
     const quantity = desk.tradable(index, wanted, price);
     if (quantity === 0) return 'below_minimum';
     order.session = Math.floor(this.#now / DAY);
+    if (this.#references.length > 0 && Number.isNaN(order.reference)) this.#collar(order);
     const reason = this.#riskDenial(order, sign * quantity, close);
     if (reason !== undefined) return reason;
+    const collar = desk.roundCollar(order, this.#collarAtVenue(order, quantity, price));
+    if (collar === 0) return 'price_collar_bps';
+    if (!Number.isNaN(collar) && !desk.takesLimitsFor(order)) return 'not_supported_by_venue';
     order.quantity = quantity;
-    desk.hand(order, this.#step);
+    desk.hand(order, this.#step, collar);
     return undefined;
+  }
+
+  /** Venues put aside what an order may cost at its limit: it is not to be more than there is. */
+  #collarAtVenue(order: WorkingOrder, units: number, price: number): number {
+    const worst = this.#worstPrice(order);
+    if (order.side === 'sell') return worst;
+    const { fees } = this.#config;
+    const payable = (this.#uncommittedCash() - feeOf(fees, units, price)) / units;
+    return Math.min(worst, Math.max(price, payable));
   }
 
   /** Whether an older target of the instrument is not known to have ended. */
@@ -1344,10 +1389,15 @@ export class Engine {
         return [];
       }
     }
+    const price = this.#slip(order, reference, quantity, volume);
+    if (!Number.isNaN(order.reference) && (this.#worstPrice(order) - price) * sign < 0) {
+      // A stop goes on as the stop-limit would that a venue is sent for it.
+      if (order.type === 'market') this.#end(order, 'canceled', 'price_collar_bps');
+      return [];
+    }
     if (isTarget || order.reduceOnly) order.quantity = order.filled + wanted;
 
     const execution = this.#execution;
-    const price = this.#slip(order, reference, quantity, volume);
     const fee = feeOf(this.#config.fees, quantity, price);
     execution.instrument = index;
     execution.quantity = sign * quantity;
@@ -1515,8 +1565,6 @@ function exitPrice(exit: ExitPrice, entryPrice: number, direction: 1 | -1): numb
   return typeof exit === 'number' ? exit : entryPrice * (1 + direction * exit.percent);
 }
 
-/** How far a price that was asked for lies from `price`, basis points; 0 when none was. */
-function distanceBps(asked: number, price: number): number {
 function proposalOf(order: WorkingOrder, delta: number, price: number): Proposal {
   const side = delta < 0 ? 'sell' : 'buy';
   return { order, side, quantity: Math.abs(delta), price: askedPrice(order, price) };
@@ -1535,6 +1583,8 @@ function without(risk: RiskLimits, lifted: readonly OrderReason[]): RiskLimits {
   ) as unknown as RiskLimits;
 }
 
+/** How far a price that was asked for lies from `price`, basis points; 0 when none was. */
+function distanceBps(asked: number, price: number): number {
   return Number.isNaN(asked) ? 0 : (Math.abs(asked - price) / price) * 10_000;
 }
 

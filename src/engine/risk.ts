@@ -14,7 +14,7 @@ export interface OrderIntent {
   reduces: boolean;
   /** |position × price| once the order and those already working beside it are filled. */
   positionValue: number;
-  /** Distance of its limit or stop price from the last close, basis points; 0 without one. */
+  /** Distance of its limit or stop price from the reference, basis points; 0 without one. */
   collarBps: number;
   /** Instruments held or being bought, this one included. */
   instruments: number;
@@ -51,6 +51,40 @@ export function riskDenial(
 /** An order cut to fit a limit exactly may come out above it by a rounding error. */
 function exceeds(value: number, limit: number): boolean {
   return value > limit * (1 + 1e-9);
+}
+
+/**
+ * The price of an instrument that those of orders are held against: its last close, unless that is
+ * farther from the one before than the collar allows. Such a close counts once the next one lies on
+ * the same side, so that no single bad print moves the collar.
+ */
+export class Reference {
+  readonly #most: number;
+  #price = Number.NaN;
+  #doubtful = Number.NaN;
+  #followed = 0;
+
+  /** @param bps how wide the collar is. */
+  constructor(bps: number) {
+    this.#most = bps / 10_000;
+  }
+
+  /** After so many closes; NaN before the first. It follows them only when an order asks. */
+  after(count: number, closes: Float64Array): number {
+    for (; this.#followed < count; this.#followed += 1) this.#take(closes[this.#followed]!);
+    return this.#price;
+  }
+
+  #take(close: number): void {
+    if (!(close > 0 && close < Infinity)) return;
+    const before = this.#price;
+    const isNear = !(Math.abs(close / before - 1) > this.#most);
+    const isConfirmed = !Number.isNaN(this.#doubtful) && close > before === this.#doubtful > before;
+    if (isNear || isConfirmed) {
+      this.#price = close;
+      this.#doubtful = Number.NaN;
+    } else this.#doubtful = close;
+  }
 }
 
 /**

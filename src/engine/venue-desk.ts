@@ -7,6 +7,8 @@ export interface SentOrder {
   readonly order: Order;
   /** In which it was handed over. */
   readonly step: number;
+  /** The worst price for one that has none of its own; NaN where any will do. */
+  readonly collar: number;
   isReported: boolean;
   /** Why the venue was asked to cancel it, if it was. */
   canceling: OrderReason | undefined;
@@ -56,6 +58,11 @@ export class VenueDesk {
     );
   }
 
+  /** Whether it takes an order with a limit in place of this one, which has none. */
+  takesLimitsFor({ type }: Readonly<Order>): boolean {
+    return this.#types.includes(type === 'market' ? 'limit' : 'stop_limit');
+  }
+
   /** The most units, up to `quantity`, that are a multiple of the step. */
   wholeSteps(index: number, quantity: number): number {
     return ontoGrid(quantity, this.#rules[index]!.step, 'down');
@@ -77,10 +84,16 @@ export class VenueDesk {
     order.stop = ontoGrid(order.stop, tick, isBuy ? 'up' : 'down');
   }
 
-  hand(order: Order, step: number): void {
+  /** Puts the worst price for an order on the tick, within what it was. */
+  roundCollar({ instrument, side }: Order, collar: number): number {
+    return ontoGrid(collar, this.#rules[instrument.index]!.tick, side === 'buy' ? 'down' : 'up');
+  }
+
+  hand(order: Order, step: number, collar: number): void {
     this.sent.set(order.id, {
       order,
       step,
+      collar,
       isReported: false,
       canceling: undefined,
       cost: 0,
@@ -139,11 +152,13 @@ function canLastSo({ type, timeInForce, postOnly }: Readonly<Order>): boolean {
 /** Why an order ended of which the venue reports this. */
 export function endReason(
   { status, reason }: VenueReport,
-  { order, canceling }: SentOrder,
+  { order, canceling, collar }: SentOrder,
 ): OrderReason {
   const told = ORDER_REASONS.find((known) => known === reason);
   if (status === 'rejected') return told ?? 'refused_by_venue';
   const atOnce = order.timeInForce === 'ioc' || order.timeInForce === 'fok';
+  const isHeldBack = order.type === 'market' && !Number.isNaN(collar);
+  if (isHeldBack) return canceling ?? told ?? 'price_collar_bps';
   if (status === 'expired') return told ?? (atOnce ? 'not_filled_at_once' : 'expired_at_venue');
   return canceling ?? told ?? (atOnce ? 'not_filled_at_once' : 'canceled_by_venue');
 }

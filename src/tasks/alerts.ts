@@ -32,6 +32,8 @@ type Cause = Pick<Alert, 'control' | 'severity'>;
 const CAUSES: Readonly<Record<string, (reason: string | null) => Cause | undefined>> = {
   'order.denied': (reason) =>
     reason !== null && CONTROLS.has(reason) ? { control: reason, severity: 'warning' } : undefined,
+  'order.canceled': (reason) =>
+    reason === 'price_collar_bps' ? { control: reason, severity: 'warning' } : undefined,
   'order.rejected': () => ({ control: 'order_rejected', severity: 'warning' }),
   'account.latched': () => ({ control: 'repeated_execution', severity: 'critical' }),
   'account.margin_call': () => ({ control: 'margin_call', severity: 'critical' }),

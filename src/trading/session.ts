@@ -7,15 +7,15 @@ import type { Params, ParamValues } from '../engine/params.ts';
 import type { RunResult } from '../engine/result.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Strategy } from '../engine/strategy.ts';
-import type { DenyReason, Opening, VenueRules } from '../engine/venue.ts';
 import type { Thresholds } from '../engine/supervision.ts';
+import type { DenyReason, Opening, VenueRules } from '../engine/venue.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../errors.ts';
 import { allocateBars, sliceBars } from '../market/bars.ts';
 import type { Bars } from '../market/bars.ts';
 import { inSlices, underWatchdog } from '../watchdog.ts';
-import type { SessionInput } from './session-input.ts';
 import type { ControlInput, Supervised } from './session-controls.ts';
+import type { SessionInput } from './session-input.ts';
 import type { Progress, SessionState, SessionStatus, WorkingOrder } from './session-state.ts';
 
 export interface SessionSetup {
@@ -30,7 +30,6 @@ export interface SessionSetup {
   /** What another session left that this one goes on from, in place of the configuration's cash. */
   readonly opening?: Opening | undefined;
 }
-  /** Of models, which are to be shown each step before it is pushed. */
 
 export interface SessionResult {
   readonly result: RunResult;
@@ -53,10 +52,10 @@ export class Session {
   #isHalted = false;
   #workMs = 0;
   #failure: ServiceError | undefined;
-
-  constructor(setup: SessionSetup, venue?: VenueRules) {
   #thresholds: Thresholds = {};
   #latchesLifted = 0;
+
+  constructor(setup: SessionSetup, venue?: VenueRules) {
     const { symbols, strategy, params, config, opening } = setup;
     const instruments = symbols.map((symbol) => ({ symbol, bars: allocateBars(0) }));
     this.#setup = { ...setup, timeoutMs: Math.ceil(setup.timeoutMs) };
@@ -111,9 +110,6 @@ export class Session {
     return this.progress(() => this.engine.deny(reason ?? undefined));
   }
 
-  /**
-   * Cancels every working order, and lets the strategy place no more. One that has ended otherwise
-   * keeps its status; halting again changes nothing.
   /** Has it heed what people have settled, from now on. */
   control(input: ControlInput): Progress {
     return this.progress(() => {
@@ -142,6 +138,9 @@ export class Session {
     };
   }
 
+  /**
+   * Cancels every working order, and lets the strategy place no more. One that has ended otherwise
+   * keeps its status; halting again changes nothing.
    */
   halt(): Progress {
     return this.progress(() => {
@@ -217,12 +216,14 @@ export class Session {
   protected tell(input: Exclude<SessionInput, { readonly kind: 'data.bars' }>): void {
     if (input.kind === 'control.denying') this.deny(input.reason);
     else if (input.kind === 'control.halted') this.halt();
+    else if (input.kind !== 'venue.report') this.control(input);
     else throw new RangeError('a session without a venue takes no reports');
   }
 
-    else if (input.kind !== 'venue.report') this.control(input);
   protected progress(change: () => void): Progress {
     const { count } = this.engine.result().journal;
+    const { permits } = this.engine;
+    const usedBefore = permits.used.length;
     change();
     const used = permits.used.slice(usedBefore);
     return {
@@ -231,8 +232,6 @@ export class Session {
       ...(used.length > 0 && { used }),
     };
   }
-    const { permits } = this.engine;
-    const usedBefore = permits.used.length;
 
   /** Whether any steps remain. */
   #attempt(advance: () => boolean): boolean {

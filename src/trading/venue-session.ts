@@ -84,7 +84,7 @@ export class VenueSession extends Session {
       if (sent === undefined) continue;
       if (sent.canceling !== undefined) requests.push({ cancel: this.#named(order) });
       else if (!sent.isReported && isRunning) {
-        requests.push((one.request ??= { place: { ...this.#named(order), ...terms(order) } }));
+        requests.push((one.request ??= { place: { ...this.#named(order), ...terms(sent) } }));
       }
     }
     return requests;
@@ -149,16 +149,8 @@ function isAsTold({ order: { filled, triggered }, sent, told }: Current): boolea
   );
 }
 
-function terms({
-  side,
-  type,
-  timeInForce,
-  quantity,
-  limit,
-  stop,
-  postOnly,
-  reduceOnly,
-}: Readonly<Order>): Omit<VenueOrder, keyof VenueOrderId> {
+function terms({ order, collar }: Readonly<SentOrder>): Omit<VenueOrder, keyof VenueOrderId> {
+  const { side, type, timeInForce, quantity, limit, stop, postOnly, reduceOnly } = order;
   return {
     side,
     // The engine denies those of other kinds.
@@ -166,8 +158,15 @@ function terms({
     time_in_force: timeInForce as VenueOrder['time_in_force'],
     quantity,
     ...(!Number.isNaN(limit) && { limit }),
+    ...(!Number.isNaN(collar) && heldBack(type, collar)),
     ...(!Number.isNaN(stop) && { stop }),
     ...(postOnly && { post_only: true as const }),
     ...(reduceOnly && { reduce_only: true as const }),
   };
+}
+
+/** What an order without a limit is to a venue that is to fill it at no worse price. */
+function heldBack(type: Order['type'], limit: number): Partial<VenueOrder> {
+  if (type === 'stop') return { type: 'stop_limit', limit };
+  return { type: 'limit', time_in_force: 'ioc', limit };
 }

@@ -61,6 +61,56 @@ describe('an order that breaks a limit is denied before it is submitted', () => 
     expect(fills.length).toBe(1);
   });
 
+  it.each([
+    ['buy', 105, 'filled'],
+    ['buy', 105.1, 'canceled'],
+    ['sell', 95, 'filled'],
+    ['sell', 94.9, 'canceled'],
+  ] as const)('a %s at the market that would be filled at %d is %s', (side, open, kind) => {
+    const { events } = play({
+      bars: bars([at(100), at(open)]),
+      config: { account: MARGIN, ...limits({ price_collar_bps: 500 }) },
+      script: { 0: (scene) => scene[side](1) },
+    });
+    expect(events.at(-1)!.kind).toBe(`order.${kind}`);
+    if (kind === 'canceled') expect(events.at(-1)).toMatchObject({ reason: 'price_collar_bps' });
+  });
+
+  it('a stop that the price has jumped over waits until it is within the collar again', () => {
+    const { fills } = play({
+      bars: bars([at(100), at(100), at(90), at(94)]),
+      config: limits({ price_collar_bps: 200 }),
+      script: { 0: ({ buy }) => buy(1), 1: ({ sell }) => sell(1, { type: 'stop', stop: 95 }) },
+    });
+    // The stop itself was too far from the price.
+    expect(fills.length).toBe(1);
+    const wider = play({
+      bars: bars([at(100), at(100), at(80), at(91)]),
+      config: limits({ price_collar_bps: 500 }),
+      script: { 0: ({ buy }) => buy(1), 1: ({ sell }) => sell(1, { type: 'stop', stop: 95 }) },
+    });
+    const prices = wider.events.flatMap((event) =>
+      event.kind === 'order.filled' ? [event.price] : [],
+    );
+    expect(prices).toEqual([100, 91]);
+  });
+
+  it.each([
+    [[100, 120], 120, false],
+    [[100, 120], 100, true],
+    [[100, 120, 101], 101, true],
+    [[100, 120, 121], 121, true],
+    [[100, 120, 140], 140, true],
+    [[100, 120, 80], 80, false],
+  ] as const)('after closes of %j the collar takes %d: %s', (closes, limit, isTaken) => {
+    const { events } = play({
+      bars: bars([...closes, 100].map(at)),
+      config: limits({ price_collar_bps: 500 }),
+      script: { [closes.length - 1]: ({ buy }) => buy(1, { type: 'limit', limit }) },
+    });
+    expect(events[0]!.kind).toBe(isTaken ? 'order.submitted' : 'order.denied');
+  });
+
   it('a target of the limit on positions is never denied by a rounding error', () => {
     for (let price = 11; price < 60; price += 0.7) {
       for (const weight of [0.07, 0.29, 1 / 3]) {

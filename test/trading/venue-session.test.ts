@@ -330,6 +330,37 @@ describe('what the venue would not take is denied', () => {
     expect(() => session.report(report(1, {}))).toThrow(RangeError);
   });
 
+  it('with a collar none is sent without a limit, nor with one that cannot be paid', () => {
+    const session = scripted({
+      onStep: (at, { order }) => {
+        if (at > 0) return;
+        order({ side: 'buy', quantity: 2 });
+        order({ side: 'sell', quantity: 1 });
+        order({ side: 'buy', quantity: 7.5 });
+        order({ side: 'sell', quantity: 1, type: 'stop', stop: 97 });
+      },
+      config: { risk: { ...NO_RISK_LIMITS, price_collar_bps: 500 } },
+      opening: { cash: 1000, positions: { X: { quantity: 2, price: 100 } } },
+    });
+    session.push(step(0, 100));
+    const sent = session.outbox().flatMap((request) => ('place' in request ? [request.place] : []));
+    expect(sent).toMatchObject([
+      { type: 'limit', time_in_force: 'ioc', limit: 105 },
+      { type: 'limit', time_in_force: 'ioc', limit: 95 },
+      // 900 are left beside what the others take and bring in.
+      { type: 'limit', time_in_force: 'ioc', limit: 105 },
+      { type: 'stop_limit', time_in_force: 'gtc', stop: 97, limit: 92.5 },
+    ]);
+    const { events } = session.report(report(1, { status: 'canceled', filled: 1, cost: 101 }));
+    expect(events.at(-1)).toMatchObject({ kind: 'order.canceled', reason: 'price_collar_bps' });
+    const all = scripted({
+      onStep: (_, { target }) => target('X', 1),
+      config: { risk: { ...NO_RISK_LIMITS, price_collar_bps: 500 } },
+    });
+    all.push(step(0, 100));
+    expect(all.outbox()).toMatchObject([{ place: { quantity: 10, limit: 100 } }]);
+  });
+
   it('what working orders may take of cash and position is not there twice', () => {
     const session = scripted({
       onStep: (_, { order }) => {
