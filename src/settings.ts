@@ -14,6 +14,7 @@ export interface Settings {
   readonly exchanges_file: string;
   readonly cloud_file: string;
   readonly clusters_file: string;
+  readonly knowledge_file: string;
   readonly workers: number;
   readonly paper_sessions: number;
   readonly production_deployments: number;
@@ -26,6 +27,12 @@ export interface Settings {
   readonly server_public_url: string;
   readonly server_tasks: boolean;
   readonly server_url: string;
+  readonly chat_provider: 'none' | 'openai_compatible' | 'anthropic';
+  readonly chat_model: string;
+  readonly chat_base_url: string;
+  readonly chat_turns: number;
+  readonly chat_seconds: number;
+  readonly chat_tokens: number;
   readonly license_enforcement_enabled: boolean;
   readonly license_registry_enforced: boolean;
   readonly license_clone_policy: 'alert' | 'refuse';
@@ -158,6 +165,19 @@ const webOriginOrAuto: SettingType<string> = {
   parse: (text, base) => (text === 'auto' ? text : webOrigin.parse(text, base)),
 };
 
+const webUrlOrAuto: SettingType<string> = {
+  name: 'auto or a URL such as http://127.0.0.1:11434/v1',
+  placeholder: 'url',
+  parse(text) {
+    if (text === 'auto') return text;
+    const url = URL.parse(text);
+    // A password, or a key in the query, would be shown with the setting.
+    const isPlain =
+      url !== null && /^https?:$/.test(url.protocol) && `${url.origin}${url.pathname}` === url.href;
+    return isPlain ? url.href.replace(/\/$/, '') : undefined;
+  },
+};
+
 const visible: SettingType<string> = {
   name: '1 to 128 visible ASCII characters',
   placeholder: 'name',
@@ -215,6 +235,13 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     files: 'user',
     defaultText: '<home>/clusters.yaml',
     default: (_cwd, home) => join(home, 'clusters.yaml'),
+  },
+  knowledge_file: {
+    type: filePath,
+    description: 'the other servers whose knowledge is searched along with the own',
+    files: 'user',
+    defaultText: '<home>/knowledge.yaml',
+    default: (_cwd, home) => join(home, 'knowledge.yaml'),
   },
   workers: {
     type: count,
@@ -298,6 +325,49 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     files: 'user',
     defaultText: 'http://127.0.0.1:8787',
     default: () => 'http://127.0.0.1:8787',
+  },
+  chat_provider: {
+    type: oneOf('none', 'openai_compatible', 'anthropic'),
+    description:
+      'whose language model research bots talk with; none is the embedded analyst. Its key is in SERVICE_CHAT_API_KEY',
+    files: 'user',
+    defaultText: 'none',
+    default: () => 'none',
+  },
+  chat_model: {
+    type: visible,
+    description: 'which of its models',
+    files: 'user',
+    defaultText: 'none',
+    default: () => 'none',
+  },
+  chat_base_url: {
+    type: webUrlOrAuto,
+    description: "where its API is; auto is the provider's own",
+    files: 'user',
+    defaultText: 'auto',
+    default: () => 'auto',
+  },
+  chat_turns: {
+    type: count,
+    description: 'requests to the model that one answer may take',
+    files: 'user',
+    defaultText: '8',
+    default: () => 8,
+  },
+  chat_seconds: {
+    type: wholeSeconds(1, 3600),
+    description: 'how long one answer may take',
+    files: 'user',
+    defaultText: '120',
+    default: () => 120,
+  },
+  chat_tokens: {
+    type: count,
+    description: 'tokens that one answer may take, of what the model is sent and says together',
+    files: 'user',
+    defaultText: '100000',
+    default: () => 100_000,
   },
   license_enforcement_enabled: {
     type: boolean,

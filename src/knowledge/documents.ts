@@ -46,7 +46,7 @@ export type Staged = Omit<Document, 'revision' | 'added_at' | 'added_by'> & {
  * What comes of it is published, or cleared.
  *
  * @returns the document that is there already, when it is the same.
- * @throws ServiceError `invalid_request`, `payload_too_large`, `conflict`
+ * @throws ServiceError `invalid_request`, `payload_too_large`
  */
 export async function stageDocument(
   { storage, clock }: Knowledge,
@@ -61,7 +61,6 @@ export async function stageDocument(
   const sha256 = createHash('sha256').update(text).digest('hex');
   const before = await findNamed(storage.read, name);
   if (before?.sha256 === sha256) return before;
-  if (before !== undefined && !replace) throw taken(name);
   const lines = linesOf(text);
   const own = { document_id: uuidv7({ msecs: clock() }), name, sha256 };
   const { passages, heading } = await cut(lines, own, title);
@@ -124,33 +123,44 @@ async function cut(
   return { passages, heading: top };
 }
 
+export interface Published {
+  readonly document: DocumentHead;
+  /** The id of the one in whose place it is, the passages of which are to be cleared. */
+  readonly replaced: string | null;
+}
+
 /**
  * Makes the document one that all see, in the place of the one before that had its name, in one write.
- * @throws ServiceError `conflict` when another got the name meanwhile.
+ * One that is there already stays as it is.
+ *
+ * @throws ServiceError `conflict` when another text has the name.
  */
 export async function publishDocument(
   { storage, clock }: Knowledge,
   actor: Actor,
-  { replace, ...staged }: Staged,
-): Promise<DocumentHead> {
+  staged: Staged | DocumentHead,
+): Promise<Published> {
   return storage.write(async (tx) => {
+    if ('revision' in staged) return { document: staged, replaced: null };
+    const { replace, ...added } = staged;
     const now = clock();
-    const { document_id, name, sha256, bytes } = staged;
+    const { document_id, name, sha256, bytes } = added;
     const before = await findNamed(tx, name);
     if (before !== undefined && !replace) throw taken(name);
+    const replaced = before?.document_id ?? null;
     const revision = (before?.revision ?? 0) + 1;
     await appendAudit(tx, now, {
       actor,
       action: 'admin.knowledge.document.add',
       target: `document:${document_id}`,
-      details: { name, revision, sha256, bytes, replaces: before?.document_id ?? null },
+      details: { name, revision, sha256, bytes, replaces: replaced },
     });
-    if (before !== undefined) await withdraw(tx, before.document_id, now);
+    if (replaced !== null) await withdraw(tx, replaced, now);
     await tx.deleteFrom('knowledge_unlisted').where('document_id', '=', document_id).execute();
-    const document = { ...staged, revision, added_at: now, added_by: actor };
+    const document = { ...added, revision, added_at: now, added_by: actor };
     await tx.insertInto('knowledge_documents').values(document).execute();
     const { text: _, ...head } = document;
-    return head;
+    return { document: head, replaced };
   });
 }
 

@@ -23,6 +23,7 @@ import { METHODS } from 'node:http';
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
+import { addDocument, DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { createLease } from '../api/leases.ts';
 import { addConsole } from '../console/console.ts';
 import { errorPage, isForPerson } from '../console/error-page.ts';
@@ -40,6 +41,7 @@ import { addHalts } from './halts.ts';
 import { addHealth, addMetrics } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { addKeys } from './keys.ts';
+import { addKnowledge } from './knowledge.ts';
 import { addLeases } from './leases.ts';
 import { licensed } from './license.ts';
 import { addOpenApi } from './openapi.ts';
@@ -64,6 +66,7 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addHalts,
   addHealth,
   addKeys,
+  addKnowledge,
   addLeases,
   addMetrics,
   addOpenApi,
@@ -101,6 +104,8 @@ export function createApp(services: Services): App {
     await next();
     observe(c, services, performance.now() - startedAt);
   });
+  // Nobody else has the server take in so much.
+  app.on('POST', DOCUMENTS_PATH, authenticate(addDocument, services));
   app.use(async (c, next) => {
     c.set('body', await readBody(c.req));
     await inTime(next());

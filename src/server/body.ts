@@ -1,4 +1,5 @@
 import type { HonoRequest } from 'hono';
+import { DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { RUNNER_PATH } from '../api/production.ts';
 import { ServiceError } from '../errors.ts';
 
@@ -6,6 +7,8 @@ import { ServiceError } from '../errors.ts';
 const MOST_BYTES = 128 * 1024;
 /** But those with the events of a session: 512 of them. */
 const MOST_BYTES_OF_RUNNERS = 1024 * 1024;
+/** And those with documents, of 5 MiB and with their line feeds in JSON: see `app.ts` for who sends them. */
+const MOST_BYTES_OF_DOCUMENTS = 8 * 1024 * 1024;
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -17,8 +20,7 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 export async function readBody(request: HonoRequest): Promise<Uint8Array> {
   const { method, path } = request;
   if (method === 'GET' || method === 'HEAD') return new Uint8Array();
-  const most = RUNNER_PATH.test(path) ? MOST_BYTES_OF_RUNNERS : MOST_BYTES;
-  const bytes = await readBytes(request, most);
+  const bytes = await readBytes(request, mostBytes(path));
   let text: string;
   try {
     text = UTF8.decode(bytes);
@@ -28,6 +30,11 @@ export async function readBody(request: HonoRequest): Promise<Uint8Array> {
   // As Hono keeps it, so that it reads nothing again.
   Object.assign(request.bodyCache, { text: Promise.resolve(text) });
   return bytes;
+}
+
+function mostBytes(path: string): number {
+  if (path === DOCUMENTS_PATH) return MOST_BYTES_OF_DOCUMENTS;
+  return RUNNER_PATH.test(path) ? MOST_BYTES_OF_RUNNERS : MOST_BYTES;
 }
 
 async function readBytes({ raw }: HonoRequest, most: number): Promise<Uint8Array> {

@@ -12,6 +12,9 @@ import { purgeChallenges } from '../identity/passkey-proof.ts';
 import { eraseAnswers } from '../identity/renew.ts';
 import { purgeSessions } from '../identity/sessions.ts';
 import { loadSigner, type Signer } from '../identity/signing-key.ts';
+import { clearLeftPassages } from '../knowledge/documents.ts';
+import { federationOf } from '../knowledge/federation.ts';
+import { readKnowledgeFile } from '../knowledge/knowledge-file.ts';
 import type { Settings } from '../settings.ts';
 import { openOwnStorage, ownStorage } from '../storage/location.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -99,6 +102,7 @@ export async function startServer(
         gate: own,
         tasks,
         production,
+        federation: federationOf(readKnowledgeFile(settings.knowledge_file), env, log),
         stopping: signal,
         log,
         metrics,
@@ -245,6 +249,7 @@ async function purge({ storage, clock }: Identity, log: Log): Promise<void> {
       for (const forget of PURGES) await forget(tx, clock());
     });
     await storage.eraseTraces();
+    await clearLeftPassages({ storage, clock });
   } catch (error) {
     log.warn({ err: error, msg: 'what has been kept for long enough could not be forgotten' });
   }

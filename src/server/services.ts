@@ -4,6 +4,7 @@ import type { CheckedProof, ProvenRequest } from '../identity/device-proof.ts';
 import type { Session } from '../identity/sessions.ts';
 import type { Caller } from '../identity/tokens.ts';
 import type { LicenseGate } from '../gate/gate.ts';
+import type { Federation } from '../knowledge/federation.ts';
 import type { Log } from '../log.ts';
 import type { ProductionService } from '../production/service.ts';
 import type { TaskRunner } from '../tasks/runner.ts';
@@ -19,6 +20,8 @@ export interface Services {
   readonly gate: Pick<LicenseGate, 'check'>;
   readonly tasks: TaskService & Pick<TaskRunner, 'wake' | 'release'>;
   readonly production: ProductionService;
+  /** Of the knowledge of other servers. */
+  readonly federation: Federation;
   /** Aborted when the server stops: what would go on for ever ends then. */
   readonly stopping: AbortSignal;
   readonly log: Log;

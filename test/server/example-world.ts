@@ -10,12 +10,14 @@ import { haltAll, haltBot } from '../../src/halts/halt.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { EXAMPLE_BROWSER_SESSION_ID, EXAMPLE_PASSKEY_ID } from '../../src/api/account.ts';
 import { exampleDocument } from '../../src/api/bots.ts';
+import { EXAMPLE_DOCUMENT_ID } from '../../src/api/knowledge.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
 import { registerSigner } from '../../src/identity/keys.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { REVOKE_ACTION } from '../../src/identity/revoke.ts';
 import { hashSecret } from '../../src/identity/secrets.ts';
+import { termsOf } from '../../src/knowledge/terms.ts';
 import type { Clusters } from '../../src/kubernetes/clusters-file.ts';
 import { signerOf } from '../../src/identity/signing-key.ts';
 import { addToken } from '../../src/identity/tokens.ts';
@@ -98,6 +100,9 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   if (operation === 'startPaper' || operation === 'deployBot') {
     const document = allowedToTrade(documentOn('sma-crossover', 'SPX', '1d'));
     await updateBot(identity, 'operator', 'sma-crossover', () => true, { document });
+  }
+  if (['getDocument', 'removeDocument', 'searchKnowledge'].includes(operation)) {
+    await addExampleDocument(server);
   }
   const halts = { ...server.services.tasks, log: server.services.log };
   if (operation === 'resumeBot') await haltBot(halts, 'operator', 'sma-crossover', 'a test');
@@ -436,6 +441,33 @@ async function addExampleDeployment({ services, now }: TestApp): Promise<void> {
     await tx
       .insertInto('runners')
       .values({ deployment_id, token_hash, ...nobody, report: null, ended: null })
+      .execute();
+  });
+}
+
+async function addExampleDocument({ services, now }: TestApp): Promise<void> {
+  const text = 'The drawdown has a limit.';
+  const place = { document_id: EXAMPLE_DOCUMENT_ID, text };
+  await services.identity.storage.write(async (tx) => {
+    await tx
+      .insertInto('knowledge_documents')
+      .values({
+        ...place,
+        name: 'notes/risk.md',
+        title: 'Risk',
+        revision: 1,
+        sha256: '0'.repeat(64),
+        bytes: text.length,
+        lines: 1,
+        passages: 1,
+        added_at: now,
+        added_by: 'administrator:ada',
+      })
+      .execute();
+    const lines = { first_line: 1, last_line: 1 };
+    await tx
+      .insertInto('knowledge_passages')
+      .values({ ...place, number: 1, ordinal: 1, heading: '[]', ...lines, terms: termsOf(text) })
       .execute();
   });
 }

@@ -71,6 +71,7 @@ export async function newTestApp(
     gate,
     tasks: idleTasks(identity, join(dirname(database.location.file), 'catalogue')),
     production: noProduction(identity),
+    federation: { isEmpty: true, search: async () => [] },
     stopping: stopping.signal,
     log: createLog((line) => log.push(line), true),
     metrics: createMetrics(identity),

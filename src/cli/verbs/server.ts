@@ -3,7 +3,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Keeps its data in a SQLite file below the home directory, or in the PostgreSQL that DATABASE_URL names. Signs leases with the key that SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH names. Stops on Ctrl-C or SIGTERM, when it has finished what it accepted.',
+    'Keeps its data in a SQLite file below the home directory, or in the PostgreSQL that DATABASE_URL names. Signs leases with the key that SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH names. Talks with the language model of chat_provider with the key in SERVICE_CHAT_API_KEY. Stops on Ctrl-C or SIGTERM, when it has finished what it accepted.',
   options: {
     logJson: { description: 'log JSON, one object a line' },
   },
@@ -15,12 +15,19 @@ export const verb = defineVerb({
     'catalogue_dir',
     'exchanges_file',
     'clusters_file',
+    'knowledge_file',
     'workers',
     'paper_sessions',
     'production_deployments',
     'strategy_timeout_seconds',
     'custom_code',
     'custom_code_memory_mb',
+    'chat_provider',
+    'chat_model',
+    'chat_base_url',
+    'chat_turns',
+    'chat_seconds',
+    'chat_tokens',
     'license_enforcement_enabled',
     'license_registry_enforced',
     'license_clone_policy',

@@ -1,0 +1,94 @@
+import * as api from '../api/knowledge.ts';
+import { formatInstant } from '../api/http.ts';
+import { ServiceError } from '../errors.ts';
+import { licenseInvalid } from '../gate/decide.ts';
+import { withNames } from '../identity/actor-names.ts';
+import {
+  clearPassages,
+  getDocument,
+  listDocuments,
+  publishDocument,
+  removeDocument,
+  stageDocument,
+  type DocumentHead,
+  type Knowledge,
+  type Published,
+} from '../knowledge/documents.ts';
+import { interleaved } from '../knowledge/federation.ts';
+import { searchPassages } from '../knowledge/search.ts';
+import { LICENSE_STATUS_HEADER } from '../license-features.ts';
+import { actorOf } from './authentication.ts';
+import { once } from './once.ts';
+import type { App, Services } from './services.ts';
+
+export function addKnowledge(app: App, { identity, gate, federation, log }: Services): void {
+  const knowledge: Knowledge = identity;
+  const { storage } = knowledge;
+  const named = async (heads: readonly DocumentHead[]): Promise<api.Document[]> => {
+    const all = await withNames(storage.read, heads, 'added_by');
+    return all.map((one) => ({ ...one, added_at: formatInstant(one.added_at) }));
+  };
+  /** The answer waits for it, so that whoever asks again finds all of it gone; `purge` does the rest. */
+  const clear = async (document_id: string): Promise<void> => {
+    await clearPassages(knowledge, document_id).catch((error: unknown) => {
+      log.warn({ err: error, msg: `passages of ${document_id} are still to be removed` });
+    });
+  };
+
+  app.openapi(api.addDocument, async (c) => {
+    const staged = await stageDocument(knowledge, c.req.valid('json'));
+    let replaced: string | null = null;
+    const publish = async (service: Knowledge): Promise<Published> => {
+      const published = await publishDocument(service, actorOf(c), staged);
+      replaced = published.replaced;
+      return published;
+    };
+    try {
+      const document = await once(c, knowledge, publish, (published) => published.document);
+      return c.json((await named([document]))[0]!, 201);
+    } finally {
+      await clear(staged.document_id);
+      if (replaced !== null) await clear(replaced);
+    }
+  });
+  app.openapi(api.listDocuments, async (c) => {
+    const { name, ...request } = c.req.valid('query');
+    const { items, next_cursor } = await listDocuments(storage.read, { name }, request);
+    return c.json({ items: await named(items), next_cursor }, 200);
+  });
+  app.openapi(api.getDocument, async (c) => {
+    const { document_id } = c.req.valid('param');
+    const { text, ...head } = await getDocument(storage.read, document_id);
+    return c.json({ ...(await named([head]))[0]!, text }, 200);
+  });
+  app.openapi(api.removeDocument, async (c) => {
+    const { document_id } = c.req.valid('param');
+    await removeDocument(knowledge, actorOf(c), document_id);
+    await clear(document_id);
+    return c.body(null, 204);
+  });
+  app.openapi(api.searchKnowledge, async (c) => {
+    const { q, limit, federated } = c.req.valid('query');
+    if (federated === 'true') {
+      const decision = gate.check('kb_federation');
+      if (!decision.allowed) throw licenseInvalid('kb_federation', decision);
+      if (decision.status === 'grace') c.header(LICENSE_STATUS_HEADER, 'grace');
+      if (federation.isEmpty) throw noInstance();
+    }
+    const [found, answered] = await Promise.all([
+      searchPassages(storage, q, limit),
+      federated === 'true' ? federation.search(q, limit) : [],
+    ]);
+    const own = found.map((one) => ({ ...one, instance: null }));
+    const items = interleaved([own, ...answered.map((one) => one.items)], limit);
+    return c.json({ items, instances: answered.map(({ items: _, ...rest }) => rest) }, 200);
+  });
+}
+
+function noInstance(): ServiceError {
+  return new ServiceError('conflict', 'the server knows no other instance to ask', {
+    reason: 'no_instance',
+    remedy:
+      'Name one in its knowledge_file (~/.service-local/knowledge.yaml where nothing else is said), such as `instances: [{name: tokyo, url: "https://tokyo.example", token_env: TOKYO_TOKEN}]`, and restart it.',
+  });
+}
