@@ -208,6 +208,16 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/bots-re-enable.ts'),
   },
   {
+    path: ['bots', 'conformance'],
+    summary: 'test how a bot trades at a simulated venue',
+    load: () => import('./verbs/bots-conformance.ts'),
+  },
+  {
+    path: ['bots', 'stress'],
+    summary: 'test a bot at twice the busiest of its last six months',
+    load: () => import('./verbs/bots-stress.ts'),
+  },
+  {
     path: ['bots', 'validation-report'],
     summary: 'draft the facts about a bot for the yearly self-assessment of RTS 6',
     load: () => import('./verbs/bots-validation-report.ts'),
@@ -231,6 +241,31 @@ export const VERBS: readonly VerbEntry[] = [
     path: ['bots', 'deployments'],
     summary: 'list what a bot was put to use for',
     load: () => import('./verbs/bots-deployments.ts'),
+  },
+  {
+    path: ['knowledge', 'add'],
+    summary: 'have the server know what stands in files',
+    load: () => import('./verbs/knowledge-add.ts'),
+  },
+  {
+    path: ['knowledge', 'list'],
+    summary: 'list the documents that the server knows',
+    load: () => import('./verbs/knowledge-list.ts'),
+  },
+  {
+    path: ['knowledge', 'show'],
+    summary: 'show a document, or some lines of it',
+    load: () => import('./verbs/knowledge-show.ts'),
+  },
+  {
+    path: ['knowledge', 'remove'],
+    summary: 'have the server forget a document',
+    load: () => import('./verbs/knowledge-remove.ts'),
+  },
+  {
+    path: ['knowledge', 'search'],
+    summary: 'find passages of documents by their words',
+    load: () => import('./verbs/knowledge-search.ts'),
   },
   {
     path: ['tasks', 'list'],

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { v7 as uuidv7 } from 'uuid';
+import { MOST_DOCUMENT_BYTES } from '../document-size.ts';
 import { ServiceError } from '../errors.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
@@ -20,8 +21,6 @@ export type Document = Readonly<KnowledgeDocumentsTable>;
 /** As it is listed. */
 export type DocumentHead = Omit<Document, 'text'>;
 
-/** Of a text in UTF-8. */
-export const MOST_BYTES = 5 * 1024 * 1024;
 const MOST_PASSAGES = 10_000;
 
 /** So many take some tens of milliseconds, in which nothing else is written. */
@@ -53,8 +52,9 @@ export async function stageDocument(
   { name, title, text, replace = false }: NewDocument,
 ): Promise<Staged | DocumentHead> {
   const bytes = Buffer.byteLength(text);
-  if (bytes > MOST_BYTES) {
-    throw new ServiceError('payload_too_large', `the text is over ${MOST_BYTES / 1024} KiB`, {
+  if (bytes > MOST_DOCUMENT_BYTES) {
+    const most = `${MOST_DOCUMENT_BYTES / 1024} KiB`;
+    throw new ServiceError('payload_too_large', `the text is over ${most}`, {
       remedy: 'Cut it into several documents.',
     });
   }

@@ -14,7 +14,7 @@ import {
   type Knowledge,
   type Published,
 } from '../knowledge/documents.ts';
-import { interleaved } from '../knowledge/federation.ts';
+import { interleaved, type Answered } from '../knowledge/federation.ts';
 import { searchPassages } from '../knowledge/search.ts';
 import { LICENSE_STATUS_HEADER } from '../license-features.ts';
 import { actorOf } from './authentication.ts';
@@ -81,8 +81,12 @@ export function addKnowledge(app: App, { identity, gate, federation, log }: Serv
     ]);
     const own = found.map((one) => ({ ...one, instance: null }));
     const items = interleaved([own, ...answered.map((one) => one.items)], limit);
-    return c.json({ items, instances: answered.map(({ items: _, ...rest }) => rest) }, 200);
+    return c.json({ items, instances: answered.map(instanceAnswer) }, 200);
   });
+}
+
+function instanceAnswer({ name, status, reason, took_ms }: Answered) {
+  return { name, status, reason, took_ms };
 }
 
 function noInstance(): ServiceError {

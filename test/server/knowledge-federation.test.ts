@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -39,7 +40,7 @@ beforeAll(async () => {
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify({ name: `theirs-${i}`, text }),
     });
-    expect(status).toBe(201);
+    assert.equal(status, 201);
   }
 });
 
