@@ -3,6 +3,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { TEMPORARY } from './scratch.ts';
 
 const root = import.meta.dirname;
 
@@ -28,7 +29,10 @@ export const test = {
   testTimeout: 60_000,
   hookTimeout: 60_000,
   // What one process of a test has compiled, the next ones do not compile again.
-  env: { NODE_COMPILE_CACHE: join(tmpdir(), 'service-local-compile-cache') },
+  env: {
+    TMPDIR: TEMPORARY,
+    NODE_COMPILE_CACHE: join(tmpdir(), 'service-local-compile-cache'),
+  },
 };
 
 export const alias = { tweetnacl: fileURLToPath(import.meta.resolve('./lease/native-ed25519.ts')) };
