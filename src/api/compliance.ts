@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { sha256 } from './bots.ts';
+import { TASK_LOCATION, TaskReference } from './tasks.ts';
 import {
   administrator,
   answer,
@@ -12,6 +13,134 @@ import {
 } from './http.ts';
 
 const botPath = z.strictObject({ bot_ref: id('sma-crossover') });
+
+const seed = z
+  .int()
+  .min(0)
+  .max(2 ** 32 - 1)
+  .default(1);
+
+const started = { ...answer('It is queued.', TaskReference), headers: TASK_LOCATION };
+
+export const startConformance = defineRoute({
+  tags: ['Compliance'],
+  security: administrator('write'),
+  method: 'post',
+  path: '/bots/{bot_ref}/conformance',
+  operationId: 'startConformance',
+  summary: 'Test how a bot trades at a simulated venue',
+  description:
+    'Plays the cases of the conformance catalogue (RTS 6, Article 6) with a version of the bot, by default the current one: its spec and its limits, the engine and the session code of production, at a simulated venue. The orders are those of the cases and not of its strategy, whose code is not run. It never discharges Article 6, which asks for the system of the venue or of the access provider: the result says so, and has a slot for the report of the venue, which people add to the validation report. A case that is not run is never passed. A bot without limits is tested, and fails for it. It trades with nobody, so that a halt does not keep it from running. A draft becomes active.',
+  idempotent: true,
+  request: {
+    params: botPath,
+    body: json(
+      z
+        .strictObject({
+          version: z.int().min(1).optional(),
+          seed,
+          cases: z.array(z.string().max(10)).min(1).max(200).optional().openapi({
+            description: 'Ids of the catalogue; by default all of it.',
+          }),
+        })
+        .openapi('ConformanceRequest'),
+      { all: {}, some: { cases: ['A01', 'C03'], seed: 7 } },
+    ),
+  },
+  responses: { 202: started },
+  errors: ['not_found', 'conflict', 'invalid_spec'],
+});
+
+export const startStress = defineRoute({
+  tags: ['Compliance'],
+  security: administrator('write'),
+  method: 'post',
+  path: '/bots/{bot_ref}/stress',
+  operationId: 'startStress',
+  summary: 'Test a bot at twice the busiest of its last six months',
+  description:
+    'Takes the peaks of the last six months from the event log (RTS 6, Article 10), and puts twice as much on the engine and the session code of production at a simulated venue: once with all limits, once without that of messages. Where there is no such history, what is to be withstood is assumed, the assumption is told, and the verdict is `provisional` at most. Fingerprints of production before and after it are in the result. It trades with nobody, so that a halt does not keep it from running. A draft becomes active.',
+  idempotent: true,
+  request: {
+    params: botPath,
+    body: json(
+      z
+        .strictObject({
+          version: z.int().min(1).optional(),
+          seed,
+          scope: z.enum(['bot', 'firm']).default('bot').openapi({
+            description: 'Whose peaks are taken: those of the bot, or of all bots at once.',
+          }),
+          duration_s: z.int().min(60).max(86_400).default(1800).openapi({
+            description:
+              "Of the hold at the target, in the time of the venue. With less than 1800 (a house number) the verdict is 'provisional' at most.",
+          }),
+          multiplier: z.number().min(2).max(100).default(2).openapi({
+            description: 'Of the peaks: the Article has 2, and more is allowed.',
+          }),
+          declared_peak: z.int().min(1).max(100_000).optional().openapi({
+            description: 'Messages out at a bar, for whoever has no history yet.',
+          }),
+        })
+        .openapi('StressRequest'),
+      { observed: {}, declared: { declared_peak: 40, duration_s: 600 } },
+    ),
+  },
+  responses: { 202: started },
+  errors: ['not_found', 'conflict', 'invalid_spec'],
+});
+
+/** What tests have in common. */
+interface TestResult {
+  readonly run_id: string;
+  readonly bot_ref: string;
+  readonly version: number;
+  readonly seed: number;
+  readonly stale: boolean;
+  readonly stale_reasons: readonly string[];
+  readonly isolation: {
+    readonly logs_kept: boolean;
+    readonly config_unchanged: boolean;
+    readonly orders_of_test: number;
+  };
+}
+
+interface Checked {
+  readonly id: string;
+  readonly articles: readonly string[];
+  readonly status: 'pass' | 'fail' | 'inconclusive' | 'not_applicable';
+  readonly reason: string | null;
+}
+
+/** What is shown of the result of a conformance test. */
+export interface ConformanceResult extends TestResult {
+  readonly cases: readonly (Checked & { readonly title: string })[];
+  readonly counts: Readonly<Record<Checked['status'] | 'not_run', number>>;
+  readonly evidence_hash: string;
+}
+
+/** What is shown of the result of a stress test. */
+export interface StressResult extends TestResult {
+  readonly verdict: 'pass' | 'fail' | 'provisional';
+  readonly reasons: readonly string[];
+  readonly basis: string;
+  readonly scope: string;
+  readonly multiplier: number;
+  readonly coverage_days: number;
+  readonly peaks: { readonly days: number };
+  readonly assumption: { readonly text: string; readonly owner: string | null } | null;
+  readonly passes: readonly {
+    readonly limits: string;
+    readonly reached: readonly {
+      readonly class: string;
+      readonly window_s: number;
+      readonly target: number;
+      readonly offered: number;
+      readonly achieved: number;
+    }[];
+  }[];
+  readonly controls: readonly Checked[];
+}
 
 const filled = {
   value: z.string().nullable().openapi({ description: 'Null until a person has put one.' }),

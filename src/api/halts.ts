@@ -50,7 +50,7 @@ const HaltedDeployment = z
   .strictObject({
     deployment_id: z.string(),
     bot_id: z.string(),
-    target: z.enum(['backtest', 'paper', 'k8s']),
+    target: z.enum(['backtest', 'paper', 'k8s', 'test']),
     task_id: z.string(),
     status: z.enum(['pending', 'running', 'success', 'failed', 'halted']),
     verified: z.boolean(),

@@ -37,6 +37,16 @@ export const speed = z.union([z.number().gt(0), z.literal('max')]).openapi({
   description: 'How many times as fast as the market was; `max` is as fast as it goes.',
 });
 
+/** What is asked of conformance and stress tests. */
+const tests = {
+  seed: z.int().optional(),
+  cases: z.array(z.string()).optional(),
+  scope: z.enum(['bot', 'firm']).optional(),
+  duration_s: z.int().optional(),
+  multiplier: z.number().optional(),
+  declared_peak: z.int().optional(),
+};
+
 const TaskInput = z
   .strictObject({
     ...changes,
@@ -44,10 +54,11 @@ const TaskInput = z
     speed: speed.optional(),
     live: z.strictObject({ exchange: z.string() }).optional(),
     production: z.record(z.string(), z.unknown()).optional(),
+    ...tests,
   })
   .openapi('TaskInput', {
     description:
-      "What stands in place of the spec's own; `speed` is there for paper sessions, `live` for those that follow an exchange, and `production` for deployments to a cluster: what was asked for.",
+      "What stands in place of the spec's own; `speed` is there for paper sessions, `live` for those that follow an exchange, and `production` for deployments to a cluster: what was asked for; the others are those of conformance and stress tests.",
   });
 
 const BacktestRequest = z
@@ -58,7 +69,8 @@ const BacktestRequest = z
   });
 
 const progress = z.strictObject({ done: z.int(), total: z.int().nullable() }).openapi({
-  description: 'In bars; `total` is null until the data are read, and where nobody knows it.',
+  description:
+    'In bars; of a conformance test in cases, of a stress test in parts. `total` is null until the data are read, and where nobody knows it.',
 });
 
 const taskId = z.string().openapi({ description: 'Also the `run_id` of its events.' });
@@ -80,7 +92,7 @@ export type EffectiveHalt = z.infer<typeof EffectiveHalt>;
 export const Task = z
   .strictObject({
     task_id: taskId,
-    kind: z.enum(['backtest', 'paper', 'production']),
+    kind: z.enum(['backtest', 'paper', 'production', 'conformance', 'stress']),
     bot_id: z.string(),
     version: z.int(),
     deployment_id: z.string(),
@@ -129,7 +141,9 @@ export const BotDeployment = z
     deployment_id: z.string(),
     bot_id: z.string(),
     version: z.int(),
-    target: z.enum(['backtest', 'paper', 'k8s']),
+    target: z.enum(['backtest', 'paper', 'k8s', 'test']).openapi({
+      description: '`test` stands for conformance and stress tests, which never trade.',
+    }),
     status: z.enum(['pending', 'running', 'success', 'failed', 'halted']),
     task_id: z.string(),
     result_summary: z
@@ -260,7 +274,7 @@ export const getTaskResult = defineRoute({
   request: { params: taskPath },
   responses: {
     200: answer(
-      'Its `summary.json`: the document that `service-local backtest --json` prints; of a paper session, that of a backtest of the bars it has seen.',
+      'Its `summary.json`: the document that `service-local backtest --json` prints; of a paper session, that of a backtest of the bars it has seen. Of a conformance or a stress test what it has shown and, worked out whenever it is read, whether it is `stale` and why (`stale_reasons`).',
       z.record(z.string(), z.unknown()).openapi('TaskResult'),
     ),
   },

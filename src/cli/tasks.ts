@@ -75,6 +75,8 @@ const END = {
   backtest: 'tasks cancel',
   paper: 'bots paper stop',
   production: 'bots deploy stop',
+  conformance: 'tasks cancel',
+  stress: 'tasks cancel',
 } as const;
 
 /**
@@ -153,11 +155,14 @@ export async function unlessMissing<T>(found: Promise<T>): Promise<T | undefined
   }
 }
 
-/** What came of a backtest, as that on this machine answers it; of a deployment, its account. */
+/** What came of a backtest, as that on this machine answers it; of a test what it has shown; of a deployment, its account. */
 export async function resultAnswer(server: Client, task_id: string): Promise<Answer> {
   const { showSummary } = await import('./show.ts');
   const path = '/tasks/{task_id}/result';
   const result = await server.call<typeof getTaskResult>('get', path, { params: { task_id } });
+  const { testResultAnswer } = await import('./show-tests.ts');
+  const test = testResultAnswer(result);
+  if (test !== undefined) return test;
   // Of a production deployment, which has no statistics.
   if (!Object.hasOwn(result, 'hashes')) {
     return { data: result, show: (out) => out.line(JSON.stringify(result, undefined, 2)) };

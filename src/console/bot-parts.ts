@@ -45,13 +45,17 @@ export function botStatus({ status: of, activity }: BotListItem): Html {
 
 type Ended = BotDeployment['target'] | Task['kind'];
 
+function isSession(of: Ended): boolean {
+  return of === 'paper' || of === 'production' || of === 'k8s';
+}
+
 /** Stopping keeps what a session has come to; canceling does not. */
 export function endWord(of: Ended): 'Stop' | 'Cancel' {
-  return of === 'backtest' ? 'Cancel' : 'Stop';
+  return isSession(of) ? 'Stop' : 'Cancel';
 }
 
 export function endPath(bot_ref: string, task_id: string, of: Ended): string {
-  if (of === 'backtest') return `${taskPath(task_id)}/cancel`;
+  if (!isSession(of)) return `${taskPath(task_id)}/cancel`;
   return botPath(bot_ref, `${of === 'paper' ? 'paper' : 'deploy'}/${task_id}/stop`);
 }
 

@@ -133,7 +133,9 @@ async function askForAll({ call, session }: Visit, form?: Form): Promise<Content
 
 async function askForBot(visit: Visit, form?: Form): Promise<Content> {
   const { id, name, slug, active_deployments } = await botOf(visit);
-  const sessions = active_deployments.filter(({ target }) => target !== 'backtest');
+  const sessions = active_deployments.filter(
+    ({ target }) => target === 'paper' || target === 'k8s',
+  );
   return {
     title: `Halt ${name}`,
     scripts: [HALTING],

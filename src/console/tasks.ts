@@ -31,6 +31,7 @@ import { emptyState, facts, field, table, time, who } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 import { reportOf } from './report.ts';
 import { resultFigures } from './result-figures.ts';
+import { testFigures } from './test-figures.ts';
 
 const STATUSES = [
   'queued',
@@ -49,6 +50,8 @@ const TITLES = {
   backtest: 'Backtest',
   paper: 'Paper session',
   production: 'Deployment',
+  conformance: 'Conformance test',
+  stress: 'Stress test',
 } as const satisfies Record<Task['kind'], string>;
 
 export function addTaskPages(pages: Pages): void {
@@ -191,7 +194,7 @@ async function showTask({ call, param, session }: Visit): Promise<Content> {
         <p><a href="${TASKS_PATH}">Tasks</a> / <code>${task_id}</code></p>
         <div class="actions">
           ${ended_at === null && endButton(task, names, session)}
-          ${kind !== 'backtest' && ended_at === null && html`<a class="button" href="${botPath(names.get(bot_id)?.slug ?? bot_id)}">Watch it</a>`}
+          ${(kind === 'paper' || isProduction) && ended_at === null && html`<a class="button" href="${botPath(names.get(bot_id)?.slug ?? bot_id)}">Watch it</a>`}
         </div>
       </div>
       <div id="task" data-task="${task_id}" ${ended_at === null && html`data-open`}>
@@ -280,7 +283,7 @@ async function resultOf(call: Visit['call'], task_id: string): Promise<Child> {
     call<typeof listTaskFiles>('get', '/tasks/{task_id}/files', { params }),
   ]);
   const api = `/tasks/${encodeURIComponent(task_id)}/files`;
-  return html`${resultFigures(summary)}
+  return html`${testFigures(summary) ?? resultFigures(summary)}
   ${
     files.includes(REPORT) &&
     html`<section aria-labelledby="report">

@@ -8,10 +8,31 @@ import {
 } from '../compliance/report/freeze.ts';
 import { reportPage } from '../compliance/report/page.ts';
 import type { Report } from '../compliance/report/payload.ts';
+import { startConformance, startStress } from '../compliance/tests/start.ts';
+import type { TaskService } from '../tasks/tasks.ts';
+import { actorOf } from './authentication.ts';
 import { once } from './once.ts';
 import type { App, Services } from './services.ts';
 
 export function addCompliance(app: App, { tasks }: Services): void {
+  app.openapi(api.startConformance, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const start = (service: TaskService) =>
+      startConformance(service, actorOf(c), bot_ref, c.req.valid('json'));
+    const task = await once(c, tasks, start, (started) => started);
+    tasks.wake();
+    c.header('Location', `/tasks/${task.task_id}`);
+    return c.json(task, 202);
+  });
+  app.openapi(api.startStress, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const start = (service: TaskService) =>
+      startStress(service, actorOf(c), bot_ref, c.req.valid('json'));
+    const task = await once(c, tasks, start, (started) => started);
+    tasks.wake();
+    c.header('Location', `/tasks/${task.task_id}`);
+    return c.json(task, 202);
+  });
   app.openapi(api.getValidationReport, async (c) => {
     const { bot_ref } = c.req.valid('param');
     const { year, version, format } = c.req.valid('query');

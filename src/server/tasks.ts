@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/tasks.ts';
+import { testResult } from '../compliance/tests/stale.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { listFiles, readFile } from '../tasks/files.ts';
 import { haltThatEnded, type KnownHalt } from '../tasks/latch.ts';
@@ -73,8 +74,9 @@ export function addTasks(app: App, services: Services): void {
     return c.json(await taskNamed(read, task), 200);
   });
   app.openapi(api.getTaskResult, async (c) => {
-    const result = await getResult(read, c.req.valid('param').task_id);
-    return c.json(JSON.parse(result) as Record<string, unknown>, 200);
+    const { task_id } = c.req.valid('param');
+    const result = JSON.parse(await getResult(read, task_id)) as Record<string, unknown>;
+    return c.json(await testResult(tasks, task_id, result), 200);
   });
   app.openapi(api.listTaskFiles, async (c) => {
     return c.json({ files: await listFiles(read, c.req.valid('param').task_id) }, 200);

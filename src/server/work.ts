@@ -1,3 +1,4 @@
+import { testBots } from '../compliance/tests/test-bot.ts';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Settings } from '../settings.ts';
@@ -35,6 +36,7 @@ function startWork(storage: Storage, settings: Settings, log: Log): Work {
           onEnded: () => wake(),
         })
       : undefined,
+    testBot: testBots(tasks),
     log,
   });
   return {

@@ -563,4 +563,82 @@ export const MIGRATIONS: readonly Migration[] = [
       `alter table bot_deployments rename column runs_on to target`,
     ],
   },
+  {
+    name: 'supervision',
+    statements: [
+      // Without an update or a delete anywhere: what was in force can be told for any time.
+      `create table thresholds (
+        level text not null check (level in ('client', 'instrument', 'trader', 'desk', 'firm')),
+        subject text not null,
+        currency text not null,
+        version bigint not null check (version > 0),
+        limits text,
+        rationale text not null,
+        set_by text not null,
+        set_at bigint not null,
+        primary key (level, subject, currency, version)
+      )`,
+      `create table overrides (
+        override_id text primary key,
+        bot_id text not null references bots (bot_id),
+        run_id text not null references tasks (task_id),
+        symbol text not null,
+        side text not null check (side in ('buy', 'sell')),
+        max_quantity double precision not null,
+        worst_price double precision,
+        controls text not null,
+        reason text not null,
+        requested_by text not null,
+        requested_at bigint not null,
+        expires_at bigint not null,
+        verified_by text,
+        verified_at bigint,
+        verify_reason text,
+        authorised_by text,
+        authorised_at bigint,
+        authorise_reason text,
+        used_at bigint,
+        used_order bigint,
+        check (authorised_by is null
+          or (verified_by <> authorised_by and requested_by <> authorised_by)),
+        check (verified_by is null or verified_by <> requested_by)
+      )`,
+      `create index overrides_bot on overrides (bot_id, override_id)`,
+      `create index overrides_open on overrides (expires_at)
+        where authorised_at is not null and used_at is null`,
+      `alter table trading_sessions add column subjects text`,
+      `alter table trading_sessions add column latches_lifted bigint not null default 0`,
+    ],
+  },
+  {
+    name: 'research',
+    statements: [
+      `create table chat_sessions (
+        session_id text primary key,
+        bot_id text not null references bots (bot_id),
+        agent_role text,
+        created_at bigint not null,
+        created_by text not null
+      )`,
+      `create index chat_sessions_bot on chat_sessions (bot_id, session_id)`,
+      // A turn is there before anything is asked of a provider, and ends once.
+      `create table chat_turns (
+        turn_id text primary key,
+        session_id text not null references chat_sessions (session_id),
+        number bigint not null check (number > 0),
+        status text not null check (status in ('running', 'done', 'failed', 'interrupted')),
+        prompt text not null,
+        answer text not null,
+        record text,
+        provider text not null,
+        model text,
+        worker_id text not null,
+        started_at bigint not null,
+        deadline bigint not null,
+        ended_at bigint,
+        unique (session_id, number),
+        check ((status = 'running') = (ended_at is null))
+      )`,
+    ],
+  },
 ];

@@ -45,6 +45,10 @@ export interface Tables {
   production_deployments: ProductionDeploymentsTable;
   runners: RunnersTable;
   validation_reports: ValidationReportsTable;
+  thresholds: ThresholdsTable;
+  overrides: OverridesTable;
+  chat_sessions: ChatSessionsTable;
+  chat_turns: ChatTurnsTable;
   knowledge_documents: KnowledgeDocumentsTable;
   knowledge_passages: KnowledgePassagesTable;
   knowledge_unlisted: KnowledgeUnlistedTable;
@@ -406,6 +410,10 @@ export interface TradingSessionsTable {
   failures: number;
   stop_requested_at: number | null;
   recorded_at: number;
+  /** JSON: for whom it trades; null of those from before there were thresholds. */
+  subjects: string | null;
+  /** How many of its latches people have lifted. */
+  latches_lifted: number;
 }
 
 /** A halt stays in force until it is lifted: nothing of what it is about starts before. */
@@ -599,4 +607,77 @@ export interface KnowledgePassagesTable {
 export interface KnowledgeUnlistedTable {
   document_id: string;
   since: number;
+}
+
+/** Only ever added to: the newest version of a subject and currency is in force. */
+export interface ThresholdsTable {
+  level: 'client' | 'instrument' | 'trader' | 'desk' | 'firm';
+  subject: string;
+  currency: string;
+  version: number;
+  /** JSON: `Limits`; null where there are none any more. */
+  limits: string | null;
+  rationale: string;
+  /** As in the audit log. */
+  set_by: string;
+  set_at: number;
+}
+
+/** One order of one session that may pass limits, once two people have said so. */
+export interface OverridesTable {
+  override_id: string;
+  bot_id: string;
+  /** Task of the session. */
+  run_id: string;
+  symbol: string;
+  side: 'buy' | 'sell';
+  max_quantity: number;
+  worst_price: number | null;
+  /** JSON list: the limits that it may pass. */
+  controls: string;
+  reason: string;
+  requested_by: string;
+  requested_at: number;
+  expires_at: number;
+  verified_by: string | null;
+  verified_at: number | null;
+  verify_reason: string | null;
+  authorised_by: string | null;
+  authorised_at: number | null;
+  authorise_reason: string | null;
+  used_at: number | null;
+  /** Its number in the session. */
+  used_order: number | null;
+}
+
+/** Conversations with research bots. */
+export interface ChatSessionsTable {
+  session_id: string;
+  bot_id: string;
+  /** Of the agent of the spec that is talked to; null for the bot itself. */
+  agent_role: string | null;
+  created_at: number;
+  /** `administrator:…`: only he goes on with it. */
+  created_by: string;
+}
+
+export interface ChatTurnsTable {
+  turn_id: string;
+  session_id: string;
+  /** From 1 within the session. */
+  number: number;
+  status: 'running' | 'done' | 'failed' | 'interrupted';
+  prompt: string;
+  /** What there is of it, also where the turn failed. */
+  answer: string;
+  /** JSON of what else came of it; null until it has ended, and where nobody could tell. */
+  record: string | null;
+  provider: string;
+  model: string | null;
+  /** Who is at it; see `newWorkerId`. */
+  worker_id: string;
+  started_at: number;
+  /** After it, whoever was at it is not any more. */
+  deadline: number;
+  ended_at: number | null;
 }

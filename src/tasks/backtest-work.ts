@@ -1,8 +1,5 @@
-import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
 import { join } from 'node:path';
-import { createGzip } from 'node:zlib';
 import { backtest, type Outcome } from '../backtest/backtest.ts';
 import { RUN_FILES, writeRun } from '../backtest/files.ts';
 import type { BacktestJob } from '../backtest/job.ts';
@@ -12,6 +9,7 @@ import { readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
 import { prepare } from '../bots/prepare.ts';
 import { mergeTimes } from '../engine/steps.ts';
 import { openHosted, takeAll, type CodeLimits } from '../sandbox/hosted.ts';
+import { gzipFile } from './files.ts';
 import type { Progress } from './lifecycle.ts';
 import { refuseDrift, type KeptLock } from './verify-lock.ts';
 
@@ -68,13 +66,16 @@ export async function doBacktest(
       onProgress({ done, total });
     };
     const total = mergeTimes(job.instruments.map(({ bars }) => bars)).length;
-    if (files !== undefined) await takeAll(run, job.instruments, (done) => tell(done, total));
-    const outcome = await backtest(job, {
-      runId,
-      timeoutMs,
-      // What is left after the process is done takes no time.
-      onProgress: files === undefined ? tell : undefined,
-    });
+    await takeAll(run, job.instruments, (done) => tell(done, total));
+    const outcome = await backtest(
+      { ...job, signals: run.signals },
+      {
+        runId,
+        timeoutMs,
+        // What is left after models and process are done takes no time.
+        onProgress: run.watches ? undefined : tell,
+      },
+    );
     return { ...(await fileRun(work.directory, job, outcome)), notes };
   } finally {
     await run.close();
@@ -90,8 +91,7 @@ export async function fileRun(
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const { summary } = await writeRun(directory, job, outcome);
   for (const name of RUN_FILES) {
-    const path = join(directory, name);
-    await pipeline(createReadStream(path), createGzip(), createWriteStream(`${path}.gz`));
+    await gzipFile(join(directory, name));
   }
   return { summary, files: RUN_FILES };
 }

@@ -11,6 +11,11 @@ export interface Claim extends Readonly<
   readonly worker_id: string;
 }
 
+/** Whether it trades: what it does is in the log as it does it, and a halt is about it. */
+export function isSession(kind: Claim['kind']): kind is 'paper' | 'production' {
+  return kind === 'paper' || kind === 'production';
+}
+
 /**
  * Whether the task still is the worker's.
  * @param heartbeat_at when he was heard of last, if that is to be so still.

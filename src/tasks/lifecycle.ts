@@ -10,7 +10,7 @@ import { appendEvents } from '../events/append.ts';
 import type { EventHead, NewEvent } from '../events/event.ts';
 import { preparedForMany } from '../storage/prepared-for-many.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../storage/tables.ts';
-import { isHeld, type Claim } from './claim.ts';
+import { isHeld, isSession, type Claim } from './claim.ts';
 import { haltInForce } from './latch.ts';
 import { closeRecorded, countFailure, readSession } from './record.ts';
 
@@ -61,7 +61,7 @@ export async function claimTasks(
     .execute();
   const claims: Claim[] = [];
   for (const task of found) {
-    const isHalted = kind !== 'backtest' && (await haltInForce(tx, task.bot_id)) !== undefined;
+    const isHalted = isSession(kind) && (await haltInForce(tx, task.bot_id)) !== undefined;
     if (isHalted && (await isUnbegun(tx, task))) {
       await endUnattended(tx, task, now, { status: 'canceled' });
     } else {
@@ -131,7 +131,7 @@ async function claim(
 
 /** From where a task goes on: a session from what was recorded of it. */
 async function progressOf(tx: Db, { task_id, kind }: Pick<Claim, 'task_id' | 'kind'>) {
-  const done = kind === 'backtest' ? 0 : (await readSession(tx, task_id)).steps;
+  const done = isSession(kind) ? (await readSession(tx, task_id)).steps : 0;
   return { progress_done: done, progress_total: null };
 }
 
@@ -408,7 +408,7 @@ export async function endUnattended(
   now: number,
   outcome: TaskOutcome,
 ): Promise<void> {
-  if (task.kind !== 'backtest') await closeRecorded(tx, task, now);
+  if (isSession(task.kind)) await closeRecorded(tx, task, now);
   await endTask(tx, task, now, outcome);
 }
 

@@ -5,12 +5,13 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { getRunnable } from '../bot-registry/versions.ts';
+import { getRunnable, type RunnableVersion } from '../bot-registry/versions.ts';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import { watchControls } from '../risk/controls.ts';
 import type { SessionState } from '../trading/session-state.ts';
 import type { BacktestDone, BacktestWork } from './backtest-work.ts';
-import type { Claim } from './claim.ts';
+import { isSession, type Claim } from './claim.ts';
 import { storeFile } from './files.ts';
 import {
   beat,
@@ -33,7 +34,7 @@ import { startSessionHosts } from './paper-hosts.ts';
 import type { PaperDone, PaperWork } from './paper-session.ts';
 import type { PaperInput } from './paper.ts';
 import { readSession, recordBatch, type Batch } from './record.ts';
-import { recordedBars } from './recorded-bars.ts';
+import { recordedInputs } from './recorded-bars.ts';
 import { asTaskError } from './task-error.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
 import { runThread, TaskFailure, ThreadDied } from './thread.ts';
@@ -49,6 +50,8 @@ export interface RunnerOptions {
   readonly timeoutMs: number;
   /** Who looks after production deployments; without, others do. */
   readonly controllers?: Controllers | undefined;
+  /** Tests bots; without, others do. */
+  readonly testBot?: TestBot | undefined;
   readonly log: Log;
 }
 
@@ -66,6 +69,30 @@ export interface Controlled {
   /** Has it look at once whether something is to be done. */
   readonly wake: () => void;
   readonly ended: Promise<void>;
+}
+
+/**
+ * Does a conformance or a stress test, and leaves its files as `<name>.gz` in the directory.
+ * @throws TaskFailure; ServiceError; whatever `signal` was aborted with.
+ */
+export type TestBot = (
+  claim: Claim,
+  tested: RunnableVersion,
+  surroundings: {
+    readonly directory: string;
+    readonly signal: AbortSignal;
+    readonly onProgress: (progress: Progress) => void;
+    /** Has the database asked again until it answers. */
+    readonly persist: <T>(access: () => Promise<T>) => Promise<T>;
+  },
+) => Promise<TaskDone>;
+
+/** What came of a task. */
+interface TaskDone {
+  readonly result: object;
+  /** What events and lists tell of it. */
+  readonly summary: Readonly<Record<string, unknown>>;
+  readonly files: readonly string[];
 }
 
 export interface TaskRunner {
@@ -111,13 +138,18 @@ class NotOurs extends Error {}
 
 export function startTaskRunner(service: TaskService, options: RunnerOptions): TaskRunner {
   const { storage, clock, catalogueDir } = service;
-  const { workers, paperSessions, timeoutMs, controllers, log } = options;
+  const { workers, paperSessions, timeoutMs, controllers, testBot, log } = options;
   const limits = {
     production: controllers?.most ?? 0,
     paper: paperSessions,
+    // Somebody waits for a test, of which there are few; and one of stress measures the machine.
+    conformance: testBot === undefined ? 0 : workers,
+    stress: testBot === undefined ? 0 : 1,
     backtest: workers,
   } as const;
+  const kinds = Object.keys(limits) as readonly Claim['kind'][];
   const hosts = startSessionHosts(service.live);
+  const controls = watchControls(storage.read, clock);
   const worker_id = newWorkerId();
   const running = new Map<string, Running>();
   const stopping = new AbortController();
@@ -126,6 +158,14 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     hasEnded(who) || clock() - heartbeat_at > DEAD_AFTER_MS;
   const countOf = (kind: Claim['kind']): number =>
     [...running.values()].filter(({ claim }) => claim.kind === kind).length;
+
+  /** How many more of a kind can be begun. */
+  const freeFor = (kind: Claim['kind']): number => {
+    const free = limits[kind] - countOf(kind);
+    if (isSession(kind)) return free;
+    const threads = kinds.filter((one) => !isSession(one)).map(countOf);
+    return Math.min(free, workers - threads.reduce((sum, count) => sum + count, 0));
+  };
 
   const look = async (): Promise<void> => {
     for (const { task_id, isCanceled } of await unwantedTasks(storage.read, worker_id)) {
@@ -138,11 +178,11 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       for (const task_id of wanted) running.get(task_id)?.wrapUp();
     }
     for (const worker of (await taskWorkers(storage.read)).filter(isDead)) await takeFrom(worker);
-    for (const kind of ['production', 'paper', 'backtest'] as const) {
+    for (const kind of kinds) {
       let free: number;
-      while ((free = limits[kind] - countOf(kind)) > 0 && (await isWaiting(storage.read, kind))) {
+      while ((free = freeFor(kind)) > 0 && (await isWaiting(storage.read, kind))) {
         if (stopping.signal.aborted) return;
-        const most = kind === 'backtest' ? 1 : Math.min(free, MOST_AT_ONCE);
+        const most = isSession(kind) ? Math.min(free, MOST_AT_ONCE) : 1;
         const claims = await storage.write((tx) => claimTasks(tx, clock(), worker_id, kind, most));
         for (const claim of claims) begin(claim);
       }
@@ -239,20 +279,22 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   ): Promise<TaskOutcome | undefined> => {
     const { task_id: runId, bot_id, version } = claim;
     try {
-      const { document, files } = await persist(() => getRunnable(service, bot_id, version));
-      const code = { document, files, customCode: service.customCode };
+      const runnable = await persist(() => getRunnable(service, bot_id, version));
+      const code = { ...runnable, customCode: service.customCode };
       const asked = { runId, ...code, catalogueDir, timeoutMs, directory };
       const done =
         claim.kind === 'paper'
           ? await trade(claim, asked, signal, wrapUp)
-          : await backtest(claim, asked, signal, onProgress);
+          : claim.kind === 'backtest'
+            ? await backtest(claim, asked, signal, onProgress)
+            : await testBot!(claim, runnable, { directory, signal, onProgress, persist });
       if (done === undefined) return { status: 'canceled' };
       for (const name of done.files) {
         const path = join(directory, `${name}.gz`);
         const isKept = await persist(() => storeFile(storage, claim, name, path, signal));
         if (!isKept) return undefined;
       }
-      return { status: 'success', result: JSON.stringify(done.summary), summary: digestOf(done) };
+      return { status: 'success', result: JSON.stringify(done.result), summary: done.summary };
     } catch (error) {
       if (signal.aborted) {
         return (signal.reason as StopReason) === 'canceled' ? { status: 'canceled' } : undefined;
@@ -272,12 +314,12 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     asked: Omit<BacktestWork, 'changes' | 'locked'>,
     signal: AbortSignal,
     onProgress: (progress: Progress) => void,
-  ): Promise<BacktestDone> => {
+  ): Promise<TaskDone> => {
     const { verify_lock, ...changes } = JSON.parse(claim.input) as BacktestInput;
     const locked = verify_lock
       ? await persist(() => firstLock(storage.read, claim, changes))
       : undefined;
-    return runThread({ ...asked, changes, locked }, signal, onProgress);
+    return doneOf(await runThread({ ...asked, changes, locked }, signal, onProgress));
   };
 
   /** A paper session, from what was recorded of it. */
@@ -286,12 +328,12 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     asked: Omit<PaperWork, 'input' | 'recorded'>,
     gone: AbortSignal,
     wrapUp: AbortSignal,
-  ): Promise<PaperDone | undefined> => {
+  ): Promise<TaskDone | undefined> => {
     const { task_id } = claim;
     const { batches, steps, state } = await persist(() => readSession(storage.read, task_id));
     const recorded = { batches, steps, state: JSON.parse(state) as SessionState };
     const input = JSON.parse(claim.input) as PaperInput;
-    const read = recordedBars(storage.read, task_id);
+    const read = recordedInputs(storage.read, claim);
     let written: Promise<void> = Promise.resolve();
     const record = async (batch: Batch): Promise<void> => {
       const isOurs = await persist(() =>
@@ -299,21 +341,23 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       );
       if (!isOurs) throw new NotOurs(`${task_id} is not this worker's any more`);
     };
-    return hosts.run(
+    const done = await hosts.run(
       { ...asked, input, recorded },
       {
         steps: () => persist(read),
+        controls: () => persist(() => controls(task_id)),
         // One after the other: each follows from the one before.
         record: (batch) => (written = written.then(() => record(batch))),
         stop: wrapUp,
         gone,
       },
     );
+    return done && doneOf(done);
   };
 
   /** Says of all sessions that their worker is at them, and lets go of those that others have. */
   const beatForSessions = async (): Promise<void> => {
-    const sessions = [...running.values()].filter(({ claim }) => claim.kind !== 'backtest');
+    const sessions = [...running.values()].filter(({ claim }) => isSession(claim.kind));
     if (sessions.length === 0) return;
     const now = performance.now();
     const claims = sessions.map(({ claim, begun }) => {
@@ -408,6 +452,12 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
 
 async function remove(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true });
+}
+
+/** Of a run over bars. */
+function doneOf(done: BacktestDone | PaperDone): TaskDone {
+  const { summary, files } = done;
+  return { result: summary, summary: digestOf(done), files };
 }
 
 /** What events and lists tell of a result. */

@@ -74,6 +74,14 @@ interface NewTask extends Pick<Task, 'kind' | 'bot_id' | 'version'> {
   readonly input: Readonly<Record<string, unknown>>;
 }
 
+const TARGETS = {
+  backtest: 'backtest',
+  paper: 'paper',
+  production: 'k8s',
+  conformance: 'test',
+  stress: 'test',
+} as const satisfies Readonly<Record<Task['kind'], BotDeployment['target']>>;
+
 /**
  * Queues work for a version of a bot, and makes the deployment for which it is done.
  * @returns the task, and the event that tells of it.
@@ -89,7 +97,7 @@ export async function queueTask(
   const task_id = uuidv7({ msecs: now });
   const place = { task_id, deployment_id, bot_id, version };
   const open = { ...place, created_at: now, ended_at: null };
-  const target = kind === 'production' ? 'k8s' : kind;
+  const target = TARGETS[kind];
   await tx
     .insertInto('bot_deployments')
     .values({ ...open, target, status: 'pending', result_summary: null })
@@ -112,7 +120,8 @@ export async function queueTask(
     .insertInto('tasks')
     .values({ ...task, ...unheld })
     .execute();
-  const { seq } = await tell(tx, task, now, 'run.queued', { target, input, by });
+  const test = target === 'test' && { test: kind };
+  const { seq } = await tell(tx, task, now, 'run.queued', { target, ...test, input, by });
   return { ...place, seq };
 }
 

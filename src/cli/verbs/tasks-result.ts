@@ -5,7 +5,8 @@ import { resultAnswer, TASK_ARGUMENT, waitForTask } from '../tasks.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
-  description: 'Shows the result of a backtest as `backtest` does; exit 5 where a gate is not met.',
+  description:
+    'Shows the result of a backtest as `backtest` does, and that of a test of a bot; exit 5 where a gate is not met or a test has failed.',
   arguments: { task: TASK_ARGUMENT },
   options: {
     wait: { description: 'wait for it; Ctrl-C leaves the task running' },

@@ -28,6 +28,7 @@ import {
   usesAi,
   venuesOf,
 } from './facts.ts';
+import { stalenessOf } from '../tests/stale.ts';
 import { contentHash, digest, draft, fieldsIn, figure, Gaps, human, QUERIES } from './fields.ts';
 import { sayHowMuchThereIs, sayWhatIsMissing, sayWhatWasTried } from './missing.ts';
 import type { Report } from './payload.ts';
@@ -127,9 +128,12 @@ async function derive(
   const current = versions.at(-1);
   const tried = { bot_id, to: asked.to, at: instant(now) };
   const conformance = await tasksOfKind(read, bot_id, 'conformance', period.to);
-  const conformed = conformance.map((task) => conformanceOf(task, current, now));
+  const staleness = stalenessOf({ storage, clock: () => now }, bot);
+  const conformed: ReturnType<typeof conformanceOf>[] = [];
+  for (const task of conformance) conformed.push(conformanceOf(task, await staleness(task)));
   const stress = await tasksOfKind(read, bot_id, 'stress', period.to);
-  const stressed = stress.map((task) => stressOf(task, current, now));
+  const stressed: ReturnType<typeof stressOf>[] = [];
+  for (const task of stress) stressed.push(stressOf(task, await staleness(task)));
   const document = (current?.document ?? { spec: {} }) as Document;
   const venues = venuesOf(deployments);
   const controls = riskControls(bot_id, versions, gaps);
@@ -304,9 +308,3 @@ async function headOf(
     .executeTakeFirst();
   return head ?? null;
 }
-
-/** Orders that were denied before they were sent, by the control that did it. */
-
-/** How many there are of each, in the order of what they have in common. */
-
-/** Of another version or engine than now, or too old: by our number of months, not the law's. */

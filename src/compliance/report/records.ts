@@ -1,7 +1,8 @@
 /** What a report asks of the database. Times in what is answered are RFC 3339 in UTC. */
 import { diffDocuments, type Change } from '../../bots/diff.ts';
 import { withNames } from '../../identity/actor-names.ts';
-import type { BotVersionsTable, Db } from '../../storage/tables.ts';
+import type { BotDeploymentsTable, BotVersionsTable, Db } from '../../storage/tables.ts';
+import type { TestKind } from '../tests/result.ts';
 import type { Period } from './period.ts';
 
 /** Of one kind, in one report: what is beyond is counted, and the gaps say so. */
@@ -171,7 +172,7 @@ function countBy<T>(all: readonly T[], keyOf: (one: T) => string): Record<string
 }
 
 export interface Deployment {
-  readonly target: 'backtest' | 'paper' | 'k8s';
+  readonly target: Exclude<BotDeploymentsTable['target'], 'test'>;
   readonly task_id: string;
   readonly status: string;
   readonly cluster: string | null;
@@ -197,12 +198,14 @@ export async function deploymentsOf(
     .select(['target', 'deployment.task_id', 'deployment.status', 'cluster', 'plan', 'input'])
     .select('session.state')
     .where('deployment.bot_id', '=', bot_id)
+    .where('target', '<>', 'test')
     .where('deployment.created_at', '<', to)
     .where((is) =>
       is.or([is('deployment.ended_at', 'is', null), is('deployment.ended_at', '>=', from)]),
     )
     .orderBy('deployment.deployment_id', 'desc')
     .limit(50 * MOST_LISTED)
+    .$narrowType<Pick<Deployment, 'target'>>()
     .execute();
   return rows.map(({ plan, input, state, ...row }) => ({
     ...row,
@@ -270,14 +273,14 @@ export interface EndedTask {
 export async function tasksOfKind(
   db: Db,
   bot_id: string,
-  kind: string,
+  kind: TestKind,
   before: number,
 ): Promise<EndedTask[]> {
   const rows = await db
     .selectFrom('tasks')
     .select(['task_id', 'version', 'ended_at', 'result'])
     .where('bot_id', '=', bot_id)
-    .where('kind', '=', kind as never)
+    .where('kind', '=', kind)
     .where('status', '=', 'success')
     .where('ended_at', '<', before)
     .orderBy('task_id', 'desc')
@@ -340,7 +343,7 @@ export interface Document {
       readonly params?: object;
     };
     readonly risk?: Readonly<Record<string, unknown>>;
-    readonly ml_models?: readonly { readonly deployment_id: string; readonly digest: string }[];
+    readonly ml_models?: readonly { readonly name: string; readonly digest: string }[];
     readonly agents?: readonly { readonly spec_name: string }[];
     readonly deployment?: { readonly brokerage?: string };
   };

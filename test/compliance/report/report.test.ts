@@ -233,14 +233,15 @@ describe('a draft', () => {
       { id: 'A01', status: 'pass' },
       { id: 'A02', status: 'inconclusive', reason: 'no fill' },
     ];
-    const result = { environment: 'simulated_venue', discharges_art6: true, cases };
+    const lock = { spec: 'another' };
+    const result = { environment: 'simulated_venue', discharges_art6: true, cases, lock };
     await storage.write(async (tx) => {
       const task_id = '0198c0de-0000-7000-8000-00000000cccc';
       const ids = { task_id, deployment_id: task_id, bot_id, version: 1 };
       const times = { created_at: server.now, ended_at: server.now };
       await tx
         .insertInto('bot_deployments')
-        .values({ ...ids, ...times, target: 'backtest', status: 'success', result_summary: '{}' })
+        .values({ ...ids, ...times, target: 'test', status: 'success', result_summary: '{}' })
         .execute();
       const progress = { progress_done: 1, progress_total: 1, attempts: 1, started_at: server.now };
       const nothing = { error: null, worker_id: null, heartbeat_at: null };
@@ -251,7 +252,7 @@ describe('a draft', () => {
           ...times,
           ...progress,
           ...nothing,
-          kind: 'conformance' as never,
+          kind: 'conformance',
           status: 'success',
           input: '{}',
           result: JSON.stringify(result),

@@ -1,0 +1,134 @@
+/** How the results of tests of bots are shown. */
+import type { ConformanceResult, StressResult } from '../api/compliance.ts';
+import { ServiceError } from '../errors.ts';
+import { formatCountOf, NO_VALUE } from '../format.ts';
+import type { Output } from './output.ts';
+import type { Answer } from './verb.ts';
+
+/** Undefined of what is no test. */
+export function testResultAnswer(result: Readonly<Record<string, unknown>>): Answer | undefined {
+  if (result['schema'] === 'conformance/1') {
+    const shown = result as unknown as ConformanceResult;
+    return { data: result, show: (out) => showCases(out, shown), failure: casesFailure(shown) };
+  }
+  if (result['schema'] !== 'stress/1') return undefined;
+  const shown = result as unknown as StressResult;
+  return { data: result, show: (out) => showStress(out, shown), failure: stressFailure(shown) };
+}
+
+const SIMULATED =
+  'Tested at a simulated venue: it discharges Article 6 of RTS 6 for no venue, whose own test nothing here stands in for.';
+
+function showCases(out: Output, result: ConformanceResult): void {
+  const { bot_ref, version, seed, cases, counts, evidence_hash } = result;
+  out.table(
+    [{ title: 'case' }, { title: 'result' }, { title: 'what' }, { title: 'paragraphs' }],
+    cases.map(({ id, status, title, articles }) => [
+      id,
+      worded(status),
+      title,
+      articles.join(', '),
+    ]),
+  );
+  for (const status of ['fail', 'inconclusive'] as const) {
+    for (const one of cases.filter((each) => each.status === status)) {
+      out.line();
+      out.line(`${one.id} ${worded(status)}: ${one.reason}`);
+    }
+  }
+  out.line();
+  out.line(`${bot_ref}, version ${version}, seed ${seed}, evidence ${evidence_hash}`);
+  out.line(
+    Object.entries(counts)
+      .map(([status, count]) => `${count} ${status.replace('_', ' ')}`)
+      .join(', '),
+  );
+  if (counts.not_run > 0) {
+    out.line(`NOT RUN: ${formatCountOf(counts.not_run, 'case')}. What is not run is not passed.`);
+  }
+  if (counts.inconclusive > 0) {
+    out.line(`INCONCLUSIVE: ${formatCountOf(counts.inconclusive, 'case')}. That is no pass.`);
+  }
+  if (counts.pass === 0) out.line('NOTHING PASSED: it shows nothing.');
+  showStale(out, result);
+  out.line(SIMULATED);
+}
+
+function worded(status: string): string {
+  return status === 'pass' ? 'pass' : status.replace('_', ' ').toUpperCase();
+}
+
+function casesFailure({ cases }: ConformanceResult): ServiceError | undefined {
+  const failed = cases.filter(({ status }) => status === 'fail').map(({ id }) => id);
+  if (failed.length === 0) return undefined;
+  return new ServiceError(
+    'gate_not_met',
+    `${formatCountOf(failed.length, 'case')} failed: ${failed.join(', ')}`,
+    { remedy: 'See evidence.ndjson, which `service-local tasks result TASK --out DIR` writes.' },
+  );
+}
+
+function showStress(out: Output, result: StressResult): void {
+  const { bot_ref, version, seed, verdict, basis, scope, multiplier, reasons, assumption } = result;
+  out.table(
+    [{ title: '' }, { title: '' }],
+    [
+      ['bot', `${bot_ref}, version ${version}`],
+      ['verdict', verdict === 'pass' ? 'pass' : verdict.toUpperCase()],
+      ['peaks', `${basis}, scope ${scope}, ${result.coverage_days} of ${result.peaks.days} days`],
+      ['multiplier', String(multiplier)],
+      ['seed', String(seed)],
+    ],
+  );
+  out.line();
+  out.table(
+    [
+      { title: 'limits' },
+      { title: 'messages' },
+      { title: 'in', align: 'right' },
+      { title: 'target', align: 'right' },
+      { title: 'offered', align: 'right' },
+      { title: 'achieved', align: 'right' },
+    ],
+    result.passes.flatMap(({ limits, reached }) =>
+      reached.map((one) => [
+        limits,
+        one.class,
+        `${one.window_s} s`,
+        String(one.target),
+        String(one.offered),
+        String(one.achieved),
+      ]),
+    ),
+  );
+  out.line();
+  out.table(
+    [{ title: 'control at that load' }, { title: 'result' }, { title: 'paragraphs' }],
+    result.controls.map(({ id, status, articles }) => [id, worded(status), articles.join(', ')]),
+  );
+  const { logs_kept, orders_of_test, config_unchanged } = result.isolation;
+  out.line();
+  out.line(
+    `Production: its logs are ${logs_kept ? 'as they were' : 'NOT AS THEY WERE'}, ${formatCountOf(orders_of_test, 'order')} of the test in them, its configuration is ${config_unchanged ? 'unchanged' : 'CHANGED'}.`,
+  );
+  if (assumption !== null)
+    out.line(`ASSUMED, owned by ${assumption.owner ?? 'nobody yet'}: ${assumption.text}`);
+  for (const reason of reasons) out.line(`- ${reason}`);
+  if (verdict === 'provisional') out.line('PROVISIONAL: that is no pass.');
+  showStale(out, result);
+  out.line(SIMULATED);
+}
+
+function stressFailure({ verdict, reasons }: StressResult): ServiceError | undefined {
+  if (verdict !== 'fail') return undefined;
+  return new ServiceError('gate_not_met', `it did not withstand it: ${reasons[0] ?? NO_VALUE}`, {
+    remedy: 'See stress.json, which `service-local tasks result TASK --out DIR` writes.',
+  });
+}
+
+function showStale(
+  out: Output,
+  { stale, stale_reasons }: Pick<ConformanceResult, 'stale' | 'stale_reasons'>,
+): void {
+  if (stale) out.line(`STALE: ${stale_reasons.join('; ')}. Test it again.`);
+}

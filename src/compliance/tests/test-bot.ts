@@ -1,0 +1,107 @@
+/** Tests of bots as tasks: apart from production, with the proof of that beside the result. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { getBot } from '../../bot-registry/bots.ts';
+import { gzipFile } from '../../tasks/files.ts';
+import type { TestBot } from '../../tasks/runner.ts';
+import type { TaskService } from '../../tasks/tasks.ts';
+import { proveIsolation, takeFingerprint, type Isolation } from '../stress/isolation.ts';
+import { readHistory } from '../stress/peaks.ts';
+import type { StressResult } from '../stress/run.ts';
+import { summaryOf, testLock, type ConformanceReport, type StressReport } from './result.ts';
+import type { ConformanceInput, StressInput } from './start.ts';
+import { testInThread } from './thread.ts';
+
+const METHOD =
+  'The engine and the session code of production, with the spec and the limits of the bot, at a simulated venue. The orders are those of the test and not of the strategy, whose code is not run. It stands in for no test at the venue itself.';
+
+/** For a task runner: see `TestBot`. */
+export function testBots({ storage, clock }: Pick<TaskService, 'storage' | 'clock'>): TestBot {
+  return async (claim, tested, { directory, signal, onProgress, persist }) => {
+    const { task_id: run_id, bot_id, version } = claim;
+    const input = JSON.parse(claim.input) as ConformanceInput | StressInput;
+    // Of a test for the firm, all bots.
+    const among = 'scope' in input && input.scope === 'firm' ? undefined : bot_id;
+    const { slug } = await persist(() => getBot(storage.read, bot_id));
+    const fingerprint = () => persist(() => takeFingerprint(storage, among, clock()));
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    const before = await fingerprint();
+    const apart = async (): Promise<Isolation> => {
+      const after = await fingerprint();
+      return persist(() => proveIsolation(storage, run_id, before, after));
+    };
+    const own = {
+      run_id,
+      bot_ref: slug,
+      version,
+      lock: testLock(tested.document, tested.files),
+      discharges_art6: false,
+      venue_report: null,
+      method: METHOD,
+    } as const;
+    if (!('scope' in input)) {
+      const evidence = join(directory, EVIDENCE);
+      const work = { kind: 'conformance', ...tested, ...input, evidence } as const;
+      const result = await testInThread(work, signal, onProgress);
+      const report: ConformanceReport = { ...result, ...own, isolation: await apart() };
+      await gzipFile(evidence);
+      await keep(directory, 'conformance.json', report);
+      const { counts, evidence_hash } = report;
+      return {
+        result: summaryOf(report),
+        summary: { counts, evidence_hash },
+        files: ['conformance.json', EVIDENCE],
+      };
+    }
+    const history = await persist(() => readHistory(storage, { bot_id: among, asOf: clock() }));
+    const work = { kind: 'stress', ...tested, ...input, history } as const;
+    const result = await testInThread(work, signal, onProgress);
+    const report = judged(result, own, await apart());
+    await keep(directory, 'stress.json', report);
+    const { verdict, basis } = report;
+    return { result: report, summary: { verdict, basis }, files: ['stress.json'] };
+  };
+}
+
+const EVIDENCE = 'evidence.ndjson';
+
+async function keep(directory: string, name: string, document: object): Promise<void> {
+  const path = join(directory, name);
+  await writeFile(path, `${JSON.stringify(document, undefined, 2)}\n`, { mode: 0o600 });
+  await gzipFile(path);
+}
+
+/** A test that was not apart from production has failed, whatever it shows. */
+function judged(
+  { method, ...result }: StressResult,
+  {
+    method: ownMethod,
+    ...own
+  }: Omit<StressReport, keyof StressResult | 'isolation'> & {
+    readonly method: string;
+  },
+  isolation: Isolation,
+): StressReport {
+  const { logs_kept, orders_of_test, config_unchanged } = isolation;
+  const touched = [
+    ...(logs_kept ? [] : ['isolation: the log of production is not what it was']),
+    ...(orders_of_test === 0 ? [] : [`isolation: ${orders_of_test} orders are in its log`]),
+  ];
+  const moved = config_unchanged
+    ? []
+    : ['isolation: somebody changed or deployed a bot meanwhile, so that it cannot be told apart'];
+  const verdict =
+    touched.length > 0
+      ? 'fail'
+      : moved.length > 0 && result.verdict === 'pass'
+        ? 'provisional'
+        : result.verdict;
+  return {
+    ...result,
+    ...own,
+    method: `${ownMethod} ${method}`,
+    isolation,
+    verdict,
+    reasons: [...touched, ...result.reasons, ...moved],
+  };
+}

@@ -1,0 +1,117 @@
+/** A test as the thread does it that is there for nothing else: the clocks of the thread are taken over. */
+import { appendFileSync } from 'node:fs';
+import { PerformanceObserver } from 'node:perf_hooks';
+import type { Bundle } from '../../bots/bundle.ts';
+import { readChangedSpec } from '../../bots/hosted.ts';
+import { hostedBot } from '../../bots/load.ts';
+import { engineConfig } from '../../bots/spec.ts';
+import type { Strategy } from '../../engine/strategy.ts';
+import { ServiceError } from '../../errors.ts';
+import { MINUTE } from '../../market/time.ts';
+import { parseTimeframe } from '../../market/timeframe.ts';
+import type { Progress } from '../../tasks/lifecycle.ts';
+import { runConformance, type ConformanceResult } from '../conformance/run.ts';
+import type { TriedBot } from '../conformance/world.ts';
+import type { Meters } from '../stress/load.ts';
+import type { History } from '../stress/peaks.ts';
+import { planStress } from '../stress/plan.ts';
+import { runStress, type StressResult } from '../stress/run.ts';
+import { HOLD_S, type ConformanceInput, type StressInput } from './start.ts';
+
+interface Tested {
+  /** As it was authored. */
+  readonly document: unknown;
+  readonly files: Bundle | undefined;
+}
+
+export interface ConformanceWork extends Tested, ConformanceInput {
+  readonly kind: 'conformance';
+  /** File for the evidence, which must not be there. */
+  readonly evidence: string;
+}
+
+export interface StressWork extends Tested, StressInput {
+  readonly kind: 'stress';
+  readonly history: History;
+}
+
+export type TestWork = ConformanceWork | StressWork;
+
+/** @throws ServiceError `invalid_spec` for a spec that this version does not take any more. */
+export async function doTest(
+  work: TestWork,
+  onProgress: (progress: Progress) => void,
+): Promise<ConformanceResult | StressResult> {
+  const tried = triedBot(work);
+  const tell = (done: number, total: number): void => onProgress({ done, total });
+  if (work.kind === 'stress') return stress(tried, work, tell);
+  let lines: string[] = [];
+  return runConformance(tried, {
+    seed: work.seed,
+    cases: work.cases,
+    onEvidence: (line) => void lines.push(`${line}\n`),
+    onProgress(done, total) {
+      appendFileSync(work.evidence, lines.join(''));
+      lines = [];
+      tell(done, total);
+    },
+  });
+}
+
+async function stress(
+  tried: TriedBot,
+  { history, seed, duration_s, multiplier, declared_peak }: StressWork,
+  onProgress: (done: number, of: number) => void,
+): Promise<StressResult> {
+  const { spec } = tried.bot;
+  const plan = planStress(history, {
+    multiplier,
+    risk: engineConfig(spec).risk,
+    instruments: spec.spec.universe.symbols.length,
+    timeframeMs: parseTimeframe(spec.spec.data.timeframe).ms,
+    declaredPeak: declared_peak,
+  });
+  const short = `the load was held for ${duration_s} s of the venue's time only (a house number: ${HOLD_S} s)`;
+  const provisional = [...plan.provisional, ...(duration_s < HOLD_S ? [short] : [])];
+  const holdBars = Math.ceil((duration_s * 1000) / MINUTE);
+  const options = { seed, holdBars, onProgress, meters: openMeters() };
+  return runStress(tried, history, { ...plan, provisional }, options);
+}
+
+/** The orders are those of the tests: code that came with the bot is not run here, and need not be. */
+function triedBot({ document, files }: Tested): TriedBot {
+  const hosted = readChangedSpec(document, {}, files);
+  if (files === undefined) return { bot: hostedBot(hosted) };
+  return { bot: { spec: hosted.spec, strategy: UNTRIED, params: {} } };
+}
+
+const UNTRIED: Strategy = {
+  name: 'untried',
+  description: 'Stands for code that came with a bot.',
+  params: {},
+  create() {
+    throw new ServiceError('strategy_failed', 'a test does not run the code of a strategy');
+  },
+};
+
+/** Of the machine: to be opened while the clocks of the thread are its own. */
+function openMeters(): Meters {
+  const now = performance.now.bind(performance);
+  const gc = { total: 0, longest: 0 };
+  const observer = new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) {
+      gc.total += duration;
+      gc.longest = Math.max(gc.longest, duration);
+    }
+  });
+  observer.observe({ entryTypes: ['gc'] });
+  return {
+    now,
+    rss: () => process.memoryUsage.rss(),
+    gc: () => ({ ...gc }),
+    cpu() {
+      const { user, system } = process.threadCpuUsage();
+      return (user + system) / 1000;
+    },
+  };
+}

@@ -1,0 +1,22 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import type { Progress, TaskError } from '../../tasks/lifecycle.ts';
+import { asTaskError } from '../../tasks/task-error.ts';
+import type { ConformanceResult } from '../conformance/run.ts';
+import type { StressResult } from '../stress/run.ts';
+import { doTest, type TestWork } from './test-work.ts';
+
+/** What the thread of a test tells: how far it is, and last of all how it ended. */
+export type TestMessage =
+  | { readonly progress: Progress }
+  | { readonly done: ConformanceResult | StressResult }
+  | { readonly error: TaskError; readonly bug?: unknown };
+
+function send(message: TestMessage): void {
+  parentPort!.postMessage(message);
+}
+
+try {
+  send({ done: await doTest(workerData as TestWork, (progress) => send({ progress })) });
+} catch (error) {
+  send(asTaskError(error));
+}

@@ -1,0 +1,56 @@
+import { Worker } from 'node:worker_threads';
+import type { Progress } from '../../tasks/lifecycle.ts';
+import { TaskFailure } from '../../tasks/thread.ts';
+import { THREAD_ENV } from '../../thread-env.ts';
+import type { ConformanceResult } from '../conformance/run.ts';
+import type { StressResult } from '../stress/run.ts';
+import type { ConformanceWork, StressWork, TestWork } from './test-work.ts';
+import type { TestMessage } from './test-worker.ts';
+
+const FILE = new URL(`./test-worker${import.meta.url.slice(-3)}`, import.meta.url);
+
+/**
+ * Does a test in a thread of its own, which ends with it: who takes over the clocks of a thread is not
+ * to be followed there by anybody.
+ * @throws TaskFailure, or whatever `signal` was aborted with.
+ */
+export async function testInThread(
+  work: ConformanceWork,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+): Promise<ConformanceResult>;
+export async function testInThread(
+  work: StressWork,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+): Promise<StressResult>;
+export async function testInThread(
+  work: TestWork,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+): Promise<ConformanceResult | StressResult> {
+  signal.throwIfAborted();
+  const thread = new Worker(FILE, { env: THREAD_ENV, workerData: work });
+  const { promise, resolve, reject } = Promise.withResolvers<ConformanceResult | StressResult>();
+  const abort = (): void => reject(signal.reason);
+  thread.on('message', (message: TestMessage) => {
+    if ('progress' in message) onProgress(message.progress);
+    else if ('done' in message) resolve(message.done);
+    else reject(new TaskFailure(message.error, message.bug));
+  });
+  thread.on('error', (error: Error) => reject(ended(error.message, error)));
+  thread.on('exit', (code) => reject(ended(`code ${code}`)));
+  signal.addEventListener('abort', abort);
+  try {
+    return await promise;
+  } finally {
+    signal.removeEventListener('abort', abort);
+    await thread.terminate();
+  }
+}
+
+function ended(why: string, cause?: unknown): TaskFailure {
+  const message = `its thread ended before its time: ${why}`;
+  const remedy = 'See whether the machine has memory enough.';
+  return new TaskFailure({ code: 'failure', reason: 'worker_died', message, remedy }, cause);
+}

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { parse } from 'yaml';
+import { readFile as readText } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createBot, updateBot } from '../../../src/bot-registry/bots.ts';
+import { runConformance } from '../../../src/compliance/conformance/run.ts';
+import type { ConformanceReport } from '../../../src/compliance/tests/result.ts';
+import { testResult } from '../../../src/compliance/tests/stale.ts';
+import { startConformance } from '../../../src/compliance/tests/start.ts';
+import { testBots } from '../../../src/compliance/tests/test-bot.ts';
+import { createLog } from '../../../src/log.ts';
+import { openStorage } from '../../../src/storage/storage.ts';
+import { listFiles, readFile } from '../../../src/tasks/files.ts';
+import { startTaskRunner, type TaskRunner } from '../../../src/tasks/runner.ts';
+import { cancelTask, getResult, getTask, type TaskService } from '../../../src/tasks/tasks.ts';
+import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
+import { correct } from '../bots/bots.ts';
+
+const SEED = 7;
+const CASES = ['A03', 'C05'];
+
+describe.each(DATABASES)('a conformance test on %s', (kind) => {
+  let database: TestDatabase;
+  let service: TaskService;
+  let runners: TaskRunner[];
+  let document: Record<string, unknown>;
+
+  beforeEach(async () => {
+    database = await newTables(kind);
+    runners = [];
+    const storage = await openStorage(database.location);
+    service = { storage, clock: () => Date.UTC(2026, 6), catalogueDir: '/nowhere' };
+    document = parse(
+      await readText(join(import.meta.dirname, '../bots/correct.yaml'), 'utf8'),
+    ) as typeof document;
+    await createBot(service, 'operator', { document });
+  });
+  afterEach(async () => {
+    for (const runner of runners) await runner.stop();
+    await service.storage.close();
+    await database.remove();
+  });
+
+  const run = (workers: number): TaskRunner => {
+    const runner = startTaskRunner(service, {
+      workers,
+      paperSessions: 1,
+      timeoutMs: 5000,
+      testBot: testBots(service),
+      log: createLog(() => {}, false),
+    });
+    runners.push(runner);
+    return runner;
+  };
+  const find = (task_id: string) => getTask(service.storage.read, task_id);
+  const until = (task_id: string, status: string) =>
+    vi.waitFor(async () => assert.equal((await find(task_id)).status, status), {
+      timeout: 30_000,
+      interval: 20,
+    });
+  const start = (cases?: readonly string[]) =>
+    startConformance(service, 'operator', 'correct', { seed: SEED, cases });
+
+  test('gives the same evidence wherever it runs, and goes stale with what was tested', async () => {
+    const { task_id } = await start(CASES);
+    const first = run(kind === 'sqlite' ? 1 : 2);
+    await until(task_id, 'running');
+    // As a server does that stops: whoever starts next does it again.
+    await first.stop();
+    expect(await find(task_id)).toMatchObject({ status: 'queued', attempts: 0 });
+    run(kind === 'sqlite' ? 2 : 1);
+    await until(task_id, 'success');
+
+    const { read } = service.storage;
+    const kept = JSON.parse(await getResult(read, task_id)) as ConformanceReport;
+    const here = await runConformance(correct, { seed: SEED, cases: CASES });
+    expect(kept).toMatchObject({
+      schema: 'conformance/1',
+      run_id: task_id,
+      bot_ref: 'correct',
+      version: 1,
+      environment: 'simulated_venue',
+      discharges_art6: false,
+      venue_report: null,
+      counts: { pass: 2, fail: 0, not_run: 38 },
+      evidence_hash: here.evidence_hash,
+      lock: { strategy: 'sma_crossover', limits: { max_order_value: '20000' } },
+      isolation: { logs_kept: true, config_unchanged: true, orders_of_test: 0 },
+    });
+    expect(await listFiles(read, task_id)).toEqual(['conformance.json', 'evidence.ndjson']);
+    const evidence = await text(await readFile(read, task_id, 'evidence.ndjson'));
+    const ofCase = evidence.split('\n').filter((line) => line.includes('"case":"A03"'));
+    expect(
+      createHash('sha256')
+        .update(`${ofCase.join('\n')}\n`)
+        .digest('hex'),
+    ).toBe(kept.cases[0]!.evidence_hash);
+    const whole = JSON.parse(await text(await readFile(read, task_id, 'conformance.json'))) as {
+      cases: { parts: unknown[] }[];
+    };
+    expect(whole.cases[0]!.parts.length).toBeGreaterThan(0);
+
+    const asRead = () => testResult(service, task_id, { ...kept });
+    expect(await asRead()).toMatchObject({ stale: false, stale_reasons: [] });
+    const spec = document['spec'] as { risk: object };
+    const risk = { ...spec.risk, max_order_qty: '999' };
+    const changed = { document: { ...document, spec: { ...spec, risk } } };
+    await updateBot(service, 'operator', 'correct', () => true, changed);
+    expect(await asRead()).toMatchObject({
+      stale: true,
+      stale_reasons: ['limits is not what was tested', 'spec is not what was tested'],
+    });
+  });
+
+  test.runIf(kind === 'sqlite')('is canceled amid its cases, and leaves nothing', async () => {
+    const { task_id } = await start();
+    const runner = run(1);
+    await until(task_id, 'running');
+    await cancelTask(service, 'operator', task_id);
+    runner.wake();
+    await until(task_id, 'canceled');
+    expect(await listFiles(service.storage.read, task_id)).toEqual([]);
+  });
+});

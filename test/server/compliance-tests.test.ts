@@ -1,0 +1,138 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { parse } from 'yaml';
+import { exampleDocument } from '../../src/api/bots.ts';
+import type { ConformanceResult } from '../../src/api/compliance.ts';
+import type { Task } from '../../src/api/tasks.ts';
+import { testBots } from '../../src/compliance/tests/test-bot.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
+import { newTestApp, type Answer, type TestApp } from './in-process.ts';
+
+let server: TestApp;
+let bearer: string;
+let runner: TaskRunner | undefined;
+
+beforeEach(async () => {
+  server = await newTestApp();
+  bearer = await server.bearer('read', 'write', 'halt');
+  runner = undefined;
+});
+afterEach(async () => {
+  await runner?.stop();
+  await server.close();
+});
+
+const send = (method: string, path: string, body?: unknown, headers = {}): Promise<Answer> =>
+  server.send(method, path, { headers: { authorization: bearer, ...headers }, body });
+
+async function correct(): Promise<Record<string, unknown>> {
+  const file = join(import.meta.dirname, '../compliance/bots/correct.yaml');
+  return parse(await readFile(file, 'utf8')) as Record<string, unknown>;
+}
+
+async function resultOf(path: string, body: object): Promise<Record<string, unknown>> {
+  const { tasks, log } = server.services;
+  runner ??= startTaskRunner(tasks, {
+    workers: 2,
+    paperSessions: 1,
+    timeoutMs: 5000,
+    testBot: testBots(tasks),
+    log,
+  });
+  const started = await send('POST', path, body);
+  expect(started).toMatchObject({ status: 202, body: { status: 'queued' } });
+  const { task_id } = started.body as Task;
+  expect(started.headers.get('location')).toBe(`/tasks/${task_id}`);
+  runner.wake();
+  return vi.waitFor(
+    async () => {
+      const answer = await send('GET', `/tasks/${task_id}/result`);
+      expect(answer.status).toBe(200);
+      return answer.body as Record<string, unknown>;
+    },
+    { timeout: 30_000, interval: 20 },
+  );
+}
+
+it('a bot without limits is tested, and fails for it', async () => {
+  await send('POST', '/bots', { document: exampleDocument('sma', 10) });
+  // Nothing trades.
+  await send('POST', '/bots/sma/halt', { reason: 'a test' });
+  const cases = ['C04', 'A03'];
+  const result = await resultOf('/bots/sma/conformance', { cases });
+  expect(result).toMatchObject({
+    environment: 'simulated_venue',
+    discharges_art6: false,
+    venue_report: null,
+    stale: false,
+    seed: 1,
+    counts: { fail: 1, pass: 1, not_run: 38 },
+    cases: [
+      { id: 'A03', status: 'pass', reason: null },
+      { id: 'C04', status: 'fail', reason: expect.any(String) },
+    ],
+  });
+  const { run_id } = result as unknown as ConformanceResult;
+  const files = ['conformance.json', 'evidence.ndjson'];
+  expect((await send('GET', `/tasks/${run_id}/files`)).body).toEqual({ files });
+  expect((await send('GET', `/tasks/${run_id}`)).body).toMatchObject({
+    kind: 'conformance',
+    input: { seed: 1, cases: ['A03', 'C04'] },
+    progress: { done: 2, total: 2 },
+  });
+  expect((await send('GET', '/bots/sma/deployments')).body).toMatchObject({
+    items: [{ target: 'test', status: 'success', result_summary: { counts: { fail: 1 } } }],
+  });
+
+  const report = '/bots/sma/risk/validation-report';
+  const testing = async () => {
+    const { body } = await send('GET', report);
+    return (body as { testing: { conformance: { value: unknown } } }).testing.conformance.value;
+  };
+  expect(await testing()).toMatchObject([{ run_id, stale: false, not_passed: [{ id: 'C04' }] }]);
+  const changed = { document: exampleDocument('sma', 12) };
+  await send('PUT', '/bots/sma', changed, { 'if-match': '*' });
+  const moved = { stale: true, stale_reasons: ['spec is not what was tested'] };
+  expect((await send('GET', `/tasks/${run_id}/result`)).body).toMatchObject(moved);
+  expect(await testing()).toMatchObject([{ run_id, ...moved }]);
+});
+
+it('is started once, however often the request is sent, and not where it makes no sense', async () => {
+  const document = await correct();
+  await send('POST', '/bots', { document });
+  const headers = { 'idempotency-key': 'k' };
+  const stress = () => send('POST', '/bots/correct/stress', { declared_peak: 4 }, headers);
+  const [first, second] = [await stress(), await stress()];
+  expect(second).toMatchObject({ status: 202, body: first.body });
+  expect(second.headers.get('idempotency-replayed')).toBe('true');
+  expect((await send('GET', '/tasks')).body).toMatchObject({
+    items: [
+      {
+        kind: 'stress',
+        input: { seed: 1, scope: 'bot', duration_s: 1800, multiplier: 2, declared_peak: 4 },
+      },
+    ],
+  });
+  expect(await send('POST', '/bots/correct/conformance', { cases: ['A03', 'A99'] })).toMatchObject({
+    status: 400,
+    body: { code: 'invalid_request', errors: [{ code: 'unknown_case', pointer: '/cases/1' }] },
+  });
+  expect(await send('POST', '/bots/correct/stress', { multiplier: 1 })).toMatchObject({
+    status: 400,
+  });
+  expect(await send('POST', '/bots/correct/conformance', { version: 2 })).toMatchObject({
+    status: 404,
+  });
+  const { metadata, spec } = document as { metadata: object; spec: object };
+  const research = {
+    ...document,
+    metadata: { ...metadata, slug: 'papers' },
+    spec: { ...spec, kind: 'research' },
+  };
+  expect(await send('POST', '/bots', { document: research })).toMatchObject({ status: 201 });
+  expect(await send('POST', '/bots/papers/conformance', {})).toMatchObject({
+    status: 422,
+    body: { code: 'invalid_spec', errors: [{ code: 'not_trading', pointer: '/spec/kind' }] },
+  });
+});
