@@ -39,6 +39,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   sandbox: ['bots', 'engine', 'market'],
   'bot-registry': ['bots', 'events', 'sandbox', 'storage'],
   tasks: [
+  risk: ['bot-registry', 'bots', 'engine', 'events', 'identity', 'storage', 'trading'],
     'backtest',
     'bot-registry',
     'bots',
@@ -46,6 +47,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'events',
     'market',
     'sandbox',
+    'risk',
     'storage',
     'trading',
   ],
@@ -56,6 +58,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'identity',
     'kubernetes',
     'storage',
+    'risk',
     'tasks',
     'trading',
   ],

@@ -377,6 +377,16 @@ export function engineConfig(spec: BotSpec): EngineConfig {
   return {
     cash: Number(engine.cash),
     fill: fillModel(engine.fill),
+const subject = text(100).optional();
+
+const attributionSchema = z
+  .strictObject({
+    trader: subject.describe('Who answers for the orders.'),
+    desk: subject.describe('To which that trader belongs.'),
+    client: subject.describe('For whom the bot trades, where that is not the firm.'),
+  })
+  .describe('For whom the orders are: the thresholds of these hold for the bot.');
+
     units: engine.units,
     fees: feeModel(engine.fees),
     slippage: engine.slippage,
@@ -407,6 +417,7 @@ function riskLimits(risk: BotSpec['spec']['risk'] = {}): RiskLimits {
 }
 
 function riskControls(risk: BotSpec['spec']['risk'] = {}): RiskControls | undefined {
+    attribution: attributionSchema.optional(),
   const { price_collar_period, messages_kept_for_cancels, repeated_execution, permitted } = risk;
   const controls: RiskControls = {
     ...(price_collar_period && 'bps' in price_collar_period && { price_collar_period }),

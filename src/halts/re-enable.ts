@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { getBot } from '../bot-registry/bots.ts';
 import { ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
@@ -15,8 +16,8 @@ export interface ReEnabled {
 }
 
 /**
- * Lets sessions of a bot start again after one was latched for repeated execution. A latched session
- * that has not ended denies orders until it has.
+ * Lets a bot trade again after a session was latched for repeated execution: others may start, and one
+ * that has not ended takes orders once it hears of it. Executions count anew.
  *
  * @throws ServiceError `not_found`; `conflict` when the bot is not latched.
  */
@@ -51,6 +52,16 @@ export function reEnableBot(
         payload: { control: 'repeated_execution', events, reason, by },
       },
     ]);
+    const lifted = Map.groupBy(latches, ({ run_id }) => run_id);
+    for (const [task_id, ofSession] of lifted) {
+      await tx
+        .updateTable('trading_sessions')
+        .set((of) => ({
+          latches_lifted: sql<number>`${of.ref('latches_lifted')} + ${ofSession.length}`,
+        }))
+        .where('task_id', '=', task_id)
+        .execute();
+    }
     return { bot_id, latches, re_enabled_at: now, re_enabled_by: by };
   });
 }

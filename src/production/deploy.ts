@@ -2,6 +2,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import { activateDraft, getBot } from '../bot-registry/bots.ts';
 import { filesOf, getVersion } from '../bot-registry/versions.ts';
+import { codeOf } from '../bots/bundle.ts';
 import { invalidSpec, readChangedSpec } from '../bots/hosted.ts';
 import { engineConfig } from '../bots/spec.ts';
 import { ServiceError, type Problem } from '../errors.ts';
@@ -11,6 +12,7 @@ import { chooseCluster, type ClusterDefinition } from '../kubernetes/clusters-fi
 import type { ObjectDiff } from '../kubernetes/cluster.ts';
 import { manifests, type DeployPlan, type KubernetesObject } from '../kubernetes/manifests.ts';
 import { renderYaml } from '../kubernetes/render.ts';
+import { subjectsOf } from '../risk/subjects.ts';
 import type { Db } from '../storage/tables.ts';
 import { refuseHalted } from '../tasks/latch.ts';
 import { endUnattended, isUnbegun, tell } from '../tasks/lifecycle.ts';
@@ -32,6 +34,8 @@ export interface Settled {
   readonly whole: (deployment_id: string) => DeployPlan;
   /** What the account begins with when it replaces none. */
   readonly cash: number;
+  /** See `subjectsOf`. */
+  readonly subjects: string;
 }
 
 /** What has been deployed, or is to be as soon as another has ended. */
@@ -65,7 +69,7 @@ export async function settle(
   const isReal = venue.type === 'exchange';
   const problems = [
     ...unfitFor(spec, isReal ? exchange : null),
-    ...(isReal && files ? [FOREIGN] : []),
+    ...(isReal && codeOf(files) ? [FOREIGN] : []),
   ];
   if (problems.length > 0) throw invalidSpec(problems, false);
   const { image, control_url, storage_class, access_mode, resources, egress } = definition;
@@ -90,7 +94,8 @@ export async function settle(
   };
   const whole = (deployment_id: string): DeployPlan =>
     wholePlan({ ...plan, deployment_id }, document, files);
-  return { cluster, definition, plan, whole, cash: engineConfig(spec).cash };
+  const { cash } = engineConfig(spec);
+  return { cluster, definition, plan, whole, cash, subjects: subjectsOf(spec) };
 }
 
 /** With the credentials of an exchange in its reach, no code runs that is not this program's. */
@@ -138,7 +143,7 @@ export async function dryRun(
 export async function deploy(
   { storage, clock }: ProductionService,
   by: Actor,
-  { cluster, plan, cash }: Settled,
+  { cluster, plan, cash, subjects }: Settled,
   request: DeployRequest,
   replace: boolean,
 ): Promise<Deployed> {
@@ -186,6 +191,8 @@ export async function deploy(
         state: JSON.stringify(state),
         recorded_at: now,
         stop_requested_at: null,
+        subjects,
+        latches_lifted: 0,
       })
       .execute();
     const replaces = replaced?.deployment_id ?? null;

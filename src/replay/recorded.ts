@@ -4,8 +4,11 @@ import type { EventHead } from '../events/event.ts';
 import { faultOf, type EventFault } from '../events/verify.ts';
 import { allocateBars, appendBar, type Bars } from '../market/bars.ts';
 import type { BotEventsTable } from '../storage/tables.ts';
+import { controlOf } from '../tasks/session-events.ts';
 import type { DataEvent } from '../trading/feed.ts';
+import { CONTROL_KINDS, type ControlInput } from '../trading/session-controls.ts';
 import type { SessionState } from '../trading/session-state.ts';
+import type { RecordedControl } from './rerun.ts';
 
 /** A history; those of a run are in the order of the universe. */
 export interface Instrument {
@@ -30,6 +33,7 @@ export interface RecordedRun {
   readonly instruments: readonly Instrument[];
   readonly orders: readonly RecordedOrder[];
   readonly gaps: readonly RecordedGap[];
+  readonly controls: readonly RecordedControl[];
   /** Versions of the engine that it ran on. */
   readonly engines: ReadonlySet<string>;
   readonly status: SessionState['status'];
@@ -47,6 +51,8 @@ export class Recording {
   readonly #bars: Map<string, Bars>;
   readonly #orders: RecordedOrder[] = [];
   readonly #gaps: RecordedGap[] = [];
+  readonly #controls: RecordedControl[] = [];
+  #time: number | undefined;
   readonly #engines = new Set<string>();
   #status: SessionState['status'] = 'running';
   #isUnwanted = false;
@@ -78,6 +84,7 @@ export class Recording {
       instruments: [...this.#bars].map(([symbol, bars]) => ({ symbol, bars })),
       orders: this.#orders,
       gaps: this.#gaps,
+      controls: this.#controls,
       engines: this.#engines,
       status: this.#status,
       end: this.#end,
@@ -90,10 +97,13 @@ export class Recording {
       this.#orders.push({ seq, line: text });
     } else if (kind === 'data.bars') {
       const { bars } = JSON.parse(text) as { readonly bars: Candles };
+      this.#time = occurred_at;
       for (const [symbol, [open, high, low, close, volume]] of Object.entries(bars)) {
         const candle = { open, high, low, close, volume };
         this.#bars.set(symbol, appendBar(this.#bars.get(symbol)!, occurred_at, candle));
       }
+    } else if (isControl(kind)) {
+      this.#controls.push({ after: this.#time, input: controlOf(kind, text) });
     } else if (kind === 'data.gap') {
       this.#gaps.push(JSON.parse(text) as RecordedGap);
     } else if (kind === 'session.state') {
@@ -124,6 +134,10 @@ function endOf({ status, halt, stopped = false }: Ended, isUnwanted: boolean): S
   if (status === 'success') return stopped ? 'stop' : 'success';
   // One that nobody was at says nothing of the halt.
   return halt === undefined && isUnwanted ? 'stop' : 'halt';
+}
+
+function isControl(kind: string): kind is ControlInput['kind'] {
+  return (CONTROL_KINDS as readonly string[]).includes(kind);
 }
 
 function isOrder(kind: string): kind is OrderEvent['kind'] {

@@ -84,13 +84,13 @@ export async function doReplay(
   { signal }: Surroundings,
 ): Promise<RunReplay> {
   const recorded = await read(work, parts);
-  const { instruments, orders, fault } = recorded;
+  const { instruments, orders, controls, fault } = recorded;
   const counts = { bars: countBars(instruments), events: orders.length };
   if (fault !== undefined) {
     return { matches: false, ...counts, events_hash: null, first_difference: null, fault };
   }
   const replayed = await withBot(work, work.session, signal, (run) =>
-    again(run, instruments, { ...work, isHalted: endsHalted(orders) }),
+    again(run, instruments, { ...work, isHalted: endsHalted(orders), controls }),
   );
   const difference = firstDifferentEvent(orders, replayed.lines);
   return {
@@ -124,7 +124,10 @@ export async function doParity(
       const prepared = await prepare(run.bot, { catalogueDir, assertions: [] }).finally(onLoaded);
       ({ instruments } = prepared.job);
     }
-    const backtest = await again(run, untilEnd(recorded, instruments), work);
+    const backtest = await again(run, untilEnd(recorded, instruments), {
+      ...work,
+      controls: recorded.controls,
+    });
     const { session } = work;
     const others = [
       ...(subject.version === session.version ? [] : ['version' as const]),

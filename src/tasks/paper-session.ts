@@ -29,14 +29,27 @@ import { parseTimeframe } from '../market/timeframe.ts';
 import { openHosted, type CodeLimits, type HostedRun } from '../sandbox/hosted.ts';
 import { liveSessionFeed } from '../trading/live-session.ts';
 import type { LiveSource } from '../trading/live-worker.ts';
+import {
+  controlInputs,
+  type ControlInput,
+  type SessionControls,
+  type Supervised,
+} from '../trading/session-controls.ts';
 import type { SessionFeed } from '../trading/session-feed.ts';
+import type { SessionInput } from '../trading/session-input.ts';
 import { stateHash, type Progress, type SessionState } from '../trading/session-state.ts';
 import { Session, type SessionResult } from '../trading/session.ts';
 import { fileRun } from './backtest-work.ts';
 import type { PaperInput } from './paper.ts';
 import type { Batch } from './record.ts';
 import { replayOf } from './replay.ts';
-import { barsEvent, dataEvent, orderEvent, type SessionEvent } from './session-events.ts';
+import {
+  barsEvent,
+  controlEvent,
+  dataEvent,
+  progressEvents,
+  type SessionEvent,
+} from './session-events.ts';
 
 /** A paper session as one thread tells another of it. */
 export interface PaperWork {
@@ -60,8 +73,10 @@ export type Unnumbered = Omit<Batch, 'number'>;
 
 /** What a session works with. */
 export interface PaperDesk {
-  /** The steps that were recorded, oldest first. */
-  readonly steps: AsyncIterable<Step>;
+  /** What it was told, as it was recorded, oldest first. */
+  readonly steps: AsyncIterable<SessionInput>;
+  /** What people have settled by now. */
+  readonly controls: () => Promise<SessionControls>;
   readonly load: typeof loadDataset;
   /** See `LiveMarkets`. */
   readonly live: (source: LiveSource) => Promise<MessagePort>;
@@ -88,6 +103,8 @@ export interface Trader {
   readonly failure: ServiceError | undefined;
   state(): SessionState | Promise<SessionState>;
   push(step: Step): Progress | Promise<Progress>;
+  readonly supervised: Supervised;
+  control(input: ControlInput): Progress | Promise<Progress>;
   halt(): Progress | Promise<Progress>;
   result(): SessionResult | Promise<SessionResult>;
 }
@@ -96,6 +113,8 @@ export interface Trader {
 const MOST_STEPS = 256;
 const MOST_EVENTS = 512;
 const LONGEST_BATCH_MS = 250;
+/** People are heard so often at least, where bars come that often, ms. */
+const HEARD_EVERY_MS = 1000;
 
 /**
  * @returns what came of it, once each of its files is in the directory, as `<name>.gz`; undefined
@@ -144,9 +163,21 @@ async function runHosted(
     steps - begun.steps >= MOST_STEPS ||
     events.length >= MOST_EVENTS ||
     performance.now() - begun.at >= LONGEST_BATCH_MS;
-  const take = ({ events: made, state: after }: Progress): void => {
-    for (const event of made) events.push(orderEvent(event));
-    state = after;
+  const take = (progress: Progress): void => {
+    for (const event of progressEvents(progress)) events.push(event);
+    ({ state } = progress);
+  };
+  let heardAt = -Infinity;
+  /** Before each step, so that no order is placed by what was settled long before. */
+  const hear = async (): Promise<void> => {
+    if (performance.now() - heardAt < HEARD_EVERY_MS) return;
+    const controls = await desk.controls();
+    heardAt = performance.now();
+    const now = Date.now();
+    for (const told of controlInputs(trader.supervised, controls, now)) {
+      events.push(controlEvent(told, now));
+      take(await trader.control(told));
+    }
   };
 
   if (recorded.state.status === 'running') {
@@ -157,6 +188,7 @@ async function runHosted(
         stopOrGone.throwIfAborted();
         if (events.length === 0) made_at = Date.now();
         if (item.kind === 'data.bars') {
+          await hear();
           events.push(barsEvent(item.step));
           steps += 1;
           take(await trader.push(item.step));
@@ -219,25 +251,34 @@ async function open(
     get failure() {
       return session.failure;
     },
+    get supervised() {
+      return session.supervised;
+    },
     state: () => session.state(),
     push,
+    control: (told) => session.control(told),
     halt: () => session.halt(),
     result: () => session.result(),
   };
   return { bot, feed, trader };
 }
 
-/** Steps that a strategy elsewhere is shown before the session takes them. */
-async function* shown(steps: AsyncIterable<Step>, take: HostedRun['take']): AsyncGenerator<Step> {
-  let some: Step[] = [];
-  for await (const step of steps) {
-    some.push(step);
+/** What was recorded, with steps shown to a strategy elsewhere before the session takes them. */
+async function* shown(
+  inputs: AsyncIterable<SessionInput>,
+  take: HostedRun['take'],
+): AsyncGenerator<SessionInput> {
+  let some: SessionInput[] = [];
+  const show = (): Promise<void> =>
+    take(some.flatMap((input) => (input.kind === 'data.bars' ? [input.step] : [])));
+  for await (const input of inputs) {
+    some.push(input);
     if (some.length < MOST_STEPS) continue;
-    await take(some);
+    await show();
     yield* some;
     some = [];
   }
-  await take(some);
+  await show();
   yield* some;
 }
 

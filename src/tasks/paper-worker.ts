@@ -1,8 +1,8 @@
 import { parentPort, type MessagePort } from 'node:worker_threads';
-import type { Step } from '../engine/steps.ts';
 import type { Answers, FromSession, Question, ToSession } from './paper-messages.ts';
 import { runSession, type PaperWork, type Unnumbered } from './paper-session.ts';
-import { stepOf } from './session-events.ts';
+import { recordedInput } from './session-events.ts';
+import type { SessionInput } from '../trading/session-input.ts';
 import { asTaskError, fromTaskError } from './task-error.ts';
 
 /** What a thread for sessions is told: to begin one, or to show that it does not hang. */
@@ -64,11 +64,11 @@ async function host(work: PaperWork, port: MessagePort): Promise<void> {
     writing.catch(() => {});
     if (waiting !== undefined && waiting.events.length >= MOST_WAITING) await writing;
   };
-  async function* steps(): AsyncGenerator<Step> {
+  async function* steps(): AsyncGenerator<SessionInput> {
     for (;;) {
-      const payloads = await ask({ kind: 'steps' });
-      if (payloads.length === 0) return;
-      yield* payloads.map(stepOf);
+      const recorded = await ask({ kind: 'steps' });
+      if (recorded.length === 0) return;
+      yield* recorded.map(recordedInput);
     }
   }
   let last: FromSession;
@@ -77,6 +77,7 @@ async function host(work: PaperWork, port: MessagePort): Promise<void> {
       steps: steps(),
       load: (options) => ask({ kind: 'load', options }),
       live: (source) => ask({ kind: 'live', source }),
+      controls: () => ask({ kind: 'controls' }),
       record,
       stop: stop.signal,
       gone: gone.signal,

@@ -8,6 +8,7 @@ import { ServiceError, type Problem } from '../errors.ts';
 import type { Manifest } from '../market/catalogue.ts';
 import { parseWindow } from '../market/time.ts';
 import { parseTimeframe } from '../market/timeframe.ts';
+import { subjectsOf } from '../risk/subjects.ts';
 import type { Db } from '../storage/tables.ts';
 import { NO_LIVE_MARKETS } from '../trading/live-thread.ts';
 import type { SessionState } from '../trading/session-state.ts';
@@ -98,9 +99,10 @@ export async function startPaper(
     };
     const counts = { batches: 0, steps: 0, failures: 0 };
     const recorded = { state: JSON.stringify(state), recorded_at: now, stop_requested_at: null };
+    const supervised = { subjects: subjectsOf(hosted.spec), latches_lifted: 0 };
     await tx
       .insertInto('trading_sessions')
-      .values({ task_id, bot_id, first_seq, ...counts, ...recorded })
+      .values({ task_id, bot_id, first_seq, ...counts, ...recorded, ...supervised })
       .execute();
     await appendSession(tx, task, now, [stateEvent(task, state, now)]);
     return { task_id, status: 'queued' as const, other_sessions, pace };

@@ -5,10 +5,12 @@ import type { EventHead } from '../events/event.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { Db, TradingSessionsTable, TasksTable } from '../storage/tables.ts';
 import { closeSession, type SessionState, type WorkingOrder } from '../trading/session-state.ts';
+import { markUsed } from '../risk/overrides.ts';
+import type { UsedPermit } from '../engine/supervision.ts';
 import { alertEvent, alertsOf } from './alerts.ts';
 import { isHeld, type Claim } from './claim.ts';
 import { haltInForce } from './latch.ts';
-import { orderEvent, type SessionEvent } from './session-events.ts';
+import { orderEvent, OVERRIDE_USED, type SessionEvent } from './session-events.ts';
 
 /** What a session has done since the batch before. */
 export interface Batch {
@@ -73,6 +75,10 @@ export async function writeBatch(
     const seqOf = (place: number): number => last - events.length + 1 + place;
     const raised = alerts.map((one) => alertEvent(one, seqOf(one.first), made_at, now));
     await appendSession(tx, task, now, [...raised, ...change]);
+  }
+  for (const { kind, payload } of events) {
+    if (kind === OVERRIDE_USED)
+      await markUsed(tx, task.task_id, payload as unknown as UsedPermit, now);
   }
   const recorded = { batches: number, steps, state: text, recorded_at: now };
   await updateSession(tx, { task_id: task.task_id, ...recorded });

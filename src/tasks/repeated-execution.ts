@@ -14,7 +14,7 @@ export interface ExecutionLatch {
   /** Orders executed within so many seconds. */
   readonly count: number;
   readonly seconds: number;
-  /** Whether the session has not ended: it denies every order until then. */
+  /** Whether the session has not ended. */
   readonly active: boolean;
 }
 

@@ -6,6 +6,7 @@ import type { DataEvent } from '../trading/feed.ts';
 import { CONTROL_KINDS, type ControlInput } from '../trading/session-controls.ts';
 import type { SessionInput } from '../trading/session-input.ts';
 import type { Progress } from '../trading/session-state.ts';
+import type { RecordedInput } from './recorded-bars.ts';
 
 /** An event of a session, whose run and version are known. */
 export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
@@ -38,6 +39,11 @@ export function isControl(input: SessionInput): input is ControlInput {
 /** What an event of one of `CONTROL_KINDS` records. @param payload JSON. */
 export function controlOf(kind: ControlInput['kind'], payload: string): ControlInput {
   return { kind, ...(JSON.parse(payload) as object) } as ControlInput;
+}
+
+/** What a session on paper was told, as its log has it. @param payload JSON. */
+export function recordedInput({ kind, payload }: RecordedInput): SessionInput {
+  return kind === 'data.bars' ? { kind, step: stepOf(payload) } : controlOf(kind, payload);
 }
 
 /** A step that a session takes. */

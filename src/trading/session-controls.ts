@@ -1,3 +1,4 @@
+import type { Engine } from '../engine/engine.ts';
 import type { Permit, Thresholds } from '../engine/supervision.ts';
 
 /** What people have settled for a session that goes on. Plain JSON. */
@@ -30,6 +31,14 @@ export const CONTROL_KINDS = [
   'risk.override_ended',
   'control.latch_lifted',
 ] as const satisfies readonly ControlInput['kind'][];
+
+/** Has an engine heed it from now on. */
+export function controlEngine(engine: Engine, input: ControlInput): void {
+  if (input.kind === 'risk.thresholds_set') engine.setThresholds(input.thresholds);
+  else if (input.kind === 'risk.override_granted') engine.grant(input.permit);
+  else if (input.kind === 'risk.override_ended') engine.endPermit(input.override_id);
+  else engine.reEnable();
+}
 
 /** As far as a session was told. */
 export interface Supervised {

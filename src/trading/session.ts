@@ -14,7 +14,7 @@ import { ServiceError } from '../errors.ts';
 import { allocateBars, sliceBars } from '../market/bars.ts';
 import type { Bars } from '../market/bars.ts';
 import { inSlices, underWatchdog } from '../watchdog.ts';
-import type { ControlInput, Supervised } from './session-controls.ts';
+import { controlEngine, type ControlInput, type Supervised } from './session-controls.ts';
 import type { SessionInput } from './session-input.ts';
 import type { Progress, SessionState, SessionStatus, WorkingOrder } from './session-state.ts';
 
@@ -30,6 +30,7 @@ export interface SessionSetup {
   /** What another session left that this one goes on from, in place of the configuration's cash. */
   readonly opening?: Opening | undefined;
 }
+  /** Of models, which are to be shown each step before it is pushed. */
 
 export interface SessionResult {
   readonly result: RunResult;
@@ -113,15 +114,9 @@ export class Session {
   /** Has it heed what people have settled, from now on. */
   control(input: ControlInput): Progress {
     return this.progress(() => {
-      if (input.kind === 'risk.thresholds_set') {
-        this.#thresholds = input.thresholds;
-        this.engine.setThresholds(input.thresholds);
-      } else if (input.kind === 'risk.override_granted') this.engine.grant(input.permit);
-      else if (input.kind === 'risk.override_ended') this.engine.endPermit(input.override_id);
-      else {
-        this.#latchesLifted = input.latches;
-        this.engine.reEnable();
-      }
+      if (input.kind === 'risk.thresholds_set') this.#thresholds = input.thresholds;
+      if (input.kind === 'control.latch_lifted') this.#latchesLifted = input.latches;
+      controlEngine(this.engine, input);
     });
   }
 

@@ -7,6 +7,7 @@ import type { BotEvent } from '../../src/events/event.ts';
 import { readEvents } from '../../src/events/read.ts';
 import { reEnableBot } from '../../src/halts/re-enable.ts';
 import { createLog } from '../../src/log.ts';
+import { replayRun } from '../../src/replay/replay.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { startPaper, stopPaper } from '../../src/tasks/paper.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
@@ -132,5 +133,21 @@ describe.each(DATABASES)('a bot that was latched, on %s', (kind) => {
     await ended(next);
     expect(kindsOf(await told(next))).toContain('order.submitted');
     await expect(start('max')).rejects.toMatchObject({ reason: 'latched' });
+  });
+
+  it('goes on in the session that was latched once that hears of it, and alike when replayed', async () => {
+    const { task_id } = await start(DAYS_PER_SECOND * 60);
+    const latched = async (): Promise<number> =>
+      kindsOf(await told(task_id)).filter((its) => its === 'account.latched').length;
+    await until(async () => expect(await latched()).toBe(1));
+    await reEnable('the feed is mended');
+    await until(async () => expect(await latched()).toBe(2));
+    await stopPaper(service, ADA, task_id);
+    await ended(task_id);
+    const kinds = kindsOf(await told(task_id));
+    expect(kinds.filter((its) => its === 'control.latch_lifted')).toHaveLength(1);
+    // Nobody has looked at the second.
+    await expect(start('max')).rejects.toMatchObject({ reason: 'latched' });
+    expect(await replayRun(service, 'often', task_id)).toMatchObject({ matches: true });
   });
 });

@@ -239,7 +239,8 @@ function taskOf(ids: MadeSession, waiting: boolean): Tables['tasks'] {
 function sessionOf({ task_id, bot_id }: MadeSession, waiting: boolean): Tables['trading_sessions'] {
   const state = JSON.stringify(waiting ? BEFORE : STATE);
   const place = { task_id, bot_id, first_seq: 3, batches: waiting ? 0 : 7, steps: 20, state };
-  return { ...place, failures: 0, stop_requested_at: null, recorded_at: NOW };
+  const supervised = { subjects: null, latches_lifted: 0 };
+  return { ...place, failures: 0, stop_requested_at: null, recorded_at: NOW, ...supervised };
 }
 
 /** Of a session that has seen no bars. */

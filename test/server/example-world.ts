@@ -357,6 +357,8 @@ async function addExampleSession({ services, now }: TestApp): Promise<void> {
         first_seq,
         ...counts,
         stop_requested_at: null,
+        subjects: null,
+        latches_lifted: 0,
       })
       .execute();
     const outcome = { status: 'success', result: '{}', summary: {} } as const;
@@ -418,6 +420,8 @@ async function addExampleDeployment({ services, now }: TestApp): Promise<void> {
         state: JSON.stringify({ ...state, positions: {}, working: [] }),
         recorded_at: now,
         stop_requested_at: null,
+        subjects: null,
+        latches_lifted: 0,
       })
       .execute();
     const nowhere = { opening: null, begun_at: null, token_applied_at: null, applied_at: null };
