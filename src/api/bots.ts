@@ -41,7 +41,7 @@ const Files = z.record(z.string(), z.string());
 
 const files = Files.optional().openapi({
   description:
-    'The code of a strategy of your own, for a server with the setting `custom_code`: the module that `strategy.module` names and all that it imports, as texts by path relative to the spec; at most 32 files, and 96 KiB in all.',
+    'What goes with the spec, as texts by path relative to it, at most 32 files. The code of a strategy of your own, for a server with the setting `custom_code`: the module that `strategy.module` names and all that it imports, 96 KiB in all. The ONNX files that `ml_models` names, in base64, 512 KiB in all before that.',
 });
 
 const BotInput = z
@@ -310,11 +310,11 @@ export const getBotVersionFiles = defineRoute({
   method: 'get',
   path: '/bots/{bot_ref}/versions/{version}/files',
   operationId: 'getBotVersionFiles',
-  summary: 'Read the code that came with a version of a bot',
+  summary: 'Read the files that came with a version of a bot',
   request: { params: versionPath },
   responses: {
     200: answer(
-      'Its files as texts by path; none where its strategy is a built-in one.',
+      'Its files as texts by path, models in base64; none where nothing came with it.',
       z.strictObject({ files: Files }).openapi('BotVersionFiles'),
     ),
   },

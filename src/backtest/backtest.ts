@@ -25,9 +25,9 @@ export interface Outcome {
 
 /** Runs a job and works out everything that its summary states. */
 export async function backtest(job: BacktestJob, options: BacktestOptions): Promise<Outcome> {
-  const { strategy, params, config, instruments } = job;
+  const { strategy, params, config, instruments, signals } = job;
   const started = performance.now();
-  const result = await execute({ instruments, strategy, params, config }, options);
+  const result = await execute({ instruments, strategy, params, config, signals }, options);
   const wallMs = performance.now() - started;
   return outcomeOf(job, result, { ...options, wallMs });
 }

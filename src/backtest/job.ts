@@ -1,6 +1,7 @@
 import type { EngineConfig } from '../engine/config.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
+import type { Signals } from '../engine/signals.ts';
 import type { Bars } from '../market/bars.ts';
 import type { Assertion } from './gates.ts';
 import type { Lock } from './summary.ts';
@@ -18,6 +19,8 @@ export interface BacktestJob {
   /** Length of a bar, ms. */
   readonly barMs: number;
   readonly instruments: readonly JobInstrument[];
+  /** What the models of the spec say of these bars, where it has any. */
+  readonly signals?: Signals | undefined;
   readonly assertions: readonly Assertion[];
 }
 

@@ -80,6 +80,15 @@ export interface Lock {
   readonly strategy: string | Readonly<Record<string, string>>;
   /** sha256 of the bars' columns as used, by symbol. */
   readonly data: Readonly<Record<string, string>>;
+  /** Absent where the spec has no models. */
+  readonly models?: ModelsLock | undefined;
+}
+
+export interface ModelsLock {
+  /** What computes them, with its version. */
+  readonly runtime: string;
+  /** sha256 of each file, by the name of the model. */
+  readonly files: Readonly<Record<string, string>>;
 }
 
 export interface Conventions {

@@ -72,7 +72,7 @@ export function planSweep(
 ): SweepPlan {
   const axes = axesOf(job.strategy, given);
   const { trials, skipped } = gridOf(job.strategy, job.params, axes);
-  const { instruments, config, barMs } = job;
+  const { instruments, signals, config, barMs } = job;
   const conventions = conventionsFor(mergeTimes(instruments.map(({ bars }) => bars)), { barMs });
   const identity = canonicalize({ lock: job.lock.digest, axes, package: packageVersion() })!;
   const digest = createHash('sha256').update(identity).digest('hex');
@@ -82,6 +82,7 @@ export function planSweep(
     axes,
     setup: {
       instruments: instruments.map(({ symbol, bars }) => ({ symbol, bars })),
+      signals,
       config,
       conventions,
       timeoutMs,
@@ -159,8 +160,8 @@ async function judge(
 ): Promise<DeflatedSharpe | undefined> {
   const best = ranked[0];
   if (best === undefined || best.metrics.sharpe === null) return undefined;
-  const { instruments, config, conventions, timeoutMs } = plan.setup;
-  const setup = { instruments, config, strategy: job.strategy, params: best.params };
+  const { instruments, signals, config, conventions, timeoutMs } = plan.setup;
+  const setup = { instruments, signals, config, strategy: job.strategy, params: best.params };
   const run = await execute(setup, { timeoutMs });
   return deflatedSharpe(
     returnsOf(sampleEquity(run, conventions.sampling)),

@@ -1,6 +1,7 @@
 import type { EngineConfig } from '../engine/config.ts';
 import type { EngineMemory } from '../engine/memory.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
+import type { Signals } from '../engine/signals.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import type { Bars } from '../market/bars.ts';
 import { execute } from './execute.ts';
@@ -36,6 +37,7 @@ export type TrialResult = Trial & ({ readonly metrics: TrialMetrics } | { readon
 /** What all trials of a sweep share; plain data and shared memory, so that it goes to a worker. */
 export interface TrialSetup {
   readonly instruments: readonly { readonly symbol: string; readonly bars: Bars }[];
+  readonly signals?: Signals | undefined;
   readonly config: EngineConfig;
   readonly conventions: Conventions;
   readonly timeoutMs: number;
@@ -48,9 +50,10 @@ export async function runTrial(
   { index, params }: Trial,
   memory: EngineMemory,
 ): Promise<TrialResult> {
-  const { instruments, config, conventions, timeoutMs } = setup;
+  const { instruments, signals, config, conventions, timeoutMs } = setup;
   try {
-    const run = await execute({ instruments, config, strategy, params, memory }, { timeoutMs });
+    const asked = { instruments, signals, config, strategy, params, memory };
+    const run = await execute(asked, { timeoutMs });
     const { equity, returns, risk, trades, costs, exposure } = quickStatistics(run, conventions);
     return {
       index,

@@ -5,7 +5,7 @@
  */
 import { sql, type RawBuilder, type SqlBool } from 'kysely';
 import { v7 as uuidv7 } from 'uuid';
-import { bundleHash, versionHash } from '../bots/bundle.ts';
+import { bundleHash, codeOf, versionHash } from '../bots/bundle.ts';
 import { invalidSpec, readHostedSpec, type HostedSpec, type SentSpec } from '../bots/hosted.ts';
 import { ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
@@ -213,9 +213,9 @@ async function append(
  */
 async function admit(sent: SentSpec, limits: CodeLimits | undefined): Promise<HostedSpec> {
   const hosted = readHostedSpec(sent, limits !== undefined);
-  if (hosted.files === undefined) return hosted;
+  if (codeOf(hosted.files) === undefined) return hosted;
   try {
-    const { close } = await openHosted(hosted, limits);
+    const { close } = await openHosted({ ...hosted, models: [] }, limits);
     await close();
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code === 'invalid_spec') throw error;

@@ -1,4 +1,4 @@
-import { bundleHash, CODE_IS_OFF, versionHash, type Bundle } from '../bots/bundle.ts';
+import { bundleHash, codeOf, CODE_IS_OFF, versionHash, type Bundle } from '../bots/bundle.ts';
 import { diffDocuments, diffFiles, type Change, type FileChange } from '../bots/diff.ts';
 import { invalidSpec } from '../bots/hosted.ts';
 import { specHash } from '../bots/version.ts';
@@ -91,7 +91,7 @@ export async function diffVersions(
 export interface RunnableVersion {
   /** As authored. */
   readonly document: unknown;
-  /** Of a strategy that came with it. */
+  /** Code and models that came with it. */
   readonly files: Bundle | undefined;
 }
 
@@ -106,14 +106,15 @@ export async function getRunnable(
   version: number,
 ): Promise<RunnableVersion> {
   const found = await getVersion(read, ref, version);
-  if (found.bundle_hash !== null && customCode === undefined) {
+  const files = await filesOf(read, ref, found);
+  if (codeOf(files) !== undefined && customCode === undefined) {
     throw invalidSpec([{ ...CODE_IS_OFF, pointer: '/spec/strategy/module' }], false);
   }
-  return { document: JSON.parse(found.document), files: await filesOf(read, ref, found) };
+  return { document: JSON.parse(found.document), files };
 }
 
 /**
- * The code that came with a version; undefined where its strategy is a built-in one.
+ * What came with a version; undefined where nothing did.
  * @throws ServiceError `bundle_tampered`
  */
 export async function filesOf(

@@ -6,8 +6,8 @@ import type { Strategy } from '../engine/strategy.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { parseWindow } from '../market/time.ts';
 import { optional, type Path, type SourceDocument } from './document.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
+import { modelProblems } from './model-checks.ts';
+import { fieldsOf, isFields, listOf, type Fields } from './fields.ts';
 
 /**
  * What no single field shows: fields that contradict each other, and names that must exist
@@ -15,7 +15,7 @@ type Fields = Readonly<Record<string, unknown>>;
  * of the wrong type, for the schema reports that.
  */
 export function crossChecks(document: SourceDocument): Problem[] {
-  const { universe, data, strategy, engine, metrics, risk } = fieldsOf(
+  const { universe, data, strategy, engine, metrics, risk, ml_models } = fieldsOf(
     fieldsOf(document.value).spec,
   );
   const symbols = listOf(fieldsOf(universe).symbols);
@@ -27,6 +27,7 @@ export function crossChecks(document: SourceDocument): Problem[] {
     ...messageProblems(fieldsOf(risk), document),
     ...strategyChoiceProblems(strategy, document),
     ...gateProblems(metrics, document),
+    ...modelProblems(listOf(ml_models), document),
   ];
 }
 
@@ -37,6 +38,7 @@ export function strategyProblems(strategy: Strategy, document: SourceDocument): 
     ...paramProblems(strategy, spec, document),
     ...symbolCountProblems(strategy, spec, document),
     ...accountProblems(strategy, spec, document),
+    ...signalProblems(strategy, spec, document),
   ];
 }
 
@@ -90,6 +92,15 @@ function accountProblems(strategy: Strategy, spec: Fields, document: SourceDocum
   const message = `${strategy.name} sells short, which needs a margin account`;
   const what = { code: 'margin_needed', message, suggestion: ACCOUNT_FOR_SHORTS };
   return [document.problem(['spec', 'engine', 'account'], what)];
+}
+
+function signalProblems(strategy: Strategy, spec: Fields, document: SourceDocument): Problem[] {
+  const outputs = listOf(spec.ml_models).flatMap((model) => listOf(fieldsOf(model).outputs));
+  const known = new Set(outputs.map((output) => fieldsOf(output).name));
+  const missing = (strategy.signals ?? []).filter((name) => !known.has(name));
+  if (missing.length === 0) return [];
+  const message = `${strategy.name} reads ${missing.join(', ')}, which is no output of a model here`;
+  return [document.problem(['spec', 'ml_models'], { code: 'missing_signal', message })];
 }
 
 function symbolProblems(symbols: readonly unknown[], document: SourceDocument): Problem[] {
@@ -254,18 +265,6 @@ function pathTo(parent: Path, key: string | undefined): Path {
   return key === undefined ? parent : [...parent, key];
 }
 
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-export function fieldsOf(value: unknown): Fields {
-  return isFields(value) ? value : {};
-}
-
 function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' ? value : undefined;
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
 }

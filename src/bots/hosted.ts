@@ -1,8 +1,18 @@
 import { ServiceError, type Problem } from '../errors.ts';
 import { isAddress } from '../market/catalogue.ts';
-import { bundleFaults, CODE_IS_OFF, entryOf, type Bundle } from './bundle.ts';
-import { fieldsOf } from './checks.ts';
+import type { Model } from '../models/model.ts';
+import {
+  bundleFaults,
+  bytesOf,
+  codeOf,
+  CODE_IS_OFF,
+  entryOf,
+  modelsIn,
+  type Bundle,
+} from './bundle.ts';
 import type { Path, SourceDocument } from './document.ts';
+import { fieldsOf } from './fields.ts';
+import { readModels, type FileOf } from './model-checks.ts';
 import { inOrder, parseSpec } from './parse.ts';
 import type { BotSpec } from './spec.ts';
 import { specHash } from './version.ts';
@@ -21,8 +31,10 @@ export interface HostedSpec {
   readonly spec: BotSpec;
   /** See `specHash`. */
   readonly hash: string;
-  /** The code of a strategy that is none of the built-in ones. */
+  /** The code of a strategy that is none of the built-in ones, and models. */
   readonly files: Bundle | undefined;
+  /** In the order of the spec. */
+  readonly models: readonly Model[];
 }
 
 /**
@@ -39,13 +51,19 @@ export function readHostedSpec(sent: SentSpec, allowsCode = false): HostedSpec {
     'the spec',
   );
   const { files } = sent;
+  const faults = files === undefined ? [] : bundleFaults(files);
   const all = [
     ...problems,
     ...hostedProblems(document),
     ...codeProblems(document, files, allowsCode),
+    ...bundleProblems(faults, document),
   ];
   if (spec === undefined || all.length > 0) throw invalidSpec(inOrder(all), isText);
-  return { document: document.value, spec, hash: specHash(document.value), files };
+  const read = readModels(spec, sentModels(files), document);
+  const wrong = [...read.problems, ...unnamedModels(spec, files, document)];
+  if (wrong.length > 0) throw invalidSpec(inOrder(wrong), isText);
+  const { models } = read;
+  return { document: document.value, spec, hash: specHash(document.value), files, models };
 }
 
 /** What stands in place of a spec's own values for one run. */
@@ -75,7 +93,7 @@ export function readChangedSpec(
   files?: Bundle,
 ): HostedSpec {
   try {
-    const isCode = files !== undefined;
+    const isCode = codeOf(files) !== undefined;
     return readHostedSpec({ document: withChanges(document, changes), files }, isCode);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
@@ -148,14 +166,44 @@ function codeProblems(
   const at: Path = ['spec', 'strategy', 'module'];
   const not = (message: string): Problem =>
     document.problem(at, { code: 'module_not_hosted', message });
+  const code = codeOf(files);
   if (typeof module !== 'string') {
-    return files === undefined ? [] : [not('is not there, and files of a strategy are')];
+    return code === undefined ? [] : [not('is not there, and files of a strategy are')];
   }
   if (!allowsCode) return [document.problem(at, CODE_IS_OFF)];
-  if (files === undefined) return [not('has to be sent with the spec, in files')];
-  const faults = bundleFaults(files);
-  if (!Object.hasOwn(files, entryOf(module))) faults.push('is none of the files');
-  return faults.map(not);
+  if (code === undefined) return [not('has to be sent with the spec, in files')];
+  return Object.hasOwn(code, entryOf(module)) ? [] : [not('is none of the files')];
+}
+
+/** At whatever they were sent for. */
+function bundleProblems(faults: readonly string[], document: SourceDocument): Problem[] {
+  const { strategy } = fieldsOf(fieldsOf(document.value).spec);
+  const isCode = typeof fieldsOf(strategy).module === 'string';
+  const at: Path = isCode ? ['spec', 'strategy', 'module'] : ['spec', 'ml_models'];
+  const code = isCode ? 'module_not_hosted' : 'model_not_hosted';
+  return faults.map((message) => document.problem(at, { code, message }));
+}
+
+function sentModels(files: Bundle | undefined): FileOf {
+  return (path) => {
+    const name = entryOf(path);
+    if (files !== undefined && Object.hasOwn(files, name)) return bytesOf(files, name);
+    return { code: 'model_not_hosted', message: 'has to be sent with the spec, in files' };
+  };
+}
+
+function unnamedModels(
+  { spec: { ml_models = [] } }: BotSpec,
+  files: Bundle | undefined,
+  document: SourceDocument,
+): Problem[] {
+  const named = new Set(ml_models.map(({ path }) => entryOf(path)));
+  return modelsIn(files)
+    .filter((name) => !named.has(name))
+    .map((name) => {
+      const message = `no model is in ${JSON.stringify(name)}, which was sent with the spec`;
+      return document.problem(['spec', 'ml_models'], { code: 'model_not_hosted', message });
+    });
 }
 
 /** What a server wants of a text. */

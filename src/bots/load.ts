@@ -1,16 +1,18 @@
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { closest } from '../closest.ts';
 import { paramFromText, resolveParams, type Params, type ParamValues } from '../engine/params.ts';
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import type { Strategy } from '../engine/strategy.ts';
-import { ServiceError, type Problem } from '../errors.ts';
+import { isSystemError, ServiceError, type Problem } from '../errors.ts';
 import { isCatalogued } from '../market/catalogue.ts';
 import { parseWindow } from '../market/time.ts';
-import { digestsOf } from './bundle.ts';
+import { MOST_MODEL_BYTES, tooLarge, type Model } from '../models/model.ts';
+import { codeOf, digestsOf } from './bundle.ts';
 import { combinationFault, strategyProblems } from './checks.ts';
 import { optional, parseDocument, type SourceDocument } from './document.ts';
 import { invalidSpec, withChanges, type HostedSpec } from './hosted.ts';
+import { readModels, withDigests, type FileOf } from './model-checks.ts';
 import { inOrder, readSpec } from './parse.ts';
 import { botSpecSchema, type BotSpec } from './spec.ts';
 import { loadStrategyModule } from '../backtest/strategy-module.ts';
@@ -31,6 +33,8 @@ export interface Bot {
   readonly strategyFiles: Readonly<Record<string, string>> | undefined;
   /** Complete: the spec's values, and the strategy's defaults for the rest. */
   readonly params: ParamValues<Params>;
+  /** With their files, in the order of the spec. */
+  readonly models: readonly Model[];
   /** Where each symbol's data are, in the order of the universe: absolute path or `catalog://`. */
   readonly data: Readonly<Record<string, string>>;
   /** What a person should know of the spec, as sentences. */
@@ -53,12 +57,15 @@ export interface BotCheck {
  */
 export function checkBot(file: string): BotCheck {
   const { spec, document, problems } = readSpec(file);
-  if (spec === undefined) return { bot: undefined, document, problems };
-
   const directory = dirname(resolve(file));
+  if (spec === undefined) {
+    const told = withDigests(problems, document, modelFiles(directory));
+    return { bot: undefined, document, problems: told };
+  }
   const { loaded, problems: strategyFaults } = checkStrategy(spec, directory, document);
   const data = dataFiles(spec, directory);
-  const faults = [...strategyFaults, ...missingData(spec, data, document)];
+  const { models, problems: modelFaults } = readModels(spec, modelFiles(directory), document);
+  const faults = [...strategyFaults, ...missingData(spec, data, document), ...modelFaults];
   if (loaded === undefined || faults.length > 0) {
     return { bot: undefined, document, problems: inOrder(faults) };
   }
@@ -72,6 +79,7 @@ export function checkBot(file: string): BotCheck {
     strategy,
     strategyFiles: files,
     params: resolveParams(strategy.params, spec.spec.strategy.params).values,
+    models,
     data,
     notes: notesOn(spec),
   };
@@ -79,9 +87,7 @@ export function checkBot(file: string): BotCheck {
 }
 
 function notesOn({ spec }: BotSpec): string[] {
-  const fields = (['ml_models', 'agents', 'deployment'] as const).filter(
-    (field) => spec[field] !== undefined,
-  );
+  const fields = (['agents', 'deployment'] as const).filter((field) => spec[field] !== undefined);
   const unused = [...(spec.kind === 'research' ? ['kind: research'] : []), ...fields];
   return unused.length === 0 ? [] : [`${unused.join(', ')}: kept, not used by a backtest`];
 }
@@ -152,7 +158,9 @@ function override(bot: Bot, { params, from, to }: Overrides): Bot {
  * @param own its strategy, where that came with it.
  * @throws ServiceError `invalid_spec` where the spec does not fit the strategy.
  */
-export function hostedBot({ document, spec, hash, files }: HostedSpec, own?: Strategy): Bot {
+export function hostedBot(hosted: HostedSpec, own?: Strategy): Bot {
+  const { document, spec, hash, models } = hosted;
+  const code = codeOf(hosted.files);
   const { name, params } = spec.spec.strategy;
   const strategy = own ?? BUILT_IN_STRATEGIES.get(name!)!;
   if (own !== undefined) {
@@ -166,8 +174,9 @@ export function hostedBot({ document, spec, hash, files }: HostedSpec, own?: Str
     spec,
     hash,
     strategy,
-    strategyFiles: files && digestsOf(files),
+    strategyFiles: code && digestsOf(code),
     params: resolveParams(strategy.params, params).values,
+    models,
     data: dataFiles(spec, ''),
     notes: notesOn(spec),
   };
@@ -229,6 +238,22 @@ function missingData(
     const what = { code: 'data_not_found', message, ...optional(meant) };
     return [document.problem(['spec', 'data', ...at], what)];
   });
+}
+
+/** The files of models beside a spec. */
+export function modelFiles(directory: string): FileOf {
+  return (path) => {
+    const file = resolve(directory, path);
+    try {
+      const { size } = statSync(file);
+      return size > MOST_MODEL_BYTES ? tooLarge(size) : readFileSync(file);
+    } catch (error) {
+      if (!isSystemError(error)) throw error;
+      const why = error.code === 'ENOENT' ? 'no such file' : `cannot be read (${error.code})`;
+      const meant = optional(fileNear(file, path));
+      return { code: 'model_not_found', message: `${why}: ${file}`, ...meant };
+    }
+  };
 }
 
 /** The file beside `path` that has nearly its name, written as `authored` is. */

@@ -3,10 +3,14 @@ import { gatesOfSpec } from '../backtest/gates.ts';
 import type { Assertion } from '../backtest/gates.ts';
 import type { BacktestJob, JobInstrument } from '../backtest/job.ts';
 import type { StrategySource } from '../backtest/strategy-source.ts';
+import type { ModelsLock } from '../backtest/summary.ts';
 import type { EngineConfig } from '../engine/config.ts';
 import { ENGINE_VERSION } from '../engine/version.ts';
 import { ServiceError } from '../errors.ts';
 import { loadDataset } from '../market/load.ts';
+import { usesVolume } from '../models/features.ts';
+import type { Model } from '../models/model.ts';
+import { modelRuntime } from '../models/runtime.ts';
 import type { Bot } from './load.ts';
 import { engineConfig } from './spec.ts';
 import { lockOf } from './version.ts';
@@ -49,7 +53,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
       columns,
       repair,
     });
-    if (!dataset.hasVolume) refuseWithoutVolume(symbol, config);
+    if (!dataset.hasVolume) refuseWithoutVolume(symbol, config, bot.models);
     const source = { bars: dataset.sourceBars, missing: dataset.gaps.missing };
     instruments.push({ symbol, bars: dataset.bars, source });
     barMs = dataset.timeframe.ms;
@@ -62,6 +66,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     seed: config.seed,
     strategy: bot.strategyFiles ?? bot.strategy.name,
     data: digests,
+    models: modelsLock(bot.models),
   });
   const { name, slug } = bot.spec.metadata;
   return {
@@ -83,8 +88,27 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
   };
 }
 
+/** What a lock says of models. @throws ServiceError `failure` where nothing is there to compute them. */
+export function modelsLock(models: readonly Model[]): ModelsLock | undefined {
+  if (models.length === 0) return undefined;
+  const files = models.map(({ name, digest }) => [name, digest.replace('sha256:', '')]);
+  return { runtime: modelRuntime(), files: Object.fromEntries(files) };
+}
+
 /** A volume of 0 would fill no order, and slip every one as though it were the whole market. */
-function refuseWithoutVolume(symbol: string, { fill, slippage }: EngineConfig): void {
+function refuseWithoutVolume(
+  symbol: string,
+  { fill, slippage }: EngineConfig,
+  models: readonly Model[],
+): void {
+  const reader = models.find(({ inputs }) => inputs.some(usesVolume));
+  if (reader !== undefined) {
+    throw new ServiceError(
+      'invalid_data',
+      `the model ${reader.name} needs volume, and ${symbol} has none`,
+      { remedy: 'Use data with volume (data.columns.volume names its column), or another model.' },
+    );
+  }
   const used = Object.entries({ fill, slippage }).find(([, { model }]) => model === 'volume_share');
   if (used === undefined) return;
   const [name] = used;

@@ -12,6 +12,7 @@ import type { Problem } from '../errors.ts';
 import { SYMBOL } from '../market/symbol.ts';
 import { TIMEFRAME_NAMES } from '../market/timeframe.ts';
 import { parseWindow } from '../market/time.ts';
+import { FEATURE_COLUMNS, INDICATOR_NAMES } from '../models/features.ts';
 
 /** What a wrong value is called where the schema's own words would not help. */
 export const SPECIAL_PROBLEMS = z.registry<{
@@ -317,12 +318,57 @@ const riskSchema = z
   } satisfies Record<keyof RiskLimits | keyof RiskControls, z.ZodType>)
   .describe('Checked before every order. Each limit is a value, or {unlimited: why}.');
 
-const mlModelSchema = z.strictObject({
-  deployment_id: text(200),
-  digest: z.string().regex(/^sha256:[0-9a-f]{64}$/, 'must be sha256: and 64 hexadecimal digits'),
-  role: text(100),
-  weight: z.number().min(0).max(1).default(1),
+const lowerCaseName = z
+  .string()
+  .max(64)
+  .regex(/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/, 'must be lower-case words joined by underscores');
+
+const featureColumn = z.enum(FEATURE_COLUMNS);
+
+const featureSchema = z
+  .strictObject({
+    column: featureColumn.optional().describe('A column of the bar, as it is.'),
+    indicator: z
+      .enum(INDICATOR_NAMES)
+      .optional()
+      .describe(
+        'An indicator over the bars so far. return: the change since `period` bars before.',
+      ),
+    params: map(text(100), z.number().max(10_000), 10)
+      .optional()
+      .describe('Of the indicator, all that it has.'),
+    of: featureColumn
+      .optional()
+      .describe('What an indicator of one series is taken of; close by default.'),
+    line: text(100).optional().describe('Of an indicator with several; its main one by default.'),
+    over: featureColumn.optional().describe('What all of it is divided by.'),
+  })
+  .meta({ oneOf: [{ required: ['column'] }, { required: ['indicator'] }] });
+
+const modelOutputSchema = z.strictObject({
+  name: lowerCaseName.describe('What strategies call it: `instrument.signal(name)`.'),
+  from: text(200).optional().describe('The output of the model; needed where that has several.'),
+  element: z.int().min(0).max(65_535).default(0).describe('Which number of it, from 0.'),
 });
+
+const mlModelSchema = z
+  .strictObject({
+    name: lowerCaseName,
+    path: path
+      .regex(/\.onnx$/, 'must be an .onnx file')
+      .describe('ONNX file, relative to this file.'),
+    digest: z
+      .string()
+      .regex(/^sha256:[0-9a-f]{64}$/, 'must be sha256: and 64 hexadecimal digits')
+      .describe('SHA-256 of that file, which is used as it is or not at all.'),
+    inputs: z
+      .array(featureSchema)
+      .min(1)
+      .max(1000)
+      .describe('The numbers of the one row that the model is given of a bar, in this order.'),
+    outputs: z.array(modelOutputSchema).min(1).max(100),
+  })
+  .describe('Run on each bar of each symbol, once all of its inputs are known.');
 
 const agentSchema = z.strictObject({
   spec_name: text(200),
@@ -330,6 +376,16 @@ const agentSchema = z.strictObject({
   tools: z.array(text(100)).max(100).default([]),
   budget: z.strictObject({ turns: z.int().min(1).max(1000) }).optional(),
 });
+
+const subject = text(100).optional();
+
+const attributionSchema = z
+  .strictObject({
+    trader: subject.describe('Who answers for the orders.'),
+    desk: subject.describe('To which that trader belongs.'),
+    client: subject.describe('For whom the bot trades, where that is not the firm.'),
+  })
+  .describe('For whom the orders are: the thresholds of these hold for the bot.');
 
 const deploymentSchema = z.strictObject({
   target: z.enum(['backtest', 'paper', 'k8s']),
@@ -361,6 +417,7 @@ export const botSpecSchema = z.strictObject({
       .default([])
       .describe('Gates: a result outside of them fails the run.'),
     risk: riskSchema.optional(),
+    attribution: attributionSchema.optional(),
     ml_models: z.array(mlModelSchema).max(50).optional(),
     agents: z.array(agentSchema).max(50).optional(),
     deployment: deploymentSchema.optional(),
@@ -377,16 +434,6 @@ export function engineConfig(spec: BotSpec): EngineConfig {
   return {
     cash: Number(engine.cash),
     fill: fillModel(engine.fill),
-const subject = text(100).optional();
-
-const attributionSchema = z
-  .strictObject({
-    trader: subject.describe('Who answers for the orders.'),
-    desk: subject.describe('To which that trader belongs.'),
-    client: subject.describe('For whom the bot trades, where that is not the firm.'),
-  })
-  .describe('For whom the orders are: the thresholds of these hold for the bot.');
-
     units: engine.units,
     fees: feeModel(engine.fees),
     slippage: engine.slippage,
@@ -417,7 +464,6 @@ function riskLimits(risk: BotSpec['spec']['risk'] = {}): RiskLimits {
 }
 
 function riskControls(risk: BotSpec['spec']['risk'] = {}): RiskControls | undefined {
-    attribution: attributionSchema.optional(),
   const { price_collar_period, messages_kept_for_cancels, repeated_execution, permitted } = risk;
   const controls: RiskControls = {
     ...(price_collar_period && 'bps' in price_collar_period && { price_collar_period }),

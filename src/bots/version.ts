@@ -18,8 +18,8 @@ export function specHash(document: unknown): string {
 
 /** A lock over the parts, with their digest. */
 export function lockOf(parts: Omit<Lock, 'digest'>): Lock {
-  const { spec, engine, seed, strategy, data } = parts;
-  const rest = { spec, engine, seed, strategy, data };
+  const { spec, engine, seed, strategy, data, models } = parts;
+  const rest = { spec, engine, seed, strategy, data, ...(models && { models }) };
   return { digest: digest(rest), ...rest };
 }
 
@@ -43,6 +43,11 @@ export function driftOf(before: Lock, after: Lock): string[] {
     lines.push(...changes('strategy file', before.strategy, after.strategy));
   }
   lines.push(...changes('data of', before.data, after.data));
+  lines.push(...changes('model', before.models?.files ?? {}, after.models?.files ?? {}));
+  const [computed, computes] = [before.models?.runtime, after.models?.runtime];
+  if (computed !== computes && computed !== undefined && computes !== undefined) {
+    lines.push(`what computes models changed from ${computed} to ${computes}`);
+  }
   if (before.engine !== after.engine) {
     lines.push(`the engine changed from ${before.engine} to ${after.engine}`);
   }
@@ -80,6 +85,7 @@ const lockSchema = z.strictObject({
   seed: z.number(),
   strategy: z.union([z.string(), z.record(z.string(), sha256)]),
   data: z.record(z.string(), sha256),
+  models: z.strictObject({ runtime: z.string(), files: z.record(z.string(), sha256) }).optional(),
 });
 
 /**

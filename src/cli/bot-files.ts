@@ -3,31 +3,47 @@ import { createHash } from 'node:crypto';
 import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { loadStrategyModule } from '../backtest/strategy-module.ts';
-import { bundleFaults } from '../bots/bundle.ts';
-import { fieldsOf } from '../bots/checks.ts';
+import { base64Of, bundleFaults, entryOf } from '../bots/bundle.ts';
 import type { SourceDocument } from '../bots/document.ts';
+import { fieldsOf } from '../bots/fields.ts';
 import { hostedProblems } from '../bots/hosted.ts';
+import { modelFiles } from '../bots/load.ts';
+import { readModels } from '../bots/model-checks.ts';
 import { inOrder, readSpec } from '../bots/parse.ts';
+import { botSpecSchema } from '../bots/spec.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { invalidFiles, type BotFile } from './bots.ts';
 
 /**
- * Reads bot files as they are sent to a server, with the code of their strategies: it has none of the
- * files beside them.
+ * Reads bot files as they are sent to a server, with the code of their strategies and their models: it
+ * has none of the files beside them.
  * @throws ServiceError `invalid_spec` with the problems of all files, or `file_not_found`
  */
 export function readHostedFiles(files: readonly string[]): readonly BotFile[] {
   const read = readBotFiles(files, hostedProblems);
   const collected = read.map((one) => {
+    const { file, document, source } = one;
+    const fileOf = modelFiles(dirname(resolve(file)));
+    const { models, problems } = readModels(botSpecSchema.parse(document), fileOf, source);
+    if (problems.length > 0) return { ...one, faults: problems };
+    const sent = models.map(({ path, bytes }) => [entryOf(path), base64Of(bytes)] as const);
+    const weights = Object.fromEntries(sent);
+    const fault = bundleFaults(weights)[0];
+    if (fault !== undefined) {
+      const what = { code: 'model_not_hosted', message: fault };
+      return { ...one, faults: [source.problem(['spec', 'ml_models'], what)] };
+    }
     try {
-      return { ...one, files: codeOf(one) };
+      const code = codeOf(one);
+      if (code === undefined && models.length === 0) return one;
+      return { ...one, files: { ...code, ...weights } };
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       const { code, message } = error;
-      return { ...one, fault: one.source.problem(MODULE, { code, message }) };
+      return { ...one, faults: [source.problem(MODULE, { code, message })] };
     }
   });
-  const faults = collected.flatMap((one) => ('fault' in one ? [one.fault] : []));
+  const faults = collected.flatMap((one) => ('faults' in one ? one.faults : []));
   if (faults.length > 0) throw invalidFiles(files, faults);
   return collected;
 }

@@ -145,7 +145,7 @@ export interface BotFile {
   readonly slug: string;
   /** As authored. */
   readonly document: Record<string, unknown>;
-  /** Of a strategy that is none of the built-in ones: texts by path relative to the file. */
+  /** Code and models that go with it: see `Bundle`. */
   readonly files?: Readonly<Record<string, string>> | undefined;
   readonly source: SourceDocument;
 }

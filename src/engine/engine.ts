@@ -25,6 +25,7 @@ import { seededRandom } from './random.ts';
 import type { RunResult, Trade } from './result.ts';
 import { Losses, MessageRate, Reference, riskDenial } from './risk.ts';
 import type { OrderIntent } from './risk.ts';
+import type { Signals } from './signals.ts';
 import { mergeTimes } from './steps.ts';
 import type { Step } from './steps.ts';
 import type { Broker, Fill, Strategy, StrategyRun } from './strategy.ts';
@@ -50,6 +51,8 @@ export interface EngineSetup<P extends Params = Params> {
   readonly venue?: VenueRules | undefined;
   /** What the account begins with, in place of the configuration's cash. */
   readonly opening?: Opening | undefined;
+  /** Of models; those of bars that are appended are to be there before `advance` takes them. */
+  readonly signals?: Signals | undefined;
 }
 
 /** What the engine keeps about an order beside what its strategy sees. */
@@ -162,7 +165,7 @@ export class Engine {
   readonly #initialCash: number;
 
   constructor(setup: EngineSetup) {
-    const { config, instruments, opening, memory = new EngineMemory() } = setup;
+    const { config, instruments, opening, signals, memory = new EngineMemory() } = setup;
     if (setup.venue !== undefined && config.account.model !== 'cash') {
       throw new RangeError('a venue needs a cash account');
     }
@@ -171,7 +174,7 @@ export class Engine {
     this.#config = config;
     this.#histories = instruments.map(({ bars }) => bars);
     this.#instruments = instruments.map(
-      ({ symbol, bars }, index) => new Instrument(symbol, index, bars),
+      ({ symbol, bars }, index) => new Instrument(symbol, index, bars, signals),
     );
     this.#bySymbol = new Map(
       this.#instruments.map((instrument) => [instrument.symbol, instrument]),

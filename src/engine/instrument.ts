@@ -1,4 +1,5 @@
 import type { BarColumn, Bars } from '../market/bars.ts';
+import type { Signals } from './signals.ts';
 
 /** Moves an instrument to its bar `cursor`. Only the engine does; the package does not export it. */
 export let showBar: (instrument: Instrument, cursor: number) => void;
@@ -17,14 +18,16 @@ export class Instrument {
   readonly index: number;
   #bars: Bars;
   #close: Float64Array;
+  readonly #signals: Signals | undefined;
   #cursor = -1;
   #fresh = false;
 
-  constructor(symbol: string, index: number, bars: Bars) {
+  constructor(symbol: string, index: number, bars: Bars, signals?: Signals) {
     this.symbol = symbol;
     this.index = index;
     this.#bars = bars;
     this.#close = bars.close;
+    this.#signals = signals;
   }
 
   /** Whether this step brought a new bar of this instrument. */
@@ -75,6 +78,22 @@ export class Instrument {
     return index < 0 ? Number.NaN : this.#bars[column][index]!;
   }
 
+  /**
+   * What a model of the spec says of the current bar, by the name of the output; NaN while one of
+   * its inputs warms up, and before the first bar. Throws `RangeError` for a name of no output.
+   */
+  signal(name: string): number {
+    const { names = [], columns = [], counts } = this.#signals ?? {};
+    const place = names.indexOf(name);
+    if (place < 0) {
+      throw new RangeError(`signal: no model has an output ${name}; there are: ${listed(names)}`);
+    }
+    if (this.#cursor < 0) return Number.NaN;
+    // A value that is missing must not pass for one that is not defined yet.
+    if (this.#cursor >= counts![this.index]!) throw new Error(`no model was shown this bar`);
+    return columns[this.index]![place]![this.#cursor]!;
+  }
+
   static {
     showBar = (instrument, cursor) => {
       instrument.#cursor = cursor;
@@ -88,4 +107,8 @@ export class Instrument {
       instrument.#fresh = false;
     };
   }
+}
+
+function listed(names: readonly string[]): string {
+  return names.length === 0 ? 'none' : names.join(', ');
 }

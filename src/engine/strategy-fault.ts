@@ -4,7 +4,7 @@ import type { Strategy } from './strategy.ts';
 /** What keeps a module's default export from being a strategy. */
 export function strategyFault(exported: unknown): string | undefined {
   if (typeof exported !== 'object' || exported === null) return 'has no strategy as default export';
-  const { name, description, params, create, instruments } = exported as Partial<Strategy>;
+  const { name, description, params, create, instruments, signals } = exported as Partial<Strategy>;
   if (typeof name !== 'string' || !/^[a-z0-9]+(_[a-z0-9]+)*$/.test(name)) {
     return 'the name of its strategy must be lower-case words joined by underscores';
   }
@@ -18,6 +18,8 @@ export function strategyFault(exported: unknown): string | undefined {
   if (instruments !== undefined && !(instruments.min >= 1 && instruments.max >= instruments.min)) {
     return `strategy ${name} needs instruments.min of at least 1 and at most instruments.max`;
   }
+  const isNames = Array.isArray(signals) && signals.every((signal) => typeof signal === 'string');
+  if (signals !== undefined && !isNames) return `strategy ${name} has signals that are no names`;
   return undefined;
 }
 

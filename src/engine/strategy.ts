@@ -65,6 +65,8 @@ export interface Strategy<P extends Params = Params> {
   readonly params: P;
   /** How many instruments it needs; any number of at least one when absent. */
   readonly instruments?: { readonly min: number; readonly max: number };
+  /** The outputs of models that it reads by `Instrument.signal`; a spec without them is refused. */
+  readonly signals?: readonly string[];
   /** Sells short, and so needs a margin account. */
   readonly shorts?: boolean;
   /** Says what is wrong with a combination of parameters that are each valid alone. */

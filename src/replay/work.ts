@@ -177,9 +177,10 @@ async function again(
   instruments: readonly Instrument[],
   options: Parameters<typeof rerun>[1],
 ): Promise<Rerun> {
-  const { strategy, strategyFiles, params, spec } = run.bot;
-  if (strategyFiles !== undefined) await takeAll(run, instruments);
-  return rerun({ instruments, strategy, params, config: engineConfig(spec) }, options);
+  const { strategy, params, spec } = run.bot;
+  await takeAll(run, instruments);
+  const { signals } = run;
+  return rerun({ instruments, strategy, params, config: engineConfig(spec), signals }, options);
 }
 
 function specOf({ document, changes, files }: Subject) {

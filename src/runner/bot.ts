@@ -1,14 +1,14 @@
 /** What is to be run: the bot of a configuration, and where its bars come from. */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { bundleHash, versionHash, type Bundle } from '../bots/bundle.ts';
+import { bundleHash, codeOf, versionHash, type Bundle } from '../bots/bundle.ts';
 import { invalidSpec, readHostedSpec } from '../bots/hosted.ts';
 import { loadBot, type Bot } from '../bots/load.ts';
 import { prepare } from '../bots/prepare.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { parseTimeframe } from '../market/timeframe.ts';
-import { openHosted, type CodeLimits, type HostedRun } from '../sandbox/hosted.ts';
+import { openHosted, openRun, type CodeLimits, type HostedRun } from '../sandbox/hosted.ts';
 import { unfitFor } from '../tasks/paper.ts';
 import { replayOf } from '../tasks/replay.ts';
 import { openExchange } from '../trading/ccxt.ts';
@@ -23,7 +23,8 @@ export interface RunningBot extends HostedRun {
 
 /**
  * @throws ServiceError `file_not_found`; `invalid_spec`, also for a bot that is to trade now and does
- *   not, or leaves a limit of `risk` open; `invalid_data` for a bundle that is none; as `openHosted`.
+ *   not, or leaves a limit of `risk` open; `invalid_data` for a bundle that is none,
+ *   `invalid_setting` for one with code at an exchange; as `openHosted`.
  */
 export async function openBot(
   { bot: file, bundle, exchange, venue }: RunConfig,
@@ -34,13 +35,20 @@ export async function openBot(
   if (bundle === undefined) {
     const bot = loadBot(file);
     if (exchange !== undefined) refuseUnfit(bot, at);
-    return { bot, hash: bot.hash, take: async () => {}, close: async () => {} };
+    return { ...(await openRun(bot)), hash: bot.hash };
   }
   const files = readBundle(bundle);
+  if (venue.type === 'exchange' && codeOf(files) !== undefined) throw foreign(bundle);
   const hosted = readHostedSpec({ yaml: readText(file), files }, true);
   const run = await openHosted(hosted, limits, signal);
   if (exchange !== undefined) refuseUnfit(run.bot, at);
   return { ...run, hash: versionHash(hosted.hash, bundleHash(files)) };
+}
+
+function foreign(bundle: string): ServiceError {
+  return new ServiceError('invalid_setting', `${bundle} has the code of a strategy`, {
+    remedy: 'At an exchange only built-in strategies trade; use a simulated venue.',
+  });
 }
 
 function refuseUnfit({ spec }: Bot, at: string | null): void {
@@ -60,7 +68,7 @@ function readBundle(file: string): Bundle {
   const { success, data } = bundleSchema.safeParse(value);
   if (success) return data;
   throw new ServiceError('invalid_data', `${file} is no JSON object of texts by path`, {
-    remedy: 'Write there the files of the strategy: {"strategy.ts": "…"}.',
+    remedy: 'Write there the files of the strategy, and models in base64: {"strategy.ts": "…"}.',
   });
 }
 

@@ -28,7 +28,7 @@ const fileSchema = z
     kind: z.literal('Run'),
     /** The spec, as authored. */
     bot: path,
-    /** JSON: the files of its strategy, where that is none of the built-in ones. */
+    /** JSON: the code of its strategy, for a simulated venue alone, and its models. */
     bundle: path.optional(),
     deployment_id: z.string().regex(GIVEN_ID, GIVEN_ID_RULE),
     /** Of the bot. */
@@ -65,10 +65,6 @@ const fileSchema = z
   .refine(({ venue, control }) => venue.type === 'simulated' || control !== undefined, {
     error: 'is missing: nobody could halt what trades at an exchange',
     path: ['control'],
-  })
-  .refine(({ venue, bundle }) => venue.type === 'simulated' || bundle === undefined, {
-    error: 'is for a simulated venue: at an exchange only built-in strategies trade',
-    path: ['bundle'],
   })
   .refine(({ speed, exchange }) => speed === undefined || exchange === undefined, {
     error: 'is for data that are replayed: an exchange has its own pace',

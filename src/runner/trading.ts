@@ -184,6 +184,7 @@ export function newTrading(parts: Trade, doors: Doors, signal: AbortSignal): Tra
       config: engineConfig(bot.bot.spec),
       timeoutMs,
       opening: config.opening,
+      signals: bot.signals,
     },
     doors,
     isExchange: config.venue.type === 'exchange',

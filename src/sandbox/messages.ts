@@ -18,6 +18,8 @@ export interface Setup {
   /** The one that exports the strategy. */
   readonly entry: string;
   readonly symbols: readonly string[];
+  /** What models say of each bar, by name; it comes with the bars. */
+  readonly signals: readonly string[];
   /** As the spec gives them. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly config: EngineConfig;
@@ -55,6 +57,7 @@ const Loaded = z.strictObject({
       /** No `max` where any number will do. */
       .strictObject({ min: z.number().min(1), max: z.number().min(1).exactOptional() })
       .exactOptional(),
+    signals: z.array(upTo(100)).max(100).exactOptional(),
     shorts: z.boolean().exactOptional(),
     /** What its `check` has against the parameters. */
     check: upTo(1000).exactOptional(),

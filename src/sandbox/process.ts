@@ -10,6 +10,7 @@ import type { Broker, Strategy, StrategyContext } from '../engine/strategy.ts';
 import { Engine } from '../engine/engine.ts';
 import type { Order, OrderRequest } from '../engine/orders.ts';
 import { resolveParams } from '../engine/params.ts';
+import { growingSignals } from '../engine/signals.ts';
 import { strategyFault } from '../engine/strategy-fault.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../errors.ts';
@@ -52,7 +53,9 @@ function framed(message: object): Uint8Array {
   return Bytes.concat([head, body]);
 }
 
-const { files, entry, symbols, params, config, timeoutMs } = deserialize(readMessage()) as Setup;
+const setup = deserialize(readMessage()) as Setup;
+const { files, entry, symbols, params, config, timeoutMs } = setup;
+const signals = growingSignals(setup.signals, symbols.length);
 let step = -1;
 let commands: Command[] = [];
 let engine: Engine;
@@ -148,13 +151,14 @@ function load(): Loaded {
       };
     },
   };
-  engine = new Engine({ instruments, strategy: recorded, params: values, config });
-  const { description, shorts, instruments: count } = strategy;
+  engine = new Engine({ instruments, strategy: recorded, params: values, config, signals });
+  const { description, shorts, instruments: count, signals: reads } = strategy;
   return {
     name,
     description,
     params: strategy.params as Loaded['params'],
     ...(count && { instruments: { min: count.min, ...(count.max < Infinity && count) } }),
+    ...(reads !== undefined && { signals: [...reads] }),
     ...(shorts !== undefined && { shorts }),
     ...(check !== undefined && { check }),
   };
@@ -236,7 +240,9 @@ write(beginning());
 let until = 0;
 for (;;) {
   const message = readMessage();
-  const steps = underWatchdog(timeoutMs, () => decodeSteps(symbols, message));
+  const steps = underWatchdog(timeoutMs, () =>
+    decodeSteps(symbols, message, signals.names.length, signals.append),
+  );
   until += steps.length;
   underWatchdog(timeoutMs, () => {
     for (const one of steps) engine.append(one);

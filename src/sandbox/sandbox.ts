@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { serialize } from 'node:v8';
+import type { Signals } from '../engine/signals.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { ServiceError } from '../errors.ts';
@@ -15,7 +16,9 @@ import { MOST_BYTES, readFirst, type Setup } from './messages.ts';
 import { createPlayer, misbehaved } from './player.ts';
 import { encodeSteps } from './steps.ts';
 
-export interface SandboxOptions extends Setup {
+export interface SandboxOptions extends Omit<Setup, 'signals'> {
+  /** Of models, which are shown each step before the process is. */
+  readonly signals?: Signals | undefined;
   /** Of the whole process; on Linux also what is not JavaScript's. */
   readonly memoryMb: number;
   /** Ends the process, and what waits for it. */
@@ -66,14 +69,15 @@ export const CONFINED: readonly string[] = [
  * aborted with.
  */
 export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const { memoryMb, signal, ...setup } = options;
+  const { memoryMb, signal, signals, ...setup } = options;
   const { symbols } = setup;
+  const shown = new Uint32Array(symbols.length);
   const timeoutMs = Math.ceil(setup.timeoutMs);
   signal?.throwIfAborted();
   const channel = startProcess(memoryMb, signal);
   const { send, receive, close } = channel;
   try {
-    send(serialize({ ...setup, timeoutMs }));
+    send(serialize({ ...setup, timeoutMs, signals: signals?.names ?? [] } satisfies Setup));
     const answer = readFirst(await receive(START_MS + timeoutMs));
     if (answer === undefined) throw misbehaved(setup.entry);
     if ('refused' in answer) {
@@ -88,6 +92,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
         description: loaded.description,
         params: loaded.params,
         ...(loaded.instruments && { instruments: { max: Infinity, ...loaded.instruments } }),
+        ...(loaded.signals && { signals: loaded.signals }),
         ...(loaded.shorts !== undefined && { shorts: loaded.shorts }),
         check: () => loaded.check,
         create: (context) => player.create(context),
@@ -97,7 +102,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
           const some = steps.slice(at, at + STEPS_AT_ONCE);
           const until = player.done + some.length;
           try {
-            send(encodeSteps(symbols, some));
+            send(encodeSteps(symbols, some, signals, shown));
             while (player.done < until && !player.hasFailed) {
               player.add(await receive(timeoutMs + LATE_MS), until);
             }

@@ -5,8 +5,10 @@ import { ServiceError } from '../errors.ts';
 
 /** No request of this API comes near it. */
 const MOST_BYTES = 128 * 1024;
-/** But those with the events of a session: 512 of them. */
-const MOST_BYTES_OF_RUNNERS = 1024 * 1024;
+/** But those with the events of a session, 512 of them, and those with the models of a bot. */
+const MOST_BYTES_OF_THESE = 1024 * 1024;
+/** Where bots are made and updated. */
+const BOT_PATH = /^\/bots(\/[^/]+)?$/;
 /** And those with documents, of 5 MiB and with their line feeds in JSON: see `app.ts` for who sends them. */
 const MOST_BYTES_OF_DOCUMENTS = 8 * 1024 * 1024;
 
@@ -34,7 +36,7 @@ export async function readBody(request: HonoRequest): Promise<Uint8Array> {
 
 function mostBytes(path: string): number {
   if (path === DOCUMENTS_PATH) return MOST_BYTES_OF_DOCUMENTS;
-  return RUNNER_PATH.test(path) ? MOST_BYTES_OF_RUNNERS : MOST_BYTES;
+  return RUNNER_PATH.test(path) || BOT_PATH.test(path) ? MOST_BYTES_OF_THESE : MOST_BYTES;
 }
 
 async function readBytes({ raw }: HonoRequest, most: number): Promise<Uint8Array> {

@@ -17,7 +17,7 @@ import type { Summary } from '../backtest/summary.ts';
 import type { Bundle } from '../bots/bundle.ts';
 import { readChangedSpec } from '../bots/hosted.ts';
 import type { Bot } from '../bots/load.ts';
-import { prepare } from '../bots/prepare.ts';
+import { modelsLock, prepare } from '../bots/prepare.ts';
 import { engineConfig } from '../bots/spec.ts';
 import { lockOf } from '../bots/version.ts';
 import type { Step } from '../engine/steps.ts';
@@ -220,7 +220,7 @@ async function runHosted(
 async function open(
   work: PaperWork,
   desk: PaperDesk,
-  { bot, take }: HostedRun,
+  { bot, take, signals, watches }: HostedRun,
 ): Promise<{ readonly bot: Bot; readonly feed: SessionFeed; readonly trader: Trader }> {
   const { input, catalogueDir, timeoutMs, recorded } = work;
   const { speed, live } = input;
@@ -237,12 +237,12 @@ async function open(
   const feed = live === undefined ? await replay() : follow(live);
   const { strategy, params } = bot;
   const config = engineConfig(bot.spec);
-  const setup = { symbols: universe.symbols, strategy, params, config, timeoutMs };
+  const setup = { symbols: universe.symbols, strategy, params, config, timeoutMs, signals };
   const session = await Session.resume(setup, shown(desk.steps, take));
   // What was recorded as over, was halted after its last bars.
   if (recorded.state.status === 'halted' || recorded.state.status === 'failed') session.halt();
   if (stateHash(session.state()) !== stateHash(recorded.state)) throw otherState();
-  if (work.files === undefined) return { bot, feed, trader: session };
+  if (!watches) return { bot, feed, trader: session };
   const push = async (step: Step): Promise<Progress> => {
     await take([step]);
     return session.push(step);
@@ -313,6 +313,7 @@ async function resultOf(
       seed: config.seed,
       strategy: bot.strategyFiles ?? bot.strategy.name,
       data: Object.fromEntries(instruments.map((one) => [one.symbol, barsDigest(one.bars)])),
+      models: modelsLock(bot.models),
     }),
     strategy: bot.strategy,
     params: bot.params,

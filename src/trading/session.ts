@@ -5,6 +5,7 @@ import type { OrderEvent } from '../engine/journal.ts';
 import type { Order } from '../engine/orders.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { RunResult } from '../engine/result.ts';
+import type { Signals } from '../engine/signals.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import type { Thresholds } from '../engine/supervision.ts';
@@ -29,6 +30,8 @@ export interface SessionSetup {
   readonly timeoutMs: number;
   /** What another session left that this one goes on from, in place of the configuration's cash. */
   readonly opening?: Opening | undefined;
+}
+  readonly signals?: Signals | undefined;
 }
   /** Of models, which are to be shown each step before it is pushed. */
 
@@ -57,10 +60,11 @@ export class Session {
   #latchesLifted = 0;
 
   constructor(setup: SessionSetup, venue?: VenueRules) {
-    const { symbols, strategy, params, config, opening } = setup;
+    const { symbols, strategy, params, config, opening, signals } = setup;
     const instruments = symbols.map((symbol) => ({ symbol, bars: allocateBars(0) }));
     this.#setup = { ...setup, timeoutMs: Math.ceil(setup.timeoutMs) };
-    this.engine = new Engine({ instruments, strategy, params, config, opening, venue });
+    const run = { instruments, strategy, params, config, opening, signals, venue };
+    this.engine = new Engine(run);
   }
 
   /**

@@ -227,7 +227,8 @@ spec:
     readonly item: (i: number) => string;
     readonly to?: (items: string) => string;
   }
-  const ML_MODEL = `{deployment_id: a, digest: "sha256:${'0'.repeat(64)}", role: b}`;
+  const mlModel = (i: number) =>
+    `{name: m${i}, path: m.onnx, digest: "sha256:${'0'.repeat(64)}", inputs: [{column: close}], outputs: [{name: o${i}}]}`;
   const METRICS = '{name: sharpe, min: 0.2}, {name: max_drawdown, min: -0.5}';
   const beforeRisk = (field: string) => `${field}\n  risk:`;
   const bounds: readonly Bound[] = [
@@ -246,7 +247,7 @@ spec:
       field: 'ml_models',
       most: 50,
       from: 'risk:',
-      item: () => ML_MODEL,
+      item: mlModel,
       to: (all) => beforeRisk(`ml_models: [${all}]`),
     },
     {

@@ -34,6 +34,7 @@ export const verb = defineVerb({
     }
     const { loadBot } = await import('../../bots/load.ts');
     const { prepare, strategySource } = await import('../../bots/prepare.ts');
+    const { signalsOver } = await import('../../models/signals.ts');
     const { prepareDirectory } = await import('../../backtest/files.ts');
     const { planSweep, finishSweep } = await import('../../backtest/sweep-plan.ts');
     const { sweep } = await import('../../backtest/sweep.ts');
@@ -45,11 +46,13 @@ export const verb = defineVerb({
       from: options.from,
       to: options.to,
     });
-    const { job, notes } = await prepare(bot, {
+    const { job: prepared, notes } = await prepare(bot, {
       catalogueDir: settings.catalogue_dir,
       assertions: [],
     });
     for (const note of notes) context.message(`note: ${note}`);
+    const signals = await signalsOver(bot.models, prepared.instruments);
+    const job = { ...prepared, signals };
     const plan = planSweep(job, options.param, settings.strategy_timeout_seconds * 1000);
     const directory = resolve(
       context.cwd,

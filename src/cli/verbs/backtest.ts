@@ -49,6 +49,7 @@ export const verb = defineVerb({
   async run(context, args, options) {
     const { loadBot } = await import('../../bots/load.ts');
     const { prepare } = await import('../../bots/prepare.ts');
+    const { signalsOver } = await import('../../models/signals.ts');
     const { backtest } = await import('../../backtest/backtest.ts');
     const { prepareDirectory, removeOld, writeRun, writeText } =
       await import('../../backtest/files.ts');
@@ -106,13 +107,17 @@ export const verb = defineVerb({
     const progress = context.progress('backtest', total);
     let outcome;
     try {
-      outcome = await backtest(job, {
-        runId,
-        profile: options.profile,
-        timeoutMs: context.settings.strategy_timeout_seconds * 1000,
-        signal: context.signal,
-        onProgress: (done) => progress.update(done),
-      });
+      const signals = await signalsOver(bot.models, job.instruments, context.signal);
+      outcome = await backtest(
+        { ...job, signals },
+        {
+          runId,
+          profile: options.profile,
+          timeoutMs: context.settings.strategy_timeout_seconds * 1000,
+          signal: context.signal,
+          onProgress: (done) => progress.update(done),
+        },
+      );
     } catch (error) {
       // A run that failed leaves no empty directory; one that holds something stays as it was.
       await rmdir(directory).catch(() => {});

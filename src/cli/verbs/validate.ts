@@ -15,7 +15,8 @@ interface FileReport {
 export const verb = defineVerb({
   description:
     'Checks bot files and prints every problem, one line each: file:line:column /pointer CODE ' +
-    'message. Also loads the strategy of each bot and looks whether its data are there.',
+    'message. Also loads the strategy of each bot, tries its models, and looks whether its data are ' +
+    'there.',
   arguments: {
     files: { description: 'bot files, YAML or JSON', variadic: true, complete: 'file' },
   },
@@ -52,7 +53,11 @@ async function report(file: string, catalogueDir: string): Promise<FileReport> {
   const { checkBot } = await import('../../bots/load.ts');
   try {
     const check = checkBot(file);
-    const problems = [...check.problems, ...(await missingDatasets(check, catalogueDir))];
+    const problems = [
+      ...check.problems,
+      ...(await missingDatasets(check, catalogueDir)),
+      ...(await failingModels(check)),
+    ];
     const valid = problems.length === 0;
     const notes = check.bot?.notes ?? [];
     return { file, valid, hash: valid ? check.bot!.hash : null, problems, notes };
@@ -61,6 +66,12 @@ async function report(file: string, catalogueDir: string): Promise<FileReport> {
     const problem = { file, code: error.code, message: error.message };
     return { file, valid: false, hash: null, problems: [problem], notes: [] };
   }
+}
+
+async function failingModels({ bot, document }: BotCheck): Promise<readonly Problem[]> {
+  if (bot === undefined || bot.models.length === 0) return [];
+  const { triedModels } = await import('../../bots/model-checks.ts');
+  return triedModels(bot.models, document);
 }
 
 async function missingDatasets({ bot, document }: BotCheck, catalogueDir: string) {

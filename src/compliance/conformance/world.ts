@@ -290,6 +290,9 @@ export async function inWorld<T>(
             bot: {
               bot: { ...tried.bot, spec: inMinutes(spec), strategy: running } as Bot,
               hash: '',
+              // A bot that has models comes with files, whose strategy is not run here.
+              signals: undefined,
+              watches: tried.take !== undefined,
               take: (steps: readonly Step[]) =>
                 tried.take === undefined ? NOTHING : time.real(() => tried.take!(steps)),
               close: async () => {},

@@ -108,9 +108,7 @@ export function inventoryOf(
     instruments: spec.universe?.symbols ?? [],
     venues,
     limits_art8: spec.risk ?? null,
-    model_ids: (spec.ml_models ?? []).map(
-      ({ deployment_id, digest: model }) => `${deployment_id} ${model}`,
-    ),
+    model_ids: (spec.ml_models ?? []).map((model) => `${model.name} ${model.digest}`),
   };
 }
 

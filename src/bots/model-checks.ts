@@ -1,0 +1,151 @@
+/** What is wrong with the models of a spec: in its text, and in the files that it names. */
+import { closest } from '../closest.ts';
+import { ServiceError, type Problem } from '../errors.ts';
+import {
+  featureFaults,
+  FEATURE_COLUMNS,
+  INDICATOR_NAMES,
+  type Feature,
+} from '../models/features.ts';
+import { digestOf, readModel, type Model, type ModelFault } from '../models/model.ts';
+import { openModel } from '../models/runtime.ts';
+import { optional, type Path, type SourceDocument } from './document.ts';
+import { fieldsOf, isFields, listOf } from './fields.ts';
+import type { BotSpec } from './spec.ts';
+
+const MODELS: Path = ['spec', 'ml_models'];
+
+/** Works on the document as it is; silent about what the schema reports. */
+export function modelProblems(models: readonly unknown[], document: SourceDocument): Problem[] {
+  const names = models.map((model, at) => [[at, 'name'], fieldsOf(model).name] as const);
+  const outputs = models.flatMap((model, at) =>
+    listOf(fieldsOf(model).outputs).map(
+      (output, place) => [[at, 'outputs', place, 'name'], fieldsOf(output).name] as const,
+    ),
+  );
+  return [
+    ...repeated(names, 'another model has this name', document),
+    ...repeated(outputs, 'another output has this name', document),
+    ...models.flatMap((model, at) =>
+      listOf(fieldsOf(model).inputs).flatMap((input, place) =>
+        inputProblems(input, [...MODELS, at, 'inputs', place], document),
+      ),
+    ),
+  ];
+}
+
+function repeated(
+  names: readonly (readonly [at: Path, name: unknown])[],
+  message: string,
+  document: SourceDocument,
+): Problem[] {
+  const seen = new Set<unknown>();
+  return names.flatMap(([at, name]) => {
+    if (typeof name !== 'string' || !seen.has(name)) {
+      seen.add(name);
+      return [];
+    }
+    return [document.problem([...MODELS, ...at], { code: 'duplicate_value', message })];
+  });
+}
+
+function inputProblems(input: unknown, at: Path, document: SourceDocument): Problem[] {
+  if (!isWellTyped(input)) return [];
+  return featureFaults(input).map(({ at: within, code, message, known }) => {
+    const name = String(within.at(-1));
+    const meant = code === 'unknown_field' ? name : String(fieldsOf(input)[name]);
+    const near = known === undefined ? undefined : closest(meant, known);
+    const what = { code, message, ...optional(near) };
+    return document.problem([...at, ...within], what, code === 'unknown_field' ? 'key' : 'value');
+  });
+}
+
+function isWellTyped(input: unknown): input is Feature {
+  if (!isFields(input)) return false;
+  const { column, indicator, params = {}, of, line, over, ...others } = input;
+  const isOneOf = (value: unknown, known: readonly string[]): boolean =>
+    value === undefined || (typeof value === 'string' && known.includes(value));
+  return (
+    Object.keys(others).length === 0 &&
+    [column, of, over].every((value) => isOneOf(value, FEATURE_COLUMNS)) &&
+    isOneOf(indicator, INDICATOR_NAMES) &&
+    (line === undefined || typeof line === 'string') &&
+    isFields(params) &&
+    Object.values(params).every((value) => typeof value === 'number' && value <= 10_000)
+  );
+}
+
+/** The bytes of a model's file, or what is wrong with it. */
+export type FileOf = (
+  path: string,
+) => Uint8Array | Pick<Problem, 'code' | 'message' | 'suggestion'>;
+
+export interface ReadModels {
+  readonly models: readonly Model[];
+  readonly problems: readonly Problem[];
+}
+
+/** The models of a valid spec with their files; runs none of them. */
+export function readModels(spec: BotSpec, fileOf: FileOf, document: SourceDocument): ReadModels {
+  const models: Model[] = [];
+  const problems: Problem[] = [];
+  for (const [at, model] of (spec.spec.ml_models ?? []).entries()) {
+    const file = fileOf(model.path);
+    if (!(file instanceof Uint8Array)) {
+      problems.push(document.problem([...MODELS, at, 'path'], file));
+      continue;
+    }
+    const read = readModel(model, file);
+    if ('bytes' in read) models.push(read);
+    else problems.push(...read.map((fault) => faultProblem(fault, at, document)));
+  }
+  return { models, problems };
+}
+
+function faultProblem(
+  { at: within, code, message, suggestion }: ModelFault,
+  at: number,
+  document: SourceDocument,
+): Problem {
+  const what = { code, message, ...optional(suggestion) };
+  return document.problem([...MODELS, at, ...within], what);
+}
+
+/** Adds to a missing or wrong digest the one that the file has, for whoever writes the spec. */
+export function withDigests(
+  problems: readonly Problem[],
+  document: SourceDocument,
+  fileOf: FileOf,
+): readonly Problem[] {
+  return problems.map((problem) => {
+    const [, at] = /^\/spec\/ml_models\/(\d+)\/digest$/.exec(problem.pointer ?? '') ?? [];
+    if (at === undefined) return problem;
+    const { path } = fieldsOf(
+      listOf(fieldsOf(fieldsOf(document.value).spec).ml_models)[Number(at)],
+    );
+    const file = typeof path === 'string' ? fileOf(path) : undefined;
+    return file instanceof Uint8Array ? { ...problem, suggestion: digestOf(file) } : problem;
+  });
+}
+
+/**
+ * Runs each of the models once.
+ * @throws ServiceError `failure` where nothing is installed to run them.
+ */
+export async function triedModels(
+  models: readonly Model[],
+  document: SourceDocument,
+): Promise<Problem[]> {
+  const problems: Problem[] = [];
+  for (const [at, model] of models.entries()) {
+    try {
+      const { close } = await openModel(model);
+      await close();
+    } catch (error) {
+      if (!(error instanceof ServiceError && error.reason === 'invalid_model')) throw error;
+      const what = { code: error.reason, message: error.message };
+      problems.push(document.problem([...MODELS, at, 'path'], what));
+    }
+  }
+  return problems;
+}

@@ -1,0 +1,200 @@
+/** A model of a spec with its file: everything that decides what it says of a bar. */
+import { createHash } from 'node:crypto';
+import type { Feature } from './features.ts';
+import { readOnnx, type OnnxModel, type OnnxValue } from './onnx.ts';
+
+/** As a spec names it. */
+export interface ModelSpec {
+  readonly name: string;
+  /** Of the ONNX file, relative to the spec. */
+  readonly path: string;
+  /** `sha256:` and 64 hexadecimal digits. */
+  readonly digest: string;
+  /** The numbers of the one row that the model is given of a bar, in this order. */
+  readonly inputs: readonly Feature[];
+  readonly outputs: readonly ModelOutput[];
+}
+
+export interface ModelOutput {
+  /** By which strategies ask for it; unique in a spec. */
+  readonly name: string;
+  /** The output of the model; needed where that has several. */
+  readonly from?: string | undefined;
+  /** Which number of it, from 0. */
+  readonly element: number;
+}
+
+export interface Model extends ModelSpec {
+  readonly bytes: Uint8Array;
+  /** What the model calls the row. */
+  readonly input: {
+    readonly name: string;
+    readonly type: 'float32' | 'float64';
+    readonly rank: 1 | 2;
+  };
+  /** For each of `outputs`, what the model calls it. */
+  readonly from: readonly string[];
+}
+
+export interface ModelFault {
+  /** From the model in the spec to what is wrong. */
+  readonly at: readonly (string | number)[];
+  readonly code: 'digest_mismatch' | 'file_too_large' | 'invalid_model' | 'model_mismatch';
+  readonly message: string;
+  readonly suggestion?: string;
+}
+
+/** Of one file. Models of bars are small; a larger one is something else by mistake. */
+export const MOST_MODEL_BYTES = 16 * 1024 * 1024;
+const MOST_NODES = 2000;
+
+/**
+ * Operators that give the same numbers for the same inputs, in a time that their inputs decide: no
+ * random numbers, no loops, and nothing that makes much of little.
+ */
+const OPERATORS: ReadonlySet<string> = new Set(
+  [
+    'Abs Add And ArgMax ArgMin AveragePool BatchNormalization Cast CastLike Ceil Celu Clip Concat',
+    'Constant Conv Cos CumSum Div Dropout Einsum Elu Equal Erf Exp Flatten Floor Gather GatherElements',
+    'Gelu Gemm GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual GRU HardSigmoid HardSwish',
+    'Identity InstanceNormalization LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax LSTM',
+    'MatMul Max MaxPool Mean Min Mish Mul Neg Not Or PRelu Pow QuantizeLinear DequantizeLinear',
+    'Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum',
+    'ReduceSumSquare Relu Reshape RNN Round Selu Shape Sigmoid Sign Sin Slice Softmax Softplus',
+    'Softsign Split Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Transpose Unsqueeze Where Xor',
+    'ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Binarizer ai.onnx.ml.FeatureVectorizer',
+    'ai.onnx.ml.Imputer ai.onnx.ml.LinearClassifier ai.onnx.ml.LinearRegressor ai.onnx.ml.Normalizer',
+    'ai.onnx.ml.Scaler ai.onnx.ml.SVMClassifier ai.onnx.ml.SVMRegressor',
+    'ai.onnx.ml.TreeEnsemble ai.onnx.ml.TreeEnsembleClassifier ai.onnx.ml.TreeEnsembleRegressor',
+  ].flatMap((names) => names.split(' ')),
+);
+
+export function digestOf(bytes: Uint8Array): string {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+}
+
+/** The model, or everything that keeps the file from being it. Runs nothing of the file. */
+export function readModel(spec: ModelSpec, bytes: Uint8Array): Model | readonly ModelFault[] {
+  if (bytes.length > MOST_MODEL_BYTES) return [tooLarge(bytes.length)];
+  const digest = digestOf(bytes);
+  const changed: ModelFault[] = [];
+  if (digest !== spec.digest) {
+    const message = `is not the digest of ${spec.path}, which is ${digest}`;
+    changed.push({ at: ['digest'], code: 'digest_mismatch', message, suggestion: digest });
+  }
+  const onnx = readOnnx(bytes);
+  if (onnx === undefined) return [...changed, unusable('is no ONNX model')];
+  const input = inputOf(spec, onnx);
+  const from = spec.outputs.map((output, at) => outputOf(output, at, onnx));
+  const faults = [...changed, ...fileFaults(onnx), input, ...from].filter(isFault);
+  if (faults.length > 0) return faults;
+  return {
+    ...spec,
+    bytes,
+    input: input as Model['input'],
+    from: from.map((value) => (value as OnnxValue).name),
+  };
+}
+
+export function tooLarge(size: number): ModelFault {
+  const message = `has ${size} bytes; a model has at most ${MOST_MODEL_BYTES}`;
+  return { at: ['path'], code: 'file_too_large', message };
+}
+
+function fileFaults({ isInParts, hasFunctions, operators, nodes }: OnnxModel): ModelFault[] {
+  const others = operators.filter((name) => !OPERATORS.has(name));
+  return [
+    ...(isInParts ? [unusable('has weights in other files; save it with all of them inside')] : []),
+    ...(hasFunctions ? [unusable('defines operators of its own; save it with them inlined')] : []),
+    ...(nodes > MOST_NODES ? [unusable(`has ${nodes} operators, more than ${MOST_NODES}`)] : []),
+    ...(others.length > 0
+      ? [unusable(`has operators that no model may have here: ${others.slice(0, 10).join(', ')}`)]
+      : []),
+  ];
+}
+
+function inputOf({ inputs }: ModelSpec, onnx: OnnxModel): Model['input'] | ModelFault {
+  const wrong = (message: string): ModelFault => ({
+    at: ['inputs'],
+    code: 'model_mismatch',
+    message,
+  });
+  if (onnx.inputs.length !== 1) {
+    return wrong(`the model has ${onnx.inputs.length} inputs, and must have one: a row of numbers`);
+  }
+  const [{ name, type, dims }] = onnx.inputs as [OnnxValue];
+  if (type === undefined || type === 'other') {
+    return wrong(`the input ${shown(name)} of the model must be of float32 or float64`);
+  }
+  const shape = dims === undefined ? 'no shape' : `the shape ${shapeOf(dims)}`;
+  const width = dims?.at(-1);
+  const isRow = dims?.length === 1 || (dims?.length === 2 && isOneOrAny(dims[0]!));
+  if (!isRow || typeof width !== 'number') {
+    return wrong(
+      `the input ${shown(name)} of the model has ${shape}; it must be [n] or [1, n], with n fixed`,
+    );
+  }
+  if (width !== inputs.length) {
+    return wrong(`the model takes ${width} numbers, and here are ${inputs.length}`);
+  }
+  return { name, type, rank: dims.length === 1 ? 1 : 2 };
+}
+
+function outputOf(
+  { from, element }: ModelOutput,
+  at: number,
+  { outputs }: OnnxModel,
+): OnnxValue | ModelFault {
+  const wrong = (field: string | undefined, message: string): ModelFault => ({
+    at: ['outputs', at, ...(field === undefined ? [] : [field])],
+    code: 'model_mismatch',
+    message,
+  });
+  const names = outputs.map(({ name }) => shown(name)).join(', ');
+  if (from === undefined && outputs.length !== 1) {
+    return wrong(
+      undefined,
+      `the model has ${outputs.length} outputs; name one with from: ${names}`,
+    );
+  }
+  const found = from === undefined ? outputs[0]! : outputs.find(({ name }) => name === from);
+  if (found === undefined) return wrong('from', `the model has no such output; it has ${names}`);
+  const { name, type, dims } = found;
+  const field = from === undefined ? undefined : 'from';
+  if (type === undefined || type === 'other') {
+    return wrong(field, `the output ${shown(name)} of the model must be of float32 or float64`);
+  }
+  if (dims === undefined) return found;
+  const [first = 1, ...rest] = dims;
+  const sizes = [isOneOrAny(first) ? 1 : first, ...rest];
+  if (sizes.some((size) => typeof size !== 'number')) {
+    const fixed = 'of which all but the first must be fixed';
+    return wrong(field, `the output ${shown(name)} has the shape ${shapeOf(dims)}, ${fixed}`);
+  }
+  const count = sizes.reduce<number>((product, size) => product * Number(size), 1);
+  if (element < count) return found;
+  const has = `the output ${shown(name)} of the model has ${count} numbers, and none at ${element}`;
+  return wrong('element', has);
+}
+
+/** A model that takes many rows at once is given one. */
+function isOneOrAny(dim: number | string): boolean {
+  return dim === 1 || typeof dim === 'string';
+}
+
+function shapeOf(dims: readonly (number | string)[]): string {
+  return `[${dims.map((dim) => (typeof dim === 'number' ? dim : shown(dim) || '?')).join(', ')}]`;
+}
+
+/** Names in a file are anybody's. */
+function shown(name: string): string {
+  return name.replaceAll(/[^!-~]/g, '?').slice(0, 100);
+}
+
+function unusable(message: string): ModelFault {
+  return { at: ['path'], code: 'invalid_model', message };
+}
+
+function isFault(value: object): value is ModelFault {
+  return 'code' in value && 'at' in value;
+}

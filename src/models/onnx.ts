@@ -1,0 +1,151 @@
+/**
+ * What an ONNX file says of itself, as far as it is looked at before anything runs it: a reader of the
+ * few fields of its protocol buffers that matter here. The file may come from anybody.
+ *
+ * @see https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
+ */
+
+export interface OnnxModel {
+  /** Without those that have values of their own. */
+  readonly inputs: readonly OnnxValue[];
+  readonly outputs: readonly OnnxValue[];
+  /** Each operator once; those of other domains as `domain.Operator`. */
+  readonly operators: readonly string[];
+  readonly nodes: number;
+  /** Whether some of its numbers are in other files. */
+  readonly isInParts: boolean;
+  /** Whether it defines operators of its own. */
+  readonly hasFunctions: boolean;
+}
+
+export interface OnnxValue {
+  readonly name: string;
+  /** `other` for what is no tensor of numbers; `undefined` where the file leaves it open. */
+  readonly type: 'float32' | 'float64' | 'other' | undefined;
+  /** A name, or an empty text, where a dimension is not fixed; undefined where nothing is said. */
+  readonly dims: readonly (number | string)[] | undefined;
+}
+
+const FLOAT = 1;
+const DOUBLE = 11;
+/** `TensorProto.DataLocation.EXTERNAL` */
+const EXTERNAL = 1;
+
+/** Undefined when the bytes are no ONNX model. */
+export function readOnnx(bytes: Uint8Array): OnnxModel | undefined {
+  try {
+    const model = fieldsOf(bytes);
+    const graphs = model.messages(7);
+    return graphs.length === 1 ? readGraph(model, fieldsOf(graphs[0]!)) : undefined;
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+function readGraph(model: Message, graph: Message): OnnxModel {
+  const nodes = graph.messages(1).map(fieldsOf);
+  const tensors = graph.messages(5).map(fieldsOf);
+  const valued = new Set(tensors.map((tensor) => tensor.text(8)));
+  const operators = new Set(nodes.map(operatorOf));
+  const inNodes = nodes.flatMap((node) =>
+    node.messages(5).flatMap((attribute) => partsOf(fieldsOf(attribute), 5, 10)),
+  );
+  const sparse = graph.messages(15).flatMap((each) => partsOf(fieldsOf(each), 1, 2));
+  return {
+    inputs: graph
+      .messages(11)
+      .map((value) => readValue(fieldsOf(value)))
+      .filter(({ name }) => !valued.has(name)),
+    outputs: graph.messages(12).map((value) => readValue(fieldsOf(value))),
+    operators: [...operators].toSorted(),
+    nodes: nodes.length,
+    isInParts: [...tensors, ...sparse, ...inNodes].some(isExternal),
+    hasFunctions: model.messages(25).length > 0,
+  };
+}
+
+function operatorOf(node: Message): string {
+  const domain = node.text(7);
+  const name = node.text(4);
+  return domain === '' || domain === 'ai.onnx' ? name : `${domain}.${name}`;
+}
+
+function partsOf(message: Message, ...fields: readonly number[]): Message[] {
+  return fields.flatMap((field) => message.messages(field)).map(fieldsOf);
+}
+
+function isExternal(tensor: Message): boolean {
+  return tensor.messages(13).length > 0 || tensor.number(14) === EXTERNAL;
+}
+
+function readValue(value: Message): OnnxValue {
+  const name = value.text(1);
+  const types = value.messages(2).map(fieldsOf);
+  if (types.length === 0) return { name, type: undefined, dims: undefined };
+  const tensors = types[0]!.messages(1).map(fieldsOf);
+  if (tensors.length === 0) return { name, type: 'other', dims: undefined };
+  const tensor = tensors[0]!;
+  const element = tensor.number(1);
+  const type = element === FLOAT ? 'float32' : element === DOUBLE ? 'float64' : 'other';
+  const shapes = tensor.messages(2).map(fieldsOf);
+  const dims = shapes[0]?.messages(1).map((each) => {
+    const dim = fieldsOf(each);
+    return dim.number(1) ?? dim.text(2);
+  });
+  return { name, type, dims };
+}
+
+/** The fields of a message of protocol buffers, by number. */
+interface Message {
+  /** The last, as is the rule; undefined when there is none. */
+  number(field: number): number | undefined;
+  /** Empty when there is none. */
+  text(field: number): string;
+  messages(field: number): readonly Uint8Array[];
+}
+
+const TEXT = new TextDecoder();
+
+/** @throws RangeError for bytes that are no message. */
+function fieldsOf(bytes: Uint8Array): Message {
+  const numbers = new Map<number, number>();
+  const parts = new Map<number, Uint8Array[]>();
+  let at = 0;
+  const varint = (): number => {
+    let value = 0;
+    // Beyond 2^53 it is nobody's length or dimension; negative numbers are, and mean nothing here.
+    for (let shift = 0; shift < 70; shift += 7) {
+      if (at >= bytes.length) throw new RangeError('it ends early');
+      const byte = bytes[at]!;
+      at += 1;
+      value += (byte & 0x7f) * 2 ** shift;
+      if (byte < 0x80) return value;
+    }
+    throw new RangeError('a number is too long');
+  };
+  const skip = (length: number): Uint8Array => {
+    if (length > bytes.length - at) throw new RangeError('it ends early');
+    at += length;
+    return bytes.subarray(at - length, at);
+  };
+  while (at < bytes.length) {
+    const key = varint();
+    const field = Math.floor(key / 8);
+    const wire = key % 8;
+    if (wire === 0) numbers.set(field, varint());
+    else if (wire === 1) skip(8);
+    else if (wire === 5) skip(4);
+    else if (wire === 2) {
+      const part = skip(varint());
+      const known = parts.get(field);
+      if (known === undefined) parts.set(field, [part]);
+      else known.push(part);
+    } else throw new RangeError('it is of no wire type');
+  }
+  return {
+    number: (field) => numbers.get(field),
+    text: (field) => TEXT.decode(parts.get(field)?.at(-1)),
+    messages: (field) => parts.get(field) ?? [],
+  };
+}
