@@ -610,4 +610,35 @@ export const MIGRATIONS: readonly Migration[] = [
       `alter table trading_sessions add column latches_lifted bigint not null default 0`,
     ],
   },
+  {
+    name: 'research',
+    statements: [
+      `create table chat_sessions (
+        session_id text primary key,
+        bot_id text not null references bots (bot_id),
+        agent_role text,
+        created_at bigint not null,
+        created_by text not null
+      )`,
+      `create index chat_sessions_bot on chat_sessions (bot_id, session_id)`,
+      // A turn is there before anything is asked of a provider, and ends once.
+      `create table chat_turns (
+        turn_id text primary key,
+        session_id text not null references chat_sessions (session_id),
+        number bigint not null check (number > 0),
+        status text not null check (status in ('running', 'done', 'failed', 'interrupted')),
+        prompt text not null,
+        answer text not null,
+        record text,
+        provider text not null,
+        model text,
+        worker_id text not null,
+        started_at bigint not null,
+        deadline bigint not null,
+        ended_at bigint,
+        unique (session_id, number),
+        check ((status = 'running') = (ended_at is null))
+      )`,
+    ],
+  },
 ];
