@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ConformanceResult } from '../../src/api/compliance.ts';
+import { addToken } from '../../src/identity/tokens.ts';
+import { newWorld, type World } from '../identity/people.ts';
+import { tradingDocument } from '../replay/play.ts';
+import { serveHere, type ServerHere } from '../server/running.ts';
+import { inProcess } from './in-process.ts';
+import type { Result } from './service-local.ts';
+
+let world: World;
+let server: ServerHere;
+let directory: string;
+let token: string;
+
+beforeAll(async () => {
+  world = await newWorld('sqlite');
+  world.now = Date.now();
+  directory = await mkdtemp(join(tmpdir(), 'service-local-tests-'));
+  const { id } = await world.newPerson();
+  const terms = { label: 'test', scopes: ['read', 'write'] as const, expires_in_seconds: 3600 };
+  const { storage, clock } = world.identity;
+  token = (await storage.write((tx) => addToken(tx, clock(), 'operator', id, terms))).token;
+  server = await serveHere(world.database, {});
+  const file = join(directory, 'sma.json');
+  await writeFile(file, JSON.stringify(tradingDocument('sma', 10)));
+  assert.equal((await run('bots', 'create', '-f', file)).code, 0);
+});
+afterAll(async () => {
+  await server.stop();
+  await world.close();
+  await rm(directory, { recursive: true });
+});
+
+const run = (...words: readonly string[]): Promise<Result> =>
+  inProcess(words, { env: { ...server.env, SERVICE_LOCAL_TOKEN: token } });
+
+test('a bot without limits fails, with what failed and where to look', async () => {
+  const tried = await run('bots', 'conformance', 'sma', '--case', 'C04,A03', '--wait');
+  expect(tried).toMatchObject({
+    code: 5,
+    stderr: expect.stringContaining('1 case failed: C04'),
+  });
+  expect(tried.stdout).toMatch(/^A03 +pass .*9\(3\)\(a\)/m);
+  expect(tried.stdout).toMatch(/^C04 +FAIL /m);
+  expect(tried.stdout).toMatch(/^C04 FAIL: .*limit/m);
+  expect(tried.stdout).toContain('NOT RUN: 38 cases. What is not run is not passed.');
+  expect(tried.stdout).toContain('it discharges Article 6 of RTS 6 for no venue');
+});
+
+test('what is right passes, as one document, with its files', async () => {
+  const args = ['bots', 'conformance', 'sma', '--case', 'A03', '--seed', '7', '--wait', '--json'];
+  const passed = await run(...args);
+  expect(passed).toMatchObject({ code: 0 });
+  const result = JSON.parse(passed.stdout) as ConformanceResult;
+  expect(result).toMatchObject({ seed: 7, counts: { pass: 1, not_run: 39 }, stale: false });
+  const shown = await run('tasks', 'result', result.run_id, '--out', directory);
+  expect(shown).toMatchObject({ code: 0, stdout: expect.stringMatching(/^A03 +pass/m) });
+  expect(await readFile(join(directory, 'evidence.ndjson'), 'utf8')).toContain('"case":"A03"');
+});
+
+test('a test that nobody waits for is canceled like any task', async () => {
+  const started = await run('bots', 'stress', 'sma', '--json');
+  expect(started).toMatchObject({ code: 0 });
+  const { task_id } = JSON.parse(started.stdout) as { task_id: string };
+  expect(await run('tasks', 'cancel', task_id)).toMatchObject({ code: 0 });
+  expect(await run('tasks', 'result', task_id, '--wait')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('canceled'),
+  });
+  expect(await run('bots', 'stress', 'sma', '--multiplier', '1')).toMatchObject({ code: 3 });
+  expect(await run('bots', 'conformance', 'sma', '--case', 'A99')).toMatchObject({ code: 3 });
+});
