@@ -1,5 +1,4 @@
 /** Load on the session code of a bot: so much with each bar, whether or not it keeps up. */
-import type { Instrument } from '../../engine/instrument.ts';
 import type { Order } from '../../engine/orders.ts';
 import { MINUTE } from '../../market/time.ts';
 import { SESSION, type BotLine, type World } from '../conformance/world.ts';
@@ -12,9 +11,14 @@ export interface Meters {
   readonly now: () => number;
   /** Bytes. */
   readonly rss: () => number;
-  /** ms that were spent on collecting garbage so far. */
-  readonly gc: () => number;
+  /** Of collecting garbage so far, ms. */
+  readonly gc: () => { readonly total: number; readonly longest: number };
+  /** Of the processor for this thread so far, ms. */
+  readonly cpu: () => number;
 }
+
+/** How much of something falls to each instrument. */
+export type Shares = readonly (readonly [symbol: string, weight: number])[];
 
 export interface Load {
   /** Messages out: orders, and cancels of those that rest. */
@@ -25,8 +29,36 @@ export interface Load {
   readonly fills: number;
   /** Trades of others. */
   readonly trades: number;
-  /** Units of an order that is to be filled; the least by default. */
-  readonly quantity?: number;
+  /** To which instruments they fall; to all alike by default. */
+  readonly mix?: { readonly orders: Shares; readonly cancels: Shares; readonly trades: Shares };
+  /** What the orders are that are to be filled; by default the mix has it, of the least quantity. */
+  readonly lots?: readonly Lot[];
+}
+
+/** So many orders that are filled, each of so many units. */
+export interface Lot {
+  readonly symbol: string;
+  readonly orders: number;
+  readonly quantity: number;
+}
+
+/**
+ * To which instruments so many fall: at each place to the one that is furthest behind its share, so that
+ * each beginning has the same mix as the whole.
+ */
+function deal(count: number, shares: Shares): string[] {
+  const total = shares.reduce((sum, [, weight]) => sum + weight, 0);
+  const given = shares.map(() => 0);
+  return Array.from({ length: count }, (_, place) => {
+    let most = -Infinity;
+    let to = 0;
+    for (const [at, [, weight]] of shares.entries()) {
+      const behind = ((place + 1) * weight) / total - given[at]!;
+      if (behind > most + 1e-9) [most, to] = [behind, at];
+    }
+    given[to]! += 1;
+    return shares[to]![0];
+  });
 }
 
 /** What came of one bar. */
@@ -36,11 +68,24 @@ export interface Beat {
   readonly counts: Readonly<Record<MessageClass, number>>;
   readonly sent: { readonly orders: number; readonly cancels: number };
   readonly denied: Readonly<Record<string, number>>;
-  readonly fills: { readonly count: number; readonly value: number; readonly quantity: number };
+  /** By instrument. */
+  readonly fills: Readonly<Record<string, Filled>>;
+  /** What the venue has refused, by reason. */
+  readonly rejected: Readonly<Record<string, number>>;
+  /** Times that both sides were found to differ. */
+  readonly breaks: number;
+  /** The largest position, as a share of the equity. */
+  readonly position: number;
   /** How long it took to have all of it done, ms of the real world. */
   readonly realMs: number;
   /** Longest from the end of the bar to an alert about it, ms: virtual time, and the real time it took. */
   readonly alertMs: number | null;
+}
+
+export interface Filled {
+  readonly count: number;
+  readonly value: number;
+  readonly quantity: number;
 }
 
 export interface Durations {
@@ -57,14 +102,22 @@ export interface Loader {
   beat(load: Load): Promise<Beat>;
   /** Orders that the session has made and the venue has not heard of, nor has the session ended them. */
   lost(): number;
+  /** Order events that the session made, and those of them that its log has. */
+  logged(): { readonly generated: number; readonly persisted: number };
 }
 
-/** So many bars' notes are kept: a long run would need memory for them, and be measured with it. */
-export function openLoad(world: World, meters: Meters, durations: Durations): Loader {
-  const { others, sizes, exerciser } = world;
+/** @param onEvents handed what the bot's log has of a bar, before it is forgotten. */
+export function openLoad(
+  world: World,
+  meters: Meters,
+  durations: Durations,
+  onEvents?: (events: World['journal']['events']) => void,
+): Loader {
+  const { others, sizes, exerciser, symbols } = world;
+  const evenly: Shares = symbols.map((symbol) => [symbol, 1]);
   const counted = { orders: 0, cancels: 0, in_order: 0, in_md: 0 };
-  const totals = { submitted: 0, heard: 0, unsent: 0 };
-  let resting: Readonly<Order>[] = [];
+  const totals = { submitted: 0, heard: 0, unsent: 0, logged: 0 };
+  const resting = new Map<string, Readonly<Order>[]>(symbols.map((symbol) => [symbol, []]));
   world.venue.listen(({ kind, stream, whose, message }) => {
     const { type, exec_type } = message as { readonly type?: string; readonly exec_type?: string };
     if (stream === 'feed') {
@@ -75,35 +128,42 @@ export function openLoad(world: World, meters: Meters, durations: Durations): Lo
     else if (kind === 'said' && isAboutOrders(type, exec_type)) counted.in_order += 1;
   });
 
-  const act = (
-    load: Load,
-    side: 'buy' | 'sell',
-    asked: { orders: number; cancels: number },
-  ): void =>
+  /** Of those of the instrument, or else of any: the oldest that works. */
+  const oldest = (symbol: string): Readonly<Order> | undefined =>
+    resting.get(symbol)!.shift() ??
+    [...resting.values()].find((those) => those.length > 0)?.shift();
+
+  const act = (load: Load, plan: Plan, asked: { orders: number; cancels: number }): void =>
     exerciser.tell(({ broker, instruments }) => {
       const begun = meters.now();
-      resting = resting.filter(({ status }) => status === 'working');
-      for (const order of resting.splice(0, load.cancels)) {
+      const bySymbol = new Map(instruments.map((one) => [one.symbol, one]));
+      for (const [symbol, those] of resting) {
+        resting.set(
+          symbol,
+          those.filter(({ status }) => status === 'working'),
+        );
+      }
+      for (const symbol of deal(load.cancels, load.mix?.cancels ?? evenly)) {
+        const order = oldest(symbol);
+        if (order === undefined) break;
         broker.cancel(order);
         asked.cancels += 1;
       }
-      const place = (instrument: Instrument, how: object): Readonly<Order> => {
+      const place = (symbol: string, how: object): Readonly<Order> => {
         const at = meters.now();
+        const instrument = bySymbol.get(symbol)!;
         const order = broker.order({ instrument, side: 'buy', quantity: sizes.unit, ...how });
         durations.check.push(meters.now() - at);
         asked.orders += 1;
         return order;
       };
-      const orders = load.out - asked.cancels;
-      const quantity = load.quantity ?? sizes.unit;
-      const filled = Math.min(orders, load.fills);
-      for (let i = 0; i < filled; i += 1) {
-        place(instruments[0]!, { side, quantity });
+      for (const { symbol, side, orders, quantity } of plan) {
+        for (let i = 0; i < orders; i += 1) place(symbol, { side, quantity });
       }
-      for (let i = filled; i < orders; i += 1) {
-        const instrument = instruments[i % instruments.length]!;
-        const order = place(instrument, { type: 'limit', limit: sizes.below });
-        if (order.status === 'working') resting.push(order);
+      for (const symbol of deal(load.out, load.mix?.orders ?? evenly).slice(load.fills)) {
+        if (asked.orders + asked.cancels >= load.out) break;
+        const order = place(symbol, { type: 'limit', limit: sizes.below });
+        if (order.status === 'working') resting.get(symbol)!.push(order);
       }
       durations.decision.push(meters.now() - begun);
     });
@@ -113,34 +173,39 @@ export function openLoad(world: World, meters: Meters, durations: Durations): Lo
     async beat(load) {
       const asked = { orders: 0, cancels: 0 };
       const before = { ...counted };
-      const notes = { events: world.journal.events.length, alerts: world.alerts.length };
-      // What some bars bought, a later one sells.
-      const wanted = (load.quantity ?? sizes.unit) * load.fills;
-      const position = world.state()?.positions[world.symbol] ?? 0;
-      const side = position >= wanted * (1 - 1e-9) ? 'sell' : 'buy';
-      // The others take of it, too, as they trade with each other.
-      const units = world.units(wanted) + load.trades + 2;
-      const there = { price: sizes.price, units };
-      if (load.fills > 0) {
-        if (side === 'sell') others.quote(world.symbol, there, undefined);
-        else others.quote(world.symbol, undefined, there);
+      const notes = { alerts: world.alerts.length };
+      const lots = load.lots ?? lotsOf(deal(load.fills, load.mix?.orders ?? evenly), sizes.unit);
+      const plan: Plan = lots.map((lot) => {
+        // What some bars bought, a later one sells.
+        const wanted = lot.orders * lot.quantity;
+        const isThere = (world.state()?.positions[lot.symbol] ?? 0) >= wanted * (1 - 1e-9);
+        return { ...lot, side: isThere ? 'sell' : 'buy' };
+      });
+      for (const { symbol, side, orders, quantity } of plan) {
+        // The others take of it, too, as they trade with each other.
+        const units = world.units(orders * quantity) + load.trades + 2;
+        const there = { price: sizes.price, units };
+        if (side === 'sell') others.quote(symbol, there, undefined);
+        else others.quote(symbol, undefined, there);
       }
       // Within one second, as far as the market goes.
-      for (let i = 0; i < load.trades; i += 1) {
-        others.print(world.symbols[i % world.symbols.length]!, sizes.price);
+      for (const symbol of deal(load.trades, load.mix?.trades ?? evenly)) {
+        others.print(symbol, sizes.price);
       }
-      act(load, side, asked);
+      act(load, plan, asked);
       const begun = meters.now();
       const end = (Math.floor(world.venue.now / MINUTE) + 1) * MINUTE;
       await world.bar();
       await world.time.pass(2000);
       const realMs = meters.now() - begun;
-      if (load.fills > 0) others.quote(world.symbol, undefined, undefined);
-      const made = tally(world, notes);
+      for (const { symbol } of plan) others.quote(symbol, undefined, undefined);
+      const made = tally(world);
+      onEvents?.(world.journal.events);
       const alerts = world.alerts.slice(notes.alerts).filter(({ time }) => time >= end);
       const latest = Math.max(...alerts.map(({ time }) => time - end));
       totals.submitted += made.submitted;
       totals.unsent += made.unsent;
+      totals.logged += made.logged;
       totals.heard += counted.orders - before.orders;
       const sent = {
         orders: counted.orders - before.orders,
@@ -156,13 +221,30 @@ export function openLoad(world: World, meters: Meters, durations: Durations): Lo
           in_md: counted.in_md - before.in_md,
         },
         denied: made.denied,
+        rejected: made.rejected,
+        breaks: made.breaks,
         fills: made.fills,
+        position: largest(world),
         realMs,
         alertMs: alerts.length === 0 ? null : latest + realMs,
       };
     },
     lost: () => totals.submitted - totals.unsent - totals.heard,
+    logged() {
+      const left = tally(world).logged;
+      return { generated: world.state()?.seq ?? 0, persisted: totals.logged + left };
+    },
   };
+}
+
+type Plan = readonly (Lot & { readonly side: 'buy' | 'sell' })[];
+
+function lotsOf(symbols: readonly string[], quantity: number): Lot[] {
+  return [...Map.groupBy(symbols, (symbol) => symbol)].map(([symbol, those]) => ({
+    symbol,
+    orders: those.length,
+    quantity,
+  }));
 }
 
 /** What a venue says about orders without being asked about them. */
@@ -170,25 +252,36 @@ function isAboutOrders(type: string | undefined, exec: string | undefined): bool
   return type === 'cancel_reject' || (type === 'execution' && exec !== 'status');
 }
 
-/** What the bot's own log has since then. */
-function tally(world: World, since: { readonly events: number }) {
+function largest(world: World): number {
+  const { positions, equity } = world.state() ?? { positions: {}, equity: 0 };
+  const most = Math.max(0, ...Object.values(positions).map(Math.abs));
+  return equity > 0 ? (most * world.sizes.price) / equity : 0;
+}
+
+/** What the bot's own log has since it was forgotten last. */
+function tally(world: World) {
   const denied: Record<string, number> = {};
-  const fills = { count: 0, value: 0, quantity: 0 };
-  let submitted = 0;
-  let unsent = 0;
-  for (const { kind, payload } of world.journal.events.slice(since.events)) {
-    if (kind === 'order.submitted') submitted += 1;
-    else if (kind === 'order.denied') {
-      const reason = String(payload['reason']);
-      denied[reason] = (denied[reason] ?? 0) + 1;
-    } else if (kind === 'order.filled') {
+  const rejected: Record<string, number> = {};
+  const fills: Record<string, { count: number; value: number; quantity: number }> = {};
+  const made = { submitted: 0, unsent: 0, logged: 0, breaks: 0 };
+  const add = (to: Record<string, number>, reason: unknown): void => {
+    to[String(reason)] = (to[String(reason)] ?? 0) + 1;
+  };
+  for (const { kind, payload } of world.journal.events) {
+    if ('seq' in payload) made.logged += 1;
+    if (kind === 'order.submitted') made.submitted += 1;
+    else if (kind === 'order.denied') add(denied, payload['reason']);
+    else if (kind === 'order.rejected') add(rejected, payload['reason']);
+    else if (kind === 'order.filled') {
       const quantity = Math.abs(Number(payload['quantity']));
-      fills.count += 1;
-      fills.quantity += quantity;
-      fills.value += quantity * Number(payload['price']);
-    } else if (kind === 'order.canceled' && payload['reason'] === 'not_at_venue') unsent += 1;
+      const own = (fills[String(payload['symbol'])] ??= { count: 0, value: 0, quantity: 0 });
+      own.count += 1;
+      own.quantity += quantity;
+      own.value += quantity * Number(payload['price']);
+    } else if (kind === 'order.canceled' && payload['reason'] === 'not_at_venue') made.unsent += 1;
+    else if (kind === 'venue.mismatch' || kind === 'venue.orphan') made.breaks += 1;
   }
-  return { submitted, unsent, denied, fills };
+  return { ...made, denied, rejected, fills };
 }
 
 /** Notes that nobody reads any more, so that what is measured of memory is the bot's. */

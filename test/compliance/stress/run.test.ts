@@ -5,7 +5,10 @@ import type { TriedBot } from '../../../src/compliance/conformance/world.ts';
 import type { History, MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
 import { planStress, type Plan } from '../../../src/compliance/stress/plan.ts';
 import { tryControls } from '../../../src/compliance/stress/controls.ts';
-import { judge, runStress, type PassResult } from '../../../src/compliance/stress/run.ts';
+import { judge } from '../../../src/compliance/stress/judge.ts';
+import { openMeters } from '../../../src/compliance/stress/meters.ts';
+import type { PassResult } from '../../../src/compliance/stress/pass.ts';
+import { runStress } from '../../../src/compliance/stress/run.ts';
 import { percentiles, slope } from '../../../src/compliance/stress/samples.ts';
 import * as bots from '../bots/bots.ts';
 
@@ -58,8 +61,14 @@ const planFor = (history: History, { bot }: TriedBot, floor = 1000): Plan =>
 /** A machine on which everything takes a moment. */
 const quick = () => {
   let now = 0;
-  return { now: () => (now += 0.01), rss: () => 1e6, gc: () => 0 };
+  return {
+    now: () => (now += 0.01),
+    rss: () => 1e6,
+    gc: () => ({ total: 0, longest: 0 }),
+    cpu: () => 0,
+  };
 };
+const NOTHING = { passes: [], controls: [], log_on_disk: null };
 const SHORT = { seed: 7, holdBars: 2, mostMessages: 60, steps: 1 };
 
 test('a bot withstands twice its peaks, with limits and without the limit of messages', async () => {
@@ -82,7 +91,19 @@ test('a bot withstands twice its peaks, with limits and without the limit of mes
   expect(lifted.reached.every(({ is_reached }) => is_reached)).toBe(true);
   expect(lifted.volume.every(({ is_reached }) => is_reached)).toBe(true);
   expect(result.controls.map(({ id, status }) => [id, status])).toEqual(
-    ['kill', 'limits', 'throttle', 'market', 'reconciliation', 'alerts'].map((id) => [id, 'pass']),
+    [
+      'kill',
+      'limits',
+      'collar_period',
+      'reserve',
+      'repetition',
+      'throttle',
+      'market',
+      'reconciliation',
+      'alerts',
+      'surveillance',
+      'shutdown',
+    ].map((id) => [id, 'pass']),
   );
   expect(result.controls.find(({ id }) => id === 'limits')?.measured).toEqual({
     offered: 3,
@@ -106,7 +127,7 @@ test('on a machine that is too slow the targets are not reached, and it says so'
 test('a bot that does not let itself be halted fails under load, and so does one without limits', async () => {
   const load = { out: 12, cancels: 4, fills: 4, trades: 2 };
   const failedOf = async (bot: TriedBot) => {
-    const results = await tryControls(bot, 7, load, quick());
+    const results = await tryControls({ own: bot, lifted: bot, latching: bot }, 7, load, quick());
     return results.flatMap(({ id, status, reason }) => (status === 'fail' ? [[id, reason]] : []));
   };
   expect(await failedOf(bots.brokenKill)).toContainEqual([
@@ -129,7 +150,7 @@ test('without a history what is assumed is said, and nothing is more than provis
     ['order_limits', 2, 2, 2880],
     ['message_limit', 10, 10, 14_400],
   ]);
-  const { verdict, reasons } = judge(plan, [], []);
+  const { verdict, reasons } = judge(plan, NOTHING);
   expect(verdict).not.toBe('pass');
   expect(reasons.join('\n')).toContain('There is no production history');
   const half = { ...busy(4), since: '2026-04-01T00:00:00.000Z', coverage_days: 95 };
@@ -138,12 +159,23 @@ test('without a history what is assumed is said, and nothing is more than provis
     provisional: ['production is known of 95 days of 181 only'],
   });
   const gaps = [{ bot_id: 'b', why: 'data_gap', count: 2, first: 'T' }] as const;
-  expect(judge(planFor({ ...busy(4), gaps }, bots.correct), [], []).verdict).not.toBe('pass');
+  expect(judge(planFor({ ...busy(4), gaps }, bots.correct), NOTHING).verdict).not.toBe('pass');
 });
 
 test('a run that shows nothing does not pass', () => {
   const plan = planFor(busy(4), bots.correct);
-  expect(judge(plan, [], [])).toMatchObject({ verdict: 'fail' });
+  expect(judge(plan, NOTHING)).toMatchObject({ verdict: 'fail' });
+});
+
+test('meters tell of this machine and thread', () => {
+  const meters = openMeters();
+  const [begun, used] = [meters.now(), meters.cpu()];
+  const gc = meters.gc();
+  expect(meters.rss()).toBeGreaterThan(1e6);
+  expect(meters.now()).toBeGreaterThanOrEqual(begun);
+  expect(meters.cpu()).toBeGreaterThanOrEqual(used);
+  expect(gc.longest).toBeLessThanOrEqual(gc.total);
+  meters.close();
 });
 
 test('percentiles are told of enough samples only', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
-import type { PassResult } from '../../../src/compliance/stress/run.ts';
+import type { PassResult } from '../../../src/compliance/stress/pass.ts';
 import { stressStaleness } from '../../../src/compliance/stress/stale.ts';
 
 const MADE = Date.UTC(2026, 6, 5);

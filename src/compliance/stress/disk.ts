@@ -1,0 +1,63 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { openJournal } from '../../runner/journal.ts';
+import { openStorage } from '../../storage/storage.ts';
+import type { SessionEvent } from '../../tasks/session-events.ts';
+import type { SessionState } from '../../trading/session-state.ts';
+import type { Meters } from './load.ts';
+import { percentiles, type Percentiles } from './samples.ts';
+
+/** What the log of a deployment on disk makes of the events of the load. */
+export interface OnDisk {
+  readonly generated: number;
+  /** Read back, its chain of hashes verified. */
+  readonly persisted: number;
+  readonly per_second: number | null;
+  /** Of one write, so many events at once as a deployment has when it keeps up. */
+  readonly write_ms: Percentiles;
+  readonly events_per_write: number;
+}
+
+const AT_ONCE = 32;
+const NOBODY = { deployment_id: 'stress', version: 1, spec_hash: '', venue: 'simulated' };
+
+/** Writes events to a log of its own, and reads it back. @param directory for what is gone afterwards. */
+export async function writeToDisk(
+  directory: string,
+  events: readonly SessionEvent[],
+  state: SessionState,
+  { now }: Pick<Meters, 'now'>,
+): Promise<OnDisk> {
+  const own = await mkdtemp(join(directory, 'stress-log-'));
+  try {
+    const journal = await openJournal(own, NOBODY);
+    const writes: number[] = [];
+    for (let at = 0; at < events.length; at += AT_ONCE) {
+      const some = events.slice(at, at + AT_ONCE);
+      const begun = now();
+      await journal.append(some, { ...state, seq: at + some.length }, at);
+      writes.push(now() - begun);
+    }
+    await journal.close();
+    // It is verified when it is opened.
+    await (await openJournal(own, NOBODY)).close();
+    const kinds = [...new Set(events.map(({ kind }) => kind))];
+    const storage = await openStorage({ file: join(own, 'runner.sqlite') });
+    const { count } = await storage.read
+      .selectFrom('bot_events')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where('kind', 'in', kinds.length === 0 ? [''] : kinds)
+      .executeTakeFirstOrThrow()
+      .finally(() => storage.close());
+    const took = writes.reduce((sum, one) => sum + one, 0);
+    return {
+      generated: events.length,
+      persisted: count,
+      per_second: took === 0 ? null : Math.floor((events.length / took) * 1000),
+      write_ms: percentiles(writes),
+      events_per_write: AT_ONCE,
+    };
+  } finally {
+    await rm(own, { recursive: true });
+  }
+}

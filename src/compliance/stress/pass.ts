@@ -1,0 +1,419 @@
+/** One pass of a stress test: the schedule, bar by bar, and what came of it. */
+import { createHash } from 'node:crypto';
+import type { SessionEvent } from '../../tasks/session-events.ts';
+import type { SessionState } from '../../trading/session-state.ts';
+import { digest } from '../report/fields.ts';
+import { agree } from './agree.ts';
+import { inWorld, type TriedBot, type World } from '../conformance/world.ts';
+import { openLoad, type Beat, type Durations, type Meters } from './load.ts';
+import { CLASSES, WINDOWS, type MessageClass } from './peaks.ts';
+import type { Plan } from './plan.ts';
+import { percentiles, rounded, slope, type Percentiles } from './samples.ts';
+import { loadOf, scheduleOf, targetOf, type Phase } from './schedule.ts';
+
+export interface Reached {
+  readonly class: MessageClass;
+  readonly window_s: number;
+  readonly target: number;
+  readonly offered: number;
+  /** Of it, what was done within the time, by the clock of the machine. */
+  readonly achieved: number;
+  readonly is_reached: boolean;
+}
+
+export interface VolumeReached {
+  readonly measure: string;
+  readonly of: string | null;
+  readonly window_s: number;
+  readonly target: number;
+  /** Within the time, by the clock of the machine. */
+  readonly achieved: number;
+  readonly is_reached: boolean;
+}
+
+export interface PhaseResult {
+  readonly phase: Phase;
+  readonly bars: number;
+  /** At the venue. */
+  readonly virtual_s: number;
+  readonly asked: number;
+  readonly sent: number;
+  readonly denied: Readonly<Record<string, number>>;
+  /** Of the machine, for all of it. */
+  readonly real_ms: number;
+  readonly ack_ms: Percentiles;
+}
+
+export interface PassResult {
+  readonly limits: 'on' | 'lifted';
+  /** What is not as in production, in this pass alone. */
+  readonly lifted: readonly string[];
+  /** SHA-256 of what was to be generated: of plan, limits and seed alone. */
+  readonly schedule_hash: string;
+  /** SHA-256 of what came of each bar, times aside; null where not all was played. */
+  readonly evidence_hash: string | null;
+  readonly phases: readonly PhaseResult[];
+  readonly reached: readonly Reached[];
+  readonly volume: readonly VolumeReached[];
+  readonly orders: { readonly asked: number; readonly sent: number; readonly denied: number };
+  readonly limiter: {
+    /** Orders and cancels per second; null where there is no such limit. */
+    readonly limit: number | null;
+    /** Orders beyond it that were asked for, denied, and sent all the same. */
+    readonly offered: number;
+    readonly caught: number;
+    readonly missed: number;
+    /** Orders within it that were denied for it. */
+    readonly false_blocks: number;
+  };
+  /** Orders that the venue has refused, by reason. */
+  readonly venue_rejects: Readonly<Record<string, number>>;
+  /** Orders that nobody knows what became of. */
+  readonly drops: number;
+  /** Order events that the session made, and those of them that its log has. */
+  readonly log: { readonly generated: number; readonly persisted: number };
+  readonly reconciliation: {
+    /** Times that venue and session were found to differ. */
+    readonly breaks: number;
+    /** Whether both say the same of orders and holdings at the end. */
+    readonly agrees: boolean;
+  };
+  readonly positions: {
+    /** The largest in one instrument, as a share of the equity. */
+    readonly largest: number;
+    readonly limit: number | null;
+  };
+  readonly queue: {
+    /** Messages that still waited a second after they were asked for, at most. */
+    readonly depth_max: number;
+    /** Until all of a bar was done, at most, ms. */
+    readonly drain_max_ms: number;
+  };
+  readonly durations_ms: Readonly<Record<keyof Durations | 'alert', Percentiles>>;
+  readonly memory: {
+    readonly rss_start: number;
+    readonly rss_max: number;
+    /** Over the hold and the soak, bytes per 1,000 messages; null of fewer than three bars. */
+    readonly rss_slope: number | null;
+    /** Messages over which that was measured. */
+    readonly messages: number;
+    readonly gc_ms: number;
+    readonly gc_longest_ms: number;
+  };
+  readonly cpu_ms: number;
+  /** Whether the session went on to the end. */
+  readonly went_on: boolean;
+}
+
+export interface PassOptions {
+  readonly seed: number;
+  readonly meters: Meters;
+  readonly holdBars: number;
+  readonly mostMessages: number;
+  readonly budgetMs: number;
+}
+
+export interface Passed {
+  readonly result: PassResult;
+  /** The first events of the hold, and the state at its end: as much as is kept. */
+  readonly sample: readonly SessionEvent[];
+  readonly state: SessionState | undefined;
+}
+
+const SETTLE_MS = 40_000;
+const MOST_SAMPLED = 4000;
+const BAR_S = 60;
+
+export async function runPass(
+  tried: TriedBot,
+  plan: Plan,
+  kind: Pick<PassResult, 'limits' | 'lifted'>,
+  { seed, meters, holdBars, mostMessages, budgetMs }: PassOptions,
+): Promise<Passed> {
+  const durations: Durations = { decision: [], check: [], ack: [] };
+  return inWorld(timed(tried, meters, durations.ack), { seed }, async (world) => {
+    const { symbols, sizes, config } = world;
+    const schedule = scheduleOf(plan, { symbols, sizes, config, holdBars, mostMessages });
+    const sample: SessionEvent[] = [];
+    let phase: Phase | undefined;
+    const loader = openLoad(world, meters, durations, (events) => {
+      if (phase === 'hold' && sample.length < MOST_SAMPLED) sample.push(...events);
+    });
+    const evidence = createHash('sha256');
+    const beats: Played[] = [];
+    const acks: number[] = [];
+    const memory: (readonly [messages: number, rss: number])[] = [];
+    const rss = { start: meters.rss(), max: 0 };
+    const begun = { gc: meters.gc().total, cpu: meters.cpu() };
+    const until = meters.now() + budgetMs;
+    let messages = 0;
+    await world.begin();
+    for (const { phase: name, load } of schedule) {
+      if (meters.now() >= until) break;
+      phase = name;
+      const { realMs, alertMs, ...known } = await loader.beat(load);
+      beats.push({ phase: name, realMs, alertMs, ...known });
+      acks.push(durations.ack.length);
+      evidence.update(`${JSON.stringify({ phase: name, ...known })}\n`);
+      messages += known.asked.orders + known.asked.cancels;
+      rss.max = Math.max(rss.max, meters.rss());
+      if (name === 'hold' || name === 'soak') memory.push([messages, meters.rss()]);
+    }
+    const state = world.state();
+    // What waits for another look at the venue has it.
+    await world.time.pass(SETTLE_MS);
+    const isWhole = beats.length === schedule.length;
+    const limit = config.risk.max_position_pct;
+    const result: PassResult = {
+      ...kind,
+      schedule_hash: digest({ seed, schedule }),
+      evidence_hash: isWhole ? evidence.digest('hex') : null,
+      phases: phasesOf(beats, acks, durations.ack),
+      reached: reachedOf(plan, beats),
+      volume: volumeReached(plan, beats),
+      orders: {
+        asked: sum(beats, ({ asked }) => asked.orders),
+        sent: sum(beats, ({ sent }) => sent.orders),
+        denied: total(counted(beats, 'denied')),
+      },
+      limiter: limiterOf(world, beats),
+      venue_rejects: counted(beats, 'rejected'),
+      drops: loader.lost(),
+      log: loader.logged(),
+      reconciliation: { breaks: sum(beats, ({ breaks }) => breaks), agrees: agree(world) },
+      positions: {
+        largest: rounded(Math.max(0, ...beats.map(({ position }) => position))),
+        limit: Number.isFinite(limit) ? limit : null,
+      },
+      queue: queueOf(beats),
+      durations_ms: {
+        decision: percentiles(durations.decision),
+        check: percentiles(durations.check),
+        ack: percentiles(durations.ack),
+        alert: percentiles(beats.flatMap(({ alertMs }) => (alertMs === null ? [] : [alertMs]))),
+      },
+      memory: {
+        rss_start: rss.start,
+        rss_max: rss.max,
+        rss_slope: perThousand(slope(memory)),
+        messages: memory.length === 0 ? 0 : memory.at(-1)![0] - memory[0]![0],
+        gc_ms: rounded(meters.gc().total - begun.gc),
+        gc_longest_ms: rounded(meters.gc().longest),
+      },
+      cpu_ms: rounded(meters.cpu() - begun.cpu),
+      went_on: world.end === undefined,
+    };
+    return { result, sample: sample.slice(0, MOST_SAMPLED), state };
+  });
+}
+
+/** How far beyond the target it goes. */
+export interface Headroom {
+  /** Of the best second. */
+  readonly messages_per_second: number;
+  readonly times_target: number;
+  /** What came of what was offered, step by step, each half as much again. */
+  readonly steps: readonly {
+    readonly offered: number;
+    readonly done: number;
+    readonly real_ms: number;
+  }[];
+  /** `slow`: a second was not enough; `ended`: the session did; null: it was not found out. */
+  readonly broke_by: 'slow' | 'ended' | null;
+  /** Whether it does all that it is asked within a second afterwards, at half the peak; null where it ended. */
+  readonly recovered: boolean | null;
+}
+
+const RECOVERY_BARS = 3;
+
+/** With half as much again each time, until a second is not enough; and then at half the peak. */
+export async function findHeadroom(
+  tried: TriedBot,
+  plan: Plan,
+  { seed, meters, steps }: { readonly seed: number; readonly meters: Meters; steps: number },
+): Promise<Headroom> {
+  const target = Math.max(
+    ...([1, 60] as const).map((one) => targetOf(plan, 'out', one)?.count ?? 0),
+  );
+  return inWorld(tried, { seed }, async (world) => {
+    const { symbols } = world;
+    const loader = openLoad(world, meters, { decision: [], check: [], ack: [] });
+    const beat = (out: number): Promise<Beat> => loader.beat(loadOf(plan, symbols, out, 60));
+    const made: Headroom['steps'][number][] = [];
+    let broke_by: Headroom['broke_by'] = null;
+    await world.begin();
+    await beat(Math.ceil(target / plan.multiplier));
+    for (let out = target; made.length < steps && broke_by === null; out = Math.ceil(out * 1.5)) {
+      const step = await beat(out);
+      const done = doneWithin(step, 'out', 1);
+      made.push({ offered: out, done, real_ms: rounded(step.realMs) });
+      if (world.end !== undefined) broke_by = 'ended';
+      else if (step.realMs > 1000) broke_by = 'slow';
+    }
+    let recovered: boolean | null = broke_by === 'ended' ? null : true;
+    for (let bar = 0; bar < RECOVERY_BARS && recovered !== null; bar += 1) {
+      const out = Math.ceil((target * 0.5) / plan.multiplier);
+      const after = await beat(out);
+      // The first of them has what was left over.
+      if (bar === RECOVERY_BARS - 1) recovered = doneWithin(after, 'out', 1) >= out;
+    }
+    const best = Math.max(0, ...made.map(({ done }) => done));
+    const times_target = target === 0 ? 0 : rounded(best / target);
+    return { messages_per_second: best, times_target, steps: made, broke_by, recovered };
+  });
+}
+
+type Played = Beat & { readonly phase: Phase };
+
+function phasesOf(
+  beats: readonly Played[],
+  acks: readonly number[],
+  all: readonly number[],
+): PhaseResult[] {
+  const results: PhaseResult[] = [];
+  for (let at = 0; at < beats.length;) {
+    const { phase } = beats[at]!;
+    const next = beats.findIndex((beat, place) => place > at && beat.phase !== phase);
+    const end = next === -1 ? beats.length : next;
+    const own = beats.slice(at, end);
+    results.push({
+      phase,
+      bars: own.length,
+      virtual_s: own.length * BAR_S,
+      asked: sum(own, ({ asked: { orders, cancels } }) => orders + cancels),
+      sent: sum(own, ({ counts }) => counts.out),
+      denied: counted(own, 'denied'),
+      real_ms: rounded(sum(own, ({ realMs }) => realMs)),
+      ack_ms: percentiles(all.slice(at === 0 ? 0 : acks[at - 1], acks[end - 1])),
+    });
+    at = end;
+  }
+  return results;
+}
+
+/** The part of what a bar came to that was done within so many seconds. */
+function partWithin({ realMs }: Pick<Beat, 'realMs'>, window_s: number): number {
+  return Math.min(1, (window_s * 1000) / Math.max(realMs, 1e-9));
+}
+
+function doneWithin(beat: Beat, of: MessageClass, window_s: number): number {
+  return Math.floor(beat.counts[of] * partWithin(beat, window_s));
+}
+
+function reachedOf(plan: Plan, beats: readonly Beat[]): Reached[] {
+  return CLASSES.flatMap((one) =>
+    WINDOWS.map((window_s) => {
+      const target = targetOf(plan, one, window_s)?.count ?? 0;
+      const isDay = window_s === 86_400;
+      const all = sum(beats, ({ counts }) => counts[one]);
+      // What was asked for and denied was offered, too.
+      const amounts = beats.map(({ asked, counts }) =>
+        one === 'out' ? asked.orders + asked.cancels : counts[one],
+      );
+      const offered = isDay ? sum(amounts, (count) => count) : Math.max(0, ...amounts);
+      const realMs = sum(beats, (beat) => beat.realMs);
+      const achieved = isDay
+        ? Math.floor(all * partWithin({ realMs }, window_s))
+        : Math.max(0, ...beats.map((beat) => doneWithin(beat, one, window_s)));
+      return { class: one, window_s, target, offered, achieved, is_reached: achieved >= target };
+    }),
+  );
+}
+
+function volumeReached(plan: Plan, beats: readonly Beat[]): VolumeReached[] {
+  const realMs = sum(beats, (beat) => beat.realMs);
+  return plan.volume.map(({ measure, of, window_s, amount: target }) => {
+    // Prices are of one currency here: of several, each has its part of the value.
+    const together = sum(
+      plan.volume.filter((one) => one.measure === measure && one.window_s === window_s),
+      ({ amount }) => amount,
+    );
+    const part = measure === 'value' && together > 0 ? target / together : 1;
+    const amounts = beats.map(({ fills }) =>
+      Object.entries(fills).reduce((all, [symbol, filled]) => {
+        if (measure === 'quantity') return symbol === of ? all + filled.quantity : all;
+        return all + (measure === 'fills' ? filled.count : filled.value * part);
+      }, 0),
+    );
+    const achieved = rounded(
+      window_s === 86_400
+        ? sum(amounts, (amount) => amount) * partWithin({ realMs }, window_s)
+        : Math.max(0, ...amounts.map((one, at) => one * partWithin(beats[at]!, window_s))),
+    );
+    const is_reached = achieved >= target * (1 - 1e-9);
+    return { measure, of, window_s, target, achieved, is_reached };
+  });
+}
+
+function limiterOf(world: World, beats: readonly Beat[]): PassResult['limiter'] {
+  const { risk, controls } = world.config;
+  const limit = risk.max_messages_per_second;
+  const kept = controls?.messages_kept_for_cancels ?? 0;
+  const made = { offered: 0, caught: 0, missed: 0, false_blocks: 0 };
+  if (!Number.isFinite(limit)) return { limit: null, ...made };
+  for (const { asked, sent, denied } of beats) {
+    // Cancels count, and are never denied.
+    const room = Math.max(0, Math.ceil(limit - kept) - asked.cancels);
+    const caught =
+      (denied['max_messages_per_second'] ?? 0) + (denied['messages_kept_for_cancels'] ?? 0);
+    const others = total(denied) - caught;
+    // An order that another limit stopped came to none of these.
+    made.offered += Math.max(0, asked.orders - others - room);
+    made.caught += caught;
+    made.missed += Math.max(0, sent.orders - room);
+    made.false_blocks += Math.max(
+      0,
+      Math.min(asked.orders - others, room) - (asked.orders - others - caught),
+    );
+  }
+  return { limit, ...made };
+}
+
+function queueOf(beats: readonly Beat[]): PassResult['queue'] {
+  const waiting = beats.map((beat) => beat.counts.out - doneWithin(beat, 'out', 1));
+  const drains = beats.map(({ realMs }) => realMs);
+  return { depth_max: Math.max(0, ...waiting), drain_max_ms: rounded(Math.max(0, ...drains)) };
+}
+
+function counted(beats: readonly Beat[], what: 'denied' | 'rejected'): Record<string, number> {
+  const all: Record<string, number> = {};
+  for (const beat of beats) {
+    for (const [reason, count] of Object.entries(beat[what])) {
+      all[reason] = (all[reason] ?? 0) + count;
+    }
+  }
+  return all;
+}
+
+function total(counts: Readonly<Record<string, number>>): number {
+  return sum(Object.values(counts), (count) => count);
+}
+
+function sum<T>(all: readonly T[], of: (one: T) => number): number {
+  return all.reduce((made, one) => made + of(one), 0);
+}
+
+function perThousand(value: number | null): number | null {
+  return value === null ? null : Math.round(value * 1000);
+}
+
+/** Notes how long the venue takes to answer an order, by the clock of the machine. */
+function timed(tried: TriedBot, { now }: Meters, acks: number[]): TriedBot {
+  return {
+    ...tried,
+    adapter(venue, context) {
+      const own = tried.adapter?.(venue, context) ?? venue;
+      return {
+        ...own,
+        async place(order) {
+          const begun = now();
+          try {
+            return await own.place(order);
+          } finally {
+            acks.push(now() - begun);
+          }
+        },
+      };
+    },
+  };
+}

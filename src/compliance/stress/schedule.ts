@@ -1,0 +1,221 @@
+/** What is generated, bar by bar: by the plan alone, whatever machine it is generated on. */
+import type { EngineConfig } from '../../engine/config.ts';
+import type { Sizes } from '../conformance/world.ts';
+import type { Load, Lot, Shares } from './load.ts';
+import type { MessageClass, Mix, WindowSeconds } from './peaks.ts';
+import type { MessageTarget, Plan } from './plan.ts';
+
+export type Phase =
+  | 'warm-up'
+  | 'ramp'
+  | 'hold'
+  | 'pulse'
+  | 'volume'
+  | 'volume-day'
+  | 'soak'
+  | 'recovery';
+
+export interface Scheduled {
+  readonly phase: Phase;
+  readonly load: Load;
+}
+
+export interface ScheduleOptions {
+  readonly symbols: readonly string[];
+  readonly sizes: Sizes;
+  readonly config: Pick<EngineConfig, 'risk' | 'units'>;
+  /** Bars of the hold. */
+  readonly holdBars: number;
+  /** Messages and fills that are offered by its end at most. */
+  readonly mostMessages: number;
+}
+
+const WARM_UP_BARS = 5;
+const RAMP_BARS = 4;
+const PULSES = 3;
+const RECOVERY_BARS = 5;
+const DAY_BARS = 1440;
+
+/** Warm-up at the peak, up to the target, held; pulses of a second; a day of volume and of messages; half. */
+export function scheduleOf(plan: Plan, options: ScheduleOptions): Scheduled[] {
+  const { symbols, holdBars, mostMessages } = options;
+  const { multiplier } = plan;
+  const second = targetOf(plan, 'out', 1)?.count ?? 0;
+  const minute = targetOf(plan, 'out', 60)?.count ?? 0;
+  const day = targetOf(plan, 'out', 86_400)?.count ?? 0;
+  const all: Scheduled[] = [];
+  const add = (phase: Phase, bars: number, load: (bar: number) => Load): void => {
+    for (let bar = 0; bar < bars; bar += 1) all.push({ phase, load: load(bar) });
+  };
+  const share = (part: number): Load => loadOf(plan, symbols, Math.ceil(minute * part), 60);
+  add('warm-up', WARM_UP_BARS, () => share(1 / multiplier));
+  add('ramp', RAMP_BARS, (bar) =>
+    share((1 + (bar / (RAMP_BARS - 1)) * (multiplier - 1)) / multiplier),
+  );
+  // Of a minute, all comes in one second.
+  add('hold', holdBars, () => loadOf(plan, symbols, Math.max(minute, second), 60));
+  add('pulse', PULSES, () => loadOf(plan, symbols, second, 1));
+  for (const { phase, lots } of volumeBars(plan, options)) {
+    const out = lots.reduce((sum, { orders }) => sum + orders, 0);
+    all.push({ phase, load: { out, cancels: 0, fills: out, trades: 0, lots } });
+  }
+  const planned = all.reduce((sum, { load }) => sum + load.out, 0);
+  const left = Math.max(0, Math.min(day, mostMessages) - planned);
+  const bars = Math.min(DAY_BARS, Math.ceil(left / Math.max(1, minute)));
+  add('soak', bars, () => loadOf(plan, symbols, minute, 86_400));
+  add('recovery', RECOVERY_BARS, () => share(0.5 / multiplier));
+  return all;
+}
+
+export function targetOf(
+  plan: Plan,
+  of: MessageClass,
+  window_s: WindowSeconds,
+): MessageTarget | undefined {
+  return plan.messages.find((one) => one.class === of && one.window_s === window_s);
+}
+
+/** So many messages out, of the mix of a peak, with the market data that belong to them. */
+export function loadOf(
+  plan: Plan,
+  symbols: readonly string[],
+  out: number,
+  window_s: WindowSeconds,
+): Load {
+  const mix = targetOf(plan, 'out', window_s)?.mix ?? [];
+  const ordered = mix.filter(({ kind }) => kind === 'order.submitted');
+  const others = mix.filter(({ kind }) => kind !== 'order.submitted');
+  const all = countOf(mix);
+  const cancelShare = all === 0 ? 0.5 : Math.min(0.5, countOf(others) / all);
+  const cancels = Math.floor(out * cancelShare);
+  const market = targetOf(plan, 'in_md', 60);
+  const md = market?.count ?? 0;
+  const minute = targetOf(plan, 'out', 60)?.count ?? 0;
+  return {
+    out,
+    cancels,
+    // Those that are not filled rest, and are canceled by the bar that comes next.
+    fills: Math.max(0, out - 2 * cancels),
+    trades: minute === 0 ? md : Math.ceil(md * (out / minute)),
+    mix: {
+      orders: sharesOf(ordered, symbols),
+      cancels: sharesOf(others, symbols),
+      trades: sharesOf(market?.mix ?? [], symbols),
+    },
+  };
+}
+
+function countOf(mix: readonly Mix[]): number {
+  return mix.reduce((sum, { count }) => sum + count, 0);
+}
+
+/** As they were at the peak; what is of no instrument here, or of none that is known, falls to all alike. */
+function sharesOf(mix: readonly Mix[], symbols: readonly string[]): Shares {
+  const own = mix.filter(({ instrument }) => symbols.includes(instrument));
+  const others = countOf(mix) - countOf(own);
+  const evenly = mix.length === 0 ? 1 : others / symbols.length;
+  return symbols.map((symbol) => [
+    symbol,
+    evenly + countOf(own.filter(({ instrument }) => instrument === symbol)),
+  ]);
+}
+
+/** Bars that trade twice the volume of a second and of a minute, and then of a day. */
+function volumeBars(
+  plan: Plan,
+  { symbols, sizes, config, mostMessages }: ScheduleOptions,
+): { readonly phase: 'volume' | 'volume-day'; readonly lots: readonly Lot[] }[] {
+  if (plan.volume.length === 0) return [];
+  const most = mostOf(sizes, config);
+  const short = volumeOf(plan, [1, 60]);
+  const lots = lotsFor(short, symbols, sizes, most);
+  // One buys, and the next one sells what it bought.
+  const bars: { phase: 'volume' | 'volume-day'; lots: readonly Lot[] }[] = [
+    { phase: 'volume', lots },
+    { phase: 'volume', lots },
+  ];
+  const fills = lots.reduce((sum, { orders }) => sum + orders, 0);
+  const traded = (of: string): number =>
+    lots.reduce(
+      (sum, { symbol, orders, quantity }) => sum + (symbol === of ? orders * quantity : 0),
+      0,
+    );
+  const long = volumeOf(plan, [86_400]);
+  const value = symbols.reduce((sum, symbol) => sum + traded(symbol) * sizes.price, 0);
+  const days = [
+    long.fills / fills,
+    value === 0 ? 0 : long.value / value,
+    ...symbols.map((symbol) =>
+      traded(symbol) === 0 ? 0 : (long.quantity.get(symbol) ?? 0) / traded(symbol),
+    ),
+  ];
+  const needed = Math.min(
+    Math.ceil(Math.max(...days)) - bars.length,
+    DAY_BARS,
+    Math.floor(mostMessages / Math.max(1, fills)),
+  );
+  for (let bar = 0; bar < needed; bar += 1) bars.push({ phase: 'volume-day', lots });
+  return bars;
+}
+
+/** Units of one order at most. */
+function mostOf(sizes: Sizes, { risk, units }: ScheduleOptions['config']): number {
+  const limit = Math.min(
+    sizes.quantity,
+    risk.max_order_qty * 0.99,
+    (risk.max_order_value * 0.99) / sizes.price,
+  );
+  const step = units === 'whole' ? 1 : sizes.unit;
+  return Math.max(step, onGrid(Math.floor(limit / step + 1e-9) * step));
+}
+
+interface Volume {
+  readonly fills: number;
+  /** Currency: all of them together. */
+  readonly value: number;
+  /** By instrument. */
+  readonly quantity: ReadonlyMap<string, number>;
+}
+
+function volumeOf({ volume }: Plan, windows: readonly WindowSeconds[]): Volume {
+  const own = volume.filter(({ window_s }) => windows.includes(window_s));
+  const most = (measure: string): Map<string, number> => {
+    const amounts = new Map<string, number>();
+    for (const one of own) {
+      if (one.measure !== measure) continue;
+      const of = one.of ?? '';
+      amounts.set(of, Math.max(amounts.get(of) ?? 0, one.amount));
+    }
+    return amounts;
+  };
+  const sum = (amounts: Map<string, number>): number =>
+    [...amounts.values()].reduce((all, amount) => all + amount, 0);
+  return { fills: sum(most('fills')), value: sum(most('value')), quantity: most('quantity') };
+}
+
+/** Orders that trade so much: of each instrument as many as its quantity needs, and more for value and fills. */
+function lotsFor(
+  { fills, value, quantity }: Volume,
+  symbols: readonly string[],
+  { unit, price }: Sizes,
+  most: number,
+): Lot[] {
+  const asked = symbols.filter((symbol) => (quantity.get(symbol) ?? 0) > 0);
+  const those = asked.length === 0 ? symbols.slice(0, 1) : asked;
+  const units = those.map((symbol) => quantity.get(symbol) ?? 0);
+  const known = units.reduce((sum, one) => sum + one, 0);
+  // Prices here are not those of the market: what the value lacks, more units make up for.
+  const factor = known === 0 ? 0 : Math.max(1, value / (known * price));
+  return those.map((symbol, at) => {
+    const wanted = known === 0 ? value / price / those.length : units[at]! * factor;
+    const share = known === 0 ? 1 / those.length : units[at]! / known;
+    const orders = Math.max(1, Math.ceil(fills * share - 1e-9), Math.ceil(wanted / most - 1e-9));
+    const each = Math.max(unit, Math.ceil(wanted / orders / unit - 1e-9) * unit);
+    return { symbol, orders, quantity: onGrid(Math.min(each, most)) };
+  });
+}
+
+/** Without the error that a product of decimal numbers has in binary. */
+function onGrid(value: number): number {
+  return Number(value.toFixed(9));
+}
