@@ -68,7 +68,8 @@ function onSqlite(terms: readonly string[], limit: number) {
 
 /**
  * PostgreSQL weighs all words alike: here a word counts as much as it is rare, as it does for `bm25`
- * of SQLite (https://sqlite.org/fts5.html#the_bm25_function).
+ * of SQLite (https://sqlite.org/fts5.html#the_bm25_function). Without `materialized` it would count
+ * the passages with a word anew for each that it finds.
  */
 function onPostgres(terms: readonly string[], limit: number) {
   return sql<Row>`with term as (
@@ -77,7 +78,7 @@ function onPostgres(terms: readonly string[], limit: number) {
       where numnode(query) > 0
     ), total as (
       select count(*) as passages from knowledge_passages
-    ), weighed as (
+    ), weighed as materialized (
       select term.query,
         greatest(ln((passages - matching + 0.5) / (matching + 0.5)), 0.000001)::float8 as weight
       from term, total, lateral (

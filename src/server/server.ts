@@ -15,6 +15,8 @@ import { loadSigner, type Signer } from '../identity/signing-key.ts';
 import { clearLeftPassages } from '../knowledge/documents.ts';
 import { federationOf } from '../knowledge/federation.ts';
 import { readKnowledgeFile } from '../knowledge/knowledge-file.ts';
+import { openChat } from '../research/chat.ts';
+import { answererOf } from '../research/providers.ts';
 import type { Settings } from '../settings.ts';
 import { openOwnStorage, ownStorage } from '../storage/location.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -70,6 +72,8 @@ export async function startServer(
   log: Log,
 ): Promise<RunningServer> {
   const policy = leasePolicy(settings);
+  const answerer = answererOf(settings, env);
+  const instances = readKnowledgeFile(settings.knowledge_file);
   const storage = await openOwnStorage(settings.home, env, (error) =>
     log.warn({ err: error, msg: 'a connection to the database broke' }),
   );
@@ -94,6 +98,17 @@ export async function startServer(
     const stopping = new AbortController();
     const work = startOwnWork(storage, settings, log);
     const { tasks, production } = work;
+    const chat = openChat({
+      storage,
+      clock: Date.now,
+      answerer,
+      budget: {
+        turns: settings.chat_turns,
+        seconds: settings.chat_seconds,
+        tokens: settings.chat_tokens,
+      },
+      log,
+    });
     const { signal } = stopping;
     serve(
       createApp({
@@ -102,7 +117,8 @@ export async function startServer(
         gate: own,
         tasks,
         production,
-        federation: federationOf(readKnowledgeFile(settings.knowledge_file), env, log),
+        chat,
+        federation: federationOf(instances, env, log),
         stopping: signal,
         log,
         metrics,
@@ -115,7 +131,7 @@ export async function startServer(
     const stop = async (): Promise<void> => {
       clearInterval(purging);
       stopping.abort();
-      await Promise.all([drain(), work.stop()]);
+      await Promise.all([drain(), chat.stop(), work.stop()]);
       await own.close();
       await storage.close();
     };
