@@ -234,7 +234,8 @@ export const getProductionDeployment = defineRoute({
 // What a runner says.
 
 /** What a runner may tell the log of its bot: all else there is for others to tell. */
-const EVENT_KIND = /^(order|account|data|venue)(\.[a-z_]+)+$|^control\.(denying|halted)$/;
+const EVENT_KIND =
+  /^(order|account|data|venue)(\.[a-z_]+)+$|^control\.(denying|halted|latch_lifted)$|^risk\.(thresholds_set|override_(granted|ended|used))$/;
 
 /** RFC 3339 has no other years. */
 const [FIRST_TIME, LAST_TIME] = [Date.parse('0001-01-01'), Date.parse('9999-12-31')];
@@ -354,6 +355,49 @@ const RunnerReport = z
 
 export type RunnerReport = z.infer<typeof RunnerReport>;
 
+const share = z
+  .strictObject({
+    value: z.number(),
+    level: z.enum(['client', 'instrument', 'trader', 'desk', 'firm']),
+    subject: z.string(),
+    version: z.int(),
+    sessions: z.int().openapi({ description: 'How many share the threshold.' }),
+  })
+  .optional();
+
+const Permit = z.strictObject({
+  override_id: z.string(),
+  symbol,
+  side: z.enum(['buy', 'sell']),
+  max_quantity: z.number(),
+  worst_price: z.number().nullable(),
+  controls: z.array(z.string()),
+  expires_at: z.int().openapi({ description: 'Milliseconds since the Unix epoch.' }),
+});
+
+const RunnerControls = z
+  .strictObject({
+    thresholds: z.strictObject({
+      max_order_value: share,
+      max_gross_exposure: share,
+      max_daily_loss: share,
+      max_messages_per_second: share,
+      instruments: z
+        .record(
+          symbol,
+          z.strictObject({
+            max_order_value: share,
+            max_order_qty: share,
+            max_gross_exposure: share,
+          }),
+        )
+        .optional(),
+    }),
+    permits: z.array(Permit).openapi({ description: 'Overrides that may still be used.' }),
+    latches_lifted: z.int().openapi({ description: 'How many of its latches, ever.' }),
+  })
+  .openapi('RunnerControls', { description: 'What people have settled for the session.' });
+
 const RunnerAnswer = z
   .strictObject({
     epoch: z.int().openapi({ description: 'Of the claim, to be sent with the next report.' }),
@@ -372,6 +416,7 @@ const RunnerAnswer = z
       })
       .nullable(),
     recorded: z.int().openapi({ description: 'The number of the last batch that is recorded.' }),
+    controls: RunnerControls,
   })
   .openapi('RunnerAnswer');
 

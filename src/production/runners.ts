@@ -6,11 +6,13 @@ import { timingSafeEqual } from 'node:crypto';
 import { sql } from 'kysely';
 import { ERROR_CODES, ServiceError, type ErrorCode } from '../errors.ts';
 import { hashSecret } from '../identity/secrets.ts';
+import { controlsOf, readInForce } from '../risk/controls.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db, RunnersTable } from '../storage/tables.ts';
 import { haltInForce, type KnownHalt } from '../tasks/latch.ts';
 import type { TaskError } from '../tasks/lifecycle.ts';
 import { readSession, writeBatch, type Batch } from '../tasks/record.ts';
+import type { SessionControls } from '../trading/session-controls.ts';
 
 /** How long a claim lasts from a report, and how often to report. */
 const CLAIM_SECONDS = 30;
@@ -69,6 +71,8 @@ export interface Orders {
   readonly halt: KnownHalt | null;
   /** The number of the last batch that is recorded. */
   readonly recorded: number;
+  /** What people have settled for the session. */
+  readonly controls: SessionControls;
 }
 
 /**
@@ -134,6 +138,7 @@ export async function takeReport(
       command,
       halt: halt ?? null,
       recorded: isNext ? batch.number : before.batches,
+      controls: await controlsOf(tx, task_id, await readInForce(tx, now)),
     };
   });
 }

@@ -3,6 +3,7 @@ import { ServiceError } from '../errors.ts';
 import { dataEvent } from '../tasks/session-events.ts';
 import type { FeedItem } from '../trading/feed.ts';
 import type { Mismatch, OrderReconciliation } from '../trading/reconcile.ts';
+import type { SessionControls } from '../trading/session-controls.ts';
 import { VenueSession } from '../trading/venue-session.ts';
 import type { VenueReport } from '../trading/venue.ts';
 import type { RunningFeed } from './bot.ts';
@@ -142,7 +143,8 @@ function takeReport(t: Trading, report: VenueReport): void {
 function takeControl(t: Trading, news: ControlNews): void {
   const { log } = t.parts;
   if ('answer' in news) {
-    const { command, halt } = news.answer;
+    const { command, halt, controls } = news.answer;
+    t.controls = controls as SessionControls;
     t.claimed.resolve();
     if (command === 'halt') {
       const { halt_id, reason, by } = halt ?? { halt_id: '', reason: '', by: '' };

@@ -1,5 +1,6 @@
 /** Whether orders may be placed, and what is told of that. */
 import type { Mismatch } from '../trading/reconcile.ts';
+import { controlInputs } from '../trading/session-controls.ts';
 import type { DenyReason } from '../trading/venue.ts';
 import type { Said } from './control.ts';
 import type { Missing } from './health.ts';
@@ -25,6 +26,17 @@ export function mayPlace(t: Trading): boolean {
   // What was to be placed by a process before may be there: that is found out first.
   const isKnown = t.mismatches !== undefined;
   return isKnown && !t.isFenced && !t.isBroken && t.ending === undefined && whyDeny(t) === null;
+}
+
+/** Tells the session what people have settled, where that is new, and which permits have expired. */
+export function settleControls(t: Trading): void {
+  const { session, controls } = t;
+  if (session === undefined || controls === undefined || t.isBroken) return;
+  if (session.status !== 'running') return;
+  for (const input of controlInputs(session.supervised, controls, Date.now())) {
+    take(t, input, session.control(input));
+    t.parts.log.info(`people have settled: ${input.kind}`);
+  }
 }
 
 /** Tells the session whether orders are denied, where that is new. */

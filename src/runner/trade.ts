@@ -13,7 +13,7 @@ import { startControl } from './control.ts';
 import { fail, finish } from './ending.ts';
 import { handle } from './handle.ts';
 import { open } from './opening.ts';
-import { missing, said, settleDenial } from './permission.ts';
+import { missing, said, settleControls, settleDenial } from './permission.ts';
 import { record } from './record.ts';
 import { begin, newTrading, working } from './trading.ts';
 import type { Doors, RunEnd, Trade, Trading } from './trading.ts';
@@ -76,17 +76,22 @@ function startReports(t: Trading): void {
   });
 }
 
+function settle(t: Trading): void {
+  settleDenial(t);
+  settleControls(t);
+}
+
 /** Takes what waits, puts on disk what came of it, and asks the venue for what is to be asked. */
 async function turn(t: Trading): Promise<void> {
   await t.inbox.news();
   const until = performance.now() + TURN_MS;
   try {
     for (let item = t.inbox.take(); item !== undefined; item = t.inbox.take()) {
-      settleDenial(t);
+      settle(t);
       await handle(t, item);
       if (t.isFenced || performance.now() >= until) break;
     }
-    settleDenial(t);
+    settle(t);
     await record(t);
   } catch (error) {
     t.isBroken = true;

@@ -10,6 +10,7 @@ import type { DataEvent, FeedItem } from '../trading/feed.ts';
 import type { Mismatch, OrderReconciliation } from '../trading/reconcile.ts';
 import type { SessionSetup } from '../trading/session.ts';
 import type { Session } from '../trading/session.ts';
+import type { SessionControls } from '../trading/session-controls.ts';
 import type { SessionState } from '../trading/session-state.ts';
 import type { DenyReason, Venue, VenueOrderId, VenueReport } from '../trading/venue.ts';
 import type { openFeed, RunningBot, RunningFeed } from './bot.ts';
@@ -145,6 +146,8 @@ export interface Trading {
   steps: number;
   /** As the session was told. */
   denying: DenyReason | null;
+  /** What people have settled, as the server said last. */
+  controls: SessionControls | undefined;
   /** What the venue holds less of; undefined until it was asked. */
   mismatches: readonly Mismatch[] | undefined;
   /** Whether the newest bars were too old to trade by. */
@@ -202,6 +205,7 @@ export function newTrading(parts: Trade, doors: Doors, signal: AbortSignal): Tra
     gaps: [],
     steps: journal.steps,
     denying: null,
+    controls: undefined,
     mismatches: undefined,
     isStale: false,
     reported: new Map(),

@@ -61,9 +61,15 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
   app.openapi(api.reportRunner, async (c) => {
     const { deployment_id } = c.req.valid('param');
     const report = c.req.valid('json') as Report;
-    const { halt, ...orders } = await takeReport(tasks, deployment_id, c.var.runner_token!, report);
+    const { halt, controls, ...orders } = await takeReport(
+      tasks,
+      deployment_id,
+      c.var.runner_token!,
+      report,
+    );
     if (report.ended !== null) tasks.wake();
-    return c.json({ ...orders, halt: halt && haltAnswer(halt) }, 200);
+    const told = controls as api.RunnerAnswer['controls'];
+    return c.json({ ...orders, controls: told, halt: halt && haltAnswer(halt) }, 200);
   });
 }
 

@@ -9,6 +9,7 @@ const { schema } = reportRunner.request.body.content['application/json'];
 export interface TestControl {
   readonly url: string;
   command: RunnerAnswer['command'];
+  controls: RunnerAnswer['controls'];
   claimSeconds: number;
   reportSeconds: number;
   /** Whether it answers nothing but 503. */
@@ -60,7 +61,11 @@ export async function startControl(token: string): Promise<TestControl> {
     const { command } = control;
     const halt = { halt_id: 'h', scope: 'bot', reason: 'a test', by: 'administrator:a' } as const;
     const times = { claim_seconds: control.claimSeconds, report_seconds: control.reportSeconds };
-    return [200, { epoch, ...times, command, halt: command === 'halt' ? halt : null, recorded }];
+    const { controls } = control;
+    return [
+      200,
+      { epoch, ...times, command, halt: command === 'halt' ? halt : null, recorded, controls },
+    ];
   };
   const server = createServer(async (request, response) => {
     const body = schema.parse(await json(request));
@@ -77,6 +82,7 @@ export async function startControl(token: string): Promise<TestControl> {
   const control: TestControl = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     command: 'trade',
+    controls: { thresholds: {}, permits: [], latches_lifted: 0 },
     claimSeconds: 30,
     reportSeconds: 0.05,
     isAway: false,

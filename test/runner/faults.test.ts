@@ -1,3 +1,4 @@
+import type { RunnerAnswer } from '../../src/api/production.ts';
 import { expect, test, vi } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { MINUTE } from '../../src/market/time.ts';
@@ -11,7 +12,8 @@ const ANSWER = {
   report_seconds: 5,
   command: 'trade',
   halt: null,
-} as const;
+  controls: { thresholds: {}, permits: [], latches_lifted: 0 },
+} satisfies Omit<RunnerAnswer, 'recorded'>;
 const never = new Promise<never>(() => {});
 
 test('a halt does not wait for an order that is being placed, nor for bars that wait', async () => {

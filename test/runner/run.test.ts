@@ -47,6 +47,44 @@ test('it trades what its strategy says, tells all of it, and leaves nothing open
   expect(control.state).toMatchObject({ status: 'running', working: [], positions: { [BTC]: 1 } });
 });
 
+test('thresholds hold once the server has told of them, and a permit lets one order through', async (context) => {
+  const { control, exchange, bar, begin } = await newWorld(context);
+  const max_order_value = {
+    value: 1,
+    level: 'firm',
+    subject: 'firm',
+    version: 3,
+    sessions: 1,
+  } as const;
+  control.controls = { ...control.controls, thresholds: { max_order_value } };
+  const run = await begin();
+  const told = (kind: string) => control.events.filter((event) => event.kind === kind);
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(told('order.denied')).toHaveLength(1), soon);
+  expect(told('order.denied')[0]!.payload).toMatchObject({ reason: 'threshold_order_value' });
+  expect(told('risk.thresholds_set')[0]!.payload).toEqual({ thresholds: { max_order_value } });
+  const permit = {
+    override_id: 'o',
+    symbol: BTC,
+    side: 'buy',
+    max_quantity: 1,
+    worst_price: null,
+    controls: ['threshold_order_value'],
+    expires_at: Date.now() + 60_000,
+  } as const;
+  control.controls = {
+    ...control.controls,
+    permits: [{ ...permit, controls: [...permit.controls] }],
+  };
+  await vi.waitFor(() => expect(told('risk.override_granted')).toHaveLength(1), soon);
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  await vi.waitFor(() => expect(told('risk.override_used')).toHaveLength(1), soon);
+  expect(told('risk.override_used')[0]!.payload).toMatchObject({ override_id: 'o', order: 2 });
+  run.stop();
+  await run.done;
+});
+
 test('a halt ends it for good, and whoever starts it again does nothing', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;

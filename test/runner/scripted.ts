@@ -329,6 +329,7 @@ export async function newScript(): Promise<Script> {
             command: script.command,
             halt: null,
             recorded: batches.size,
+            controls: { thresholds: {}, permits: [], latches_lifted: 0 },
           });
           const report = async (): Promise<void> => {
             while (!signal.aborted) {

@@ -228,6 +228,7 @@ export async function inWorld<T>(
               ? { halt_id: 'h1', scope: 'bot', reason: 'conformance', by: 'administrator:case' }
               : null,
           recorded: 0,
+          controls: { thresholds: {}, permits: [], latches_lifted: 0 },
         });
         tell = (what) => {
           command = what;
