@@ -74,6 +74,8 @@ const CODES = {
   overloaded: { exit: 1, status: 503 },
   /** An exchange whose market data are needed does not answer. */
   exchange_unavailable: { exit: 1, status: 503 },
+  /** What a language model was asked got no answer, or not all of one; it is not asked again by itself. */
+  chat_failed: { exit: 1, status: 502 },
   /** A cluster that bots are deployed to does not answer. */
   cluster_unavailable: { exit: 1, status: 503 },
   storage_unavailable: { exit: 1, status: 503 },

@@ -1,15 +1,36 @@
+import type { Context } from 'hono';
+import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/research.ts';
-import type { Caller } from '../identity/tokens.ts';
+import { ServiceError } from '../errors.ts';
+import { withNames, type WithNames } from '../identity/actor-names.ts';
+import { checkCaller, type Caller } from '../identity/tokens.ts';
 import { LONGEST_FILE, type Ask } from '../research/ask.ts';
+import type { Chat, TurnPart } from '../research/chat.ts';
 import { getDataset, listDatasets } from '../research/datasets.ts';
 import { proposeVersion, type Proposal } from '../research/proposals.ts';
+import {
+  beginTurn,
+  cancelTurn,
+  getSession,
+  listSessions,
+  type BegunTurn,
+  type Session,
+  type Turn,
+  type TurnKeeper,
+} from '../research/turns.ts';
 import type { TaskService } from '../tasks/tasks.ts';
 import { actorOf, asCaller } from './authentication.ts';
+import { streamAnswer } from './event-stream.ts';
 import { once } from './once.ts';
-import type { App, Services } from './services.ts';
+import { pageAnswer } from './page.ts';
+import type { App, AppEnv, Services } from './services.ts';
+
+/** A little less than a request may take. */
+const PLAIN_WAIT_MS = 25_000;
 
 export function addResearch(app: App, services: Services): void {
-  const { tasks } = services;
+  const { tasks, chat } = services;
+  const { read } = chat.storage;
 
   app.openapi(api.listDatasets, async (c) => {
     const found = await listDatasets(tasks.catalogueDir);
@@ -31,6 +52,124 @@ export function addResearch(app: App, services: Services): void {
     tasks.wake();
     return c.json(proposal, 202);
   });
+
+  app.openapi(api.chatWithBot, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    chat.admit();
+    const { session_id, turn_id, begun } = await begin(c, chat, bot_ref, c.req.valid('json'));
+    if (begun) {
+      const caller = c.var.caller!;
+      const ask = askWhileAllowed(app, services, caller, c.var.request_id);
+      chat.run(begun, { ask, scopes: caller.scopes });
+    }
+    c.header('Location', `/bots/${encodeURIComponent(bot_ref)}/chat/sessions/${session_id}`);
+    if (c.req.header('accept')?.includes('text/event-stream')) {
+      return streamAnswer(c, services, `the turn ${turn_id}`, () => messagesOf(chat, turn_id));
+    }
+    const turn = await chat.waitFor(turn_id, PLAIN_WAIT_MS);
+    if (turn.error !== null) throw errorOf(turn);
+    return c.json(turnAnswer(turn), turn.status === 'running' ? 202 : 200);
+  });
+  app.openapi(api.listChatSessions, async (c) => {
+    const found = await listSessions(read, c.req.valid('param').bot_ref, c.req.valid('query'));
+    const items = await withNames(read, found.items, 'created_by');
+    return c.json(pageAnswer({ ...found, items }, sessionAnswer), 200);
+  });
+  app.openapi(api.getChatSession, async (c) => {
+    const { bot_ref, session_id } = c.req.valid('param');
+    const { limit } = c.req.valid('query');
+    const { session, turns } = await getSession(chat, bot_ref, session_id, limit);
+    const [named] = await withNames(read, [session], 'created_by');
+    return c.json({ ...sessionAnswer(named!), items: turns.map(turnAnswer) }, 200);
+  });
+  app.openapi(api.cancelChatTurn, async (c) => {
+    const { bot_ref, session_id } = c.req.valid('param');
+    const turn = await cancelTurn(chat, actorOf(c), bot_ref, session_id);
+    chat.drop(turn.turn_id);
+    return c.json(turnAnswer(turn), 200);
+  });
+}
+
+/** The turn that is to be answered, or that was for a request with the same key. */
+async function begin(
+  c: Context<AppEnv>,
+  chat: Chat,
+  bot_ref: string,
+  request: Parameters<typeof beginTurn>[3],
+): Promise<{
+  readonly session_id: string;
+  readonly turn_id: string;
+  readonly begun: BegunTurn | undefined;
+}> {
+  let begun: BegunTurn | undefined;
+  const create = async (keeper: TurnKeeper): Promise<BegunTurn> => {
+    begun = await beginTurn(keeper, actorOf(c), bot_ref, request);
+    return begun;
+  };
+  const place = await once(c, chat, create, ({ session_id, turn_id }) => ({ session_id, turn_id }));
+  return { ...place, begun };
+}
+
+/** The parts of a turn as server-sent events. */
+async function* messagesOf(chat: Chat, turn_id: string): AsyncGenerator<string | undefined, void> {
+  for await (const part of chat.follow(turn_id)) yield part && messageOf(part);
+}
+
+function messageOf({ event, data }: TurnPart): string {
+  const told = event === 'turn' ? turnAnswer(data) : data;
+  return `event: ${event}\ndata: ${JSON.stringify(told)}\n\n`;
+}
+
+function errorOf({ error, session_id }: Turn): ServiceError {
+  const { code, detail, reason, remedy, retry_after_seconds: seconds } = error!;
+  return new ServiceError(code, `${detail} (session ${session_id})`, {
+    ...(reason !== undefined && { reason }),
+    ...(remedy !== undefined && { remedy }),
+    ...(seconds !== undefined && { retryAfterSeconds: seconds }),
+  });
+}
+
+function turnAnswer({ started_at, ended_at, ...turn }: Turn): api.ChatTurn {
+  const { citations, tool_calls, provider } = turn;
+  return {
+    ...turn,
+    citations: citations.map((one) => ({ ...one })),
+    tool_calls: tool_calls.map((one) => ({ ...one })),
+    provider: provider as api.ChatTurn['provider'],
+    is_language_model: provider !== 'analyst',
+    started_at: formatInstant(started_at),
+    ended_at: formatInstantOrNull(ended_at),
+  };
+}
+
+/** In a list, of what was asked first so many characters. */
+const LISTED_PROMPT = 200;
+
+function sessionAnswer(session: WithNames<Session, 'created_by'>): api.ChatSession {
+  const { session_id, agent_role, created_by, created_by_name, turns } = session;
+  return {
+    session_id,
+    agent_role,
+    created_at: formatInstant(session.created_at),
+    created_by,
+    created_by_name,
+    turns,
+    first_prompt: session.first_prompt.slice(0, LISTED_PROMPT),
+  };
+}
+
+/** The same as `askAs`, for as long as the caller still is one. */
+function askWhileAllowed(
+  app: App,
+  { identity }: Pick<Services, 'identity'>,
+  caller: Caller,
+  requestId: string,
+): Ask {
+  const ask = askAs(app, caller, requestId);
+  return async (...request) => {
+    await checkCaller(identity.storage.read, identity.clock(), caller);
+    return ask(...request);
+  };
 }
 
 /** Asks the API of this very server as the caller, who comes by no more than he has. */

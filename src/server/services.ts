@@ -7,6 +7,7 @@ import type { LicenseGate } from '../gate/gate.ts';
 import type { Federation } from '../knowledge/federation.ts';
 import type { Log } from '../log.ts';
 import type { ProductionService } from '../production/service.ts';
+import type { Chat } from '../research/chat.ts';
 import type { TaskRunner } from '../tasks/runner.ts';
 import type { TaskService } from '../tasks/tasks.ts';
 import type { Metrics } from './metrics.ts';
@@ -22,6 +23,8 @@ export interface Services {
   readonly production: ProductionService;
   /** Of the knowledge of other servers. */
   readonly federation: Federation;
+  /** With research bots. */
+  readonly chat: Chat;
   /** Aborted when the server stops: what would go on for ever ends then. */
   readonly stopping: AbortSignal;
   readonly log: Log;

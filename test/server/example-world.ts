@@ -24,6 +24,9 @@ import { addToken } from '../../src/identity/tokens.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 import type { Scope } from '../../src/scopes.ts';
 import { EXAMPLE_DEPLOYMENT_ID } from '../../src/api/production.ts';
+import { EXAMPLE_CHAT_SESSION_ID, EXAMPLE_RESEARCH_BOT } from '../../src/api/research.ts';
+import { NO_USAGE } from '../../src/research/answering.ts';
+import { beginTurn, endTurn } from '../../src/research/turns.ts';
 import { EXAMPLE_SESSION_ID } from '../../src/api/replay.ts';
 import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
 import { endTask, tell } from '../../src/tasks/lifecycle.ts';
@@ -87,6 +90,7 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   const changed = { document: exampleDocument('sma-crossover', 15) };
   await updateBot(identity, 'operator', 'sma-crossover', () => true, changed);
   await addExampleTask(server);
+  if (/Chat|chat/.test(operation)) await addExampleChat(server);
   const isOfSession = ['replayBot', 'compareBot', 'stopPaper', 'reEnableBot'].includes(operation);
   if (isOfSession) await addExampleSession(server);
   if (operation === 'reEnableBot') await latchExampleSession(server);
@@ -292,6 +296,28 @@ async function addExampleTask({ services, now }: TestApp): Promise<void> {
       .values({ task_id: EXAMPLE_TASK_ID, name: 'equity.csv', place: 0, data })
       .execute();
   });
+}
+
+/** A research bot with a conversation that has ended. */
+async function addExampleChat({ services }: TestApp): Promise<void> {
+  const { identity, chat } = services;
+  const document = exampleDocument(EXAMPLE_RESEARCH_BOT, 10);
+  const spec = { ...(document['spec'] as object), kind: 'research' };
+  await createBot(identity, 'operator', { document: { ...document, spec } });
+  const by = 'administrator:ada';
+  const turn = await beginTurn(chat, by, EXAMPLE_RESEARCH_BOT, { prompt: 'How are you?' });
+  const session_id = EXAMPLE_CHAT_SESSION_ID;
+  await identity.storage.write(async (tx) => {
+    const session = await tx.selectFrom('chat_sessions').selectAll().executeTakeFirstOrThrow();
+    await tx
+      .insertInto('chat_sessions')
+      .values({ ...session, session_id })
+      .execute();
+    await tx.updateTable('chat_turns').set({ session_id }).execute();
+    await tx.deleteFrom('chat_sessions').where('session_id', '<>', session_id).execute();
+  });
+  const record = { citations: [], tool_calls: [], usage: NO_USAGE, stopped_by: null, error: null };
+  await endTurn(chat, turn, 'done', 'I am no language model.', record);
 }
 
 /** A paper session that ended before its first bars, and data with which it can be compared. */

@@ -3,6 +3,9 @@ import { v7 as uuidv7 } from 'uuid';
 import { createApp } from '../../src/server/app.ts';
 import type { App, Services } from '../../src/server/services.ts';
 import { createLog } from '../../src/log.ts';
+import type { Answerer } from '../../src/research/answering.ts';
+import { openChat } from '../../src/research/chat.ts';
+import { EMBEDDED } from '../../src/research/embedded.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { addToken } from '../../src/identity/tokens.ts';
@@ -49,10 +52,14 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** @param change what of the identity service is to be another than usual. */
+/**
+ * @param change what of the identity service is to be another than usual.
+ * @param answerer who answers in place of research bots.
+ */
 export async function newTestApp(
   change: Partial<Identity> = {},
   gate: Services['gate'] = OPEN_GATE,
+  answerer: Answerer = EMBEDDED,
 ): Promise<TestApp> {
   const database = await newSqliteTables();
   const storage = await openStorage(database.location);
@@ -65,6 +72,14 @@ export async function newTestApp(
     signer: new ServiceError('license_lease_unavailable', 'there is no signing key'),
     ...change,
   };
+  const lines = createLog((line) => log.push(line), true);
+  const chat = openChat({
+    storage,
+    clock: identity.clock,
+    answerer,
+    budget: { turns: 8, seconds: 20, tokens: 100_000 },
+    log: lines,
+  });
   const all: Services = {
     identity,
     origins: [PUBLIC_URL],
@@ -72,8 +87,9 @@ export async function newTestApp(
     tasks: idleTasks(identity, join(dirname(database.location.file), 'catalogue')),
     production: noProduction(identity),
     federation: { isEmpty: true, search: async () => [] },
+    chat,
     stopping: stopping.signal,
-    log: createLog((line) => log.push(line), true),
+    log: lines,
     metrics: createMetrics(identity),
   };
   const test: TestApp = {
@@ -118,6 +134,7 @@ export async function newTestApp(
     execute: database.execute,
     async close() {
       stopping.abort();
+      await chat.stop();
       await storage.close();
       await database.remove();
     },

@@ -1,0 +1,307 @@
+/**
+ * Turns under way in this process. A turn belongs to nobody's connection: it goes on when whoever
+ * asked has gone, within its budget, and its answer is kept.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import { ServiceError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { Scope } from '../scopes.ts';
+import type { Storage } from '../storage/storage.ts';
+import { newWorkerId, retire } from '../tasks/worker-id.ts';
+import type { Answered, Answerer, Budget } from './answering.ts';
+import { NO_USAGE } from './answering.ts';
+import type { Ask } from './ask.ts';
+import { callTool, refusal, toolNamed, TOOLS, type ToolAnswer, type ToolRefusal } from './tools.ts';
+import {
+  argsText,
+  endTurn,
+  getTurn,
+  INTERRUPTED,
+  tellToolCall,
+  type BegunTurn,
+  type ToolUse,
+  type Turn,
+  type TurnError,
+  type TurnKeeper,
+} from './turns.ts';
+
+/** What is told of a turn while it is answered; a stream of them ends with `turn`. */
+export type TurnPart =
+  | { readonly event: 'text'; readonly data: { readonly text: string } }
+  | { readonly event: 'tool_call'; readonly data: Pick<ToolUse, 'tool' | 'args'> }
+  | { readonly event: 'tool_result'; readonly data: Omit<ToolUse, 'args'> }
+  | { readonly event: 'turn'; readonly data: Turn };
+
+export interface ChatOptions {
+  readonly storage: Storage;
+  /** Milliseconds since the Unix epoch. */
+  readonly clock: () => number;
+  readonly answerer: Answerer;
+  readonly budget: Budget;
+  readonly log: Pick<Log, 'error'>;
+}
+
+/** As whom a turn asks the API. */
+export interface TurnCaller {
+  readonly ask: Ask;
+  readonly scopes: ReadonlySet<Scope>;
+}
+
+export interface Chat extends TurnKeeper {
+  readonly answerer: Answerer;
+  /** @throws ServiceError `overloaded` where no further turn can be answered now. */
+  readonly admit: () => void;
+  /** Answers a turn that has just begun. */
+  readonly run: (turn: BegunTurn, caller: TurnCaller) => void;
+  /** Breaks a turn off that has been ended; of others nothing. */
+  readonly drop: (turn_id: string) => void;
+  /** What is told of a turn; undefined now and then while there is nothing. */
+  readonly follow: (turn_id: string) => AsyncGenerator<TurnPart | undefined, void>;
+  /** The turn once it has ended, or after so long. */
+  readonly waitFor: (turn_id: string, ms: number) => Promise<Turn>;
+  /** Ends what is under way as interrupted. */
+  readonly stop: () => Promise<void>;
+}
+
+/** In one process; each keeps a connection to a provider. */
+const MOST_RUNNING = 256;
+const LOOK_EVERY_MS = 250;
+/** How long a follower waits before he looks whether anybody reads what he tells. */
+const TURN_EVERY_MS = 2000;
+const TRY_AGAIN_SECONDS = 5;
+
+type AbortReason = 'seconds' | 'stopping' | 'dropped';
+
+interface Live {
+  readonly parts: TurnPart[];
+  readonly abort: (reason: AbortReason) => void;
+  hasEnded: boolean;
+  /** Resolves with the next part, and with the end. */
+  changed: PromiseWithResolvers<void>;
+  done: Promise<void>;
+}
+
+export function openChat({ storage, clock, answerer, budget, log }: ChatOptions): Chat {
+  const worker_id = newWorkerId();
+  const keeper: TurnKeeper = { storage, clock, answerer, budget, worker_id };
+  const lives = new Map<string, Live>();
+  let isStopping = false;
+
+  const chat: Chat = {
+    ...keeper,
+    answerer,
+    admit() {
+      if (!isStopping && lives.size < MOST_RUNNING) return;
+      throw new ServiceError('overloaded', `${lives.size} questions are being answered`, {
+        remedy: 'Ask again later.',
+        retryAfterSeconds: TRY_AGAIN_SECONDS,
+      });
+    },
+    run(turn, caller) {
+      const aborting = new AbortController();
+      const live: Live = {
+        parts: [],
+        abort: (reason) => aborting.abort(reason),
+        hasEnded: false,
+        changed: Promise.withResolvers(),
+        done: Promise.resolve(),
+      };
+      const tell = (...parts: readonly TurnPart[]): void => {
+        live.parts.push(...parts);
+        const { resolve } = live.changed;
+        live.changed = Promise.withResolvers();
+        resolve();
+      };
+      lives.set(turn.turn_id, live);
+      if (isStopping) live.abort('stopping');
+      const timer = setTimeout(live.abort, turn.budget.seconds * 1000, 'seconds');
+      const answering = answer(keeper, answerer, turn, caller, aborting, tell, log);
+      live.done = answering.finally(() => {
+        clearTimeout(timer);
+        lives.delete(turn.turn_id);
+        live.hasEnded = true;
+        tell();
+      });
+    },
+    drop: (turn_id) => lives.get(turn_id)?.abort('dropped'),
+    async *follow(turn_id) {
+      const live = lives.get(turn_id);
+      if (live !== undefined) {
+        for (let at = 0; ;) {
+          const { changed, hasEnded, parts } = live;
+          const part = parts[at];
+          if (part !== undefined) {
+            at += 1;
+            yield part;
+          } else if (hasEnded) {
+            return;
+          } else {
+            const isNew = await within(changed.promise, TURN_EVERY_MS);
+            if (!isNew) yield undefined;
+          }
+        }
+      }
+      for (;;) {
+        const turn = await getTurn(keeper, turn_id);
+        if (turn.status !== 'running') {
+          if (turn.answer !== '') yield { event: 'text', data: { text: turn.answer } };
+          yield { event: 'turn', data: turn };
+          return;
+        }
+        yield undefined;
+      }
+    },
+    async waitFor(turn_id, ms) {
+      const until = performance.now() + ms;
+      const live = lives.get(turn_id);
+      if (live !== undefined) await within(live.done, ms);
+      for (;;) {
+        const turn = await getTurn(keeper, turn_id);
+        if (turn.status !== 'running' || performance.now() >= until) return turn;
+        await wait(LOOK_EVERY_MS);
+      }
+    },
+    async stop() {
+      isStopping = true;
+      for (const live of lives.values()) live.abort('stopping');
+      await Promise.all([...lives.values()].map(({ done }) => done));
+      retire(worker_id);
+    },
+  };
+  return chat;
+}
+
+/** @returns whether it was settled by then. */
+async function within(work: Promise<void>, ms: number): Promise<boolean> {
+  const late = new AbortController();
+  const timer = wait(ms, false, { signal: late.signal }).catch(() => false);
+  try {
+    return await Promise.race([work.then(() => true), timer]);
+  } finally {
+    late.abort();
+  }
+}
+
+/** Never rejects. */
+async function answer(
+  keeper: TurnKeeper,
+  answerer: Answerer,
+  turn: BegunTurn,
+  { ask, scopes }: TurnCaller,
+  aborting: AbortController,
+  tell: (part: TurnPart) => void,
+  log: ChatOptions['log'],
+): Promise<void> {
+  const { signal } = aborting;
+  const said: string[] = [];
+  const tool_calls: ToolUse[] = [];
+  const { bot, prompt, history, agent, budget } = turn;
+  const tools = (agent?.tools ?? TOOLS).filter(({ scope }) => scopes.has(scope));
+  const record = async (
+    use: Pick<ToolUse, 'tool' | 'args'>,
+    answered: ToolAnswer | ToolRefusal,
+  ): Promise<void> => {
+    const { tool } = use;
+    const source = 'source' in answered ? answered.source : null;
+    const error = 'error' in answered ? answered.error.detail : null;
+    tool_calls.push({ ...use, source, error });
+    await tellToolCall(keeper, turn, { ...use, source, error }, JSON.stringify(answered));
+    tell({ event: 'tool_result', data: { tool, source, error } });
+  };
+  const question = {
+    ask,
+    bot,
+    prompt,
+    history,
+    instructions: agent?.instructions,
+    tools,
+    budget,
+    signal,
+    say(text: string) {
+      const clean = text.toWellFormed().replaceAll('\0', '');
+      said.push(clean);
+      tell({ event: 'text', data: { text: clean } });
+    },
+    async call(tool: string, args: unknown) {
+      // It may have been canceled at another server.
+      const { status } = await getTurn(keeper, turn.turn_id);
+      if (status !== 'running') aborting.abort('dropped' satisfies AbortReason);
+      signal.throwIfAborted();
+      const use = { tool, args: argsText(args) };
+      tell({ event: 'tool_call', data: use });
+      const answered = await callTool(toolNamed(tool, tools), ask, bot.bot_id, args, signal);
+      await record(use, answered);
+      return answered;
+    },
+    async refuse(tool: string, args: unknown, error: ServiceError) {
+      const use = { tool: tool.slice(0, 100), args: argsText(args) };
+      tell({ event: 'tool_call', data: use });
+      await record(use, refusal(error));
+    },
+  };
+  try {
+    let answered: Answered;
+    try {
+      answered = await answerer.answer(question);
+    } catch (thrown) {
+      if (!signal.aborted && !(thrown instanceof ServiceError)) {
+        log.error({ err: thrown, msg: `the turn ${turn.turn_id} failed` });
+      }
+      const failure =
+        thrown instanceof ServiceError
+          ? thrown
+          : new ServiceError('failure', 'the server failed; its log says why');
+      answered = { citations: [], usage: NO_USAGE, stopped_by: null, failure };
+    }
+    const { status, stopped_by, error } = endOf(answered, signal, said.length > 0, budget);
+    const { citations, usage } = answered;
+    const rest = { citations, tool_calls, usage, stopped_by, error };
+    await endTurn(keeper, turn, status, said.join(''), rest);
+    tell({ event: 'turn', data: await getTurn(keeper, turn.turn_id) });
+  } catch (thrown) {
+    // Whoever reads it next is told that it was interrupted.
+    log.error({ err: thrown, msg: `the end of the turn ${turn.turn_id} could not be kept` });
+  }
+}
+
+interface End {
+  readonly status: Exclude<Turn['status'], 'running'>;
+  readonly stopped_by: Turn['stopped_by'];
+  readonly error: TurnError | null;
+}
+
+function endOf(
+  { failure, stopped_by }: Answered,
+  { aborted, reason }: AbortSignal,
+  hasSaid: boolean,
+  { seconds }: Budget,
+): End {
+  if (aborted && (reason as AbortReason) === 'seconds') {
+    const status = hasSaid ? 'done' : 'failed';
+    return { status, stopped_by: 'seconds', error: hasSaid ? null : tooSlow(seconds) };
+  }
+  // What was dropped has been ended already, and is not ended twice.
+  if (aborted) return { status: 'interrupted', stopped_by, error: INTERRUPTED };
+  if (failure === undefined) return { status: 'done', stopped_by, error: null };
+  const { code, message: detail, reason: why, remedy, retryAfterSeconds } = failure;
+  return {
+    status: 'failed',
+    stopped_by,
+    error: {
+      code,
+      detail,
+      ...(why !== undefined && { reason: why }),
+      ...(remedy !== undefined && { remedy }),
+      ...(retryAfterSeconds !== undefined && { retry_after_seconds: retryAfterSeconds }),
+    },
+  };
+}
+
+function tooSlow(seconds: number): TurnError {
+  return {
+    code: 'chat_failed',
+    detail: `there was no answer within ${seconds} seconds`,
+    reason: 'too_slow',
+    remedy: 'It may have been charged for. Ask again; the session goes on.',
+  };
+}

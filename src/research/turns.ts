@@ -1,0 +1,541 @@
+/**
+ * Conversations with research bots as they are kept: sessions of turns. Each turn, and each call of a
+ * tool in it, is an event of the bot in the same write. Times are milliseconds since the Unix epoch.
+ */
+import { createHash } from 'node:crypto';
+import { v7 as uuidv7 } from 'uuid';
+import { botIdOf, getBot } from '../bot-registry/bots.ts';
+import { ServiceError, type ErrorCode } from '../errors.ts';
+import { appendEvents } from '../events/append.ts';
+import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
+import type { Storage } from '../storage/storage.ts';
+import type { ChatSessionsTable, ChatTurnsTable, Db } from '../storage/tables.ts';
+import { hasEnded } from '../tasks/worker-id.ts';
+import { agentOf, type Agent } from './agents.ts';
+import {
+  NO_USAGE,
+  type Answerer,
+  type Budget,
+  type Citation,
+  type StoppedBy,
+  type Usage,
+  type WantedBudget,
+} from './answering.ts';
+
+/** What turns are kept with. */
+export interface TurnKeeper {
+  readonly storage: Storage;
+  readonly clock: () => number;
+  readonly answerer: Pick<Answerer, 'provider' | 'model'>;
+  /** The most that anybody can ask for. */
+  readonly budget: Budget;
+  /** Of who is at the turns that begin here; see `newWorkerId`. */
+  readonly worker_id: string;
+}
+
+export interface TurnRequest {
+  readonly prompt: string;
+  /** To go on with; a new one without it. */
+  readonly session_id?: string | undefined;
+  /** Of an agent of the spec; of a session that goes on, the one it began with. */
+  readonly agent_role?: string | undefined;
+  /** Less than what is set. */
+  readonly budget?: WantedBudget | undefined;
+}
+
+/** A turn that has begun, with all that answering takes. */
+export interface BegunTurn {
+  readonly session_id: string;
+  readonly turn_id: string;
+  readonly bot: TurnBot;
+  readonly prompt: string;
+  readonly agent: Agent | undefined;
+  readonly budget: Budget;
+  readonly history: readonly { readonly prompt: string; readonly answer: string }[];
+}
+
+interface TurnBot {
+  readonly bot_id: string;
+  readonly slug: string;
+  readonly version: number;
+}
+
+/** A tool that was called, without what it gave. */
+export interface ToolUse {
+  readonly tool: string;
+  /** As JSON, cut to a size. */
+  readonly args: string;
+  readonly source: string | null;
+  /** Why it gave nothing. */
+  readonly error: string | null;
+}
+
+/** What came of a turn beside its text. */
+export interface TurnRecord {
+  readonly citations: readonly Citation[];
+  readonly tool_calls: readonly ToolUse[];
+  readonly usage: Usage;
+  readonly stopped_by: StoppedBy | null;
+  readonly error: TurnError | null;
+}
+
+export interface TurnError {
+  readonly code: ErrorCode;
+  readonly detail: string;
+  readonly reason?: string;
+  readonly remedy?: string;
+  readonly retry_after_seconds?: number;
+}
+
+export interface Turn extends TurnRecord {
+  readonly session_id: string;
+  readonly turn_id: string;
+  readonly number: number;
+  readonly status: ChatTurnsTable['status'];
+  readonly prompt: string;
+  readonly answer: string;
+  readonly provider: string;
+  readonly model: string | null;
+  readonly started_at: number;
+  readonly ended_at: number | null;
+}
+
+export type Session = Readonly<ChatSessionsTable> & {
+  readonly turns: number;
+  /** What was asked first. */
+  readonly first_prompt: string;
+};
+
+/** Of texts in events, so many characters; their hash and their length are beside them. */
+const TOLD_TEXT = 2000;
+const TOLD_ARGS = 1000;
+const MOST_TURNS = 500;
+/** Of what was said before, so much goes to a model again, the newest first. */
+const MOST_HISTORY_TURNS = 20;
+const LONGEST_HISTORY = 40_000;
+/** After its time, a turn may take so long to end. */
+const GRACE_MS = 30_000;
+
+/**
+ * Begins a turn, in a session of its own or in one that goes on.
+ *
+ * @param by who asks, as in the audit log.
+ * @throws ServiceError `not_found` for the bot, the session or the agent; `conflict` with the reason
+ * `not_a_research_bot`, `session_of_another`, `other_agent`, `turn_running` or `session_full`.
+ */
+export async function beginTurn(
+  keeper: TurnKeeper,
+  by: string,
+  ref: string,
+  { prompt, session_id: asked, agent_role, budget: wanted = {} }: TurnRequest,
+): Promise<BegunTurn> {
+  const { storage, clock, answerer, worker_id } = keeper;
+  return storage.write(async (tx) => {
+    const now = clock();
+    const { bot_id, slug, kind, current_version: version, document } = await getBot(tx, ref);
+    if (kind !== 'research') throw notForTalking(slug);
+    const bot = { bot_id, slug, version };
+    const before = asked === undefined ? undefined : await sessionOf(tx, bot_id, asked);
+    const role = before?.agent_role ?? agent_role;
+    if (before) refuseOther(before, by, agent_role);
+    const agent = role === undefined ? undefined : agentOf(JSON.parse(document), role);
+    const budget = least(keeper.budget, agent?.budget ?? {}, wanted);
+    const earlier = before ? await turnsOf(tx, before.session_id, MOST_HISTORY_TURNS) : [];
+    const last = earlier.at(-1);
+    if (last?.status === 'running') {
+      if (!isAbandoned(last, now)) throw stillRunning(last);
+      await interrupt(tx, bot, last, now);
+    }
+    const number = (last?.number ?? 0) + 1;
+    if (number > MOST_TURNS) throw full();
+    const session_id = before?.session_id ?? uuidv7({ msecs: now });
+    const turn_id = uuidv7({ msecs: now });
+    if (before === undefined) {
+      const session = { session_id, bot_id, agent_role: role ?? null };
+      await tx
+        .insertInto('chat_sessions')
+        .values({ ...session, created_at: now, created_by: by })
+        .execute();
+    }
+    const { provider, model } = answerer;
+    await tx
+      .insertInto('chat_turns')
+      .values({
+        session_id,
+        turn_id,
+        number,
+        status: 'running',
+        prompt,
+        answer: '',
+        record: null,
+        provider,
+        model,
+        worker_id,
+        started_at: now,
+        deadline: now + budget.seconds * 1000 + GRACE_MS,
+        ended_at: null,
+      })
+      .execute();
+    await tell(tx, bot, now, 'chat.turn_started', {
+      session_id,
+      turn_id,
+      by,
+      agent_role: role ?? null,
+      provider,
+      model,
+      budget,
+      prompt: told(prompt),
+    });
+    return { session_id, turn_id, bot, prompt, agent, budget, history: historyOf(earlier) };
+  });
+}
+
+/** Records that a tool was called, in the events of the bot. */
+export async function tellToolCall(
+  { storage, clock }: TurnKeeper,
+  { bot, session_id, turn_id }: BegunTurn,
+  { tool, args, source, error }: ToolUse,
+  result: string,
+): Promise<void> {
+  await storage.write(async (tx) => {
+    await tell(tx, bot, clock(), 'chat.tool_called', {
+      session_id,
+      turn_id,
+      tool,
+      args,
+      source,
+      error,
+      result: { sha256: sha256(result), characters: result.length },
+    });
+  });
+}
+
+/** The arguments of a call as they are told: what a model made up may be of any size. */
+export function argsText(args: unknown): string {
+  const text = typeof args === 'string' ? args : (JSON.stringify(args) ?? '');
+  return text.length > TOLD_ARGS ? `${text.slice(0, TOLD_ARGS)}…` : text;
+}
+
+/**
+ * Ends a turn, once.
+ * @returns whether it was running until then.
+ */
+export async function endTurn(
+  { storage, clock }: Pick<TurnKeeper, 'storage' | 'clock'>,
+  { bot, session_id, turn_id }: Pick<BegunTurn, 'bot' | 'session_id' | 'turn_id'>,
+  status: Exclude<Turn['status'], 'running'>,
+  answer: string,
+  record: TurnRecord,
+): Promise<boolean> {
+  return storage.write(async (tx) => {
+    const now = clock();
+    const [updated] = await tx
+      .updateTable('chat_turns')
+      .set({ status, answer, record: JSON.stringify(record), ended_at: now })
+      .where('turn_id', '=', turn_id)
+      .where('status', '=', 'running')
+      .execute();
+    if (updated?.numUpdatedRows !== 1n) return false;
+    const { usage, stopped_by, error, citations, tool_calls } = record;
+    await tell(tx, bot, now, 'chat.turn_ended', {
+      session_id,
+      turn_id,
+      status,
+      answer: told(answer),
+      citations: citations.slice(0, 50),
+      tool_calls: tool_calls.length,
+      usage,
+      stopped_by,
+      error,
+    });
+    return true;
+  });
+}
+
+/**
+ * Ends a turn that nobody wants any more.
+ * @throws ServiceError `not_found`; `conflict` for a session of somebody else. One that has ended
+ * stays as it ended.
+ */
+export async function cancelTurn(
+  keeper: TurnKeeper,
+  by: string,
+  ref: string,
+  session_id: string,
+): Promise<Turn> {
+  const { read } = keeper.storage;
+  const { bot_id, slug, current_version: version } = await getBot(read, ref);
+  const session = await sessionOf(read, bot_id, session_id);
+  if (session.created_by !== by) throw ofAnother();
+  const { turn_id, answer } = await lastTurn(read, session_id);
+  const record = failed({
+    code: 'chat_failed',
+    detail: 'it was canceled',
+    reason: 'canceled',
+    remedy: 'Ask again; the session goes on.',
+  });
+  const turn = { bot: { bot_id, slug, version }, session_id, turn_id };
+  await endTurn(keeper, turn, 'failed', answer, record);
+  return turnOf(await lastTurn(read, session_id));
+}
+
+/** What is recorded of a turn of which nothing is known but why it failed. */
+function failed(error: TurnError): TurnRecord {
+  return { citations: [], tool_calls: [], usage: NO_USAGE, stopped_by: null, error };
+}
+
+/**
+ * A turn as it is now. One whose server died is found to be interrupted.
+ * @throws ServiceError `not_found`
+ */
+export async function getTurn(keeper: TurnKeeper, turn_id: string): Promise<Turn> {
+  const find = () =>
+    keeper.storage.read
+      .selectFrom('chat_turns')
+      .selectAll()
+      .where('turn_id', '=', turn_id)
+      .executeTakeFirst();
+  const row = await find();
+  if (row === undefined) throw new ServiceError('not_found', `there is no turn ${turn_id}`);
+  if (!isAbandoned(row, keeper.clock())) return turnOf(row);
+  await interruptAbandoned(keeper, row.session_id);
+  return turnOf((await find())!);
+}
+
+/** The sessions of a bot, the newest first. @throws ServiceError `not_found` */
+export async function listSessions(
+  db: Db,
+  ref: string,
+  request: PageRequest,
+): Promise<Page<Session>> {
+  const bot_id = await botIdOf(db, ref);
+  return readPage(
+    ['chat-sessions', bot_id],
+    request,
+    ({ session_id }) => session_id,
+    async (after, limit) => {
+      const query = selectSessions(db)
+        .where('chat_sessions.bot_id', '=', bot_id)
+        .orderBy('chat_sessions.session_id', 'desc')
+        .limit(limit);
+      return (
+        after === undefined ? query : query.where('chat_sessions.session_id', '<', after)
+      ).execute();
+    },
+  );
+}
+
+/**
+ * A session with its last turns, in their order.
+ * @throws ServiceError `not_found` for the bot, or the session.
+ */
+export async function getSession(
+  keeper: TurnKeeper,
+  ref: string,
+  session_id: string,
+  limit: number,
+): Promise<{ readonly session: Session; readonly turns: readonly Turn[] }> {
+  const { read } = keeper.storage;
+  const bot_id = await botIdOf(read, ref);
+  await sessionOf(read, bot_id, session_id);
+  const last = await lastTurn(read, session_id);
+  if (isAbandoned(last, keeper.clock())) await interruptAbandoned(keeper, session_id);
+  const session = await selectSessions(read)
+    .where('chat_sessions.session_id', '=', session_id)
+    .executeTakeFirstOrThrow();
+  return { session, turns: (await turnsOf(read, session_id, limit)).map(turnOf) };
+}
+
+function selectSessions(db: Db) {
+  return db
+    .selectFrom('chat_sessions')
+    .innerJoin('chat_turns as first', (join) =>
+      join.onRef('first.session_id', '=', 'chat_sessions.session_id').on('first.number', '=', 1),
+    )
+    .selectAll('chat_sessions')
+    .select('first.prompt as first_prompt')
+    .select((of) =>
+      of
+        .selectFrom('chat_turns')
+        .select(({ fn }) => fn.max<number>('number').as('turns'))
+        .where('chat_turns.session_id', '=', of.ref('chat_sessions.session_id'))
+        .$asScalar()
+        .$notNull()
+        .as('turns'),
+    );
+}
+
+async function sessionOf(db: Db, bot_id: string, session_id: string): Promise<ChatSessionsTable> {
+  const session = await db
+    .selectFrom('chat_sessions')
+    .selectAll()
+    .where('session_id', '=', session_id)
+    .where('bot_id', '=', bot_id)
+    .executeTakeFirst();
+  if (session !== undefined) return session;
+  throw new ServiceError('not_found', `the bot has no session ${JSON.stringify(session_id)}`, {
+    remedy: 'Begin one by asking without a session.',
+  });
+}
+
+/** The last ones, in their order. */
+async function turnsOf(db: Db, session_id: string, limit: number): Promise<ChatTurnsTable[]> {
+  const rows = await db
+    .selectFrom('chat_turns')
+    .selectAll()
+    .where('session_id', '=', session_id)
+    .orderBy('number', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.toReversed();
+}
+
+/** There is one: a session begins with its first. */
+async function lastTurn(db: Db, session_id: string): Promise<ChatTurnsTable> {
+  return (await turnsOf(db, session_id, 1))[0]!;
+}
+
+function turnOf(row: ChatTurnsTable): Turn {
+  const { session_id, turn_id, number, status, prompt, answer, provider, model } = row;
+  const record =
+    row.record === null ? failedSilently(status) : (JSON.parse(row.record) as TurnRecord);
+  const { started_at, ended_at } = row;
+  const place = { session_id, turn_id, number, status, prompt, answer };
+  return { ...place, ...record, provider, model, started_at, ended_at };
+}
+
+function failedSilently(status: Turn['status']): TurnRecord {
+  const none = { citations: [], tool_calls: [], usage: NO_USAGE, stopped_by: null };
+  return { ...none, error: status === 'interrupted' ? INTERRUPTED : null };
+}
+
+export const INTERRUPTED: TurnError = {
+  code: 'chat_failed',
+  detail: 'the server ended before the answer did',
+  reason: 'interrupted',
+  remedy: 'It may have been charged for. Ask again; the session goes on.',
+};
+
+function isAbandoned(
+  { status, worker_id, deadline }: Pick<ChatTurnsTable, 'status' | 'worker_id' | 'deadline'>,
+  now: number,
+): boolean {
+  return status === 'running' && (now > deadline || hasEnded(worker_id));
+}
+
+async function interruptAbandoned(
+  { storage, clock }: TurnKeeper,
+  session_id: string,
+): Promise<void> {
+  await storage.write(async (tx) => {
+    const [last] = await turnsOf(tx, session_id, 1);
+    const now = clock();
+    if (last === undefined || !isAbandoned(last, now)) return;
+    const { bot_id } = await tx
+      .selectFrom('chat_sessions')
+      .select('bot_id')
+      .where('session_id', '=', session_id)
+      .executeTakeFirstOrThrow();
+    const { slug, current_version: version } = await getBot(tx, bot_id);
+    await interrupt(tx, { bot_id, slug, version }, last, now);
+  });
+}
+
+async function interrupt(
+  tx: Db,
+  bot: TurnBot,
+  { session_id, turn_id }: ChatTurnsTable,
+  now: number,
+): Promise<void> {
+  const status = 'interrupted';
+  await tx
+    .updateTable('chat_turns')
+    .set({ status, ended_at: now })
+    .where('turn_id', '=', turn_id)
+    .execute();
+  await tell(tx, bot, now, 'chat.turn_ended', { session_id, turn_id, status, error: INTERRUPTED });
+}
+
+async function tell(
+  tx: Db,
+  { bot_id, version }: TurnBot,
+  now: number,
+  kind: string,
+  payload: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  await appendEvents(tx, bot_id, now, [{ kind, version, occurred_at: now, payload }]);
+}
+
+function told(text: string) {
+  const isLong = text.length > TOLD_TEXT;
+  return {
+    text: isLong ? `${text.slice(0, TOLD_TEXT)}…` : text,
+    sha256: sha256(text),
+    characters: text.length,
+  };
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+/** Those that were answered, as far back as there is room. */
+function historyOf(rows: readonly ChatTurnsTable[]): BegunTurn['history'] {
+  let left = LONGEST_HISTORY;
+  const kept: { readonly prompt: string; readonly answer: string }[] = [];
+  for (const { status, prompt, answer } of rows.toReversed()) {
+    if (status !== 'done' || answer === '') continue;
+    left -= prompt.length + answer.length;
+    if (left < 0) break;
+    kept.push({ prompt, answer });
+  }
+  return kept.toReversed();
+}
+
+function least(most: Budget, ...wanted: readonly WantedBudget[]): Budget {
+  const of = (name: keyof Budget): number =>
+    Math.min(most[name], ...wanted.flatMap((one) => one[name] ?? []));
+  return { turns: of('turns'), seconds: of('seconds'), tokens: of('tokens') };
+}
+
+function notForTalking(slug: string): ServiceError {
+  return new ServiceError(
+    'conflict',
+    `${slug} is a trading bot: only research bots are talked to`,
+    {
+      reason: 'not_a_research_bot',
+      remedy: 'Make a bot with `kind: research` in its spec, and ask that.',
+    },
+  );
+}
+
+function refuseOther(session: ChatSessionsTable, by: string, role: string | undefined): void {
+  if (session.created_by !== by) throw ofAnother();
+  if (role === undefined || role === session.agent_role) return;
+  const whom = session.agent_role === null ? 'the bot itself' : `the agent ${session.agent_role}`;
+  throw new ServiceError('conflict', `the session is one with ${whom}`, {
+    reason: 'other_agent',
+    remedy: 'Ask another agent in a session of its own.',
+  });
+}
+
+function ofAnother(): ServiceError {
+  return new ServiceError('conflict', 'the session is one of somebody else', {
+    reason: 'session_of_another',
+    remedy: 'Begin one of your own by asking without a session.',
+  });
+}
+
+function stillRunning({ session_id }: ChatTurnsTable): ServiceError {
+  return new ServiceError('conflict', `the session ${session_id} is being answered`, {
+    reason: 'turn_running',
+    remedy: 'Wait for the answer, or cancel it.',
+  });
+}
+
+function full(): ServiceError {
+  return new ServiceError('conflict', `the session has ${MOST_TURNS} turns`, {
+    reason: 'session_full',
+    remedy: 'Begin another by asking without a session.',
+  });
+}
