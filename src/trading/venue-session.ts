@@ -26,6 +26,9 @@ export type VenueRequest = { readonly place: VenueOrder } | { readonly cancel: V
 export class VenueSession extends Session {
   readonly #deploymentId: string;
   #known: readonly Current[] = [];
+  #told: readonly WorkingOrder[] = [];
+  /** Whether these are of now. */
+  #isKnown = false;
 
   /** @throws ServiceError `invalid_spec` for an account that is no cash account. */
   constructor({ deployment_id, rules, ...setup }: VenueSessionSetup) {
@@ -49,6 +52,7 @@ export class VenueSession extends Session {
   ): Promise<VenueSession> {
     const session = new VenueSession(setup);
     await session.retell(inputs);
+    session.#isKnown = false;
     return session;
   }
 
@@ -96,11 +100,18 @@ export class VenueSession extends Session {
   }
 
   protected override working(): readonly WorkingOrder[] {
-    return this.#current().map(({ told }) => told);
+    this.#current();
+    return this.#told;
+  }
+
+  protected override progress(change: () => void): Progress {
+    this.#isKnown = false;
+    return super.progress(change);
   }
 
   /** A report changes one order, and all others are as they were. */
   #current(): readonly Current[] {
+    if (this.#isKnown) return this.#known;
     const before = this.#known;
     let at = 0;
     this.#known = this.engine.working.map((order) => {
@@ -117,6 +128,8 @@ export class VenueSession extends Session {
       };
       return { order, sent, told, request: undefined };
     });
+    this.#told = this.#known.map(({ told }) => told);
+    this.#isKnown = true;
     return this.#known;
   }
 

@@ -1,6 +1,5 @@
 /** A test as the thread does it that is there for nothing else: the clocks of the thread are taken over. */
 import { appendFileSync } from 'node:fs';
-import { PerformanceObserver } from 'node:perf_hooks';
 import type { Bundle } from '../../bots/bundle.ts';
 import { readChangedSpec } from '../../bots/hosted.ts';
 import { hostedBot } from '../../bots/load.ts';
@@ -12,7 +11,7 @@ import { parseTimeframe } from '../../market/timeframe.ts';
 import type { Progress } from '../../tasks/lifecycle.ts';
 import { runConformance, type ConformanceResult } from '../conformance/run.ts';
 import type { TriedBot } from '../conformance/world.ts';
-import type { Meters } from '../stress/load.ts';
+import { openMeters } from '../stress/meters.ts';
 import type { History } from '../stress/peaks.ts';
 import { planStress } from '../stress/plan.ts';
 import { runStress, type StressResult } from '../stress/run.ts';
@@ -74,8 +73,13 @@ async function stress(
   const short = `the load was held for ${duration_s} s of the venue's time only (a house number: ${HOLD_S} s)`;
   const provisional = [...plan.provisional, ...(duration_s < HOLD_S ? [short] : [])];
   const holdBars = Math.ceil((duration_s * 1000) / MINUTE);
-  const options = { seed, holdBars, onProgress, meters: openMeters() };
-  return runStress(tried, history, { ...plan, provisional }, options);
+  const meters = openMeters();
+  try {
+    const options = { seed, holdBars, onProgress, meters };
+    return await runStress(tried, history, { ...plan, provisional }, options);
+  } finally {
+    meters.close();
+  }
 }
 
 /** The orders are those of the tests: code that came with the bot is not run here, and need not be. */
@@ -93,25 +97,3 @@ const UNTRIED: Strategy = {
     throw new ServiceError('strategy_failed', 'a test does not run the code of a strategy');
   },
 };
-
-/** Of the machine: to be opened while the clocks of the thread are its own. */
-function openMeters(): Meters {
-  const now = performance.now.bind(performance);
-  const gc = { total: 0, longest: 0 };
-  const observer = new PerformanceObserver((list) => {
-    for (const { duration } of list.getEntries()) {
-      gc.total += duration;
-      gc.longest = Math.max(gc.longest, duration);
-    }
-  });
-  observer.observe({ entryTypes: ['gc'] });
-  return {
-    now,
-    rss: () => process.memoryUsage.rss(),
-    gc: () => ({ ...gc }),
-    cpu() {
-      const { user, system } = process.threadCpuUsage();
-      return (user + system) / 1000;
-    },
-  };
-}
