@@ -70,7 +70,7 @@ const BacktestRequest = z
 
 const progress = z.strictObject({ done: z.int(), total: z.int().nullable() }).openapi({
   description:
-    'In bars; of a conformance test in cases, of a stress test in parts. `total` is null until the data are read, and where nobody knows it.',
+    'In bars; of a conformance test in cases, of a stress test in steps. `total` is null until the data are read, and where nobody knows it.',
 });
 
 const taskId = z.string().openapi({ description: 'Also the `run_id` of its events.' });

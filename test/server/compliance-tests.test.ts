@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { exampleDocument } from '../../src/api/bots.ts';
-import type { ConformanceResult } from '../../src/api/compliance.ts';
+import type { ConformanceResult, StressResult } from '../../src/api/compliance.ts';
 import type { Task } from '../../src/api/tasks.ts';
 import { testBots } from '../../src/compliance/tests/test-bot.ts';
+import { testFigures } from '../../src/console/test-figures.ts';
+import { appendEvents } from '../../src/events/append.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
@@ -74,6 +76,7 @@ it('a bot without limits is tested, and fails for it', async () => {
     ],
   });
   const { run_id } = result as unknown as ConformanceResult;
+  expect(String(testFigures(result))).toContain('C04');
   const files = ['conformance.json', 'evidence.ndjson'];
   expect((await send('GET', `/tasks/${run_id}/files`)).body).toEqual({ files });
   expect((await send('GET', `/tasks/${run_id}`)).body).toMatchObject({
@@ -96,6 +99,76 @@ it('a bot without limits is tested, and fails for it', async () => {
   const moved = { stale: true, stale_reasons: ['spec is not what was tested'] };
   expect((await send('GET', `/tasks/${run_id}/result`)).body).toMatchObject(moved);
   expect(await testing()).toMatchObject([{ run_id, ...moved }]);
+});
+
+const RUN = '0198c0de-0000-7000-8000-00000000eeee';
+
+/** A production run that goes on, and so many orders of it at once. */
+async function produce(bot_id: string, orders: number, isNew = false): Promise<void> {
+  const { storage } = server.services.identity;
+  const { now } = server;
+  await storage.write(async (tx) => {
+    if (isNew) {
+      const ids = { deployment_id: RUN, task_id: RUN, bot_id, version: 1 };
+      const open = { created_at: now - 60_000, ended_at: null, result_summary: null };
+      await tx
+        .insertInto('bot_deployments')
+        .values({ ...ids, ...open, target: 'k8s', status: 'running' })
+        .execute();
+    }
+    const payload = { order: 1, symbol: 'SPX' };
+    const order = { kind: 'order.submitted', version: 1, run_id: RUN, occurred_at: now, payload };
+    await appendEvents(
+      tx,
+      bot_id,
+      now,
+      Array.from({ length: orders }, () => order),
+    );
+  });
+}
+
+it('a bot is tested at twice its peaks, apart from production, until a peak comes too near', async () => {
+  const { body } = await send('POST', '/bots', { document: await correct() });
+  const { id: bot_id } = body as { id: string };
+  await produce(bot_id, 2, true);
+  server.now += 1000;
+  const result = await resultOf('/bots/correct/stress', { duration_s: 60, seed: 7 });
+  expect(result).toMatchObject({
+    schema: 'stress/1',
+    environment: 'simulated_venue',
+    discharges_art6: false,
+    venue_report: null,
+    bot_ref: 'correct',
+    version: 1,
+    seed: 7,
+    scope: 'bot',
+    basis: 'observed_partial',
+    multiplier: 2,
+    // What the machine makes of it is for no test to say; that it was held too shortly is.
+    verdict: expect.not.stringMatching(/^pass$/),
+    reasons: expect.arrayContaining([expect.stringContaining('held for 60 s')]),
+    passes: [{ limits: 'on' }, { limits: 'lifted' }],
+    isolation: {
+      before: { bots: 1, deployments: 1 },
+      after: { bots: 1, deployments: 1 },
+      logs_kept: true,
+      config_unchanged: true,
+      orders_of_test: 0,
+    },
+  });
+  const { run_id } = result as unknown as StressResult;
+  expect((await send('GET', `/tasks/${run_id}/files`)).body).toEqual({ files: ['stress.json'] });
+  expect((await send('GET', `/tasks/${run_id}`)).body).toMatchObject({
+    progress: { done: 500, total: 500 },
+  });
+  expect(String(testFigures(result))).toContain('observed_partial');
+
+  await produce(bot_id, 40);
+  server.now += 1000;
+  expect((await send('GET', `/tasks/${run_id}/result`)).body).toMatchObject({
+    stale: true,
+    stale_reasons: expect.arrayContaining([expect.stringContaining('live peak: 40 messages')]),
+  });
 });
 
 it('is started once, however often the request is sent, and not where it makes no sense', async () => {

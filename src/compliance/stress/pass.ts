@@ -111,6 +111,8 @@ export interface PassOptions {
   readonly holdBars: number;
   readonly mostMessages: number;
   readonly budgetMs: number;
+  /** Told how many bars are done, of how many. */
+  readonly onBar: (done: number, of: number) => void;
 }
 
 export interface Passed {
@@ -128,7 +130,7 @@ export async function runPass(
   tried: TriedBot,
   plan: Plan,
   kind: Pick<PassResult, 'limits' | 'lifted'>,
-  { seed, meters, holdBars, mostMessages, budgetMs }: PassOptions,
+  { seed, meters, holdBars, mostMessages, budgetMs, onBar }: PassOptions,
 ): Promise<Passed> {
   const durations: Durations = { decision: [], check: [], ack: [] };
   return inWorld(timed(tried, meters, durations.ack), { seed }, async (world) => {
@@ -158,6 +160,7 @@ export async function runPass(
       messages += known.asked.orders + known.asked.cancels;
       rss.max = Math.max(rss.max, meters.rss());
       if (name === 'hold' || name === 'soak') memory.push([messages, meters.rss()]);
+      onBar(beats.length, schedule.length);
     }
     const state = world.state();
     // What waits for another look at the venue has it.

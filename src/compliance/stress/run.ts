@@ -54,7 +54,7 @@ export interface StressOptions {
   readonly budgetMs?: number;
   /** For a log that is gone afterwards; that of the system by default. */
   readonly directory?: string;
-  /** Told how many parts are done, of how many. */
+  /** Told how far it is: in steps, of how many. */
   readonly onProgress?: (done: number, of: number) => void;
 }
 
@@ -63,6 +63,8 @@ const MOST_MESSAGES = 200_000;
 const STEPS = 8;
 const BUDGET_MS = 300_000;
 const PARTS = 5;
+/** In which progress is counted. */
+const STEPS_OF_PART = 100;
 const METHOD =
   'The engine decides at bars: all that is due until the next bar is asked for at once, so that a minute of the target comes within one second. Time at the venue is virtual and waits for the machine; durations are those of the machine, the simulated venue included, and what is not done within a window by them does not count as achieved in it. The log of the passes is in memory; what a log on disk makes of the same events is measured apart from them, see log_on_disk. The venue hands messages over as objects: decoding is not measured. The clock of the venue is that of the bot: there is no offset. Files and connections of production are not in the run.';
 
@@ -77,21 +79,29 @@ export async function runStress(
   options: StressOptions,
 ): Promise<StressResult> {
   const { seed, meters, steps = STEPS, onProgress } = options;
-  const pass = {
+  const tell = (part: number, share = 0): void =>
+    onProgress?.(Math.floor((part + share) * STEPS_OF_PART), PARTS * STEPS_OF_PART);
+  const pass = (part: number) => ({
     seed,
     meters,
     holdBars: options.holdBars ?? HOLD_BARS,
     mostMessages: options.mostMessages ?? MOST_MESSAGES,
     budgetMs: options.budgetMs ?? BUDGET_MS,
-  };
+    onBar: (done: number, of: number) => tell(part, done / of),
+  });
   const own = history.scope === 'firm' ? widen(tried, plan) : { tried, changes: [] };
   const free = lift(own, plan, 'lifted');
-  const on = await runPass(own.tried, plan, { limits: 'on', lifted: own.changes }, pass);
-  onProgress?.(1, PARTS);
-  const lifted = await runPass(free.tried, plan, { limits: 'lifted', lifted: free.changes }, pass);
-  onProgress?.(2, PARTS);
+  const on = await runPass(own.tried, plan, { limits: 'on', lifted: own.changes }, pass(0));
+  tell(1);
+  const lifted = await runPass(
+    free.tried,
+    plan,
+    { limits: 'lifted', lifted: free.changes },
+    pass(1),
+  );
+  tell(2);
   const headroom = await findHeadroom(free.tried, plan, { seed, meters, steps });
-  onProgress?.(3, PARTS);
+  tell(3);
   const symbols = own.tried.bot.spec.spec.universe.symbols;
   const controls = await tryControls(
     { own: own.tried, lifted: free.tried, latching: lift(own, plan, 'kept').tried },
@@ -99,13 +109,13 @@ export async function runStress(
     loadOf(plan, symbols, targetOf(plan, 'out', 1)?.count ?? 0, 1),
     meters,
   );
-  onProgress?.(4, PARTS);
+  tell(4);
   const { sample, state } = lifted;
   const log_on_disk =
     state === undefined
       ? null
       : await writeToDisk(options.directory ?? tmpdir(), sample, state, meters);
-  onProgress?.(PARTS, PARTS);
+  tell(PARTS);
   const passes = [on.result, lifted.result];
   const { window, production, counted, query, since, days } = history;
   return {

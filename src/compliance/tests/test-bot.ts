@@ -54,7 +54,7 @@ export function testBots({ storage, clock }: Pick<TaskService, 'storage' | 'cloc
       };
     }
     const history = await persist(() => readHistory(storage, { bot_id: among, asOf: clock() }));
-    const work = { kind: 'stress', ...tested, ...input, history } as const;
+    const work = { kind: 'stress', ...tested, ...input, history, directory } as const;
     const result = await testInThread(work, signal, onProgress);
     const report = judged(result, own, await apart());
     await keep(directory, 'stress.json', report);

@@ -32,6 +32,8 @@ export interface ConformanceWork extends Tested, ConformanceInput {
 export interface StressWork extends Tested, StressInput {
   readonly kind: 'stress';
   readonly history: History;
+  /** For what is gone afterwards. */
+  readonly directory: string;
 }
 
 export type TestWork = ConformanceWork | StressWork;
@@ -59,7 +61,7 @@ export async function doTest(
 
 async function stress(
   tried: TriedBot,
-  { history, seed, duration_s, multiplier, declared_peak }: StressWork,
+  { history, seed, duration_s, multiplier, declared_peak, directory }: StressWork,
   onProgress: (done: number, of: number) => void,
 ): Promise<StressResult> {
   const { spec } = tried.bot;
@@ -75,7 +77,7 @@ async function stress(
   const holdBars = Math.ceil((duration_s * 1000) / MINUTE);
   const meters = openMeters();
   try {
-    const options = { seed, holdBars, onProgress, meters };
+    const options = { seed, holdBars, onProgress, meters, directory };
     return await runStress(tried, history, { ...plan, provisional }, options);
   } finally {
     meters.close();

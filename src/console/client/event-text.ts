@@ -42,7 +42,8 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
     }
     if (kind === 'data.gap') return `${of('symbol')}: ${of('missing')} bars missing`;
     if (kind === 'data.refused') return `${of('symbol')}: ${of('reason')}`;
-    if (kind === 'run.queued') return `${of('target')}, asked for by ${of('by')}`;
+    if (kind === 'run.queued')
+      return `${number(payload['test'] ?? payload['target'])}, asked for by ${of('by')}`;
     if (kind === 'run.started') return `attempt ${of('attempt')}`;
     if (kind === 'run.ended') {
       const { error } = payload as { readonly error?: { readonly message: string } };
