@@ -14,7 +14,9 @@ export interface Signals {
   readonly counts: Uint32Array;
 }
 
-export interface GrowingSignals extends Signals {
+export interface GrowingSignals {
+  /** Plain data, so that other threads can have them. */
+  readonly signals: Signals;
   /** The values of the next bar of an instrument, in the order of the names. */
   readonly append: (instrument: number, values: readonly number[]) => void;
 }
@@ -28,9 +30,7 @@ export function growingSignals(names: readonly string[], instruments: number): G
     new SharedArrayBuffer(instruments * Uint32Array.BYTES_PER_ELEMENT),
   );
   return {
-    names,
-    columns,
-    counts,
+    signals: { names, columns, counts },
     append(instrument, values) {
       const own = columns[instrument]!;
       const at = counts[instrument]!;

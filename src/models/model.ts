@@ -79,7 +79,7 @@ export function readModel(spec: ModelSpec, bytes: Uint8Array): Model | readonly 
   const digest = digestOf(bytes);
   const changed: ModelFault[] = [];
   if (digest !== spec.digest) {
-    const message = `is not the digest of ${spec.path}, which is ${digest}`;
+    const message = `is not the digest of ${spec.path}`;
     changed.push({ at: ['digest'], code: 'digest_mismatch', message, suggestion: digest });
   }
   const onnx = readOnnx(bytes);

@@ -41,7 +41,7 @@ export async function openSignals(
     throw error;
   }
   const names = models.flatMap(({ outputs }) => outputs.map(({ name }) => name));
-  const signals = growingSignals(names, symbols.length);
+  const { signals, append } = growingSignals(names, symbols.length);
   const features = symbols.map(() => models.map(({ inputs }) => inputs.map(featureOf)));
   let turnAt = performance.now();
 
@@ -58,7 +58,7 @@ export async function openSignals(
       const isKnown = row.every(Number.isFinite);
       values.push(...(isKnown ? await running[at]!.run(row) : model.outputs.map(() => Number.NaN)));
     }
-    signals.append(instrument, values);
+    append(instrument, values);
   };
   return {
     signals,

@@ -55,7 +55,7 @@ function framed(message: object): Uint8Array {
 
 const setup = deserialize(readMessage()) as Setup;
 const { files, entry, symbols, params, config, timeoutMs } = setup;
-const signals = growingSignals(setup.signals, symbols.length);
+const { signals, append } = growingSignals(setup.signals, symbols.length);
 let step = -1;
 let commands: Command[] = [];
 let engine: Engine;
@@ -241,7 +241,7 @@ let until = 0;
 for (;;) {
   const message = readMessage();
   const steps = underWatchdog(timeoutMs, () =>
-    decodeSteps(symbols, message, signals.names.length, signals.append),
+    decodeSteps(symbols, message, signals.names.length, append),
   );
   until += steps.length;
   underWatchdog(timeoutMs, () => {

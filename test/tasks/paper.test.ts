@@ -132,7 +132,9 @@ describe('paper sessions', () => {
   useDatabase('sqlite');
 
   it('of every built-in strategy come to what a backtest of the same bars does', async () => {
-    expect(Object.keys(STRATEGIES).toSorted()).toEqual([...BUILT_IN_STRATEGIES.keys()].toSorted());
+    // Those that read models are tried with these.
+    const alone = [...BUILT_IN_STRATEGIES.values()].filter(({ signals }) => signals === undefined);
+    expect(Object.keys(STRATEGIES).toSorted()).toEqual(alone.map(({ name }) => name).toSorted());
     const papers = [];
     for (const name of Object.keys(STRATEGIES)) {
       const bot_id = await addBot(name);

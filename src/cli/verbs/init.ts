@@ -6,7 +6,10 @@ import { defineVerb } from '../verb.ts';
 const STRATEGIES: readonly string[] = [
   'module',
   ...[...BUILT_IN_STRATEGIES.values()]
-    .filter(({ instruments, shorts }) => (instruments?.min ?? 1) === 1 && shorts !== true)
+    .filter(
+      ({ instruments, shorts, signals }) =>
+        (instruments?.min ?? 1) === 1 && shorts !== true && signals === undefined,
+    )
     .map(({ name }) => name),
 ];
 

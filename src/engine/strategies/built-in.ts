@@ -1,6 +1,7 @@
 import type { Strategy } from '../strategy.ts';
 import { buyAndHold } from './buy-and-hold.ts';
 import { donchianBreakout } from './donchian-breakout.ts';
+import { modelSignal } from './model-signal.ts';
 import { momentumRotation } from './momentum-rotation.ts';
 import { pairsReversion } from './pairs-reversion.ts';
 import { rsiReversion } from './rsi-reversion.ts';
@@ -15,6 +16,7 @@ export const BUILT_IN_STRATEGIES: ReadonlyMap<string, Strategy> = new Map(
     donchianBreakout,
     momentumRotation,
     pairsReversion,
+    modelSignal,
     // Each knows its own parameters' types; whoever looks one up by name checks them at run time.
   ].map((strategy) => [strategy.name, strategy as unknown as Strategy]),
 );

@@ -1,0 +1,31 @@
+import { number } from '../params.ts';
+import { defineStrategy } from '../strategy.ts';
+
+/**
+ * Holds each instrument from when a model scores it at `enter` or above until it scores it below
+ * `exit`, with an equal share of the account.
+ */
+export const modelSignal = defineStrategy({
+  name: 'model_signal',
+  description: 'Holds what a model scores high. Needs a model with an output called score.',
+  params: {
+    enter: number({ default: 0.5, description: 'Buys at this score and above.' }),
+    exit: number({ default: 0.5, description: 'Sells below this score.' }),
+  },
+  signals: ['score'],
+  check: ({ enter, exit }) => (exit <= enter ? undefined : 'exit must be at most enter'),
+  create({ params, instruments, broker }) {
+    return {
+      onBar() {
+        for (const instrument of instruments) {
+          if (!instrument.fresh) continue;
+          // NaN while the model's inputs warm up: neither holds then.
+          const score = instrument.signal('score');
+          const held = broker.position(instrument) > 0;
+          if (!held && score >= params.enter) broker.target(instrument, 1 / instruments.length);
+          else if (held && score < params.exit) broker.target(instrument, 0);
+        }
+      },
+    };
+  },
+});
