@@ -8,7 +8,8 @@ import { tryControls } from '../../../src/compliance/stress/controls.ts';
 import { judge } from '../../../src/compliance/stress/judge.ts';
 import { openMeters } from '../../../src/compliance/stress/meters.ts';
 import type { PassResult } from '../../../src/compliance/stress/pass.ts';
-import { runStress } from '../../../src/compliance/stress/run.ts';
+import { runStress, type StressResult } from '../../../src/compliance/stress/run.ts';
+import { scheduleOf } from '../../../src/compliance/stress/schedule.ts';
 import { percentiles, slope } from '../../../src/compliance/stress/samples.ts';
 import * as bots from '../bots/bots.ts';
 
@@ -111,6 +112,100 @@ test('a bot withstands twice its peaks, with limits and without the limit of mes
     missed: 0,
   });
   for (const { articles } of result.controls) for (const one of articles) article(one);
+});
+
+/** Several bots, which together trade two instruments. */
+const firm = (): History => {
+  const mix = [
+    { kind: 'order.submitted', instrument: 'SPX', count: 2 },
+    { kind: 'order.submitted', instrument: 'NDX', count: 4 },
+    { kind: 'order.canceled', instrument: 'NDX', count: 3 },
+  ];
+  const moment = { peak_ts: null, instruments: ['NDX', 'SPX'] };
+  const { production, ...others } = busy(6);
+  const amounts = { fills: [null, 3], value: ['USD', 900], quantity: ['NDX', 12] } as const;
+  return {
+    ...others,
+    scope: 'firm',
+    production: {
+      messages: production.messages.map((peak) => ({ ...peak, ...moment, mix })),
+      volume: Object.entries(amounts).flatMap(([measure, [of, M]]) =>
+        ([1, 60, 86_400] as const).map((window_s) => ({
+          measure: measure as keyof typeof amounts,
+          of,
+          window_s,
+          M: window_s === 86_400 ? 3 * M : M,
+          ...moment,
+        })),
+      ),
+    },
+  };
+};
+
+test('a firm is tried with the load of all bots, and the same comes of it on any machine', async () => {
+  const history = firm();
+  const plan = planFor(history, bots.correct);
+  const run = async (seed: number, tick: number) => {
+    let now = 0;
+    const meters = { ...quick(), now: () => (now += tick), rss: () => 1e6 + now };
+    const options = { ...SHORT, holdBars: 1, mostMessages: 40, seed, meters };
+    return runStress(bots.correct, history, plan, options);
+  };
+  const result = await run(7, 0.01);
+  expect(result).toMatchObject({ scope: 'firm', verdict: 'pass', reasons: [] });
+  expect(result.coverage.not_covered.join()).toMatch(/sessions of several bots/);
+  const [on, lifted] = result.passes as [PassResult, PassResult];
+  expect(on.lifted.join()).toMatch(/universe: the 2 instruments of all bots, 1 of them its own/);
+  expect(lifted.volume.map(({ target, is_reached }) => [target, is_reached])).toEqual(
+    [6, 6, 18, 1800, 1800, 5400, 24, 24, 72].map((target) => [target, true]),
+  );
+  expect(lifted.log.generated).toBeGreaterThan(0);
+  expect(lifted.log.persisted).toBe(lifted.log.generated);
+  expect(result.log_on_disk?.generated).toBeGreaterThan(0);
+  expect(result.log_on_disk?.persisted).toBe(result.log_on_disk?.generated);
+
+  const hashesOf = ({ passes, evidence_hash }: StressResult) => [
+    evidence_hash,
+    ...passes.flatMap((pass) => [pass.schedule_hash, pass.evidence_hash]),
+  ];
+  const slower = await run(7, 3);
+  expect(slower.passes[1]?.queue.drain_max_ms).not.toBe(lifted.queue.drain_max_ms);
+  expect(hashesOf(slower)).toEqual(hashesOf(result));
+  expect(hashesOf(result)).not.toContain(null);
+});
+
+test('what is generated has the mix of the peak, and all of a day', () => {
+  const history = firm();
+  const symbols = ['SPX', 'NDX'];
+  const sizes = { price: 100, quantity: 2, unit: 0.5, below: 99, above: 101 };
+  const config = engineConfig(bots.correct.bot.spec);
+  const options = { symbols, sizes, config, holdBars: 2, mostMessages: 1000 };
+  const plan = planFor(history, bots.correct);
+  const schedule = scheduleOf(plan, options);
+  const hold = schedule.find(({ phase }) => phase === 'hold')?.load;
+  // Twice nine: of them a third cancels, all of it in one instrument.
+  expect(hold).toMatchObject({
+    out: 18,
+    cancels: 6,
+    fills: 6,
+    mix: {
+      orders: [
+        ['SPX', 2],
+        ['NDX', 4],
+      ],
+      cancels: [
+        ['SPX', 0],
+        ['NDX', 3],
+      ],
+    },
+  });
+  const offered = schedule.reduce((sum, { load }) => sum + load.out, 0);
+  expect(offered).toBeGreaterThanOrEqual(72);
+  const lots = schedule.flatMap(({ load }) => load.lots ?? []);
+  expect(lots.every(({ symbol, quantity }) => symbol === 'NDX' && quantity <= 2)).toBe(true);
+  const traded = lots.reduce((sum, { orders, quantity }) => sum + orders * quantity, 0);
+  expect(traded).toBeGreaterThanOrEqual(72);
+  expect(lots.reduce((sum, { orders }) => sum + orders, 0)).toBeGreaterThanOrEqual(18);
 });
 
 test('on a machine that is too slow the targets are not reached, and it says so', async () => {
