@@ -31,6 +31,7 @@ export const test = {
   // What one process of a test has compiled, the next ones do not compile again.
   env: {
     TMPDIR: TEMPORARY,
+    SERVICE_LOCAL_TEST_DISK: tmpdir(),
     NODE_COMPILE_CACHE: join(tmpdir(), 'service-local-compile-cache'),
   },
 };

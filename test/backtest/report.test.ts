@@ -2,8 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import chromium from '@sparticuz/chromium';
-import { type Browser, chromium as playwright, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   formatInstant,
@@ -16,6 +15,7 @@ import { html } from '../../src/backtest/report/html.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
 import { renderReport } from '../../src/backtest/report/report.ts';
 import { renderSweepReport } from '../../src/backtest/report/sweep-report.ts';
+import { startChromium } from '../chromium.ts';
 import { isAtLength } from '../length.ts';
 import { syntheticRun, syntheticSweep } from './report-fixture.ts';
 
@@ -60,9 +60,6 @@ it('many instruments share the page, and it says which are left out', () => {
   expect(page).toContain('Each candle is 3 bars.');
 });
 
-// Nothing is drawn in three dimensions: a graphics card made of software is only work.
-chromium.setGraphicsMode = false;
-
 describe('in a browser', { timeout: 30_000 }, () => {
   let browser: Browser;
   let page: Page;
@@ -72,16 +69,8 @@ describe('in a browser', { timeout: 30_000 }, () => {
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'report-'));
-    browser = await playwright.launch({
-      executablePath: await chromium.executablePath(),
-      // Charts are read back pixel by pixel, which a graphics card only slows down.
-      args: [
-        ...chromium.args,
-        '--disable-background-networking',
-        '--disable-accelerated-2d-canvas',
-      ],
-      headless: true,
-    });
+    // Charts are read back pixel by pixel, which a graphics card only slows down.
+    browser = await startChromium(['--disable-accelerated-2d-canvas']);
     // One page for all tests: this build of the browser ends with its first page.
     page = await browser.newPage();
     page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import chromium from '@sparticuz/chromium';
 import type axe from 'axe-core';
-import { chromium as playwright, type Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { addAdministrator } from '../../src/identity/administrators.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { newTotpSecret } from '../../src/identity/totp.ts';
 import { openStorage } from '../../src/storage/storage.ts';
+import { startChromium } from '../chromium.ts';
 import { codeAt } from '../identity/people.ts';
 import { serveHere, startServer, type ServerHere } from '../server/running.ts';
 import { isAtLength } from '../length.ts';
@@ -72,12 +72,7 @@ export async function openDesk(
   });
   const server = await serve(database);
   const url = server.url.replace('127.0.0.1', 'localhost');
-  // Nothing is drawn in three dimensions: a graphics card made of software is only work.
-  chromium.setGraphicsMode = false;
-  const browser = await playwright.launch({
-    executablePath: await chromium.executablePath(),
-    args: [...chromium.args, '--disable-background-networking'],
-  });
+  const browser = await startChromium();
   const page = await browser.newPage();
   let complaints: string[] = [];
   page.on('console', (message) => {

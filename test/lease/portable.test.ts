@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { constants, createContext, runInContext } from 'node:vm';
-import chromium from '@sparticuz/chromium';
-import { chromium as playwright } from 'playwright-core';
 import { rolldown } from 'rolldown';
 import { beforeAll, expect, test } from 'vitest';
+import { startChromium } from '../chromium.ts';
 import { VECTORS, type Vectors } from './make-vectors.ts';
 
 /** Judges the vectors with the bundle, as text, since that passes any border. */
@@ -53,12 +52,7 @@ test('it runs where there is ECMAScript and nothing else', () => {
 });
 
 test('it runs in a browser', async () => {
-  chromium.setGraphicsMode = false;
-  const browser = await playwright.launch({
-    executablePath: await chromium.executablePath(),
-    args: [...chromium.args, '--disable-background-networking'],
-    headless: true,
-  });
+  const browser = await startChromium();
   try {
     const page = await browser.newPage();
     const errors: unknown[] = [];

@@ -11,6 +11,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
+import { SCRATCH } from '../scratch.ts';
 import { query } from './databases.ts';
 
 declare module 'vitest' {
@@ -21,20 +22,27 @@ declare module 'vitest' {
 }
 
 export default async function startCluster(project: TestProject): Promise<() => Promise<void>> {
-  const { url, stop } = await startPostgres();
+  const { url, stop } = await startPostgres(undefined, SCRATCH);
   await query(url, 'create table free_databases (name text primary key)');
   project.provide('postgres', url);
   return stop;
 }
 
-/** @param flags options of `postgres`, such as `-c fsync=off`. */
+/**
+ * @param flags options of `postgres`, such as `-c fsync=off`.
+ * @param folder where to make the directory of its data.
+ */
 export async function startPostgres(
   flags: readonly string[] = ['-c', 'fsync=off'],
+  folder = tmpdir(),
 ): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
-  const directory = await mkdtemp(join(tmpdir(), 'postgres-'));
+  // In memory there may no program run.
+  const programs = await mkdtemp(join(tmpdir(), 'postgres-programs-'));
+  const directory = await mkdtemp(join(folder, 'postgres-'));
   const data = join(directory, 'data');
+  await unprivileged(programs);
   const user = await unprivileged(directory);
-  const { initdb, postgres } = await binaries(directory);
+  const { initdb, postgres } = await binaries(programs);
   const options = { ...user, cwd: directory, env: { LC_ALL: 'C', PATH: process.env['PATH'] } };
   const made = ['-D', data, '-U', 'postgres', '--auth=trust', '--no-sync', '--encoding=UTF8'];
   await promisify(execFile)(initdb, made, options);
@@ -60,7 +68,7 @@ export async function startPostgres(
       server.kill('SIGINT');
       await ended;
       process.off('exit', kill);
-      await rm(directory, { recursive: true, force: true });
+      for (const made of [directory, programs]) await rm(made, { recursive: true, force: true });
     },
   };
 }
