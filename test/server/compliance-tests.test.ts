@@ -76,7 +76,7 @@ it('a bot without limits is tested, and fails for it', async () => {
     ],
   });
   const { run_id } = result as unknown as ConformanceResult;
-  expect(String(testFigures(result))).toContain('C04');
+  expect(await shown(result)).toContain('C04');
   const files = ['conformance.json', 'evidence.ndjson'];
   expect((await send('GET', `/tasks/${run_id}/files`)).body).toEqual({ files });
   expect((await send('GET', `/tasks/${run_id}`)).body).toMatchObject({
@@ -100,6 +100,12 @@ it('a bot without limits is tested, and fails for it', async () => {
   expect((await send('GET', `/tasks/${run_id}/result`)).body).toMatchObject(moved);
   expect(await testing()).toMatchObject([{ run_id, ...moved }]);
 });
+
+/** As the console shows it. */
+async function shown(result: Readonly<Record<string, unknown>>): Promise<string> {
+  const page = await testFigures(result);
+  return page?.valueOf() as string;
+}
 
 const RUN = '0198c0de-0000-7000-8000-00000000eeee';
 
@@ -161,7 +167,7 @@ it('a bot is tested at twice its peaks, apart from production, until a peak come
   expect((await send('GET', `/tasks/${run_id}`)).body).toMatchObject({
     progress: { done: 500, total: 500 },
   });
-  expect(String(testFigures(result))).toContain('observed_partial');
+  expect(await shown(result)).toContain('observed_partial');
 
   await produce(bot_id, 40);
   server.now += 1000;
