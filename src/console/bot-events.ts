@@ -47,6 +47,7 @@ const KINDS = {
       'order.denied',
       'account.margin_call',
       'account.latched',
+      'order.corrected',
     ],
   },
   faults: { title: 'Faults of data', kinds: ['data.gap', 'data.refused'] },
@@ -66,7 +67,16 @@ const KINDS = {
   },
   production: {
     title: 'Production',
-    kinds: [...DEPLOY_KINDS, 'control.denying', 'venue.report', 'venue.orphan', 'venue.mismatch'],
+    kinds: [
+      ...DEPLOY_KINDS,
+      'control.denying',
+      'venue.report',
+      'venue.terms',
+      'venue.phase',
+      'venue.halted',
+      'venue.orphan',
+      'venue.mismatch',
+    ],
   },
   halts: { title: 'Halts', kinds: ['control.halted', 'control.resumed', 'control.re_enabled'] },
   bot: {

@@ -55,6 +55,9 @@ export interface EngineSetup<P extends Params = Params> {
   readonly signals?: Signals | undefined;
 }
 
+/** At a venue, an instrument without a bar for more steps than these is not traded. */
+const STEPS_TO_FREEZE = 2;
+
 /** What the engine keeps about an order beside what its strategy sees. */
 interface WorkingOrder extends Order {
   side: 'buy' | 'sell';
@@ -228,7 +231,8 @@ export class Engine {
     try {
       if (end > 0) this.#run ??= this.#begin();
       while (this.#step < end && this.#ruinedAt === undefined) {
-        if (this.#working.length === 0 && this.#histories.length === 1) this.#coast(end);
+        const isIdle = this.#working.length === 0 && this.#desk === undefined;
+        if (isIdle && this.#histories.length === 1) this.#coast(end);
         else this.#takeStep();
       }
     } finally {
@@ -374,6 +378,17 @@ export class Engine {
     });
   }
 
+  /** Has these rules of the venue hold from now on. What works there is the venue's to keep or end. */
+  revise(rules: VenueRules): void {
+    if (this.#desk === undefined) throw new RangeError('this run has no venue');
+    this.#desk.revise(rules);
+  }
+
+  /** Whether nothing is to be sent for the instrument at the moment. */
+  isShut(instrument: Instrument): boolean {
+    return this.#desk?.isShut(instrument.index) === true;
+  }
+
   /** Orders that were handed to the venue, by id and oldest first, the ended ones included. */
   get sent(): ReadonlyMap<number, Readonly<SentOrder>> | undefined {
     return this.#desk?.sent;
@@ -450,7 +465,10 @@ export class Engine {
         portfolio.marks[index] = this.#histories[index]!.close[this.#cursors[index]!]!;
       }
     }
-    if (this.#desk !== undefined) this.#handWaiting();
+    if (this.#desk !== undefined) {
+      if (this.#desk.resuming.size > 0) this.#resume(this.#desk);
+      this.#handWaiting();
+    }
     this.#equity[this.#step] = portfolio.equity();
     this.#closeStep(portfolio.isInMarket());
   }
@@ -723,7 +741,8 @@ export class Engine {
     const bar = this.#controls?.bar(index);
     if (bar !== undefined) return bar;
     if (this.#inMarginCall) return 'margin_call';
-    if (this.#desk !== undefined && !this.#desk.supports(order)) return 'not_supported_by_venue';
+    const unfit = this.#desk?.denial(order) ?? (this.#isFrozen(order) ? 'stale_data' : undefined);
+    if (unfit !== undefined) return unfit;
     if (!isTarget && order.quantity === 0) return 'quantity_rounds_to_zero';
     const overRate = this.#rate.denial(this.#now);
     if (overRate !== undefined) return overRate;
@@ -732,6 +751,12 @@ export class Engine {
       return 'short_not_allowed';
     }
     return this.#riskDenial(order, delta, price);
+  }
+
+  /** Whether the others have gone on for so long that there is no price to hold the order against. */
+  #isFrozen({ instrument }: WorkingOrder): boolean {
+    const at = this.#step - STEPS_TO_FREEZE;
+    return this.#desk !== undefined && at >= 0 && this.#times[at]! > instrument.time;
   }
 
   /** What prices for the instrument are held against now. */
@@ -943,12 +968,34 @@ export class Engine {
     }
   }
 
+  /** Trading has gone on, and there is a price since: what rests too far from it is canceled. */
+  #resume({ resuming }: VenueDesk): void {
+    for (const index of resuming) {
+      const instrument = this.#instruments[index]!;
+      const reference = this.#referenceOf(instrument);
+      // A bar without trades says nothing, and a close that is doubtful is to be confirmed.
+      if (this.#fresh[index] === 0 || instrument.volume === 0) continue;
+      if (reference !== instrument.close) continue;
+      resuming.delete(index);
+      for (const order of this.#working) {
+        if (order.instrument.index !== index) continue;
+        const { limit, stop } = order;
+        const bps = Math.max(distanceBps(limit, reference), distanceBps(stop, reference));
+        if (bps > this.#config.risk.price_collar_bps) this.#withdraw(order, 'price_collar_bps');
+      }
+    }
+    this.#dropEnded();
+  }
+
   /** Hands over what waited, oldest first. */
   #handWaiting(): void {
     for (const order of this.#working) {
       if (this.#desk!.sent.has(order.id)) continue;
       const reason =
-        this.#denying ?? this.#controls?.bar(order.instrument.index) ?? this.#hand(order);
+        this.#denying ??
+        this.#controls?.bar(order.instrument.index) ??
+        this.#desk!.denial(order) ??
+        this.#hand(order);
       if (reason !== undefined) this.#end(order, 'denied', reason);
     }
     this.#dropEnded();
@@ -970,6 +1017,8 @@ export class Engine {
       order.side = delta < 0 ? 'sell' : 'buy';
     }
     desk.roundPrices(order);
+    // A tick may be farther from 0 than the price.
+    if (order.limit === 0 || order.stop === 0) return 'invalid_order';
     const sign = order.side === 'buy' ? 1 : -1;
     if (order.reduceOnly) {
       if (position * sign >= 0) return 'nothing_to_reduce';
@@ -1082,7 +1131,7 @@ export class Engine {
   }
 
   #book(order: WorkingOrder, booking: Booking, time: number): void {
-    const { quantity, price, fee, isFill, isFirstFill } = booking;
+    const { quantity, price, fee, isFill, isFirstFill, isCorrection } = booking;
     const { instrument } = order;
     const portfolio = this.#portfolio;
     const execution = this.#execution;
@@ -1094,9 +1143,14 @@ export class Engine {
     execution.slippage = 0;
     execution.time = time;
     execution.step = this.#step;
-    if (quantity === 0) portfolio.charge(instrument.index, fee);
+    if (isCorrection) portfolio.correct(execution, order.side);
+    else if (quantity === 0) portfolio.charge(instrument.index, fee);
     else portfolio.book(execution);
     const after = portfolio.positions[instrument.index]!;
+    if (isCorrection) {
+      this.#journal.corrected(order, execution, after, portfolio.cash);
+      return;
+    }
     if (!isFill) {
       this.#journal.fee(order, execution, after, portfolio.cash);
       return;

@@ -63,6 +63,18 @@ export type OrderEvent = {
   /** The venue is asked to cancel it, and may yet fill it. */
   | { readonly kind: 'order.pending_cancel'; readonly reason: OrderReason }
   | {
+      /** A venue has undone or corrected trades of the order. */
+      readonly kind: 'order.corrected';
+      /** Units, by which the position has changed, and the price at which it did. */
+      readonly quantity: number;
+      readonly price: number;
+      /** Account currency: fees, and what the price of the units that stay has changed by. */
+      readonly fee: number;
+      /** Units held and cash after it. */
+      readonly position: number;
+      readonly cash: number;
+    }
+  | {
       /** What a venue told of a fill only after it: fees mostly. */
       readonly kind: 'order.fee';
       /** Units, taken as a fee or given back (above 0). */
@@ -87,6 +99,7 @@ const KINDS = [
   'order.pending_cancel',
   'order.fee',
   'account.latched',
+  'order.corrected',
 ] as const;
 type Kind = (typeof KINDS)[number];
 
@@ -194,6 +207,17 @@ export class Journal implements JournalRows {
     chunk[at + 7] = cash;
   }
 
+  /** `position` and `cash` are those after it. */
+  corrected(order: Readonly<Order>, execution: Execution, position: number, cash: number): void {
+    const at = this.#row('order.corrected', execution.time, order.id, execution.instrument);
+    const { chunk } = this.#rows;
+    chunk[at + 4] = execution.quantity;
+    chunk[at + 5] = execution.price;
+    chunk[at + 6] = execution.fee;
+    chunk[at + 7] = position;
+    chunk[at + 8] = cash;
+  }
+
   marginCall(time: number, equity: number, required: number): void {
     const at = this.#row('account.margin_call', time, 0, -1);
     this.#rows.chunk[at + 4] = equity;
@@ -277,6 +301,16 @@ export class Journal implements JournalRows {
           fee: row[5]!,
           position: row[6]!,
           cash: row[7]!,
+        };
+      case 'order.corrected':
+        return {
+          ...head,
+          kind,
+          quantity: row[4]!,
+          price: row[5]!,
+          fee: row[6]!,
+          position: row[7]!,
+          cash: row[8]!,
         };
       case 'account.margin_call':
         return { ...head, kind, equity: row[4]!, required: row[5]! };

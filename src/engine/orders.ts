@@ -95,6 +95,9 @@ export const ORDER_REASONS = [
   'threshold_gross_exposure',
   'threshold_daily_loss',
   'threshold_messages',
+  // Of what an instrument is doing at its venue.
+  'market_halted',
+  'not_taken_in_auction',
 ] as const;
 export type OrderReason = (typeof ORDER_REASONS)[number];
 

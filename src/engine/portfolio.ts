@@ -136,6 +136,34 @@ export class Portfolio {
     }
   }
 
+  /**
+   * Undoes or changes what was booked of an order. What it brought into the open trade is taken out of
+   * that; what has closed since, or would close by it, is booked as though it were traded back.
+   */
+  correct(execution: Execution, side: 'buy' | 'sell'): void {
+    const { instrument, quantity, price, fee } = execution;
+    const before = this.positions[instrument]!;
+    const isEntry = before > 0 === (side === 'buy') && before !== 0;
+    const after = before + quantity;
+    if (!isEntry || after * before < 0) {
+      if (quantity === 0) this.charge(instrument, fee);
+      else this.book(execution);
+      return;
+    }
+    const trade = this.#open[instrument]!;
+    const units = side === 'buy' ? quantity : -quantity;
+    // Where no units move, what is paid or given back is of their price.
+    const notional = quantity === 0 ? (side === 'buy' ? fee : -fee) : units * price;
+    this.cash -= quantity * price + fee;
+    this.tradedNotional += notional;
+    this.positions[instrument] = Math.abs(after) < 1e-12 * Math.abs(quantity) ? 0 : after;
+    trade[QUANTITY]! += units;
+    trade[ENTRY_NOTIONAL]! += notional;
+    if (quantity === 0) return;
+    this.fees += fee;
+    trade[FEES]! += fee;
+  }
+
   /** A cost that comes without units, in `instrument`. */
   charge(instrument: number, fee: number): void {
     this.cash -= fee;

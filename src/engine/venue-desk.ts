@@ -15,6 +15,7 @@ export interface SentOrder {
   cost: number;
   fee: number;
   feeUnits: number;
+  corrections: number;
 }
 
 /** What a report adds to those before it; signed as the account sees it. */
@@ -28,27 +29,63 @@ export interface Booking {
   readonly isFill: boolean;
   /** Nothing of the order was filled before. */
   readonly isFirstFill: boolean;
+  /** Of a trade that was undone or corrected; the quantity may go back then. */
+  readonly isCorrection: boolean;
 }
 
 /** Which orders are at the venue, what it takes, and what its reports come to. */
 export class VenueDesk {
   readonly sent = new Map<number, SentOrder>();
-  readonly #types: readonly string[];
+  #types: readonly string[] = [];
+  readonly #symbols: readonly string[];
   /** These two are in the order of the universe. */
-  readonly #rules: readonly (InstrumentRules | undefined)[];
+  #rules: readonly (InstrumentRules | undefined)[] = [];
   /** Units that were taken as fees, ever. */
   readonly feeUnits: number[];
 
-  constructor({ types, instruments }: VenueRules, symbols: readonly string[]) {
-    this.#types = types;
-    this.#rules = symbols.map((symbol) => instruments[symbol]);
+  /** Instruments that trade again after a halt, and of which no price has come since. */
+  readonly resuming = new Set<number>();
+
+  constructor(rules: VenueRules, symbols: readonly string[]) {
+    this.#symbols = symbols;
     this.feeUnits = symbols.map(() => 0);
+    this.revise(rules);
+  }
+
+  /** Has these hold from now on. */
+  revise({ types, instruments }: VenueRules): void {
+    const before = this.#rules;
+    this.#types = types;
+    this.#rules = this.#symbols.map((symbol) => instruments[symbol]);
+    for (const [index, rules] of this.#rules.entries()) {
+      const isResumed = isShut(before[index]) && rules !== undefined && !isShut(rules);
+      if (isResumed) this.resuming.add(index);
+    }
+  }
+
+  /** Whether new orders for an instrument are to wait. */
+  isShut(index: number): boolean {
+    const rules = this.#rules[index];
+    return rules === undefined || isShut(rules) || this.resuming.has(index);
+  }
+
+  /** Why it takes no such order now, whatever its size. */
+  denial(order: Readonly<Order>): OrderReason | undefined {
+    const { index } = order.instrument;
+    const rules = this.#rules[index];
+    if (rules === undefined) return 'unknown_symbol';
+    if (!this.#supports(order)) return 'not_supported_by_venue';
+    const { phase = 'open' } = rules;
+    if (phase === 'closed') return 'market_closed';
+    if (phase === 'halted' || this.resuming.has(index)) return 'market_halted';
+    // What is to trade at once needs trading, and so does what must not.
+    const isPatient = order.timeInForce === 'gtc' && order.type !== 'market' && !order.postOnly;
+    return phase === 'auction' && !isPatient ? 'not_taken_in_auction' : undefined;
   }
 
   /** Whether it takes orders of the kind, whatever their size. */
-  supports(order: Readonly<Order>): boolean {
+  #supports(order: Readonly<Order>): boolean {
     return (
-      this.#rules[order.instrument.index] !== undefined &&
       this.#types.includes(order.type) &&
       order.type !== 'trailing_stop' &&
       canLastSo(order) &&
@@ -99,12 +136,14 @@ export class VenueDesk {
       cost: 0,
       fee: 0,
       feeUnits: 0,
+      corrections: 0,
     });
   }
 
   /**
    * Takes a report into the order's sums; what that adds to the account, undefined for nothing new.
-   * Each sum only ever grows away from 0, so that reports may come late, twice and in any order.
+   * Each sum only ever grows away from 0, so that reports may come late, twice and in any order;
+   * where trades were corrected since, what is told counts, and what was told before does not.
    *
    * @throws RangeError for a report of no order that was handed over, or with numbers that are none.
    */
@@ -115,31 +154,41 @@ export class VenueDesk {
     }
     checkNumbers(report);
     const { order } = sent;
-    const filled = farther(order.filled, report.filled);
-    const cost = farther(sent.cost, report.cost);
-    const fee = farther(sent.fee, report.fee);
-    const feeUnits = farther(sent.feeUnits, report.fee_units);
+    const { corrections = 0 } = report;
+    sent.isReported = true;
+    if (corrections < sent.corrections) return { sent, booking: undefined };
+    const isCorrection = corrections > sent.corrections;
+    const sum = (known: number, told: number): number =>
+      isCorrection ? told : farther(known, told);
+    const filled = sum(order.filled, report.filled);
+    const cost = sum(sent.cost, report.cost);
+    const fee = sum(sent.fee, report.fee);
+    const feeUnits = sum(sent.feeUnits, report.fee_units);
     const sign = order.side === 'buy' ? 1 : -1;
     const units = filled - order.filled;
     const paid = cost - sent.cost;
     const charged = fee - sent.fee;
     const quantity = sign * units - (feeUnits - sent.feeUnits);
-    const isFill = units > 0;
+    const isFill = units > 0 && !isCorrection;
     const isFirstFill = isFill && order.filled === 0;
     // What was told too late, or is known of fees only now, belongs to the fills before it.
-    const price = isFill ? paid / units : filled === 0 ? 0 : cost / filled;
+    const price = units !== 0 ? paid / units : filled === 0 ? 0 : cost / filled;
     const isNew = isFill || quantity !== 0 || paid !== 0 || charged !== 0;
     this.feeUnits[order.instrument.index]! += feeUnits - sent.feeUnits;
     order.filled = filled;
-    sent.isReported = true;
+    sent.corrections = corrections;
     sent.cost = cost;
     sent.fee = fee;
     sent.feeUnits = feeUnits;
     if (!isNew) return { sent, booking: undefined };
     // Whatever the price: cash is to change by what was paid and charged, and by nothing else.
     const total = sign * paid + charged - quantity * price;
-    return { sent, booking: { quantity, price, fee: total, isFill, isFirstFill } };
+    return { sent, booking: { quantity, price, fee: total, isFill, isFirstFill, isCorrection } };
   }
+}
+
+function isShut(rules: InstrumentRules | undefined): boolean {
+  return rules?.phase === 'halted' || rules?.phase === 'closed';
 }
 
 /** Whether a venue has orders of the kind that last as it is to: what waits there does so until canceled. */
@@ -169,8 +218,8 @@ function farther(known: number, told: number): number {
 }
 
 function checkNumbers(report: VenueReport): void {
-  for (const name of ['filled', 'cost', 'fee', 'fee_units', 'time'] as const) {
-    const value = report[name];
+  for (const name of ['filled', 'cost', 'fee', 'fee_units', 'corrections', 'time'] as const) {
+    const value = report[name] ?? 0;
     const isMoney = name === 'fee' || name === 'fee_units';
     // The last instant that has a date.
     if (!(Math.abs(value) <= 8.64e15) || (!isMoney && value < 0)) {

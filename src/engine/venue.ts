@@ -30,7 +30,7 @@ export interface VenueOrder {
 
 /**
  * What a venue says of an order. Cumulative: telling it twice changes nothing, and one that was lost
- * is made good by the next.
+ * is made good by the next. Sums only grow, but by a trade that is undone or corrected.
  */
 export interface VenueReport {
   readonly order: number;
@@ -44,13 +44,18 @@ export interface VenueReport {
   readonly fee: number;
   /** Fees so far that were taken in units of the instrument itself. */
   readonly fee_units: number;
+  /** How many corrections of its trades these sums know of; none when absent. */
+  readonly corrections?: number;
   /** Milliseconds since the epoch, by the venue's clock. */
   readonly time: number;
   /** Why it ended without a complete fill: an `OrderReason` where one says it, else for people. */
   readonly reason?: string;
 }
 
-/** What a venue takes. */
+/** What an instrument is doing at its venue; orders for it are taken, gather for one price, or are not taken. */
+export type MarketPhase = 'open' | 'auction' | 'halted' | 'closed';
+
+/** What a venue takes at the moment. */
 export interface VenueRules {
   readonly types: readonly VenueOrder['type'][];
   /** By symbol; steps, least quantities, least values and ticks that there are none of are 0. */
@@ -65,6 +70,8 @@ export interface InstrumentRules {
   readonly min_value: number;
   /** What prices are multiples of. */
   readonly tick: number;
+  /** Absent: it is open. */
+  readonly phase?: MarketPhase;
 }
 
 /** What an account begins with where it goes on from another: no fees, no events. */

@@ -19,8 +19,8 @@ export interface Desk {
 
 export interface DeskOptions {
   readonly venue: Venue;
-  /** Whether orders may be placed at this very moment. */
-  readonly mayPlace: () => boolean;
+  /** Whether an order may be placed at this very moment. */
+  readonly mayPlace: (order: VenueOrder) => boolean;
   /** An order that could not be placed for so long is not wanted any more, ms. */
   readonly placeWithinMs: number;
   readonly onReport: (report: VenueReport) => void;
@@ -88,7 +88,7 @@ export function openDesk(options: DeskOptions): Desk {
     if (isLate(id, now)) {
       log.warn(`${id} could not be placed in time: it is canceled`);
       cancel(order);
-    } else if (!placing.has(id) && mayPlace()) {
+    } else if (!placing.has(id) && mayPlace(order)) {
       void ask(placing, order, 'to place', () => venue.place(order));
     }
   };

@@ -5,11 +5,11 @@ import type { FeedItem } from '../trading/feed.ts';
 import type { Mismatch, OrderReconciliation } from '../trading/reconcile.ts';
 import type { SessionControls } from '../trading/session-controls.ts';
 import { VenueSession } from '../trading/venue-session.ts';
-import type { VenueReport } from '../trading/venue.ts';
+import type { MarketPhase, VenueReport, VenueRules } from '../trading/venue.ts';
 import type { RunningFeed } from './bot.ts';
 import type { ControlNews } from './control.ts';
 import { end, fail, haltSession } from './ending.ts';
-import { compare, openBars, pumpBars, pumpReports, reconcile } from './opening.ts';
+import { compare, openBars, pumpBars, pumpReports, pumpTerms, reconcile } from './opening.ts';
 import { settleDenial, told } from './permission.ts';
 import { take } from './record.ts';
 import { begin, type Item, type Opened, type Trading } from './trading.ts';
@@ -24,6 +24,7 @@ export async function handle(t: Trading, item: Item): Promise<void> {
   else if (item === 'feed_ended') end(t, 'finished', false);
   else if ('feed' in item) await takeFeed(t, item.feed);
   else if ('report' in item) takeReport(t, item.report);
+  else if ('terms' in item) takeTerms(t, item.terms);
   else if ('control' in item) takeControl(t, item.control);
   else if ('opened' in item) takeOpened(t, item.opened);
   else if ('reconciled' in item) takeReconciled(t, item.reconciled);
@@ -45,7 +46,10 @@ function takeOpened(t: Trading, { session, denying }: Opened): void {
       ? 'resumed: 0 steps, from the beginning'
       : `resumed: ${t.steps} steps, until ${time}, ${left.length} working orders`,
   );
-  if (t.at !== undefined) begin(t, () => pumpReports(t, t.at!));
+  if (t.at !== undefined) {
+    begin(t, () => pumpReports(t, t.at!));
+    begin(t, () => pumpTerms(t, t.at!));
+  }
   if (t.ending !== undefined) haltSession(t);
   else if (status === 'halted') end(t, 'halted', true);
   else if (status !== 'running') fail(t, session.failure ?? ruined());
@@ -120,14 +124,14 @@ async function takeFeed(t: Trading, item: FeedItem): Promise<void> {
 
 function takeReport(t: Trading, report: VenueReport): void {
   const { session, reported } = t;
-  const { order, status, filled, cost, fee, fee_units } = report;
+  const { order, status, filled, cost, fee, fee_units, corrections } = report;
   t.checkedAt = Date.now();
   if (!(session instanceof VenueSession)) {
     // It is asked for again once there is a session.
     if (status !== 'open') t.endedBefore.add(order);
     return;
   }
-  const text = JSON.stringify([status, filled, cost, fee, fee_units]);
+  const text = JSON.stringify([status, filled, cost, fee, fee_units, corrections]);
   if (reported.get(order) === text) return;
   try {
     take(t, { kind: 'venue.report', report }, session.report(report));
@@ -138,6 +142,27 @@ function takeReport(t: Trading, report: VenueReport): void {
     t.parts.log.warn(`the venue tells of an order that is not known: ${error.message}`);
     t.events.push({ kind: 'venue.orphan', occurred_at: Date.now(), payload: { ...report } });
   }
+}
+
+function takeTerms(t: Trading, rules: VenueRules): void {
+  const { session } = t;
+  if (!(session instanceof VenueSession) || t.ending !== undefined) return;
+  const before = session.rules;
+  if (JSON.stringify(rules) === JSON.stringify(before)) return;
+  take(t, { kind: 'venue.terms', rules }, session.revise(rules));
+  for (const symbol of t.setup.symbols) {
+    const phase = phaseOf(rules, symbol);
+    if (phase === phaseOf(before, symbol)) continue;
+    const isAlarming = phase === 'halted' || phase === 'deleted';
+    t.parts.log.info(`${symbol} is ${phase} at the venue`);
+    const kind = isAlarming ? 'venue.halted' : 'venue.phase';
+    t.events.push({ kind, occurred_at: Date.now(), payload: { symbol, phase } });
+  }
+}
+
+function phaseOf({ instruments }: VenueRules, symbol: string): MarketPhase | 'deleted' {
+  const rules = instruments[symbol];
+  return rules === undefined ? 'deleted' : (rules.phase ?? 'open');
 }
 
 function takeControl(t: Trading, news: ControlNews): void {

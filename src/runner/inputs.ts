@@ -9,9 +9,11 @@ import {
 } from '../tasks/session-events.ts';
 import { CONTROL_KINDS } from '../trading/session-controls.ts';
 import type { SessionInput } from '../trading/session-input.ts';
+import type { DenyReason, VenueReport, VenueRules } from '../trading/venue.ts';
 
 export const INPUT_KINDS = [
   'data.bars',
+  'venue.terms',
   'venue.report',
   'control.denying',
   'control.halted',
@@ -30,6 +32,7 @@ export function inputEvent(
   if (kind === 'venue.report') {
     return { kind, occurred_at: input.report.time, payload: { ...input.report } };
   }
+  if (kind === 'venue.terms') return { kind, occurred_at: now, payload: { ...input.rules } };
   const payload = kind === 'control.denying' ? { reason: input.reason } : why;
   return { kind, occurred_at: now, payload };
 }
@@ -38,7 +41,9 @@ export function inputEvent(
 export function inputOf(kind: SessionInput['kind'], payload: string): SessionInput {
   if (kind === 'data.bars') return { kind, step: stepOf(payload) };
   if (kind === 'control.halted') return { kind };
-  if (kind !== 'venue.report' && kind !== 'control.denying') return controlOf(kind, payload);
-  const parsed = JSON.parse(payload) as never;
-  return kind === 'venue.report' ? { kind, report: parsed } : { kind, reason: parsed['reason'] };
+  if (kind === 'venue.report') return { kind, report: JSON.parse(payload) as VenueReport };
+  if (kind === 'venue.terms') return { kind, rules: JSON.parse(payload) as VenueRules };
+  if (kind !== 'control.denying') return controlOf(kind, payload);
+  const { reason } = JSON.parse(payload) as { readonly reason: DenyReason | null };
+  return { kind, reason };
 }

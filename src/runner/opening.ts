@@ -5,7 +5,7 @@ import type { SessionInput } from '../trading/session-input.ts';
 import { stateHash } from '../trading/session-state.ts';
 import { Session } from '../trading/session.ts';
 import { VenueSession } from '../trading/venue-session.ts';
-import type { DenyReason, Venue } from '../trading/venue.ts';
+import type { DenyReason, Venue, VenueOrderId } from '../trading/venue.ts';
 import type { RunningBot, RunningFeed } from './bot.ts';
 import { openDesk } from './desk.ts';
 import { mayPlace } from './permission.ts';
@@ -42,7 +42,7 @@ async function openVenue(t: Trading): Promise<void> {
     ...times
   } = venueTimes;
   const { universe } = bot.bot.spec.spec;
-  const isAllowed = (): boolean => mayPlace(t);
+  const isAllowed = (order?: VenueOrderId): boolean => mayPlace(t, order);
   const venue = await answered(t, 'the venue is not to be had', () =>
     t.doors.openExchangeVenue({
       name,
@@ -54,7 +54,7 @@ async function openVenue(t: Trading): Promise<void> {
       currency: universe.currency,
       account: t.setup.config.account.model,
       onTrouble: (text) => log.warn(`${name}: ${text}`),
-      mayPlace: isAllowed,
+      mayPlace: () => isAllowed(),
       ...times,
     }),
   );
@@ -65,7 +65,12 @@ async function openVenue(t: Trading): Promise<void> {
   }
 }
 
-const deskOf = (t: Trading, venue: Venue, isAllowed: () => boolean, placeWithinMs: number) =>
+const deskOf = (
+  t: Trading,
+  venue: Venue,
+  isAllowed: (order?: VenueOrderId) => boolean,
+  placeWithinMs: number,
+) =>
   openDesk({
     venue,
     log: t.parts.log,
@@ -125,7 +130,7 @@ async function* shown(
 /** What became of the orders that work while nobody looked. */
 export async function reconcile(t: Trading): Promise<Item> {
   const reconciled = await answered(t, 'orders are not reconciled', () =>
-    reconcileOrders(t.at!.venue, t.parts.config.deployment_id, workingAtVenue(t)),
+    reconcileOrders(t.at!.venue, t.parts.config.deployment_id, workingAtVenue(t), Date.now()),
   );
   return { reconciled };
 }
@@ -167,6 +172,10 @@ export async function pumpReports(t: Trading, { venue, desk }: AtVenue): Promise
     desk.heard();
     t.inbox.put({ report });
   }
+}
+
+export async function pumpTerms(t: Trading, { venue }: AtVenue): Promise<undefined> {
+  for await (const terms of venue.terms(t.signal)) t.inbox.put({ terms });
 }
 
 const answered = <T>(t: Trading, what: string, work: () => Promise<T>): Promise<T> =>

@@ -1,7 +1,8 @@
 /** Whether orders may be placed, and what is told of that. */
 import type { Mismatch } from '../trading/reconcile.ts';
 import { controlInputs } from '../trading/session-controls.ts';
-import type { DenyReason } from '../trading/venue.ts';
+import { VenueSession } from '../trading/venue-session.ts';
+import type { DenyReason, VenueOrderId } from '../trading/venue.ts';
 import type { Said } from './control.ts';
 import type { Missing } from './health.ts';
 import { take } from './record.ts';
@@ -21,8 +22,10 @@ function whyDeny(t: Trading): DenyReason | null {
   return t.isStale ? 'stale_data' : null;
 }
 
-/** Whether an order that is on disk may be sent to the venue at this very moment. */
-export function mayPlace(t: Trading): boolean {
+/** Whether an order that is on disk may be sent to the venue at this very moment, or any at all. */
+export function mayPlace(t: Trading, order?: VenueOrderId): boolean {
+  const { session } = t;
+  if (order !== undefined && session instanceof VenueSession && session.isShut(order)) return false;
   // What was to be placed by a process before may be there: that is found out first.
   const isKnown = t.mismatches !== undefined;
   return isKnown && !t.isFenced && !t.isBroken && t.ending === undefined && whyDeny(t) === null;

@@ -12,7 +12,7 @@ import type { SessionSetup } from '../trading/session.ts';
 import type { Session } from '../trading/session.ts';
 import type { SessionControls } from '../trading/session-controls.ts';
 import type { SessionState } from '../trading/session-state.ts';
-import type { DenyReason, Venue, VenueOrderId, VenueReport } from '../trading/venue.ts';
+import type { DenyReason, Venue, VenueOrderId, VenueReport, VenueRules } from '../trading/venue.ts';
 import type { openFeed, RunningBot, RunningFeed } from './bot.ts';
 import type { RunConfig } from './config.ts';
 import type { Control, ControlNews, Ended, startControl } from './control.ts';
@@ -86,6 +86,7 @@ export type Item =
   | 'feed_ended'
   | { readonly feed: FeedItem }
   | { readonly report: VenueReport }
+  | { readonly terms: VenueRules }
   | { readonly control: ControlNews }
   | { readonly opened: Opened }
   | { readonly reconciled: OrderReconciliation }

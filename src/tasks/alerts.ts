@@ -44,6 +44,8 @@ const CAUSES: Readonly<Record<string, (reason: string | null) => Cause | undefin
       : { control: reason, severity: 'critical' },
   'data.gap': () => ({ control: 'data_gap', severity: 'warning' }),
   'data.refused': () => ({ control: 'data_refused', severity: 'warning' }),
+  'order.corrected': () => ({ control: 'trade_corrected', severity: 'critical' }),
+  'venue.halted': () => ({ control: 'market_halt', severity: 'warning' }),
   'venue.mismatch': () => ({ control: 'reconciliation', severity: 'critical' }),
   'venue.orphan': () => ({ control: 'reconciliation', severity: 'critical' }),
 };

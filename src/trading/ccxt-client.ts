@@ -23,6 +23,7 @@ export interface Client {
   sign(path: string, api: unknown, method: string, ...rest: readonly unknown[]): unknown;
   parseOrders(orders: unknown, ...rest: readonly unknown[]): ClientOrder[];
   loadMarkets(reload?: boolean): Promise<unknown>;
+  fetchMarkets(params: object): Promise<readonly Market[]>;
   loadTimeDifference(): Promise<unknown>;
   fetchTime(): Promise<number | undefined>;
   fetchOHLCV(symbol: string, timeframe: string, since: number, limit: number): Promise<Row[]>;
@@ -57,6 +58,7 @@ interface Stream {
 
 /** See https://docs.ccxt.com/#/?id=market-structure. */
 export interface Market {
+  readonly id: string;
   readonly symbol: string;
   readonly base: string;
   readonly quote: string;
@@ -66,7 +68,7 @@ export interface Market {
   readonly limits: Readonly<
     Partial<Record<'amount' | 'market' | 'cost', { readonly min?: number }>>
   >;
-  readonly info: { readonly orderTypes?: unknown };
+  readonly info: { readonly orderTypes?: unknown; readonly status?: unknown };
 }
 
 /** See https://docs.ccxt.com/#/?id=order-structure. */

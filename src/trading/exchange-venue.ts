@@ -18,6 +18,7 @@ import type { ExchangeDefinition } from './exchanges-file.ts';
 import { NOT_AT_VENUE, notAtVenue } from './reconcile.ts';
 import { orderOfClientId } from './venue.ts';
 import type {
+  MarketPhase,
   Venue,
   VenueAccount,
   VenueOrder,
@@ -49,6 +50,8 @@ export interface ExchangeVenueOptions {
   readonly settleMs?: number;
   /** Orders that work are asked for at least so often, ms. */
   readonly resyncMs?: number;
+  /** How often its rules are asked for, ms. */
+  readonly termsMs?: number;
   /** An answer is waited for so long, ms. */
   readonly timeoutMs?: number;
 }
@@ -66,6 +69,8 @@ const RECEIVE_WINDOW_MS = 5000;
 const SETTLE_MS = RECEIVE_WINDOW_MS + 2000;
 const TIMEOUT_MS = 5000;
 const RESYNC_MS = 15_000;
+/** No stream tells of halts. Whoever is to know of one within 5 s has to ask more often. */
+const TERMS_MS = 4000;
 const MOST_SENDS = 3;
 const NOT_SENT = 'not_sent';
 const TRADES_PER_PAGE = 1000;
@@ -239,10 +244,11 @@ class ExchangeVenue implements Venue {
   async rules(): Promise<VenueRules> {
     const markets = [...this.#markets];
     const instruments = markets.map(([symbol, market]) => {
+      const phase = phaseOf(market);
       const { amount: step, price: tick } = this.#steps(market);
       const { amount, market: atMarket, cost } = market.limits;
       const min_quantity = Math.max(step, amount?.min ?? 0, atMarket?.min ?? 0);
-      return [symbol, { step, min_quantity, min_value: cost?.min ?? 0, tick }];
+      return [symbol, { step, min_quantity, min_value: cost?.min ?? 0, tick, phase }];
     });
     const types = (['market', 'limit', 'stop', 'stop_limit'] as const).filter((type) =>
       markets.every(([, { info }]) => takes(info.orderTypes, type)),
@@ -272,7 +278,7 @@ class ExchangeVenue implements Venue {
       // has been filled for a new one.
       const found = await this.#find(order);
       if (found !== undefined) return found;
-      if (quit.aborted || this.#withdrawn.has(id)) return notAtVenue(order);
+      if (quit.aborted || this.#withdrawn.has(id)) return notAtVenue(order, Date.now());
       if (sends === MOST_SENDS) throw trouble;
       this.#working.set(id, order);
       try {
@@ -310,7 +316,7 @@ class ExchangeVenue implements Venue {
       const report = await (reason === 'refused_by_venue' ? this.#find(order) : this.#look(order));
       if (report !== undefined) return report;
       this.#working.delete(order.client_order_id);
-      return { ...notAtVenue(order), status: 'rejected', reason };
+      return { ...notAtVenue(order, Date.now()), status: 'rejected', reason };
     }
     return this.#reportOf(order, answer);
   }
@@ -334,7 +340,7 @@ class ExchangeVenue implements Venue {
 
   /** It may have ended before, or be on its way: what it came to, only the exchange knows. */
   async #cancelKnown(order: VenueOrderId): Promise<VenueReport> {
-    const report = (await this.#find(order, URGENT)) ?? notAtVenue(order);
+    const report = (await this.#find(order, URGENT)) ?? notAtVenue(order, Date.now());
     if (report.status !== 'open') return report;
     const canceled = await this.#cancel(order);
     if (canceled instanceof Error) throw canceled;
@@ -423,6 +429,60 @@ class ExchangeVenue implements Venue {
     };
     const ends = [signal, this.#options.signal, this.#closed.signal];
     return watchReports(source, resyncMs, AbortSignal.any(ends));
+  }
+
+  async *terms(signal: AbortSignal): AsyncGenerator<VenueRules, void> {
+    const { termsMs = TERMS_MS, onTrouble } = this.#options;
+    const over = AbortSignal.any([signal, this.#options.signal, this.#closed.signal]);
+    let told = '';
+    while (!over.aborted) {
+      try {
+        await this.#known(() => this.#reload());
+        const rules = await this.rules();
+        const text = JSON.stringify(rules);
+        if (text !== told) yield rules;
+        told = text;
+      } catch (error) {
+        if (over.aborted) return;
+        if (!(error instanceof ServiceError)) throw error;
+        onTrouble?.(`what it takes is not to be had: ${error.message}`);
+      }
+      await delay(termsMs, undefined, { signal: over }).catch(() => {});
+    }
+  }
+
+  /** What its markets are now, in place of what they were; one that is gone is no longer known. */
+  async #reload(): Promise<void> {
+    const { ccxt, client, called, ask } = this.#connection;
+    const read = (ids: readonly string[]): Promise<readonly Market[]> =>
+      ask(() => client.fetchMarkets({ symbols: JSON.stringify(ids) }), WATCHING);
+    const { symbols } = this.#options;
+    const ids = symbols.map((symbol) => client.markets![called(symbol)]!.id);
+    let markets: readonly Market[];
+    try {
+      markets = await read(ids);
+    } catch (error) {
+      if (!(error instanceof ccxt.BadSymbol)) throw error;
+      // It does not say which of them it does not know.
+      const each = ids.map(async (id) => {
+        try {
+          return await read([id]);
+        } catch (unknown) {
+          if (unknown instanceof ccxt.BadSymbol) return [];
+          throw unknown;
+        }
+      });
+      markets = (await Promise.all(each)).flat();
+    }
+    for (const symbol of symbols) {
+      const market = markets.find((one) => one.symbol === called(symbol));
+      if (market === undefined) this.#markets.delete(symbol);
+      else {
+        // By which ccxt writes quantities and prices.
+        Object.assign(client.markets![called(symbol)]!, market);
+        this.#markets.set(symbol, market);
+      }
+    }
   }
 
   close(): Promise<void> {
@@ -682,6 +742,13 @@ function isSame(a: number, b: number): boolean {
 
 function sumOf<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
+}
+
+/** As Binance says it; what is not traded for another cause counts as closed. */
+function phaseOf({ active, info }: Market): MarketPhase {
+  if (active !== false) return 'open';
+  if (info.status === 'AUCTION_MATCH') return 'auction';
+  return info.status === 'HALT' || info.status === 'BREAK' ? 'halted' : 'closed';
 }
 
 const EXCHANGE_TYPES = {

@@ -23,17 +23,19 @@ export interface Mismatch {
  * What became of a session's working orders while nobody looked. One that the venue has never seen is
  * reported `canceled` with the reason `not_at_venue`: it is not placed any more.
  *
+ * @param now ms since the epoch, when that one has ended.
  * @throws ServiceError `exchange_unavailable`; asking again is safe.
  */
 export async function reconcileOrders(
   venue: Venue,
   deploymentId: string,
   working: readonly VenueOrderId[],
+  now: number,
 ): Promise<OrderReconciliation> {
   const open = await venue.openOrders();
   const reports: VenueReport[] = [];
   for (const order of working) {
-    reports.push((await venue.find(order)) ?? notAtVenue(order));
+    reports.push((await venue.find(order)) ?? notAtVenue(order, now));
   }
   const known = new Set(working.map(({ client_order_id: id }) => id));
   const orphans = open.flatMap(({ client_order_id, symbol }) => {
@@ -47,10 +49,10 @@ export async function reconcileOrders(
 
 export const NOT_AT_VENUE = 'not_at_venue';
 
-/** Of an order that the venue has never seen. */
-export function notAtVenue({ order, client_order_id }: VenueOrderId): VenueReport {
+/** Of an order that the venue has never seen. @param time ms since the epoch. */
+export function notAtVenue({ order, client_order_id }: VenueOrderId, time: number): VenueReport {
   const nothing = { filled: 0, cost: 0, fee: 0, fee_units: 0 };
-  const end = { time: Date.now(), reason: NOT_AT_VENUE };
+  const end = { time, reason: NOT_AT_VENUE };
   return { order, client_order_id, status: 'canceled', ...nothing, ...end };
 }
 

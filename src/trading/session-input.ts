@@ -1,5 +1,5 @@
 import type { Step } from '../engine/steps.ts';
-import type { DenyReason, VenueReport } from '../engine/venue.ts';
+import type { DenyReason, VenueReport, VenueRules } from '../engine/venue.ts';
 import type { ControlInput } from './session-controls.ts';
 
 /**
@@ -9,6 +9,8 @@ import type { ControlInput } from './session-controls.ts';
 export type SessionInput =
   /** `push`; its payload holds the step. */
   | { readonly kind: 'data.bars'; readonly step: Step }
+  /** `VenueSession.revise`; its payload holds the rules. */
+  | { readonly kind: 'venue.terms'; readonly rules: VenueRules }
   /** `VenueSession.report`; its payload is the report. */
   | { readonly kind: 'venue.report'; readonly report: VenueReport }
   /** `deny`; its payload is `{reason}`. */

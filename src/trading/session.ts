@@ -30,10 +30,9 @@ export interface SessionSetup {
   readonly timeoutMs: number;
   /** What another session left that this one goes on from, in place of the configuration's cash. */
   readonly opening?: Opening | undefined;
-}
+  /** Of models, which are to be shown each step before it is pushed. */
   readonly signals?: Signals | undefined;
 }
-  /** Of models, which are to be shown each step before it is pushed. */
 
 export interface SessionResult {
   readonly result: RunResult;
@@ -215,7 +214,7 @@ export class Session {
   protected tell(input: Exclude<SessionInput, { readonly kind: 'data.bars' }>): void {
     if (input.kind === 'control.denying') this.deny(input.reason);
     else if (input.kind === 'control.halted') this.halt();
-    else if (input.kind !== 'venue.report') this.control(input);
+    else if (input.kind !== 'venue.report' && input.kind !== 'venue.terms') this.control(input);
     else throw new RangeError('a session without a venue takes no reports');
   }
 

@@ -25,6 +25,7 @@ export type VenueRequest = { readonly place: VenueOrder } | { readonly cancel: V
  */
 export class VenueSession extends Session {
   readonly #deploymentId: string;
+  #rules: VenueRules;
   #known: readonly Current[] = [];
   #told: readonly WorkingOrder[] = [];
   /** Whether these are of now. */
@@ -39,6 +40,7 @@ export class VenueSession extends Session {
     }
     super(setup, rules);
     this.#deploymentId = deployment_id;
+    this.#rules = rules;
   }
 
   /**
@@ -70,6 +72,25 @@ export class VenueSession extends Session {
       }
       this.engine.report(report);
     });
+  }
+
+  /** Has it go by other rules of the venue from now on, also by what its instruments are doing. */
+  revise(rules: VenueRules): Progress {
+    return this.progress(() => {
+      this.engine.revise(rules);
+      this.#rules = rules;
+    });
+  }
+
+  /** Those of the venue that it goes by. */
+  get rules(): VenueRules {
+    return this.#rules;
+  }
+
+  /** Whether an order is not to be sent at the moment, as its instrument is halted, closed or gone. */
+  isShut({ order }: VenueOrderId): boolean {
+    const sent = this.engine.sent!.get(order);
+    return sent !== undefined && this.engine.isShut(sent.order.instrument);
   }
 
   /**
@@ -139,6 +160,7 @@ export class VenueSession extends Session {
 
   protected override tell(input: Exclude<SessionInput, { readonly kind: 'data.bars' }>): void {
     if (input.kind === 'venue.report') this.report(input.report);
+    else if (input.kind === 'venue.terms') this.revise(input.rules);
     else super.tell(input);
   }
 }

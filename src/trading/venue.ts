@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { VenueOrder, VenueReport, VenueRules } from '../engine/venue.ts';
 
-export type { DenyReason, VenueOrder, VenueReport, VenueRules } from '../engine/venue.ts';
+export type {
+  DenyReason,
+  MarketPhase,
+  VenueOrder,
+  VenueReport,
+  VenueRules,
+} from '../engine/venue.ts';
 
 /** An order of which a venue is asked. */
 export type VenueOrderId = Pick<VenueOrder, 'order' | 'client_order_id' | 'symbol'>;
@@ -44,6 +50,11 @@ export interface Venue {
    * and what it missed asked for. Ends with `signal`.
    */
   reports(signal: AbortSignal): AsyncIterable<VenueReport>;
+  /**
+   * Its rules once they are other than those that it has told before, and at first; what instruments
+   * are doing is among them. Ends with `signal`.
+   */
+  terms(signal: AbortSignal): AsyncIterable<VenueRules>;
   close(): Promise<void>;
 }
 

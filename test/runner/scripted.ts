@@ -258,6 +258,7 @@ export async function newScript(): Promise<Script> {
           }
           listeners.delete(listen);
         },
+        async *terms() {},
         close: async () => {},
       };
       const journal: Journal = {

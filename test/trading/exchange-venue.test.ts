@@ -106,10 +106,28 @@ const reportsOf = (venue: Venue, signal: AbortSignal): AsyncIterator<VenueReport
   venue.reports(signal)[Symbol.asyncIterator]();
 
 describe.concurrent('an exchange as a venue', () => {
+  it('says when what it takes has changed, and what is halted', async (context) => {
+    const { market, open } = await newWorld(context);
+    const venue = await open({ termsMs: 20 });
+    const over = new AbortController();
+    const terms = venue.terms(over.signal)[Symbol.asyncIterator]();
+    const first = await terms.next();
+    expect(first.value).toEqual(await venue.rules());
+    market.halted.add(BTC);
+    const { value } = await terms.next();
+    expect(value).toMatchObject({
+      instruments: { [BTC]: { phase: 'halted' }, [ETH]: { phase: 'open' } },
+    });
+    market.halted.delete(BTC);
+    expect((await terms.next()).value).toEqual(first.value);
+    over.abort();
+    expect(await terms.next()).toEqual({ done: true, value: undefined });
+  });
+
   it('says its rules and what it holds', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();
-    const rules = { step: 0.0001, min_quantity: 0.0001, min_value: 5, tick: 0.01 };
+    const rules = { step: 0.0001, min_quantity: 0.0001, min_value: 5, tick: 0.01, phase: 'open' };
     expect(await venue.rules()).toEqual({
       types: ['market', 'limit', 'stop', 'stop_limit'],
       instruments: { [BTC]: rules, [ETH]: rules },
@@ -595,7 +613,7 @@ describe.concurrent('a venue and a session', () => {
     for (const number of [1, 2, 3]) await venue.place(limit(number, 90));
     exchange.fill(order(1).client_order_id, 1);
     const working = [1, 2, 4].map((number) => limit(number, 90));
-    const { reports, orphans } = await reconcileOrders(venue, DEPLOYMENT, working);
+    const { reports, orphans } = await reconcileOrders(venue, DEPLOYMENT, working, Date.now());
     expect(reports).toMatchObject([
       { order: 1, status: 'filled', filled: 1, cost: 90 },
       { order: 2, status: 'open', filled: 0 },

@@ -28,6 +28,8 @@ const RULES: VenueRules = {
   },
 };
 
+const NOT_TAKEN = 'not_taken_in_auction';
+
 type Request = Omit<OrderRequest, 'instrument'> & { readonly symbol?: 'X' | 'Y' };
 
 interface Scene extends StrategyContext {
@@ -112,6 +114,149 @@ const kinds = (events: readonly OrderEvent[]): unknown[] =>
   events.map((event) => ['reason' in event ? event.reason : event.kind.slice(6), event.order]);
 const placed = (session: VenueSession): unknown[] =>
   session.outbox().map((request) => ('place' in request ? request.place.order : 'cancel'));
+
+describe('what the venue takes changes', () => {
+  const limit: Request = { side: 'buy', quantity: 1, type: 'limit', limit: 99.7 };
+  const withX = (x: Partial<VenueRules['instruments'][string]>): VenueRules => ({
+    ...RULES,
+    instruments: { ...RULES.instruments, X: { ...RULES.instruments['X']!, ...x } },
+  });
+
+  it.each<[string, VenueRules, Request, string]>([
+    ['halted', withX({ phase: 'halted' }), limit, 'market_halted'],
+    ['closed', withX({ phase: 'closed' }), limit, 'market_closed'],
+    ['in an auction', withX({ phase: 'auction' }), limit, 'submitted'],
+    ['in an auction', withX({ phase: 'auction' }), { ...limit, timeInForce: 'ioc' }, NOT_TAKEN],
+    ['in an auction', withX({ phase: 'auction' }), { ...limit, postOnly: true }, NOT_TAKEN],
+    ['in an auction', withX({ phase: 'auction' }), { side: 'buy', quantity: 1 }, NOT_TAKEN],
+    ['gone', { ...RULES, instruments: {} }, limit, 'unknown_symbol'],
+    ['of another tick', withX({ tick: 1000 }), limit, 'invalid_order'],
+    ['of another lot', withX({ step: 10 }), limit, 'below_minimum'],
+  ])('while X is %s: %o', (_what, rules, request, expected) => {
+    const session = scripted({ onStep: (_, { order }) => order(request) });
+    expect(session.revise(rules).events).toEqual([]);
+    expect(kinds(session.push(step(0, 100)).events)).toEqual([[expected, 1]]);
+  });
+
+  it('after a halt orders are taken once there is a price, and what is too far from it goes', () => {
+    const config = { risk: { ...NO_RISK_LIMITS, price_collar_bps: 500 } };
+    const session = scripted({
+      onStep: (at, { order }) => {
+        if (at !== 1)
+          order({ side: 'buy', quantity: 1, type: 'limit', limit: at === 0 ? 97 : 109 });
+      },
+      config,
+    });
+    session.push(step(0, 100));
+    session.report(report(1, {}));
+    session.revise(withX({ phase: 'halted' }));
+    expect(session.isShut({ order: 1, client_order_id: '', symbol: 'X' })).toBe(true);
+    session.revise(RULES);
+    const events = [1, 2, 3].flatMap((day) => session.push(step(day, 110)).events);
+    expect(kinds(events)).toEqual([
+      ['price_collar_bps', 1],
+      ['submitted', 2],
+      ['submitted', 3],
+    ]);
+    expect(session.isShut({ order: 1, client_order_id: '', symbol: 'X' })).toBe(false);
+  });
+
+  it('and a session that is told the same again is the same', async () => {
+    const setup = setupOf({ onStep: (_, { order }) => order(limit) });
+    const inputs: SessionInput[] = [
+      { kind: 'data.bars', step: step(0, 100) },
+      { kind: 'venue.terms', rules: withX({ tick: 7, phase: 'auction' }) },
+      { kind: 'data.bars', step: step(1, 100) },
+      { kind: 'venue.terms', rules: withX({ phase: 'halted' }) },
+      { kind: 'data.bars', step: step(2, 100) },
+    ];
+    const one = await VenueSession.resume(setup, inputs);
+    const other = new VenueSession(setup);
+    other.push(step(0, 100));
+    other.revise(withX({ tick: 7, phase: 'auction' }));
+    other.push(step(1, 100));
+    other.revise(withX({ phase: 'halted' }));
+    other.push(step(2, 100));
+    expect(stateHash(one.state())).toBe(stateHash(other.state()));
+    expect(one.state().working.map((order) => order.limit)).toEqual([99.5, 98]);
+    expect(one.rules).toEqual(other.rules);
+  });
+});
+
+describe('trades that are undone or corrected', () => {
+  const bought = () => {
+    const session = scripted({
+      onStep: (at, { order }) => {
+        if (at === 0) order({ side: 'buy', quantity: 4, type: 'limit', limit: 100 });
+        if (at === 1) order({ side: 'sell', quantity: 4, type: 'limit', limit: 110 });
+      },
+    });
+    session.push(step(0, 100));
+    session.report(report(1, { status: 'filled', filled: 4, cost: 400, fee: 4 }));
+    return session;
+  };
+
+  it('leave what they would have without them', () => {
+    const session = bought();
+    const half = session.report(
+      report(1, { status: 'canceled', filled: 2, cost: 200, fee: 2, corrections: 1 }),
+    );
+    expect(half.events).toMatchObject([
+      { kind: 'order.corrected', quantity: -2, price: 100, fee: -2, position: 2, cash: 798 },
+    ]);
+    // What was said before counts no more, and what is said again counts once.
+    for (const late of [
+      report(1, { status: 'filled', filled: 4, cost: 400, fee: 4 }),
+      report(1, { status: 'canceled', filled: 2, cost: 200, fee: 2, corrections: 1 }),
+    ]) {
+      expect(session.report(late).events).toEqual([]);
+    }
+    const dearer = session.report(
+      report(1, { status: 'canceled', filled: 2, cost: 220, fee: 2, corrections: 2 }),
+    );
+    expect(dearer.events).toMatchObject([
+      { kind: 'order.corrected', quantity: 0, position: 2, cash: 778 },
+    ]);
+    expect(session.result().result.openTrades).toMatchObject([{ quantity: 2, entry_price: 110 }]);
+    const none = session.report(report(1, { status: 'canceled', corrections: 3 }));
+    expect(none.state).toMatchObject({ cash: 1000, positions: {}, equity: 1000 });
+    expect(session.result().result).toMatchObject({ fees: 0, trades: [], openTrades: [] });
+  });
+
+  it('of an exit give back the position', () => {
+    const session = bought();
+    session.push(step(1, 100));
+    session.report(report(2, { status: 'filled', filled: 4, cost: 440 }));
+    expect(session.state()).toMatchObject({ cash: 1036, positions: {} });
+    const { state } = session.report(report(2, { status: 'canceled', corrections: 1 }));
+    expect(state).toMatchObject({ cash: 596, positions: { X: 4 } });
+  });
+
+  it('of an order that works leave it working', () => {
+    const session = scripted({
+      onStep: (_, { order }) => order({ side: 'buy', quantity: 4, type: 'limit', limit: 100 }),
+    });
+    session.push(step(0, 100));
+    session.report(report(1, { filled: 1, cost: 100 }));
+    const { state } = session.report(report(1, { corrections: 1 }));
+    expect(state.working).toMatchObject([{ order: 1, filled: 0 }]);
+    session.report(report(1, { status: 'filled', filled: 4, cost: 400, corrections: 1 }));
+    expect(session.state()).toMatchObject({ cash: 600, positions: { X: 4 }, working: [] });
+  });
+});
+
+test('an instrument of which no bars come is not traded while the others go on', () => {
+  const session = scripted({
+    onStep: (_, { order }) => order({ side: 'buy', quantity: 1, type: 'limit', limit: 90 }),
+  });
+  session.push(step(0, 100, 100));
+  const events = [1, 2, 3].flatMap((day) => session.push(step(day, undefined, 100)).events);
+  expect(kinds(events)).toEqual([
+    ['submitted', 2],
+    ['submitted', 3],
+    ['stale_data', 4],
+  ]);
+});
 
 test('an order is worked by the venue alone, and its fills are told with the next bars', () => {
   const heard: unknown[] = [];

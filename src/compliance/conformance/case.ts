@@ -68,9 +68,8 @@ export async function conclude(world: World, check: Check, { ends }: After): Pro
       `open orders: ${says(orders.venue)} at the venue, ${says(orders.bot)} by the bot`,
     );
   }
-  const isHeld = !world.tolerated.has('holdings');
   const symbols = new Set([...Object.keys(positions.venue), ...Object.keys(positions.bot)]);
-  for (const symbol of isHeld ? symbols : []) {
+  for (const symbol of symbols) {
     const [there, here] = [positions.venue[symbol] ?? 0, positions.bot[symbol] ?? 0];
     check(
       Math.abs(there - here) <= world.sizes.unit / 1000,
@@ -78,7 +77,7 @@ export async function conclude(world: World, check: Check, { ends }: After): Pro
     );
   }
   check(
-    !isHeld || Math.abs(cash.venue - cash.bot) <= CENT * Math.max(1, Math.abs(cash.venue)),
+    Math.abs(cash.venue - cash.bot) <= CENT * Math.max(1, Math.abs(cash.venue)),
     `cash: ${cash.venue} at the venue, ${cash.bot} by the bot`,
   );
   const ids = world.heard('new_order').map((order) => String(order['client_order_id']));

@@ -222,7 +222,8 @@ export const CASES_A: readonly Case[] = [
     id: 'A07',
     title: 'Orders that the venue refuses',
     articles: [MATCHING, 'RTS 7 9(3)(a)', '16(5)', ...GENERAL],
-    stimulus: 'Orders are refused for tick, lot, price band, instrument and closed market.',
+    stimulus:
+      'Orders are refused for tick, lot, price band, instrument and closed market, which change while they are on their way.',
     expectation: 'Each is classified, none is sent again by itself, and people are told.',
     async play(inCase) {
       const refusals = [
@@ -236,15 +237,16 @@ export const CASES_A: readonly Case[] = [
         await inCase(what, {}, async (world, check) => {
           await world.begin();
           const { symbol: instrument } = world;
-          if (what === 'instrument') world.do({ do: 'delete', instrument });
-          else if (what === 'closed market') world.do({ do: 'phase', phase: 'closed' });
-          else {
-            const terms = { tick: { tick: 7919 }, lot: { lot: 999_983 }, band: { band: 1e-9 } };
-            world.do({ do: 'set_terms', instrument, terms: terms[what] });
-          }
           const begun = world.venue.now;
           const { quantity, below } = world.sizes;
           world.exerciser.tell(({ order }) => {
+            // While the order is on its way: what the bot knew of before, it would not have sent.
+            if (what === 'instrument') world.do({ do: 'delete', instrument });
+            else if (what === 'closed market') world.do({ do: 'phase', phase: 'closed' });
+            else {
+              const terms = { tick: { tick: 7919 }, lot: { lot: 999_983 }, band: { band: 1e-9 } };
+              world.do({ do: 'set_terms', instrument, terms: terms[what] });
+            }
             order({ side: 'buy', type: 'limit', limit: below, quantity });
           });
           await world.quietBar();
@@ -382,7 +384,7 @@ export const CASES_A: readonly Case[] = [
     articles: [MATCHING, 'RTS 7 9(3)(c)', ...GENERAL],
     stimulus: 'Opening, volatility and closing auctions call, end at random, and uncross.',
     expectation:
-      'Indicative prices are no trades; orders that an auction does not take are not repeated; its fills are booked.',
+      'Indicative prices are no trades; orders that an auction does not take are not sent; its fills are booked.',
     async play(inCase) {
       for (const phase of ['opening_auction', 'volatility_auction', 'closing_auction'] as const) {
         await inCase(phase, {}, async (world, check) => {
@@ -421,8 +423,11 @@ export const CASES_A: readonly Case[] = [
         });
         await world.quietBar();
         await world.time.pass(2 * MINUTE);
-        check(sent(world) === 1, 'one that the auction does not take is not repeated');
-        check(reasons(world, 'order.rejected')[0] === 'market_closed', 'and counts as refused');
+        check(sent(world) === 0, 'one that the auction does not take is not sent');
+        check(
+          reasons(world, 'order.denied')[0] === 'not_taken_in_auction',
+          'and the bot knows why',
+        );
         world.do({ do: 'phase', phase: 'continuous' });
         await world.time.pass(MINUTE);
       });
@@ -433,7 +438,8 @@ export const CASES_A: readonly Case[] = [
     title: 'A halt with resting orders',
     articles: [MATCHING, 'RTS 7 9(3)(c)', '16(5)', '5(4)(d)', ...GENERAL],
     stimulus: 'Trading is halted, resumed and halted again while an order rests.',
-    expectation: 'No new orders while it is halted; people are told of it within 5 s.',
+    expectation:
+      'No new orders while it is halted, and after it only once there is a price; what rests too far from that is canceled; people are told within 5 s.',
     async play(inCase) {
       await inCase('halted twice', {}, async (world, check) => {
         const { quantity, below } = world.sizes;
@@ -458,6 +464,26 @@ export const CASES_A: readonly Case[] = [
           await world.bar();
         }
         check(world.venue.openOrders('bot').length >= 1, 'the order that rested still does');
+      });
+      await inCase('the price is another one after it', {}, async (world, check) => {
+        const { quantity, below, price } = world.sizes;
+        const collar = world.config.risk.price_collar_bps / 10_000;
+        check(collar < Infinity, 'the bot has a price collar');
+        await world.begin();
+        await rest(world);
+        world.do({ do: 'phase', phase: 'halt' });
+        await world.quietBar();
+        world.do({ do: 'phase', phase: 'continuous' });
+        await world.time.pass(1000);
+        check(world.venue.openOrders('bot').length === 1, 'the order that rested still does');
+        const jumped = Math.round(price * 100 * (1 + Math.min(0.4, 1.5 * collar))) / 100;
+        for (let i = 0; i < 4; i += 1) await world.bar(jumped);
+        check(world.venue.openOrders('bot').length === 0, 'too far from the price it is canceled');
+        await world.act(({ order }) => {
+          order({ side: 'buy', type: 'limit', limit: below, quantity });
+          order({ side: 'buy', type: 'limit', limit: jumped, quantity });
+        }, jumped);
+        check(sent(world) === 2, 'by the new price orders are sent again, and by the old none');
       });
     },
   },
@@ -623,10 +649,12 @@ export const CASES_A: readonly Case[] = [
           }
           await world.bar();
           await world.time.pass(MINUTE);
-          check(
-            alertAfter(world, begun, /bust|correct|undone|venue/) !== undefined,
-            'people are told',
-          );
+          const alert = alertAfter(world, begun, /order\.corrected/);
+          check(alert !== undefined && alert.time - begun <= 5000, 'people are told within 5 s');
+          check(ofKind(world, 'order.corrected').length === 1, 'it counts once');
+          const { equity } = world.state() ?? {};
+          const isUndone = what !== 'bust' || same(equity, world.config.cash);
+          check(isUndone, 'what was undone has neither gained nor lost');
         });
       }
     },

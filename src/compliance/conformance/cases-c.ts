@@ -241,12 +241,13 @@ export const CASES_C: readonly Case[] = [
         'an order is refused': [
           /order\.rejected/,
           async (world) => {
-            world.do({
-              do: 'set_terms',
-              instrument: world.symbol,
-              terms: { tick: Math.round(world.sizes.price * 100) },
+            await world.act(({ order }) => {
+              // While it is on its way; see A07.
+              const tick = Math.round(world.sizes.price * 100);
+              world.do({ do: 'set_terms', instrument: world.symbol, terms: { tick } });
+              const { quantity, below } = world.sizes;
+              order({ side: 'buy', type: 'limit', limit: below, quantity });
             });
-            await rest(world);
           },
         ],
         'an order is denied': [

@@ -1,7 +1,9 @@
 /** The simulated venue as the session code of a deployment knows venues. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../errors.ts';
 import {
   orderOfClientId,
+  type MarketPhase,
   type Venue,
   type VenueOrder,
   type VenueOrderId,
@@ -17,6 +19,7 @@ import type {
   VenueMessage,
 } from '../venue/messages.ts';
 import type { SelfTrade } from '../venue/order.ts';
+import type { Phase } from '../venue/phases.ts';
 import type { Link, SimulatedVenue } from '../venue/simulated-venue.ts';
 
 export interface DoorOptions {
@@ -41,6 +44,8 @@ export interface Numbers {
   nextIn: number;
   /** Of requests: each has an id of its own. */
   requests: number;
+  /** Of each order by its client's id: busts and corrections so far. */
+  readonly corrections: Map<string, number>;
 }
 
 const RECONNECT_MS = 1000;
@@ -69,6 +74,11 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
   const opened = Promise.withResolvers<void>();
   const marks = new Map<string, { readonly id: VenueOrderId; mark: string }>();
   const working = new Map<string, VenueOrderId>();
+  /** What each instrument is doing, and the number of the message that said so. */
+  const phases = new Map<string, { readonly seq: number; readonly phase: Phase }>();
+  /** Of market data: the newest message's. */
+  let heardOf = 0;
+  let changed = Promise.withResolvers<void>();
   /** Orders that are not to be sent any more. */
   const gone = new Set<string>();
   let news = Promise.withResolvers<void>();
@@ -168,9 +178,12 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
       case 'cancel_reject':
         answer(message.client_order_id, message);
         return;
+      case 'reference_data':
+        if (message.request_id === '') changed.resolve();
+        answer(message.request_id, message);
+        return;
       case 'open_orders':
       case 'positions':
-      case 'reference_data':
         answer(message.request_id, message);
         return;
       case 'heartbeat':
@@ -195,6 +208,9 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
     }
     const known = { order, client_order_id: id, symbol: message.instrument };
     times.set(id, message.time);
+    if (type === 'trade_bust' || type === 'trade_correct') {
+      numbers.corrections.set(id, (numbers.corrections.get(id) ?? 0) + 1);
+    }
     marks.set(id, { id: known, mark: `${message.exec_id}` });
     news.resolve();
     answer(name, message);
@@ -225,6 +241,7 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
     const { status, filled, value, reason } = execution;
     const time = times.get(order.client_order_id) ?? execution.time;
     times.set(order.client_order_id, time);
+    const corrections = numbers.corrections.get(order.client_order_id);
     const report: VenueReport = {
       order: order.order,
       client_order_id: order.client_order_id,
@@ -233,6 +250,7 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
       cost: decimal(value * options.priceUnit * options.quantityUnit),
       fee: 0,
       fee_units: 0,
+      ...(corrections !== undefined && { corrections }),
       time,
       ...(reason !== undefined && { reason: REASONS[reason] ?? 'refused_by_venue' }),
     };
@@ -252,6 +270,49 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
       return undefined;
     }
     return reportOf(order, execution);
+  };
+  const learn = (symbol: string, seq: number, phase: Phase): void => {
+    const known = phases.get(symbol);
+    if (known !== undefined && known.seq >= seq) return;
+    phases.set(symbol, { seq, phase });
+    if (known?.phase !== phase) changed.resolve();
+  };
+  const lookAt = (symbol: string): void =>
+    venue.snapshot(symbol, (message) => {
+      if (message.type === 'snapshot') learn(symbol, message.seq, message.phase);
+    });
+  venue.subscribe('a', (message) => {
+    if (isClosed || message.type === 'raw') return;
+    const { seq } = message;
+    // What was missed may have been of a phase.
+    if (heardOf > 0 && seq > heardOf + 1) for (const symbol of phases.keys()) lookAt(symbol);
+    heardOf = Math.max(heardOf, seq);
+    if (message.type === 'status') learn(message.instrument, seq, message.phase);
+  });
+  const rules = async (): Promise<VenueRules> => {
+    const request_id = requestId();
+    const said = await ask(request_id, { type: 'reference_request', request_id });
+    const { instruments } = said as Extract<VenueMessage, { type: 'reference_data' }>;
+    const unknown = instruments.filter(({ instrument }) => !phases.has(instrument));
+    for (const { instrument } of unknown) lookAt(instrument);
+    if (unknown.length > 0) await delay(ANSWER_MS / 10);
+    if (unknown.some(({ instrument }) => !phases.has(instrument))) {
+      throw unavailable('does not say what its instruments are doing');
+    }
+    const known = instruments.map(({ instrument, lot, tick, price_unit, quantity_unit }) => [
+      instrument,
+      {
+        step: decimal(lot * quantity_unit),
+        min_quantity: decimal(lot * quantity_unit),
+        min_value: 0,
+        tick: decimal(tick * price_unit),
+        phase: PHASE[phases.get(instrument)!.phase],
+      },
+    ]);
+    return {
+      types: ['market', 'limit', 'stop', 'stop_limit'],
+      instruments: Object.fromEntries(known) as VenueRules['instruments'],
+    };
   };
   const openOrders = async (): Promise<VenueOrderId[]> => {
     const request_id = requestId();
@@ -284,24 +345,7 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
 
   return {
     name: 'simulated',
-    async rules(): Promise<VenueRules> {
-      const request_id = requestId();
-      const said = await ask(request_id, { type: 'reference_request', request_id });
-      const { instruments } = said as Extract<VenueMessage, { type: 'reference_data' }>;
-      const rules = instruments.map(({ instrument, lot, tick, price_unit, quantity_unit }) => [
-        instrument,
-        {
-          step: decimal(lot * quantity_unit),
-          min_quantity: decimal(lot * quantity_unit),
-          min_value: 0,
-          tick: decimal(tick * price_unit),
-        },
-      ]);
-      return {
-        types: ['market', 'limit', 'stop', 'stop_limit'],
-        instruments: Object.fromEntries(rules),
-      };
-    },
+    rules,
     async place(order) {
       const found = await look(order);
       if (found !== undefined) return found;
@@ -350,6 +394,21 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
       ]);
       return { cash: decimal(cash), balances: Object.fromEntries(balances) };
     },
+    async *terms(signal) {
+      for (;;) {
+        changed = Promise.withResolvers();
+        try {
+          yield await rules();
+        } catch (error) {
+          if (!(error instanceof ServiceError)) throw error;
+          changed.resolve();
+          await delay(RECONNECT_MS, undefined, { signal }).catch(() => {});
+        }
+        if (signal.aborted) return;
+        await changed.promise;
+        if (signal.aborted) return;
+      }
+    },
     reports: (signal) =>
       watchReports(
         {
@@ -384,6 +443,17 @@ const STATUS = {
   expired: 'expired',
   rejected: 'rejected',
 } as const;
+
+const PHASE: Readonly<Record<Phase, MarketPhase>> = {
+  // Orders may rest by then.
+  pre_open: 'auction',
+  opening_auction: 'auction',
+  continuous: 'open',
+  volatility_auction: 'auction',
+  halt: 'halted',
+  closing_auction: 'auction',
+  closed: 'closed',
+};
 
 /** What orders are refused for, in the words that the adapter of real exchanges has for it. */
 const REASONS: Readonly<Record<string, string>> = {

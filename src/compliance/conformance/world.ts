@@ -117,7 +117,7 @@ export interface World {
   events(): readonly OrderEvent[];
   readonly end: RunEnd | undefined;
   /** Has a difference at the end that the case has made on purpose not count. */
-  tolerate(what: 'holdings' | 'log'): void;
+  tolerate(what: 'log'): void;
   readonly tolerated: ReadonlySet<string>;
   /** In which the venue counts a quantity. */
   units(quantity: number): number;
@@ -157,14 +157,14 @@ export async function inWorld<T>(
       for (const { kind, occurred_at, payload } of some) {
         note('event', { kind, occurred_at, payload });
         if (!ALERTING.has(kind)) continue;
-        const { reason = '' } = payload as { readonly reason?: string };
-        alerts.push({ time: venue.now, message: `${kind} ${reason}`.trim() });
+        const { reason = '', phase = '' } = payload as { readonly [name: string]: string };
+        alerts.push({ time: venue.now, message: `${kind} ${reason}${phase}`.trim() });
       }
     });
     const exerciser = newExerciser();
     const others = othersAt(venue);
     const data = barsOf(venue, sizes.unit);
-    const numbers: Numbers = { nextOut: 1, nextIn: 1, requests: 0 };
+    const numbers: Numbers = { nextOut: 1, nextIn: 1, requests: 0, corrections: new Map() };
     const note = (kind: BotLine['kind'], message: unknown): void =>
       void botLog.push({ time: venue.now, kind, message });
     let life: Life | undefined;
@@ -378,6 +378,8 @@ export async function inWorld<T>(
 const ALERTING: ReadonlySet<string> = new Set([
   'order.denied',
   'order.rejected',
+  'order.corrected',
+  'venue.halted',
   'venue.mismatch',
   'venue.orphan',
   'data.refused',
@@ -528,6 +530,13 @@ function noted(
           note('reported', one);
           yield one;
         }
+      }
+    },
+    async *terms(signal) {
+      for await (const rules of venue.terms(signal)) {
+        if (life.isOver) return;
+        note('reported', rules);
+        yield rules;
       }
     },
     close: () => venue.close(),

@@ -31,6 +31,9 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
       return `${order}: ${of('side')} ${of('quantity')} ${of('symbol')} at ${of('price')}; then ${of('position')} held`;
     }
     if (kind === 'order.triggered') return `${order}: ${of('symbol')}`;
+    if (kind === 'order.corrected') {
+      return `${order}: ${of('quantity')} ${of('symbol')} at ${of('price')}; then ${of('position')} held`;
+    }
     if (kind.startsWith('order.')) {
       return `${order}: ${of('symbol')}, ${of('reason').replaceAll('_', ' ')}`;
     }
@@ -65,6 +68,7 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
       const { reason, message } = payload;
       return [reason, message].filter((part) => typeof part === 'string').join(': ');
     }
+    if (kind === 'venue.phase' || kind === 'venue.halted') return `${of('symbol')}: ${of('phase')}`;
     if (kind === 'venue.report') return `${order}: ${of('status')}`;
     if (kind === 'control.denying')
       return payload['reason'] === null ? 'trades again' : of('reason');

@@ -8,6 +8,7 @@ import {
   type Venue,
   type VenueOrder,
   type VenueReport,
+  type VenueRules,
 } from '../../../src/trading/venue.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../../examples');
@@ -17,6 +18,13 @@ export const correct: TriedBot = { bot: loadBot(join(import.meta.dirname, 'corre
 
 /** States none of them. */
 export const noLimits: TriedBot = { bot: loadBot(join(EXAMPLES, 'sma-crossover.yaml')) };
+
+const alwaysOpen = ({ types, instruments }: VenueRules): VenueRules => ({
+  types,
+  instruments: Object.fromEntries(
+    Object.entries(instruments).map(([symbol, rules]) => [symbol, { ...rules, phase: 'open' }]),
+  ),
+});
 
 const broken = (change: (venue: Venue, deploymentId: string) => Partial<Venue>): TriedBot => ({
   ...correct,
@@ -64,8 +72,12 @@ export const resends = broken((venue, deploymentId) => {
   };
 });
 
-/** Tries an order that a closed market refuses until it is taken. */
+/** Takes every market for open, and tries an order that a closed one refuses until it is taken. */
 export const ignoresHalts = broken((venue, deploymentId) => ({
+  rules: async () => alwaysOpen(await venue.rules()),
+  async *terms(signal) {
+    for await (const rules of venue.terms(signal)) yield alwaysOpen(rules);
+  },
   async place(order) {
     let report: VenueReport = await venue.place(order);
     for (let attempt = 1; report.reason === 'market_closed' && attempt < 100; attempt += 1) {

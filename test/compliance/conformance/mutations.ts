@@ -15,12 +15,8 @@ export const MUTATIONS: readonly Mutation[] = [
   ...(
     [
       // What reports come to: venue-desk.ts.
-      [
-        'fills are added up',
-        'farther(order.filled, report.filled)',
-        '(order.filled + report.filled)',
-      ],
-      ['costs are added up', 'farther(sent.cost, report.cost)', '(sent.cost + report.cost)'],
+      ['fills are added up', 'sum(order.filled, report.filled)', '(order.filled + report.filled)'],
+      ['costs are added up', 'sum(sent.cost, report.cost)', '(sent.cost + report.cost)'],
       ['a late report counts', 'Math.abs(told) > Math.abs(known) ? told : known', 'told'],
       [
         'bought is taken for sold',
@@ -115,14 +111,10 @@ export const MUTATIONS: readonly Mutation[] = [
         "if (position * sign >= 0) return 'nothing_to_reduce';",
       ],
       ['denials are ignored', 'if (this.#denying !== undefined) return this.#denying;', ''],
-      [
-        'unfit orders are sent',
-        "if (this.#desk !== undefined && !this.#desk.supports(order)) return 'not_supported_by_venue';",
-        '',
-      ],
+      ['unfit orders are sent', "if (!this.#supports(order)) return 'not_supported_by_venue';", ''],
       [
         'messages are not counted',
-        'this.#submitted += 1;\n    this.#rate.count(this.#now);',
+        'this.#submitted += 1;\n    this.#countMessage();',
         'this.#submitted += 1;',
       ],
       [
@@ -131,6 +123,51 @@ export const MUTATIONS: readonly Mutation[] = [
         'Math.abs(after)',
       ],
       ['no limit is looked at', 'if (!this.#hasRisk) return undefined;', 'return undefined;'],
+      // What the market is doing, and what it undoes: venue-desk.ts, engine.ts.
+      ['a halt is not heeded', "if (phase === 'halted' ||", 'if ('],
+      ['a closed market is not heeded', "if (phase === 'closed') return 'market_closed';", ''],
+      [
+        'what an auction does not take is sent',
+        "return phase === 'auction' && !isPatient ?",
+        "return phase === 'auction' && isPatient ?",
+      ],
+      ['rules stay as they were', 'this.#desk.revise(rules);', ''],
+      ['a halt leaves no doubt', 'if (isResumed) this.resuming.add(index);', ''],
+      [
+        'what rests is not looked at after a halt',
+        "if (bps > this.#config.risk.price_collar_bps) this.#withdraw(order, 'price_collar_bps');",
+        '',
+      ],
+      [
+        'an instrument that is gone is sent orders',
+        "if (rules === undefined) return 'unknown_symbol';",
+        'if (rules === undefined) return undefined;',
+      ],
+      ['corrections are passed over', 'isCorrection ? told : farther', 'farther'],
+      [
+        'corrections are booked without their price',
+        'this.cash -= quantity * price + fee;\n    this.tradedNotional += notional;',
+        'this.cash -= fee;\n    this.tradedNotional += notional;',
+      ],
+      [
+        'corrections are not told',
+        'this.#journal.corrected(order, execution, after, portfolio.cash);',
+        '',
+      ],
+      // Collars: risk.ts, engine.ts.
+      ['each close moves the collar', 'if (isNear || isConfirmed) {', 'if (close > 0) {'],
+      ['the collar never moves again', 'if (isNear || isConfirmed) {', 'if (isNear) {'],
+      [
+        'orders at the market have no collar',
+        "if (order.type === 'market') order.reference =",
+        "if (order.type === 'limit') order.reference =",
+      ],
+      [
+        'the collar is on the wrong side',
+        'isBuy ? 1 + share : 1 - share',
+        'isBuy ? 1 - share : 1 + share',
+      ],
+      ['prices stay good for ever', 'const STEPS_TO_FREEZE = 2;', 'const STEPS_TO_FREEZE = 1e9;'],
       // Limits: risk.ts.
       [
         'no limit of volume',
@@ -175,13 +212,13 @@ export const MUTATIONS: readonly Mutation[] = [
       // What the venue is asked for: venue-session.ts, session.ts.
       [
         'cancels are not sent',
-        'if (sent.canceling !== undefined) requests.push({ cancel: known });',
+        'if (sent.canceling !== undefined) requests.push({ cancel: this.#named(order) });',
         'if (sent.canceling !== undefined) continue;',
       ],
       ['orders lose their limit', '...(!Number.isNaN(limit) && { limit }),', ''],
       [
         'orders lose their time in force',
-        "time_in_force: order.timeInForce as VenueOrder['time_in_force'],",
+        "time_in_force: timeInForce as VenueOrder['time_in_force'],",
         "time_in_force: 'gtc',",
       ],
       ['orders are no longer post only', '...(postOnly && { post_only: true as const }),', ''],
@@ -192,8 +229,8 @@ export const MUTATIONS: readonly Mutation[] = [
       ],
       [
         'orders lose their size',
-        '          quantity,\n          ...(!Number.isNaN(limit)',
-        '          quantity: 2 * quantity,\n          ...(!Number.isNaN(limit)',
+        '    quantity,\n    ...(!Number.isNaN(limit)',
+        '    quantity: 2 * quantity,\n    ...(!Number.isNaN(limit)',
       ],
       ['a halt is not remembered', "if (this.status === 'running') this.#isHalted = true;", ''],
       [
@@ -204,7 +241,7 @@ export const MUTATIONS: readonly Mutation[] = [
       // What is compared with the venue: reconcile.ts, venue-reports.ts.
       [
         'lost orders count as working',
-        '(await venue.find(order)) ?? notAtVenue(order)',
+        '(await venue.find(order)) ?? notAtVenue(order, now)',
         '(await venue.find(order))!',
       ],
       [
@@ -244,7 +281,11 @@ export const MUTATIONS: readonly Mutation[] = [
   ...(
     [
       ['what failed is not asked for again', 'asking.delete(id);', ''],
-      ['it is asked for twice at a time', 'if (asking.has(id)) return;', ''],
+      [
+        'it is asked for twice at a time',
+        'if (!placing.has(id) && mayPlace(order)) {',
+        'if (mayPlace(order)) {',
+      ],
       [
         'nothing open is taken for granted',
         'if (open.length === 0 && working().length === 0) return true;',
