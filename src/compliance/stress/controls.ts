@@ -39,9 +39,9 @@ export const BOUNDS = {
   slowerTimes: 3,
   /** Below it, the machine's own noise decides. */
   noiseMs: 50,
-  /** Of the memory of the process, for a thousand messages, once there were enough of them to tell. */
-  rssPerThousand: 4 * 2 ** 20,
-  rssMessages: 10_000,
+  /** Of memory in use, bytes for a thousand messages, once there were enough of them to tell. */
+  heapPerThousand: 4 * 2 ** 20,
+  heapMessages: 5000,
   alertMs: 5000,
 } as const;
 

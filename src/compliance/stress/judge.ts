@@ -71,10 +71,10 @@ function faultsOf(pass: PassResult): string[] {
   if (queue.drain_max_ms > BOUNDS.drainMs) {
     faults.push(`a queue was there for more than ${BOUNDS.drainMs} ms`);
   }
-  const { rss_slope: slope, messages } = memory;
-  if (slope !== null && messages >= BOUNDS.rssMessages && slope > BOUNDS.rssPerThousand) {
+  const { heap_slope: slope, messages } = memory;
+  if (slope !== null && messages >= BOUNDS.heapMessages && slope > BOUNDS.heapPerThousand) {
     faults.push(
-      `memory grew by ${slope} bytes for a thousand messages (a house number: ${BOUNDS.rssPerThousand})`,
+      `memory grew by ${slope} bytes for a thousand messages (a house number: ${BOUNDS.heapPerThousand})`,
     );
   }
   const before = phases.find(({ phase }) => phase === 'warm-up')?.ack_ms.p99 ?? null;

@@ -11,7 +11,9 @@ export interface Meters {
   readonly now: () => number;
   /** Bytes. */
   readonly rss: () => number;
-  /** Of collecting garbage so far, ms. */
+  /** Bytes that are in use, of this thread, once garbage was collected. */
+  readonly heap: () => number;
+  /** Of collecting garbage so far, ms; what `heap` collects is left out. */
   readonly gc: () => { readonly total: number; readonly longest: number };
   /** Of the processor for this thread so far, ms. */
   readonly cpu: () => number;

@@ -93,9 +93,11 @@ export interface PassResult {
   readonly memory: {
     readonly rss_start: number;
     readonly rss_max: number;
-    /** Over the hold and the soak, bytes per 1,000 messages; null of fewer than three bars. */
+    /** Of the process, over the hold, bytes per 1,000 messages; null of fewer than three bars. */
     readonly rss_slope: number | null;
-    /** Messages over which that was measured. */
+    /** Of what the thread has in use once garbage was collected, likewise. */
+    readonly heap_slope: number | null;
+    /** Messages over which they were measured. */
     readonly messages: number;
     readonly gc_ms: number;
     readonly gc_longest_ms: number;
@@ -144,7 +146,7 @@ export async function runPass(
     const evidence = createHash('sha256');
     const beats: Played[] = [];
     const acks: number[] = [];
-    const memory: (readonly [messages: number, rss: number])[] = [];
+    const memory: { messages: number; rss: number; heap: number }[] = [];
     const rss = { start: meters.rss(), max: 0 };
     const begun = { gc: meters.gc().total, cpu: meters.cpu() };
     const until = meters.now() + budgetMs;
@@ -159,7 +161,7 @@ export async function runPass(
       evidence.update(`${JSON.stringify({ phase: name, ...known })}\n`);
       messages += known.asked.orders + known.asked.cancels;
       rss.max = Math.max(rss.max, meters.rss());
-      if (name === 'hold' || name === 'soak') memory.push([messages, meters.rss()]);
+      if (name === 'hold') memory.push({ messages, rss: meters.rss(), heap: meters.heap() });
       onBar(beats.length, schedule.length);
     }
     const state = world.state();
@@ -198,8 +200,9 @@ export async function runPass(
       memory: {
         rss_start: rss.start,
         rss_max: rss.max,
-        rss_slope: perThousand(slope(memory)),
-        messages: memory.length === 0 ? 0 : memory.at(-1)![0] - memory[0]![0],
+        rss_slope: perThousand(slope(memory.map((at) => [at.messages, at.rss]))),
+        heap_slope: perThousand(slope(memory.map((at) => [at.messages, at.heap]))),
+        messages: (memory.at(-1)?.messages ?? 0) - (memory[0]?.messages ?? 0),
         gc_ms: rounded(meters.gc().total - begun.gc),
         gc_longest_ms: rounded(meters.gc().longest),
       },
