@@ -2,6 +2,8 @@
 export interface ServerSentEvent {
   /** Of the last event that had one; empty before there was any. */
   readonly id: string;
+  /** `message` where it has no name. */
+  readonly event: string;
   readonly data: string;
 }
 
@@ -10,15 +12,18 @@ export async function* serverSentEvents(
   bytes: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<ServerSentEvent, void, void> {
   let id = '';
+  let event = '';
   let data: string[] = [];
   for await (const line of linesOf(bytes)) {
     if (line === '') {
-      if (data.length > 0) yield { id, data: data.join('\n') };
+      if (data.length > 0) yield { id, event: event || 'message', data: data.join('\n') };
+      event = '';
       data = [];
       continue;
     }
     const [, field, value = ''] = /^([^:]*)(?:: ?(.*))?$/s.exec(line)!;
     if (field === 'data') data.push(value);
+    else if (field === 'event') event = value;
     else if (field === 'id' && !value.includes('\0')) id = value;
   }
 }

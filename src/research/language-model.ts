@@ -100,12 +100,12 @@ export async function answerWithModel(
         finish = part.finishReason;
       }
       if (part.type === 'error') {
-        failure = faultOf(part.error, settings);
+        failure = faultOf(part.error, settings, length > 0);
         break;
       }
     }
   } catch (error) {
-    if (!signal.aborted) failure = faultOf(error, settings);
+    if (!signal.aborted) failure = faultOf(error, settings, length > 0);
   }
   if (unsaid > 0) {
     usage.estimated = true;
@@ -120,7 +120,7 @@ export async function answerWithModel(
   } else if (!isWhole && finish === 'content-filter') {
     failure = fault('provider_refused', 'its filter kept the answer back', 'Ask in other words.');
   } else if (!isWhole && finish !== 'stop') {
-    failure = fault('provider_broke_off', 'its answer broke off');
+    failure = brokeOff();
   }
   return {
     citations: [...citations.values()],
@@ -240,14 +240,18 @@ interface Thrown {
   readonly cause?: unknown;
 }
 
-/** Says of what went wrong at a provider no more than a person may see: no key, no request. */
-function faultOf(thrown: unknown, { apiKey }: ProviderSettings): ServiceError {
+/**
+ * Says of what went wrong at a provider no more than a person may see: no key, no request.
+ * @param hasBegun whether there is something of an answer.
+ */
+function faultOf(thrown: unknown, { apiKey }: ProviderSettings, hasBegun: boolean): ServiceError {
   if (thrown instanceof ServiceError) return thrown;
   const { name, message, statusCode, responseHeaders } = (thrown ?? {}) as Thrown;
   const said = printableLine(String(message ?? thrown))
     .replaceAll(apiKey || /(?!)/g, '[key]')
     .slice(0, LONGEST_FAULT);
-  if (typeof statusCode !== 'number') {
+  if (typeof statusCode !== 'number' || (hasBegun && statusCode < 400)) {
+    if (hasBegun) return brokeOff();
     const isParse = /Parse|Validation|InvalidResponse|NoOutput|EmptyResponse/.test(String(name));
     return isParse
       ? fault('provider_garbage', 'what it answered cannot be read')
@@ -266,6 +270,10 @@ function faultOf(thrown: unknown, { apiKey }: ProviderSettings): ServiceError {
   if (statusCode >= 500) return fault('provider_unavailable', what, 'Ask again later.');
   if (statusCode >= 400) return fault('provider_refused', what);
   return fault('provider_garbage', 'what it answered cannot be read');
+}
+
+function brokeOff(): ServiceError {
+  return fault('provider_broke_off', 'its answer broke off');
 }
 
 function fault(

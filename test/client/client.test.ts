@@ -499,8 +499,8 @@ describe('a stream', () => {
       response.end();
     });
     expect(await Array.fromAsync(streamOf(url))).toEqual([
-      { id: '5', data: 'é\n\nb' },
-      { id: '5', data: '2' },
+      { id: '5', event: 'message', data: 'é\n\nb' },
+      { id: '5', event: 'message', data: '2' },
     ]);
     expect(seen[0]!.url).toBe('/bots/sma/state/events/stream?after_seq=3');
     expect(seen[0]!.headers).toMatchObject({

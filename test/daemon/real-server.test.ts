@@ -21,7 +21,7 @@ import { createLog } from '../../src/log.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import { newLeaseWorld, newSigner, revokeAs, type LeaseWorld } from '../identity/lease-world.ts';
-import { idleTasks, noProduction } from '../server/idle-tasks.ts';
+import { chatOf, idleTasks, noProduction, NO_FEDERATION } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 import { DAY, HOUR } from './rig.ts';
 
@@ -68,6 +68,8 @@ beforeEach(async () => {
     gate: OPEN_GATE,
     tasks,
     production,
+    chat: chatOf(identity),
+    federation: NO_FEDERATION,
     stopping,
     origins,
     log,

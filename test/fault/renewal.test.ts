@@ -17,7 +17,7 @@ import { createLog } from '../../src/log.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
-import { idleTasks, noProduction } from '../server/idle-tasks.ts';
+import { chatOf, idleTasks, noProduction, NO_FEDERATION } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 import { failAt, type FailPoint, type Outcome } from './fail-points.ts';
 
@@ -43,6 +43,8 @@ beforeEach(async () => {
     gate: OPEN_GATE,
     tasks: idleTasks(identity),
     production: noProduction(identity),
+    chat: chatOf(identity),
+    federation: NO_FEDERATION,
     stopping: new AbortController().signal,
     log,
     metrics,

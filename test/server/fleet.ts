@@ -17,7 +17,7 @@ import { createMetrics } from '../../src/server/metrics.ts';
 import type { App } from '../../src/server/services.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
-import { idleTasks, noProduction } from './idle-tasks.ts';
+import { chatOf, idleTasks, noProduction, NO_FEDERATION } from './idle-tasks.ts';
 import { OPEN_GATE } from './open-gate.ts';
 import { addVendor, type VendorDevice } from './vendor.ts';
 
@@ -216,6 +216,8 @@ class SimulatedServer {
       gate: OPEN_GATE,
       tasks: idleTasks(identity),
       production: noProduction(identity),
+      chat: chatOf(identity),
+      federation: NO_FEDERATION,
       stopping: new AbortController().signal,
       log,
       metrics,

@@ -1,4 +1,7 @@
 import { ServiceError } from '../../src/errors.ts';
+import type { Answerer } from '../../src/research/answering.ts';
+import { openChat } from '../../src/research/chat.ts';
+import { EMBEDDED } from '../../src/research/embedded.ts';
 import type { Services } from '../../src/server/services.ts';
 
 /** Tasks on which nobody works. */
@@ -21,4 +24,17 @@ export function noProduction({ storage, clock }: Services['identity']): Services
     },
     log: { warn() {}, error() {} },
   };
+}
+
+/** A server that knows no other. */
+export const NO_FEDERATION: Services['federation'] = { isEmpty: true, search: async () => [] };
+
+/** With research bots, in place of which `answerer` answers. */
+export function chatOf(
+  { storage, clock }: Services['identity'],
+  answerer: Answerer = EMBEDDED,
+  log: Parameters<typeof openChat>[0]['log'] = { error() {} },
+): Services['chat'] {
+  const budget = { turns: 8, seconds: 20, tokens: 100_000 };
+  return openChat({ storage, clock, answerer, budget, log });
 }

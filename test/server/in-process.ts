@@ -4,7 +4,6 @@ import { createApp } from '../../src/server/app.ts';
 import type { App, Services } from '../../src/server/services.ts';
 import { createLog } from '../../src/log.ts';
 import type { Answerer } from '../../src/research/answering.ts';
-import { openChat } from '../../src/research/chat.ts';
 import { EMBEDDED } from '../../src/research/embedded.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import type { Identity } from '../../src/identity/context.ts';
@@ -14,7 +13,7 @@ import { ServiceError } from '../../src/errors.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
 import { newSqliteTables } from '../storage/databases.ts';
-import { idleTasks, noProduction } from './idle-tasks.ts';
+import { chatOf, idleTasks, noProduction } from './idle-tasks.ts';
 import { OPEN_GATE } from './open-gate.ts';
 
 /** The origin that the app under test takes for its own. */
@@ -73,13 +72,7 @@ export async function newTestApp(
     ...change,
   };
   const lines = createLog((line) => log.push(line), true);
-  const chat = openChat({
-    storage,
-    clock: identity.clock,
-    answerer,
-    budget: { turns: 8, seconds: 20, tokens: 100_000 },
-    log: lines,
-  });
+  const chat = chatOf(identity, answerer, lines);
   const all: Services = {
     identity,
     origins: [PUBLIC_URL],
