@@ -105,6 +105,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'lease',
     'production',
     'replay',
+    'risk',
     'research',
     'storage',
     'tasks',

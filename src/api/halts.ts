@@ -177,7 +177,7 @@ const ReEnabled = z
           count: z.int().openapi({ description: 'Orders executed within so many seconds.' }),
           seconds: z.number(),
           active: z.boolean().openapi({
-            description: 'Whether the session has not ended: it denies every order until it has.',
+            description: 'Whether the session has not ended.',
           }),
         }),
       )
@@ -195,7 +195,7 @@ export const reEnableBot = defineRoute({
   operationId: 'reEnableBot',
   summary: 'Let a bot trade again after repeated execution',
   description:
-    'A session that executed as many orders of one instrument and side as `repeated_execution` of its risk limits allows denies every order from then on, also after a restart, and no other session of the bot starts, until a person lifts that here. It starts nothing by itself; a latched session that has not ended goes on denying until it is stopped or replaced.',
+    'A session that executed as many orders of one instrument and side as `repeated_execution` of its risk limits allows denies every order from then on, also after a restart, and no other session of the bot starts, until a person lifts that here. It starts nothing by itself; a latched session that has not ended takes orders again once it hears of it: within two seconds on paper, with its next report in production, told by `control.latch_lifted` in the log.',
   request: {
     params: botPath,
     body: json(HaltInput, { re_enable: { reason: 'the feed repeated a price; it is mended' } }),

@@ -234,6 +234,7 @@ export const TAGS = {
   Production: 'Bots at work in clusters, and the runners that trade there.',
   Research: 'What research bots and assistants can ask, and do with the same scopes.',
   Knowledge: 'Documents that are searched and cited.',
+  Risk: 'What people let bots do, beside the limits of each.',
   Compliance: 'Facts for those who have to answer for algorithms under RTS 6.',
   Tasks: 'Work in the background, and what came of it.',
   Leases: 'Issuing, renewing and revoking them.',

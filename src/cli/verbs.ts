@@ -218,6 +218,26 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/bots-stress.ts'),
   },
   {
+    path: ['bots', 'overrides', 'request'],
+    summary: 'ask that one order of a bot may pass a limit',
+    load: () => import('./verbs/bots-overrides-request.ts'),
+  },
+  {
+    path: ['bots', 'overrides', 'list'],
+    summary: 'list the overrides of a bot',
+    load: () => import('./verbs/bots-overrides-list.ts'),
+  },
+  {
+    path: ['bots', 'overrides', 'verify'],
+    summary: 'verify an override, as risk',
+    load: () => import('./verbs/bots-overrides-verify.ts'),
+  },
+  {
+    path: ['bots', 'overrides', 'authorise'],
+    summary: 'authorise an override that risk has verified',
+    load: () => import('./verbs/bots-overrides-authorise.ts'),
+  },
+  {
     path: ['bots', 'validation-report'],
     summary: 'draft the facts about a bot for the yearly self-assessment of RTS 6',
     load: () => import('./verbs/bots-validation-report.ts'),
@@ -266,6 +286,21 @@ export const VERBS: readonly VerbEntry[] = [
     path: ['knowledge', 'search'],
     summary: 'find passages of documents by their words',
     load: () => import('./verbs/knowledge-search.ts'),
+  },
+  {
+    path: ['risk', 'thresholds', 'list'],
+    summary: 'list the thresholds of clients, instruments, traders, desks and the firm',
+    load: () => import('./verbs/risk-thresholds-list.ts'),
+  },
+  {
+    path: ['risk', 'thresholds', 'set'],
+    summary: 'set a threshold, for all sessions that it is about',
+    load: () => import('./verbs/risk-thresholds-set.ts'),
+  },
+  {
+    path: ['risk', 'thresholds', 'remove'],
+    summary: 'remove a threshold',
+    load: () => import('./verbs/risk-thresholds-remove.ts'),
   },
   {
     path: ['tasks', 'list'],

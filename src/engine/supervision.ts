@@ -29,18 +29,18 @@ export interface Thresholds {
 }
 
 /** Limits of price and size, which people may lift for one order. No other is ever lifted so. */
-export const LIFTABLE = [
-  'max_order_value',
-  'max_order_qty',
-  'price_collar_bps',
-  'price_collar_period',
-  'max_position_pct',
-  'max_instruments',
-  'threshold_order_value',
-  'threshold_order_qty',
-  'threshold_gross_exposure',
-] as const satisfies readonly OrderReason[];
-export type Liftable = (typeof LIFTABLE)[number];
+export type Liftable = Extract<
+  OrderReason,
+  | 'max_order_value'
+  | 'max_order_qty'
+  | 'price_collar_bps'
+  | 'price_collar_period'
+  | 'max_position_pct'
+  | 'max_instruments'
+  | 'threshold_order_value'
+  | 'threshold_order_qty'
+  | 'threshold_gross_exposure'
+>;
 
 /** Lets one order through that these limits deny. */
 export interface Permit {

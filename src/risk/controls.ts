@@ -42,7 +42,9 @@ export async function controlsOf(
       subjects === null
         ? {}
         : thresholdsFor(JSON.parse(subjects) as Subjects, target, thresholds, groups),
-    permits: permits.filter(({ run_id }) => run_id === task_id).map(({ run_id: _, ...one }) => one),
+    permits: permits
+      .filter(({ run_id }) => run_id === task_id)
+      .map(({ run_id: _run, ...one }) => one),
     latches_lifted,
   };
 }

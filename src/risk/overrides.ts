@@ -1,13 +1,13 @@
 /**
  * Overrides of Article 15(6) of RTS 6: one order that a limit denies is let through, once, by two
  * people. Somebody who trades asks; risk verifies; another, who is designated, authorises; all three
- * are different. Nothing of the limit changes. Only limits of price and size are lifted (`LIFTABLE`):
+ * are different. Nothing of the limit changes. Only limits of price and size are lifted (`Liftable`):
  * no halt, latch, lease, permission, loss or rate of messages.
  */
 import { v7 as uuidv7 } from 'uuid';
 import { getBot } from '../bot-registry/bots.ts';
 import { ServiceError } from '../errors.ts';
-import { LIFTABLE, type Liftable, type UsedPermit } from '../engine/supervision.ts';
+import type { Liftable, UsedPermit } from '../engine/supervision.ts';
 import { appendEvents } from '../events/append.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';

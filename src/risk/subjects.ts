@@ -2,8 +2,7 @@
 import type { BotSpec } from '../bots/spec.ts';
 
 /** The five levels of Article 15(5) of RTS 6. */
-export const LEVELS = ['client', 'instrument', 'trader', 'desk', 'firm'] as const;
-export type Level = (typeof LEVELS)[number];
+export type Level = 'client' | 'instrument' | 'trader' | 'desk' | 'firm';
 
 /** Of the firm there is one. */
 export const FIRM = 'firm';

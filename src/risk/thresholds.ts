@@ -12,7 +12,7 @@
  * ends what it has above its new share, all together can be above by what the shares changed.
  * No currency is converted: a threshold holds for accounts in its own.
  */
-import type { InstrumentThresholds, Threshold, Thresholds } from '../engine/supervision.ts';
+import type { Threshold, Thresholds } from '../engine/supervision.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -173,7 +173,7 @@ export async function sessionGroups(db: Db): Promise<SessionGroup[]> {
   return rows.map(({ target, subjects, count }) => ({
     target,
     subjects: JSON.parse(subjects!) as Subjects,
-    count: Number(count),
+    count,
   }));
 }
 
@@ -228,7 +228,7 @@ export function thresholdsFor(
   const hasInstruments = Object.keys(instruments).length > 0;
   return {
     ...(all as Thresholds),
-    ...(hasInstruments && { instruments: instruments as Record<string, InstrumentThresholds> }),
+    ...(hasInstruments && { instruments }),
   };
 }
 

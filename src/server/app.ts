@@ -51,6 +51,7 @@ import { problemResponse } from './problem.ts';
 import { addProduction } from './production.ts';
 import { addRegistry } from './registry.ts';
 import { addReplay } from './replay.ts';
+import { addRisk } from './risk.ts';
 import { addResearch } from './research.ts';
 import { refuseForeign } from './session-cookie.ts';
 import { addTasks } from './tasks.ts';
@@ -74,6 +75,7 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addProduction,
   addRegistry,
   addReplay,
+  addRisk,
   addResearch,
   addTasks,
 ];

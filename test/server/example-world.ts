@@ -98,6 +98,10 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
     await addExampleDeployment(server);
   }
   if (operation === 'deployBot') {
+  if (['requestOverride', 'verifyOverride', 'authoriseOverride'].includes(operation)) {
+    await addExampleDeployment(server);
+    await addExampleOverride(server, operation === 'authoriseOverride');
+  }
     const { production } = server.services;
     Object.assign(production, { clusters: CLUSTERS, exchanges: { binance: { ccxt: 'binance' } } });
   }
@@ -403,6 +407,35 @@ const CLUSTERS: Clusters = {
 };
 
 /** A deployment that a runner may report for, and that no controller has begun with. */
+async function addExampleOverride({ services, now }: TestApp, isVerified: boolean): Promise<void> {
+  await services.tasks.storage.write(async (tx) => {
+    const { bot_id } = await getBot(tx, 'sma-crossover');
+    const order = { symbol: 'SPX', side: 'sell', max_quantity: 500, worst_price: null } as const;
+    await tx
+      .insertInto('overrides')
+      .values({
+        override_id: EXAMPLE_OVERRIDE_ID,
+        bot_id,
+        run_id: EXAMPLE_DEPLOYMENT_ID,
+        ...order,
+        controls: '["max_order_qty"]',
+        reason: 'a test',
+        requested_by: 'administrator:grace',
+        requested_at: now,
+        expires_at: now + 60_000,
+        verified_by: isVerified ? 'administrator:alan' : null,
+        verified_at: isVerified ? now : null,
+        verify_reason: isVerified ? 'a test' : null,
+        authorised_by: null,
+        authorised_at: null,
+        authorise_reason: null,
+        used_at: null,
+        used_order: null,
+      })
+      .execute();
+  });
+}
+
 async function addExampleDeployment({ services, now }: TestApp): Promise<void> {
   await services.tasks.storage.write(async (tx) => {
     const { bot_id } = await getBot(tx, 'sma-crossover');

@@ -7,7 +7,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Lets its sessions start again after one was latched by `repeated_execution` of its risk limits. It starts nothing by itself, and a latched session that has not ended denies orders until it has: stop or replace it.',
+    'Lets it trade again after a session was latched by `repeated_execution` of its risk limits: others may start, and a latched one that has not ended takes orders again, within two seconds on paper, with its next report in production. It starts nothing by itself.',
   arguments: { bot: BOT_ARGUMENT },
   options: { reason: REASON_OPTION },
   settings: ['server_url'],
@@ -22,10 +22,11 @@ export const verb = defineVerb({
     return {
       data,
       show(out) {
-        out.line(`${bot_ref} may be started again.`);
-        if (active.length === 0) return;
+        out.line(`${bot_ref} may trade again.`);
+        const runs = new Set(active.map(({ run_id }) => run_id));
+        if (runs.size === 0) return;
         out.line(
-          `${formatCountOf(active.length, 'session')} of it still denies every order: stop or replace ${active.map(({ run_id }) => run_id).join(', ')}.`,
+          `${formatCountOf(runs.size, 'session')} of it will take orders again: ${[...runs].join(', ')}.`,
         );
       },
     };

@@ -1,0 +1,67 @@
+import type { requestOverride } from '../../api/risk.ts';
+import { BOT_ARGUMENT } from '../bots.ts';
+import { connect } from '../connect.ts';
+import { parseCount } from '../count.ts';
+import { REASON_OPTION } from '../halts.ts';
+import { showItems } from '../items.ts';
+import { OVERRIDE_COLUMNS, parseAmount } from '../risk.ts';
+import { defineVerb } from '../verb.ts';
+
+const CONTROLS = [
+  'max_order_value',
+  'max_order_qty',
+  'price_collar_bps',
+  'price_collar_period',
+  'max_position_pct',
+  'max_instruments',
+  'threshold_order_value',
+  'threshold_order_qty',
+  'threshold_gross_exposure',
+] as const;
+
+export const verb = defineVerb({
+  description:
+    'Nothing passes by asking: risk verifies it, another person authorises it, and all three are different. Then one order of the session that is as it says passes these limits, once. No limit is changed, and no halt, latch, lease, permission, loss limit or rate of messages can be passed so.',
+  arguments: { bot: BOT_ARGUMENT },
+  options: {
+    symbol: { value: 'symbol', description: 'of the order', required: true },
+    side: { value: 'side', description: 'of the order', required: true, choices: ['buy', 'sell'] },
+    quantity: {
+      value: 'n',
+      description: 'units; the order may be for fewer',
+      required: true,
+      parse: parseAmount,
+    },
+    'worst-price': { value: 'n', description: 'not worse than that', parse: parseAmount },
+    control: {
+      value: 'limit',
+      description: 'that it may pass; may be given again',
+      repeat: true,
+      choices: CONTROLS,
+    },
+    run: { value: 'task', description: 'the session, where there are several' },
+    minutes: { value: 'n', description: 'how long it is good', parse: parseCount, default: 15 },
+    reason: REASON_OPTION,
+  },
+  settings: ['server_url'],
+  examples: [
+    'bots overrides request sma-crossover --symbol SPX --side sell --quantity 500 --control max_order_qty --reason "a client leaves at the close"',
+  ],
+  async run(context, { bot: bot_ref }, { symbol, side, quantity, control, run, ...rest }) {
+    const server = await connect(context);
+    const data = await server.call<typeof requestOverride>('post', '/bots/{bot_ref}/overrides', {
+      params: { bot_ref },
+      body: {
+        run_id: run,
+        symbol,
+        side,
+        max_quantity: quantity,
+        worst_price: rest['worst-price'] ?? null,
+        controls: [...control],
+        reason: rest.reason,
+        valid_minutes: rest.minutes,
+      },
+    });
+    return { data, show: (out) => showItems(out, [data], OVERRIDE_COLUMNS) };
+  },
+});

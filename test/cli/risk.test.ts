@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newWorld, type World } from '../identity/people.ts';
+import { serveHere, type ServerHere } from '../server/running.ts';
+import { inProcess } from './in-process.ts';
+
+let world: World;
+let server: ServerHere;
+let tokens: Record<'admin' | 'trade', string>;
+
+beforeAll(async () => {
+  world = await newWorld('sqlite');
+  world.now = Date.now();
+  const person = await world.newPerson();
+  tokens = { admin: await person.token('admin', 'read'), trade: await person.token('trade') };
+  server = await serveHere(world.database);
+});
+afterAll(async () => {
+  await server.stop();
+  await world.close();
+});
+
+const risk = (words: string, who: keyof typeof tokens = 'admin') =>
+  inProcess(['risk', 'thresholds', ...words.split(' ')], {
+    env: { ...server.env, SERVICE_LOCAL_TOKEN: tokens[who] },
+  });
+
+test('thresholds are set, listed and removed, by those who administer', async () => {
+  const desk = '--level desk --subject fx --currency USD --rationale agreed';
+  expect(await risk(`set ${desk} --max-order-value 5`, 'trade')).toMatchObject({ code: 4 });
+  const set = await risk(`set ${desk} --max-order-value 5000 --max-daily-loss 100`);
+  expect(set).toMatchObject({ code: 0, stderr: '' });
+  expect(set.stdout).toContain('max_order_value 5000, max_daily_loss 100');
+  const wrong = await risk(`set ${desk} --max-order-qty 5`);
+  expect(wrong.stderr).toContain('max_order_qty is of one instrument');
+  expect(await risk(`remove ${desk}`)).toMatchObject({
+    code: 0,
+    stdout: 'desk fx has none in USD now.\n',
+  });
+  expect((await risk('list')).stdout).toBe('There are none.\n');
+  const { stdout } = await risk('list --history --json');
+  expect((JSON.parse(stdout) as { thresholds: unknown[] }).thresholds).toMatchObject([
+    { version: 1, limits: { max_order_value: 5000, max_daily_loss: 100 }, rationale: 'agreed' },
+    { version: 2, limits: null, sessions: { paper: 0, production: 0 } },
+  ]);
+});

@@ -1,0 +1,162 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createBot } from '../../src/bot-registry/bots.ts';
+import type { BotEvent } from '../../src/events/event.ts';
+import { readEvents } from '../../src/events/read.ts';
+import { createLog } from '../../src/log.ts';
+import { replayRun } from '../../src/replay/replay.ts';
+import {
+  authoriseOverride,
+  listOverrides,
+  requestOverride,
+  verifyOverride,
+} from '../../src/risk/overrides.ts';
+import { listThresholds, setThreshold } from '../../src/risk/thresholds.ts';
+import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { startPaper, stopPaper } from '../../src/tasks/paper.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
+import { getTask, type TaskService } from '../../src/tasks/tasks.ts';
+import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
+import { fillCatalogue, tradingDocument } from '../tasks/market.ts';
+
+const [ADA, BOB, EVE] = ['administrator:ada', 'administrator:bob', 'administrator:eve'] as const;
+
+let catalogueDir: string;
+beforeAll(async () => {
+  catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-risk-test-'));
+  await fillCatalogue(catalogueDir, 1);
+});
+afterAll(() => rm(catalogueDir, { recursive: true }));
+
+/** A bot that trades all the time, for a trader of a desk. */
+function document(slug: string): ReturnType<typeof tradingDocument> {
+  const made = tradingDocument(slug, 'sma_crossover', { fast: 1, slow: 2 });
+  const attribution = { trader: 'grace', desk: 'index' };
+  return { ...made, spec: { ...(made['spec'] as object), attribution } };
+}
+
+describe.each(DATABASES)('on %s', (kind) => {
+  let database: TestDatabase;
+  let storage: Storage;
+  let service: TaskService;
+  let runner: TaskRunner;
+  let bot_id: string;
+  beforeEach(async () => {
+    database = await newTables(kind);
+    storage = await openStorage(database.location);
+    service = { storage, clock: Date.now, catalogueDir };
+    ({ bot_id } = await createBot(service, 'operator', { document: document('busy') }));
+    runner = startTaskRunner(service, {
+      workers: 1,
+      paperSessions: 10,
+      timeoutMs: 5000,
+      log: createLog(() => {}, false),
+    });
+  });
+  afterEach(async () => {
+    await runner.stop();
+    await storage.close();
+    await database.remove();
+  });
+
+  const start = async (speed: number | 'max'): Promise<string> => {
+    const { task_id } = await startPaper(service, ADA, 'busy', { speed });
+    runner.wake();
+    return task_id;
+  };
+  const told = async (task_id: string, ...kinds: string[]): Promise<BotEvent[]> => {
+    const range = { after_seq: 0, limit: 5000, ...(kinds.length > 0 && { kinds }) };
+    const { events } = await readEvents(storage.read, bot_id, range);
+    return events.filter(({ run_id }) => run_id === task_id);
+  };
+  const until = (what: () => Promise<void>): Promise<void> =>
+    vi.waitFor(what, { timeout: 20_000, interval: 20 });
+  const ended = (task_id: string): Promise<void> =>
+    until(async () =>
+      expect(await getTask(storage.read, task_id)).not.toMatchObject({ ended_at: null }),
+    );
+  const set = (level: 'desk' | 'trader' | 'firm', subject: string, limits: object | null) =>
+    setThreshold(service, ADA, { level, subject, currency: 'USD', limits, rationale: 'a test' });
+
+  it('holds sessions within the tightest of the thresholds, divided among them, alike when replayed', async () => {
+    await set('firm', 'firm', { max_gross_exposure: 4, max_order_value: 3 });
+    await set('desk', 'index', { max_gross_exposure: 2 });
+    await set('trader', 'ada', { max_order_value: 1 });
+    const slow = await start(0.001);
+    const task_id = await start('max');
+    await ended(task_id);
+    const [first] = await told(task_id, 'risk.thresholds_set');
+    expect(first!.payload).toEqual({
+      thresholds: {
+        max_order_value: { value: 3, level: 'firm', subject: 'firm', version: 1, sessions: 2 },
+        max_gross_exposure: { value: 1, level: 'desk', subject: 'index', version: 1, sessions: 2 },
+      },
+    });
+    const reasons = (await told(task_id, 'order.denied')).map(({ payload }) => payload['reason']);
+    expect(new Set(reasons)).toEqual(new Set(['threshold_order_value']));
+    expect(await told(task_id, 'order.filled')).toEqual([]);
+    expect(await replayRun(service, 'busy', task_id)).toMatchObject({ matches: true });
+    await stopPaper(service, ADA, slow);
+
+    await set('desk', 'index', null);
+    await expect(set('desk', 'index', null)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(set('firm', 'index', {})).rejects.toMatchObject({ code: 'invalid_request' });
+    expect(await listThresholds(storage.read)).toHaveLength(2);
+    expect(await listThresholds(storage.read, { history: true })).toHaveLength(4);
+  });
+
+  it('lets one order through that three people have agreed to, and changes no limit', async () => {
+    await set('firm', 'firm', { max_order_value: 3 });
+    const task_id = await start(86_400 * 60);
+    await until(async () => expect(await told(task_id, 'order.denied')).not.toHaveLength(0));
+    const asked = {
+      symbol: 'SPX',
+      side: 'buy',
+      max_quantity: 1e6,
+      worst_price: null,
+      controls: ['threshold_order_value'],
+      reason: 'a test',
+      valid_minutes: 15,
+    } as const;
+    const { override_id } = await requestOverride(service, ADA, 'busy', asked);
+    const refused = (by: typeof ADA | typeof BOB | typeof EVE, how: typeof verifyOverride) =>
+      how(service, by, override_id, 'why not').then(
+        () => 'done',
+        ({ reason }: { readonly reason: string }) => reason,
+      );
+    expect(await refused(EVE, authoriseOverride)).toBe('not_verified');
+    expect(await refused(ADA, verifyOverride)).toBe('same_person');
+    await verifyOverride(service, BOB, override_id, 'it is hedged');
+    expect(await refused(EVE, verifyOverride)).toBe('decided');
+    expect(await refused(BOB, authoriseOverride)).toBe('same_person');
+    expect(await refused(ADA, authoriseOverride)).toBe('same_person');
+    expect(await told(task_id, 'order.filled')).toEqual([]);
+    await authoriseOverride(service, EVE, override_id, 'agreed');
+    await until(async () => expect(await told(task_id, 'risk.override_used')).toHaveLength(1));
+    await stopPaper(service, ADA, task_id);
+    await ended(task_id);
+
+    const [used] = await told(task_id, 'risk.override_used');
+    const { items } = await listOverrides(storage.read, 'busy', { limit: 10 }, Date.now());
+    expect(items).toMatchObject([{ status: 'used', used_order: used!.payload['order'] }]);
+    // What was bought may be sold, whatever it is worth; nothing else was bought.
+    const bought = (await told(task_id, 'order.filled')).filter(
+      ({ payload }) => payload['side'] === 'buy',
+    );
+    expect(bought.length).toBeLessThanOrEqual(1);
+    expect(await replayRun(service, 'busy', task_id)).toMatchObject({ matches: true });
+    const audit = await storage.read
+      .selectFrom('audit_entries')
+      .select(['actor', 'action'])
+      .where('action', 'like', 'risk.overrides.%')
+      .orderBy('seq')
+      .execute();
+    expect(audit).toEqual([
+      { actor: ADA, action: 'risk.overrides.requested' },
+      { actor: BOB, action: 'risk.overrides.verified' },
+      { actor: EVE, action: 'risk.overrides.authorised' },
+    ]);
+  });
+});
