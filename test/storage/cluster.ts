@@ -36,7 +36,7 @@ export async function startPostgres(
   flags: readonly string[] = ['-c', 'fsync=off'],
   folder = tmpdir(),
 ): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
-  // In memory there may no program run.
+  // No program may run from where the data are in memory, on some machines.
   const programs = await mkdtemp(join(tmpdir(), 'postgres-programs-'));
   const directory = await mkdtemp(join(folder, 'postgres-'));
   const data = join(directory, 'data');
@@ -68,7 +68,8 @@ export async function startPostgres(
       server.kill('SIGINT');
       await ended;
       process.off('exit', kill);
-      for (const made of [directory, programs]) await rm(made, { recursive: true, force: true });
+      await rm(directory, { recursive: true, force: true });
+      await rm(programs, { recursive: true, force: true });
     },
   };
 }
