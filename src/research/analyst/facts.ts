@@ -1,0 +1,293 @@
+import { ServiceError } from '../../errors.ts';
+import { formatInstant } from '../../format.ts';
+import { at, LONGEST_FILE, read, withQuery, type Ask } from '../ask.ts';
+import type { Citation } from '../answering.ts';
+import type { Prompt } from './prompt.ts';
+
+/** A document of the API, and the path where it was read. */
+export interface Source<T = unknown> {
+  readonly path: string;
+  readonly data: T;
+}
+
+/** What an answer is made of: the prompt, and the API as the caller sees it. */
+export interface Facts {
+  /** Id of the bot, or its slug. */
+  readonly bot: string;
+  readonly prompt: Prompt;
+  /** Reads a path once. @throws ServiceError that of the API. */
+  readonly get: <T = unknown>(path: string) => Promise<Source<T>>;
+}
+
+export function openFacts(ask: Ask, bot: string, prompt: Prompt, signal: AbortSignal): Facts {
+  const known = new Map<string, Promise<unknown>>();
+  const get = async (path: string): Promise<Source> => {
+    const reading = known.get(path) ?? read(ask, path, signal);
+    known.set(path, reading);
+    return { path, data: await reading };
+  };
+  return { bot, prompt, get: get as Facts['get'] };
+}
+
+/**
+ * Where a figure stands: the path, and after `#` a JSON pointer (RFC 6901) into what the API answers
+ * there. Of a list the figure is how many it has, of a map its JSON.
+ */
+export function cite({ path, data }: Source, pointer: string, figure?: string): Citation {
+  const name = figure ?? pointer.slice(1).replaceAll('/', '.');
+  return { figure: name, value: scalar(valueAt(data, pointer)), source: `${path}#${pointer}` };
+}
+
+/** Where a figure stands in a table: row and column from 1, the header included (RFC 7111). */
+export function citeCell(
+  path: string,
+  row: number,
+  column: number,
+  figure: string,
+  value: number | string,
+): Citation {
+  return { figure, value, source: `${path}#cell=${row},${column}` };
+}
+
+/** An event has a path of its own. */
+export function citeEvent(bot: string, event: Event, pointer = '/kind', figure?: string): Citation {
+  const path = withQuery(at`/bots/${bot}/state/events`, { after_seq: event.seq - 1, limit: 1 });
+  const name = figure ?? `event ${event.seq} ${pointer.slice(1).replaceAll('/', '.')}`;
+  const value = scalar(valueAt(event, pointer));
+  return { figure: name, value, source: `${path}#/items/0${pointer}` };
+}
+
+export function valueAt(data: unknown, pointer: string): unknown {
+  let value = data;
+  for (const part of pointer.split('/').slice(1)) {
+    if (typeof value !== 'object' || value === null) return undefined;
+    const name = part.replaceAll('~1', '/').replaceAll('~0', '~');
+    value = (value as Readonly<Record<string, unknown>>)[name];
+  }
+  return value;
+}
+
+/** A step of a JSON pointer. */
+export function step(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+function scalar(value: unknown): NonNullable<Citation['value']> | null {
+  if (Array.isArray(value)) return value.length;
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'object') return JSON.stringify(value);
+  return value as number | string | boolean;
+}
+
+// What answers of the API are read for.
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly next_cursor?: string | null;
+}
+
+export interface Bot {
+  readonly id: string;
+  readonly name: string;
+  readonly slug: string;
+  readonly status: string;
+  readonly current_version: number;
+  readonly version_hash: string;
+  readonly document: { readonly metadata: Named; readonly spec: Spec };
+  readonly active_deployments: readonly Deployment[];
+  readonly halted: {
+    readonly scope: string;
+    readonly at: string;
+    readonly by: string;
+    readonly by_name: string | null;
+    readonly reason: string;
+  } | null;
+}
+
+interface Named {
+  readonly owner?: string;
+  readonly description?: string;
+}
+
+export interface Spec {
+  readonly kind: string;
+  readonly universe: { readonly symbols: readonly string[]; readonly currency: string };
+  readonly data: {
+    readonly timeframe: string;
+    readonly source?: string;
+    readonly sources?: Readonly<Record<string, string>>;
+  };
+  readonly strategy: {
+    readonly name?: string;
+    readonly module?: string;
+    readonly params?: Readonly<Record<string, unknown>>;
+  };
+  readonly engine?: Readonly<Record<string, unknown>>;
+  readonly risk?: Readonly<Record<string, unknown>>;
+  readonly ml_models?: readonly { readonly name: string; readonly digest: string }[];
+  readonly agents?: readonly { readonly role: string }[];
+}
+
+export interface Deployment {
+  readonly deployment_id: string;
+  readonly version: number;
+  readonly target: string;
+  readonly status: string;
+  readonly created_at: string;
+}
+
+export interface Task {
+  readonly task_id: string;
+  readonly kind: string;
+  readonly bot_id: string;
+  readonly version: number;
+  readonly status: string;
+  readonly error: { readonly code: string; readonly detail: string } | null;
+  readonly created_by: string;
+  readonly created_by_name: string | null;
+  readonly created_at: string;
+  readonly ended_at: string | null;
+}
+
+export interface Event {
+  readonly seq: number;
+  readonly kind: string;
+  readonly occurred_at: string;
+  readonly recorded_at: string;
+  readonly payload: Readonly<Record<string, unknown>>;
+}
+
+/** The `summary.json` of a run. */
+export interface Result {
+  readonly window: { readonly from: string; readonly to: string; readonly bars: number };
+  readonly equity: { readonly start: number };
+  readonly orders: { readonly reasons: Readonly<Record<string, number>> };
+  readonly gates: readonly {
+    readonly name: string;
+    readonly op: string;
+    readonly threshold: number;
+    readonly value: number | null;
+    readonly pass: boolean;
+  }[];
+  readonly findings: readonly {
+    readonly code: string;
+    readonly severity: string;
+    readonly issue: string;
+  }[];
+  readonly lock: { readonly data: Readonly<Record<string, string>> };
+  readonly undefined: Readonly<Record<string, string>>;
+}
+
+export function botOf({ get, bot }: Facts): Promise<Source<Bot>> {
+  return get(at`/bots/${bot}`);
+}
+
+/** A list is read up to this many. */
+const MOST = 1000;
+
+/** Runs and other work of the bot, the newest first. */
+export function tasksOf({ get, bot }: Facts, status?: string): Promise<Source<Page<Task>>> {
+  return get(withQuery('/tasks', { bot, status, limit: MOST }));
+}
+
+/** Events of the bot in their order, the last ones of the kinds. */
+export function eventsOf(
+  { get, bot }: Facts,
+  kinds: readonly string[],
+  limit = MOST,
+): Promise<Source<Page<Event> & { readonly head_seq: number }>> {
+  const kind = kinds.length === 0 ? undefined : kinds.join(',');
+  return get(withQuery(at`/bots/${bot}/state/events`, { kind, last: true, limit }));
+}
+
+/** A run with a result, and how it is called in an answer. */
+export interface Run {
+  readonly task: Task;
+  readonly result: Source<Result>;
+  readonly said: string;
+}
+
+const isRun = ({ kind }: Task): boolean => kind === 'backtest' || kind === 'paper';
+
+/**
+ * The run that the prompt names by its id or its version; else the newest that was a success.
+ * @throws ServiceError `not_found`
+ */
+export async function runOf(facts: Facts): Promise<Run> {
+  const [id] = facts.prompt.ids;
+  const [version] = facts.prompt.versions;
+  if (id !== undefined) return runNamed(facts, id);
+  return newestRun(facts, version);
+}
+
+export async function newestRun(facts: Facts, version?: number): Promise<Run> {
+  const { items } = (await tasksOf(facts, 'success')).data;
+  const task = items.find(
+    (one) => isRun(one) && (version === undefined || one.version === version),
+  );
+  if (task !== undefined) return runWith(facts, task);
+  const { slug } = (await botOf(facts)).data;
+  const what = version === undefined ? 'this bot' : `version ${version} of this bot`;
+  throw missing(
+    `no run of ${what} has been a success yet`,
+    `Make one with \`service-local bots backtest ${slug}${version === undefined ? '' : ` --version ${version}`}\`.`,
+  );
+}
+
+export async function runNamed(facts: Facts, id: string): Promise<Run> {
+  const { data: task } = await facts.get<Task>(at`/tasks/${id}`);
+  const { data: bot } = await botOf(facts);
+  if (task.bot_id !== bot.id) throw missing(`the run ${id} is not one of this bot`);
+  if (!isRun(task)) throw missing(`${id} is a ${task.kind} test, and no run with such a result`);
+  if (task.status === 'success') return runWith(facts, task);
+  throw missing(`the run ${id} has no result: it is ${task.status}`);
+}
+
+async function runWith({ get }: Facts, task: Task): Promise<Run> {
+  const result = await get<Result>(at`/tasks/${task.task_id}/result`);
+  const { from, to } = result.data.window;
+  const kind = task.kind === 'paper' ? 'paper session' : 'backtest';
+  const said = `the ${kind} ${task.task_id} of version ${task.version}, ${day(from)} to ${day(to)}`;
+  return { task, result, said };
+}
+
+/** The two newest runs that were a success, the older one first. @throws ServiceError `not_found` */
+export async function twoNewestRuns(facts: Facts): Promise<readonly [Run, Run]> {
+  const newest = await newestRun(facts);
+  const { items } = (await tasksOf(facts, 'success')).data;
+  const before = items.filter(isRun)[1];
+  if (before !== undefined) return [await runWith(facts, before), newest];
+  throw missing(
+    'there is only one run that was a success',
+    'Backtest it again, with other parameters or as another version.',
+  );
+}
+
+/** A file of a run, whole. @throws ServiceError */
+export async function fileOf({ get }: Facts, run: Run, name: string): Promise<Source<string>> {
+  const file = await get<string>(at`/tasks/${run.task.task_id}/files/${name}`);
+  if (file.data.length < LONGEST_FILE) return file;
+  throw missing(
+    `${name} of this run is longer than I read`,
+    `Its report has it: see \`GET /tasks/${run.task.task_id}/files/report.html\`.`,
+  );
+}
+
+export function missing(message: string, remedy?: string): ServiceError {
+  const reason = 'no_fact';
+  return new ServiceError('not_found', message, {
+    reason,
+    ...(remedy !== undefined && { remedy }),
+  });
+}
+
+/** `2000-01-03`, with the time where it is not midnight. */
+export function day(instant: string): string {
+  const ms = Date.parse(instant);
+  return formatInstant(ms, ms % 86_400_000 === 0);
+}
+
+/** What others wrote, so that it is seen where it begins and ends. */
+export function quoted(text: unknown): string {
+  return JSON.stringify(text) ?? 'nothing';
+}

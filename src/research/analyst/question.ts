@@ -1,0 +1,38 @@
+import type { Citation } from '../answering.ts';
+import type { Facts } from './facts.ts';
+
+/** A question that the analyst knows, and how it is answered. */
+export interface KnownQuestion {
+  readonly id: string;
+  /** As a person would ask it. */
+  readonly example: string;
+  /** What the answer has, for people who look for a question. */
+  readonly tells: string;
+  /**
+   * Other ways to ask it: the words that a prompt must have, in any order. `a|b` is one or the other,
+   * `#year` a year; a word stands for its plural and such, too.
+   */
+  readonly keys: readonly string[];
+  /** @throws ServiceError for what there is not, and what the API refuses. */
+  readonly answer: (facts: Facts) => Promise<Told>;
+}
+
+/** An answer: all its figures are in the citations as the API gives them, too. */
+export interface Told {
+  readonly text: string;
+  readonly citations: readonly Citation[];
+}
+
+export function told(
+  text: string | readonly string[],
+  ...citations: readonly (Citation | readonly Citation[])[]
+): Told {
+  const lines = typeof text === 'string' ? text : text.join('\n');
+  return { text: lines, citations: citations.flat() };
+}
+
+/** Questions of one part, with what they have in common. */
+export interface Questions {
+  readonly title: string;
+  readonly questions: readonly KnownQuestion[];
+}

@@ -1,0 +1,490 @@
+import {
+  formatCount,
+  formatCountOf,
+  formatMoney,
+  formatNumber,
+  formatPercent,
+  formatRatio,
+} from '../../format.ts';
+import type { Citation } from '../answering.ts';
+import { cite, day, quoted, runOf, step, valueAt, type Run } from './facts.ts';
+import { told, type KnownQuestion, type Questions, type Told } from './question.ts';
+
+/** A figure of a result: where it stands, how people call it, and how they write it. */
+export type Figure = readonly [pointer: string, label: string, format: (value: number) => string];
+
+const days = (value: number): string => formatCountOf(value, 'day');
+const times = (value: number): string => `${formatRatio(value)} times the mean equity a year`;
+
+const TOTAL: Figure = ['/returns/total', 'Total return', formatPercent];
+const CAGR: Figure = ['/returns/cagr', 'CAGR', formatPercent];
+const VOLATILITY: Figure = ['/risk/volatility', 'Volatility', formatPercent];
+const SHARPE: Figure = ['/risk/sharpe', 'Sharpe ratio', formatRatio];
+const DRAWDOWN: Figure = ['/risk/max_drawdown', 'Maximum drawdown', formatPercent];
+const EQUITY_END: Figure = ['/equity/end', 'Equity at the end', formatMoney];
+const TRADES: Figure = ['/trades/count', 'Closed trades', formatCount];
+const WIN_RATE: Figure = ['/trades/win_rate', 'Win rate', formatPercent];
+const FEES: Figure = ['/costs/fees', 'Fees', formatMoney];
+const SLIPPAGE: Figure = ['/costs/slippage', 'Slippage', formatMoney];
+const TURNOVER: Figure = ['/costs/turnover', 'Turnover', times];
+const EXPOSURE: Figure = ['/exposure/time', 'Share of the bars with a position', formatPercent];
+
+/** Those that tell most of a run. */
+export const HEADLINES: readonly Figure[] = [
+  TOTAL,
+  CAGR,
+  VOLATILITY,
+  SHARPE,
+  DRAWDOWN,
+  TRADES,
+  WIN_RATE,
+  FEES,
+  EXPOSURE,
+];
+
+/** `Sharpe ratio: 0.20`, or why there is none. */
+export function sayFigure({ result }: Run, [pointer, label, format]: Figure): string {
+  const value = valueAt(result.data, pointer);
+  if (typeof value === 'number') return `${label}: ${format(value)}`;
+  const why = result.data.undefined[pointer.slice(1).replaceAll('/', '.')];
+  return `${label}: undefined${why === undefined ? '' : ` (${why.replaceAll('_', ' ')})`}`;
+}
+
+function answerWith(run: Run, of: readonly Figure[]): Told {
+  const citations = of.map(([pointer]) => cite(run.result, pointer));
+  const lines = of.map((figure) => sayFigure(run, figure));
+  if (lines.length === 1) return told(`${lines[0]}, in ${run.said}.`, citations);
+  return told([`In ${run.said}:`, ...lines.map((line) => `- ${line}`)], citations);
+}
+
+function figures(
+  id: string,
+  example: string,
+  tells: string,
+  keys: readonly string[],
+  ...of: readonly Figure[]
+): KnownQuestion {
+  return {
+    id,
+    example,
+    tells,
+    keys,
+    answer: async (facts) => answerWith(await runOf(facts), of),
+  };
+}
+
+/** Of a result with lines of its own. */
+function ofRun(
+  id: string,
+  example: string,
+  tells: string,
+  keys: readonly string[],
+  answer: (run: Run) => Told,
+): KnownQuestion {
+  return { id, example, tells, keys, answer: async (facts) => answer(await runOf(facts)) };
+}
+
+export const RESULTS: Questions = {
+  title: 'Results of the newest run, or of the one that you name by its id or its version',
+  questions: [
+    figures(
+      'summary',
+      'What are the results?',
+      'the figures that matter most',
+      [
+        'summary|summarise|summarize|overview',
+        'result',
+        'result newest|last|latest run|backtest',
+        'how did do',
+        'perform|performance',
+      ],
+      ...HEADLINES,
+    ),
+    figures(
+      'total_return',
+      'What is the total return?',
+      'gain on the cash at the start',
+      ['return', 'total return', 'profit', 'much gain|earn|make|made'],
+      TOTAL,
+    ),
+    figures(
+      'cagr',
+      'What is the CAGR?',
+      'return per calendar year, compounded',
+      ['cagr', 'compound growth', 'growth rate', 'annualised|annualized return', 'return per year'],
+      CAGR,
+    ),
+    figures(
+      'volatility',
+      'How volatile is it?',
+      'deviation of the returns, per year',
+      ['volatility|volatile', 'standard deviation'],
+      VOLATILITY,
+    ),
+    figures(
+      'sharpe',
+      'What is the Sharpe ratio?',
+      'mean return over its deviation, per year',
+      ['sharpe'],
+      SHARPE,
+    ),
+    figures(
+      'sortino',
+      'What is the Sortino ratio?',
+      'mean return over its downside deviation, per year',
+      ['sortino'],
+      ['/risk/sortino', 'Sortino ratio', formatRatio],
+    ),
+    figures(
+      'calmar',
+      'What is the Calmar ratio?',
+      'yearly return over the maximum drawdown',
+      ['calmar'],
+      ['/risk/calmar', 'Calmar ratio', formatRatio],
+    ),
+    figures(
+      'max_drawdown',
+      'What is the maximum drawdown?',
+      'the deepest fall below a former peak',
+      ['drawdown', 'max|maximum|maximal|worst|largest|biggest drawdown', 'mdd'],
+      DRAWDOWN,
+    ),
+    figures(
+      'drawdown_days',
+      'How long was the longest drawdown?',
+      'calendar days below a former peak',
+      [
+        'long|longest|length|duration drawdown',
+        'many days drawdown',
+        'underwater',
+        'below|under peak',
+      ],
+      ['/risk/max_drawdown_days', 'Longest time below a former peak', days],
+    ),
+    figures(
+      'var',
+      'What is the value at risk?',
+      '5th percentile of the returns of a period',
+      ['var', 'value risk'],
+      ['/risk/var_95', 'Value at risk (95 %)', formatPercent],
+    ),
+    figures(
+      'cvar',
+      'What is the CVaR?',
+      'mean of the returns beyond the value at risk',
+      ['cvar', 'expected shortfall', 'conditional value risk'],
+      ['/risk/cvar_95', 'Conditional value at risk (95 %)', formatPercent],
+    ),
+    figures(
+      'best_day',
+      'What was the best day?',
+      'the highest return of a period',
+      ['best|largest|biggest day'],
+      ['/returns/best_day', 'Best period', formatPercent],
+    ),
+    figures(
+      'worst_day',
+      'What was the worst day?',
+      'the lowest return of a period',
+      ['worst|lowest day', 'largest|biggest loss day'],
+      ['/returns/worst_day', 'Worst period', formatPercent],
+    ),
+    figures(
+      'equity_start',
+      'How much money was there at the start?',
+      'equity at the start',
+      ['money|capital|equity|cash start|initial|starting|beginning'],
+      ['/equity/start', 'Equity at the start', formatMoney],
+    ),
+    figures(
+      'equity_end',
+      'What is the equity at the end?',
+      'equity at the last bar',
+      ['equity', 'money|capital|equity|balance end|final|ending'],
+      EQUITY_END,
+    ),
+    figures(
+      'equity_peak',
+      'What was the highest equity?',
+      'the peak of the equity',
+      ['peak|highest|high|top equity|capital', 'equity peak'],
+      ['/equity/peak', 'Highest equity', formatMoney],
+    ),
+    figures(
+      'exposure',
+      'How much of the time was it invested?',
+      'share of the bars with a position',
+      ['exposure', 'time market', 'invest'],
+      EXPOSURE,
+    ),
+    ofRun(
+      'window',
+      'Which days did the run see?',
+      'first and last bar, and how many',
+      [
+        'which|what day|period|window',
+        'many bar',
+        'first|last bar',
+        'backtest|test period|window',
+        'window',
+      ],
+      (run) => {
+        const { from, to, bars } = run.result.data.window;
+        const text = `${formatCountOf(bars, 'bar')} from ${day(from)} to ${day(to)}, in ${run.said}.`;
+        return told(
+          text,
+          ['from', 'to', 'bars'].map((name) => cite(run.result, `/window/${name}`)),
+        );
+      },
+    ),
+    ofRun(
+      'conventions',
+      'By which conventions are the figures worked out?',
+      'sampling, periods per year and such',
+      ['convention', 'how figure|statistic compute|calculate|work', 'period per year', 'risk free'],
+      (run) => {
+        const names = [
+          'sampling',
+          'periods_per_year',
+          'year_days',
+          'risk_free',
+          'ddof',
+          'return_kind',
+          'downside',
+          'trades',
+        ];
+        const citations = names.map((name) => cite(run.result, `/conventions/${name}`, name));
+        const lines = citations.map(({ figure, value }) => `- ${figure}: ${value}`);
+        return told([`In ${run.said}:`, ...lines], citations);
+      },
+    ),
+    ofRun(
+      'gates',
+      'Did it pass its gates?',
+      'each gate, its value and whether it passed',
+      ['gate', 'pass|fail gate|criteria|criterion'],
+      (run) => {
+        const { gates } = run.result.data;
+        if (gates.length === 0) {
+          return told(
+            `The spec has no gates (\`metrics\`), in ${run.said}.`,
+            cite(run.result, '/gates'),
+          );
+        }
+        const lines = gates.map(({ name, op, threshold, value, pass }) => {
+          const reached = value === null ? 'undefined' : formatNumber(value);
+          return `- ${name} ${op} ${threshold}: ${reached}, ${pass ? 'passed' : 'failed'}`;
+        });
+        const citations = gates.flatMap(({ name }, i) =>
+          ['value', 'threshold', 'pass'].map((part) =>
+            cite(run.result, `/gates/${i}/${part}`, `gate ${name} ${part}`),
+          ),
+        );
+        const passed = gates.filter(({ pass }) => pass).length;
+        return told(
+          [`${passed} of ${gates.length} gates passed, in ${run.said}:`, ...lines],
+          citations,
+        );
+      },
+    ),
+    ofRun(
+      'findings',
+      'What should I doubt about the result?',
+      'findings, such as that holding is better',
+      ['finding', 'doubt|distrust|suspicious', 'warning', 'wrong|problem result|run|backtest'],
+      (run) => {
+        const { findings } = run.result.data;
+        const lines = findings.map(
+          ({ code, severity, issue }) => `- ${code} (${severity}): ${issue}`,
+        );
+        const citations = findings.map(({ code }, i) =>
+          cite(run.result, `/findings/${i}/issue`, code),
+        );
+        if (lines.length === 0)
+          return told(`Nothing was found, in ${run.said}.`, cite(run.result, '/findings'));
+        return told(
+          [`${formatCountOf(lines.length, 'finding')}, in ${run.said}:`, ...lines],
+          citations,
+        );
+      },
+    ),
+    figures(
+      'ambiguity',
+      'How many bars were ambiguous?',
+      'bars with several possible orders of fills',
+      ['ambiguous|ambiguity'],
+      ['/ambiguity/bars', 'Bars in which several orders could have been filled', formatCount],
+    ),
+    figures(
+      'margin_calls',
+      'Were there margin calls?',
+      'how many',
+      ['margin call'],
+      ['/margin_calls', 'Margin calls', formatCount],
+    ),
+    ofRun(
+      'hashes',
+      'What are the hashes of the result?',
+      'SHA-256 of events, trades and equity',
+      ['hash|sha256|checksum', 'hash result|event|trade|equity'],
+      (run) => {
+        const citations = ['events', 'trades', 'equity'].map((name) =>
+          cite(run.result, `/hashes/${name}`),
+        );
+        return told([`SHA-256, in ${run.said}:`, ...citations.map(sayCited)], citations);
+      },
+    ),
+    ofRun(
+      'lock',
+      'What decides the result?',
+      'the lock: spec, engine, strategy, data, seed',
+      ['lock', 'decide result', 'reproduce|reproducible', 'seed', 'engine version'],
+      (run) => {
+        const { data } = run.result.data.lock;
+        const pointers = [
+          'digest',
+          'spec',
+          'engine',
+          'seed',
+          'strategy',
+          ...Object.keys(data)
+            .slice(0, 20)
+            .map((symbol) => `data/${step(symbol)}`),
+        ];
+        const citations = pointers.map((pointer) => cite(run.result, `/lock/${pointer}`));
+        return told(
+          [`Equal locks give equal events. In ${run.said}:`, ...citations.map(sayCited)],
+          citations,
+        );
+      },
+    ),
+  ],
+};
+
+export function sayCited({ figure, value }: Citation): string {
+  return `- ${figure}: ${typeof value === 'string' ? quoted(value) : value}`;
+}
+
+export const TRADING: Questions = {
+  title: 'Trades, costs and orders of that run',
+  questions: [
+    figures(
+      'trade_count',
+      'How many trades were there?',
+      'closed trades',
+      ['trade', 'many trade', 'number|count trade'],
+      TRADES,
+    ),
+    figures(
+      'win_rate',
+      'What is the win rate?',
+      'share of the closed trades that gained',
+      ['win|winning|hit|success rate|ratio', 'many|share|percent trade won|win|winning|profitable'],
+      WIN_RATE,
+    ),
+    figures(
+      'profit_factor',
+      'What is the profit factor?',
+      'gains over losses of the closed trades',
+      ['profit factor'],
+      ['/trades/profit_factor', 'Profit factor', formatRatio],
+    ),
+    figures(
+      'expectancy',
+      'What is the expectancy of a trade?',
+      'mean net profit of a closed trade, in money',
+      ['expectancy', 'expected profit trade', 'expectancy trade', 'average|mean profit trade'],
+      ['/trades/expectancy', 'Expectancy', formatMoney],
+    ),
+    figures(
+      'average_trade',
+      'What does an average trade return?',
+      'mean return of a closed trade',
+      ['average|mean trade', 'average|mean return trade'],
+      ['/trades/average', 'Mean return of a closed trade', formatPercent],
+    ),
+    figures(
+      'sqn',
+      'What is the system quality number?',
+      'SQN over the profits of the trades',
+      ['sqn', 'system quality'],
+      ['/trades/sqn', 'System quality number', formatRatio],
+    ),
+    figures(
+      'kelly',
+      'What is the Kelly fraction?',
+      'share of the capital by the formula of Kelly',
+      ['kelly'],
+      ['/trades/kelly', 'Kelly fraction', formatRatio],
+    ),
+    figures(
+      'costs',
+      'What did trading cost?',
+      'fees, slippage and turnover',
+      ['cost', 'trading cost', 'expensive'],
+      FEES,
+      SLIPPAGE,
+      TURNOVER,
+    ),
+    figures('fees', 'How much were the fees?', 'all fees, in money', ['fee', 'commission'], FEES),
+    figures(
+      'slippage',
+      'How much was the slippage?',
+      'all slippage, in money',
+      ['slippage'],
+      SLIPPAGE,
+    ),
+    figures(
+      'turnover',
+      'What is the turnover?',
+      'value traded per year over the mean equity',
+      ['turnover'],
+      TURNOVER,
+    ),
+    figures(
+      'orders',
+      'How many orders were submitted?',
+      'orders, and what became of them',
+      ['order', 'order submitted|sent|placed', 'many order'],
+      ['/orders/submitted', 'Submitted', formatCount],
+      ['/orders/filled', 'Filled', formatCount],
+      ['/orders/canceled', 'Canceled', formatCount],
+      ['/orders/expired', 'Expired', formatCount],
+      ['/orders/rejected', 'Rejected', formatCount],
+      ['/orders/denied', 'Denied', formatCount],
+      ['/orders/working', 'Working at the end', formatCount],
+    ),
+    figures(
+      'orders_filled',
+      'How many orders were filled?',
+      'orders filled, and fills',
+      ['order filled|fill', 'many fill'],
+      ['/orders/filled', 'Orders filled', formatCount],
+      ['/orders/fills', 'Fills', formatCount],
+    ),
+    ofRun(
+      'refusals',
+      'How many orders were rejected or denied, and why?',
+      'by the code of the reason',
+      [
+        'order rejected|reject|denied|refused',
+        'rejected|reject|rejection',
+        'denied|denial|deny',
+        'denied|denial|rejected|refused code|reason|why',
+      ],
+      (run) => {
+        const reasons = Object.keys(run.result.data.orders.reasons);
+        const counts = [
+          cite(run.result, '/orders/rejected'),
+          cite(run.result, '/orders/denied'),
+          ...reasons
+            .slice(0, 40)
+            .map((reason) => cite(run.result, `/orders/reasons/${step(reason)}`, reason)),
+        ];
+        const [rejected, denied, ...by] = counts;
+        const text = `Orders rejected: ${rejected!.value}, denied: ${denied!.value}, in ${run.said}.`;
+        return told([text, ...by.map(sayCited)], counts);
+      },
+    ),
+  ],
+};
