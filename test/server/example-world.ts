@@ -28,6 +28,7 @@ import { EXAMPLE_CHAT_SESSION_ID, EXAMPLE_RESEARCH_BOT } from '../../src/api/res
 import { NO_USAGE } from '../../src/research/answering.ts';
 import { beginTurn, endTurn } from '../../src/research/turns.ts';
 import { EXAMPLE_SESSION_ID } from '../../src/api/replay.ts';
+import { EXAMPLE_OVERRIDE_ID } from '../../src/api/risk.ts';
 import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
 import { endTask, tell } from '../../src/tasks/lifecycle.ts';
 import { allowedToTrade, documentOn, replaceDays } from '../tasks/market.ts';
