@@ -225,10 +225,46 @@ export const CASES_C: readonly Case[] = [
     id: 'C06',
     title: 'An order beyond a limit with one approver missing',
     articles: ['15(6)'],
-    stimulus: 'One of the two people who may let an order pass has not.',
-    expectation: 'It is refused.',
-    notApplicable: () =>
-      'The session code has no way to let a single order pass a limit: none passes.',
+    stimulus:
+      'An order beyond a limit is asked for while nobody has let it pass, while another one may, while it may, and once more.',
+    expectation: 'It passes once, and only when it was let pass.',
+    exercises:
+      'engine/supervision, trading/session-controls. That two people have to let it pass is seen to by the server, which tells of it only then.',
+    async play(inCase) {
+      await inCase('beyond the limit of volume', {}, async (world, check) => {
+        const { max_order_qty: most } = world.config.risk;
+        if (!isSet(check, most, 'volume')) return;
+        const { below, unit } = world.sizes;
+        const quantity = most + Math.max(unit, most * 1e-3);
+        const ask = (): Promise<void> =>
+          world.act(({ order }) => {
+            order({ side: 'buy', type: 'limit', limit: below, quantity });
+          });
+        const permit = {
+          symbol: world.symbol,
+          max_quantity: quantity,
+          worst_price: below,
+          controls: ['max_order_qty', 'max_order_value', 'max_position_pct'],
+          expires_at: world.venue.now + 60 * MINUTE,
+        } as const;
+        await world.begin();
+        await ask();
+        world.permit({ ...permit, override_id: 'sale', side: 'sell' });
+        await ask();
+        world.permit({ ...permit, override_id: 'old', side: 'buy', expires_at: world.venue.now });
+        await ask();
+        world.permit({ ...permit, override_id: 'less', side: 'buy', max_quantity: most });
+        await ask();
+        check(sent(world) === 0, 'it is not sent while none like it was let pass');
+        check(reasons(world, 'order.denied').length === 4, 'and denied each time');
+        world.permit({ ...permit, override_id: 'it', side: 'buy' });
+        await ask();
+        const isPayable = quantity * below < world.config.cash;
+        check(sent(world) === (isPayable ? 1 : 0), 'it is sent once it was');
+        await ask();
+        check(sent(world) <= 1, 'and not again');
+      });
+    },
   },
   {
     id: 'C07',

@@ -12,6 +12,7 @@ import type { RunnerAnswer } from '../../client/runner.ts';
 import type { RunnerMetrics } from '../../runner/metrics.ts';
 import { trade, type Doors, type RunEnd } from '../../runner/trade.ts';
 import { liveFeed } from '../../trading/live.ts';
+import type { TimedPermit } from '../../trading/session-controls.ts';
 import type { SessionState } from '../../trading/session-state.ts';
 import type { Venue, VenueReport } from '../../trading/venue.ts';
 import type { Scenario, Deed } from '../venue/scenario.ts';
@@ -109,6 +110,8 @@ export interface World {
   do(deed: Deed): void;
   /** By whoever looks after the bot. */
   command(command: 'halt' | 'stop'): void;
+  /** Has the server tell of an order that two people let pass a limit. */
+  permit(permit: TimedPermit): void;
   /** Whether the server can be reached. */
   isControlled: boolean;
   /** As recorded last. */
@@ -168,6 +171,7 @@ export async function inWorld<T>(
     const note = (kind: BotLine['kind'], message: unknown): void =>
       void botLog.push({ time: venue.now, kind, message });
     let life: Life | undefined;
+    const permits: TimedPermit[] = [];
     let tell: ((command: RunnerAnswer['command']) => void) | undefined;
     let end: RunEnd | undefined;
 
@@ -228,7 +232,7 @@ export async function inWorld<T>(
               ? { halt_id: 'h1', scope: 'bot', reason: 'conformance', by: 'administrator:case' }
               : null,
           recorded: 0,
-          controls: { thresholds: {}, permits: [], latches_lifted: 0 },
+          controls: { thresholds: {}, permits, latches_lifted: 0 },
         });
         tell = (what) => {
           command = what;
@@ -342,6 +346,10 @@ export async function inWorld<T>(
       },
       do: deed,
       command: (command) => tell?.(command),
+      permit(permit) {
+        permits.push(permit);
+        tell?.('trade');
+      },
       state: () => journal.state,
       events: () =>
         journal.events

@@ -71,7 +71,7 @@ test('the same seed gives the same evidence in another process, another seed doe
 
 /** Which cases each fails beside those of a bot that is right, of all; some that it passes are tried, too. */
 test.each([
-  ['no limits', bots.noLimits, ['A10', 'A12', 'B09', 'C03', 'C04'], ['A01', 'C05']],
+  ['no limits', bots.noLimits, ['A10', 'A12', 'B09', 'C03', 'C04', 'C06'], ['A01', 'C05']],
   [
     'a broken kill',
     bots.brokenKill,

@@ -42,7 +42,11 @@ export const MUTATIONS: readonly Mutation[] = [
         'order.stopLoss === undefined &&\n      order.ocoGroup === 0',
         'order.stopLoss === undefined',
       ],
-      ['why it was canceled is forgotten', 'return canceling ?? told', 'return told'],
+      [
+        'why it was canceled is forgotten',
+        'return canceling ?? told ?? (atOnce',
+        'return told ?? (atOnce',
+      ],
       [
         'refusals are classified as one',
         "if (status === 'rejected') return told ?? 'refused_by_venue';",
@@ -168,6 +172,12 @@ export const MUTATIONS: readonly Mutation[] = [
         'isBuy ? 1 - share : 1 + share',
       ],
       ['prices stay good for ever', 'const STEPS_TO_FREEZE = 2;', 'const STEPS_TO_FREEZE = 1e9;'],
+      [
+        'a permit is used again and again',
+        'this.#open.delete(override_id);\n    this.used',
+        'this.used',
+      ],
+      ['a permit is for every order', 'quantity <= permit.max_quantity * (1 + 1e-9) &&', ''],
       // Limits: risk.ts.
       [
         'no limit of volume',
