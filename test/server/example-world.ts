@@ -98,11 +98,11 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   if (['stopDeployment', 'getProductionDeployment', 'reportRunner'].includes(operation)) {
     await addExampleDeployment(server);
   }
-  if (operation === 'deployBot') {
   if (['requestOverride', 'verifyOverride', 'authoriseOverride'].includes(operation)) {
     await addExampleDeployment(server);
     await addExampleOverride(server, operation === 'authoriseOverride');
   }
+  if (operation === 'deployBot') {
     const { production } = server.services;
     Object.assign(production, { clusters: CLUSTERS, exchanges: { binance: { ccxt: 'binance' } } });
   }
@@ -407,7 +407,6 @@ const CLUSTERS: Clusters = {
   },
 };
 
-/** A deployment that a runner may report for, and that no controller has begun with. */
 async function addExampleOverride({ services, now }: TestApp, isVerified: boolean): Promise<void> {
   await services.tasks.storage.write(async (tx) => {
     const { bot_id } = await getBot(tx, 'sma-crossover');
@@ -437,6 +436,7 @@ async function addExampleOverride({ services, now }: TestApp, isVerified: boolea
   });
 }
 
+/** A deployment that a runner may report for, and that no controller has begun with. */
 async function addExampleDeployment({ services, now }: TestApp): Promise<void> {
   await services.tasks.storage.write(async (tx) => {
     const { bot_id } = await getBot(tx, 'sma-crossover');
