@@ -12,7 +12,7 @@ import { onnxFile } from './onnx-file.ts';
 const DATA = join(import.meta.dirname, '../data/sp500-daily.csv');
 const UNTIL = '2009-12-31';
 const DAYS_AHEAD = 20;
-const ROUNDS = 2000;
+const ROUNDS = 400;
 const RATE = 0.5;
 /** Keeps weights small, of which nothing in the data is sure. */
 const DECAY = 0.001;

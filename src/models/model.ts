@@ -55,7 +55,7 @@ const MOST_NODES = 2000;
 const OPERATORS: ReadonlySet<string> = new Set(
   [
     'Abs Add And ArgMax ArgMin AveragePool BatchNormalization Cast CastLike Ceil Celu Clip Concat',
-    'Constant Conv Cos CumSum Div Dropout Einsum Elu Equal Erf Exp Flatten Floor Gather GatherElements',
+    'Constant Conv Cos CumSum Div Einsum Elu Equal Erf Exp Flatten Floor Gather GatherElements',
     'Gelu Gemm GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual GRU HardSigmoid HardSwish',
     'Identity InstanceNormalization LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax LSTM',
     'MatMul Max MaxPool Mean Min Mish Mul Neg Not Or PRelu Pow QuantizeLinear DequantizeLinear',
@@ -101,11 +101,11 @@ export function tooLarge(size: number): ModelFault {
   return { at: ['path'], code: 'file_too_large', message };
 }
 
-function fileFaults({ isInParts, hasFunctions, operators, nodes }: OnnxModel): ModelFault[] {
+function fileFaults({ isInParts, isNested, operators, nodes }: OnnxModel): ModelFault[] {
   const others = operators.filter((name) => !OPERATORS.has(name));
   return [
     ...(isInParts ? [unusable('has weights in other files; save it with all of them inside')] : []),
-    ...(hasFunctions ? [unusable('defines operators of its own; save it with them inlined')] : []),
+    ...(isNested ? [unusable('has graphs of its own within it; save it with them inlined')] : []),
     ...(nodes > MOST_NODES ? [unusable(`has ${nodes} operators, more than ${MOST_NODES}`)] : []),
     ...(others.length > 0
       ? [unusable(`has operators that no model may have here: ${others.slice(0, 10).join(', ')}`)]

@@ -14,8 +14,8 @@ export interface OnnxModel {
   readonly nodes: number;
   /** Whether some of its numbers are in other files. */
   readonly isInParts: boolean;
-  /** Whether it defines operators of its own. */
-  readonly hasFunctions: boolean;
+  /** Whether it defines operators of its own, or has graphs within operators. */
+  readonly isNested: boolean;
 }
 
 export interface OnnxValue {
@@ -28,8 +28,6 @@ export interface OnnxValue {
 
 const FLOAT = 1;
 const DOUBLE = 11;
-/** `TensorProto.DataLocation.EXTERNAL` */
-const EXTERNAL = 1;
 
 /** Undefined when the bytes are no ONNX model. */
 export function readOnnx(bytes: Uint8Array): OnnxModel | undefined {
@@ -48,9 +46,8 @@ function readGraph(model: Message, graph: Message): OnnxModel {
   const tensors = graph.messages(5).map(fieldsOf);
   const valued = new Set(tensors.map((tensor) => tensor.text(8)));
   const operators = new Set(nodes.map(operatorOf));
-  const inNodes = nodes.flatMap((node) =>
-    node.messages(5).flatMap((attribute) => partsOf(fieldsOf(attribute), 5, 10)),
-  );
+  const attributes = nodes.flatMap((node) => node.messages(5).map(fieldsOf));
+  const inNodes = attributes.flatMap((attribute) => partsOf(attribute, 5, 10));
   const sparse = graph.messages(15).flatMap((each) => partsOf(fieldsOf(each), 1, 2));
   return {
     inputs: graph
@@ -61,7 +58,7 @@ function readGraph(model: Message, graph: Message): OnnxModel {
     operators: [...operators].toSorted(),
     nodes: nodes.length,
     isInParts: [...tensors, ...sparse, ...inNodes].some(isExternal),
-    hasFunctions: model.messages(25).length > 0,
+    isNested: model.messages(25).length > 0 || attributes.some(hasGraph),
   };
 }
 
@@ -76,7 +73,11 @@ function partsOf(message: Message, ...fields: readonly number[]): Message[] {
 }
 
 function isExternal(tensor: Message): boolean {
-  return tensor.messages(13).length > 0 || tensor.number(14) === EXTERNAL;
+  return tensor.messages(13).length > 0 || (tensor.number(14) ?? 0) !== 0;
+}
+
+function hasGraph(attribute: Message): boolean {
+  return attribute.messages(6).length + attribute.messages(11).length > 0;
 }
 
 function readValue(value: Message): OnnxValue {
@@ -131,6 +132,8 @@ function fieldsOf(bytes: Uint8Array): Message {
   };
   while (at < bytes.length) {
     const key = varint();
+    // Other readers would cut it, and see another field.
+    if (key >= 2 ** 32) throw new RangeError('a field is out of range');
     const field = Math.floor(key / 8);
     const wire = key % 8;
     if (wire === 0) numbers.set(field, varint());

@@ -53,7 +53,7 @@ export async function openModel(model: Model): Promise<RunningModel> {
 
   let session: Onnx.InferenceSession | undefined;
   try {
-    const opened = await withLessMemory(() => InferenceSession.create(bytes, OPTIONS));
+    const opened = await InferenceSession.create(bytes, OPTIONS);
     session = opened;
     const tried = await opened.run({ [input.name]: row(inputs.map(() => 0)) });
     for (const [at, { element }] of outputs.entries()) {
@@ -95,6 +95,9 @@ async function load(): Promise<typeof Onnx> {
     const onnx = await import('onnxruntime-web');
     onnx.env.wasm.numThreads = 1;
     onnx.env.logLevel = 'fatal';
+    // Its memory comes with the first model, also with one that is none.
+    const first = () => onnx.InferenceSession.create(new Uint8Array(), OPTIONS);
+    await withLessMemory(() => first().catch(() => {}));
     return onnx;
   } catch (cause) {
     throw missing(cause);

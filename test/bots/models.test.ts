@@ -1,0 +1,112 @@
+import { join } from 'node:path';
+import { describe, expect, it, test } from 'vitest';
+import { onnxFile } from '../../examples/models/onnx-file.ts';
+import { fit } from '../../examples/models/fit.ts';
+import { checkBot } from '../../src/bots/load.ts';
+import { triedModels } from '../../src/bots/model-checks.ts';
+import { driftOf, lockOf } from '../../src/bots/version.ts';
+import { specOf, TANH } from '../models/models.ts';
+import { EXAMPLES } from './example-bots.ts';
+import { directoryWith, VALID } from './specs.ts';
+
+const BYTES = onnxFile(TANH);
+const { digest } = specOf(BYTES);
+
+const GOOD = VALID.replace(
+  '  engine:',
+  `  ml_models:
+    - name: m
+      path: ./models/m.onnx
+      digest: ${digest}
+      inputs: [{column: close}, {indicator: return, params: {period: 2}}]
+      outputs: [{name: score}]
+  engine:`,
+);
+
+function check(text: string, files: Readonly<Record<string, Uint8Array | string>> = {}) {
+  const all = { 'bot.yaml': text, 'spx.csv': '', 'models/m.onnx': BYTES, ...files };
+  return checkBot(join(directoryWith(all), 'bot.yaml'));
+}
+
+test('a model is loaded with the bot, and there is nothing to know of it', () => {
+  const { bot, problems } = check(GOOD);
+  expect(problems).toEqual([]);
+  expect(bot).toMatchObject({ notes: [], models: [{ name: 'm', from: ['y'] }] });
+  expect(bot!.models[0]!.bytes).toEqual(Buffer.from(BYTES));
+});
+
+describe('what is wrong', () => {
+  const wrong = `sha256:${'0'.repeat(64)}`;
+  const cases: readonly (readonly [
+    from: string,
+    to: string,
+    code: string,
+    pointer: string,
+    suggestion?: string,
+  ])[] = [
+    ['m.onnx', 'n.onnx', 'model_not_found', '/0/path', './models/m.onnx'],
+    ['m.onnx', 'm.pb', 'invalid_value', '/0/path'],
+    [digest, wrong, 'digest_mismatch', '/0/digest', digest],
+    [digest, 'sha256:?', 'invalid_value', '/0/digest', digest],
+    [`      digest: ${digest}\n`, '', 'missing_field', '/0/digest', digest],
+    ['{column: close}, ', '', 'model_mismatch', '/0/inputs'],
+    ['column: close', 'colum: close', 'unknown_field', '/0/inputs/0/colum', 'column'],
+    ['column: close', 'column: clos', 'invalid_value', '/0/inputs/0/column', 'close'],
+    ['column: close', 'of: close', 'missing_field', '/0/inputs/0/indicator'],
+    ['{period: 2}', '{perod: 2, period: 2}', 'unknown_field', '/0/inputs/1/params/perod', 'period'],
+    ['{period: 2}', '{period: 0}', 'invalid_value', '/0/inputs/1/params'],
+    ['{name: score}', '{name: score, element: 1}', 'model_mismatch', '/0/outputs/0/element'],
+    ['{name: score}', '{name: score}, {name: score}', 'duplicate_value', '/0/outputs/1/name'],
+  ];
+  it.each(cases)('%j instead as %j', (...given) => {
+    const [from, to, code, pointer, suggestion] = given;
+    const { problems } = check(GOOD.replace(from, to));
+    expect(problems).toMatchObject([
+      { code, pointer: `/spec/ml_models${pointer}`, line: expect.any(Number) },
+    ]);
+    expect(problems[0]!.suggestion).toBe(suggestion);
+  });
+
+  it('is a strategy that reads what no model says', () => {
+    const text = GOOD.replace(
+      'name: sma_crossover, params: {fast: 10, slow: 30}',
+      'name: model_signal',
+    );
+    expect(check(text.replace('name: score', 'name: other')).problems).toMatchObject([
+      { code: 'missing_signal', message: expect.stringContaining('reads score') },
+    ]);
+  });
+
+  it('is told of a model that cannot be run', async () => {
+    const weights = [{ name: 'w', dims: [3, 1], values: [1, 2, 3] }];
+    const broken = onnxFile({ ...TANH, weights });
+    const text = GOOD.replace(digest, specOf(broken).digest);
+    const { bot, document } = check(text, { 'models/m.onnx': broken });
+    expect(await triedModels(bot!.models, document)).toMatchObject([
+      { code: 'invalid_model', pointer: '/spec/ml_models/0/path', line: 11 },
+    ]);
+  });
+});
+
+test('a lock has the files of models, and what computes them', () => {
+  const lock = (file: string, runtime = 'onnxruntime-web 1.0.0') =>
+    lockOf({
+      spec: 's',
+      engine: '1',
+      seed: 0,
+      strategy: 'model_signal',
+      data: {},
+      models: { runtime, files: { m: file } },
+    });
+  expect(driftOf(lock('a'), lock('a'))).toEqual([]);
+  expect(lock('a').digest).not.toBe(lock('b').digest);
+  expect(driftOf(lock('a'), lock('b'))).toEqual(['model m: changed']);
+  expect(driftOf(lock('a'), lock('a', 'onnxruntime-web 2.0.0'))).toEqual([
+    'what computes models changed from onnxruntime-web 1.0.0 to onnxruntime-web 2.0.0',
+  ]);
+});
+
+test('the model of the example is made by its script', () => {
+  const { bot } = checkBot(join(EXAMPLES, 'model-signal.yaml'));
+  expect(bot!.models[0]!.digest).toBe(specOf(fit()).digest);
+});

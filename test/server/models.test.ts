@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { onnxFile } from '../../examples/models/onnx-file.ts';
+import type { Summary } from '../../src/backtest/summary.ts';
+import { createApp } from '../../src/server/app.ts';
+import type { App } from '../../src/server/services.ts';
+import { startTaskRunner } from '../../src/tasks/runner.ts';
+import { startPaper } from '../../src/tasks/paper.ts';
+import { startBacktest } from '../../src/tasks/tasks.ts';
+import { specOf, TANH } from '../models/models.ts';
+import { allowedToTrade, documentOn, fillCatalogue } from '../tasks/market.ts';
+import { newTestApp, type TestApp } from './in-process.ts';
+
+/** Follows what fell and rose again. */
+const BYTES = onnxFile({ ...TANH, weights: [{ name: 'w', dims: [2, 1], values: [9, -4] }] });
+const FILE = 'models/m.onnx';
+const SENT = { [FILE]: Buffer.from(BYTES).toString('base64') };
+const MODEL = specOf(BYTES, {
+  path: `./${FILE}`,
+  inputs: [
+    { indicator: 'return', params: { period: 3 } },
+    { indicator: 'return', params: { period: 20 } },
+  ],
+});
+const NAMED = { name: 'model_signal', params: { enter: 0, exit: 0 } };
+
+/** Does what `model_signal` does. */
+const OWN = `import { defineStrategy } from 'service-local/strategy';
+export default defineStrategy({
+  name: 'own', description: 'Of a test.', params: {}, signals: ['score'],
+  create({ instruments: [instrument], broker }) {
+    return {
+      onBar() {
+        const score = instrument.signal('score');
+        const held = broker.position(instrument) > 0;
+        if (!held && score >= 0) broker.target(instrument, 1);
+        else if (held && score < 0) broker.target(instrument, 0);
+      },
+    };
+  },
+});
+`;
+
+let server: TestApp;
+let app: App;
+let headers: Record<string, string>;
+let tasks: TestApp['services']['tasks'];
+
+beforeAll(async () => {
+  server = await newTestApp();
+  tasks = { ...server.services.tasks, customCode: { memoryMb: 256, timeoutMs: 5000 } };
+  app = createApp({ ...server.services, tasks });
+  const authorization = await server.bearer('read', 'write', 'trade');
+  headers = { authorization, 'content-type': 'application/json' };
+  await fillCatalogue(tasks.catalogueDir, 1);
+});
+afterAll(() => server.close());
+
+async function ask(method: string, path: string, body?: object) {
+  const answer = await app.request(path, { method, headers, body: JSON.stringify(body) ?? null });
+  return { status: answer.status, body: (await answer.json()) as unknown };
+}
+
+function create(slug: string, files: object, spec: object = {}, of: typeof server.app = app) {
+  const document = allowedToTrade(documentOn(slug, 'SPX', '1d'));
+  const whole = { ml_models: [MODEL], strategy: NAMED, ...spec };
+  const body = {
+    document: { ...document, spec: { ...(document['spec'] as object), ...whole } },
+    files,
+  };
+  return of === app ? ask('POST', '/bots', body) : server.send('POST', '/bots', { headers, body });
+}
+
+test('one version gives the same events in a backtest, a session, a replay, and as code', async () => {
+  // No code of others is run for it.
+  expect(await create('built-in', SENT, {}, server.app)).toMatchObject({ status: 201 });
+  const strategy = { module: './own.ts', params: {} };
+  expect(await create('own', { ...SENT, 'own.ts': OWN }, { strategy })).toMatchObject({
+    status: 201,
+  });
+  const { log } = server.services;
+  const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 9, timeoutMs: 5000, log });
+  try {
+    const hashes: string[] = [];
+    const backtest = await startBacktest(tasks, 'operator', 'built-in', {});
+    const paper = await startPaper(tasks, 'operator', 'built-in', { speed: 'max' });
+    const own = await startPaper(tasks, 'operator', 'own', { speed: 'max' });
+    for (const { task_id } of [backtest, paper, own]) {
+      await (await app.request(`/tasks/${task_id}/events`, { headers })).text();
+      const summary = (await ask('GET', `/tasks/${task_id}/result`)).body as Summary;
+      expect(summary.lock.models).toEqual({
+        runtime: expect.stringMatching(/^onnxruntime-web /),
+        files: { m: MODEL.digest.slice('sha256:'.length) },
+      });
+      expect(summary.trades.count).toBeGreaterThan(5);
+      hashes.push(summary.hashes.events);
+    }
+    const asked = { run_id: paper.task_id };
+    const { body: again } = await ask('POST', '/bots/built-in/replay', asked);
+    expect(again).toMatchObject({ matches: true, events_hash: hashes[0] });
+    expect(new Set(hashes).size).toBe(1);
+  } finally {
+    await runner.stop();
+  }
+});
+
+test('what is wrong with models is told when they are sent', async () => {
+  const other = { ...SENT, 'models/other.onnx': SENT[FILE] };
+  const large = Buffer.alloc(512 * 1024 + 1).toString('base64');
+  for (const [files, pointer, told] of [
+    [undefined, '/0/path', /has to be sent with the spec/],
+    [{}, '/0/path', /has to be sent with the spec/],
+    [other, '', /no model is in "models\/other\.onnx"/],
+    [{ [FILE]: `${SENT[FILE]} ` }, '', /is not in base64/],
+    [{ [FILE]: large }, '', /524289 bytes of models, more than 524288/],
+    [{ [FILE]: 'AAAA' }, '/0/path', /is no ONNX model/],
+  ] as const) {
+    const answer = await create('wrong', files!);
+    expect(answer).toMatchObject({ status: 422, body: { code: 'invalid_spec' } });
+    const { errors } = answer.body as { errors: { pointer: string; detail: string }[] };
+    expect(errors[0]).toMatchObject({
+      pointer: `/spec/ml_models${pointer}`,
+      detail: expect.stringMatching(told),
+    });
+  }
+  expect(await create('wrong', {}, { ml_models: undefined })).toMatchObject({
+    body: { errors: [{ pointer: '/spec/ml_models', code: 'missing_signal' }] },
+  });
+});
+
+test('a model is kept as it was sent, and is none of the code', async () => {
+  const { body } = await ask('GET', '/bots/built-in/versions/1/files');
+  expect(body).toEqual({ files: SENT });
+  expect(await ask('GET', '/bots/built-in/versions')).toMatchObject({
+    body: { items: [{ bundle_hash: expect.stringMatching(/^[0-9a-f]{64}$/) }] },
+  });
+});
