@@ -455,6 +455,8 @@ export const CASES_A: readonly Case[] = [
           await world.quietBar();
           await world.time.pass(3 * MINUTE);
           check(sent(world) === before, 'no order is sent while trading is halted');
+          const denied = reasons(world, 'order.denied');
+          check(denied[i] === 'market_halted', 'the order is denied, and does not wait');
           const alert = alertAfter(world, begun, /halt|closed/);
           check(
             alert !== undefined && alert.time - begun <= 5000,
@@ -464,6 +466,18 @@ export const CASES_A: readonly Case[] = [
           await world.bar();
         }
         check(world.venue.openOrders('bot').length >= 1, 'the order that rested still does');
+      });
+      await inCase('closed', {}, async (world, check) => {
+        const { quantity, below } = world.sizes;
+        await world.begin();
+        world.do({ do: 'phase', phase: 'closed' });
+        world.exerciser.tell(({ order }) => {
+          order({ side: 'buy', type: 'limit', limit: below, quantity });
+        });
+        await world.quietBar();
+        check(sent(world) === 0, 'no order is sent while the market is closed');
+        const [why] = reasons(world, 'order.denied');
+        check(why === 'market_closed', 'the order is denied, and does not wait');
       });
       await inCase('the price is another one after it', {}, async (world, check) => {
         const { quantity, below, price } = world.sizes;
