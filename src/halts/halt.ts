@@ -5,7 +5,8 @@ import { ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
 import { asStorageError } from '../storage/unavailable.ts';
-import { alertEvent, alertsOf } from '../tasks/alerts.ts';
+import type { Db } from '../storage/tables.ts';
+import { alertEvent, alertRaised, alertsOf } from '../tasks/alerts.ts';
 import { firstActive, START } from './active.ts';
 import { endSome } from './end.ts';
 import { findInForce, type Halt, type HaltService } from './halts.ts';
@@ -106,6 +107,7 @@ function latch(
       });
       if (before !== undefined) return before;
       await tx.insertInto('halts').values(halted).execute();
+      if (bot === null) await alertOfAll(tx, now, halt_id, reason);
       if (bot !== null) {
         const payload = { halt_id, scope, reason, by };
         const version = bot.current_version;
@@ -123,6 +125,18 @@ function latch(
     },
     { urgent: true },
   );
+}
+
+/** A halt of all bots is in the log of none. */
+async function alertOfAll(tx: Db, now: number, halt_id: string, reason: string): Promise<void> {
+  const alert = { control: 'halt_all', severity: 'critical', latency_ms: 0 } as const;
+  await appendAudit(tx, now, {
+    actor: 'server',
+    action: 'alert.raised',
+    target: 'bots',
+    details: { ...alert, halt_id, reason },
+  });
+  alertRaised(alert);
 }
 
 /**

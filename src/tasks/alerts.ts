@@ -25,6 +25,11 @@ const CONTROLS: ReadonlySet<string> = new Set<OrderReason>([
   'messages_kept_for_cancels',
   'repeated_execution',
   'instrument_not_permitted',
+  'threshold_order_value',
+  'threshold_order_qty',
+  'threshold_gross_exposure',
+  'threshold_daily_loss',
+  'threshold_messages',
 ]);
 
 type Cause = Pick<Alert, 'control' | 'severity'>;
@@ -36,6 +41,7 @@ const CAUSES: Readonly<Record<string, (reason: string | null) => Cause | undefin
     reason === 'price_collar_bps' ? { control: reason, severity: 'warning' } : undefined,
   'order.rejected': () => ({ control: 'order_rejected', severity: 'warning' }),
   'account.latched': () => ({ control: 'repeated_execution', severity: 'critical' }),
+  'risk.override_used': () => ({ control: 'override', severity: 'warning' }),
   'account.margin_call': () => ({ control: 'margin_call', severity: 'critical' }),
   'control.halted': () => ({ control: 'halt', severity: 'critical' }),
   'control.denying': (reason) =>
@@ -64,6 +70,23 @@ export function alertsOf(events: readonly SessionEvent[]): Alert[] {
   return [...alerts.values()];
 }
 
+/** What of an alert is counted; `latency_ms` is null where nobody says when it was made. */
+export interface RaisedAlert extends Pick<Alert, 'control' | 'severity'> {
+  readonly latency_ms: number | null;
+}
+
+const listeners = new Set<(alert: RaisedAlert) => void>();
+
+/** Has each alert counted that this process records. */
+export function onAlert(listener: (alert: RaisedAlert) => void): void {
+  listeners.add(listener);
+}
+
+/** One that is recorded; `alertEvent` says so itself. */
+export function alertRaised(alert: RaisedAlert): void {
+  for (const listener of listeners) listener(alert);
+}
+
 /**
  * An alert as the log of a bot has it.
  * @param event_seq of the first event that it is about.
@@ -77,5 +100,6 @@ export function alertEvent(
 ): SessionEvent {
   const latency_ms = made_at === undefined ? null : Math.max(0, now - made_at);
   const payload = { control, severity, event_seq, count, latency_ms };
+  alertRaised({ control, severity, latency_ms });
   return { kind: 'alert.raised', occurred_at: now, payload };
 }

@@ -96,3 +96,18 @@ test('a refusal before anything is asked of the registry is counted, too', async
 test('nobody reads them without a token', async () => {
   expect(await server.send('GET', '/metrics')).toMatchObject({ status: 401 });
 });
+
+test('alerts are counted, with how long each took; a halt of all bots is one', async () => {
+  const labels = '{control="halt_all",severity="critical"}';
+  const countOf = async (): Promise<number> => {
+    const line = (await metric('alerts_total')).find((one) => one.startsWith(labels));
+    return Number(line?.slice(labels.length) ?? 0);
+  };
+  const before = await countOf();
+  const authorization = `Bearer ${await server.token('halt')}`;
+  const body = { reason: 'the feed is wrong' };
+  await server.send('POST', '/bots/halt-all', { headers: { authorization }, body });
+  expect(await countOf()).toBe(before + 1);
+  const took = await metric('alert_latency_seconds_sum');
+  expect(took.some((line) => line.startsWith(labels))).toBe(true);
+});

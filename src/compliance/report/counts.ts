@@ -2,9 +2,8 @@
 import type { EventCount } from './period.ts';
 import type { Deployment } from './records.ts';
 
-/** Kinds of events: alerts, overrides of a limit for one order, and latches after repeated execution. */
+/** Kinds of events: alerts, and latches after repeated execution. */
 export const ALERTS = /^alert\./;
-export const OVERRIDES = /^control\.override/;
 export const LATCHES = /^account\.latched$/;
 
 /** Where a run was, by its id. */

@@ -8,14 +8,12 @@ import { annexI } from './annex.ts';
 import { articleRows } from './article-rows.ts';
 import { riskControls } from './controls.ts';
 import {
-  ALERTS,
   attributionOf,
   breachesOf,
   byEnvironment,
   kindsIn,
   kindsOrNull,
   LATCHES,
-  OVERRIDES,
 } from './counts.ts';
 import {
   annexFacts,
@@ -48,6 +46,7 @@ import {
   versionsOf,
   type Document,
 } from './records.ts';
+import { alertsOf, overridesOf, thresholdChangesOf } from './supervision.ts';
 import { conformanceOf, environmentOf, stressOf } from './tests.ts';
 
 /** What a report is made from. */
@@ -242,12 +241,15 @@ async function derive(
     pretrade: {
       messages: figure('log.counts', log, messages),
       breaches: figure('log.counts', log, breachesOf(counts, environments)),
-      overrides_15_6: figure('log.counts', log, kindsOrNull(counts, OVERRIDES)),
+      overrides_15_6: figure('overrides.of_bot', asked, await overridesOf(read, bot_id, period)),
       throttle_disables_15_3: figure('log.counts', log, kindsOrNull(counts, LATCHES)),
-      limit_changes: figure('risk.limit_changes', asked, limitChangesOf(made)),
+      limit_changes: figure('risk.limit_changes', asked, {
+        of_versions: limitChangesOf(made),
+        of_thresholds: await thresholdChangesOf(read, period),
+      }),
     },
     monitoring: {
-      alerts: figure('log.counts', log, kindsOrNull(counts, ALERTS)),
+      alerts: figure('log.alerts', log, await alertsOf(read, bot_id, range)),
       coverage_gaps: figure('log.counts', log, kindsIn(counts, /^data\.(?!bars$)/)),
       unactioned: human(),
       contact_test_16_4: human(),

@@ -15,11 +15,15 @@ export const QUERIES = {
   'halts.of_bot':
     'halts of the bot, or of all bots, asked for in the period, and what of the bot they ended',
   'halts.of_drills': 'halts of the bots that `bots drill` makes, asked for in the period',
+  'log.alerts':
+    'events alert.raised of the bot in the part of its log that was recorded in the period: how many, and their latency_ms',
   'log.counts':
     'events of the bot in the part of its log that was recorded in the period, by kind, target of the run, and reason',
   'log.head': 'the newest event of the bot that was recorded before the end of the period',
+  'overrides.of_bot': 'overrides of the bot asked for in the period, and what became of each',
   'risk.controls': 'a limit of the spec: its value, and the version that changed it last',
-  'risk.limit_changes': 'what versions made in the period changed below /spec/risk',
+  'risk.limit_changes':
+    'what versions made in the period changed below /spec/risk, and all thresholds set or removed in it',
   'tasks.failed': 'a task of the bot that failed in the period',
   'tasks.of_kind': 'the newest tasks of a kind that were a success by the end of the period',
   'tokens.with_halt': 'administrators with a token that may halt, and is good',

@@ -1,5 +1,5 @@
 /** What a report has to say that the records do not hold. */
-import { ALERTS, LATCHES, OVERRIDES } from './counts.ts';
+import { ALERTS, LATCHES } from './counts.ts';
 import type { Gaps } from './fields.ts';
 import type { EventCount, Period, SeqRange } from './period.ts';
 import { MOST_LISTED } from './records.ts';
@@ -7,7 +7,6 @@ import { MOST_LISTED } from './records.ts';
 /** What a log without such events leaves open: that there was nothing, or that nothing makes them. */
 const UNTOLD = [
   ['no_alerts', ALERTS, 'the log has no alerts, and so nothing of how fast they were', ['16(5)']],
-  ['no_overrides', OVERRIDES, 'the log has no overrides of limits for single orders', ['15(6)']],
   ['no_latches', LATCHES, 'the log has no stops after repeated execution', ['15(3)']],
 ] as const;
 

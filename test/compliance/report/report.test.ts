@@ -174,19 +174,22 @@ describe('a draft', () => {
 
   it('tells who changed which limit and when, and what the limit is by now', async () => {
     const report = await draft();
-    expect(report.pretrade.limit_changes.value).toEqual({
-      total: 1,
-      items: [
-        {
-          when: '2026-01-02T03:05:05.000Z',
-          by: 'operator',
-          version: 2,
-          pointer: '/spec/risk/max_order_value',
-          kind: 'changed',
-          from: '5000',
-          to: '9000',
-        },
-      ],
+    expect(report.pretrade.limit_changes.value).toMatchObject({
+      of_thresholds: { total: 0, items: [] },
+      of_versions: {
+        total: 1,
+        items: [
+          {
+            when: '2026-01-02T03:05:05.000Z',
+            by: 'operator',
+            version: 2,
+            pointer: '/spec/risk/max_order_value',
+            kind: 'changed',
+            from: '5000',
+            to: '9000',
+          },
+        ],
+      },
     });
     const control = report.risk_controls.find(({ id }) => id === 'max_order_value')!;
     expect(control).toMatchObject({

@@ -1,0 +1,108 @@
+/** What a report tells of alerts, of overrides, and of thresholds. */
+import { withNames } from '../../identity/actor-names.ts';
+import type { Db } from '../../storage/tables.ts';
+import type { Period, SeqRange } from './period.ts';
+import { instant, listed } from './records.ts';
+
+/** Of Article 16(5). */
+const LATEST_MS = 5000;
+const AT_ONCE = 4096;
+
+/** How many alerts there were, and how fast; null where there are none, as nothing may be making them. */
+export async function alertsOf(db: Db, bot_id: string, { after_seq, through_seq }: SeqRange) {
+  const found = {
+    raised: 0,
+    latency_unknown: 0,
+    latency_max_ms: null as number | null,
+    over_5s: 0,
+  };
+  for (let after = after_seq; ;) {
+    const rows = await db
+      .selectFrom('bot_events')
+      .select(['seq', 'payload'])
+      .where('bot_id', '=', bot_id)
+      .where('kind', '=', 'alert.raised')
+      .where('seq', '>', after)
+      .where('seq', '<=', through_seq)
+      .orderBy('seq')
+      .limit(AT_ONCE)
+      .execute();
+    for (const { payload } of rows) {
+      const ms = latencyIn(payload);
+      found.raised += 1;
+      if (ms === null) found.latency_unknown += 1;
+      else {
+        found.latency_max_ms = Math.max(found.latency_max_ms ?? 0, ms);
+        if (ms > LATEST_MS) found.over_5s += 1;
+      }
+    }
+    if (rows.length < AT_ONCE) return found.raised === 0 ? null : found;
+    after = rows.at(-1)!.seq;
+  }
+}
+
+/** What was tampered with may be no JSON. */
+function latencyIn(payload: string): number | null {
+  try {
+    const { latency_ms } = JSON.parse(payload) as { readonly latency_ms?: unknown };
+    return typeof latency_ms === 'number' ? latency_ms : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Orders that people let pass a limit, or were asked to. */
+export async function overridesOf(db: Db, bot_id: string, { from, to }: Period) {
+  const rows = await db
+    .selectFrom('overrides')
+    .selectAll()
+    .where('bot_id', '=', bot_id)
+    .where('requested_at', '>=', from)
+    .where('requested_at', '<', to)
+    .orderBy('override_id')
+    .execute();
+  const named = await withNames(db, rows, 'requested_by', 'verified_by', 'authorised_by');
+  return listed(
+    named.map((row) => ({
+      override_id: row.override_id,
+      run: row.run_id,
+      order: `${row.side} up to ${row.max_quantity} ${row.symbol}`,
+      worst_price: row.worst_price,
+      controls: JSON.parse(row.controls) as readonly string[],
+      reason: row.reason,
+      requested_by: row.requested_by_name ?? row.requested_by,
+      requested_at: instant(row.requested_at),
+      verified_by: row.verified_by_name ?? row.verified_by,
+      authorised_by: row.authorised_by_name ?? row.authorised_by,
+      expires_at: instant(row.expires_at),
+      used_at: row.used_at === null ? null : instant(row.used_at),
+      used_order: row.used_order,
+    })),
+  );
+}
+
+/** Thresholds, of whomever: they may hold for the bot, or be why it traded as it did. */
+export async function thresholdChangesOf(db: Db, { from, to }: Period) {
+  const rows = await db
+    .selectFrom('thresholds')
+    .selectAll()
+    .where('set_at', '>=', from)
+    .where('set_at', '<', to)
+    .orderBy('set_at')
+    .orderBy('level')
+    .orderBy('subject')
+    .execute();
+  const named = await withNames(db, rows, 'set_by');
+  return listed(
+    named.map(({ level, subject, currency, version, limits, rationale, ...row }) => ({
+      when: instant(row.set_at),
+      by: row.set_by_name ?? row.set_by,
+      level,
+      subject,
+      currency,
+      version,
+      limits: limits === null ? null : (JSON.parse(limits) as unknown),
+      rationale,
+    })),
+  );
+}
