@@ -195,8 +195,9 @@ function events(
     tells,
     keys,
     async answer(facts) {
-      const found = await eventsOf(facts, kinds, MOST_EVENTS);
-      const { items } = found.data;
+      const found = await eventsOf(facts, kinds, kinds.length === 0 ? MOST_LOOKED_AT : MOST_EVENTS);
+      const isTalk = ({ kind }: Event): boolean => /^chat\.(?:turn|tool)_/.test(kind);
+      const items = found.data.items.filter((event) => !isTalk(event)).slice(-MOST_EVENTS);
       if (items.length === 0) return told(none, cite(found, '/items', id));
       return told(
         ['The last ones, by their seq:', ...items.map(sayEvent)],
@@ -207,6 +208,8 @@ function events(
 }
 
 const MOST_EVENTS = 10;
+/** So many are read to find those that are not of conversations. */
+const MOST_LOOKED_AT = 500;
 
 export const HALTS: Questions = {
   title: 'Halts and events',
@@ -250,7 +253,7 @@ export const HALTS: Questions = {
       'the last ten',
       ['event', 'last|latest|recent event', 'what happened', 'happened last|lately|recently'],
       [],
-      'There are none.',
+      'The last 500 are all of conversations.',
     ),
     events(
       'denials',
@@ -272,7 +275,7 @@ export const HALTS: Questions = {
       'latches',
       'Was it latched for repeated execution?',
       'latches, and when they were lifted',
-      ['latch|latched', 're enable|enabled'],
+      ['latch|latched', 'latch|latched repeated execution', 're enable|enabled'],
       ['account.latched', 'control.latch_lifted'],
       'It never was.',
     ),

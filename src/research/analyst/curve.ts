@@ -299,7 +299,8 @@ export const CURVE: Questions = {
         'return month #year',
         'monthly|month return #year',
       ],
-      answer: (facts) => tellYears(facts, 7, (all) => ofYears(facts, all, all.slice(-12)).slice(0, 24)),
+      answer: (facts) =>
+        tellYears(facts, 7, (all) => ofYears(facts, all, all.slice(-12)).slice(0, 24)),
     },
     {
       id: 'best_month',

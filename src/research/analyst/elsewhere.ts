@@ -77,6 +77,7 @@ export const ELSEWHERE: Questions = {
   questions: [
     {
       id: 'knowledge',
+      seeks: true,
       example: 'What do the documents say about drawdowns?',
       tells: 'passages, with document and lines',
       keys: [

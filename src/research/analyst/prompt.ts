@@ -11,7 +11,7 @@ export interface Prompt {
 
 const ID = /\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/gi;
 /** Far more than any question has. */
-const MOST_WORDS = 500;
+const MOST_WORDS = 100;
 
 export function readPrompt(text: string): Prompt {
   const ids = text.match(ID) ?? [];
@@ -37,19 +37,44 @@ export function readPrompt(text: string): Prompt {
 
 const ENDINGS = ['', 's', 'es', 'd', 'ed', 'ing', 'al'];
 
-/** Whether a word is one of a key: `trade|deal` or `#year`. */
-function isMeant(word: string, token: string): boolean {
-  if (token === '#year') return /^(19|20)\d\d$/.test(word);
-  return token.split('|').some((one) => ENDINGS.some((ending) => word === `${one}${ending}`));
+const known = new Map<string, ReadonlySet<string>>();
+
+/** All words that one of a key stands for: `trade|deal`. */
+export function formsOf(token: string): ReadonlySet<string> {
+  let forms = known.get(token);
+  if (forms === undefined) {
+    forms = new Set(token.split('|').flatMap((one) => ENDINGS.map((ending) => one + ending)));
+    known.set(token, forms);
+  }
+  return forms;
 }
 
-/** The places of the words of a key; undefined where one is not there. */
-export function placesOf(key: string, words: readonly string[]): ReadonlySet<number> | undefined {
+function isMeant(word: string, token: string): boolean {
+  return token === '#year' ? /^(19|20)\d\d$/.test(word) : formsOf(token).has(word);
+}
+
+/** Words that ask, and say little of what for. */
+const ASKING = new Set(
+  'all are every has have how is list many much number of show was were what when which who whom why'.split(
+    ' ',
+  ),
+);
+
+/** How well a prompt fits a key, and by which of its words. */
+export interface Fit {
+  readonly weight: number;
+  readonly places: ReadonlySet<number>;
+}
+
+/** Undefined where a word of the key is not there. */
+export function fitOf(key: string, words: readonly string[]): Fit | undefined {
   const places = new Set<number>();
+  let weight = 0;
   for (const token of key.split(' ')) {
     const place = words.findIndex((word, i) => !places.has(i) && isMeant(word, token));
     if (place === -1) return undefined;
     places.add(place);
+    weight += ASKING.has(words[place]!) ? 0.1 : 1;
   }
-  return places;
+  return { weight, places };
 }

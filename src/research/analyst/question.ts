@@ -10,9 +10,11 @@ export interface KnownQuestion {
   readonly tells: string;
   /**
    * Other ways to ask it: the words that a prompt must have, in any order. `a|b` is one or the other,
-   * `#year` a year; a word stands for its plural and such, too.
+   * `#year` a year; a word stands for its plural and such, too. Of several the key with most words counts.
    */
   readonly keys: readonly string[];
+  /** Whether it looks for what the prompt says. */
+  readonly seeks?: true;
   /** @throws ServiceError for what there is not, and what the API refuses. */
   readonly answer: (facts: Facts) => Promise<Told>;
 }

@@ -291,7 +291,13 @@ export const RESULTS: Questions = {
       'findings',
       'What should I doubt about the result?',
       'findings, such as that holding is better',
-      ['finding', 'doubt|distrust|suspicious', 'warning', 'wrong|problem result|run|backtest'],
+      [
+        'finding',
+        'doubt|distrust|suspicious',
+        'doubt|distrust result|run|backtest',
+        'warning',
+        'wrong|problem result|run|backtest',
+      ],
       (run) => {
         const { findings } = run.result.data;
         const lines = findings.map(
@@ -312,7 +318,7 @@ export const RESULTS: Questions = {
       'ambiguity',
       'How many bars were ambiguous?',
       'bars with several possible orders of fills',
-      ['ambiguous|ambiguity'],
+      ['ambiguous|ambiguity', 'many bar ambiguous'],
       ['/ambiguity/bars', 'Bars in which several orders could have been filled', formatCount],
     ),
     figures(
@@ -458,7 +464,7 @@ export const TRADING: Questions = {
       'orders_filled',
       'How many orders were filled?',
       'orders filled, and fills',
-      ['order filled|fill', 'many fill'],
+      ['order filled|fill', 'many order filled|fill', 'many fill'],
       ['/orders/filled', 'Orders filled', formatCount],
       ['/orders/fills', 'Fills', formatCount],
     ),

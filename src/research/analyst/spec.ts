@@ -125,6 +125,14 @@ export const SPEC_QUESTIONS: Questions = {
       'It has no name.',
     ),
     ofSpec(
+      'parameters',
+      'What are the parameters of the strategy?',
+      'each, where the spec states it',
+      ['parameter|param|params', 'parameter|param strategy', 'setting strategy'],
+      ({ document: { spec } }) => placesOf(spec.strategy.params, '/spec/strategy/params'),
+      'The spec states none: the defaults of the strategy hold.',
+    ),
+    ofSpec(
       'strategy',
       'Which strategy does it follow?',
       'strategy and parameters',
@@ -135,14 +143,6 @@ export const SPEC_QUESTIONS: Questions = {
         ...placesOf(spec.strategy.params, '/spec/strategy/params'),
       ],
       'It has none.',
-    ),
-    ofSpec(
-      'parameters',
-      'What are the parameters of the strategy?',
-      'each, where the spec states it',
-      ['parameter|param|params', 'parameter|param strategy', 'setting strategy'],
-      ({ document: { spec } }) => placesOf(spec.strategy.params, '/spec/strategy/params'),
-      'The spec states none: the defaults of the strategy hold.',
     ),
     ofSpec(
       'symbols',

@@ -344,6 +344,7 @@ export const RUNS: Questions = {
         'compare|comparison|compared',
         'compare|comparison run|backtest|result|version',
         'two run|backtest',
+        'compare|comparison last|latest|newest|two run|backtest|result|version',
         'better|worse run|version|backtest',
         'better|worse run than',
       ],
