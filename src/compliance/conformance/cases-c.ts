@@ -237,7 +237,8 @@ export const CASES_C: readonly Case[] = [
         const { below, unit } = world.sizes;
         const quantity = most + Math.max(unit, most * 1e-3);
         const ask = (): Promise<void> =>
-          world.act(({ order }) => {
+          world.act(({ order, broker }) => {
+            for (const one of broker.working()) broker.cancel(one);
             order({ side: 'buy', type: 'limit', limit: below, quantity });
           });
         const permit = {
