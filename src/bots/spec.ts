@@ -371,10 +371,23 @@ const mlModelSchema = z
   .describe('Run on each bar of each symbol, once all of its inputs are known.');
 
 const agentSchema = z.strictObject({
-  spec_name: text(200),
-  role: text(100),
-  tools: z.array(text(100)).max(100).default([]),
-  budget: z.strictObject({ turns: z.int().min(1).max(1000) }).optional(),
+  role: text(100).describe('What the chat calls the agent: no two have the same.'),
+  instructions: text(8000, CONTROL_CHARACTER_IN_PARAGRAPHS)
+    .optional()
+    .describe('What the language model is told of its role.'),
+  tools: z
+    .array(text(100))
+    .max(100)
+    .optional()
+    .describe('Those that it may use, such as read_results; all, when absent.'),
+  budget: z
+    .strictObject({
+      turns: z.int().min(1).max(1000).optional().describe('Requests to the model per answer.'),
+      seconds: z.number().gt(0).max(3600).optional(),
+      tokens: z.int().min(1).optional(),
+    })
+    .optional()
+    .describe('What an answer may take, below what the server is set to.'),
 });
 
 const subject = text(100).optional();
@@ -419,7 +432,14 @@ export const botSpecSchema = z.strictObject({
     risk: riskSchema.optional(),
     attribution: attributionSchema.optional(),
     ml_models: z.array(mlModelSchema).max(50).optional(),
-    agents: z.array(agentSchema).max(50).optional(),
+    agents: z
+      .array(agentSchema)
+      .max(50)
+      .refine(
+        (agents) => new Set(agents.map(({ role }) => role)).size === agents.length,
+        'must have each role once',
+      )
+      .optional(),
     deployment: deploymentSchema.optional(),
   }),
 });

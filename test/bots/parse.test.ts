@@ -254,7 +254,7 @@ spec:
       field: 'agents',
       most: 50,
       from: 'risk:',
-      item: () => '{spec_name: a, role: b}',
+      item: () => '{role: b}',
       to: (all) => beforeRisk(`agents: [${all}]`),
     },
     {
@@ -262,7 +262,7 @@ spec:
       most: 100,
       from: 'risk:',
       item: () => 'a',
-      to: (all) => beforeRisk(`agents: [{spec_name: a, role: b, tools: [${all}]}]`),
+      to: (all) => beforeRisk(`agents: [{role: b, tools: [${all}]}]`),
     },
   ];
   it.each(bounds)('tell of more $field than $most', ({ field, most, from, item, to }) => {

@@ -74,7 +74,7 @@ describe('validate', () => {
   it('says which fields have no use yet', async () => {
     const spec = VALID.replace('kind: trading', 'kind: research').replace(
       '  metrics:',
-      '  deployment: {target: k8s}\n  agents: [{spec_name: a, role: b}]\n  metrics:',
+      '  deployment: {target: k8s}\n  agents: [{role: b}]\n  metrics:',
     );
     const cwd = directoryWith({ 'bot.yaml': spec, 'plain.yaml': VALID, 'spx.csv': '' });
     const { code, stdout, stderr } = await serviceLocal(

@@ -28,7 +28,7 @@ import { createMetrics } from '../../src/server/metrics.ts';
 import { createLog } from '../../src/log.ts';
 import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
 import { testKey } from '../lease/issuer.ts';
-import { chatOf, idleTasks, noProduction } from '../server/idle-tasks.ts';
+import { chatOf, idleTasks, noProduction, NO_FEDERATION } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 
 let world: LeaseWorld;
@@ -71,6 +71,7 @@ beforeEach(async () => {
     tasks: idleTasks(identity),
     production: noProduction(identity),
     chat: chatOf(identity),
+    federation: NO_FEDERATION,
     stopping: new AbortController().signal,
     log,
     metrics: createMetrics(identity),

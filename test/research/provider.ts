@@ -14,7 +14,7 @@ export type Reply =
       /** With their arguments as JSON, which may be none. */
       readonly call?: readonly (readonly [tool: string, args: string])[];
       /** How it goes on then; by default it ends as it should. */
-      readonly then?: 'stall' | 'break off' | 'end early';
+      readonly ending?: 'stall' | 'break off' | 'end early';
       /** Without them the provider does not count. */
       readonly tokens?: readonly [input: number, output: number] | null;
     }
@@ -50,9 +50,9 @@ export async function startProvider(kind: Kind): Promise<FakeProvider> {
       }
       answer.writeHead(200, { 'content-type': 'text/event-stream' });
       const last = (kind === 'anthropic' ? anthropic : openAi)(answer, reply);
-      if (reply.then === 'stall') return;
-      if (reply.then === 'break off') setImmediate(() => answer.destroy());
-      else if (reply.then === 'end early') answer.end();
+      if (reply.ending === 'stall') return;
+      if (reply.ending === 'break off') setImmediate(() => answer.destroy());
+      else if (reply.ending === 'end early') answer.end();
       else answer.end(last);
     })();
   });

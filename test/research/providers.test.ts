@@ -28,15 +28,14 @@ describe.each(['openai_compatible', 'anthropic'] as const)('a model of %s', (kin
   afterAll(async () => {
     await server.close();
     await provider.close();
-    // Whatever was said, logged or kept: the key is nowhere.
-    expect(server.log.join('\n')).not.toContain(CANARY);
   });
 
   const eventsOf = async (session_id: string, ...kinds: string[]) => {
     const path = `/bots/talk/state/events?kind=${kinds.join(',')}&limit=1000`;
     const { body } = await server.send('GET', path, { headers: { authorization: reader } });
     const { items } = body as { items: { kind: string; payload: Record<string, unknown> }[] };
-    expect(JSON.stringify(items)).not.toContain(CANARY);
+    // Whatever was said, logged or kept: the key is nowhere.
+    expect(`${JSON.stringify(items)} ${server.log.join('\n')}`).not.toContain(CANARY);
     return items.filter(({ payload }) => payload['session_id'] === session_id);
   };
 
@@ -145,7 +144,7 @@ describe.each(['openai_compatible', 'anthropic'] as const)('a model of %s', (kin
   });
 
   it('that stalls is given up when the time is over', async () => {
-    const turn = await askTwice({ then: 'stall' }, { seconds: 0.2 });
+    const turn = await askTwice({ ending: 'stall' }, { seconds: 0.2 });
     expect(turn).toMatchObject({
       status: 'failed',
       stopped_by: 'seconds',
@@ -154,13 +153,13 @@ describe.each(['openai_compatible', 'anthropic'] as const)('a model of %s', (kin
   });
 
   it('that stalls in the middle leaves what it has said', async () => {
-    const turn = await askTwice({ say: ['So far'], then: 'stall' }, { seconds: 0.3 });
+    const turn = await askTwice({ say: ['So far'], ending: 'stall' }, { seconds: 0.3 });
     expect(turn).toMatchObject({ status: 'done', answer: 'So far', stopped_by: 'seconds' });
     expect(turn.usage).toMatchObject({ requests: 1, estimated: true });
   });
 
-  it.each(['break off', 'end early'] as const)('that would %s is told of so', async (then) => {
-    const turn = await askTwice({ say: ['So far'], then });
+  it.each(['break off', 'end early'] as const)('that would %s is told of so', async (ending) => {
+    const turn = await askTwice({ say: ['So far'], ending });
     expect(turn).toMatchObject({
       status: 'failed',
       answer: 'So far',

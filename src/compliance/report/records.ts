@@ -344,7 +344,7 @@ export interface Document {
     };
     readonly risk?: Readonly<Record<string, unknown>>;
     readonly ml_models?: readonly { readonly name: string; readonly digest: string }[];
-    readonly agents?: readonly { readonly spec_name: string }[];
+    readonly agents?: readonly { readonly role: string }[];
     readonly deployment?: { readonly brokerage?: string };
   };
 }
