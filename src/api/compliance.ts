@@ -419,6 +419,37 @@ export const getValidationReport = defineRoute({
   errors: ['not_found', 'overloaded'],
 });
 
+export const listValidationReports = defineRoute({
+  tags: ['Compliance'],
+  security: administrator('read'),
+  method: 'get',
+  path: '/bots/{bot_ref}/risk/validation-reports',
+  operationId: 'listValidationReports',
+  summary: 'List the frozen validation reports of a bot',
+  description: 'The newest first; each can be read with its `version`.',
+  request: { params: botPath },
+  responses: {
+    200: answer(
+      'The versions.',
+      z
+        .strictObject({
+          versions: z.array(
+            z.strictObject({
+              version: z.int(),
+              year: z.int(),
+              status: z.enum(['draft', 'frozen', 'signed']),
+              hash: sha256,
+              content_hash: sha256,
+              frozen_at: time,
+            }),
+          ),
+        })
+        .openapi('ValidationReports'),
+    ),
+  },
+  errors: ['not_found'],
+});
+
 const words = z
   .string()
   .min(1)

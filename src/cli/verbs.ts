@@ -243,6 +243,11 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/bots-validation-report.ts'),
   },
   {
+    path: ['bots', 'validation-report', 'list'],
+    summary: 'list the versions of such a report that were frozen',
+    load: () => import('./verbs/bots-validation-report-list.ts'),
+  },
+  {
     path: ['bots', 'validation-report', 'freeze'],
     summary: 'keep such a report as it is, with what people have put into it',
     load: () => import('./verbs/bots-validation-report-freeze.ts'),

@@ -1,9 +1,11 @@
+import { formatInstant } from '../api/http.ts';
 import * as api from '../api/compliance.ts';
 import { deriveReport } from '../compliance/report/derive.ts';
 import {
   attestReport,
   freezeReport,
   frozenReport,
+  frozenVersions,
   type FrozenReport,
 } from '../compliance/report/freeze.ts';
 import { reportPage } from '../compliance/report/page.ts';
@@ -47,6 +49,12 @@ export function addCompliance(app: App, { tasks }: Services): void {
     c.header('Content-Security-Policy', policy);
     c.header('Content-Disposition', `inline; filename="validation-report-${name}.html"`);
     return c.html(source, 200);
+  });
+  app.openapi(api.listValidationReports, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const found = await frozenVersions(tasks.storage.read, bot_ref);
+    const versions = found.map((one) => ({ ...one, frozen_at: formatInstant(one.frozen_at) }));
+    return c.json({ versions }, 200);
   });
   app.openapi(api.freezeValidationReport, async (c) => {
     const { bot_ref } = c.req.valid('param');

@@ -78,4 +78,9 @@ test('people fill it, freeze it and attest it, each with a second factor', async
   const { status, number, attestations } = JSON.parse(attested.stdout) as ValidationReport;
   expect([status, number?.version]).toEqual(['frozen', 2]);
   expect(attestations.risk_management_9_2).toMatchObject({ administrator_id: person.id });
+  const list = await report('list', 'sma', '--json');
+  expect((JSON.parse(list.stdout) as { versions: unknown[] }).versions).toMatchObject([
+    { version: 2, status: 'frozen' },
+    { version: 1, status: 'frozen' },
+  ]);
 });

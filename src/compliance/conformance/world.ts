@@ -232,7 +232,11 @@ export async function inWorld<T>(
               ? { halt_id: 'h1', scope: 'bot', reason: 'conformance', by: 'administrator:case' }
               : null,
           recorded: 0,
-          controls: { thresholds: {}, permits, latches_lifted: 0 },
+          controls: {
+            thresholds: {},
+            permits: permits.map((one) => ({ ...one, controls: [...one.controls] })),
+            latches_lifted: 0,
+          },
         });
         tell = (what) => {
           command = what;

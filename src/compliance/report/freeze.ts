@@ -123,6 +123,27 @@ export async function frozenReport(db: Db, ref: string, version: number): Promis
   return { report: JSON.parse(document) as Report, hash };
 }
 
+/** What a list tells of a version. */
+export type FrozenVersion = Pick<
+  ValidationReportsTable,
+  'version' | 'year' | 'hash' | 'content_hash' | 'frozen_at'
+> &
+  Pick<Report, 'status'>;
+
+/** All versions of a bot, the newest first. @throws ServiceError `not_found` for the bot. */
+export async function frozenVersions(db: Db, ref: string): Promise<FrozenVersion[]> {
+  const rows = await db
+    .selectFrom('validation_reports')
+    .selectAll()
+    .where('bot_id', '=', await botIdOf(db, ref))
+    .orderBy('version', 'desc')
+    .execute();
+  return rows.map(({ bot_id: _bot, document, ...row }) => {
+    const { status } = JSON.parse(document) as Report;
+    return { ...row, status };
+  });
+}
+
 /** All whom Article 9 names: internal audit, too, or why there is none. */
 function isSigned({
   risk_management_9_2: risk,

@@ -1,0 +1,35 @@
+import type { listValidationReports } from '../../api/compliance.ts';
+import { BOT_ARGUMENT } from '../bots.ts';
+import { connect } from '../connect.ts';
+import { showItems } from '../items.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description: 'The newest first. Each step of freezing and attesting is a version.',
+  arguments: { bot: BOT_ARGUMENT },
+  settings: ['server_url'],
+  examples: ['bots validation-report list sma-crossover'],
+  async run(context, { bot: bot_ref }) {
+    const server = await connect(context);
+    const path = '/bots/{bot_ref}/risk/validation-reports';
+    const data = await server.call<typeof listValidationReports>('get', path, {
+      params: { bot_ref },
+    });
+    const columns = {
+      version: (one: Listed) => String(one.version),
+      year: (one: Listed) => String(one.year),
+      status: (one: Listed) => one.status,
+      frozen: (one: Listed) => one.frozen_at,
+      'content hash': (one: Listed) => one.content_hash,
+    };
+    return { data, show: (out) => showItems(out, data.versions, columns) };
+  },
+});
+
+interface Listed {
+  readonly version: number;
+  readonly year: number;
+  readonly status: string;
+  readonly frozen_at: string;
+  readonly content_hash: string;
+}
