@@ -10,6 +10,7 @@ import { appendEvents } from '../../src/events/append.ts';
 import { importBars } from '../../src/market/catalogue.ts';
 import { answerQuestion } from '../../src/research/analyst/analyst.ts';
 import { QUESTIONS } from '../../src/research/analyst/questions.ts';
+import { LONGEST_FILE, type Ask } from '../../src/research/ask.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
 import { sp500 } from '../engine/market.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
@@ -64,8 +65,8 @@ async function ok(method: string, path: string, body?: unknown, headers = {}): P
   return answer.body;
 }
 
-async function backtest(): Promise<string> {
-  const { task_id } = (await ok('POST', '/bots/demo/backtest', {})) as { task_id: string };
+async function backtest(bot = 'demo', more: object = {}): Promise<string> {
+  const { task_id } = (await ok('POST', `/bots/${bot}/backtest`, more)) as { task_id: string };
   await ok('GET', `/tasks/${task_id}/events`);
   return task_id;
 }
@@ -110,7 +111,11 @@ async function chat(prompt: string, bot = 'demo'): Promise<ChatTurn> {
 /** What the API answers, each path asked once. */
 function reader(): (path: string) => Promise<unknown> {
   const known = new Map<string, Promise<unknown>>();
-  return (path) => known.getOrInsertComputed(path, () => ok('GET', path));
+  return (path) => {
+    const found = known.get(path) ?? ok('GET', path);
+    known.set(path, found);
+    return found;
+  };
 }
 
 function within(json: unknown, pointer: string): unknown {
@@ -203,7 +208,9 @@ it('answers questions about a result with the figures of the API', async () => {
   }
   const { answer } = await chat('What is the Sharpe ratio?');
   const sharpe = (within(result, '/risk/sharpe') as number).toFixed(2);
-  expect(answer).toMatch(`Sharpe ratio: ${sharpe}, in the backtest ${second} of version 2`);
+  expect(answer).toMatch(
+    `Sharpe ratio: ${sharpe}, in the backtest ${second} of demo, version 2, 2000`,
+  );
 });
 
 /** Other questions, and what of their answers is sure. */
@@ -221,6 +228,7 @@ const OTHERS: readonly (readonly [prompt: string, id: string, says: RegExp])[] =
   ],
   ['Which drawdowns did it have?', 'drawdowns', /(- −.*\n){5}/],
   ['How did it perform in 2008?', 'years', /- 2008: −12.62%/],
+  ['And in 2009?', 'years', /- 2009: 21.85%/],
   ['What are the yearly returns?', 'years', /(- 20\d\d: .*%\n){21}/],
   ['Which was the best year?', 'best_year', /- 2009: 21.85%/],
   ['Monthly returns of 2008, please', 'months', /(- 2008-\d\d: .*%\n){12}/],
@@ -267,7 +275,11 @@ const OTHERS: readonly (readonly [prompt: string, id: string, says: RegExp])[] =
   ['What do the documents say about a former peak?', 'knowledge', /"falls.md", lines 1 to 3/],
   ['Has it passed conformance?', 'conformance', /no conformance test.*\n.*bots conformance demo/],
   ['And the stress test?', 'stress', /no stress test of this bot yet/],
-  ['How is the validation report?', 'validation_report', /The report of 2026 can be drafted/],
+  [
+    'How is the validation report?',
+    'validation_report',
+    /None was frozen. That of 2026 can be drafted/,
+  ],
 ];
 
 it.each(OTHERS)('%s', async (prompt, _, says) => {
@@ -315,6 +327,22 @@ it('says what is missing, and which command makes it', async () => {
   );
 });
 
+it('says of a figure that there is not why there is none', async () => {
+  const run = await backtest('new', { to: '2000-02-15' });
+  const { answer, citations } = await chat('What is the win rate?', 'new');
+  expect(answer).toContain('Win rate: undefined (no closed trades), in the backtest');
+  const path = `/tasks/${run}/result`;
+  expect(citations).toEqual([
+    { figure: 'trades.win_rate', value: null, source: `${path}#/trades/win_rate` },
+    {
+      figure: 'trades.win_rate undefined',
+      value: 'no_closed_trades',
+      source: `${path}#/undefined/trades.win_rate`,
+    },
+  ]);
+  expect((await chat('Compare the last two runs', 'new')).answer).toContain('only one run');
+});
+
 describe('of what it does not know it says so', () => {
   it.each([
     ['What is the meaning of life?', /^I do not know this question\.\nAsk "What can I ask\?"/],
@@ -353,7 +381,7 @@ it('does nothing of what is written in prompts, documents, names and reasons', a
 
   const tasks = (await ok('GET', '/tasks')) as { items: unknown[] };
   const halts = (await ok('GET', '/halts')) as { items: unknown[] };
-  expect([tasks.items.length, halts.items.length]).toEqual([2, 0]);
+  expect([tasks.items.length, halts.items.length]).toEqual([3, 0]);
 });
 
 it('tells of halts, alerts, sessions and proposals', async () => {
@@ -387,4 +415,88 @@ it('tells of halts, alerts, sessions and proposals', async () => {
   const held = await checked('What does it hold now?');
   expect(held.answer).toContain('cash 1,000.50, equity 4,000.25, 2 "SPX"');
   expect(held.citations.map(({ value }) => value)).toEqual([1000.5, 4000.25, 2]);
+});
+
+/** Asks of an API that has these answers, and no others. */
+function answerFrom(prompt: string, answers: Readonly<Record<string, unknown>>) {
+  const ask: Ask = async (_, path) => {
+    const [plain] = path.split('?') as [string];
+    return plain in answers
+      ? { status: 200, json: answers[plain] }
+      : { status: 404, json: { code: 'not_found', detail: `no ${plain}` } };
+  };
+  return answerQuestion(ask, 'b', prompt, new AbortController().signal);
+}
+
+const task = { task_id: 't', bot_id: 'b', version: 3, kind: 'backtest', status: 'success' };
+const window = { from: '2000-01-01T00:00:00Z', to: '2000-01-02T00:00:00Z', bars: 2 };
+
+describe('it tells, where there are some,', () => {
+  it.each([
+    [
+      'conformance tests',
+      'Has it passed the conformance test?',
+      { kind: 'conformance' },
+      { version: 3, counts: { pass: 5, fail: 2 }, stale: true },
+      /counts.pass: 5\n- counts.fail: 2\n.*\n.*\n.*\n- stale: true/,
+    ],
+    [
+      'stress tests',
+      'Did it pass the stress test?',
+      { kind: 'stress' },
+      { version: 3, verdict: 'provisional', multiplier: 2, stale: false },
+      /verdict: "provisional"\n- multiplier: 2/,
+    ],
+    [
+      'denials',
+      'Why were orders denied?',
+      {},
+      { window, orders: { rejected: 0, denied: 4, reasons: { 'max/qty': 4 } } },
+      /denied: 4, .*\n- max\/qty: 4/,
+    ],
+    [
+      'gaps',
+      'Are there gaps in the data?',
+      {},
+      { window, findings: [{ code: 'missing_bars', issue: '7 bars are missing.' }] },
+      /missing_bars: 7 bars are missing/,
+    ],
+  ])('%s', async (_, prompt, more, result, says) => {
+    const answers = {
+      '/tasks': { items: [{ ...task, ...more }] },
+      '/tasks/t/result': { bot: { slug: 'b' }, undefined: {}, ...result },
+    };
+    const { answer, citations } = await answerFrom(prompt, answers);
+    expect(answer).toMatch(says);
+    for (const { value, source } of citations) {
+      const at = within(answers['/tasks/t/result'], source.split('#')[1]!);
+      expect(Array.isArray(at) ? at.length : (at ?? null)).toEqual(value);
+    }
+  });
+
+  it('failures', async () => {
+    const error = { code: 'lock_drift', detail: 'the data are others' };
+    const { answer, citations } = await answerFrom('Which runs failed?', {
+      '/tasks': { items: [{ ...task, status: 'failed', error }] },
+    });
+    expect(answer).toContain('- backtest t: lock_drift, "the data are others"');
+    expect(citations.map(({ value }) => value)).toEqual([error.code, error.detail]);
+  });
+
+  it('a frozen report', async () => {
+    const version = { version: 2, year: 2025, status: 'signed', frozen_at: '2026-01-02T03:04:05Z' };
+    const { answer } = await answerFrom('What is the state of the validation report?', {
+      '/bots/b/risk/validation-reports': { versions: [version] },
+    });
+    expect(answer).toContain('The newest is version 2, of 2025: signed');
+  });
+
+  it('a curve that is too long', async () => {
+    const { answer } = await answerFrom('When was the deepest drawdown?', {
+      '/tasks': { items: [task] },
+      '/tasks/t/result': { bot: { slug: 'b' }, window },
+      '/tasks/t/files/equity.csv': 'x'.repeat(LONGEST_FILE),
+    });
+    expect(answer).toContain('equity.csv of this run is longer than I read');
+  });
 });

@@ -278,6 +278,7 @@ export const CURVE: Questions = {
         'return each|every|by year',
         'return|perform|performance|made|gain|lose|lost|how #year',
         'calendar year',
+        '#year',
       ],
       answer: (facts) => tellYears(facts, 4, (all) => ofYears(facts, all, all.slice(-MOST_YEARS))),
     },

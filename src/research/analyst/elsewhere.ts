@@ -60,6 +60,15 @@ async function search(facts: Facts): Promise<Told> {
   );
 }
 
+interface Reports {
+  readonly versions: readonly {
+    readonly version: number;
+    readonly year: number;
+    readonly status: string;
+    readonly frozen_at: string;
+  }[];
+}
+
 /** The newest test of a kind that was done. @throws ServiceError `not_found` */
 async function testOf(facts: Facts, kind: 'conformance' | 'stress'): Promise<Source> {
   const { items } = (await tasksOf(facts, 'success')).data;
@@ -125,7 +134,7 @@ export const ELSEWHERE: Questions = {
     {
       id: 'validation_report',
       example: 'What is the state of the validation report?',
-      tells: 'what its draft of this year lacks',
+      tells: 'the newest that was frozen; else what the draft of this year lacks',
       keys: [
         'validation',
         'validation report',
@@ -133,11 +142,22 @@ export const ELSEWHERE: Questions = {
         'rts|rts6 report',
       ],
       async answer(facts) {
+        const frozen = await facts.get<Reports>(at`/bots/${facts.bot}/risk/validation-reports`);
+        const [newest] = frozen.data.versions;
+        if (newest !== undefined) {
+          const { version, year: of, status: how, frozen_at } = newest;
+          const text = `The newest is version ${version}, of ${of}: ${how}, frozen ${frozen_at}. It states no compliance but what people have put into it.`;
+          const names = ['version', 'year', 'status', 'frozen_at'];
+          return told(
+            text,
+            names.map((name) => cite(frozen, `/versions/0/${name}`, name)),
+          );
+        }
         const report = await facts.get(at`/bots/${facts.bot}/risk/validation-report`);
         const status = cite(report, '/status');
         const year = cite(report, '/period/year');
         const gaps = cite(report, '/generated_by/gaps', 'gaps');
-        const text = `The report of ${year.value} can be drafted (${status.value}); ${formatCountOf(gaps.value as number, 'thing')} that it asks for ${gaps.value === 1 ? 'is' : 'are'} not in the records. It states no compliance; people assess and sign it.`;
+        const text = `None was frozen. That of ${year.value} can be drafted (${status.value}); ${formatCountOf(gaps.value as number, 'thing')} that it asks for ${gaps.value === 1 ? 'is' : 'are'} not in the records. It states no compliance; people assess and sign it.`;
         return told(text, status, year, gaps);
       },
     },

@@ -159,6 +159,7 @@ export interface Event {
 
 /** The `summary.json` of a run. */
 export interface Result {
+  readonly bot: { readonly slug: string };
   readonly window: { readonly from: string; readonly to: string; readonly bars: number };
   readonly equity: { readonly start: number };
   readonly orders: { readonly reasons: Readonly<Record<string, number>> };
@@ -238,7 +239,7 @@ export async function runNamed(facts: Facts, id: string): Promise<Run> {
   const { data: task } = await facts.get<Task>(at`/tasks/${id}`);
   const { data: bot } = await botOf(facts);
   if (task.bot_id !== bot.id) throw missing(`the run ${id} is not one of this bot`);
-  if (!isRun(task)) throw missing(`${id} is a ${task.kind} test, and no run with such a result`);
+  if (!isRun(task)) throw missing(`the ${task.kind} task ${id} has no such result`);
   if (task.status === 'success') return runWith(facts, task);
   throw missing(`the run ${id} has no result: it is ${task.status}`);
 }
@@ -247,7 +248,8 @@ async function runWith({ get }: Facts, task: Task): Promise<Run> {
   const result = await get<Result>(at`/tasks/${task.task_id}/result`);
   const { from, to } = result.data.window;
   const kind = task.kind === 'paper' ? 'paper session' : 'backtest';
-  const said = `the ${kind} ${task.task_id} of version ${task.version}, ${day(from)} to ${day(to)}`;
+  const of = `${result.data.bot.slug}, version ${task.version}`;
+  const said = `the ${kind} ${task.task_id} of ${of}, ${day(from)} to ${day(to)}`;
   return { task, result, said };
 }
 

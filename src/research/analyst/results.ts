@@ -50,8 +50,16 @@ export function sayFigure({ result }: Run, [pointer, label, format]: Figure): st
   return `${label}: undefined${why === undefined ? '' : ` (${why.replaceAll('_', ' ')})`}`;
 }
 
+/** With the reason, where there is none. */
+function citeFigure({ result }: Run, [pointer]: Figure): Citation[] {
+  const name = pointer.slice(1).replaceAll('/', '.');
+  const isUndefined = name in result.data.undefined;
+  const why = isUndefined ? [cite(result, `/undefined/${name}`, `${name} undefined`)] : [];
+  return [cite(result, pointer), ...why];
+}
+
 function answerWith(run: Run, of: readonly Figure[]): Told {
-  const citations = of.map(([pointer]) => cite(run.result, pointer));
+  const citations = of.flatMap((figure) => citeFigure(run, figure));
   const lines = of.map((figure) => sayFigure(run, figure));
   if (lines.length === 1) return told(`${lines[0]}, in ${run.said}.`, citations);
   return told([`In ${run.said}:`, ...lines.map((line) => `- ${line}`)], citations);
