@@ -50,7 +50,8 @@ export function readHostedSpec(sent: SentSpec, allowsCode = false): HostedSpec {
     isText ? sent.yaml : JSON.stringify(sent.document),
     'the spec',
   );
-  const { files } = sent;
+  // No files are none: what identifies a version does not depend on how they were left out.
+  const files = Object.keys(sent.files ?? {}).length === 0 ? undefined : sent.files;
   const faults = files === undefined ? [] : bundleFaults(files);
   const all = [
     ...problems,

@@ -19,6 +19,8 @@ export interface RunningModel {
 const PACKAGE = 'onnxruntime-web';
 /** Of all models of a thread together, in pages of 64 KiB: 512 MiB. */
 const MOST_PAGES = 8192;
+/** For a row; models of bars take less than a thousandth of it. */
+const SLOWEST_MS = 2000;
 
 const require = createRequire(import.meta.url);
 let loading: Promise<typeof Onnx> | undefined;
@@ -55,7 +57,11 @@ export async function openModel(model: Model): Promise<RunningModel> {
   try {
     const opened = await InferenceSession.create(bytes, OPTIONS);
     session = opened;
+    const begun = performance.now();
     const tried = await opened.run({ [input.name]: row(inputs.map(() => 0)) });
+    const took = performance.now() - begun;
+    // Nothing can interrupt it, and whatever else is in the thread waits for it.
+    if (took > SLOWEST_MS) throw new Error(`one row took ${Math.round(took)} ms`);
     for (const [at, { element }] of outputs.entries()) {
       const { type, size } = tried[from[at]!]!;
       if ((type === 'float32' || type === 'float64') && element < size) continue;

@@ -2,6 +2,8 @@ import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { onnxFile } from '../../examples/models/onnx-file.ts';
 import { fit } from '../../examples/models/fit.ts';
+import { exampleDocument } from '../../src/api/bots.ts';
+import { readHostedSpec } from '../../src/bots/hosted.ts';
 import { checkBot } from '../../src/bots/load.ts';
 import { triedModels } from '../../src/bots/model-checks.ts';
 import { driftOf, lockOf } from '../../src/bots/version.ts';
@@ -42,24 +44,35 @@ describe('what is wrong', () => {
     to: string,
     code: string,
     pointer: string,
-    suggestion?: string,
+    suggestion: string | undefined,
   ])[] = [
     ['m.onnx', 'n.onnx', 'model_not_found', '/0/path', './models/m.onnx'],
-    ['m.onnx', 'm.pb', 'invalid_value', '/0/path'],
+    ['m.onnx', 'm.pb', 'invalid_value', '/0/path', undefined],
     [digest, wrong, 'digest_mismatch', '/0/digest', digest],
     [digest, 'sha256:?', 'invalid_value', '/0/digest', digest],
     [`      digest: ${digest}\n`, '', 'missing_field', '/0/digest', digest],
-    ['{column: close}, ', '', 'model_mismatch', '/0/inputs'],
+    ['{column: close}, ', '', 'model_mismatch', '/0/inputs', undefined],
     ['column: close', 'colum: close', 'unknown_field', '/0/inputs/0/colum', 'column'],
     ['column: close', 'column: clos', 'invalid_value', '/0/inputs/0/column', 'close'],
-    ['column: close', 'of: close', 'missing_field', '/0/inputs/0/indicator'],
+    ['column: close', 'of: close', 'missing_field', '/0/inputs/0/indicator', undefined],
     ['{period: 2}', '{perod: 2, period: 2}', 'unknown_field', '/0/inputs/1/params/perod', 'period'],
-    ['{period: 2}', '{period: 0}', 'invalid_value', '/0/inputs/1/params'],
-    ['{name: score}', '{name: score, element: 1}', 'model_mismatch', '/0/outputs/0/element'],
-    ['{name: score}', '{name: score}, {name: score}', 'duplicate_value', '/0/outputs/1/name'],
+    ['{period: 2}', '{period: 0}', 'invalid_value', '/0/inputs/1/params', undefined],
+    [
+      '{name: score}',
+      '{name: score, element: 1}',
+      'model_mismatch',
+      '/0/outputs/0/element',
+      undefined,
+    ],
+    [
+      '{name: score}',
+      '{name: score}, {name: score}',
+      'duplicate_value',
+      '/0/outputs/1/name',
+      undefined,
+    ],
   ];
-  it.each(cases)('%j instead as %j', (...given) => {
-    const [from, to, code, pointer, suggestion] = given;
+  it.each(cases)('%j instead as %j', (from, to, code, pointer, suggestion) => {
     const { problems } = check(GOOD.replace(from, to));
     expect(problems).toMatchObject([
       { code, pointer: `/spec/ml_models${pointer}`, line: expect.any(Number) },
@@ -109,4 +122,9 @@ test('a lock has the files of models, and what computes them', () => {
 test('the model of the example is made by its script', () => {
   const { bot } = checkBot(join(EXAMPLES, 'model-signal.yaml'));
   expect(bot!.models[0]!.digest).toBe(specOf(fit()).digest);
+});
+
+test('files that are none do not make another version', () => {
+  const document = exampleDocument('sma', 10);
+  expect(readHostedSpec({ document, files: {} })).toEqual(readHostedSpec({ document }));
 });
