@@ -18,7 +18,10 @@ export type WantedBudget = { readonly [K in keyof Budget]?: number | undefined }
 export interface Citation {
   readonly figure?: string;
   readonly value?: number | string | boolean | null;
-  /** A path of the API; after `#` a JSON pointer (RFC 6901) into its answer, or a cell of a table (RFC 7111). */
+  /**
+   * A path of the API; after `#` a JSON pointer (RFC 6901) into its answer, or a cell of a table (RFC
+   * 7111).
+   */
   readonly source: string;
 }
 

@@ -216,6 +216,14 @@ it('answers questions about a result with the figures of the API', async () => {
 /** Other questions, and what of their answers is sure. */
 const OTHERS: readonly (readonly [prompt: string, id: string, says: RegExp])[] = [
   ['Give me a summary', 'summary', /Sharpe ratio: .*\n- Maximum drawdown: −/],
+  ['How profitable is this strategy?', 'total_return', /Total return: 37.88%/],
+  ['How risky is it?', 'risk_figures', /Volatility: .*\n- Maximum drawdown: .*\n- Value at risk/],
+  ['How many losing trades?', 'win_rate', /Win rate: 50.59%/],
+  ['Between which dates was it backtested?', 'window', /5,105 bars from 2000-01-03 to 2020-04-17/],
+  ['Is the result reproducible?', 'lock', /Equal locks give equal events/],
+  ['How large may an order be?', 'max_order_value', /unlimited/],
+  ['When was it last updated?', 'version_history', /version 2: 2026-01-03/],
+  ['Which parameters were changed in version 2?', 'version_diff', /from 10 to 20/],
   ['What did trading cost?', 'costs', /Fees: .*\n- Slippage: 0.00\n- Turnover/],
   ['What was the biggest win?', 'best_trade', /long .* "SPX" from 2012-12-13, to 2013-06-19/],
   ['What was the worst trade?', 'worst_trade', /from 2011-07-13, to 2011-08-05: −/],

@@ -21,7 +21,10 @@ export interface AnalystAnswer {
 const WHO_I_AM = 'I am the embedded analyst, not a language model.';
 const HOW_TO_LIST = 'Ask "What can I ask?" for all questions that I know.';
 
-/** Of a fact that there is not, and what the API refuses, it tells. @param bot its id, or its slug. */
+/**
+ * Of a fact that there is not, and what the API refuses, it tells.
+ * @param bot its id, or its slug.
+ */
 export async function answerQuestion(
   ask: Ask,
   bot: string,

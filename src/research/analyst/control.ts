@@ -22,7 +22,12 @@ const LIMITS = [
     'max_order_value',
     'value of an order',
     'account currency',
-    ['max|maximum|limit|largest value order', 'order value', 'max_order_value'],
+    [
+      'max|maximum|limit|largest value order',
+      'order value',
+      'how large|big order',
+      'max_order_value',
+    ],
   ],
   [
     'max_order_qty',
@@ -334,7 +339,7 @@ export const STATE: Questions = {
       tells: 'positions, cash and equity of its sessions',
       keys: [
         'position',
-        'hold|holding|held',
+        'it|bot|does hold|held',
         'cash',
         'hold|holding|cash|position now',
         'much cash',

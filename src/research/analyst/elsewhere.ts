@@ -138,6 +138,7 @@ export const ELSEWHERE: Questions = {
       keys: [
         'validation',
         'validation report',
+        'compliant|compliance',
         'state|status validation report',
         'rts|rts6 report',
       ],

@@ -21,6 +21,8 @@ const CAGR: Figure = ['/returns/cagr', 'CAGR', formatPercent];
 const VOLATILITY: Figure = ['/risk/volatility', 'Volatility', formatPercent];
 const SHARPE: Figure = ['/risk/sharpe', 'Sharpe ratio', formatRatio];
 const DRAWDOWN: Figure = ['/risk/max_drawdown', 'Maximum drawdown', formatPercent];
+const VAR: Figure = ['/risk/var_95', 'Value at risk (95 %)', formatPercent];
+const CVAR: Figure = ['/risk/cvar_95', 'Conditional value at risk (95 %)', formatPercent];
 const EQUITY_END: Figure = ['/equity/end', 'Equity at the end', formatMoney];
 const TRADES: Figure = ['/trades/count', 'Closed trades', formatCount];
 const WIN_RATE: Figure = ['/trades/win_rate', 'Win rate', formatPercent];
@@ -112,7 +114,16 @@ export const RESULTS: Questions = {
       'total_return',
       'What is the total return?',
       'gain on the cash at the start',
-      ['return', 'total return', 'profit', 'much gain|earn|make|made'],
+      [
+        'return',
+        'total return',
+        'profit',
+        'much gain|earn|make|made',
+        'profitable',
+        'profitable bot|strategy',
+        'pnl',
+        'p l',
+      ],
       TOTAL,
     ),
     figures(
@@ -128,6 +139,16 @@ export const RESULTS: Questions = {
       'deviation of the returns, per year',
       ['volatility|volatile', 'standard deviation'],
       VOLATILITY,
+    ),
+    figures(
+      'risk_figures',
+      'How risky was it?',
+      'volatility, drawdown, value at risk and what is beyond it',
+      ['risky', 'risk figure|measure|statistic', 'how risky'],
+      VOLATILITY,
+      DRAWDOWN,
+      VAR,
+      CVAR,
     ),
     figures(
       'sharpe',
@@ -154,7 +175,13 @@ export const RESULTS: Questions = {
       'max_drawdown',
       'What is the maximum drawdown?',
       'the deepest fall below a former peak',
-      ['drawdown', 'max|maximum|maximal|worst|largest|biggest drawdown', 'mdd'],
+      [
+        'drawdown',
+        'max|maximum|maximal|worst|largest|biggest drawdown',
+        'dd',
+        'max|maximum dd',
+        'mdd',
+      ],
       DRAWDOWN,
     ),
     figures(
@@ -174,14 +201,14 @@ export const RESULTS: Questions = {
       'What is the value at risk?',
       '5th percentile of the returns of a period',
       ['var', 'value risk'],
-      ['/risk/var_95', 'Value at risk (95 %)', formatPercent],
+      VAR,
     ),
     figures(
       'cvar',
       'What is the CVaR?',
       'mean of the returns beyond the value at risk',
       ['cvar', 'expected shortfall', 'conditional value risk'],
-      ['/risk/cvar_95', 'Conditional value at risk (95 %)', formatPercent],
+      CVAR,
     ),
     figures(
       'best_day',
@@ -233,6 +260,8 @@ export const RESULTS: Questions = {
         'which|what day|period|window',
         'many bar',
         'first|last bar',
+        'which|between date',
+        'date run|backtest',
         'backtest|test period|window',
         'window',
       ],
@@ -352,7 +381,14 @@ export const RESULTS: Questions = {
       'lock',
       'What decides the result?',
       'the lock: spec, engine, strategy, data, seed',
-      ['lock', 'decide result', 'reproduce|reproducible', 'seed', 'engine version'],
+      [
+        'lock',
+        'decide result',
+        'reproduce|reproducible',
+        'reproduce|reproducible result',
+        'seed',
+        'engine version',
+      ],
       (run) => {
         const { data } = run.result.data.lock;
         const pointers = [
@@ -393,7 +429,11 @@ export const TRADING: Questions = {
       'win_rate',
       'What is the win rate?',
       'share of the closed trades that gained',
-      ['win|winning|hit|success rate|ratio', 'many|share|percent trade won|win|winning|profitable'],
+      [
+        'win|winning|hit|success rate|ratio',
+        'many|share|percent trade won|win|winning|profitable',
+        'many|share|percent trade lost|lose|losing|loss',
+      ],
       WIN_RATE,
     ),
     figures(

@@ -180,7 +180,13 @@ export const SPEC_QUESTIONS: Questions = {
       id: 'gaps',
       example: 'Are there gaps in the data?',
       tells: 'findings about missing or stale bars',
-      keys: ['gap', 'missing|stale bar|data', 'gap data', 'data quality'],
+      keys: [
+        'gap',
+        'missing|stale bar|data',
+        'gap data',
+        'data complete|missing|stale',
+        'data quality',
+      ],
       answer: gaps,
     },
     ofSpec(
@@ -193,6 +199,7 @@ export const SPEC_QUESTIONS: Questions = {
         'fill model',
         'how order filled|fill',
         'fee model|rate',
+        'fee configured|setting|set',
         'slippage model',
         'account model',
         'leverage|margin account',
