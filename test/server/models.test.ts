@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { onnxFile } from '../../examples/models/onnx-file.ts';
+import { execute } from '../../src/backtest/execute.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
-import { createApp } from '../../src/server/app.ts';
+import { readHostedSpec } from '../../src/bots/hosted.ts';
+import { prepare } from '../../src/bots/prepare.ts';
+import { hashOfLines } from '../../src/replay/rerun.ts';
+import { openHosted, takeAll } from '../../src/sandbox/hosted.ts';
 import type { App } from '../../src/server/services.ts';
 import { startTaskRunner } from '../../src/tasks/runner.ts';
 import { startPaper } from '../../src/tasks/paper.ts';
@@ -40,6 +44,8 @@ export default defineStrategy({
 });
 `;
 
+/** `hashes.events` of the built-in strategy. */
+let events: string;
 let server: TestApp;
 let app: App;
 let headers: Record<string, string>;
@@ -47,8 +53,8 @@ let tasks: TestApp['services']['tasks'];
 
 beforeAll(async () => {
   server = await newTestApp();
-  tasks = { ...server.services.tasks, customCode: { memoryMb: 256, timeoutMs: 5000 } };
-  app = createApp({ ...server.services, tasks });
+  ({ tasks } = server.services);
+  ({ app } = server);
   const authorization = await server.bearer('read', 'write', 'trade');
   headers = { authorization, 'content-type': 'application/json' };
   await fillCatalogue(tasks.catalogueDir, 1);
@@ -60,31 +66,22 @@ async function ask(method: string, path: string, body?: object) {
   return { status: answer.status, body: (await answer.json()) as unknown };
 }
 
-function create(slug: string, files: object, spec: object = {}, of: typeof server.app = app) {
+function create(slug: string, files: object | undefined, changes: object = {}) {
   const document = allowedToTrade(documentOn(slug, 'SPX', '1d'));
-  const whole = { ml_models: [MODEL], strategy: NAMED, ...spec };
-  const body = {
-    document: { ...document, spec: { ...(document['spec'] as object), ...whole } },
-    files,
-  };
-  return of === app ? ask('POST', '/bots', body) : server.send('POST', '/bots', { headers, body });
+  const spec = { ...(document['spec'] as object), ml_models: [MODEL], strategy: NAMED, ...changes };
+  return ask('POST', '/bots', { document: { ...document, spec }, files });
 }
 
-test('one version gives the same events in a backtest, a session, a replay, and as code', async () => {
+test('one version gives the same events in a backtest, a session and a replay', async () => {
   // No code of others is run for it.
-  expect(await create('built-in', SENT, {}, server.app)).toMatchObject({ status: 201 });
-  const strategy = { module: './own.ts', params: {} };
-  expect(await create('own', { ...SENT, 'own.ts': OWN }, { strategy })).toMatchObject({
-    status: 201,
-  });
+  expect(await create('built-in', SENT)).toMatchObject({ status: 201 });
   const { log } = server.services;
   const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 9, timeoutMs: 5000, log });
   try {
     const hashes: string[] = [];
     const backtest = await startBacktest(tasks, 'operator', 'built-in', {});
     const paper = await startPaper(tasks, 'operator', 'built-in', { speed: 'max' });
-    const own = await startPaper(tasks, 'operator', 'own', { speed: 'max' });
-    for (const { task_id } of [backtest, paper, own]) {
+    for (const { task_id } of [backtest, paper]) {
       await (await app.request(`/tasks/${task_id}/events`, { headers })).text();
       const summary = (await ask('GET', `/tasks/${task_id}/result`)).body as Summary;
       expect(summary.lock.models).toEqual({
@@ -98,8 +95,28 @@ test('one version gives the same events in a backtest, a session, a replay, and 
     const { body: again } = await ask('POST', '/bots/built-in/replay', asked);
     expect(again).toMatchObject({ matches: true, events_hash: hashes[0] });
     expect(new Set(hashes).size).toBe(1);
+    events = hashes[0]!;
   } finally {
     await runner.stop();
+  }
+});
+
+test('code that came with a model is told what that says, and nothing more', async () => {
+  const strategy = { module: './own.ts', params: {} };
+  const text = await app.request('/bots/built-in', { headers });
+  const { document } = (await text.json()) as { document: { spec: object } };
+  const own = { ...document, spec: { ...document.spec, strategy } };
+  const hosted = readHostedSpec({ document: own, files: { ...SENT, 'own.ts': OWN } }, true);
+  const run = await openHosted(hosted, { memoryMb: 256, timeoutMs: 5000 });
+  try {
+    const { catalogueDir } = tasks;
+    const { job } = await prepare(run.bot, { catalogueDir, assertions: [] });
+    await takeAll(run, job.instruments);
+    const { signals } = run;
+    const { journal } = await execute({ ...job, signals }, { timeoutMs: 5000 });
+    expect(hashOfLines([...journal.events()].map((event) => JSON.stringify(event)))).toBe(events);
+  } finally {
+    await run.close();
   }
 });
 
@@ -114,7 +131,7 @@ test('what is wrong with models is told when they are sent', async () => {
     [{ [FILE]: large }, '', /524289 bytes of models, more than 524288/],
     [{ [FILE]: 'AAAA' }, '/0/path', /is no ONNX model/],
   ] as const) {
-    const answer = await create('wrong', files!);
+    const answer = await create('wrong', files);
     expect(answer).toMatchObject({ status: 422, body: { code: 'invalid_spec' } });
     const { errors } = answer.body as { errors: { pointer: string; detail: string }[] };
     expect(errors[0]).toMatchObject({
