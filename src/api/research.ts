@@ -155,7 +155,7 @@ const ToolCall = z
   })
   .openapi('ChatToolCall');
 
-const ChatTurn = z
+export const ChatTurn = z
   .strictObject({
     session_id: z.string(),
     turn_id: z.string(),
@@ -171,7 +171,10 @@ const ChatTurn = z
           source: z.string(),
         }),
       )
-      .openapi({ description: 'Where it can be checked: paths of this API, and passages.' }),
+      .openapi({
+        description:
+          'Where it can be checked: paths of this API. After `#` there is a JSON pointer (RFC 6901) into what is answered there, where a list stands for how many it has; of a table `cell=row,column` (RFC 7111).',
+      }),
     tool_calls: z.array(ToolCall),
     usage: z.strictObject({
       requests: z.int().openapi({ description: 'Sent to the provider; none is sent twice.' }),
@@ -188,7 +191,8 @@ const ChatTurn = z
     provider: z.enum(['analyst', 'openai_compatible', 'anthropic']),
     model: z.string().nullable(),
     is_language_model: z.boolean().openapi({
-      description: '`false` for the embedded analyst, which answers a set of questions.',
+      description:
+        '`false` for the embedded analyst, which answers a set of questions: `What can I ask?` lists them.',
     }),
     started_at: time,
     ended_at: time.nullable(),
@@ -197,8 +201,9 @@ const ChatTurn = z
 
 export type ChatTurn = z.infer<typeof ChatTurn>;
 
-/** What the stream tells beside `turn`. */
+/** What the stream tells, by the names of its events. */
 export interface ChatParts {
+  readonly begun: { readonly session_id: string; readonly turn_id: string };
   readonly text: { readonly text: string };
   readonly tool_call: { readonly tool: string; readonly args: string };
   readonly tool_result: Omit<ChatTurn['tool_calls'][number], 'args'>;
@@ -216,7 +221,7 @@ export const chatWithBot = defineRoute({
   operationId: 'chatWithBot',
   summary: 'Ask a research bot',
   description:
-    'Answers with the scopes of the caller: tools that backtest and propose are there for those who have `write`. With `Accept: text/event-stream` the answer comes as server-sent events, with JSON in `data`: `text`, `tool_call` and `tool_result` as they come, and last `turn`, which is a `ChatTurn`, also of a turn that failed. Else it is one JSON document; where the answer takes longer than 25 seconds, 202 with a turn that is `running`. A turn goes on when the caller has gone, until its budget is used up; its answer is in the session. What a provider was asked is never sent twice: an `Idempotency-Key` gets the answer that was kept, also that it failed.',
+    'Answers with the scopes of the caller: tools that backtest and propose are there for those who have `write`. With `Accept: text/event-stream` the answer comes as server-sent events, with JSON in `data`: first `begun` with the ids of session and turn, then `text`, `tool_call` and `tool_result` as they come, and last `turn`, which is a `ChatTurn`, also of a turn that failed. Else it is one JSON document; where the answer takes longer than 25 seconds, 202 with a turn that is `running`. A turn goes on when the caller has gone, until its budget is used up; its answer is in the session. What a provider was asked is never sent twice: an `Idempotency-Key` gets the answer that was kept, also that it failed.',
   idempotent: true,
   request: {
     params: researchPath,

@@ -138,6 +138,11 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/bots-parity.ts'),
   },
   {
+    path: ['bots', 'chat'],
+    summary: 'ask a research bot, or one of its agents',
+    load: () => import('./verbs/bots-chat.ts'),
+  },
+  {
     path: ['bots', 'backtest'],
     summary: 'backtest a bot on the server, over the data of its catalogue',
     load: () => import('./verbs/bots-backtest.ts'),
@@ -266,6 +271,11 @@ export const VERBS: readonly VerbEntry[] = [
     path: ['bots', 'deployments'],
     summary: 'list what a bot was put to use for',
     load: () => import('./verbs/bots-deployments.ts'),
+  },
+  {
+    path: ['mcp'],
+    summary: 'let an assistant use the tools of research bots',
+    load: () => import('./verbs/mcp.ts'),
   },
   {
     path: ['knowledge', 'add'],

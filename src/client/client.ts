@@ -117,7 +117,7 @@ export interface Client {
     path: R['path'],
     request: RequestOf<R>,
   ) => AsyncGenerator<ItemOf<R>, void, void>;
-  /** What a route streams, until the server ends it. */
+  /** What a route streams, until the server ends it; one with a body is posted. */
   readonly stream: <R extends Route>(
     path: R['path'],
     request: RequestOf<R>,
@@ -191,10 +191,17 @@ export function createClient({
     parts: Parts,
     accept: string,
   ): AsyncGenerator<Uint8Array, void, void> {
-    const sent = { method: 'GET', url: targetOf(path, parts), body: new Uint8Array() };
-    const headers = { ...parts.headers, ...authorization(authorize?.(sent)), accept };
+    const body = parts.body === undefined ? undefined : Buffer.from(JSON.stringify(parts.body));
+    const method = body === undefined ? 'GET' : 'POST';
+    const sent = { method, url: targetOf(path, parts), body: body ?? new Uint8Array() };
+    const headers = {
+      ...parts.headers,
+      ...authorization(authorize?.(sent)),
+      ...(body && { 'content-type': 'application/json' }),
+      accept,
+    };
     const transport = await open();
-    yield* transport.bytes(sent.url, headers);
+    yield* transport.bytes(sent, body, headers);
   };
   return {
     async call(method, path, request) {
@@ -244,7 +251,8 @@ interface Transport {
   ) => Promise<Exchanged>;
   /** The body of an answer that is of the type that is asked for. */
   readonly bytes: (
-    url: string,
+    request: SentRequest,
+    body: Buffer | undefined,
     headers: { readonly accept: string } & Readonly<Record<string, string>>,
   ) => AsyncGenerator<Uint8Array, void, void>;
 }
@@ -319,21 +327,23 @@ async function openTransport(
         throw interrupted();
       }
     },
-    async *bytes(url, headers) {
+    async *bytes({ method, url }, body, headers) {
       try {
         const answer = await request(url, {
+          method,
+          ...(body && { body }),
           headers,
           dispatcher: endless,
           headersTimeout: timeoutMs,
           bodyTimeout: SILENCE_TIMEOUT_MS,
           signal: interrupt ?? null,
         });
-        const { statusCode: status, headers: received, body } = answer;
+        const { statusCode: status, headers: received, body: streamed } = answer;
         if (received['service-name'] !== 'service-local') throw notAServer(origin, status);
         if (status === 200 && String(received['content-type']).startsWith(headers.accept)) {
-          for await (const chunk of body) yield chunk as Uint8Array;
+          for await (const chunk of streamed) yield chunk as Uint8Array;
         } else {
-          read({ status, headers: received, text: await body.text() }, origin);
+          read({ status, headers: received, text: await streamed.text() }, origin);
           throw notAServer(origin, status);
         }
       } catch (error) {

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { ServiceError } from '../errors.ts';
 import { printableLine } from '../printable.ts';
 import type { Answered, Citation, Question, StoppedBy, Usage } from './answering.ts';
-import { loadModel, type ProviderSettings } from './providers.ts';
+import { loadModel, type ProviderSettings } from './sdk.ts';
 import { toolNamed } from './tools.ts';
 
 /** Nothing of a bot stands in it: what others wrote reaches a model as the answer of a tool only. */

@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { checkCaller, type Caller } from '../identity/tokens.ts';
 import { LONGEST_FILE, type Ask } from '../research/ask.ts';
-import type { Chat, TurnPart } from '../research/chat.ts';
+import type { Chat } from '../research/chat.ts';
 import { getDataset, listDatasets } from '../research/datasets.ts';
 import { proposeVersion, type Proposal } from '../research/proposals.ts';
 import {
@@ -64,7 +64,9 @@ export function addResearch(app: App, services: Services): void {
     }
     c.header('Location', `/bots/${encodeURIComponent(bot_ref)}/chat/sessions/${session_id}`);
     if (c.req.header('accept')?.includes('text/event-stream')) {
-      return streamAnswer(c, services, `the turn ${turn_id}`, () => messagesOf(chat, turn_id));
+      return streamAnswer(c, services, `the turn ${turn_id}`, () =>
+        messagesOf(chat, session_id, turn_id),
+      );
     }
     const turn = await chat.waitFor(turn_id, PLAIN_WAIT_MS);
     if (turn.error !== null) throw errorOf(turn);
@@ -111,13 +113,19 @@ async function begin(
 }
 
 /** The parts of a turn as server-sent events. */
-async function* messagesOf(chat: Chat, turn_id: string): AsyncGenerator<string | undefined, void> {
-  for await (const part of chat.follow(turn_id)) yield part && messageOf(part);
+async function* messagesOf(
+  chat: Chat,
+  session_id: string,
+  turn_id: string,
+): AsyncGenerator<string | undefined, void> {
+  yield message('begun', { session_id, turn_id });
+  for await (const part of chat.follow(turn_id)) {
+    yield part && message(part.event, part.event === 'turn' ? turnAnswer(part.data) : part.data);
+  }
 }
 
-function messageOf({ event, data }: TurnPart): string {
-  const told = event === 'turn' ? turnAnswer(data) : data;
-  return `event: ${event}\ndata: ${JSON.stringify(told)}\n\n`;
+function message(event: keyof api.ChatParts, data: object): string {
+  return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
 function errorOf({ error, session_id }: Turn): ServiceError {
@@ -129,7 +137,7 @@ function errorOf({ error, session_id }: Turn): ServiceError {
   });
 }
 
-function turnAnswer({ started_at, ended_at, ...turn }: Turn): api.ChatTurn {
+export function turnAnswer({ started_at, ended_at, ...turn }: Turn): api.ChatTurn {
   const { citations, tool_calls, provider } = turn;
   return {
     ...turn,
@@ -159,7 +167,7 @@ function sessionAnswer(session: WithNames<Session, 'created_by'>): api.ChatSessi
 }
 
 /** The same as `askAs`, for as long as the caller still is one. */
-function askWhileAllowed(
+export function askWhileAllowed(
   app: App,
   { identity }: Pick<Services, 'identity'>,
   caller: Caller,

@@ -1,7 +1,8 @@
 import { exampleDocument } from '../../src/api/bots.ts';
 import type { ChatParts, ChatTurn } from '../../src/api/research.ts';
 import { serverSentEvents } from '../../src/client/server-sent-events.ts';
-import { answererOf, CHAT_API_KEY, type ProviderSettings } from '../../src/research/providers.ts';
+import { answererOf, CHAT_API_KEY } from '../../src/research/providers.ts';
+import type { ProviderSettings } from '../../src/research/sdk.ts';
 import type { Answer, TestApp } from '../server/in-process.ts';
 
 /** Must not be found anywhere but at the provider. */
@@ -52,10 +53,11 @@ export function talkerOf(server: TestApp, bearer: string, bot = 'talk'): Talker 
         body: JSON.stringify(body),
       });
       if (answer.status !== 200) throw new Error(await answer.text());
-      const events = await Array.fromAsync(
+      const [begun, ...events] = await Array.fromAsync(
         serverSentEvents(answer.body!),
         ({ event, data }) => [event, JSON.parse(data) as unknown] as const,
       );
+      if (begun?.[0] !== 'begun') throw new Error('it does not say what has begun');
       const texts = events.flatMap(([event, data]) =>
         event === 'text' ? (data as ChatParts['text']).text : [],
       );

@@ -9,6 +9,7 @@ import type { Decision } from '../../src/gate/decide.ts';
 import { haltAll, haltBot } from '../../src/halts/halt.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { EXAMPLE_BROWSER_SESSION_ID, EXAMPLE_PASSKEY_ID } from '../../src/api/account.ts';
+import { EXAMPLE_ROLE } from '../../src/api/agents.ts';
 import { exampleDocument } from '../../src/api/bots.ts';
 import { EXAMPLE_DOCUMENT_ID } from '../../src/api/knowledge.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
@@ -91,7 +92,7 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   const changed = { document: exampleDocument('sma-crossover', 15) };
   await updateBot(identity, 'operator', 'sma-crossover', () => true, changed);
   await addExampleTask(server);
-  if (/Chat|chat/.test(operation)) await addExampleChat(server);
+  if (/Chat|chat|Agent/.test(operation)) await addExampleChat(server);
   const isOfSession = ['replayBot', 'compareBot', 'stopPaper', 'reEnableBot'].includes(operation);
   if (isOfSession) await addExampleSession(server);
   if (operation === 'reEnableBot') await latchExampleSession(server);
@@ -307,7 +308,9 @@ async function addExampleTask({ services, now }: TestApp): Promise<void> {
 async function addExampleChat({ services }: TestApp): Promise<void> {
   const { identity, chat } = services;
   const document = exampleDocument(EXAMPLE_RESEARCH_BOT, 10);
-  const spec = { ...(document['spec'] as object), kind: 'research' };
+  const schedule = { every: 'day at 06:30', prompt: 'How are you?' };
+  const agents = [{ role: EXAMPLE_ROLE, schedule }];
+  const spec = { ...(document['spec'] as object), kind: 'research', agents };
   await createBot(identity, 'operator', { document: { ...document, spec } });
   const by = 'administrator:ada';
   const turn = await beginTurn(chat, by, EXAMPLE_RESEARCH_BOT, { prompt: 'How are you?' });

@@ -1,0 +1,161 @@
+import { text as readAll } from 'node:stream/consumers';
+import type { cancelChatTurn, ChatParts, chatWithBot, ChatTurn } from '../../api/research.ts';
+import type { Client } from '../../client/client.ts';
+import { ServiceError } from '../../errors.ts';
+import { printable, printableLine } from '../../printable.ts';
+import { BOT_ARGUMENT } from '../bots.ts';
+import { connect } from '../connect.ts';
+import type { Output } from '../output.ts';
+import { defineVerb, type Context } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Answers by the language model that the server is set to or, without one, by an analyst that knows a set of questions and cites where each figure is from. It has your scopes and no more: with read it reads, with write it backtests and proposes versions too, and what changes trading it cannot do. Without a prompt it asks you for one after the other until an empty one or, where there is no terminal, reads it from standard input. What tools are called is told on stderr. Ctrl-C breaks the answer off; where the connection breaks, the answer goes on, and is kept in the session.',
+  arguments: {
+    bot: BOT_ARGUMENT,
+    prompt: { description: 'what to ask', optional: true },
+  },
+  options: {
+    session: { value: 'id', description: 'go on with this session' },
+    agent: { value: 'role', description: 'ask this agent of the spec, in place of the bot' },
+  },
+  settings: ['server_url'],
+  examples: [
+    'bots chat sma-research "What is the Sharpe ratio?"',
+    'bots chat sma-research',
+    'bots chat sma-research --agent critic < question.txt',
+    'bots chat sma-research "What is the maximum drawdown?" --json | jq .citations',
+  ],
+  async run(context, { bot, prompt }, { session, agent }) {
+    const talk: Talk = { bot, session, agent };
+    const server = await connect(context, context.signal);
+    if (prompt === undefined && context.interactive) {
+      return { data: null, show: (out) => converse(context, server, talk, out) };
+    }
+    const asked = prompt ?? (await readAll(context.io.stdin)).trim();
+    if (asked === '') {
+      throw new ServiceError('usage', 'there is nothing to ask', {
+        remedy: 'Give a prompt after the bot, or on standard input.',
+      });
+    }
+    return {
+      data: null,
+      // The one document of --json.
+      stream: (async function* () {
+        yield whole(await answerTo(context, server, talk, asked));
+      })(),
+      async show(out) {
+        const turn = whole(await answerTo(context, server, talk, asked, out));
+        context.message(`to go on: --session ${printableLine(turn.session_id)}`);
+      },
+    };
+  },
+});
+
+interface Talk {
+  readonly bot: string;
+  readonly session: string | undefined;
+  readonly agent: string | undefined;
+}
+
+async function converse(context: Context, server: Client, talk: Talk, out: Output): Promise<void> {
+  let { session } = talk;
+  const { input } = await import('@inquirer/prompts');
+  const { stdin, stderr } = context.io;
+  for (let number = 1; ; number += 1) {
+    const message = `${talk.bot} [${number}]:`;
+    const asked = await input({ message }, { input: stdin, output: stderr });
+    if (asked.trim() === '') break;
+    const turn = await answerTo(context, server, { ...talk, session }, asked, out);
+    session = turn.session_id;
+    if (turn.error !== null) context.message(printableLine(`error: ${turn.error.detail}`));
+  }
+  if (session !== undefined) context.message(`to go on: --session ${printableLine(session)}`);
+}
+
+/** @param out where the answer is shown as it comes. @returns the turn, also one that failed. */
+async function answerTo(
+  context: Context,
+  server: Client,
+  { bot: bot_ref, session, agent }: Talk,
+  prompt: string,
+  out?: Output,
+): Promise<ChatTurn> {
+  let begun: ChatParts['begun'] | undefined;
+  const events = server.stream<typeof chatWithBot>('/bots/{bot_ref}/chat', {
+    params: { bot_ref },
+    body: {
+      prompt,
+      ...(session !== undefined && { session_id: session }),
+      ...(agent !== undefined && { agent_role: agent }),
+    },
+  });
+  try {
+    for await (const { event, data } of events) {
+      const part = JSON.parse(data) as object;
+      if (event === 'begun') begun = part as ChatParts['begun'];
+      if (event === 'text' && out) {
+        context.io.stdout.write(printable((part as ChatParts['text']).text));
+      }
+      if (event === 'tool_call') {
+        const { tool, args } = part as ChatParts['tool_call'];
+        context.message(printableLine(`${tool} ${args}`));
+      }
+      if (event === 'tool_result') {
+        const { tool, error } = part as ChatParts['tool_result'];
+        if (error !== null) context.message(printableLine(`${tool}: ${error}`));
+      }
+      if (event === 'turn') {
+        const turn = part as ChatTurn;
+        if (out) showEnd(context, out, turn);
+        return turn;
+      }
+    }
+  } catch (error) {
+    if (context.signal.aborted && begun) await cancel(context, bot_ref, begun.session_id);
+    throw error;
+  }
+  const id = begun?.session_id ?? '';
+  throw new ServiceError('chat_failed', `the connection broke before the answer of ${id} ended`, {
+    remedy: `Ask on with --session ${id}: the server keeps the answer.`,
+  });
+}
+
+/** What nobody waits for any more is not paid for either. */
+async function cancel(context: Context, bot_ref: string, session_id: string): Promise<void> {
+  const server = await connect(context);
+  const path = '/bots/{bot_ref}/chat/sessions/{session_id}/cancel';
+  await server
+    .call<typeof cancelChatTurn>('post', path, { params: { bot_ref, session_id } })
+    .catch(() => {});
+}
+
+function showEnd({ io, message }: Context, out: Output, turn: ChatTurn): void {
+  const { answer, citations, stopped_by, is_language_model, model, usage } = turn;
+  if (answer !== '' && !answer.endsWith('\n')) io.stdout.write('\n');
+  for (const { figure, value, source } of citations) {
+    const what = figure === undefined ? '' : `${figure} ${String(value)}: `;
+    out.line(out.style.dim(printableLine(`  ${what}${source}`)));
+  }
+  if (stopped_by !== null) {
+    message(`the answer is not whole: its ${stopped_by} are used up`);
+  }
+  if (is_language_model) {
+    const { requests, input_tokens, output_tokens } = usage;
+    message(
+      printableLine(
+        `${model}: ${requests} requests, ${input_tokens} tokens sent and ${output_tokens} said`,
+      ),
+    );
+  }
+}
+
+/** @throws ServiceError why it failed */
+function whole(turn: ChatTurn): ChatTurn {
+  if (turn.error === null) return turn;
+  const { code, detail, reason, remedy } = turn.error;
+  throw new ServiceError(code, detail, {
+    ...(reason !== undefined && { reason }),
+    remedy: `${remedy ?? ''} The session is ${turn.session_id}.`.trim(),
+  });
+}

@@ -1,0 +1,60 @@
+/** The AI SDK and its providers, which are installed by those who use them. */
+import type { LanguageModel } from 'ai';
+import { ServiceError } from '../errors.ts';
+
+export interface ProviderSettings {
+  readonly kind: 'openai_compatible' | 'anthropic';
+  readonly model: string;
+  /** Undefined for the provider's own. */
+  readonly baseUrl: string | undefined;
+  readonly apiKey: string | undefined;
+}
+
+type Fetch = typeof globalThis.fetch;
+
+/**
+ * The AI SDK with a model of the provider.
+ * @throws ServiceError `conflict` with the package that is not installed.
+ */
+export async function loadModel(
+  { kind, model, baseUrl, apiKey }: ProviderSettings,
+  fetch: Fetch,
+): Promise<{ readonly sdk: typeof import('ai'); readonly model: LanguageModel }> {
+  const sdk = await installed('ai', () => import('ai'));
+  if (kind === 'anthropic') {
+    const name = '@ai-sdk/anthropic';
+    const { createAnthropic } = await installed(name, () => import('@ai-sdk/anthropic'));
+    const provider = createAnthropic({
+      ...(baseUrl !== undefined && { baseURL: baseUrl }),
+      apiKey: apiKey!,
+      fetch,
+    });
+    return { sdk, model: provider(model) };
+  }
+  const name = '@ai-sdk/openai-compatible';
+  const { createOpenAICompatible } = await installed(
+    name,
+    () => import('@ai-sdk/openai-compatible'),
+  );
+  const provider = createOpenAICompatible({
+    name: 'chat',
+    baseURL: baseUrl!,
+    ...(apiKey !== undefined && { apiKey }),
+    includeUsage: true,
+    fetch,
+  });
+  return { sdk, model: provider(model) };
+}
+
+async function installed<T>(name: string, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new ServiceError('conflict', `a language model needs the package ${name}`, {
+      reason: 'not_installed',
+      remedy: `Install it beside service-local with \`npm install ${name}\`.`,
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createAdaptorServer } from '@hono/node-server';
+import { NO_USAGE, type Answerer } from '../../src/research/answering.ts';
+import { newTestApp, type TestApp } from '../server/in-process.ts';
+import { researchDocument } from '../research/talk.ts';
+import { inProcess } from './in-process.ts';
+import { personWho } from './person.ts';
+
+let server: TestApp;
+let listening: Server;
+let env: Record<string, string>;
+
+const answerer: Answerer = {
+  provider: 'openai_compatible',
+  model: 'scripted',
+  is_language_model: true,
+  async answer({ prompt, say, call, history }) {
+    if (/fail/.test(prompt)) throw new Error('canary');
+    await call('read_bot', { name: '\u001B[2J' });
+    say(`${history.length}: ${prompt}`);
+    say('\u001B[31m!');
+    const citations = [{ figure: 'risk.sharpe', value: 0.5, source: '/tasks/1/result' }];
+    return { citations, usage: { ...NO_USAGE, requests: 2 }, stopped_by: null };
+  },
+};
+
+beforeAll(async () => {
+  server = await newTestApp({}, undefined, answerer);
+  listening = createAdaptorServer({ fetch: server.app.fetch }) as Server;
+  listening.listen(0, '127.0.0.1');
+  await once(listening, 'listening');
+  const token = (await server.bearer('read', 'write')).replace('Bearer ', '');
+  const url = `http://127.0.0.1:${(listening.address() as AddressInfo).port}`;
+  env = { SERVICE_LOCAL_SERVER_URL: url, SERVICE_LOCAL_TOKEN: token };
+  const headers = { authorization: `Bearer ${token}` };
+  await server.send('POST', '/bots', { headers, body: { document: researchDocument('talk') } });
+});
+
+afterAll(async () => {
+  listening.closeAllConnections();
+  listening.close();
+  await server.close();
+});
+
+describe('bots chat', () => {
+  it('answers a prompt, tells of tools on stderr, and lets nothing act on the terminal', async () => {
+    const { code, stdout, stderr } = await inProcess(['bots', 'chat', 'talk', 'Well?'], { env });
+    expect(stdout).toBe('0: Well?!\n  risk.sharpe 0.5: /tasks/1/result\n');
+    expect(stderr).toContain('read_bot {"name":"\\u001b[2J"}\n');
+    expect(stderr).toContain('read_bot: these are no arguments of read_bot');
+    expect(stderr).toContain('scripted: 2 requests');
+    expect(stderr).toMatch(/to go on: --session [0-9a-f-]{36}/);
+    expect(code).toBe(0);
+  });
+
+  it('reads the prompt from standard input, goes on in a session, and gives one document', async () => {
+    const first = await inProcess(['bots', 'chat', 'talk', '--json'], { env, input: 'One\n' });
+    const { session_id, answer } = JSON.parse(first.stdout) as Record<string, string>;
+    expect(answer).toBe('0: One\u001B[31m!');
+    const again = await inProcess(
+      ['bots', 'chat', 'talk', 'Two', '--session', session_id!, '--json'],
+      { env },
+    );
+    expect(JSON.parse(again.stdout)).toMatchObject({ number: 2, answer: '1: Two\u001B[31m!' });
+    expect(await inProcess(['bots', 'chat', 'talk'], { env })).toMatchObject({ code: 2 });
+  });
+
+  it('asks a person until there is nothing more to ask', async () => {
+    const person = personWho([
+      ['talk [1]:', 'One\r'],
+      ['talk [2]:', 'fail\r'],
+      ['talk [3]:', '\r'],
+    ]);
+    const { code, stdout } = await inProcess(['bots', 'chat', 'talk'], { env, person });
+    expect(stdout).toContain('0: One');
+    expect(person.shown()).toContain('error: the server failed');
+    expect(person.shown()).not.toContain('canary');
+    expect(code).toBe(0);
+  });
+
+  it('says what went wrong', async () => {
+    const failed = await inProcess(['bots', 'chat', 'talk', 'fail', '--json'], { env });
+    expect(failed).toMatchObject({ code: 1, stdout: expect.stringContaining('"failure"') });
+    const unknown = await inProcess(['bots', 'chat', 'talk', 'x', '--agent', 'critic'], { env });
+    expect(unknown).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('the bot has no agent "critic"'),
+    });
+  });
+});
