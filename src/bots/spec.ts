@@ -13,6 +13,7 @@ import { SYMBOL } from '../market/symbol.ts';
 import { TIMEFRAME_NAMES } from '../market/timeframe.ts';
 import { parseWindow } from '../market/time.ts';
 import { FEATURE_COLUMNS, INDICATOR_NAMES } from '../models/features.ts';
+import { AGENT_TOOLS, EVERY, EVERY_EXPECTED, isEvery } from './agents.ts';
 
 /** What a wrong value is called where the schema's own words would not help. */
 export const SPECIAL_PROBLEMS = z.registry<{
@@ -376,7 +377,7 @@ const agentSchema = z.strictObject({
     .optional()
     .describe('What the language model is told of its role.'),
   tools: z
-    .array(text(100))
+    .array(z.enum(AGENT_TOOLS))
     .max(100)
     .optional()
     .describe('Those that it may use, such as read_results; all, when absent.'),
@@ -388,6 +389,17 @@ const agentSchema = z.strictObject({
     })
     .optional()
     .describe('What an answer may take, below what the server is set to.'),
+  schedule: z
+    .strictObject({
+      every: z
+        .string()
+        .refine(isEvery, EVERY_EXPECTED)
+        .meta({ pattern: EVERY.source })
+        .describe('Such as 6h, or day at 06:30, which is a time in UTC.'),
+      prompt: text(8000, CONTROL_CHARACTER_IN_PARAGRAPHS).describe('What it is asked then.'),
+    })
+    .optional()
+    .describe('When it is asked by itself, once somebody has turned that on at the server.'),
 });
 
 const subject = text(100).optional();

@@ -16,15 +16,27 @@ import { checkSession } from './session-term.ts';
 const TOKEN_MIN_SECONDS = 60;
 const TOKEN_MAX_SECONDS = 365 * 86_400;
 
-/** Whose token, or session in a browser, came with a request. */
+/** Whose token, or session in a browser, came with a request, or whose agent asks by itself. */
 export type Caller = {
   readonly administrator_id: string;
   readonly scopes: ReadonlySet<Scope>;
-} & ({ readonly token_id: string } | { readonly session_id: string });
+} & Means;
+
+type Means =
+  | { readonly token_id: string }
+  | { readonly session_id: string }
+  | { readonly agent: ScheduledAgent };
+
+/** Which agent of which bot its administrator has had asked by itself. */
+export interface ScheduledAgent {
+  readonly bot_id: string;
+  readonly role: string;
+}
 
 /** For the audit log: by what the caller was known. */
-export function meansOf(caller: Caller): { token_id: string } | { session_id: string } {
-  return 'token_id' in caller ? { token_id: caller.token_id } : { session_id: caller.session_id };
+export function meansOf(caller: Caller): Means {
+  if ('token_id' in caller) return { token_id: caller.token_id };
+  return 'agent' in caller ? { agent: caller.agent } : { session_id: caller.session_id };
 }
 
 /** What a new token is to be. */
@@ -148,10 +160,11 @@ export async function authenticateToken(db: Db, now: number, bearer: string): Pr
 
 /**
  * Whether the caller still is one, within the write of what he asked for: it may have waited.
- * @throws ServiceError as `authenticateToken` or `checkSession`
+ * @throws ServiceError as `authenticateToken` or `checkSession`; with the reason `agent_stopped`.
  */
 export async function checkCaller(tx: Db, now: number, caller: Caller): Promise<void> {
   if ('session_id' in caller) return checkSession(tx, now, caller.session_id);
+  if ('agent' in caller) return checkAgent(tx, caller.agent);
   const { token_id } = caller;
   const row = await tx
     .selectFrom('api_tokens')
@@ -161,6 +174,26 @@ export async function checkCaller(tx: Db, now: number, caller: Caller): Promise<
     .executeTakeFirst();
   if (row === undefined) throw refused('unknown_token', 'there is no such token');
   checkTerm(now, row);
+}
+
+/**
+ * What was left to an agent lasts longer than the token with which it was, as a login ends after
+ * hours; but not when that is revoked.
+ */
+async function checkAgent(tx: Db, { bot_id, role }: ScheduledAgent): Promise<void> {
+  const row = await tx
+    .selectFrom('agent_schedules as agent')
+    .innerJoin('administrators', 'administrators.administrator_id', 'agent.administrator_id')
+    .leftJoin('api_tokens', 'api_tokens.token_id', 'agent.token_id')
+    .select(['agent.next_run_at', 'administrators.disabled_at', 'api_tokens.revoked_at'])
+    .where('agent.bot_id', '=', bot_id)
+    .where('agent.role', '=', role)
+    .executeTakeFirst();
+  if (row === undefined || row.next_run_at === null) {
+    throw refused('agent_stopped', 'the schedule of the agent has been turned off');
+  }
+  if (row.disabled_at !== null) throw ownerDisabled();
+  if (row.revoked_at !== null) throw refused('revoked_token', 'the token has been revoked');
 }
 
 function checkTerm(

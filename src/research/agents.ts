@@ -14,6 +14,12 @@ export interface Agent {
   readonly budget: WantedBudget;
 }
 
+/** When an agent is asked by itself, and what: see `agents` of a spec. */
+export interface AgentSchedule {
+  readonly every: string;
+  readonly prompt: string;
+}
+
 /** What is read of `agents` of a spec, which was checked when it was taken. */
 const documentSchema = z.object({
   spec: z.object({
@@ -30,11 +36,38 @@ const documentSchema = z.object({
               tokens: z.number().optional(),
             })
             .optional(),
+          schedule: z.object({ every: z.string(), prompt: z.string() }).optional(),
         }),
       )
       .default([]),
   }),
 });
+
+/** Those of a spec, as authored, in its order. */
+export function agentsOf(document: unknown): readonly {
+  readonly role: string;
+  /** Undefined for all. */
+  readonly tools?: readonly string[] | undefined;
+  readonly schedule?: AgentSchedule | undefined;
+}[] {
+  return documentSchema.parse(document).spec.agents;
+}
+
+/**
+ * When the agent of that role is asked.
+ * @throws ServiceError `not_found` with the roles there are; `conflict` where it has no schedule.
+ */
+export function scheduleOf(document: unknown, role: string): AgentSchedule {
+  const agents = agentsOf(document);
+  const found = agents.find((agent) => agent.role === role);
+  if (found === undefined) throw unknownRole(role, agents);
+  if (found.schedule !== undefined) return found.schedule;
+  throw new ServiceError('conflict', `the agent ${role} has no schedule`, {
+    reason: 'no_schedule',
+    remedy:
+      'Say in the spec when it is asked, and what: `schedule: {every: 6h, prompt: What has changed?}`.',
+  });
+}
 
 /**
  * The agent of that role.

@@ -466,7 +466,8 @@ async function tell(
   await appendEvents(tx, bot_id, now, [{ kind, version, occurred_at: now, payload }]);
 }
 
-function told(text: string) {
+/** A text as events tell it. */
+export function told(text: string) {
   const isLong = text.length > TOLD_TEXT;
   return {
     text: isLong ? `${text.slice(0, TOLD_TEXT)}…` : text,
@@ -498,7 +499,7 @@ function least(most: Budget, ...wanted: readonly WantedBudget[]): Budget {
   return { turns: of('turns'), seconds: of('seconds'), tokens: of('tokens') };
 }
 
-function notForTalking(slug: string): ServiceError {
+export function notForTalking(slug: string): ServiceError {
   return new ServiceError(
     'conflict',
     `${slug} is a trading bot: only research bots are talked to`,

@@ -31,6 +31,7 @@ import { SIGN_IN_PATH } from '../console/sign-in.ts';
 import { ServiceError } from '../errors.ts';
 import { addAccount } from './account.ts';
 import { addAdministrators } from './administrators.ts';
+import { addAgents } from './agents.ts';
 import { limitAttempts, PASSKEYS, PASSWORDS } from './attempts.ts';
 import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
@@ -60,6 +61,7 @@ import type { App, AppEnv, Services } from './services.ts';
 const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addAccount,
   addAdministrators,
+  addAgents,
   addBots,
   addCompliance,
   addConsole,

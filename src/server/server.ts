@@ -21,6 +21,7 @@ import type { Settings } from '../settings.ts';
 import { openOwnStorage, ownStorage } from '../storage/location.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
+import { startAgentRunner } from './agents.ts';
 import { createApp } from './app.ts';
 import type { Log } from '../log.ts';
 import { openOwnGate } from './license.ts';
@@ -110,20 +111,21 @@ export async function startServer(
       log,
     });
     const { signal } = stopping;
-    serve(
-      createApp({
-        identity,
-        origins,
-        gate: own,
-        tasks,
-        production,
-        chat,
-        federation: federationOf(instances, env, log),
-        stopping: signal,
-        log,
-        metrics,
-      }),
-    );
+    const services = {
+      identity,
+      origins,
+      gate: own,
+      tasks,
+      production,
+      chat,
+      federation: federationOf(instances, env, log),
+      stopping: signal,
+      log,
+      metrics,
+    };
+    const created = createApp(services);
+    serve(created);
+    const agents = startAgentRunner(created, services);
     const purging = setInterval(() => void purge(identity, log), PURGE_EVERY_MS).unref();
     void purge(identity, log);
     await tellPlaces(storage, settings, env, origins, log);
@@ -131,6 +133,7 @@ export async function startServer(
     const stop = async (): Promise<void> => {
       clearInterval(purging);
       stopping.abort();
+      await agents.stop();
       await Promise.all([drain(), chat.stop(), work.stop()]);
       await own.close();
       await storage.close();

@@ -641,4 +641,37 @@ export const MIGRATIONS: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    name: 'agents',
+    statements: [
+      // One that is on is due at some time, and one that is off says why.
+      `create table agent_schedules (
+        bot_id text not null references bots (bot_id),
+        role text not null,
+        version bigint not null,
+        every text not null,
+        next_run_at bigint,
+        administrator_id text not null references administrators (administrator_id),
+        token_id text references api_tokens (token_id),
+        scopes text not null,
+        started_at bigint not null,
+        stopped_at bigint,
+        stopped_by text,
+        stopped_reason text,
+        primary key (bot_id, role),
+        check ((stopped_at is null) = (next_run_at is not null))
+      )`,
+      `create index agent_schedules_due on agent_schedules (next_run_at)
+        where next_run_at is not null`,
+      `create table agent_runs (
+        turn_id text primary key references chat_turns (turn_id),
+        bot_id text not null references bots (bot_id),
+        role text not null,
+        cause text not null check (cause in ('schedule', 'person')),
+        report_seq bigint
+      )`,
+      `create index agent_runs_bot on agent_runs (bot_id, role, turn_id)`,
+      `create index agent_runs_open on agent_runs (turn_id) where report_seq is null`,
+    ],
+  },
 ];

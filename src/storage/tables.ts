@@ -49,6 +49,8 @@ export interface Tables {
   overrides: OverridesTable;
   chat_sessions: ChatSessionsTable;
   chat_turns: ChatTurnsTable;
+  agent_schedules: AgentSchedulesTable;
+  agent_runs: AgentRunsTable;
   knowledge_documents: KnowledgeDocumentsTable;
   knowledge_passages: KnowledgePassagesTable;
   knowledge_unlisted: KnowledgeUnlistedTable;
@@ -680,4 +682,37 @@ export interface ChatTurnsTable {
   /** After it, whoever was at it is not any more. */
   deadline: number;
   ended_at: number | null;
+}
+
+/** Agents of specs that somebody has had asked by themselves. */
+export interface AgentSchedulesTable {
+  bot_id: string;
+  role: string;
+  /** Of the bot, by which it was planned. */
+  version: number;
+  /** As that version has it. */
+  every: string;
+  /** Null when it is off. */
+  next_run_at: number | null;
+  /** As whom it is asked. */
+  administrator_id: string;
+  /** With which he turned it on; null for a session of the console. */
+  token_id: string | null;
+  /** JSON list. */
+  scopes: string;
+  started_at: number;
+  stopped_at: number | null;
+  /** As in the audit log: an administrator, or `server`. */
+  stopped_by: string | null;
+  stopped_reason: string | null;
+}
+
+/** Turns in which agents were asked for a report. */
+export interface AgentRunsTable {
+  turn_id: string;
+  bot_id: string;
+  role: string;
+  cause: 'schedule' | 'person';
+  /** Of the event with the report; null until there is one. */
+  report_seq: number | null;
 }

@@ -1,0 +1,62 @@
+/** What agents of a spec may use, and when they are asked by themselves. */
+
+/** The tools that there are, in the order in which they are shown. */
+export const AGENT_TOOLS = [
+  'list_bots',
+  'read_bot',
+  'read_versions',
+  'diff_versions',
+  'list_runs',
+  'read_results',
+  'read_trades',
+  'read_events',
+  'read_state',
+  'read_market_data',
+  'compare_results',
+  'run_backtest',
+  'propose_version',
+  'search_knowledge',
+] as const;
+
+/** How `every` of a schedule is written. */
+export const EVERY = /^(?:([1-9]\d{0,4})([mhd])|day at ([01]\d|2[0-3]):([0-5]\d))$/;
+
+export const EVERY_EXPECTED =
+  'must be a length of time from 5m to 31d such as 6h, or a time of the day in UTC such as day at 06:30';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 1440 * MINUTE_MS;
+const UNITS = { m: MINUTE_MS, h: 60 * MINUTE_MS, d: DAY_MS } as const;
+const SHORTEST_MS = 5 * MINUTE_MS;
+const LONGEST_MS = 31 * DAY_MS;
+
+/** When something is due: so long after the last time, or on the multiples of a day after midnight. */
+type Rhythm = { readonly length: number } | { readonly afterMidnight: number };
+
+function rhythmOf(every: string): Rhythm | undefined {
+  const [, count, unit, hours, minutes] = EVERY.exec(every) ?? [];
+  if (hours !== undefined) {
+    return { afterMidnight: Number(hours) * UNITS.h + Number(minutes) * UNITS.m };
+  }
+  const length = Number(count) * UNITS[unit as keyof typeof UNITS];
+  return length >= SHORTEST_MS && length <= LONGEST_MS ? { length } : undefined;
+}
+
+export function isEvery(every: string): boolean {
+  return rhythmOf(every) !== undefined;
+}
+
+/**
+ * The first time after `now` at which a schedule is due. However many have been missed, there is one.
+ *
+ * @param every as a spec has it.
+ * @param last a time at which it was due, or at which it began. Times are milliseconds since the
+ * Unix epoch.
+ */
+export function nextDue(every: string, last: number, now: number): number {
+  const rhythm = rhythmOf(every);
+  if (rhythm === undefined) throw new RangeError(`${every}: no rhythm`);
+  const from = 'length' in rhythm ? last : rhythm.afterMidnight;
+  const length = 'length' in rhythm ? rhythm.length : DAY_MS;
+  return from + (Math.floor((now - from) / length) + 1) * length;
+}

@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto';
+import * as api from '../api/agents.ts';
+import { formatInstant, formatInstantOrNull } from '../api/http.ts';
+import { ServiceError } from '../errors.ts';
+import { withNames, type WithNames } from '../identity/actor-names.ts';
+import { checkCaller, type Caller } from '../identity/tokens.ts';
+import {
+  claimRun,
+  dueSchedules,
+  listAgents,
+  reportRun,
+  runNow,
+  startSchedule,
+  stopSchedule,
+  unreportedRuns,
+  type AgentState,
+  type Delegated,
+} from '../research/schedules.ts';
+import type { BegunTurn, TurnKeeper } from '../research/turns.ts';
+import { actorOf } from './authentication.ts';
+import { once } from './once.ts';
+import { askWhileAllowed, turnAnswer } from './research.ts';
+import type { App, Services } from './services.ts';
+
+/** A little less than a request may take. */
+const WAIT_MS = 25_000;
+const LOOK_EVERY_MS = 5000;
+
+export function addAgents(app: App, services: Services): void {
+  const { chat } = services;
+  const { read } = chat.storage;
+  const stateOf = async (bot_ref: string): Promise<NamedState[]> =>
+    withNames(read, await listAgents(read, bot_ref), 'started_by', 'stopped_by');
+
+  app.openapi(api.listAgents, async (c) => {
+    const states = await stateOf(c.req.valid('param').bot_ref);
+    return c.json({ items: states.map(agentAnswer) }, 200);
+  });
+  app.openapi(api.setAgentSchedule, async (c) => {
+    const { bot_ref, role } = c.req.valid('param');
+    const caller = c.var.caller!;
+    if (c.req.valid('json').is_on) {
+      const token_id = 'token_id' in caller ? caller.token_id : null;
+      await startSchedule(chat, { ...caller, token_id }, bot_ref, role);
+    } else {
+      await stopSchedule(chat, actorOf(c), bot_ref, role);
+    }
+    const state = (await stateOf(bot_ref)).find((one) => one.role === role);
+    return c.json(agentAnswer(state!), 200);
+  });
+  app.openapi(api.runAgent, async (c) => {
+    const { bot_ref, role } = c.req.valid('param');
+    chat.admit();
+    let begun: BegunTurn | undefined;
+    const create = async (keeper: TurnKeeper): Promise<BegunTurn> => {
+      begun = await runNow(keeper, actorOf(c), bot_ref, role);
+      return begun;
+    };
+    const { turn_id } = await once(c, chat, create, (one) => ({ turn_id: one.turn_id }));
+    if (begun) {
+      const caller = c.var.caller!;
+      const ask = askWhileAllowed(app, services, caller, c.var.request_id);
+      chat.run(begun, { ask, scopes: caller.scopes });
+    }
+    const turn = await chat.waitFor(turn_id, WAIT_MS);
+    await reportRun(chat, turn_id);
+    return c.json(turnAnswer(turn), turn.status === 'running' ? 202 : 200);
+  });
+}
+
+/** Asks the agents whose time has come. */
+export interface AgentRunner {
+  /** Looks at once for what is to be asked and to be reported. */
+  readonly look: () => Promise<void>;
+  readonly stop: () => Promise<void>;
+}
+
+export function startAgentRunner(app: App, services: Services): AgentRunner {
+  const { chat, log } = services;
+  const admits = (...[tx, now, delegated]: Parameters<Parameters<typeof claimRun>[2]>) =>
+    checkCaller(tx, now, callerOf(delegated));
+  let isStopping = false;
+  const look = async (): Promise<void> => {
+    for (const turn_id of await unreportedRuns(chat.storage.read)) await reportRun(chat, turn_id);
+    for (const due of await dueSchedules(chat.storage.read, chat.clock())) {
+      if (isStopping) return;
+      chat.admit();
+      const claimed = await claimRun(chat, due, admits);
+      if (claimed === undefined) continue;
+      const caller = callerOf(claimed.delegated);
+      const ask = askWhileAllowed(app, services, caller, randomUUID());
+      chat.run(claimed.begun, { ask, scopes: caller.scopes });
+    }
+  };
+  let looking: Promise<void> | undefined;
+  const lookNow = (): Promise<void> =>
+    (looking ??= look()
+      .catch((error: unknown) => {
+        // There will be room, or a database, at one of the next looks.
+        if (error instanceof ServiceError && error.code === 'overloaded') return;
+        log.warn({ err: error, msg: 'agents cannot be looked after' });
+      })
+      .finally(() => {
+        looking = undefined;
+      }));
+  const timer = setInterval(() => void lookNow(), LOOK_EVERY_MS).unref();
+  return {
+    look: lookNow,
+    async stop() {
+      isStopping = true;
+      clearInterval(timer);
+      await looking;
+    },
+  };
+}
+
+function callerOf({ administrator_id, scopes, bot_id, role }: Delegated): Caller {
+  return { administrator_id, scopes, agent: { bot_id, role } };
+}
+
+type NamedState = WithNames<AgentState, 'started_by' | 'stopped_by'>;
+
+function agentAnswer(state: NamedState): api.Agent {
+  const { tools, schedule, next_run_at, started_at, stopped_at, last_report } = state;
+  return {
+    ...state,
+    tools: tools && [...tools],
+    schedule: schedule && { ...schedule },
+    next_run_at: formatInstantOrNull(next_run_at),
+    started_at: formatInstantOrNull(started_at),
+    stopped_at: formatInstantOrNull(stopped_at),
+    last_report: last_report && {
+      ...last_report,
+      recorded_at: formatInstant(last_report.recorded_at),
+    },
+  };
+}
