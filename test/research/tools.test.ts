@@ -120,6 +120,19 @@ describe('tools', () => {
     });
   });
 
+  it('propose once, when the request is sent again', async () => {
+    const headers = { authorization: await server.bearer('write'), 'idempotency-key': 'k' };
+    const body = { params: { fast: 14 }, rationale: 'It turns sooner.' };
+    const propose = () => server.send('POST', '/bots/other/proposals', { headers, body });
+    const [first, second] = [await propose(), await propose()];
+    expect(second).toMatchObject({ status: 202, body: first.body as object });
+    expect(second.headers.get('idempotency-replayed')).toBe('true');
+    const path = '/bots/other/state/events?kind=chat.proposal';
+    expect((await reader('GET', path)).json).toMatchObject({
+      items: [{ payload: { rationale: body.rationale } }],
+    });
+  });
+
   it('do no more than the caller may, and tell of what is refused', async () => {
     expect(await call('run_backtest', {}, reader)).toMatchObject({
       error: { code: 'not_allowed' },

@@ -75,9 +75,14 @@ describe('a request to create that is sent again', () => {
         : [],
     );
     // What starts tasks has its own tests, beside the others of tasks; and so has freezing a report.
-    const started = ['/backtest', '/deploy', '/paper/start', '/risk/validation-report'].map(
-      (what) => `/bots/{bot_ref}${what}`,
-    );
+    const started = [
+      '/backtest',
+      '/chat',
+      '/deploy',
+      '/paper/start',
+      '/proposals',
+      '/risk/validation-report',
+    ].map((what) => `/bots/{bot_ref}${what}`);
     const tested = [...CREATIONS.map(([path]) => path), ...started];
     expect(taking.toSorted()).toEqual(tested.toSorted());
   });
