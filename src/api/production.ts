@@ -359,7 +359,9 @@ const share = z
   .strictObject({
     value: z.number(),
     level: z.enum(['client', 'instrument', 'trader', 'desk', 'firm']),
-    subject: z.string(),
+    subject: z.string().openapi({
+      description: 'Empty where the session names nobody at that level, and may place no order.',
+    }),
     version: z.int(),
     sessions: z.int().openapi({ description: 'How many share the threshold.' }),
   })

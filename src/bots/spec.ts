@@ -408,9 +408,11 @@ const attributionSchema = z
   .strictObject({
     trader: subject.describe('Who answers for the orders.'),
     desk: subject.describe('To which that trader belongs.'),
-    client: subject.describe('For whom the bot trades, where that is not the firm.'),
+    client: subject.describe('For whom the bot trades; a name of the firm where that is itself.'),
   })
-  .describe('For whom the orders are: the thresholds of these hold for the bot.');
+  .describe(
+    'For whom the orders are: the thresholds of these hold for the bot. While there are thresholds of a level, a bot that names nobody there does not start.',
+  );
 
 const deploymentSchema = z.strictObject({
   target: z.enum(['backtest', 'paper', 'k8s']),

@@ -13,6 +13,7 @@ import type { ObjectDiff } from '../kubernetes/cluster.ts';
 import { manifests, type DeployPlan, type KubernetesObject } from '../kubernetes/manifests.ts';
 import { renderYaml } from '../kubernetes/render.ts';
 import { subjectsOf } from '../risk/subjects.ts';
+import { refuseUnattributed } from '../risk/thresholds.ts';
 import type { Db } from '../storage/tables.ts';
 import { refuseHalted } from '../tasks/latch.ts';
 import { endUnattended, isUnbegun, tell } from '../tasks/lifecycle.ts';
@@ -138,7 +139,7 @@ export async function dryRun(
  * stop when this is to replace it, and this waits for its end.
  *
  * @throws ServiceError `conflict` for a bot that is archived, halted, latched, or deployed there already;
- *   or, at an exchange, anywhere.
+ *   or, at an exchange, anywhere; or that names nobody where thresholds ask for it.
  */
 export async function deploy(
   { storage, clock }: ProductionService,
@@ -152,6 +153,7 @@ export async function deploy(
     const now = clock();
     await refuseHalted(tx, bot_id);
     await refuseLatched(tx, bot_id);
+    await refuseUnattributed(tx, subjects);
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
     const before = await activeThere(tx, { bot_id, cluster, namespace });
     if (before.length > 1 || (before.length === 1 && !replace)) {

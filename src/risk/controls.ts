@@ -25,7 +25,7 @@ export async function readInForce(db: Db, now: number): Promise<InForce> {
   return { thresholds, groups, permits: await openPermits(db, now) };
 }
 
-/** Of a session by its task. One that began before there were subjects has no thresholds. */
+/** Of a session by its task. */
 export async function controlsOf(
   db: Db,
   task_id: string,
@@ -38,10 +38,12 @@ export async function controlsOf(
     .where('session.task_id', '=', task_id)
     .executeTakeFirstOrThrow();
   return {
-    thresholds:
-      subjects === null
-        ? {}
-        : thresholdsFor(JSON.parse(subjects) as Subjects, target, thresholds, groups),
+    thresholds: thresholdsFor(
+      subjects === null ? null : (JSON.parse(subjects) as Subjects),
+      target,
+      thresholds,
+      groups,
+    ),
     permits: permits
       .filter(({ run_id }) => run_id === task_id)
       .map(({ run_id: _run, ...one }) => one),

@@ -11,6 +11,10 @@
  * next report in production: until those that run have heard of one that joins them, and until it
  * ends what it has above its new share, all together can be above by what the shares changed.
  * No currency is converted: a threshold holds for accounts in its own.
+ *
+ * Whoever names no trader, desk or client escapes the thresholds of none: while there is one of that
+ * level in its currency, a bot that names nobody there does not start, and a session that runs is
+ * denied all new orders.
  */
 import type { Threshold, Thresholds } from '../engine/supervision.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
@@ -203,13 +207,57 @@ interface Share extends Threshold {
 
 type Shares = Record<string, Share | undefined>;
 
-/** What holds for a session: of each limit the tightest. */
-export function thresholdsFor(
+/** Thresholds of a level at which nobody is named: whether they hold, nobody can say. */
+function unnamedIn(
   subjects: Subjects,
+  thresholds: readonly KnownThreshold[],
+): readonly KnownThreshold[] {
+  return thresholds.filter(
+    ({ level, currency }) =>
+      (level === 'trader' || level === 'desk' || level === 'client') &&
+      currency === subjects.currency &&
+      subjects[level] === null,
+  );
+}
+
+/**
+ * @param subjects see `subjectsOf`.
+ * @throws ServiceError `conflict` with the reason `unattributed` where there is a threshold of a level at
+ *   which the spec names nobody.
+ */
+export async function refuseUnattributed(tx: Db, subjects: string): Promise<void> {
+  const unnamed = unnamedIn(JSON.parse(subjects) as Subjects, await listThresholds(tx));
+  if (unnamed.length === 0) return;
+  const levels = [...new Set(unnamed.map(({ level }) => level))];
+  throw new ServiceError(
+    'conflict',
+    `the spec names no ${levels.join(' and no ')}, and there are thresholds of that level: whether they hold for the bot cannot be told`,
+    {
+      reason: 'unattributed',
+      remedy: `State it in the spec: \`attribution: {${levels.map((level) => `${level}: …`).join(', ')}}\`. See \`service-local risk thresholds list\`.`,
+    },
+  );
+}
+
+/** No order at all: a rate of messages is nothing that a permit lifts. No `subject` is empty otherwise. */
+function heldBy({ level, version }: KnownThreshold): Thresholds {
+  const share: Share = { value: 0, level, subject: '', version, sessions: 1 };
+  return { max_messages_per_second: share };
+}
+
+/**
+ * What holds for a session: of each limit the tightest.
+ * @param subjects null of a session that began before there were any.
+ */
+export function thresholdsFor(
+  subjects: Subjects | null,
   target: string,
   thresholds: readonly KnownThreshold[],
   groups: readonly SessionGroup[],
 ): Thresholds {
+  const [unnamed] = subjects === null ? thresholds : unnamedIn(subjects, thresholds);
+  const held = unnamed === undefined ? {} : heldBy(unnamed);
+  if (subjects === null) return held;
   const all: Shares = {};
   const instruments: Record<string, Shares> = {};
   for (const threshold of thresholds) {
@@ -229,6 +277,7 @@ export function thresholdsFor(
   return {
     ...(all as Thresholds),
     ...(hasInstruments && { instruments }),
+    ...held,
   };
 }
 

@@ -9,6 +9,7 @@ import type { Manifest } from '../market/catalogue.ts';
 import { parseWindow } from '../market/time.ts';
 import { parseTimeframe } from '../market/timeframe.ts';
 import { subjectsOf } from '../risk/subjects.ts';
+import { refuseUnattributed } from '../risk/thresholds.ts';
 import type { Db } from '../storage/tables.ts';
 import { NO_LIVE_MARKETS } from '../trading/live-thread.ts';
 import type { SessionState } from '../trading/session-state.ts';
@@ -51,7 +52,7 @@ export interface StartedPaper extends Pick<Task, 'task_id' | 'status'> {
  *
  * @param by who asks for it, as in the audit log: `administrator:…`.
  * @throws ServiceError `not_found` for the bot, or the version; `conflict` for a bot that is archived,
- * halted or latched; `invalid_spec` when the changes do not fit, the catalogue lacks data, a limit of `risk`
+ * halted or latched, or names nobody where thresholds ask for it; `invalid_spec` when the changes do not fit, the catalogue lacks data, a limit of `risk`
  * is not stated, or the bot does not trade; for live bars as `LiveMarkets.choose`.
  */
 export async function startPaper(
@@ -79,6 +80,8 @@ export async function startPaper(
     const now = clock();
     await refuseHalted(tx, bot_id);
     await refuseLatched(tx, bot_id);
+    const subjects = subjectsOf(hosted.spec);
+    await refuseUnattributed(tx, subjects);
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
     const task = await queueTask(tx, now, by, {
       kind: 'paper',
@@ -99,7 +102,7 @@ export async function startPaper(
     };
     const counts = { batches: 0, steps: 0, failures: 0 };
     const recorded = { state: JSON.stringify(state), recorded_at: now, stop_requested_at: null };
-    const supervised = { subjects: subjectsOf(hosted.spec), latches_lifted: 0 };
+    const supervised = { subjects, latches_lifted: 0 };
     await tx
       .insertInto('trading_sessions')
       .values({ task_id, bot_id, first_seq, ...counts, ...recorded, ...supervised })

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { setThreshold } from '../../src/risk/thresholds.ts';
 import { tradingDocument } from '../server/trader.ts';
 import { batchOf, newProductionWorld, STATE, type ProductionWorld } from './world.ts';
 
@@ -72,4 +73,26 @@ it('a bot is deployed to no exchange that it may not trade at', async () => {
   });
   // Nothing of it leaves this program.
   expect((await world.post('/bots/abroad/deploy', { cluster: 'trading' })).status).toBe(202);
+});
+
+it('denies orders, and deploys nothing, where it names nobody and there are thresholds', async () => {
+  await world.newBot('sma');
+  const runner = world.instance((await world.deploy('sma')).deployment_id);
+  expect(await runner.report()).toMatchObject({ controls: { thresholds: {} } });
+  await setThreshold(world.services.tasks, 'administrator:ada', {
+    level: 'trader',
+    subject: 'ada',
+    currency: 'USD',
+    limits: { max_order_value: 1e9 },
+    rationale: 'a test',
+  });
+  const none = { value: 0, level: 'trader', subject: '', version: 1, sessions: 1 };
+  expect(await runner.report()).toMatchObject({
+    controls: { thresholds: { max_messages_per_second: none } },
+  });
+  const again = { cluster: 'trading', replace: true };
+  expect(await world.post('/bots/sma/deploy', again)).toMatchObject({
+    status: 409,
+    body: { reason: 'unattributed', remedy: expect.stringContaining('{trader: …}') as string },
+  });
 });

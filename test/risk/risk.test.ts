@@ -107,6 +107,59 @@ describe.each(DATABASES)('on %s', (kind) => {
     expect(await listThresholds(storage.read, { history: true })).toHaveLength(4);
   });
 
+  it('starts no session that names nobody where there are thresholds, and denies what runs', async () => {
+    const { spec, ...rest } = document('unnamed');
+    const { attribution: _attribution, ...unnamed } = spec as Record<string, unknown>;
+    await createBot(service, 'operator', { document: { ...rest, spec: unnamed } });
+    const begin = () => startPaper(service, ADA, 'unnamed', { speed: 86_400 * 60 });
+    const { task_id } = await begin();
+    // As one that began before sessions said for whom they are.
+    const old = await begin();
+    await storage.write((tx) =>
+      tx
+        .updateTable('trading_sessions')
+        .set({ subjects: null })
+        .where('task_id', '=', old.task_id)
+        .execute(),
+    );
+    await setThreshold(service, ADA, {
+      level: 'client',
+      subject: 'eve',
+      currency: 'EUR',
+      limits: { max_order_value: 1 },
+      rationale: 'a test',
+    });
+    await begin();
+    await set('desk', 'credit', { max_order_value: 1e9 });
+    await set('trader', 'ada', { max_order_value: 1e9 });
+    await expect(begin()).rejects.toMatchObject({
+      code: 'conflict',
+      reason: 'unattributed',
+      message: expect.stringContaining('names no desk and no trader') as unknown,
+    });
+    runner.wake();
+    const { bot_id: unnamedId } = await getTask(storage.read, task_id);
+    const of = async (run: string, what: string): Promise<BotEvent[]> => {
+      const range = { after_seq: 0, limit: 5000, kinds: [what] };
+      const { events } = await readEvents(storage.read, unnamedId, range);
+      return events.filter(({ run_id }) => run_id === run);
+    };
+    for (const run of [task_id, old.task_id]) {
+      await until(async () => expect(await of(run, 'order.denied')).not.toHaveLength(0));
+      await stopPaper(service, ADA, run);
+      await ended(run);
+      const reasons = (await of(run, 'order.denied')).map(({ payload }) => payload['reason']);
+      expect(new Set(reasons)).toEqual(new Set(['threshold_messages']));
+      expect(await of(run, 'order.submitted')).toEqual([]);
+    }
+    const [settled] = await of(task_id, 'risk.thresholds_set');
+    expect(settled!.payload['thresholds']).toMatchObject({
+      max_messages_per_second: { value: 0, level: 'desk', subject: '' },
+    });
+    // Whoever names them, starts.
+    await start('max');
+  });
+
   it('lets one order through that three people have agreed to, and changes no limit', async () => {
     await set('firm', 'firm', { max_order_value: 3 });
     const task_id = await start(86_400 * 60);

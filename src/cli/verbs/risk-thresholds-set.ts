@@ -8,7 +8,7 @@ const amount = (description: string) => ({ value: 'n', description, parse: parse
 
 export const verb = defineVerb({
   description:
-    'What is given is all that the subject then has in the currency. Orders are checked by the limits of their bot and by the thresholds of all five levels; the tightest wins. A bot says in `attribution` of its spec for which client, trader and desk it trades. Running sessions heed it within two seconds on paper, with their next report in production, and cancel what breaks it.',
+    'What is given is all that the subject then has in the currency. Orders are checked by the limits of their bot and by the thresholds of all five levels; the tightest wins. A bot says in `attribution` of its spec for which client, trader and desk it trades. Running sessions heed it within two seconds on paper, with their next report in production, and cancel what breaks it. While there is a threshold of a trader, desk or client, a bot that names nobody at that level does not start, and those that run are denied new orders.',
   options: {
     ...SUBJECT_OPTIONS,
     'max-order-value': amount('account currency per order'),
