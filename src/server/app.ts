@@ -45,6 +45,7 @@ import { addKeys } from './keys.ts';
 import { addKnowledge } from './knowledge.ts';
 import { addLeases } from './leases.ts';
 import { licensed } from './license.ts';
+import { addMcp } from './mcp.ts';
 import { addOpenApi } from './openapi.ts';
 import { addPaper } from './paper.ts';
 import { asServiceError } from './failure.ts';
@@ -71,6 +72,7 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addKeys,
   addKnowledge,
   addLeases,
+  addMcp,
   addMetrics,
   addOpenApi,
   addPaper,

@@ -34,7 +34,9 @@ export async function inProcess(
   const stdout = new PassThrough();
   const stderr = person?.stderr ?? new PassThrough();
   const io = {
-    stdin: person ? Object.assign(person.stdin, { isTTY: true }) : Readable.from([input]),
+    stdin: person
+      ? Object.assign(person.stdin, { isTTY: true })
+      : Readable.from([Buffer.from(input)]),
     stdout,
     stderr,
     env: { HOME: home, SERVICE_LOCAL_HOME: join(home, '.service-local'), ...env },

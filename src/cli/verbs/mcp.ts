@@ -1,0 +1,32 @@
+import { Readable } from 'node:stream';
+import type { getOwnToken } from '../../api/administrators.ts';
+import { connect } from '../connect.ts';
+import { defineVerb } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    'Speaks the Model Context Protocol on stdin and stdout, for an assistant that starts it: tools that read bots, runs, events, market data and documents of the server, and with a token for the scope write also backtest and propose versions. They start, stop and change no bot. Ends with its input. The server itself serves the same at /mcp.',
+  settings: ['server_url'],
+  examples: ['mcp', 'mcp --url https://bots.example'],
+  async run(context) {
+    const gone = new AbortController();
+    const signal = AbortSignal.any([context.signal, gone.signal]);
+    const server = await connect(context, signal);
+    const token = await server.call<typeof getOwnToken>('get', '/identity/token', {});
+    const { askThrough } = await import('../../mcp/ask.ts');
+    const { serveStreams } = await import('../../mcp/stdio.ts');
+    const { io, message, settings } = context;
+    message(`speaking MCP for ${token.administrator} at ${settings.server_url}`);
+    await serveStreams(io.stdin, io.stdout, {
+      ask: askThrough(server),
+      scopes: new Set(token.scopes),
+      signal,
+      report: (error) => message(error instanceof Error ? error.message : String(error)),
+    });
+    // Nobody waits any longer for what the server was asked.
+    gone.abort();
+    context.signal.throwIfAborted();
+    // What is on stdout is the protocol alone, also with --json.
+    return { data: undefined, stream: Readable.from([]), show() {} };
+  },
+});

@@ -1,0 +1,31 @@
+import type { Readable, Writable } from 'node:stream';
+import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
+import { makeMcpServer, type McpCaller } from './server.ts';
+
+/** Speaks the protocol until the input ends, nobody reads the output, or the caller is gone. */
+export async function serveStreams(
+  input: Readable,
+  output: Writable,
+  caller: McpCaller,
+): Promise<void> {
+  const transport = new StdioServerTransport(input, output);
+  const handle = serveStdio(() => makeMcpServer(caller), {
+    transport,
+    // Nothing that could be subscribed to ever changes.
+    maxSubscriptions: 0,
+    onerror: caller.report,
+  });
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  const { onclose } = transport;
+  Object.assign(transport, {
+    onclose() {
+      onclose?.();
+      resolve();
+    },
+  });
+  const close = (): void => void handle.close();
+  caller.signal.addEventListener('abort', close);
+  if (caller.signal.aborted) close();
+  await closed;
+  caller.signal.removeEventListener('abort', close);
+}
