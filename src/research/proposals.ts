@@ -6,6 +6,7 @@ import { specHash } from '../bots/version.ts';
 import { ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import type { Storage } from '../storage/storage.ts';
+import type { Db } from '../storage/tables.ts';
 import { startBacktest, type Task, type TaskService } from '../tasks/tasks.ts';
 
 export interface Proposal {
@@ -44,20 +45,22 @@ export async function proposeVersion(
     });
   }
   const proposal = { proposal_id: randomUUID(), base_version, changes, hash: specHash(document) };
-  // The event belongs to the write that queues the backtest.
-  const write: Storage['write'] = (work) =>
-    storage.write(async (tx) => {
-      const started = await work(tx);
-      const { task_id } = started as unknown as Pick<Task, 'task_id'>;
+  // The event belongs to the write that queues the backtest, and what that answers is the proposal.
+  const write = (<T>(work: (tx: Db) => Promise<T>) =>
+    storage.write(async (tx): Promise<Proposal> => {
+      const task = (await work(tx)) as Proposal['task'];
       const now = clock();
-      const payload = { ...proposal, document, rationale, task_id, by };
+      const payload = { ...proposal, document, rationale, task_id: task.task_id, by };
       const event = { kind: 'chat.proposal', version: base_version, occurred_at: now, payload };
       await appendEvents(tx, bot_id, now, [event]);
-      return started;
-    });
-  const task = await startBacktest({ ...service, storage: { ...storage, write } }, by, bot_id, {
-    ...asked,
-    version: base_version,
-  });
-  return { ...proposal, task };
+      return { ...proposal, task };
+    })) as unknown as Storage['write'];
+  const request = { ...asked, version: base_version };
+  const made = await startBacktest(
+    { ...service, storage: { ...storage, write } },
+    by,
+    bot_id,
+    request,
+  );
+  return made as unknown as Proposal;
 }

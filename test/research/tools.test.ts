@@ -124,9 +124,9 @@ describe('tools', () => {
     const headers = { authorization: await server.bearer('write'), 'idempotency-key': 'k' };
     const body = { params: { fast: 14 }, rationale: 'It turns sooner.' };
     const propose = () => server.send('POST', '/bots/other/proposals', { headers, body });
-    const [first, second] = [await propose(), await propose()];
-    expect(second).toMatchObject({ status: 202, body: first.body as object });
-    expect(second.headers.get('idempotency-replayed')).toBe('true');
+    const [made, again] = [await propose(), await propose()];
+    expect(again).toMatchObject({ status: 202, body: made.body as object });
+    expect(again.headers.get('idempotency-replayed')).toBe('true');
     const path = '/bots/other/state/events?kind=chat.proposal';
     expect((await reader('GET', path)).json).toMatchObject({
       items: [{ payload: { rationale: body.rationale } }],
