@@ -143,6 +143,26 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/bots-chat.ts'),
   },
   {
+    path: ['bots', 'agents', 'list'],
+    summary: 'list the agents of a research bot, with their last reports',
+    load: () => import('./verbs/bots-agents-list.ts'),
+  },
+  {
+    path: ['bots', 'agents', 'start'],
+    summary: 'have an agent asked by itself, as its schedule says',
+    load: () => import('./verbs/bots-agents-start.ts'),
+  },
+  {
+    path: ['bots', 'agents', 'stop'],
+    summary: 'have an agent not asked by itself any more',
+    load: () => import('./verbs/bots-agents-stop.ts'),
+  },
+  {
+    path: ['bots', 'agents', 'run'],
+    summary: 'ask an agent now what its schedule asks',
+    load: () => import('./verbs/bots-agents-run.ts'),
+  },
+  {
     path: ['bots', 'backtest'],
     summary: 'backtest a bot on the server, over the data of its catalogue',
     load: () => import('./verbs/bots-backtest.ts'),

@@ -90,6 +90,15 @@ export function startAgentRunner(app: App, services: Services): AgentRunner {
       const caller = callerOf(claimed.delegated);
       const ask = askWhileAllowed(app, services, caller, randomUUID());
       chat.run(claimed.begun, { ask, scopes: caller.scopes });
+      void reportAfter(claimed.begun);
+    }
+  };
+  const reportAfter = async ({ turn_id, budget }: BegunTurn): Promise<void> => {
+    try {
+      await chat.waitFor(turn_id, budget.seconds * 1000);
+      if (!isStopping) await lookNow();
+    } catch {
+      // One of the next looks sees to it.
     }
   };
   let looking: Promise<void> | undefined;
@@ -104,6 +113,7 @@ export function startAgentRunner(app: App, services: Services): AgentRunner {
         looking = undefined;
       }));
   const timer = setInterval(() => void lookNow(), LOOK_EVERY_MS).unref();
+  void lookNow();
   return {
     look: lookNow,
     async stop() {

@@ -4,12 +4,13 @@ import { AGENT_TOOLS, nextDue } from '../../src/bots/agents.ts';
 import { archiveBot, createBot, updateBot } from '../../src/bot-registry/bots.ts';
 import { parseSpec } from '../../src/bots/parse.ts';
 import { NO_USAGE, type Answerer } from '../../src/research/answering.ts';
-import { stopSchedule } from '../../src/research/schedules.ts';
+import { listAgents, startSchedule, stopSchedule } from '../../src/research/schedules.ts';
 import { TOOLS } from '../../src/research/tools.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { startAgentRunner, type AgentRunner } from '../../src/server/agents.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
+import { serveHere } from '../server/running.ts';
 import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
 import { researchDocument } from './talk.ts';
 
@@ -81,12 +82,8 @@ describe.each(DATABASES)('agents by themselves, on %s', (kind) => {
       await newTestApp(identity, undefined, scripted),
     ];
     runners = servers.map(({ app, services }) => startAgentRunner(app, services));
+    await addAda(storage, now);
     await storage.write(async (tx) => {
-      const row = { name: 'ada', password_hash: '', totp_secret: '', totp_last_step: 0 };
-      await tx
-        .insertInto('administrators')
-        .values({ ...row, administrator_id: 'ada', created_at: now, disabled_at: null })
-        .execute();
       const terms = { label: 'x', scopes: ['read', 'write', 'halt'], expires_in_seconds: 3600 };
       const made = await addToken(tx, now, 'operator', 'ada', terms as never);
       bearer = `Bearer ${made.token}`;
@@ -268,3 +265,34 @@ describe.each(DATABASES)('agents by themselves, on %s', (kind) => {
     expect(await events()).toHaveLength(2);
   });
 });
+
+it('are asked by a server that starts, when their time has come meanwhile', async () => {
+  const database = await newTables('sqlite');
+  const storage = await openStorage(database.location);
+  const service = { storage, clock: () => Date.now() - 7 * HOUR };
+  const document = researchDocument('talk', { agents: [watcher()] });
+  const { bot_id } = await createBot(service, 'operator', { document });
+  await addAda(storage, Date.now());
+  const ada = { administrator_id: 'ada', token_id: null, scopes: new Set(['read'] as const) };
+  await startSchedule(service, ada, 'talk', 'watcher');
+  const server = await serveHere(database);
+  const report = await vi.waitFor(async () => {
+    const [state] = await listAgents(storage.read, bot_id);
+    expect(state!.last_report).not.toBeNull();
+    return state!.last_report;
+  }, 4000);
+  expect(report).toMatchObject({ cause: 'schedule', status: 'done' });
+  await server.stop();
+  await storage.close();
+  await database.remove();
+});
+
+async function addAda(storage: Storage, now: number): Promise<void> {
+  const row = { name: 'ada', password_hash: '', totp_secret: '', totp_last_step: 0 };
+  await storage.write((tx) =>
+    tx
+      .insertInto('administrators')
+      .values({ ...row, administrator_id: 'ada', created_at: now, disabled_at: null })
+      .execute(),
+  );
+}

@@ -6,6 +6,7 @@ import { printable, printableLine } from '../../printable.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import type { Output } from '../output.ts';
+import { whole } from '../turns.ts';
 import { defineVerb, type Context } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -148,14 +149,4 @@ function showEnd({ io, message }: Context, out: Output, turn: ChatTurn): void {
       ),
     );
   }
-}
-
-/** @throws ServiceError why it failed */
-function whole(turn: ChatTurn): ChatTurn {
-  if (turn.error === null) return turn;
-  const { code, detail, reason, remedy } = turn.error;
-  throw new ServiceError(code, detail, {
-    ...(reason !== undefined && { reason }),
-    remedy: `${remedy ?? ''} The session is ${turn.session_id}.`.trim(),
-  });
 }

@@ -1,0 +1,12 @@
+import type { ChatTurn } from '../api/research.ts';
+import { ServiceError } from '../errors.ts';
+
+/** A turn that did not fail. @throws ServiceError why it did. */
+export function whole(turn: ChatTurn): ChatTurn {
+  if (turn.error === null) return turn;
+  const { code, detail, reason, remedy } = turn.error;
+  throw new ServiceError(code, detail, {
+    ...(reason !== undefined && { reason }),
+    remedy: `${remedy ?? ''} The session is ${turn.session_id}.`.trim(),
+  });
+}
