@@ -55,6 +55,8 @@ export interface EngineSetup<P extends Params = Params> {
   readonly signals?: Signals | undefined;
 }
 
+const NOTHING = [] as const;
+
 /** At a venue, an instrument without a bar for more steps than these is not traded. */
 const STEPS_TO_FREEZE = 2;
 
@@ -316,14 +318,15 @@ export class Engine {
     this.#thresholds = thresholds;
     this.#hasRisk = true;
     this.#betweenSteps(() => {
-      for (const order of this.#working.toReversed()) {
-        if (order.status !== 'working' || order.parent !== 0 || order.permit !== undefined)
-          continue;
-        const price = order.instrument.close;
-        const units = this.#unitsLeft(order);
-        this.#intend(order, units, price);
-        const reason = this.#thresholdDenial(order, price);
-        if (reason !== undefined) this.#withdraw(order, reason);
+      // A cancel on its way may come too late, but to cancel others for that would leave nothing.
+      let staying = this.#working.filter((order) => !this.#isLeaving(order));
+      for (const order of staying.toReversed()) {
+        if (order.parent !== 0 || order.permit !== undefined) continue;
+        this.#intend(order, this.#unitsLeft(order), order.instrument.close, staying);
+        const reason = this.#thresholdDenial(order, [], staying);
+        if (reason === undefined) continue;
+        this.#withdraw(order, reason);
+        staying = staying.filter((other) => other !== order);
       }
       this.#dropEnded();
     });
@@ -364,7 +367,7 @@ export class Engine {
     const { sent, booking } = this.#desk.take(report);
     this.#betweenSteps(() => {
       const order = sent.order as WorkingOrder;
-      if (booking !== undefined) this.#book(order, booking, report.time);
+      if (booking !== undefined) this.#book(sent, booking, report.time);
       if (order.status === 'working') {
         if (report.status === 'filled' || order.filled >= order.quantity * (1 - 1e-12)) {
           order.status = 'filled';
@@ -741,7 +744,7 @@ export class Engine {
     const bar = this.#controls?.bar(index);
     if (bar !== undefined) return bar;
     if (this.#inMarginCall) return 'margin_call';
-    const unfit = this.#desk?.denial(order) ?? (this.#isFrozen(order) ? 'stale_data' : undefined);
+    const unfit = this.#unfit(order);
     if (unfit !== undefined) return unfit;
     if (!isTarget && order.quantity === 0) return 'quantity_rounds_to_zero';
     const overRate = this.#rate.denial(this.#now);
@@ -753,10 +756,16 @@ export class Engine {
     return this.#riskDenial(order, delta, price);
   }
 
+  /** Why the venue is not to have such an order now, whatever its size. */
+  #unfit(order: WorkingOrder): OrderReason | undefined {
+    if (this.#desk === undefined) return undefined;
+    return this.#desk.denial(order) ?? (this.#isFrozen(order) ? 'stale_data' : undefined);
+  }
+
   /** Whether the others have gone on for so long that there is no price to hold the order against. */
   #isFrozen({ instrument }: WorkingOrder): boolean {
     const at = this.#step - STEPS_TO_FREEZE;
-    return this.#desk !== undefined && at >= 0 && this.#times[at]! > instrument.time;
+    return at >= 0 && this.#times[at]! > instrument.time;
   }
 
   /** What prices for the instrument are held against now. */
@@ -773,13 +782,23 @@ export class Engine {
   }
 
   /** The worst price at which an order without one of its own may be filled; NaN where any will do. */
-  #worstPrice({ instrument, side, reference }: WorkingOrder): number {
-    if (Number.isNaN(reference)) return reference;
+  #worstPrice({ instrument, side, limit, reference, permit }: WorkingOrder): number {
+    if (!Number.isNaN(limit)) return Number.NaN;
     const isBuy = side === 'buy';
-    const share = this.#config.risk.price_collar_bps / 10_000;
-    const alone = reference * (isBuy ? 1 + share : 1 - share);
-    const among = this.#controls?.worst(instrument.index, side, this.#now) ?? alone;
-    const worst = isBuy ? Math.min(alone, among) : Math.max(alone, among);
+    const none = isBuy ? Infinity : -Infinity;
+    const lifted: readonly OrderReason[] = permit?.controls ?? NOTHING;
+    // People have judged it by a price, and are not to get a worse one.
+    let worst = permit?.worst_price ?? none;
+    const narrow = (to: number): void => {
+      worst = isBuy ? Math.min(worst, to) : Math.max(worst, to);
+    };
+    if (!Number.isNaN(reference)) {
+      const share = this.#config.risk.price_collar_bps / 10_000;
+      if (!lifted.includes('price_collar_bps')) narrow(reference * (isBuy ? 1 + share : 1 - share));
+      if (!lifted.includes('price_collar_period')) {
+        narrow(this.#controls?.worst(instrument.index, side, this.#now) ?? none);
+      }
+    }
     return worst > 0 && worst < Infinity ? worst : Number.NaN;
   }
 
@@ -808,7 +827,7 @@ export class Engine {
     permit: Permit | undefined,
   ): OrderReason | undefined {
     const isLifted = permit !== undefined && covers(permit, proposalOf(order, delta, price));
-    const lifted: readonly OrderReason[] = isLifted ? permit.controls : [];
+    const lifted: readonly OrderReason[] = isLifted ? permit.controls : NOTHING;
     if (this.#controls !== undefined && !lifted.includes('price_collar_period')) {
       const side = delta < 0 ? 'sell' : 'buy';
       const at = askedPrice(order, price);
@@ -822,11 +841,11 @@ export class Engine {
     const limits = lifted.length === 0 ? risk : without(risk, lifted);
     const reason = riskDenial(limits, this.#intent);
     if (reason !== undefined || this.#thresholds === undefined) return reason;
-    return this.#thresholdDenial(order, price, lifted);
+    return this.#thresholdDenial(order, lifted);
   }
 
-  /** Writes into the intent what the order would be. */
-  #intend(order: WorkingOrder, delta: number, price: number): void {
+  /** Writes into the intent what the order would be beside these. */
+  #intend(order: WorkingOrder, delta: number, price: number, beside = this.#working): void {
     const index = order.instrument.index;
     const portfolio = this.#portfolio;
     const position = portfolio.positions[index]!;
@@ -839,7 +858,7 @@ export class Engine {
     intent.quantity = Math.abs(delta);
     intent.value = Math.abs(delta) * price;
     intent.reduces = reduces;
-    intent.positionValue = Math.abs(after + this.#workingBeside(order)) * price;
+    intent.positionValue = Math.abs(after + this.#workingBeside(order, beside)) * price;
     const held = order.isCheckedAtFill ? price : this.#referenceOf(order.instrument);
     intent.collarBps = Math.max(distanceBps(order.limit, held), distanceBps(order.stop, held));
     intent.instruments = isNewTarget ? 0 : this.#instrumentsWith(index);
@@ -854,8 +873,8 @@ export class Engine {
   /** The first threshold that the intended order breaks; the same pass as in `riskDenial`. */
   #thresholdDenial(
     order: WorkingOrder,
-    price: number,
-    lifted: readonly OrderReason[] = [],
+    lifted: readonly OrderReason[],
+    beside = this.#working,
   ): OrderReason | undefined {
     const { instruments, max_order_value, max_gross_exposure, max_daily_loss } = this.#thresholds!;
     const own = instruments?.[order.instrument.symbol];
@@ -872,30 +891,32 @@ export class Engine {
     const isExposed = (): boolean =>
       isOver(positionValue, own?.max_gross_exposure) ||
       (max_gross_exposure !== undefined &&
-        isOver(positionValue + this.#exposureBeside(order.instrument.index), max_gross_exposure));
+        isOver(positionValue + this.#exposureBeside(order, beside), max_gross_exposure));
     if (breaks('threshold_gross_exposure', isExposed)) return 'threshold_gross_exposure';
     return isOver(dayStartEquity - equity, max_daily_loss) ? 'threshold_daily_loss' : undefined;
   }
 
   /** What all other instruments come to, at their marks, once what works in them is filled. */
-  #exposureBeside(index: number): number {
+  #exposureBeside({ instrument }: WorkingOrder, beside: readonly WorkingOrder[]): number {
     const { positions, marks } = this.#portfolio;
     let sum = 0;
-    for (const { index: other } of this.#instruments) {
-      if (other === index) continue;
+    for (const { index } of this.#instruments) {
+      if (index === instrument.index) continue;
       let buys = 0;
       let sells = 0;
-      for (const order of this.#working) {
-        if (order.status !== 'working' || order.instrument.index !== other) continue;
+      for (const order of beside) {
+        if (order.status !== 'working' || order.instrument.index !== index) continue;
         if (order.reduceOnly) continue;
         const units = this.#unitsLeft(order);
         if (units > 0) buys += units;
-        else sells -= units;
+        else if (units < 0) sells -= units;
+        // Before the first bar only a target says what it will come to.
+        else if (Number.isNaN(units)) sum += Math.abs(order.weight) * this.#portfolio.equity();
       }
-      const position = positions[other]!;
+      const position = positions[index]!;
       const units = Math.max(Math.abs(position + buys), Math.abs(position - sells));
       // Before its first bar it has no mark, and nothing of it is held.
-      if (units !== 0) sum += units * marks[other]!;
+      if (units !== 0) sum += units * marks[index]!;
     }
     return sum;
   }
@@ -909,9 +930,9 @@ export class Engine {
   }
 
   /** Signed units by which other working orders may yet add to what `order` does. */
-  #workingBeside(order: WorkingOrder): number {
+  #workingBeside(order: WorkingOrder, beside: readonly WorkingOrder[]): number {
     let units = 0;
-    for (const other of this.#working) {
+    for (const other of beside) {
       const adds =
         other !== order &&
         other.status === 'working' &&
@@ -994,7 +1015,7 @@ export class Engine {
       const reason =
         this.#denying ??
         this.#controls?.bar(order.instrument.index) ??
-        this.#desk!.denial(order) ??
+        this.#unfit(order) ??
         this.#hand(order);
       if (reason !== undefined) this.#end(order, 'denied', reason);
     }
@@ -1042,7 +1063,8 @@ export class Engine {
     const quantity = desk.tradable(index, wanted, price);
     if (quantity === 0) return 'below_minimum';
     order.session = Math.floor(this.#now / DAY);
-    if (this.#references.length > 0 && Number.isNaN(order.reference)) this.#collar(order);
+    // It may have waited since it was placed.
+    if (this.#references.length > 0) this.#collar(order);
     const reason = this.#riskDenial(order, sign * quantity, close);
     if (reason !== undefined) return reason;
     const collar = desk.roundCollar(order, this.#collarAtVenue(order, quantity, price));
@@ -1053,13 +1075,19 @@ export class Engine {
     return undefined;
   }
 
-  /** Venues put aside what an order may cost at its limit: it is not to be more than there is. */
+  /** What an order may cost at its limit, venues put aside; what it brings, they hold to their least value. */
   #collarAtVenue(order: WorkingOrder, units: number, price: number): number {
     const worst = this.#worstPrice(order);
-    if (order.side === 'sell') return worst;
+    const { index } = order.instrument;
+    if (order.side === 'sell') return Math.max(worst, this.#desk!.leastPrice(index, units));
     const { fees } = this.#config;
     const payable = (this.#uncommittedCash() - feeOf(fees, units, price)) / units;
     return Math.min(worst, Math.max(price, payable));
+  }
+
+  /** Whether the venue was asked to cancel it. */
+  #isLeaving({ id }: WorkingOrder): boolean {
+    return this.#desk?.sent.get(id)?.canceling !== undefined;
   }
 
   /** Whether an older target of the instrument is not known to have ended. */
@@ -1082,7 +1110,7 @@ export class Engine {
         other.status === 'working' &&
         other.side === side &&
         (side === 'buy' || other.instrument === instrument) &&
-        this.#desk!.sent.get(other.id)?.canceling !== undefined,
+        this.#isLeaving(other),
     );
   }
 
@@ -1126,12 +1154,14 @@ export class Engine {
     const position = this.#portfolio.positions[index]!;
     if (this.#desk === undefined || position === 0) return position !== 0;
     const { close } = this.#instruments[index]!;
+    if (Number.isNaN(close) || !this.#desk.trades(index)) return true;
     const left = position - this.#unfilled(index, 'sell');
-    return Number.isNaN(close) || this.#desk.tradable(index, Math.abs(left), close) > 0;
+    return this.#desk.tradable(index, Math.abs(left), close) > 0;
   }
 
-  #book(order: WorkingOrder, booking: Booking, time: number): void {
+  #book(sent: SentOrder, booking: Booking, time: number): void {
     const { quantity, price, fee, isFill, isFirstFill, isCorrection } = booking;
+    const order = sent.order as WorkingOrder;
     const { instrument } = order;
     const portfolio = this.#portfolio;
     const execution = this.#execution;
@@ -1143,9 +1173,10 @@ export class Engine {
     execution.slippage = 0;
     execution.time = time;
     execution.step = this.#step;
-    if (isCorrection) portfolio.correct(execution, order.side);
+    if (isCorrection) portfolio.correct(execution, order.side, sent.trade);
     else if (quantity === 0) portfolio.charge(instrument.index, fee);
     else portfolio.book(execution);
+    if (isFill) sent.trade = portfolio.openTrade(instrument.index);
     const after = portfolio.positions[instrument.index]!;
     if (isCorrection) {
       this.#journal.corrected(order, execution, after, portfolio.cash);
@@ -1447,7 +1478,8 @@ export class Engine {
       }
     }
     const price = this.#slip(order, reference, quantity, volume);
-    if (!Number.isNaN(order.reference) && (this.#worstPrice(order) - price) * sign < 0) {
+    const isHeldBack = !Number.isNaN(order.reference) || order.permit !== undefined;
+    if (isHeldBack && (this.#worstPrice(order) * (1 + sign * 1e-9) - price) * sign < 0) {
       // A stop goes on as the stop-limit would that a venue is sent for it.
       if (order.type === 'market') this.#end(order, 'canceled', 'price_collar_bps');
       return [];

@@ -92,6 +92,11 @@ export class Portfolio {
     return false;
   }
 
+  /** The id of the trade that the open position is; undefined when flat. */
+  openTrade(index: number): number | undefined {
+    return this.positions[index] === 0 ? undefined : this.#open[index]![ID]!;
+  }
+
   /** Mean price of the open position's entries; NaN when flat. */
   entryPrice(index: number): number {
     if (this.positions[index] === 0) return Number.NaN;
@@ -127,41 +132,43 @@ export class Portfolio {
       trade[EXIT_NOTIONAL]! += closing * price;
       trade[FEES]! += closingFee;
       if (after === 0 || flips) {
-        trade[EXIT_TIME] = execution.time;
-        trade[EXIT_STEP] = execution.step;
-        const at = this.#closed.append();
-        this.#closed.chunk.set(trade, at);
+        this.#close(trade, execution);
       }
       if (flips) this.#enter(trade, execution, after, fee - closingFee);
     }
   }
 
   /**
-   * Undoes or changes what was booked of an order. What it brought into the open trade is taken out of
-   * that; what has closed since, or would close by it, is booked as though it were traded back.
+   * Undoes or changes what was booked of an order, by the trade that `openTrade` told of then: what it
+   * has bought and sold in one that is still open is taken out of that. What has closed since, or
+   * would turn the position round, is booked as though it were traded back.
    */
-  correct(execution: Execution, side: 'buy' | 'sell'): void {
+  correct(execution: Execution, side: 'buy' | 'sell', tradeId: number | undefined): void {
     const { instrument, quantity, price, fee } = execution;
+    const trade = this.#open[instrument]!;
     const before = this.positions[instrument]!;
-    const isEntry = before > 0 === (side === 'buy') && before !== 0;
     const after = before + quantity;
-    if (!isEntry || after * before < 0) {
+    const isEntry = before > 0 === (side === 'buy');
+    const units = side === 'buy' ? quantity : -quantity;
+    const isInside = tradeId === this.openTrade(instrument) && after * before >= 0;
+    // More of an exit is one more exit.
+    if (tradeId === undefined || !isInside || (!isEntry && units > 0)) {
       if (quantity === 0) this.charge(instrument, fee);
       else this.book(execution);
       return;
     }
-    const trade = this.#open[instrument]!;
-    const units = side === 'buy' ? quantity : -quantity;
     // Where no units move, what is paid or given back is of their price.
     const notional = quantity === 0 ? (side === 'buy' ? fee : -fee) : units * price;
     this.cash -= quantity * price + fee;
     this.tradedNotional += notional;
     this.positions[instrument] = Math.abs(after) < 1e-12 * Math.abs(quantity) ? 0 : after;
-    trade[QUANTITY]! += units;
-    trade[ENTRY_NOTIONAL]! += notional;
+    if (isEntry) trade[QUANTITY]! += units;
+    trade[isEntry ? ENTRY_NOTIONAL : EXIT_NOTIONAL]! += notional;
     if (quantity === 0) return;
     this.fees += fee;
     trade[FEES]! += fee;
+    const isSold = trade[QUANTITY]! > 1e-12 * Math.abs(quantity);
+    if (this.positions[instrument] === 0 && isSold) this.#close(trade, execution);
   }
 
   /** A cost that comes without units, in `instrument`. */
@@ -206,6 +213,13 @@ export class Portfolio {
     trade[ENTRY_NOTIONAL] = Math.abs(quantity) * execution.price;
     trade[EXIT_NOTIONAL] = 0;
     trade[FEES] = fee;
+  }
+
+  #close(trade: Float64Array, { time, step }: Execution): void {
+    trade[EXIT_TIME] = time;
+    trade[EXIT_STEP] = step;
+    const at = this.#closed.append();
+    this.#closed.chunk.set(trade, at);
   }
 
   #tradeOf(row: Float64Array): Trade {

@@ -49,7 +49,10 @@ export interface Permit {
   readonly side: Order['side'];
   /** Units. */
   readonly max_quantity: number;
-  /** The worst price that it may have: its own, or the last close; null for any. */
+  /**
+   * The worst price that it may have: its own, or the last close, and then that of its fills, too;
+   * null for any.
+   */
   readonly worst_price: number | null;
   readonly controls: readonly Liftable[];
 }

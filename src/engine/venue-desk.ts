@@ -16,6 +16,8 @@ export interface SentOrder {
   fee: number;
   feeUnits: number;
   corrections: number;
+  /** The trade that its newest fill went into, if that left a position. */
+  trade: number | undefined;
 }
 
 /** What a report adds to those before it; signed as the account sees it. */
@@ -43,7 +45,7 @@ export class VenueDesk {
   /** Units that were taken as fees, ever. */
   readonly feeUnits: number[];
 
-  /** Instruments that trade again after a halt, and of which no price has come since. */
+  /** Instruments that trade again, and of which no price has come since. */
   readonly resuming = new Set<number>();
 
   constructor(rules: VenueRules, symbols: readonly string[]) {
@@ -54,19 +56,24 @@ export class VenueDesk {
 
   /** Has these hold from now on. */
   revise({ types, instruments }: VenueRules): void {
-    const before = this.#rules;
+    for (const [index, symbol] of this.#symbols.entries()) {
+      const isKnown = this.#rules.length > 0;
+      if (isKnown && isShut(this.#rules[index]) && !isShut(instruments[symbol])) {
+        this.resuming.add(index);
+      }
+    }
     this.#types = types;
     this.#rules = this.#symbols.map((symbol) => instruments[symbol]);
-    for (const [index, rules] of this.#rules.entries()) {
-      const isResumed = isShut(before[index]) && rules !== undefined && !isShut(rules);
-      if (isResumed) this.resuming.add(index);
-    }
   }
 
-  /** Whether new orders for an instrument are to wait. */
+  /** Whether nothing is to be sent for an instrument. */
   isShut(index: number): boolean {
-    const rules = this.#rules[index];
-    return rules === undefined || isShut(rules) || this.resuming.has(index);
+    return isShut(this.#rules[index]) || this.resuming.has(index);
+  }
+
+  /** Whether the venue has the instrument at all. */
+  trades(index: number): boolean {
+    return this.#rules[index] !== undefined;
   }
 
   /** Why it takes no such order now, whatever its size. */
@@ -113,6 +120,11 @@ export class VenueDesk {
     return isEnough ? units : 0;
   }
 
+  /** The least price at which so many units are worth enough for it. */
+  leastPrice(index: number, units: number): number {
+    return this.#rules[index]!.min_value / units;
+  }
+
   /** Puts the order's prices on the tick: a limit is never worse than asked for, a stop never nearer. */
   roundPrices(order: Order): void {
     const { tick } = this.#rules[order.instrument.index]!;
@@ -137,6 +149,7 @@ export class VenueDesk {
       fee: 0,
       feeUnits: 0,
       corrections: 0,
+      trade: undefined,
     });
   }
 
@@ -188,7 +201,7 @@ export class VenueDesk {
 }
 
 function isShut(rules: InstrumentRules | undefined): boolean {
-  return rules?.phase === 'halted' || rules?.phase === 'closed';
+  return rules === undefined || rules.phase === 'halted' || rules.phase === 'closed';
 }
 
 /** Whether a venue has orders of the kind that last as it is to: what waits there does so until canceled. */

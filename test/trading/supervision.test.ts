@@ -90,6 +90,30 @@ describe('thresholds', () => {
     await s.sameAgain();
   });
 
+  it('hold while a target waits for the first bar of its instrument', () => {
+    const bar = { open: 100, high: 100, low: 100, close: 100, volume: 1 };
+    const reasons: unknown[] = [];
+    const strategy = defineStrategy({
+      name: 'waiting',
+      description: 'wants what has no price yet',
+      params: {},
+      create: ({ instruments: [x, y], broker }) => ({
+        onBar() {
+          broker.target(y!, 0.02);
+          for (const quantity of [7, 8])
+            reasons.push(broker.order({ instrument: x!, side: 'buy', quantity }).reason);
+        },
+      }),
+    });
+    const config = { ...ENGINE_DEFAULTS, cash: 10_000, account: MARGIN, risk: NO_RISK_LIMITS };
+    const symbols = ['X', 'Y'];
+    const session = new Session({ symbols, strategy, params: {}, config, timeoutMs: 1000 });
+    const thresholds = { max_gross_exposure: { value: 900 } };
+    session.control({ kind: 'risk.thresholds_set', thresholds });
+    session.push({ time: START, bars: { X: bar } });
+    expect(reasons).toEqual([undefined, 'threshold_gross_exposure']);
+  });
+
   it('hold for messages, and cancels pass', async () => {
     const s = newSession({}, [[{ quantity: 1 }, { quantity: 1 }], [{ quantity: 1 }]]);
     const max_messages_per_second = { value: 1 };
@@ -137,6 +161,26 @@ describe('a permit', () => {
     expect(reasons).toEqual(['max_order_value', 'max_order_value', 'max_order_qty']);
     await s.sameAgain();
   });
+});
+
+it('a permit for a price holds until the order is filled, and no worse one is given', async () => {
+  const near = { price_collar_period: { bps: 100, seconds: 3600 } };
+  const s = newSession({}, [[{ quantity: 1 }], [], [{ quantity: 1 }], [{ quantity: 1 }]], near);
+  s.step(100);
+  s.step(100);
+  const controls = ['price_collar_period'] as const;
+  for (const override_id of ['a', 'b']) {
+    s.tell({
+      kind: 'risk.override_granted',
+      permit: { ...PERMIT, override_id, controls, worst_price: 110 },
+    });
+  }
+  s.step(105);
+  s.step(106);
+  s.step(111);
+  expect(s.ends()).toEqual([[3, 'canceled', 'price_collar_bps']]);
+  expect(s.session.state().positions).toEqual({ X: 2 });
+  await s.sameAgain();
 });
 
 describe('a latch that was lifted', () => {

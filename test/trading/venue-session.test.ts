@@ -161,6 +161,29 @@ describe('what the venue takes changes', () => {
     expect(session.isShut({ order: 1, client_order_id: '', symbol: 'X' })).toBe(false);
   });
 
+  it('what is held of an instrument that is gone counts, and the others are traded on', () => {
+    const session = scripted({
+      onStep: (_, { order }) => order({ side: 'buy', quantity: 1, symbol: 'Y' }),
+      config: { risk: { ...NO_RISK_LIMITS, max_instruments: 1 } },
+      opening: { cash: 1000, positions: { X: { quantity: 2, price: 100 } } },
+    });
+    session.revise({ ...RULES, instruments: { Y: RULES.instruments['Y']! } });
+    expect(kinds(session.push(step(0, 100, 100)).events)).toEqual([['max_instruments', 1]]);
+    expect(session.failure).toBeUndefined();
+  });
+
+  it('one that was gone and comes back is not traded before there is a price', () => {
+    const session = scripted({ onStep: (_, { order }) => order(limit) });
+    session.push(step(0, 100, 100));
+    session.revise({ ...RULES, instruments: { Y: RULES.instruments['Y']! } });
+    session.revise(RULES);
+    const events = [undefined, 100].flatMap((x, at) => session.push(step(at + 1, x, 100)).events);
+    expect(kinds(events)).toEqual([
+      ['market_halted', 2],
+      ['submitted', 3],
+    ]);
+  });
+
   it('and a session that is told the same again is the same', async () => {
     const setup = setupOf({ onStep: (_, { order }) => order(limit) });
     const inputs: SessionInput[] = [
@@ -180,6 +203,47 @@ describe('what the venue takes changes', () => {
     expect(stateHash(one.state())).toBe(stateHash(other.state()));
     expect(one.state().working.map((order) => order.limit)).toEqual([99.5, 98]);
     expect(one.rules).toEqual(other.rules);
+  });
+});
+
+describe('what people have settled', () => {
+  it('cancels no more of what works than it must, though cancels are not confirmed', () => {
+    const session = scripted({
+      onStep: (at, { order }) => {
+        if (at > 0) return;
+        for (const quantity of [1, 2, 3])
+          order({ side: 'buy', quantity, type: 'limit', limit: 90 });
+      },
+    });
+    session.push(step(0, 100));
+    const thresholds = { max_gross_exposure: { value: 400 } };
+    const { events } = session.control({ kind: 'risk.thresholds_set', thresholds });
+    expect(kinds(events)).toEqual([['threshold_gross_exposure', 3]]);
+  });
+
+  it('an order that two people let pass is filled at no worse price than theirs', () => {
+    const collar = { price_collar_period: { bps: 100, seconds: 10 * (DAY / 1000) } };
+    const session = scripted({
+      onStep: (at, { order }) => {
+        if (at > 0) order({ side: 'buy', quantity: 1 });
+        else order({ side: 'buy', quantity: 1, type: 'limit', limit: 90 });
+      },
+      config: { controls: collar },
+    });
+    session.push(step(0, 90));
+    const permit = {
+      override_id: 'o',
+      symbol: 'X',
+      side: 'buy',
+      max_quantity: 1,
+      worst_price: 101.2,
+      controls: ['price_collar_period'],
+      expires_at: START + 100 * DAY,
+    } as const;
+    session.control({ kind: 'risk.override_granted', permit });
+    const { used } = session.push(step(1, 100));
+    expect(used).toHaveLength(1);
+    expect(session.outbox().at(-1)).toMatchObject({ place: { order: 2, limit: 101 } });
   });
 });
 
@@ -232,6 +296,58 @@ describe('trades that are undone or corrected', () => {
     expect(state).toMatchObject({ cash: 596, positions: { X: 4 } });
   });
 
+  it('of a part that was sold leave the price of what was bought', () => {
+    const session = bought();
+    session.push(step(1, 100));
+    session.report(report(2, { filled: 2, cost: 220 }));
+    session.report(report(2, { filled: 1, cost: 110, corrections: 1 }));
+    session.report(report(2, { filled: 1, cost: 111, corrections: 2 }));
+    expect(session.state()).toMatchObject({ cash: 707, positions: { X: 3 } });
+    session.report(report(2, { filled: 0, corrections: 3 }));
+    expect(session.result().result.openTrades).toMatchObject([
+      { quantity: 4, entry_price: 100, pnl: -4 },
+    ]);
+  });
+
+  it('that have closed a trade since leave the one after it what it is', () => {
+    const session = scripted({
+      onStep: (at, { order }) => {
+        const [side, quantity] = [
+          at === 1 ? ('sell' as const) : ('buy' as const),
+          at === 2 ? 4 : 2,
+        ];
+        order({ side, quantity, type: 'limit', limit: 100 });
+      },
+    });
+    session.push(step(0, 100));
+    session.report(report(1, { status: 'filled', filled: 2, cost: 180 }));
+    session.push(step(1, 100));
+    session.report(report(2, { status: 'filled', filled: 2, cost: 200 }));
+    session.push(step(2, 100));
+    session.report(report(3, { status: 'filled', filled: 4, cost: 400 }));
+    session.report(report(1, { status: 'canceled', corrections: 1 }));
+    expect(session.state()).toMatchObject({ cash: 800, positions: { X: 2 } });
+    const { trades, openTrades } = session.result().result;
+    expect(openTrades).toMatchObject([{ entry_price: 100 }]);
+    const pnl = [...trades, ...openTrades].reduce((sum, trade) => sum + trade.pnl, 0);
+    expect(pnl).toBeCloseTo(session.state().equity - 1000);
+  });
+
+  it('that leave nothing of a trade whose other part was sold close it', () => {
+    const session = scripted({
+      onStep: (at, { order }) => {
+        order({ side: at < 2 ? 'buy' : 'sell', quantity: 2, type: 'limit', limit: 100 });
+      },
+    });
+    for (const [at, cost] of [200, 200, 220].entries()) {
+      session.push(step(at, 100));
+      session.report(report(at + 1, { status: 'filled', filled: 2, cost }));
+    }
+    session.report(report(2, { status: 'canceled', corrections: 1 }));
+    expect(session.state()).toMatchObject({ cash: 1020, positions: {} });
+    expect(session.result().result.trades).toMatchObject([{ quantity: 2, pnl: 20 }]);
+  });
+
   it('of an order that works leave it working', () => {
     const session = scripted({
       onStep: (_, { order }) => order({ side: 'buy', quantity: 4, type: 'limit', limit: 100 }),
@@ -256,6 +372,21 @@ test('an instrument of which no bars come is not traded while the others go on',
     ['submitted', 3],
     ['stale_data', 4],
   ]);
+});
+
+test('an order that waited until no bars came any more is not sent by old prices', () => {
+  const session = scripted({
+    onStep: (at, { target }) => {
+      if (at < 2) target('X', at === 0 ? 0.5 : 0.4);
+    },
+  });
+  session.push(step(0, 100, 100));
+  session.report(report(1, {}));
+  session.push(step(1, 100, 100));
+  const events = [2, 3, 4].flatMap((day) => session.push(step(day, undefined, 100)).events);
+  expect(kinds(events)).toEqual([['stale_data', 2]]);
+  session.report(report(1, { status: 'canceled' }));
+  expect(session.outbox()).toEqual([]);
 });
 
 test('an order is worked by the venue alone, and its fills are told with the next bars', () => {
@@ -504,6 +635,30 @@ describe('what the venue would not take is denied', () => {
     });
     all.push(step(0, 100));
     expect(all.outbox()).toMatchObject([{ place: { quantity: 10, limit: 100 } }]);
+  });
+
+  it('one that waited is held against the price by which it is sent', () => {
+    const session = scripted({
+      onStep: (at, { target }) => {
+        if (at < 2) target('X', at === 0 ? 0.5 : 0.4);
+      },
+      config: { risk: { ...NO_RISK_LIMITS, price_collar_bps: 500 } },
+    });
+    session.push(step(0, 100));
+    session.report(report(1, {}));
+    for (const [at, price] of [100, 96, 92].entries()) session.push(step(at + 1, price));
+    session.report(report(1, { status: 'canceled' }));
+    expect(session.outbox()).toMatchObject([{ place: { order: 2, limit: 96.5 } }]);
+  });
+
+  it('a sale is not held back to where it is worth too little for the venue', () => {
+    const session = scripted({
+      onStep: (_, { order }) => order({ side: 'sell', quantity: 0.2 }),
+      config: { risk: { ...NO_RISK_LIMITS, price_collar_bps: 5000 } },
+      opening: { cash: 1000, positions: { X: { quantity: 2, price: 60 } } },
+    });
+    session.push(step(0, 60));
+    expect(session.outbox()).toMatchObject([{ place: { limit: 50 } }]);
   });
 
   it('what working orders may take of cash and position is not there twice', () => {
