@@ -52,7 +52,9 @@ export function makeMcpServer({ ask, scopes, signal, report }: McpCaller): McpSe
   return mcp;
 }
 
-const BROKEN_OFF = new ServiceError('interrupted', 'it was broken off');
+const BROKEN_OFF = new ServiceError('overloaded', 'the server stops, and it was broken off', {
+  remedy: 'See whether it has been done, and try again later.',
+});
 const FAILED = new ServiceError('failure', 'it failed by a fault of service-local', {
   remedy: 'See what it has logged, and report that.',
 });
