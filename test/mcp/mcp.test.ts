@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { exampleDocument } from '../../src/api/bots.ts';
 import { answerMessage } from '../../src/mcp/http.ts';
 import { TOOLS } from '../../src/research/tools.ts';
+import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { BASIC_ENV, BIN } from '../cli/service-local.ts';
 import { newTestApp, PUBLIC_URL, type TestApp } from '../server/in-process.ts';
@@ -17,6 +18,7 @@ const WRITING = TOOLS.flatMap(({ name, scope }) => (scope === 'write' ? name : [
 
 let server: TestApp;
 let listening: ServerType;
+let runner: TaskRunner;
 let url: string;
 let writer: string;
 let reader: string;
@@ -25,6 +27,10 @@ beforeAll(async () => {
   server = await newTestApp();
   writer = await server.bearer('read', 'write');
   reader = await server.bearer('read');
+  const { tasks, log } = server.services;
+  await fillCatalogue(tasks.catalogueDir, 1);
+  runner = startTaskRunner(tasks, { workers: 1, paperSessions: 1, timeoutMs: 5000, log });
+  Object.assign(tasks, { wake: () => runner.wake() });
   await create('sma', ORDERS);
   await create('loud', 'Loud', labelsOf(100));
   const { promise, resolve } = Promise.withResolvers<number>();
@@ -36,6 +42,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   listening.close();
+  await runner.stop();
   await server.close();
 });
 
@@ -279,6 +286,14 @@ describe('service-local mcp', () => {
     expect(await call(client, 'read_trades', { bot: 'sma' })).toMatchObject(
       refusedWith({ code: 'not_found', remedy: 'Run a backtest first.' }),
     );
+    const ran = await call(await overHttp(writer), 'run_backtest', { bot: 'sma' });
+    const { trades, run_id } = (ran.structuredContent as { data: Record<string, unknown> }).data;
+    expect(await call(client, 'read_trades', { bot: 'sma' })).toMatchObject({
+      structuredContent: {
+        source: `/tasks/${String(run_id)}/files/trades.csv`,
+        data: { trades_in_file: (trades as { count: number }).count },
+      },
+    });
     await client.close();
     await ended;
     expect(told).toMatch(/^speaking MCP for .* at http:\/\/127\.0\.0\.1:\d+\n$/);
