@@ -185,6 +185,8 @@ class ExchangeVenue implements Venue {
   readonly #placing = new Map<string, AbortController>();
   readonly #working = new Map<string, VenueOrderId>();
   readonly #markets = new Map<string, Market>();
+  /** Symbols of these that the exchange has no more; of orders and holdings in them it may still tell. */
+  readonly #gone = new Set<string>();
   readonly #prices = new Map<string, number>();
   readonly #worthless = new Set<string>();
 
@@ -242,7 +244,7 @@ class ExchangeVenue implements Venue {
   }
 
   async rules(): Promise<VenueRules> {
-    const markets = [...this.#markets];
+    const markets = [...this.#markets].filter(([symbol]) => !this.#gone.has(symbol));
     const instruments = markets.map(([symbol, market]) => {
       const phase = phaseOf(market);
       const { amount: step, price: tick } = this.#steps(market);
@@ -378,13 +380,25 @@ class ExchangeVenue implements Venue {
 
   async #openOrders(how: AskOptions): Promise<readonly VenueOrderId[]> {
     const { client, called, ask } = this.#connection;
+    const read = async (symbol: string): Promise<ClientOrder[]> => {
+      try {
+        return await ask(() => client.fetchOpenOrders(called(symbol)), how);
+      } catch (error) {
+        if (this.#isGone(symbol, error)) return [];
+        throw error;
+      }
+    };
     const open: VenueOrderId[] = [];
     for (const symbol of this.#markets.keys()) {
-      const request = () => client.fetchOpenOrders(called(symbol));
-      const orders = await this.#known(() => ask(request, how));
+      const orders = await this.#known(() => read(symbol));
       open.push(...orders.flatMap((order) => this.#idOf(order, symbol)));
     }
     return open;
+  }
+
+  /** Whether it answers so as it has no such instrument any more, of which nothing can be open then. */
+  #isGone(symbol: string, error: unknown): boolean {
+    return this.#gone.has(symbol) && error instanceof this.#connection.ccxt.BadSymbol;
   }
 
   async account(): Promise<VenueAccount> {
@@ -451,7 +465,7 @@ class ExchangeVenue implements Venue {
     }
   }
 
-  /** What its markets are now, in place of what they were; one that is gone is no longer known. */
+  /** What its markets are now, in place of what they were. */
   async #reload(): Promise<void> {
     const { ccxt, client, called, ask } = this.#connection;
     const read = (ids: readonly string[]): Promise<readonly Market[]> =>
@@ -476,8 +490,9 @@ class ExchangeVenue implements Venue {
     }
     for (const symbol of symbols) {
       const market = markets.find((one) => one.symbol === called(symbol));
-      if (market === undefined) this.#markets.delete(symbol);
+      if (market === undefined) this.#gone.add(symbol);
       else {
+        this.#gone.delete(symbol);
         // By which ccxt writes quantities and prices.
         Object.assign(client.markets![called(symbol)]!, market);
         this.#markets.set(symbol, market);
@@ -549,7 +564,8 @@ class ExchangeVenue implements Venue {
     try {
       answer = await ask(() => client.fetchOrder('', called(order.symbol), params), how);
     } catch (error) {
-      if (error instanceof ccxt.OrderNotFound) return undefined;
+      if (error instanceof ccxt.OrderNotFound || this.#isGone(order.symbol, error))
+        return undefined;
       throw error;
     }
     return this.#reportOf(order, answer, how);

@@ -124,6 +124,31 @@ describe.concurrent('an exchange as a venue', () => {
     expect(await terms.next()).toEqual({ done: true, value: undefined });
   });
 
+  it('finds, counts and cancels what it still has of an instrument that is gone', async (context) => {
+    const { market, exchange, open } = await newWorld(context);
+    const venue = await open({ termsMs: 20 });
+    await venue.place(limit(1, 50));
+    await venue.place(limit(2, 40, { symbol: ETH, quantity: 2 }));
+    exchange.fill(clientOrderId(DEPLOYMENT, 1), 0.5);
+    const over = new AbortController();
+    market.deleted.add(BTC);
+    const { value } = await venue.terms(over.signal)[Symbol.asyncIterator]().next();
+    expect(value).toMatchObject({ instruments: { [ETH]: { phase: 'open' } } });
+    expect(Object.keys(value!.instruments)).toEqual([ETH]);
+    over.abort();
+    const client_order_id = clientOrderId(DEPLOYMENT, 2);
+    expect(await venue.openOrders()).toMatchObject([{ symbol: BTC }, { client_order_id }]);
+    expect((await venue.account()).balances).toMatchObject({ [BTC]: 2.5 });
+    expect(await venue.find(order(1))).toMatchObject({ status: 'open', filled: 0.5 });
+    expect(await venue.cancel(order(1))).toMatchObject({ status: 'canceled', filled: 0.5 });
+    const body = { code: -1121, msg: 'Invalid symbol.' };
+    const unknown: Fault = { kind: 'status', status: 400, body };
+    exchange.fail('GET /openOrders', unknown);
+    expect(await venue.openOrders()).toMatchObject([{ client_order_id }]);
+    exchange.fail('GET /order', unknown);
+    expect(await venue.find(order(3))).toBeUndefined();
+  });
+
   it('says its rules and what it holds', async (context) => {
     const { exchange, open } = await newWorld(context);
     const venue = await open();

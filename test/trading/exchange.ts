@@ -25,6 +25,8 @@ export interface TestExchange {
   now: number;
   /** Symbols that cannot be traded. */
   readonly halted: Set<string>;
+  /** Symbols that it has no more. */
+  readonly deleted: Set<string>;
   /** Keeps a bar for REST, and says nothing of it. */
   readonly keep: (symbol: string, time: number, kline: Kline) => void;
   /** Keeps a bar, and tells all who watch of it; resolves when they have read it. */
@@ -78,7 +80,9 @@ export async function startExchange(
       return {
         timezone: 'UTC',
         serverTime: exchange.now,
-        symbols: symbols.map((one) => marketOf(one, exchange.halted.has(one))),
+        symbols: symbols
+          .filter((one) => !exchange.deleted.has(one))
+          .map((one) => marketOf(one, exchange.halted.has(one))),
       };
     }
     if (pathname !== '/api/v3/klines') return undefined;
@@ -145,6 +149,7 @@ export async function startExchange(
     asked,
     now,
     halted: new Set(),
+    deleted: new Set(),
     takesStreams: true,
     keep: (symbol, time, kline) => void bars.get(idOf(symbol))!.set(time, kline),
     tell(symbol, time, kline, isClosed = false) {
