@@ -79,7 +79,7 @@ export const setAgentSchedule = defineRoute({
   operationId: 'setAgentSchedule',
   summary: 'Have an agent asked by itself, or not any more',
   description:
-    'A spec says when an agent is asked, and what; only this has it happen. It is asked as whoever turned it on, with of his scopes `read` and `write` at most, until his account is disabled, the token with which he turned it on is revoked, the bot is archived, or its spec has no such agent or schedule any more: an event `agent.schedule_stopped` says so. When the token merely expires, it goes on. Times that were missed are not made up for. Each answer is an event `agent.reported`.',
+    'A spec says when an agent is asked, and what; only this has it happen. It is asked as whoever turned it on, with of his scopes `read` and `write` at most, until his account is disabled, the token with which he turned it on is revoked, the bot is archived, or its spec has no such agent or schedule any more: an event `agent.schedule_stopped` says so. When the token merely expires, it goes on; a logout revokes it. Times that were missed are not made up for. Each answer is an event `agent.reported`.',
   request: {
     params: agentPath,
     body: json(
