@@ -78,8 +78,9 @@ export const startStress = defineRoute({
           multiplier: z.number().min(2).max(100).default(2).openapi({
             description: 'Of the peaks: the Article has 2, and more is allowed.',
           }),
-          declared_peak: z.int().min(1).max(100_000).optional().openapi({
-            description: 'Messages out at a bar, for whoever has no history yet.',
+          declared_peak: z.int().min(1).max(10_000).optional().openapi({
+            description:
+              'Messages out at a bar, for whoever has no history yet. Times the multiplier 20,000 at most: a test plays no more at one bar, and one that would have to fails with the reason `too_much_load`.',
           }),
         })
         .openapi('StressRequest'),
@@ -123,6 +124,7 @@ export interface ConformanceResult extends TestResult {
 export interface StressResult extends TestResult {
   readonly verdict: 'pass' | 'fail' | 'provisional';
   readonly reasons: readonly string[];
+  readonly not_judged: readonly string[];
   readonly basis: string;
   readonly scope: string;
   readonly multiplier: number;

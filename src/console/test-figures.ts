@@ -51,15 +51,16 @@ function cases({ cases: all, counts, ...result }: ConformanceResult): Html {
 }
 
 function stress(result: StressResult): Html {
-  const { verdict: of, basis, reasons, controls, scope, multiplier } = result;
+  const { verdict: of, basis, reasons, not_judged: open, controls, scope, multiplier } = result;
   return html`<section aria-labelledby="result">
     <h2 id="result">Result</h2>
     ${SIMULATED} ${stale(result)}
     ${facts(['verdict', badge(KINDS[of], of)], ['peaks', `${basis}, scope ${scope}`], ['multiplier', multiplier])}
     ${
-      reasons.length > 0 &&
+      reasons.length + open.length > 0 &&
       html`<ul>
         ${reasons.map((reason) => html`<li>${reason}</li>`)}
+        ${open.map((what) => html`<li>Not judged: ${what}</li>`)}
       </ul>`
     }
     ${table<Control>(

@@ -200,6 +200,11 @@ it('is started once, however often the request is sent, and not where it makes n
   expect(await send('POST', '/bots/correct/stress', { multiplier: 1 })).toMatchObject({
     status: 400,
   });
+  const huge = { declared_peak: 9000, multiplier: 3 };
+  expect(await send('POST', '/bots/correct/stress', huge)).toMatchObject({
+    status: 400,
+    body: { code: 'invalid_request', errors: [{ pointer: '/declared_peak' }] },
+  });
   expect(await send('POST', '/bots/correct/conformance', { version: 2 })).toMatchObject({
     status: 404,
   });

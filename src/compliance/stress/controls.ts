@@ -7,6 +7,7 @@ import { MINUTE } from '../../market/time.ts';
 import { agree } from './agree.ts';
 import { openLoad, type Load, type Loader, type Meters } from './load.ts';
 import { rounded } from './samples.ts';
+import { MOST_AT_ONCE } from './schedule.ts';
 
 export interface ControlResult {
   readonly id:
@@ -219,6 +220,9 @@ export async function tryControls(
       const latch = world.config.controls?.repeated_execution;
       check(latch !== undefined, 'a limit of repeated executions is set');
       if (latch === undefined) return;
+      const isTried = latch.count <= MOST_AT_ONCE;
+      check(isTried, `${latch.count} executions are more than are tried here: ${MOST_AT_ONCE}`);
+      if (!isTried) return;
       const lots = [
         { symbol: world.symbol, orders: latch.count, quantity: world.sizes.unit },
       ] as const;

@@ -6,6 +6,8 @@ import type { Plan } from './plan.ts';
 export interface Judged {
   readonly verdict: 'pass' | 'fail' | 'provisional';
   readonly reasons: readonly string[];
+  /** What the run was too small to tell: the verdict says nothing of it. */
+  readonly not_judged: readonly string[];
 }
 
 export interface Tested {
@@ -41,9 +43,36 @@ export function judge(plan: Plan, { passes, controls, log_on_disk: log }: Tested
   for (const { id, status, reason } of controls) {
     if (status === 'fail') faults.push(`${id}: ${reason}`);
   }
-  if (faults.length > 0) return { verdict: 'fail', reasons: [...faults, ...plan.provisional] };
-  if (plan.provisional.length > 0) return { verdict: 'provisional', reasons: plan.provisional };
-  return { verdict: 'pass', reasons: [] };
+  const not_judged = passes.flatMap((pass) =>
+    leftOpen(pass).map((what) => `limits ${pass.limits}: ${what}`),
+  );
+  if (faults.length > 0) {
+    return { verdict: 'fail', reasons: [...faults, ...plan.provisional], not_judged };
+  }
+  const isProvisional = plan.provisional.length > 0;
+  const verdict = isProvisional ? 'provisional' : 'pass';
+  return { verdict, reasons: plan.provisional, not_judged };
+}
+
+function leftOpen({ limits, limiter, memory, phases }: PassResult): string[] {
+  const { before, after } = waits(phases);
+  return [
+    ...(limits === 'on' && limiter.limit !== null && limiter.offered === 0
+      ? ['whether the message limit engages: the load is within it']
+      : []),
+    ...(before === null || after === null
+      ? ['how much longer orders wait under the load: there were too few of them']
+      : []),
+    ...(memory.heap_slope === null || memory.messages < BOUNDS.heapMessages
+      ? [`whether memory grows: there were fewer than ${BOUNDS.heapMessages} messages`]
+      : []),
+  ];
+}
+
+/** What one order in a hundred waited, before the load and under it, ms. */
+function waits(phases: PassResult['phases']) {
+  const of = (name: string) => phases.find(({ phase }) => phase === name)?.ack_ms.p99 ?? null;
+  return { before: of('warm-up'), after: of('hold') };
 }
 
 function faultsOf(pass: PassResult): string[] {
@@ -77,8 +106,7 @@ function faultsOf(pass: PassResult): string[] {
       `memory grew by ${slope} bytes for a thousand messages (a house number: ${BOUNDS.heapPerThousand})`,
     );
   }
-  const before = phases.find(({ phase }) => phase === 'warm-up')?.ack_ms.p99 ?? null;
-  const after = phases.find(({ phase }) => phase === 'hold')?.ack_ms.p99 ?? null;
+  const { before, after } = waits(phases);
   const most = Math.max(BOUNDS.slowerTimes * (before ?? 0), BOUNDS.noiseMs);
   if (before !== null && after !== null && after > most) {
     faults.push(

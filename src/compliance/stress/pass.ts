@@ -9,7 +9,7 @@ import { openLoad, type Beat, type Durations, type Meters } from './load.ts';
 import { CLASSES, WINDOWS, type MessageClass } from './peaks.ts';
 import type { Plan } from './plan.ts';
 import { percentiles, rounded, slope, type Percentiles } from './samples.ts';
-import { loadOf, scheduleOf, targetOf, type Phase } from './schedule.ts';
+import { loadOf, refuseTooMuch, scheduleOf, targetOf, type Phase } from './schedule.ts';
 
 export interface Reached {
   readonly class: MessageClass;
@@ -128,6 +128,7 @@ const SETTLE_MS = 40_000;
 const MOST_SAMPLED = 4000;
 const BAR_S = 60;
 
+/** @throws ServiceError as `refuseTooMuch`. */
 export async function runPass(
   tried: TriedBot,
   plan: Plan,
@@ -138,6 +139,7 @@ export async function runPass(
   return inWorld(timed(tried, meters, durations.ack), { seed }, async (world) => {
     const { symbols, sizes, config } = world;
     const schedule = scheduleOf(plan, { symbols, sizes, config, holdBars, mostMessages });
+    refuseTooMuch(schedule);
     const sample: SessionEvent[] = [];
     let phase: Phase | undefined;
     const loader = openLoad(world, meters, durations, (events) => {

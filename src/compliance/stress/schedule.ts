@@ -1,5 +1,6 @@
 /** What is generated, bar by bar: by the plan alone, whatever machine it is generated on. */
 import type { EngineConfig } from '../../engine/config.ts';
+import { ServiceError } from '../../errors.ts';
 import type { Sizes } from '../conformance/world.ts';
 import type { Load, Lot, Shares } from './load.ts';
 import type { MessageClass, Mix, WindowSeconds } from './peaks.ts';
@@ -35,6 +36,24 @@ const RAMP_BARS = 4;
 const PULSES = 3;
 const RECOVERY_BARS = 5;
 const DAY_BARS = 1440;
+
+/** So many messages fall to one bar at most, a house number: all of them are in memory at once. */
+export const MOST_AT_ONCE = 20_000;
+
+/** @throws ServiceError `invalid_request` with the reason `too_much_load`, before any of it is made. */
+export function refuseTooMuch(schedule: readonly Scheduled[]): void {
+  const most = Math.max(...schedule.map(({ load }) => Math.max(load.out, load.trades)));
+  if (most <= MOST_AT_ONCE) return;
+  throw new ServiceError(
+    'invalid_request',
+    `its peaks, limits and multiplier come to ${most} messages at one bar: a test plays ${MOST_AT_ONCE} at most`,
+    {
+      reason: 'too_much_load',
+      remedy:
+        'Ask for a lower multiplier or declared peak. Without a history, max_messages_per_second of the bot counts as well: set it to what the bot needs.',
+    },
+  );
+}
 
 /** Warm-up at the peak, up to the target, held; pulses of a second; a day of volume and of messages; half. */
 export function scheduleOf(plan: Plan, options: ScheduleOptions): Scheduled[] {

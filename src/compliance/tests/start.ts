@@ -5,6 +5,7 @@ import { invalidSpec, readChangedSpec } from '../../bots/hosted.ts';
 import { closest } from '../../closest.ts';
 import { ServiceError } from '../../errors.ts';
 import { queueTask, type Task, type TaskService } from '../../tasks/tasks.ts';
+import { MOST_AT_ONCE } from '../stress/schedule.ts';
 import type { TestKind } from './result.ts';
 
 interface TestRequest {
@@ -67,7 +68,7 @@ export async function startConformance(
   return start(service, by, ref, version, 'conformance', { ...input });
 }
 
-/** Queues a stress test in the same way. */
+/** Queues a stress test in the same way; `invalid_request` for more than a test plays. */
 export async function startStress(
   service: TaskService,
   by: string,
@@ -76,6 +77,11 @@ export async function startStress(
 ): Promise<Pick<Task, 'task_id' | 'status'>> {
   const { version, seed = SEED, scope = 'bot', duration_s = HOLD_S, multiplier = 2 } = request;
   const { declared_peak } = request;
+  if ((declared_peak ?? 0) * multiplier > MOST_AT_ONCE) {
+    const message = `times the multiplier is more than ${MOST_AT_ONCE}, which a test plays at most`;
+    const problems = [{ code: 'invalid_value', pointer: '/declared_peak', message }];
+    throw new ServiceError('invalid_request', `declared_peak ${message}`, { problems });
+  }
   const declared = declared_peak !== undefined && { declared_peak };
   const input: StressInput = { seed, scope, duration_s, multiplier, ...declared };
   return start(service, by, ref, version, 'stress', { ...input });

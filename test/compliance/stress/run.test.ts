@@ -80,6 +80,10 @@ test('a bot withstands twice its peaks, with limits and without the limit of mes
   const result = await runStress(bots.correct, busy(4), plan, { ...SHORT, meters: quick() });
   expect(result.reasons).toEqual([]);
   expect(result).toMatchObject({ verdict: 'pass', schema: 'stress/1', basis: 'observed_full' });
+  // So few messages tell nothing of it.
+  expect(result.not_judged).toContainEqual(
+    expect.stringMatching(/limits lifted: whether memory grows/),
+  );
 
   const [on, lifted] = result.passes as [PassResult, PassResult];
   // Of ten messages in a second, two are kept for cancels.
@@ -234,6 +238,32 @@ test('a bot that does not let itself be halted fails under load, and so does one
     'limits',
     'limits of price, value and volume are set',
   ]);
+});
+
+test('more than a test can play is refused before any of it is made', async () => {
+  const { risk } = engineConfig(bots.correct.bot.spec);
+  const asked = { risk, instruments: 1, timeframeMs: 60_000 };
+  const options = { ...SHORT, meters: quick() };
+  const refused = { code: 'invalid_request', reason: 'too_much_load' };
+  for (const plan of [
+    planStress(HISTORY, { ...asked, declaredPeak: 1e12 }),
+    planStress(HISTORY, { ...asked, risk: { ...risk, max_messages_per_second: 1e9 } }),
+    planStress(busy(1000), { ...asked, multiplier: 100 }),
+    {
+      ...planFor(busy(4), bots.correct),
+      volume: [{ measure: 'quantity', of: 'SPX', window_s: 60, amount: 1e15 }] as const,
+    },
+  ]) {
+    await expect(runStress(bots.correct, HISTORY, plan, options)).rejects.toMatchObject(refused);
+  }
+  const load = { out: 12, cancels: 4, fills: 4, trades: 2 };
+  const { bot } = bots.correct;
+  const often = { ...bot.spec.spec.risk, repeated_execution: { count: 1e9, seconds: 60 } };
+  const spec = { ...bot.spec, spec: { ...bot.spec.spec, risk: often } };
+  const tried = { ...bots.correct, bot: { ...bot, spec } };
+  const tries = { own: tried, lifted: tried, latching: tried };
+  const controls = await tryControls(tries, 7, load, quick());
+  expect(controls.find(({ id }) => id === 'repetition')).toMatchObject({ status: 'fail' });
 });
 
 test('without a history what is assumed is said, and nothing is more than provisional', () => {
