@@ -59,11 +59,15 @@ function worded(status: string): string {
 }
 
 function casesFailure({ cases }: ConformanceResult): ServiceError | undefined {
-  const failed = cases.filter(({ status }) => status === 'fail').map(({ id }) => id);
-  if (failed.length === 0) return undefined;
+  const those = (wanted: string): string[] =>
+    cases.filter(({ status }) => status === wanted).map(({ id }) => id);
+  const [failed, open] = [those('fail'), those('inconclusive')];
+  if (failed.length + open.length === 0) return undefined;
   return new ServiceError(
     'gate_not_met',
-    `${formatCountOf(failed.length, 'case')} failed: ${failed.join(', ')}`,
+    failed.length > 0
+      ? `${formatCountOf(failed.length, 'case')} failed: ${failed.join(', ')}`
+      : `${formatCountOf(open.length, 'case')} came to nothing, which is no pass: ${open.join(', ')}`,
     { remedy: 'See evidence.ndjson, which `service-local tasks result TASK --out DIR` writes.' },
   );
 }
@@ -114,14 +118,16 @@ function showStress(out: Output, result: StressResult): void {
   if (assumption !== null)
     out.line(`ASSUMED, owned by ${assumption.owner ?? 'nobody yet'}: ${assumption.text}`);
   for (const reason of reasons) out.line(`- ${reason}`);
+  for (const what of result.not_judged) out.line(`NOT JUDGED: ${what}`);
   if (verdict === 'provisional') out.line('PROVISIONAL: that is no pass.');
   showStale(out, result);
   out.line(SIMULATED);
 }
 
 function stressFailure({ verdict, reasons }: StressResult): ServiceError | undefined {
-  if (verdict !== 'fail') return undefined;
-  return new ServiceError('gate_not_met', `it did not withstand it: ${reasons[0] ?? NO_VALUE}`, {
+  if (verdict === 'pass') return undefined;
+  const what = verdict === 'fail' ? 'it did not withstand it' : 'provisional, which is no pass';
+  return new ServiceError('gate_not_met', `${what}: ${reasons[0] ?? NO_VALUE}`, {
     remedy: 'See stress.json, which `service-local tasks result TASK --out DIR` writes.',
   });
 }

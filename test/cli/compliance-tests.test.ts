@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ConformanceResult } from '../../src/api/compliance.ts';
+import { testResultAnswer } from '../../src/cli/show-tests.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { tradingDocument } from '../replay/play.ts';
@@ -73,4 +74,20 @@ test('a test that nobody waits for is canceled like any task', async () => {
   });
   expect(await run('bots', 'stress', 'sma', '--multiplier', '1')).toMatchObject({ code: 3 });
   expect(await run('bots', 'conformance', 'sma', '--case', 'A99')).toMatchObject({ code: 3 });
+});
+
+test('what is no pass leaves with 5, and says why', () => {
+  const codeOf = (result: object) => testResultAnswer({ ...result })?.failure?.code;
+  const stress = (verdict: string) => ({ schema: 'stress/1', verdict, reasons: ['assumed'] });
+  expect(['pass', 'provisional', 'fail'].map((verdict) => codeOf(stress(verdict)))).toEqual([
+    undefined,
+    'gate_not_met',
+    'gate_not_met',
+  ]);
+  const cases = (...all: readonly string[]) => ({
+    schema: 'conformance/1',
+    cases: all.map((status, at) => ({ id: `A0${at}`, status })),
+  });
+  expect(codeOf(cases('pass', 'not_applicable'))).toBeUndefined();
+  expect(codeOf(cases('pass', 'inconclusive'))).toBe('gate_not_met');
 });

@@ -6,7 +6,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Plays the cases of the conformance catalogue with the spec and the limits of the bot, the engine and the session code of production, at a simulated venue. It never discharges Article 6 of RTS 6, which asks for a test at the venue. With --wait, exit 5 where a case failed; a case that is inconclusive or not run is no pass either.',
+    'Plays the cases of the conformance catalogue with the spec and the limits of the bot, the engine and the session code of production, at a simulated venue. It never discharges Article 6 of RTS 6, which asks for a test at the venue. With --wait, exit 5 where a case failed or is inconclusive; a case that is not run is no pass either.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     ...TEST_OPTIONS,

@@ -6,7 +6,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Shows the result of a backtest as `backtest` does, and that of a test of a bot; exit 5 where a gate is not met or a test has failed.',
+    'Shows the result of a backtest as `backtest` does, and that of a test of a bot; exit 5 where a gate is not met, or a test is no pass: failed, inconclusive or provisional.',
   arguments: { task: TASK_ARGUMENT },
   options: {
     wait: { description: 'wait for it; Ctrl-C leaves the task running' },

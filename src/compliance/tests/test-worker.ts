@@ -1,3 +1,4 @@
+import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Progress, TaskError } from '../../tasks/lifecycle.ts';
 import { asTaskError } from '../../tasks/task-error.ts';
@@ -11,9 +12,15 @@ export type TestMessage =
   | { readonly done: ConformanceResult | StressResult }
   | { readonly error: TaskError; readonly bug?: unknown };
 
+/** Of 19: what trades in the same process comes first. */
+const BELOW_TRADING = 10;
+
 function send(message: TestMessage): void {
   parentPort!.postMessage(message);
 }
+
+// On Linux that is about this thread alone; elsewhere it would be about all that the process does.
+if (process.platform === 'linux') setPriority(BELOW_TRADING);
 
 try {
   send({ done: await doTest(workerData as TestWork, (progress) => send({ progress })) });
