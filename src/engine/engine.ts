@@ -778,12 +778,15 @@ export class Engine {
   /** Holds the price that the order will get against what is known now. */
   #collar(order: WorkingOrder): void {
     if (order.type === 'market') order.reference = this.#referenceOf(order.instrument);
-    else if (order.type === 'stop') order.reference = order.stop;
+    else if (order.type === 'stop' || order.type === 'trailing_stop') order.reference = order.stop;
   }
 
   /** The worst price at which an order without one of its own may be filled; NaN where any will do. */
-  #worstPrice({ instrument, side, limit, reference, permit }: WorkingOrder): number {
+  #worstPrice(order: WorkingOrder): number {
+    const { instrument, side, type, limit, stop, permit } = order;
     if (!Number.isNaN(limit)) return Number.NaN;
+    // A stop may have followed the price since.
+    const reference = type === 'market' ? order.reference : stop;
     const isBuy = side === 'buy';
     const none = isBuy ? Infinity : -Infinity;
     const lifted: readonly OrderReason[] = permit?.controls ?? NOTHING;

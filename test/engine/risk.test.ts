@@ -95,6 +95,20 @@ describe('an order that breaks a limit is denied before it is submitted', () => 
     expect(prices).toEqual([100, 91]);
   });
 
+  it('so does a stop that has followed the price, by where it is then', () => {
+    const { events } = play({
+      bars: bars([at(100), at(100), at(120), at(100), at(113)]),
+      config: limits({ price_collar_bps: 1000 }),
+      script: {
+        0: ({ buy }) => buy(1),
+        1: ({ sell }) => sell(1, { type: 'trailing_stop', trail: 5 }),
+      },
+    });
+    // Its stop is 115 by then, and 100 is farther from that than the collar is wide.
+    const prices = events.flatMap((event) => (event.kind === 'order.filled' ? [event.price] : []));
+    expect(prices).toEqual([100, 113]);
+  });
+
   it.each([
     [[100, 120], 120, false],
     [[100, 120], 100, true],
