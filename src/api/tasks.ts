@@ -15,6 +15,9 @@ import {
 const reading = { tags: ['Tasks'], security: administrator('read') };
 const writing = { tags: ['Tasks'], security: administrator('write') };
 
+const TASK_KINDS = ['backtest', 'paper', 'production', 'conformance', 'stress'] as const;
+const ANY_KIND = TASK_KINDS.join('|');
+
 const TaskStatus = z.enum(['queued', 'running', 'success', 'failed', 'canceled']);
 
 export const changes = {
@@ -92,7 +95,7 @@ export type EffectiveHalt = z.infer<typeof EffectiveHalt>;
 export const Task = z
   .strictObject({
     task_id: taskId,
-    kind: z.enum(['backtest', 'paper', 'production', 'conformance', 'stress']),
+    kind: z.enum(TASK_KINDS),
     bot_id: z.string(),
     version: z.int(),
     deployment_id: z.string(),
@@ -203,6 +206,14 @@ export const listTasks = defineRoute({
       ...pageQuery,
       bot: id('sma-crossover').optional().openapi({ description: 'Id or slug of a bot.' }),
       status: TaskStatus.optional(),
+      kind: z
+        .string()
+        .regex(
+          new RegExp(`^(${ANY_KIND})(,(${ANY_KIND})){0,9}$`),
+          `must be of ${TASK_KINDS.join(', ')}, joined by commas`,
+        )
+        .optional()
+        .openapi({ description: 'Only these, joined by commas.', example: 'backtest,paper' }),
     }),
   },
   responses: { 200: answer('A page of tasks.', page(Task)) },

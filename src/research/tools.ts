@@ -178,6 +178,7 @@ interface TaskAnswer {
   readonly task_id: string;
   readonly bot_id: string;
   readonly status: string;
+  readonly input: { readonly params?: unknown; readonly patch?: unknown };
 }
 interface ListAnswer<T> {
   readonly items: readonly T[];
@@ -292,7 +293,7 @@ export const TOOLS: readonly Tool[] = [
     name: 'read_results',
     title: 'Read the result of a run',
     description:
-      'Every figure of a run: returns, risk, trades, costs, gates, findings. Ratios are in natural units, 0.12 is 12 %; drawdowns are negative. Without task_id, that of the newest run of the bot that was a success.',
+      'Every figure of a run: returns, risk, trades, costs, gates, findings. Ratios are in natural units, 0.12 is 12 %; drawdowns are negative. Without task_id, that of the newest run that was a success, of the bot with its own parameters where there is one.',
     scope: 'read',
     bot: 'optional',
     reaches: [...OWN_TASK, 'GET /tasks', 'GET /tasks/{task_id}/result'],
@@ -307,7 +308,7 @@ export const TOOLS: readonly Tool[] = [
     name: 'read_trades',
     title: 'Read trades of a run',
     description:
-      'Trades of a run, with times, prices, fees and profit: the last ones, the first, the best or the worst by profit. Without task_id, of the newest run of the bot that was a success.',
+      'Trades of a run, with times, prices, fees and profit: the last ones, the first, the best or the worst by profit. Without task_id, of the run that read_results takes then.',
     scope: 'read',
     bot: 'optional',
     reaches: [...OWN_TASK, 'GET /tasks', 'GET /tasks/{task_id}/files/{name}'],
@@ -488,7 +489,14 @@ export const TOOLS: readonly Tool[] = [
     scope: 'read',
     bot: 'none',
     reaches: ['GET /knowledge/search'],
-    input: z.strictObject({ q: z.string().min(1).max(500), limit: limit(20, 5) }),
+    input: z.strictObject({
+      q: z.string().min(1).max(500),
+      federated: z
+        .boolean()
+        .optional()
+        .describe('Whether other instances are asked, too; instances says which have answered.'),
+      limit: limit(20, 5),
+    }),
     async run({ ask, args, signal }) {
       const source = withQuery('/knowledge/search', args);
       return { source, data: await read(ask, source, signal) };
@@ -496,8 +504,14 @@ export const TOOLS: readonly Tool[] = [
   }),
 ];
 
+/** What has figures and trades, which tests have not. */
+const RUN_KINDS = 'backtest,paper';
+/** Of the newest runs, so many are looked through. */
+const NEWEST_RUNS = 100;
+
 /**
- * A run by its id, or the newest of the bot that was a success.
+ * A run by its id, or the newest of the bot that was a success, those of the bot as it is before those
+ * with values in place of its own.
  * @throws ServiceError `not_found`, also for a run of another bot than the one that is talked about.
  */
 async function chosenTask(
@@ -507,9 +521,13 @@ async function chosenTask(
   signal: AbortSignal,
 ): Promise<string> {
   if (asked === undefined) {
-    const path = withQuery('/tasks', { bot, status: 'success', limit: 1 });
+    const query = { bot, kind: RUN_KINDS, status: 'success', limit: NEWEST_RUNS };
+    const path = withQuery('/tasks', query);
     const { items } = await read<ListAnswer<TaskAnswer>>(ask, path, signal);
-    if (items[0] !== undefined) return items[0].task_id;
+    const isAsItIs = ({ input }: TaskAnswer): boolean =>
+      input.params === undefined && input.patch === undefined;
+    const chosen = items.find(isAsItIs) ?? items[0];
+    if (chosen !== undefined) return chosen.task_id;
     throw new ServiceError('not_found', 'no run has been a success yet', {
       reason: 'no_result',
       remedy: 'Run a backtest first.',

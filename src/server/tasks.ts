@@ -45,8 +45,9 @@ export function addTasks(app: App, services: Services): void {
   });
 
   app.openapi(api.listTasks, async (c) => {
-    const { limit, cursor, ...filter } = c.req.valid('query');
-    const page = await listTasks(read, filter, { limit, cursor });
+    const { limit, cursor, kind, ...filter } = c.req.valid('query');
+    const kinds = kind?.split(',') as api.Task['kind'][] | undefined;
+    const page = await listTasks(read, { ...filter, kinds }, { limit, cursor });
     const items = await withNames(read, page.items, 'created_by');
     return c.json(pageAnswer({ ...page, items }, taskAnswer), 200);
   });

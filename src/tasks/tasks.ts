@@ -203,6 +203,8 @@ export interface TaskFilter {
   /** Id or slug. */
   readonly bot?: string | undefined;
   readonly status?: Task['status'] | undefined;
+  /** Only these. */
+  readonly kinds?: readonly Task['kind'][] | undefined;
 }
 
 /**
@@ -211,18 +213,19 @@ export interface TaskFilter {
  */
 export async function listTasks(
   db: Db,
-  { bot, status }: TaskFilter,
+  { bot, status, kinds }: TaskFilter,
   request: PageRequest,
 ): Promise<Page<Task>> {
   const bot_id = bot === undefined ? undefined : await botIdOf(db, bot);
   return readPage(
-    ['tasks', bot_id, status],
+    ['tasks', bot_id, status, kinds?.join()],
     request,
     ({ task_id }) => task_id,
     async (after, limit) => {
       let query = db.selectFrom('tasks').select(TASK).orderBy('task_id', 'desc').limit(limit);
       if (bot_id !== undefined) query = query.where('bot_id', '=', bot_id);
       if (status !== undefined) query = query.where('status', '=', status);
+      if (kinds !== undefined) query = query.where('kind', 'in', kinds);
       if (after !== undefined) query = query.where('task_id', '<', after);
       return query.execute();
     },

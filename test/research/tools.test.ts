@@ -7,6 +7,7 @@ import { parseCsv } from '../../src/research/csv.ts';
 import { callTool, LARGEST_ANSWER, toolNamed, TOOLS } from '../../src/research/tools.ts';
 import type { Scope } from '../../src/scopes.ts';
 import { askAs } from '../../src/server/research.ts';
+import { queueTask } from '../../src/tasks/tasks.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
 import { fillCatalogue } from '../tasks/market.ts';
@@ -81,6 +82,34 @@ describe('tools', () => {
     expect((await ok('read_market_data', {}, reader)).data).toMatchObject({
       used: ['SPX'],
       items: [{ name: 'SPX', timeframe: '1d', bars: 300, from: '2000-01-01', to: '2000-10-26' }],
+    });
+  });
+
+  it('take the newest backtest or paper session for the newest run, with the bot’s own parameters', async () => {
+    await ok('run_backtest', { params: { fast: 11 } });
+    const { storage, clock } = server.services.tasks;
+    const { id } = (await ok('read_bot', {})).data as { id: string };
+    await storage.write(async (tx) => {
+      const work = { kind: 'conformance', bot_id: id, version: 1, input: {} } as const;
+      const { task_id } = await queueTask(tx, clock(), 'administrator:ada', work);
+      const ended = { status: 'success', ended_at: clock(), result: '{}' } as const;
+      await tx.updateTable('tasks').set(ended).where('task_id', '=', task_id).execute();
+    });
+    expect(await ok('read_results', {}, reader)).toMatchObject({
+      source: `/tasks/${first}/result`,
+    });
+    expect(await ok('read_trades', {}, reader)).toMatchObject({ data: { task_id: first } });
+    const { json } = await reader('GET', '/tasks?bot=sma&kind=conformance,stress');
+    expect(json).toMatchObject({ items: [{ kind: 'conformance' }] });
+    expect(await reader('GET', '/tasks?kind=conformances')).toMatchObject({ status: 400 });
+  });
+
+  it('ask other instances for passages where they are told to, and say why that cannot be', async () => {
+    const found = await call('search_knowledge', { q: 'drawdown', federated: true }, reader);
+    expect(found).toMatchObject({ error: { code: 'conflict', reason: 'no_instance' } });
+    expect(await ok('search_knowledge', { q: 'drawdown' }, reader)).toMatchObject({
+      source: '/knowledge/search?q=drawdown&limit=5',
+      data: { items: [] },
     });
   });
 

@@ -74,16 +74,20 @@ describe('a request to create that is sent again', () => {
         ? [path]
         : [],
     );
-    // What starts tasks has its own tests, beside the others of tasks; and so has freezing a report.
-    const started = [
+    // The others go the same way, and are tried beside what they are about.
+    const ofBots = [
+      '/agents/{role}/run',
       '/backtest',
       '/chat',
+      '/conformance',
       '/deploy',
+      '/overrides',
       '/paper/start',
       '/proposals',
       '/risk/validation-report',
+      '/stress',
     ].map((what) => `/bots/{bot_ref}${what}`);
-    const tested = [...CREATIONS.map(([path]) => path), ...started];
+    const tested = [...CREATIONS.map(([path]) => path), ...ofBots, '/knowledge/documents'];
     expect(taking.toSorted()).toEqual(tested.toSorted());
   });
 
