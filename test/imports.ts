@@ -28,6 +28,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'events',
     'identity',
     'market',
+    'risk',
     'runner',
     'storage',
     'tasks',

@@ -62,7 +62,7 @@ async function halt(
 ): Promise<HaltReport> {
   const begin = performance.now();
   const sinceBegin = (): number => Math.round(performance.now() - begin);
-  const latched = await insist(() => latch(service, by, ref, reason));
+  const latched = await insist(() => latch(service, by, ref, reason, sinceBegin));
   const latched_ms = sinceBegin();
   // Whoever looks after production deployments here sees at once what is wanted.
   service.wake();
@@ -79,6 +79,7 @@ function latch(
   by: Actor,
   ref: string | null,
   reason: string,
+  sinceBegin: () => number,
 ): Promise<Halt> {
   return storage.write(
     async (tx) => {
@@ -103,7 +104,7 @@ function latch(
         actor: by,
         action: bot === null ? 'bots.halt_all' : 'bots.halt',
         target: bot === null ? 'bots' : `bot:${bot.bot_id}`,
-        details: { halt_id, reason, repeated: before !== undefined },
+        details: { halt_id, reason, repeated: before !== undefined, latched_ms: sinceBegin() },
       });
       if (before !== undefined) return before;
       await tx.insertInto('halts').values(halted).execute();

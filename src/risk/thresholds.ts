@@ -208,7 +208,7 @@ interface Share extends Threshold {
 type Shares = Record<string, Share | undefined>;
 
 /** Thresholds of a level at which nobody is named: whether they hold, nobody can say. */
-function unnamedIn(
+export function unnamedIn(
   subjects: Subjects,
   thresholds: readonly KnownThreshold[],
 ): readonly KnownThreshold[] {

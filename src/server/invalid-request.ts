@@ -71,8 +71,10 @@ function problemsOf(issue: Issue, part: Part): Problem[] {
     });
   }
   if (issue.code === 'invalid_union' && issue.errors.length > 0) {
-    // What has least wrong with it is what was most likely meant.
-    const [nearest = []] = issue.errors.toSorted((a, b) => a.length - b.length);
+    // What knows the most of its fields is what was most likely meant, and then what has least wrong.
+    const [nearest = []] = issue.errors.toSorted(
+      (a, b) => strangeIn(a) - strangeIn(b) || a.length - b.length,
+    );
     return nearest.flatMap((inner) =>
       problemsOf({ ...inner, path: [...path, ...inner.path] }, part),
     );
@@ -83,6 +85,15 @@ function problemsOf(issue: Issue, part: Part): Problem[] {
   // Zod begins its own messages with what kind of fault it is: `Too small: expected …`.
   const message = issue.message.replace(/^[A-Z][a-z ]*: /, '');
   return [problem('invalid_value', path, message, part)];
+}
+
+/** How many fields there are of which a shape knows nothing. */
+function strangeIn(issues: readonly Issue[]): number {
+  return issues.reduce(
+    (sum, issue) =>
+      issue.code === 'unrecognized_keys' && issue.path.length === 0 ? sum + issue.keys.length : sum,
+    0,
+  );
 }
 
 /** Only a body has pointers; a parameter is named. */

@@ -172,7 +172,12 @@ describe.each(DATABASES)('halts on %s', (kind) => {
         actor: BY,
         action: 'bots.halt',
         target: `bot:${mine!.bot_id}`,
-        details: { halt_id, reason: WHY, repeated: false },
+        details: {
+          halt_id,
+          reason: WHY,
+          repeated: false,
+          latched_ms: expect.any(Number) as number,
+        },
       },
     ]);
     expect(await statusOf(mine!)).toEqual(['halted', 'canceled', null, now]);
@@ -194,7 +199,12 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     const { halt_id } = first.halt;
     expect((await audited()).at(-1)).toMatchObject({
       actor: 'administrator:bob',
-      details: { halt_id, reason: 'to be sure', repeated: true },
+      details: {
+        halt_id,
+        reason: 'to be sure',
+        repeated: true,
+        latched_ms: expect.any(Number) as number,
+      },
     });
     const { items } = await listHalts(storage.read, { limit: 10 });
     expect(items).toMatchObject([{ halt_id, deployments: 1, lifted_at: null }]);
@@ -242,6 +252,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     }
     expect((await audited()).map(({ action }) => action)).toEqual([
       'bots.halt_all',
+      'alert.raised',
       'bots.halt',
       'bots.resume_all',
       'bots.resume',

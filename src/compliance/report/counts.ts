@@ -1,4 +1,5 @@
 /** What counts of events come to. */
+import type { Subjects } from '../../risk/subjects.ts';
 import type { EventCount } from './period.ts';
 import type { Deployment } from './records.ts';
 
@@ -41,15 +42,31 @@ export function kindsOrNull(counts: readonly EventCount[], kinds: RegExp) {
   return found.length === 0 ? null : found;
 }
 
-/** Of how many orders the log tells the run, and so the bot and its version. */
-export function attributionOf(counts: readonly EventCount[]) {
+/**
+ * Of how many orders the log tells the run, and so the bot and its version, and of how many its session
+ * says for which trader, desk or client they are. `pct`: of those of which both is known.
+ */
+export function attributionOf(counts: readonly EventCount[], deployments: readonly Deployment[]) {
+  const subjects = new Map(deployments.map(({ task_id, subjects: whose }) => [task_id, whose]));
   const submitted = counts.filter(({ kind }) => kind === 'order.submitted');
-  const total = submitted.reduce((sum, { count }) => sum + count, 0);
-  const ofRuns = submitted.reduce(
-    (sum, { run_id, count }) => sum + (run_id === null ? 0 : count),
-    0,
+  const countOf = (isMeant: (whose: Subjects | null, run_id: string | null) => boolean): number =>
+    submitted.reduce((sum, { run_id, count }) => {
+      const whose = subjects.get(run_id ?? '') ?? null;
+      return isMeant(whose, run_id) ? sum + count : sum;
+    }, 0);
+  const orders = countOf(() => true);
+  const attributed = countOf(
+    (whose) => whose !== null && (whose.trader ?? whose.desk ?? whose.client) !== null,
   );
-  return { orders: total, with_run: ofRuns, pct: total === 0 ? null : (100 * ofRuns) / total };
+  return {
+    orders,
+    with_run: countOf((_, run_id) => run_id !== null),
+    with_trader: countOf((whose) => whose !== null && whose.trader !== null),
+    with_desk: countOf((whose) => whose !== null && whose.desk !== null),
+    with_client: countOf((whose) => whose !== null && whose.client !== null),
+    attributed,
+    pct: orders === 0 ? null : (100 * attributed) / orders,
+  };
 }
 
 /** How many there are of each, in the order of what they have in common. */

@@ -46,7 +46,13 @@ import {
   versionsOf,
   type Document,
 } from './records.ts';
-import { alertsOf, overridesOf, thresholdChangesOf } from './supervision.ts';
+import {
+  alertsOf,
+  overridesOf,
+  subjectsIn,
+  thresholdChangesOf,
+  thresholdControls,
+} from './supervision.ts';
 import { conformanceOf, environmentOf, stressOf } from './tests.ts';
 
 /** What a report is made from. */
@@ -135,9 +141,29 @@ async function derive(
   for (const task of stress) stressed.push(stressOf(task, await staleness(task)));
   const document = (current?.document ?? { spec: {} }) as Document;
   const venues = venuesOf(deployments);
-  const controls = riskControls(bot_id, versions, gaps);
+  const subjects = subjectsIn(document);
+  const overrides = figure('overrides.of_bot', asked, await overridesOf(read, bot_id, period));
+  const controls = [
+    ...riskControls(bot_id, versions, gaps),
+    ...(await thresholdControls(read, asked, subjects, period.to, gaps)),
+    {
+      id: 'overrides',
+      articles: ['15(6)'],
+      facts: overrides,
+      owner: human(),
+      rationale: human(),
+      alerts_to: human(),
+    },
+  ];
+  const attribution = attributionOf(counts, deployments);
   const head = await headOf(storage, bot_id, range);
-  sayWhatIsMissing(gaps, { counts, environments, drills: drills.length, halts: halts.length });
+  sayWhatIsMissing(gaps, {
+    counts,
+    environments,
+    drills: drills.length,
+    halts: halts.length,
+    unattributed: attribution.orders - attribution.attributed,
+  });
   sayWhatWasTried(gaps, conformed, stressed);
   if (failed.length > MOST_LISTED) {
     gaps.add(
@@ -236,12 +262,12 @@ async function derive(
       policy_ref: human(),
       live_activations: figure('halts.of_bot', asked, listed(halts)),
       drills: figure('halts.of_drills', { from: asked.from, to: asked.to }, listed(drills)),
-      attribution_coverage: figure('log.counts', log, attributionOf(counts)),
+      attribution_coverage: figure('log.counts', log, attribution),
     },
     pretrade: {
       messages: figure('log.counts', log, messages),
       breaches: figure('log.counts', log, breachesOf(counts, environments)),
-      overrides_15_6: figure('overrides.of_bot', asked, await overridesOf(read, bot_id, period)),
+      overrides_15_6: overrides,
       throttle_disables_15_3: figure('log.counts', log, kindsOrNull(counts, LATCHES)),
       limit_changes: figure('risk.limit_changes', asked, {
         of_versions: limitChangesOf(made),

@@ -13,7 +13,7 @@ export const QUERIES = {
   'bot.versions': 'versions of the bot made in the period, each against the one before',
   'bots.list': 'bots that are not archived, by slug, with their current versions',
   'halts.of_bot':
-    'halts of the bot, or of all bots, asked for in the period, and what of the bot they ended',
+    'halts of the bot, or of all bots, asked for in the period, what of the bot they ended, and by the audit log how long each took to be in force',
   'halts.of_drills': 'halts of the bots that `bots drill` makes, asked for in the period',
   'log.alerts':
     'events alert.raised of the bot in the part of its log that was recorded in the period: how many, and their latency_ms',
@@ -24,6 +24,8 @@ export const QUERIES = {
   'risk.controls': 'a limit of the spec: its value, and the version that changed it last',
   'risk.limit_changes':
     'what versions made in the period changed below /spec/risk, and all thresholds set or removed in it',
+  'risk.thresholds':
+    'a threshold of one for whom the bot trades, by its current version, as it was in force at the end of the period',
   'tasks.failed': 'a task of the bot that failed in the period',
   'tasks.of_kind': 'the newest tasks of a kind that were a success by the end of the period',
   'tokens.with_halt': 'administrators with a token that may halt, and is good',

@@ -1,5 +1,6 @@
 /** What a report has to say that the records do not hold. */
 import { ALERTS, LATCHES } from './counts.ts';
+import { formatCountOf } from '../../format.ts';
 import type { Gaps } from './fields.ts';
 import type { EventCount, Period, SeqRange } from './period.ts';
 import { MOST_LISTED } from './records.ts';
@@ -30,11 +31,14 @@ export function sayWhatIsMissing(
     environments,
     drills,
     halts,
+    unattributed,
   }: {
     readonly counts: readonly EventCount[];
     readonly environments: ReadonlyMap<string, string>;
     readonly drills: number;
     readonly halts: number;
+    /** Orders. */
+    readonly unattributed: number;
   },
 ): void {
   const isLive = counts.some(({ run_id }) => environments.get(run_id ?? '') === 'k8s');
@@ -44,10 +48,17 @@ export function sayWhatIsMissing(
     ]);
   }
   gaps.add(
-    'traders_desks_clients',
-    'traders, desks and clients: orders tell the bot, its version and its run',
-    ['12(2)', '12(3)'],
+    'halt_of_subjects',
+    'a halt of one trader, desk or client: there are those of a bot and of all bots',
+    ['12(2)'],
   );
+  if (unattributed > 0) {
+    gaps.add(
+      'unattributed_orders',
+      `for which trader, desk or client ${formatCountOf(unattributed, 'order')} were`,
+      ['12(3)'],
+    );
+  }
   if (drills === 0) gaps.add('no_drill', 'no drill of the halt in the period', ['12', '14(4)']);
   if (Math.max(drills, halts) > MOST_LISTED) {
     gaps.add('halts_cut', `only the first ${MOST_LISTED} halts are listed`, ['12']);
@@ -74,14 +85,18 @@ export function sayWhatIsMissing(
 /** Not run is never a pass, and neither is what was run of something else than now. */
 export function sayWhatWasTried(
   gaps: Gaps,
-  conformance: readonly Tried[],
-  stress: readonly Tried[],
+  conformance: readonly (Tried & { readonly is_whole: boolean })[],
+  stress: readonly (Tried & { readonly scope: unknown })[],
 ): void {
   const ofConformance = ['6(1)', '6(2)'];
   if (conformance.length === 0) {
     gaps.add('conformance_not_run', 'conformance: not run', ofConformance);
   } else if (conformance.every(({ stale }) => stale)) {
     gaps.add('conformance_stale', 'conformance: not run of what there is now', ofConformance);
+  } else if (!conformance.some(({ stale, is_whole }) => !stale && is_whole)) {
+    gaps.add('conformance_in_part', 'conformance: not all cases run of what there is now', [
+      ...ofConformance,
+    ]);
   }
   gaps.add(
     'conformance_at_venue',
@@ -91,6 +106,9 @@ export function sayWhatWasTried(
   if (stress.length === 0) gaps.add('stress_not_run', 'stress test: not run', ['10']);
   else if (stress.every(({ stale }) => stale)) {
     gaps.add('stress_stale', 'stress test: not run of what there is now', ['10']);
+  }
+  if (!stress.some(({ stale, scope }) => !stale && scope === 'firm')) {
+    gaps.add('stress_of_firm', 'a stress test with the load of the firm: none of this bot', ['10']);
   }
 }
 

@@ -2,6 +2,7 @@
 import { diffDocuments, type Change } from '../../bots/diff.ts';
 import { withNames } from '../../identity/actor-names.ts';
 import type { BotDeploymentsTable, BotVersionsTable, Db } from '../../storage/tables.ts';
+import type { Subjects } from '../../risk/subjects.ts';
 import type { TestKind } from '../tests/result.ts';
 import type { Period } from './period.ts';
 
@@ -75,7 +76,9 @@ export interface Activation {
   readonly orders: number | null;
   /** Of those, the ones that are not known to have ended. */
   readonly unconfirmed: number | null;
-  /** From when it was asked for until the log has the last end; null where it ended nothing. */
+  /** From when it was asked for until it was written; null where the audit log does not say. */
+  readonly latched_ms: number | null;
+  /** From then on until the log has the last end; null where it ended nothing. */
   readonly ended_ms: number | null;
 }
 
@@ -115,6 +118,7 @@ async function activations(
   bot_id?: string,
 ): Promise<Activation[]> {
   const named = await withNames(db, halts, 'requested_by', 'lifted_by');
+  const latched = await latchedBy(db, halts);
   const ended = Map.groupBy(await endedBy(db, halts, bot_id), ({ halt_id }) => halt_id);
   return named.map((halt) => {
     const { halt_id, scope, slug, reason, requested_at, lifted_at } = halt;
@@ -135,9 +139,36 @@ async function activations(
       targets: countBy(theirs, ({ target }) => target),
       orders: isKnown ? known.length : null,
       unconfirmed: isKnown ? known.filter(({ verified }) => verified === false).length : null,
+      latched_ms: latched.get(halt_id) ?? null,
       ended_ms: last.length === 0 ? null : Math.max(...last) - requested_at,
     };
   });
+}
+
+/** How long each halt took to be in force, ms: as its entry in the audit log has it. */
+async function latchedBy(
+  db: Db,
+  halts: readonly { readonly halt_id: string; readonly requested_at: number }[],
+): Promise<ReadonlyMap<string, number>> {
+  if (halts.length === 0) return new Map();
+  const entries = await db
+    .selectFrom('audit_entries')
+    .select('details')
+    .where('action', 'in', ['bots.halt', 'bots.halt_all'])
+    .where('recorded_at', '>=', Math.min(...halts.map(({ requested_at }) => requested_at)))
+    .where('recorded_at', '<=', Math.max(...halts.map(({ requested_at }) => requested_at)))
+    .orderBy('seq')
+    .limit(100 * MOST_LISTED)
+    .execute();
+  const told = entries.map(
+    ({ details }) =>
+      JSON.parse(details) as Readonly<{ halt_id: string; repeated: boolean; latched_ms?: number }>,
+  );
+  return new Map(
+    told.flatMap(({ halt_id, repeated, latched_ms: ms }) =>
+      repeated || ms === undefined ? [] : [[halt_id, ms] as const],
+    ),
+  );
 }
 
 async function endedBy(
@@ -178,6 +209,8 @@ export interface Deployment {
   readonly cluster: string | null;
   readonly exchange: string | null;
   readonly state: unknown;
+  /** For whom its session trades; null where nobody knows. */
+  readonly subjects: Subjects | null;
 }
 
 /** Deployments of a bot that were there at some moment of the period, with where they trade. */
@@ -196,7 +229,7 @@ export async function deploymentsOf(
     .leftJoin('tasks', 'tasks.task_id', 'deployment.task_id')
     .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
     .select(['target', 'deployment.task_id', 'deployment.status', 'cluster', 'plan', 'input'])
-    .select('session.state')
+    .select(['session.state', 'session.subjects'])
     .where('deployment.bot_id', '=', bot_id)
     .where('target', '<>', 'test')
     .where('deployment.created_at', '<', to)
@@ -207,8 +240,9 @@ export async function deploymentsOf(
     .limit(50 * MOST_LISTED)
     .$narrowType<Pick<Deployment, 'target'>>()
     .execute();
-  return rows.map(({ plan, input, state, ...row }) => ({
+  return rows.map(({ plan, input, state, subjects, ...row }) => ({
     ...row,
+    subjects: subjects === null ? null : (JSON.parse(subjects) as Subjects),
     exchange: exchangeIn(plan) ?? exchangeIn(input),
     state: state === null ? null : (JSON.parse(state) as unknown),
   }));
@@ -343,6 +377,7 @@ export interface Document {
       readonly params?: object;
     };
     readonly risk?: Readonly<Record<string, unknown>>;
+    readonly attribution?: Partial<Record<'trader' | 'desk' | 'client', string>>;
     readonly ml_models?: readonly { readonly name: string; readonly digest: string }[];
     readonly agents?: readonly { readonly role: string }[];
     readonly deployment?: { readonly brokerage?: string };

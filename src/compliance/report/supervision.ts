@@ -1,8 +1,12 @@
 /** What a report tells of alerts, of overrides, and of thresholds. */
 import { withNames } from '../../identity/actor-names.ts';
 import type { Db } from '../../storage/tables.ts';
+import { concerns, type Subjects } from '../../risk/subjects.ts';
+import { listThresholds, unnamedIn } from '../../risk/thresholds.ts';
+import { figure, human, type Gaps } from './fields.ts';
+import type { RiskControl } from './payload.ts';
 import type { Period, SeqRange } from './period.ts';
-import { instant, listed } from './records.ts';
+import { instant, listed, type Document } from './records.ts';
 
 /** Of Article 16(5). */
 const LATEST_MS = 5000;
@@ -79,6 +83,61 @@ export async function overridesOf(db: Db, bot_id: string, { from, to }: Period) 
       used_order: row.used_order,
     })),
   );
+}
+
+/** For whom a spec says that its bot trades. */
+export function subjectsIn({ spec: { universe, attribution } }: Document): Subjects {
+  const { trader = null, desk = null, client = null } = attribution ?? {};
+  const { currency = '', symbols = [] } = universe ?? {};
+  return { currency, trader, desk, client, symbols };
+}
+
+/** Thresholds that hold for a bot, as its other limits are listed. @param before ms since the epoch. */
+export async function thresholdControls(
+  db: Db,
+  asked: Readonly<Record<string, string>>,
+  subjects: Subjects,
+  before: number,
+  gaps: Gaps,
+): Promise<RiskControl[]> {
+  const all = await listThresholds(db, { history: true });
+  const newest = Map.groupBy(
+    all.filter(({ set_at, currency }) => set_at < before && currency === subjects.currency),
+    ({ level, subject }) => JSON.stringify([level, subject]),
+  );
+  const inForce = [...newest.values()].map((versions) => versions.at(-1)!);
+  const known = inForce.filter(({ limits }) => limits !== null);
+  for (const { level } of unnamedIn(subjects, known)) {
+    const id = `unnamed_${level}`;
+    if (gaps.list.some((gap) => gap.id === id)) continue;
+    gaps.add(id, `for which ${level} the bot trades: there are thresholds of others`, ['15(5)']);
+  }
+  const own = known.filter(({ level, subject }) => concerns(subjects, level, subject));
+  if (own.length === 0) {
+    gaps.add('no_thresholds', 'thresholds of the firm, or of another for whom the bot trades', [
+      '15(5)',
+    ]);
+  }
+  const named = await withNames(db, own, 'set_by');
+  return named.map(({ level, subject, currency, version, limits, rationale, ...row }) => {
+    const facts = {
+      value: limits,
+      currency,
+      hard_or_soft: 'hard: the engine denies the order',
+      since_version: version,
+      last_calibrated: instant(row.set_at),
+      set_by: row.set_by_name ?? row.set_by,
+      rationale,
+    };
+    return {
+      id: `threshold_${level}_${subject}_${currency}`,
+      articles: ['15(5)'],
+      facts: figure('risk.thresholds', { ...asked, level, subject, currency }, facts),
+      owner: human(),
+      rationale: human(),
+      alerts_to: human(),
+    };
+  });
 }
 
 /** Thresholds, of whomever: they may hold for the bot, or be why it traded as it did. */

@@ -26,6 +26,7 @@ export function conformanceOf(task: EndedTask, { stale, reasons }: Staleness) {
     stale,
     stale_reasons: reasons,
     counts: result['counts'] ?? null,
+    is_whole: (result['counts'] as { readonly not_run?: unknown } | undefined)?.not_run === 0,
     not_passed: cases
       .filter(({ status }) => status !== 'pass')
       .map(({ id, status, reason }) => ({ id, status, reason: reason ?? null })),
@@ -48,6 +49,7 @@ export function stressOf(task: EndedTask, { stale, reasons }: Staleness) {
     passes: of('passes'),
     verdict: of('verdict'),
     reasons: of('reasons'),
+    not_judged: of('not_judged'),
     assumption: of('assumption'),
     stale,
     stale_reasons: reasons,

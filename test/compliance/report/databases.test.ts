@@ -5,6 +5,7 @@ import { countEvents, periodOf, rangeOf } from '../../../src/compliance/report/p
 import { freezeReport, frozenReport } from '../../../src/compliance/report/freeze.ts';
 import { appendEvents } from '../../../src/events/append.ts';
 import { haltBot } from '../../../src/halts/halt.ts';
+import { setThreshold } from '../../../src/risk/thresholds.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { CREATED } from '../../events/bots.ts';
 import { makeSessions, type MadeSession } from '../../halts/sessions.ts';
@@ -61,11 +62,49 @@ describe.each(DATABASES)('a report on %s', (kind) => {
     const range = await rangeOf(storage.read, bot_id, periodOf(undefined, NOW + 500));
     const whole = await countEvents(storage, bot_id, range);
     expect(await countEvents(storage, bot_id, range, 2)).toEqual(whole);
-    expect(report.kill.attribution_coverage.value).toEqual({ orders: 1, with_run: 1, pct: 100 });
+    // Of one that began before sessions said for whom they are.
+    const nobody = { with_trader: 0, with_desk: 0, with_client: 0, attributed: 0, pct: 0 };
+    expect(report.kill.attribution_coverage.value).toEqual({ orders: 1, with_run: 1, ...nobody });
+    const gapsOf = ({ generated_by: { gaps } }: typeof report) => gaps.map(({ id }) => id);
+    expect(gapsOf(report)).toContain('unattributed_orders');
     expect(report.kill.live_activations.value).toMatchObject({
       total: 1,
       items: [{ bot: 'bot-0', targets: { paper: 1 }, orders: 2, unconfirmed: 0, ended_ms: 0 }],
     });
+    const { items } = report.kill.live_activations.value as { items: { latched_ms: number }[] };
+    expect(items[0]!.latched_ms).toBeGreaterThanOrEqual(0);
+    expect(gapsOf(report)).toContain('no_thresholds');
+
+    const subjects = { currency: 'USD', client: null, trader: 'grace', desk: null, symbols: [] };
+    await storage.write((tx) =>
+      tx
+        .updateTable('trading_sessions')
+        .set({ subjects: JSON.stringify(subjects) })
+        .execute(),
+    );
+    const set = (level: 'firm' | 'desk', subject: string, now: number) =>
+      setThreshold(service(now), 'administrator:ada', {
+        level,
+        subject,
+        currency: 'USD',
+        limits: { max_order_value: 9 },
+        rationale: 'a test',
+      });
+    await set('firm', 'firm', NOW + 300);
+    await set('desk', 'index', NOW + 301);
+    const later = await deriveReport(service(NOW + 500), 'bot-0', undefined);
+    expect(later.kill.attribution_coverage.value).toMatchObject({ with_trader: 1, pct: 100 });
+    expect(later.risk_controls.slice(-2)).toMatchObject([
+      {
+        id: 'threshold_firm_firm_USD',
+        articles: ['15(5)'],
+        facts: { value: { value: { max_order_value: 9 }, since_version: 1 } },
+      },
+      { id: 'overrides', articles: ['15(6)'] },
+    ]);
+    expect(gapsOf(later)).not.toContain('no_thresholds');
+    expect(gapsOf(later)).not.toContain('unattributed_orders');
+    expect(gapsOf(later)).toContain('unnamed_desk');
 
     await storage.write(async (tx) => {
       const row = { password_hash: '', totp_secret: '', totp_last_step: 0, disabled_at: null };

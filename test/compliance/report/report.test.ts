@@ -130,6 +130,8 @@ describe('a draft', () => {
         'period_not_over',
         'conformance_not_run',
         'stress_not_run',
+        'stress_of_firm',
+        'no_thresholds',
         'no_alerts',
         'no_drill',
         'no_production',
@@ -285,7 +287,14 @@ describe('a draft', () => {
     expect(kill.live_activations.value).toMatchObject({
       total: 1,
       items: [
-        { scope: 'bot', by: 'operator', reason: 'it buys too much', ended_ms: null, orders: 0 },
+        {
+          scope: 'bot',
+          by: 'operator',
+          reason: 'it buys too much',
+          latched_ms: expect.any(Number) as number,
+          ended_ms: null,
+          orders: 0,
+        },
       ],
     });
   });
@@ -392,6 +401,25 @@ describe('a frozen report', () => {
       '/deficiencies/0/article',
     ]);
     expect(await get('?version=1')).toMatchObject({ status: 404 });
+  });
+
+  it('names all that is wrong with what is to be frozen, however much that is', async () => {
+    const deficiencies = [{}, { article: '15(3)', closed: 'soon' }];
+    const { status, body } = await post(await person(), { human: { '/x': 1 }, deficiencies });
+    expect(status).toBe(400);
+    const all = (body as { errors: { pointer: string }[] }).errors.map(({ pointer }) => pointer);
+    expect(all).toEqual(
+      expect.arrayContaining([
+        '/human/~1x',
+        ...['article', 'finding', 'severity', 'owner', 'due'].map(
+          (name) => `/deficiencies/0/${name}`,
+        ),
+        ...['finding', 'severity', 'owner', 'due', 'closed'].map(
+          (name) => `/deficiencies/1/${name}`,
+        ),
+      ]),
+    );
+    expect(all.join()).not.toContain('attest');
   });
 
   it('is signed once each of those whom Article 9 names has attested what he has read', async () => {
