@@ -421,6 +421,23 @@ export const getValidationReport = defineRoute({
   errors: ['not_found', 'overloaded'],
 });
 
+const Reports = z
+  .strictObject({
+    versions: z.array(
+      z.strictObject({
+        version: z.int(),
+        year: z.int(),
+        status: z.enum(['draft', 'frozen', 'signed']),
+        hash: sha256,
+        content_hash: sha256,
+        frozen_at: time,
+      }),
+    ),
+  })
+  .openapi('ValidationReports');
+
+export type ValidationReports = z.infer<typeof Reports>;
+
 export const listValidationReports = defineRoute({
   tags: ['Compliance'],
   security: administrator('read'),
@@ -431,23 +448,7 @@ export const listValidationReports = defineRoute({
   description: 'The newest first; each can be read with its `version`.',
   request: { params: botPath },
   responses: {
-    200: answer(
-      'The versions.',
-      z
-        .strictObject({
-          versions: z.array(
-            z.strictObject({
-              version: z.int(),
-              year: z.int(),
-              status: z.enum(['draft', 'frozen', 'signed']),
-              hash: sha256,
-              content_hash: sha256,
-              frozen_at: time,
-            }),
-          ),
-        })
-        .openapi('ValidationReports'),
-    ),
+    200: answer('The versions.', Reports),
   },
   errors: ['not_found'],
 });

@@ -227,7 +227,8 @@ export const verifyOverride = defineRoute({
   path: '/overrides/{override_id}/verify',
   operationId: 'verifyOverride',
   summary: 'Verify an override, as risk',
-  description: 'Not by whoever asked for it; and by whoever authorises it neither.',
+  description:
+    'Not by whoever asked for it; and by whoever authorises it neither. Whose task risk is, the scope `admin` says.',
   request: {
     params: overridePath,
     body: json(Decision, { decision: { reason: 'the position is known, and hedged' } }),
@@ -244,7 +245,7 @@ export const authoriseOverride = defineRoute({
   operationId: 'authoriseOverride',
   summary: 'Authorise an override that risk has verified',
   description:
-    'By a person who is designated for that: neither whoever asked for it nor whoever verified it. From then on one order may pass.',
+    'By a person who is designated for that, which here is who holds the scope `admin`: neither whoever asked for it nor whoever verified it. From then on one order may pass.',
   request: {
     params: overridePath,
     body: json(Decision, { decision: { reason: 'agreed by telephone with the desk' } }),

@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
 import type { BotDetail, BotVersion, diffBotVersions, listBotVersions } from '../api/bots.ts';
+import type { listValidationReports, ValidationReports } from '../api/compliance.ts';
 import { botFrame, botOf } from './bot-frame.ts';
 import { botPath, pager } from './bot-parts.ts';
 import type { Child, Html } from './html.ts';
@@ -25,6 +26,11 @@ async function showVersions(visit: Visit): Promise<Content> {
     'get',
     '/bots/{bot_ref}/versions',
     { params: { bot_ref: bot.id }, query: { cursor, limit: PAGE } },
+  );
+  const { versions: reports } = await call<typeof listValidationReports>(
+    'get',
+    '/bots/{bot_ref}/risk/validation-reports',
+    { params: { bot_ref: bot.id } },
   );
   const [from, to] = [query('from'), query('to')];
   return {
@@ -53,6 +59,7 @@ async function showVersions(visit: Visit): Promise<Content> {
                 </p>`
           }
         </section>
+        ${reports.length > 0 && reportsSection(bot, reports)}
         <section aria-labelledby="document">
           <h2 id="document">The current one</h2>
           <details>
@@ -62,6 +69,30 @@ async function showVersions(visit: Visit): Promise<Content> {
         </section>`,
     ),
   };
+}
+
+function reportsSection({ slug }: BotDetail, reports: ValidationReports['versions']): Html {
+  return html`<section>
+    <h2 id="reports">Frozen validation reports</h2>
+    ${table<(typeof reports)[number]>(
+      'Frozen validation reports',
+      [
+        {
+          title: 'Report',
+          isHeader: true,
+          cell: ({ version }) =>
+            html`<a href="/bots/${slug}/risk/validation-report?version=${version}&format=html"
+              >${version}</a
+            >`,
+        },
+        { title: 'Year', cell: ({ year }) => year },
+        { title: 'Status', cell: ({ status }) => status },
+        { title: 'Frozen', cell: ({ frozen_at }) => time(frozen_at) },
+        { title: 'Hash', cell: ({ hash }) => html`<code>${hash.slice(0, 16)}…</code>` },
+      ],
+      reports,
+    )}
+  </section>`;
 }
 
 function columnsOf(bot: BotDetail): Parameters<typeof table<BotVersion>>[1] {

@@ -262,7 +262,7 @@ export async function openPermits(db: Db, now: number): Promise<RunPermit[]> {
   });
 }
 
-/** A session has told that it used one. */
+/** A session has told that it used one; of one that nobody authorised that is not believed. */
 export async function markUsed(
   tx: Db,
   run_id: string,
@@ -274,6 +274,7 @@ export async function markUsed(
     .set({ used_at: now, used_order: order })
     .where('override_id', '=', override_id)
     .where('run_id', '=', run_id)
+    .where('authorised_at', 'is not', null)
     .where('used_at', 'is', null)
     .execute();
 }

@@ -1,8 +1,10 @@
-import type { listValidationReports } from '../../api/compliance.ts';
+import type { listValidationReports, ValidationReports } from '../../api/compliance.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { showItems } from '../items.ts';
 import { defineVerb } from '../verb.ts';
+
+type Listed = ValidationReports['versions'][number];
 
 export const verb = defineVerb({
   description: 'The newest first. Each step of freezing and attesting is a version.',
@@ -25,11 +27,3 @@ export const verb = defineVerb({
     return { data, show: (out) => showItems(out, data.versions, columns) };
   },
 });
-
-interface Listed {
-  readonly version: number;
-  readonly year: number;
-  readonly status: string;
-  readonly frozen_at: string;
-  readonly content_hash: string;
-}

@@ -319,12 +319,20 @@ describe('the page', () => {
   });
 });
 
-test('the page of the bot in the console leads to it', async () => {
+test('the pages of the bot in the console lead to it, and to what was frozen', async () => {
   const { visitor } = await newSignedIn(server);
   const { text } = await visitor.open('/console/bots/sma');
   const [, link] = /href="([^"]*)"[^>]*>RTS 6 report</.exec(text)!;
   const report = await visitor.open(link!, { 'sec-fetch-site': 'same-origin' });
   expect(report).toMatchObject({ status: 200, text: expect.stringContaining('Draft: not frozen') });
+
+  const versions = async () => (await visitor.open('/console/bots/sma/versions')).text;
+  expect(await versions()).not.toContain('Frozen validation reports');
+  await frozen(await person(), {});
+  const [, kept] = /href="([^"]*version=1[^"]*)"/.exec(await versions())!;
+  expect(
+    await visitor.open(kept!.replaceAll('&amp;', '&'), { 'sec-fetch-site': 'same-origin' }),
+  ).toMatchObject({ status: 200, text: expect.stringContaining('Frozen, and not attested') });
 });
 
 describe('a frozen report', () => {
