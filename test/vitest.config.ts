@@ -8,10 +8,10 @@ import { TEMPORARY } from './scratch.ts';
 const root = import.meta.dirname;
 
 /** The code that checks signatures is tried as it is; all others get another that is quick. */
-const LEASES = 'lease/**/*.test.ts';
+export const LEASES = 'lease/**/*.test.ts';
 
 /** For `vitest.long.config.ts`. */
-const LONG = '**/*.long.test.ts';
+export const LONG = '**/*.long.test.ts';
 
 /** Files that put a module of theirs in the place of another: in a process that no other file has. */
 const withMocks = filesWith('vi.mock(');

@@ -48,10 +48,10 @@ describe('in a browser', () => {
     await page.getByText('Add a passkey').first().click();
     await page.getByLabel('Name of the new passkey').fill('<b>Laptop</b> & "more"');
     await page.getByLabel('Code of your authenticator').fill(administrator.recoveryCodes[0]!);
-    expect(await desk.findBarriers(BOTH_THEMES)).toEqual([]);
+    expect(await desk.findBarriers()).toEqual([]);
     await page.getByRole('button', { name: 'Add a passkey' }).click();
     await page.getByText('You can sign in with the passkey').waitFor();
-    expect(await desk.findBarriers(BOTH_THEMES)).toEqual([]);
+    expect(await desk.findBarriers()).toEqual([]);
 
     await page.getByRole('button', { name: /^Sign out ada/ }).click();
     await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
@@ -61,7 +61,7 @@ describe('in a browser', () => {
     await desk.open('/console/account');
     await page.getByRole('link', { name: '<b>Laptop</b> & "more"' }).click();
     await page.getByRole('heading', { level: 1 }).waitFor();
-    expect(await desk.findBarriers(BOTH_THEMES)).toEqual([]);
+    expect(await desk.findBarriers()).toEqual([]);
     await page.getByRole('button', { name: 'Use a passkey instead' }).click();
     await page.getByText('is deleted').waitFor();
     await page.getByText('You have none.').waitFor();

@@ -27,9 +27,10 @@ import { openStorage } from '../../src/storage/storage.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../client/certificate.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { BASIC_ENV, BIN, serviceLocal, type Result } from '../cli/service-local.ts';
-import { startServer } from '../server/running.ts';
+import { serveHere } from '../server/running.ts';
 import { addVendor } from '../server/vendor.ts';
 import { newDatabase } from '../storage/databases.ts';
+import { isAtLength } from '../length.ts';
 import { listenAt } from './service-manager.ts';
 
 let directory: string;
@@ -184,7 +185,7 @@ describe('in the background', () => {
   });
 });
 
-test('of two at once, one keeps the home', async () => {
+test.runIf(isAtLength)('of two at once, one keeps the home', async () => {
   const [first, second] = await Promise.allSettled([runDaemon(), runDaemon()]);
   const outcomes = [first, second];
   expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
@@ -323,7 +324,7 @@ describe('signals', () => {
     expect(performance.now() - asked).toBeLessThan(5000);
   });
 
-  test('SIGTERM ends it while a connection is being made', async () => {
+  test.runIf(isAtLength)('SIGTERM ends it while a connection is being made', async () => {
     const silent = createSocketServer((socket) => void socket.resume().on('error', () => {}));
     ends.push(() => silent.close());
     silent.on('connection', (socket) => ends.push(() => socket.destroy()));
@@ -365,7 +366,7 @@ test('a machine that is enrolled while it runs gets its lease at once', async ()
   const storage = await openStorage(database.location);
   const { devices } = await addVendor(storage, Date.now(), { deployments: 1 });
   await storage.close();
-  const server = await startServer(database);
+  const server = await serveHere(database);
   ends.push(server.stop);
   const { logged } = await runDaemon({ SERVICE_LOCAL_SERVER_URL: server.url });
   expect(await logged('device.key is not there')).toContain('until this machine is enrolled');

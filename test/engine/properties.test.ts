@@ -4,6 +4,7 @@ import type { OrderEvent } from '../../src/engine/journal.ts';
 import type { ExitPrice } from '../../src/engine/orders.ts';
 import type { BarColumn, Bars } from '../../src/market/bars.ts';
 import { allocateBars, sliceBars } from '../../src/market/bars.ts';
+import { runs } from '../length.ts';
 import { ENGINE_DEFAULTS } from './market.ts';
 import type { Played } from './market.ts';
 import { enact, namedMarkets, scenario, STEP } from './scenario.ts';
@@ -12,7 +13,7 @@ import type { Deed, Scenario } from './scenario.ts';
 type Submitted = Extract<OrderEvent, { kind: 'order.submitted' }>;
 type Filled = Extract<OrderEvent, { kind: 'order.filled' }>;
 
-const RUNS = { numRuns: 150 };
+const RUNS = { numRuns: runs(150) };
 const DAY = 4 * STEP;
 
 interface Case extends Played {
@@ -359,7 +360,7 @@ describe('a run', () => {
         expect(both.events).toEqual(single.events);
         expect(both.result.equity).toEqual(single.result.equity);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 

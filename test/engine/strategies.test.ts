@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { EngineConfig } from '../../src/engine/config.ts';
 import { seededRandom } from '../../src/engine/random.ts';
 import type { Bars } from '../../src/market/bars.ts';
+import { runs } from '../length.ts';
 import { backtest, bars, DAY, sp500, START } from './market.ts';
 import type { Candle } from './market.ts';
 import * as reference from './reference.ts';
@@ -143,7 +144,7 @@ describe('the built-in strategies against a naive reference', () => {
         expect(reference.maxDrawdown(result.equity)).toBeCloseTo(naive.maxDrawdown, 9);
         expect(result.fees).toBeCloseTo(naive.fees, 6);
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 

@@ -7,7 +7,7 @@ import { stateAt, takeSnapshot } from '../../src/events/snapshot.ts';
 import { digestOf, foldState, STATE_KINDS, type BotState } from '../../src/events/state.ts';
 import { verifyEvents } from '../../src/events/verify.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
-import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
+import { mainlyOn, newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { addBot, CREATED, tick, ticks } from './bots.ts';
 
 const NOW = Date.parse('2026-02-03T04:05:06.007Z');
@@ -112,7 +112,7 @@ describe('a state', () => {
   });
 });
 
-describe.each(DATABASES)('the state of a bot on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('the state of a bot on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
 

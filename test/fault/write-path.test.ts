@@ -134,8 +134,8 @@ test('whenever the process is killed, all files are the old or the new ones', as
     expect(texts(directory)).toEqual(NEW);
     expect(readdirSync(directory)).toEqual(NAMES);
   };
-  // All files take the same calls: one of each is enough, with another file each time.
-  const [kills, step] = isAtLength ? [CALLS, 1] : [CALLS_OF_ONE, CALLS_OF_ONE + 1];
+  // All files take the same calls: some are enough, with another file each time.
+  const [kills, step] = isAtLength ? [CALLS, 1] : [4, CALLS_OF_ONE + 1];
   for (let i = 0; i < kills; i += 2) {
     await Promise.all([i, i + 1].map((n) => kill(((n * step) % CALLS) + 1)));
   }

@@ -12,7 +12,7 @@ import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { startPaper, stopPaper } from '../../src/tasks/paper.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
 import { getTask, type TaskService } from '../../src/tasks/tasks.ts';
-import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
+import { mainlyOn, newTables, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue, tradingDocument } from '../tasks/market.ts';
 
 const DAYS_PER_SECOND = 86_400;
@@ -33,7 +33,7 @@ function latching(slug: string): ReturnType<typeof tradingDocument> {
   return { ...document, spec: { ...spec, risk: { ...spec.risk, repeated_execution } } };
 }
 
-describe.each(DATABASES)('a bot that was latched, on %s', (kind) => {
+describe.each(mainlyOn('postgres'))('a bot that was latched, on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
   let service: TaskService;

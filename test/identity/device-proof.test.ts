@@ -15,12 +15,13 @@ import { purgeDevices, revokeDevice } from '../../src/identity/devices.ts';
 import { PROOF_TYPE } from '../../src/proof-claims.ts';
 import { type SigningKey, signingKey, testKey } from '../lease/issuer.ts';
 import { L, littleEndian, NOT_CANONICAL, SMALL_ORDER } from '../lease/points.ts';
-import { DATABASES } from '../storage/databases.ts';
+import { mainlyOn } from '../storage/databases.ts';
+import { runs } from '../length.ts';
 import { claimsFor, enrolled, newVendor, ORIGIN, requestOf, seal, signerOf } from './devices.ts';
 import type { World } from './people.ts';
 
 /** Raise it for a long run: `FUZZ_RUNS=100000 vitest run --config test/vitest.config.ts device-proof`. */
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 250);
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? runs(250));
 const LONG = { timeout: 60_000 + FUZZ_RUNS * 20 };
 
 const stranger = testKey(9);
@@ -38,7 +39,7 @@ const refusal = (reason: ProofReason, more: object = {}): object =>
     ...more,
   }) as object;
 
-describe.each(DATABASES)('device proofs on %s', (kind) => {
+describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
   let world: World;
   /** Of two devices that are new in each test. */
   let key: SigningKey;

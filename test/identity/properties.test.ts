@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { anyEvent, History } from './history.ts';
 import { newLeaseWorld } from './lease-world.ts';
+import { runs } from '../length.ts';
 
 /** Raise it for a long run: `PROPERTY_RUNS=1000 vitest run --config test/vitest.config.ts properties`. */
-const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 25);
+const RUNS = Number(process.env['PROPERTY_RUNS'] ?? runs(25));
 
 test(
   'whatever happens in whatever order: no lease outlives its contract, no key retires early, what is revoked is not renewed, and the log is whole',

@@ -9,14 +9,14 @@ import {
   rotateSession,
   signIn,
 } from '../../src/identity/sessions.ts';
-import { DATABASES } from '../storage/databases.ts';
+import { mainlyOn } from '../storage/databases.ts';
 import { newAuthenticator } from './authenticator.ts';
 import { newWorld, PASSWORD, type World } from './people.ts';
 
 const BROWSER = { user_agent: 'Firefox/1 Linux', address: null };
 const ENDED = { code: 'not_authenticated', reason: 'session_ended' };
 
-describe.each(DATABASES)('a session on %s', (kind) => {
+describe.each(mainlyOn('postgres'))('a session on %s', (kind) => {
   let world: World;
   beforeAll(async () => {
     world = await newWorld(kind);

@@ -6,13 +6,13 @@ import {
   STEP_UP_SECONDS,
   type StepUpAction,
 } from '../../src/identity/step-up.ts';
-import { DATABASES } from '../storage/databases.ts';
+import { mainlyOn } from '../storage/databases.ts';
 import { newWorld, wrongCodeAt, type Person, type World } from './people.ts';
 
 const ACTION = 'identity.license.revoke' satisfies StepUpAction as StepUpAction;
 const TARGET = 'deployment:acme-tokyo';
 
-describe.each(DATABASES)('a step-up on %s', (kind) => {
+describe.each(mainlyOn('postgres'))('a step-up on %s', (kind) => {
   let world: World;
   beforeAll(async () => {
     world = await newWorld(kind);

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import nacl from 'tweetnacl';
 import { describe, expect, test } from 'vitest';
 import { keyFault, signatureFault } from '../../src/lease/ed25519.ts';
+import { runs } from '../length.ts';
 import { nodeKey, signingKey, testKey } from './issuer.ts';
 import { fromHex, L, littleEndian, NOT_CANONICAL, P, SMALL_ORDER } from './points.ts';
 import { RFC_8032 } from './rfc8032.ts';
@@ -44,7 +45,7 @@ describe('signatures', () => {
         expect(keyFault(key.bytes)).toBeUndefined();
         expect(signatureFault(bytes, key.sign(bytes), key.bytes)).toBeUndefined();
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 
@@ -60,7 +61,7 @@ describe('signatures', () => {
         expect(verify(null, changed, nodeKey(key.bytes), signature)).toBe(false);
         expect(signatureFault(changed, signature, key.bytes)).toBeDefined();
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 
@@ -122,7 +123,7 @@ describe('keys', () => {
         expect(keyFault(encoding)).toBe(isPoint ? undefined : 'key_not_on_curve');
       }),
       {
-        numRuns: 200,
+        numRuns: runs(200),
         examples: [
           [2n, false],
           [3n, true],

@@ -11,6 +11,7 @@ import { parseStrictJson } from '../../src/lease/json.ts';
 import { type LeaseError, orRefused } from '../../src/lease/refusal.ts';
 import { formatTime, parseTime } from '../../src/lease/time.ts';
 import { decodeUtf8, encodeUtf8 } from '../../src/lease/utf8.ts';
+import { runs } from '../length.ts';
 
 const bytes = fc.uint8Array({ maxLength: 100 });
 /** Text of any characters, but no half of a pair. */
@@ -43,7 +44,7 @@ describe('base64', () => {
         const isCanonical = Buffer.from(input, 'base64').toString('base64') === input;
         expect(decoded).toEqual(isCanonical ? plain(Buffer.from(input, 'base64')) : undefined);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 
@@ -62,7 +63,7 @@ describe('UTF-8', () => {
         expect(encodeUtf8(input)).toEqual(plain(Buffer.from(input)));
         expect(decodeUtf8(encodeUtf8(input))).toBe(input);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 
@@ -81,7 +82,7 @@ describe('UTF-8', () => {
         }
         expect(decodeUtf8(encoded)).toBe(expected);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 });
@@ -125,7 +126,7 @@ describe('strict JSON', () => {
         const input = JSON.stringify(JSON.parse(json), null, indent);
         expect(parseStrictJson(input, 'it')).toEqual(JSON.parse(input));
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -146,7 +147,7 @@ describe('strict JSON', () => {
         expect(read(make(again))).toMatchObject({ reason: 'duplicate_member' });
         expect(read(make('"another name"'))).not.toHaveProperty('reason');
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 

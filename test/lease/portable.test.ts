@@ -4,6 +4,7 @@ import { constants, createContext, runInContext } from 'node:vm';
 import { rolldown } from 'rolldown';
 import { beforeAll, expect, test } from 'vitest';
 import { startChromium } from '../chromium.ts';
+import { isAtLength } from '../length.ts';
 import { VECTORS, type Vectors } from './make-vectors.ts';
 
 /** Judges the vectors with the bundle, as text, since that passes any border. */
@@ -26,6 +27,14 @@ const expected = {
   keysets: keysets.map(({ reason }) => reason),
   state: 'grace',
 };
+
+/** Those that are judged in a browser, too. */
+const some = isAtLength
+  ? { vectors, expected }
+  : {
+      vectors: JSON.stringify({ ...(JSON.parse(vectors) as Vectors), leases: leases.slice(0, 20) }),
+      expected: { ...expected, leases: expected.leases.slice(0, 20) },
+    };
 
 /** The published part as one script, which makes the global `lease`. */
 let script = '';
@@ -58,8 +67,8 @@ test('it runs in a browser', async () => {
     const errors: unknown[] = [];
     page.on('pageerror', (error) => errors.push(error));
     await page.setContent(`<script>${script.replaceAll('</script', '<\\/script')}</script>`);
-    const answer = await page.evaluate(`(${JUDGE})(${JSON.stringify(vectors)})`);
-    expect(JSON.parse(answer as string)).toEqual(expected);
+    const answer = await page.evaluate(`(${JUDGE})(${JSON.stringify(some.vectors)})`);
+    expect(JSON.parse(answer as string)).toEqual(some.expected);
     expect(errors).toEqual([]);
   } finally {
     await browser.close();

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { leaseStatus, type LeaseStatus } from '../../src/lease/status.ts';
 import { formatTime } from '../../src/lease/time.ts';
+import { runs } from '../length.ts';
 import { claimsOf, testKey } from './issuer.ts';
 
 const key = testKey(1);
@@ -123,7 +124,7 @@ test('the next change is exact: nothing changes before, and something does then'
         expect(condition(leaseStatus(claims, next, signed))).not.toEqual(condition(status));
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 
@@ -135,7 +136,7 @@ test('once the clock is right, the state only ever worsens', () => {
       const second = leaseStatus(claims, now + later, signed);
       expect(rank(second)).toBeGreaterThanOrEqual(rank(first));
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 
@@ -147,7 +148,7 @@ test('no clock, however wrong, makes it earlier than the latest signed time', ()
         rank(leaseStatus(claims, seen)),
       );
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 
@@ -161,6 +162,6 @@ test('a clock that is behind never ends a lease', () => {
         entitlements: claims.entitlements,
       });
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });

@@ -10,11 +10,12 @@ import { LEASE_REASONS } from '../../src/lease/reasons.ts';
 import { orRefused } from '../../src/lease/refusal.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { verifyLease } from '../../src/lease/verify.ts';
+import { runs } from '../length.ts';
 import { claimsOf, issue, type LeaseFile, nodeKey, signingKey, testKey, trust } from './issuer.ts';
 import { makeVectors, VECTORS, type Vectors } from './make-vectors.ts';
 
 /** Raise it for a long run: `FUZZ_RUNS=100000 vitest run --config test/vitest.config.ts lease`. */
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 500);
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? runs(500));
 const LONG = { timeout: 60_000 + FUZZ_RUNS * 20 };
 
 const vectors = JSON.parse(readFileSync(VECTORS, 'utf8')) as Vectors;
@@ -102,7 +103,7 @@ describe('keys', () => {
         const result = importKeyset({ keys: [jwk] });
         expect(result.ok && [...result.keys]).toEqual([[publicKeyId(jwk.x), bytes]]);
       }),
-      { numRuns: 50 },
+      { numRuns: runs(50) },
     );
   });
 });
@@ -148,7 +149,7 @@ test('what Node signed verifies and says what was signed, for all claims and key
       expect(Buffer.from(toSign).subarray(-payload.length)).toEqual(Buffer.from(payload));
       expect(verify(null, toSign, nodeKey(signer.bytes), signatures[0]!.bytes)).toBe(true);
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   );
 });
 

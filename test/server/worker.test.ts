@@ -109,8 +109,12 @@ describe('workers', () => {
   it('share what servers leave to them, and take over from those that die or stop', async () => {
     await send('POST', '/bots', { document: tradingDocument('long', 'LONG', '1m', 5) });
     await send('POST', '/bots', { document: tradingDocument('days', 'SPX', '1d', 1) });
-    // 300 days in 8 seconds: one of them must not end before its worker.
-    const start = () => send('POST', '/bots/days/paper/start', { speed: 86_400 * 40 });
+    // 100 days in 8 seconds: one of them must not end before its worker.
+    const start = () =>
+      send('POST', '/bots/days/paper/start', {
+        to: '2000-04-09',
+        speed: 86_400 * 12.5,
+      });
     const sessions = [(await start()).task_id, (await start()).task_id];
     const [one, other] = await Promise.all(sessions.map((task_id) => workerOf(task_id, 10)));
     expect(one).not.toBe(other);
@@ -121,7 +125,7 @@ describe('workers', () => {
     const moved = sessions[last === one ? 1 : 0]!;
     expect(await ended(backtest)).toMatchObject({ status: 'success', attempts: 2 });
     expect(await ended(kept)).toMatchObject({ status: 'success', attempts: 1 });
-    expect(await workerOf(moved, 100)).toBe(last);
+    expect(await workerOf(moved, 50)).toBe(last);
     expect(await last!.stop()).toBe(0);
     workers = [];
     expect(last!.log()).toMatch(/^working on the tasks of PostgreSQL localhost/);

@@ -4,10 +4,18 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { inject } from 'vitest';
 import { openStorage, type Storage, type StorageLocation } from '../../src/storage/storage.ts';
+import { isAtLength } from '../length.ts';
 import { SCRATCH } from '../scratch.ts';
 
 /** The two that every contract suite runs on: `describe.each(DATABASES)('… on %s', (kind) => …)`. */
 export const DATABASES = ['sqlite', 'postgres'] as const satisfies readonly Storage['kind'][];
+
+/**
+ * One of the two, and at length both: for what does the same with either. Storage, and whatever
+ * locks or claims, is tried on both always.
+ */
+export const mainlyOn = (kind: Storage['kind']): readonly Storage['kind'][] =>
+  isAtLength ? DATABASES : [kind];
 
 export interface TestDatabase {
   readonly location: StorageLocation;

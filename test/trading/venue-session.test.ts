@@ -18,6 +18,7 @@ import {
   type VenueRules,
 } from '../../src/trading/venue.ts';
 import { DAY, ENGINE_DEFAULTS, MARGIN, START } from '../engine/market.ts';
+import { runs } from '../length.ts';
 
 const DEPLOYMENT = '01980000-0000-7000-8000-000000000001';
 const RULES: VenueRules = {
@@ -159,6 +160,21 @@ describe('what the venue takes changes', () => {
       ['submitted', 3],
     ]);
     expect(session.isShut({ order: 1, client_order_id: '', symbol: 'X' })).toBe(false);
+  });
+
+  it('what was not sent before a halt, and was for another price, is not after it', () => {
+    const config = { risk: { ...NO_RISK_LIMITS, price_collar_bps: 500 } };
+    const session = scripted({
+      onStep: (at, { order }) => {
+        if (at === 0) order({ side: 'buy', quantity: 1 });
+      },
+      config,
+    });
+    session.push(step(0, 100));
+    session.revise(withX({ phase: 'halted' }));
+    session.revise(RULES);
+    const events = [90, 90].flatMap((price, at) => session.push(step(at + 1, price)).events);
+    expect(events).toMatchObject([{ kind: 'order.pending_cancel', reason: 'price_collar_bps' }]);
   });
 
   it('what is held of an instrument that is gone counts, and the others are traded on', () => {
@@ -659,6 +675,18 @@ describe('what the venue would not take is denied', () => {
     });
     session.push(step(0, 60));
     expect(session.outbox()).toMatchObject([{ place: { limit: 50 } }]);
+  });
+
+  it('a target that is on its way counts beside an order', () => {
+    const session = scripted({
+      onStep: (at, { target, order }) => {
+        if (at === 0) target('X', 0.5);
+        else order({ side: 'buy', quantity: 2, type: 'limit', limit: 100 });
+      },
+      config: { risk: { ...NO_RISK_LIMITS, max_position_pct: 0.6 } },
+    });
+    session.push(step(0, 100));
+    expect(kinds(session.push(step(1, 100)).events)).toEqual([['max_position_pct', 2]]);
   });
 
   it('what working orders may take of cash and position is not there twice', () => {
@@ -1225,7 +1253,7 @@ test('what was executed too often latches the session, also once it is resumed',
   expect(kinds(resumed.push(step(5, 100)).events)).toEqual([['repeated_execution', 6]]);
 });
 
-function always(claim: (play: Play) => void | Promise<void>, numRuns = 60): Promise<void> {
+function always(claim: (play: Play) => void | Promise<void>, numRuns = runs(60)): Promise<void> {
   return fc.assert(
     fc.asyncProperty(scenario, async ({ deeds, happenings }) => {
       const play = new Play(deeds);

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Book } from '../../../src/compliance/venue/book.ts';
 import { makeOrder, type Order, type OrderTerms } from '../../../src/compliance/venue/order.ts';
 import type { BookSide } from '../../../src/compliance/venue/side.ts';
+import { runs } from '../../length.ts';
 import { NaiveBook } from './naive-book.ts';
 
 const price = fc.integer({ min: 95, max: 105 });
@@ -122,7 +123,7 @@ describe('continuous trading', () => {
           assert.deepEqual(resting(book.sellStops), naive.queue('sell', true));
         });
       }),
-      { numRuns: 250 },
+      { numRuns: runs(250) },
     );
   });
 
@@ -154,7 +155,7 @@ describe('continuous trading', () => {
           }
         });
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 
@@ -170,7 +171,7 @@ describe('continuous trading', () => {
           }
         });
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 
@@ -256,7 +257,7 @@ describe('an auction', () => {
             : nearest[0];
         expect(auction.price).toBe(expected);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 
@@ -285,7 +286,7 @@ describe('an auction', () => {
           log.every((line) => !line.startsWith('traded') || line.includes(` ${auction!.price} `)),
         );
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 });
