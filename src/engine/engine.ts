@@ -859,10 +859,12 @@ export class Engine {
       order.reduceOnly || (Math.abs(after) < Math.abs(position) && after * position >= 0);
     const intent = this.#intent;
     intent.quantity = Math.abs(delta);
-    intent.value = Math.abs(delta) * price;
-    intent.reduces = reduces;
-    intent.positionValue = Math.abs(after + this.#workingBeside(order, beside)) * price;
     const held = order.isCheckedAtFill ? price : this.#referenceOf(order.instrument);
+    // By a single bad print no order is to look small.
+    const worth = held > price ? held : price;
+    intent.value = Math.abs(delta) * worth;
+    intent.reduces = reduces;
+    intent.positionValue = Math.abs(after + this.#workingBeside(order, beside)) * worth;
     intent.collarBps = Math.max(distanceBps(order.limit, held), distanceBps(order.stop, held));
     intent.instruments = isNewTarget ? 0 : this.#instrumentsWith(index);
     intent.equity = portfolio.equity();
@@ -942,7 +944,7 @@ export class Engine {
         other.instrument === order.instrument &&
         other.side === order.side &&
         !other.reduceOnly &&
-        Number.isNaN(other.weight) &&
+        (Number.isNaN(other.weight) || this.#desk?.sent.has(other.id) === true) &&
         (other.ocoGroup === 0 || other.ocoGroup !== order.ocoGroup);
       if (adds) units += other.quantity - other.filled;
     }
@@ -1003,8 +1005,9 @@ export class Engine {
       resuming.delete(index);
       for (const order of this.#working) {
         if (order.instrument.index !== index) continue;
-        const { limit, stop } = order;
-        const bps = Math.max(distanceBps(limit, reference), distanceBps(stop, reference));
+        // What has no price of its own may have been meant for another one, and not be sent yet.
+        const prices = [order.limit, order.stop, order.reference];
+        const bps = Math.max(...prices.map((price) => distanceBps(price, reference)));
         if (bps > this.#config.risk.price_collar_bps) this.#withdraw(order, 'price_collar_bps');
       }
     }

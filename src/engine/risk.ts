@@ -78,7 +78,7 @@ export class Reference {
   #take(close: number): void {
     if (!(close > 0 && close < Infinity)) return;
     const before = this.#price;
-    const isNear = !(Math.abs(close / before - 1) > this.#most);
+    const isNear = !exceeds(Math.abs(close / before - 1), this.#most);
     const isConfirmed = !Number.isNaN(this.#doubtful) && close > before === this.#doubtful > before;
     if (isNear || isConfirmed) {
       this.#price = close;

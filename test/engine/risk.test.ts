@@ -95,6 +95,20 @@ describe('an order that breaks a limit is denied before it is submitted', () => 
     expect(prices).toEqual([100, 91]);
   });
 
+  it.each([
+    [1, 'max_order_value'],
+    [95, undefined],
+  ])('after a single close of %d an order is worth what it was before it', (close, reason) => {
+    const { events } = play({
+      bars: bars([100, close, 100].map(at)),
+      config: limits({ price_collar_bps: 500, max_order_value: 960 }),
+      script: { 1: ({ buy }) => buy(10) },
+    });
+    expect(events[0]).toMatchObject(
+      reason === undefined ? { kind: 'order.submitted' } : { kind: 'order.denied', reason },
+    );
+  });
+
   it('so does a stop that has followed the price, by where it is then', () => {
     const { events } = play({
       bars: bars([at(100), at(100), at(120), at(100), at(113)]),
