@@ -289,7 +289,7 @@ export const getTaskResult = defineRoute({
       z.record(z.string(), z.unknown()).openapi('TaskResult'),
     ),
   },
-  errors: ['not_found', 'conflict'],
+  errors: ['not_found', 'conflict', 'overloaded'],
 });
 
 export const listTaskFiles = defineRoute({

@@ -108,6 +108,8 @@ type Target = 'k8s' | 'paper';
 
 /** SQLite reads in the thread that serves: so many events take it some milliseconds. */
 const EVENTS_AT_ONCE = 4096;
+/** A house number: each message or fill takes some dozen bytes of the memory of a server that trades. */
+const MOST_ROWS = 2 ** 25;
 
 export interface PeaksRequest {
   /** All bots, archived ones included, where none is named. */
@@ -115,15 +117,18 @@ export interface PeaksRequest {
   /** ms since the epoch; the end of the six months. */
   readonly asOf: number;
   readonly eventsAtOnce?: number;
+  readonly mostRows?: number;
 }
 
 /**
  * Reads the log of `[as_of − 6 calendar months, as_of)`, page by page, and lets others go on between
  * the pages. Nothing is left out as an outlier: the Article says highest.
+ *
+ * @throws ServiceError `conflict` with the reason `too_much_history`.
  */
 export async function readHistory(
   storage: Storage,
-  { bot_id, asOf, eventsAtOnce = EVENTS_AT_ONCE }: PeaksRequest,
+  { bot_id, asOf, eventsAtOnce = EVENTS_AT_ONCE, mostRows = MOST_ROWS }: PeaksRequest,
 ): Promise<History> {
   const from = sixMonthsBefore(asOf);
   const made = { k8s: newCounts(), paper: newCounts() };
@@ -146,6 +151,7 @@ export async function readHistory(
           count(made[target], target, row, currencies.get(row.version) ?? '');
         } else if (target === 'k8s') gaps.add(id, why, row.occurred_at);
       }
+      if (rowsIn(made.k8s) + rowsIn(made.paper) > mostRows) throw tooMuchHistory(mostRows);
       await othersTurn();
     }
     for (const { target, ended_at, error } of own) {
@@ -175,6 +181,18 @@ export async function readHistory(
     counted: COUNTED,
     query: { name: 'stress.peaks', params, hash: digest({ params, production, paper }) },
   };
+}
+
+function rowsIn({ messages, fills }: Counts): number {
+  return CLASSES.reduce((sum, one) => sum + messages[one].count, fills.count);
+}
+
+function tooMuchHistory(most: number): ServiceError {
+  return new ServiceError(
+    'conflict',
+    `the last six months have more than ${most} messages, which are not held in memory at once`,
+    { reason: 'too_much_history', remedy: 'Test each bot by itself, with the scope bot.' },
+  );
 }
 
 /** Whoever else is served by this thread. */

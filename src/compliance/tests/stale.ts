@@ -1,6 +1,8 @@
 /** Whether tests tell of a bot as it is now. */
 import { getBot, type BotRegistry } from '../../bot-registry/bots.ts';
 import { filesOf, getVersion } from '../../bot-registry/versions.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Storage } from '../../storage/storage.ts';
 import { getTask } from '../../tasks/tasks.ts';
 import { readHistory, type Peaks } from '../stress/peaks.ts';
 import { stressStaleness, type Staleness, type TestedLock } from '../stress/stale.ts';
@@ -27,14 +29,13 @@ export function stalenessOf(
 ): (test: EndedTest) => Promise<Staleness> {
   const now = clock();
   let lock: Promise<TestedLock> | undefined;
-  const live = new Map<string | undefined, Promise<Peaks>>();
+  const live = new Map<string | undefined, Promise<Peaks | undefined>>();
   const currentLock = async (): Promise<TestedLock> => {
     const version = await getVersion(storage.read, bot_id, current_version);
     return testLock(JSON.parse(version.document), await filesOf(storage.read, bot_id, version));
   };
-  const peaksOf = (scope: string | undefined): Promise<Peaks> => {
-    const known =
-      live.get(scope) ?? inTurn(() => readHistory(storage, { bot_id: scope, asOf: now }));
+  const peaksOf = (scope: string | undefined): Promise<Peaks | undefined> => {
+    const known = live.get(scope) ?? peaksInTurn(storage, scope, now);
     live.set(scope, known);
     return known;
   };
@@ -43,7 +44,8 @@ export function stalenessOf(
     if (result['schema'] === 'stress/1') {
       const stress = result as unknown as StressReport;
       const peaks = await peaksOf(stress.scope === 'firm' ? undefined : bot_id);
-      return stressStaleness(stress, now, peaks, await lock);
+      const known = stressStaleness(stress, now, peaks ?? NONE, await lock);
+      return peaks === undefined ? { stale: true, reasons: [...known.reasons, UNTOLD] } : known;
     }
     const { lock: tested } = result as unknown as ConformanceSummary;
     const made = { window: { from: '', to: new Date(ended_at).toISOString() } };
@@ -64,11 +66,49 @@ export async function testResult(
   return { ...result, stale, stale_reasons: reasons };
 }
 
-let last: Promise<unknown> = Promise.resolve();
+const UNTOLD = 'what production came to since cannot be told: there is too much of it';
+/** Reads of whole logs that may wait for each other. */
+const MOST_WAITING = 4;
 
-/** A whole log at a time: whoever asks for many has to wait. */
-function inTurn(read: () => Promise<{ readonly production: Peaks }>): Promise<Peaks> {
-  const mine = last.then(read).then(({ production }) => production);
-  last = mine.catch(() => {});
+interface Reading {
+  /** Those that are asked for, by bot. */
+  readonly open: Map<string | undefined, Promise<Peaks | undefined>>;
+  last: Promise<unknown>;
+}
+
+const reading = new WeakMap<Storage, Reading>();
+
+/**
+ * Of one log at a time, and of each once for all who ask for it meanwhile; undefined where there is more
+ * than is read.
+ * @throws ServiceError `overloaded`.
+ */
+function peaksInTurn(
+  storage: Storage,
+  bot_id: string | undefined,
+  asOf: number,
+): Promise<Peaks | undefined> {
+  const own = reading.get(storage) ?? { open: new Map(), last: Promise.resolve() };
+  reading.set(storage, own);
+  const asked = own.open.get(bot_id);
+  if (asked !== undefined) return asked;
+  if (own.open.size >= MOST_WAITING) {
+    throw new ServiceError('overloaded', `${MOST_WAITING} logs are being read already`, {
+      remedy: 'Try again when they are done.',
+      retryAfterSeconds: 5,
+    });
+  }
+  const mine = own.last
+    .then(() => readHistory(storage, { bot_id, asOf }))
+    .then(
+      ({ production }) => production,
+      (error: unknown) => {
+        if (error instanceof ServiceError && error.reason === 'too_much_history') return undefined;
+        throw error;
+      },
+    )
+    .finally(() => own.open.delete(bot_id));
+  own.open.set(bot_id, mine);
+  own.last = mine.catch(() => {});
   return mine;
 }

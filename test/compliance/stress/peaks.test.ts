@@ -128,6 +128,10 @@ describe.each(DATABASES)('peaks on %s', (kind) => {
     expect(own).toMatchObject({ scope: 'bot', coverage_days: 2 });
     expect(await readHistory(storage, { bot_id, asOf: NOW })).toEqual(own);
 
+    await expect(readHistory(storage, { asOf: NOW, mostRows: 3 })).rejects.toMatchObject({
+      code: 'conflict',
+      reason: 'too_much_history',
+    });
     const firm = await readHistory(storage, { asOf: NOW });
     expect(firm.scope).toBe('firm');
     // At the one time 3 + 1, at the other 0 + 3.
