@@ -74,7 +74,7 @@ async function startTrading(): Promise<string> {
   });
   await vi.waitFor(async () => expect(await eventsOf(task_id)).toContain('order.filled'), {
     timeout: 20_000,
-    interval: 50,
+    interval: 200,
   });
   return task_id;
 }
@@ -166,7 +166,7 @@ test('a drill halts a bot of its own, and leaves no trace but that', async () =>
       const { bots: now } = await answerOf<{ bots: BotSummary[] }>(0, 'list', '--status', 'active');
       expect(now).toHaveLength(2);
     },
-    { timeout: 20_000, interval: 20 },
+    { timeout: 20_000, interval: 200 },
   );
   process.listeners('SIGINT').at(-1)!('SIGINT');
   expect(await halting).toMatchObject({ code: 130, stdout: '' });
@@ -191,7 +191,7 @@ test('a drill makes nothing while all bots are halted, and leaves nothing where 
   const drilling = bots('drill');
   await vi.waitFor(async () => expect(await slugs('--status', 'active')).toHaveLength(2), {
     timeout: 20_000,
-    interval: 20,
+    interval: 200,
   });
   await bots('halt-all', '--reason', 'enough');
   process.kill(worker.pid, 'SIGCONT');

@@ -72,7 +72,7 @@ async function recorded(task_id: string, steps: number): Promise<void> {
         .executeTakeFirstOrThrow();
       expect(done).toBeGreaterThanOrEqual(steps);
     },
-    { timeout: 30_000, interval: 10 },
+    { timeout: 30_000, interval: 40 },
   );
 }
 

@@ -132,7 +132,7 @@ test('after kill -9 the next start finishes a backtest, with the same hashes', a
   await vi.waitFor(
     async () =>
       expect(await json<Task>('tasks', 'get', task_id)).toMatchObject({ status: 'running' }),
-    { interval: 5 },
+    { interval: 50 },
   );
   await server.kill();
   server = await start();

@@ -78,4 +78,4 @@ it('a session whose thread hangs is halted by another server, and the others of 
   expect(server.log.join()).toContain(`paper session ${other} begins anew`);
 });
 
-const WITHIN = { timeout: 20_000, interval: 20 };
+const WITHIN = { timeout: 20_000, interval: 50 };

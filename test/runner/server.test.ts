@@ -8,7 +8,10 @@ import { newProductionWorld } from '../production/world.ts';
 import { SCRATCH } from '../scratch.ts';
 import { startExchange } from '../trading/exchange.ts';
 import { MINUTE } from '../../src/market/time.ts';
-import { BTC, runInProcess, SPEC, soon } from './world.ts';
+import { BTC, runInProcess, SPEC } from './world.ts';
+
+/** Each time, all events are asked for. */
+const patience = { timeout: 10_000, interval: 200 };
 
 test('it runs what a server has deployed, shows what it does there, and ends by a halt', async ({
   onTestFinished,
@@ -54,7 +57,7 @@ test('it runs what a server has deployed, shows what it does there, and ends by 
     const events = await server.eventsOf('told', task_id);
     expect(events.filter(({ kind }) => kind === 'data.bars')).toHaveLength(closes.length - 1);
     expect(events.map(({ kind }) => kind)).toContain('order.filled');
-  }, soon);
+  }, patience);
   expect(await server.stateOf('told', deployment_id)).toMatchObject({
     runner: { status: 'trading', denying: null, epoch: 1, claimed: true },
   });

@@ -111,13 +111,13 @@ async function eventsOf(slug: string, task_id: string, kinds: string): Promise<E
 const recorded = (slug: string, task_id: string, steps: number): Promise<void> =>
   vi.waitFor(async () => expect(await eventsOf(slug, task_id, 'data.bars')).toHaveLength(steps), {
     timeout: 20_000,
-    interval: 50,
+    interval: 150,
   });
 
 const ended = (task_id: string): Promise<void> =>
   vi.waitFor(
     async () => expect(await call('GET', `/tasks/${task_id}`)).toMatchObject({ status: 'success' }),
-    { timeout: 20_000, interval: 50 },
+    { timeout: 20_000, interval: 150 },
   );
 
 /** Goes through bars of the market, which are told as they come. */

@@ -68,7 +68,7 @@ const taskOf = async (task_id: string): Promise<TaskDetail> =>
 async function until(task_id: string, isSo: (task: TaskDetail) => boolean): Promise<TaskDetail> {
   await vi.waitFor(async () => expect(isSo(await taskOf(task_id))).toBe(true), {
     timeout: 30_000,
-    interval: 20,
+    interval: 50,
   });
   return taskOf(task_id);
 }

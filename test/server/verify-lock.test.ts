@@ -38,7 +38,7 @@ async function backtest(body: object): Promise<Task> {
       expect(task).not.toMatchObject({ ended_at: null });
       return task;
     },
-    { timeout: 20_000, interval: 20 },
+    { timeout: 20_000, interval: 50 },
   );
 }
 

@@ -63,7 +63,7 @@ describe.each(DATABASES)('a conformance test on %s', (kind) => {
   const until = (task_id: string, status: string) =>
     vi.waitFor(async () => assert.equal((await find(task_id)).status, status), {
       timeout: 30_000,
-      interval: 20,
+      interval: 50,
     });
   const start = (cases?: readonly string[]) =>
     startConformance(service, 'operator', 'correct', { seed: SEED, cases });
