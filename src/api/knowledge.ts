@@ -30,9 +30,7 @@ const document = {
   document_id: id(EXAMPLE_DOCUMENT_ID).openapi({ description: 'Of this very text.' }),
   name: z.string(),
   title: z.string(),
-  revision: z
-    .int()
-    .openapi({ description: 'How many texts there were by this name, with this one.' }),
+  revision: z.int().openapi({ description: 'From 1, and one more each time that it is replaced.' }),
   sha256: z.string().openapi({ description: 'Of the text in UTF-8, in hex.' }),
   bytes: z.int(),
   lines: z.int(),
@@ -54,7 +52,9 @@ const NewDocument = z
     text: z
       .string()
       .refine((value) => value.isWellFormed() && !value.includes('\0'), 'must be a text')
-      .openapi({ description: 'At most 5 MiB in UTF-8: Markdown, or any plain text.' }),
+      .openapi({
+        description: 'At most 5 MiB in UTF-8, and 200,000 lines: Markdown, or any plain text.',
+      }),
     replace: z.boolean().default(false).openapi({
       description: 'Whether it takes the place of another text that has the name.',
     }),

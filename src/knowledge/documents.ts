@@ -22,6 +22,8 @@ export type Document = Readonly<KnowledgeDocumentsTable>;
 export type DocumentHead = Omit<Document, 'text'>;
 
 const MOST_PASSAGES = 10_000;
+/** To tell them apart takes some tens of milliseconds, in which the thread does nothing else. */
+const MOST_LINES = 200_000;
 
 /** So many take some tens of milliseconds, in which nothing else is written. */
 const PASSAGES_AT_ONCE = 100;
@@ -61,7 +63,8 @@ export async function stageDocument(
   const sha256 = createHash('sha256').update(text).digest('hex');
   const before = await findNamed(storage.read, name);
   if (before?.sha256 === sha256) return before;
-  const lines = linesOf(text);
+  const lines = linesOf(text, MOST_LINES + 1);
+  if (lines.length > MOST_LINES) throw tooMany('lines', MOST_LINES);
   const own = { document_id: uuidv7({ msecs: clock() }), name, sha256 };
   const { passages, heading } = await cut(lines, own, title);
   const staged = {
@@ -112,12 +115,7 @@ async function cut(
       text,
       terms,
     });
-    if (passages.length > MOST_PASSAGES) {
-      throw new ServiceError('invalid_request', `it has more than ${MOST_PASSAGES} passages`, {
-        reason: 'too_many_passages',
-        remedy: 'Cut it into several documents.',
-      });
-    }
+    if (passages.length > MOST_PASSAGES) throw tooMany('passages', MOST_PASSAGES);
     if (ordinal % PASSAGES_AT_ONCE === 0) await setImmediate();
   }
   return { passages, heading: top };
@@ -146,6 +144,8 @@ export async function publishDocument(
     const now = clock();
     const { document_id, name, sha256, bytes } = added;
     const before = await findNamed(tx, name);
+    // Another request has added the same since it was looked for.
+    if (before?.sha256 === sha256) return { document: before, replaced: null };
     if (before !== undefined && !replace) throw taken(name);
     const replaced = before?.document_id ?? null;
     const revision = (before?.revision ?? 0) + 1;
@@ -292,6 +292,13 @@ async function findNamed(db: Db, name: string): Promise<DocumentHead | undefined
     .select(HEAD)
     .where('name', '=', name)
     .executeTakeFirst();
+}
+
+function tooMany(what: 'lines' | 'passages', most: number): ServiceError {
+  return new ServiceError('invalid_request', `it has more than ${most} ${what}`, {
+    reason: `too_many_${what}`,
+    remedy: 'Cut it into several documents.',
+  });
 }
 
 function taken(name: string): ServiceError {

@@ -13,15 +13,18 @@ export interface Passage {
 const USUAL_LENGTH = 1200;
 const MOST_LENGTH = 2000;
 
-const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/;
+// Each looks at a character a few times at most, whatever stands there: texts are anybody's.
+const HEADING = /^ {0,3}(#{1,6})(?:[ \t](.*))?$/s;
+const CLOSING = /(?:^|[ \t])#+$/;
 const UNDERLINE = /^ {0,3}(=+|-{2,})[ \t]*$/;
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 /** Of a line with a heading, and of what is kept of it. */
 const LONGEST_LINE = 1000;
 const LONGEST_HEADING = 200;
 
-export function linesOf(text: string): readonly string[] {
-  return text.split(/\r\n|\n|\r/);
+/** Without the mark of byte order that some editors begin a file with. @param most lines. */
+export function linesOf(text: string, most?: number): readonly string[] {
+  return text.slice(text.startsWith('\uFEFF') ? 1 : 0).split(/\r\n|\n|\r/, most);
 }
 
 /** Whether its headings can be told: otherwise all of it is text. */
@@ -91,9 +94,10 @@ function* sectionsOf(lines: readonly string[], hasHeadings: boolean): Generator<
 /** Of a line of `#`, or of one below a line of its own that underlines it. */
 function headingAt(lines: readonly string[], i: number) {
   const line = lines[i]!;
-  if (line.length > LONGEST_LINE) return undefined;
-  const [, marks, text = ''] = HEADING.exec(line) ?? [];
+  if (line === '' || line.length > LONGEST_LINE) return undefined;
+  const [, marks, rest = ''] = HEADING.exec(line) ?? [];
   if (marks !== undefined) {
+    const text = rest.trim().replace(CLOSING, '').trim();
     return { level: marks.length, text: text.slice(0, LONGEST_HEADING), line: i };
   }
   const [, under] = UNDERLINE.exec(line) ?? [];
@@ -120,8 +124,9 @@ function* piecesOf(line: string): Generator<string> {
   while (from < line.length) {
     let to = Math.min(line.length, from + MOST_LENGTH);
     if (to < line.length) {
-      const space = line.lastIndexOf(' ', to - 1) + 1;
-      if (space > from + MOST_LENGTH * 0.75) to = space;
+      const least = from + MOST_LENGTH * 0.75;
+      const space = line.slice(least, to).lastIndexOf(' ') + 1;
+      if (space > 0) to = least + space;
       else if (/[\uD800-\uDBFF]/.test(line[to - 1]!)) to -= 1;
     }
     const piece = line.slice(from, to);

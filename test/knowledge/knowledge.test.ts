@@ -147,6 +147,16 @@ describe.each(DATABASES)('knowledge on %s', (kind) => {
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 
+  test('of two that add the same at the same time both have it', async () => {
+    const staged = await Promise.all(
+      [1, 2].map(() => stageDocument(world.identity, { name: 'a', text: RISK })),
+    );
+    const [one, two] = await Promise.all(
+      staged.map((each) => publishDocument(world.identity, 'operator', each)),
+    );
+    expect(two).toEqual({ document: one!.document, replaced: null });
+  });
+
   test('what is removed is found no more, and recorded', async () => {
     const { document_id, sha256 } = await add('risk.md', RISK);
     await removeDocument(world.identity, 'operator', document_id);

@@ -66,6 +66,19 @@ test('what is long is cut between paragraphs, then lines, then words', () => {
   expect(pieces.every(({ text }) => text.isWellFormed() && text.length <= 2000)).toBe(true);
 });
 
+test('a mark of byte order is none of the first line', () => {
+  expect(cut('\uFEFF# Title\r\n\r\nOne.')).toEqual([['Title', '1-3']]);
+});
+
+test('no line takes longer than its length', () => {
+  const begun = performance.now();
+  const tabs = '\t'.repeat(900);
+  cut([`#${tabs}\u2028x`, `#${tabs}# ${tabs}x`, `# ${'# '.repeat(450)}x`].join('\n').repeat(50));
+  cut('x'.repeat(5 * 1024 * 1024));
+  // Either took seconds when it was looked at again and again.
+  expect(performance.now() - begun).toBeLessThan(2000);
+});
+
 test('lines end as files of all systems have it', () => {
   expect(linesOf('a\r\nb\nc\rd')).toEqual(['a', 'b', 'c', 'd']);
 });
