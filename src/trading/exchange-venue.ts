@@ -467,27 +467,15 @@ class ExchangeVenue implements Venue {
 
   /** What its markets are now, in place of what they were. */
   async #reload(): Promise<void> {
-    const { ccxt, client, called, ask } = this.#connection;
-    const read = (ids: readonly string[]): Promise<readonly Market[]> =>
-      ask(() => client.fetchMarkets({ symbols: JSON.stringify(ids) }), WATCHING);
+    const { client, called } = this.#connection;
     const { symbols } = this.#options;
-    const ids = symbols.map((symbol) => client.markets![called(symbol)]!.id);
-    let markets: readonly Market[];
-    try {
-      markets = await read(ids);
-    } catch (error) {
-      if (!(error instanceof ccxt.BadSymbol)) throw error;
-      // It does not say which of them it does not know.
-      const each = ids.map(async (id) => {
-        try {
-          return await read([id]);
-        } catch (unknown) {
-          if (unknown instanceof ccxt.BadSymbol) return [];
-          throw unknown;
-        }
-      });
-      markets = (await Promise.all(each)).flat();
-    }
+    const gone = symbols.filter((symbol) => this.#gone.has(symbol));
+    const had = symbols.filter((symbol) => !this.#gone.has(symbol));
+    // Beside one that is gone it would answer for none.
+    const questions = [had, ...gone.map((symbol) => [symbol])].map((some) =>
+      this.#marketsOf(some.map((symbol) => client.markets![called(symbol)]!.id)),
+    );
+    const markets = (await Promise.all(questions)).flat();
     for (const symbol of symbols) {
       const market = markets.find((one) => one.symbol === called(symbol));
       if (market === undefined) this.#gone.add(symbol);
@@ -497,6 +485,20 @@ class ExchangeVenue implements Venue {
         Object.assign(client.markets![called(symbol)]!, market);
         this.#markets.set(symbol, market);
       }
+    }
+  }
+
+  /** Of those of the ids that it has. */
+  async #marketsOf(ids: readonly string[]): Promise<readonly Market[]> {
+    const { ccxt, client, ask } = this.#connection;
+    if (ids.length === 0) return [];
+    try {
+      return await ask(() => client.fetchMarkets({ symbols: JSON.stringify(ids) }), WATCHING);
+    } catch (error) {
+      if (!(error instanceof ccxt.BadSymbol)) throw error;
+      if (ids.length === 1) return [];
+      // It does not say which of them it does not know.
+      return (await Promise.all(ids.map((id) => this.#marketsOf([id])))).flat();
     }
   }
 

@@ -132,9 +132,20 @@ describe.concurrent('an exchange as a venue', () => {
     exchange.fill(clientOrderId(DEPLOYMENT, 1), 0.5);
     const over = new AbortController();
     market.deleted.add(BTC);
-    const { value } = await venue.terms(over.signal)[Symbol.asyncIterator]().next();
+    const terms = venue.terms(over.signal)[Symbol.asyncIterator]();
+    const { value } = await terms.next();
     expect(value).toMatchObject({ instruments: { [ETH]: { phase: 'open' } } });
     expect(Object.keys(value!.instruments)).toEqual([ETH]);
+    // Each question takes of what the exchange answers in a minute.
+    const all = (): number => market.asked.filter((path) => /BTCUSDT.+ETHUSDT/.test(path)).length;
+    const [before, count] = [all(), market.asked.length];
+    const changed = terms.next();
+    await vi.waitUntil(() => market.asked.length >= count + 4, { timeout: 10_000 });
+    expect(all()).toBe(before);
+    market.deleted.delete(BTC);
+    expect(Object.keys((await changed).value!.instruments)).toEqual([BTC, ETH]);
+    market.deleted.add(BTC);
+    expect(Object.keys((await terms.next()).value!.instruments)).toEqual([ETH]);
     over.abort();
     const client_order_id = clientOrderId(DEPLOYMENT, 2);
     expect(await venue.openOrders()).toMatchObject([{ symbol: BTC }, { client_order_id }]);

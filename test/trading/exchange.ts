@@ -77,6 +77,9 @@ export async function startExchange(
   const answerTo = ({ pathname, searchParams }: URL): unknown => {
     if (pathname === '/api/v3/time') return { serverTime: exchange.now };
     if (pathname === '/api/v3/exchangeInfo') {
+      const wanted = JSON.parse(searchParams.get('symbols') ?? '[]') as string[];
+      // It says of none what it does not know one of.
+      if ([...exchange.deleted].some((one) => wanted.includes(idOf(one)))) return undefined;
       return {
         timezone: 'UTC',
         serverTime: exchange.now,

@@ -395,6 +395,7 @@ export async function openDoor(options: DoorOptions): Promise<Venue> {
       return { cash: decimal(cash), balances: Object.fromEntries(balances) };
     },
     async *terms(signal) {
+      signal.addEventListener('abort', () => changed.resolve(), { once: true });
       for (;;) {
         changed = Promise.withResolvers();
         try {
