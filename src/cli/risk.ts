@@ -11,8 +11,7 @@ export const SUBJECT_OPTIONS = {
   level: { value: 'level', description: 'whose it is', required: true, choices: LEVELS },
   subject: {
     value: 'name',
-    description: 'who or which; not for the firm',
-    default: 'firm',
+    description: 'who or which; of the firm alone there is one',
   },
   currency: {
     value: 'code',
@@ -21,6 +20,15 @@ export const SUBJECT_OPTIONS = {
   },
   rationale: { value: 'text', description: 'why; it is kept with it', required: true },
 } as const;
+
+/** Whose a threshold is. @throws ServiceError `usage` where nobody is named but the firm could be meant. */
+export function subjectGiven(level: (typeof LEVELS)[number], subject: string | undefined): string {
+  if (subject !== undefined) return subject;
+  if (level === 'firm') return 'firm';
+  throw new ServiceError('usage', '--subject is missing', {
+    remedy: `Say which ${level} it is for: \`--subject NAME\`.`,
+  });
+}
 
 export const THRESHOLD_COLUMNS: Columns<Threshold> = {
   level: ({ level }) => level,

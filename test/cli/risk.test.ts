@@ -30,6 +30,9 @@ test('thresholds are set, listed and removed, by those who administer', async ()
   const set = await risk(`set ${desk} --max-order-value 5000 --max-daily-loss 100`);
   expect(set).toMatchObject({ code: 0, stderr: '' });
   expect(set.stdout).toContain('max_order_value 5000, max_daily_loss 100');
+  // It would be that of a desk that nobody has, and no bot without a desk would start.
+  const unnamed = await risk('set --level desk --currency USD --rationale x --max-order-value 5');
+  expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('which desk') });
   const wrong = await risk(`set ${desk} --max-order-qty 5`);
   expect(wrong.stderr).toContain('max_order_qty is of one instrument');
   expect(await risk(`remove ${desk}`)).toMatchObject({

@@ -1,7 +1,7 @@
 import type { setThreshold } from '../../api/risk.ts';
 import { connect } from '../connect.ts';
 import { showItems } from '../items.ts';
-import { parseAmount, SUBJECT_OPTIONS, THRESHOLD_COLUMNS } from '../risk.ts';
+import { parseAmount, subjectGiven, SUBJECT_OPTIONS, THRESHOLD_COLUMNS } from '../risk.ts';
 import { defineVerb } from '../verb.ts';
 
 const amount = (description: string) => ({ value: 'n', description, parse: parseAmount }) as const;
@@ -23,7 +23,8 @@ export const verb = defineVerb({
     'risk thresholds set --level desk --subject index --currency USD --max-order-value 50000 --rationale "as agreed in March"',
   ],
   async run(context, _args, options) {
-    const { level, subject, currency, rationale } = options;
+    const { level, currency, rationale } = options;
+    const subject = subjectGiven(level, options.subject);
     const limits = {
       max_order_value: options['max-order-value'],
       max_order_qty: options['max-order-qty'],

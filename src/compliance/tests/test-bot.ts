@@ -13,7 +13,7 @@ import type { ConformanceInput, StressInput } from './start.ts';
 import { testInThread } from './thread.ts';
 
 const METHOD =
-  'The engine and the session code of production, with the spec and the limits of the bot, at a simulated venue. The orders are those of the test and not of the strategy, whose code is not run. It stands in for no test at the venue itself.';
+  'The engine and the session code of production, with the spec and the limits of the bot, at a simulated venue. The orders are those of the test and not of the strategy, whose code is not run. Thresholds and overrides that people have settled (Article 15(5) and (6)) are not in force in it. It stands in for no test at the venue itself.';
 
 /** For a task runner: see `TestBot`. */
 export function testBots({ storage, clock }: Pick<TaskService, 'storage' | 'clock'>): TestBot {
