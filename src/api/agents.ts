@@ -107,5 +107,5 @@ export const runAgent = defineRoute({
     200: answer('What it answered.', ChatTurn),
     202: answer('It is not answered yet: see the agents of the bot.', ChatTurn),
   },
-  errors: ['not_found', 'conflict'],
+  errors: ['not_found', 'conflict', 'rate_limited'],
 });

@@ -164,7 +164,7 @@ export async function authenticateToken(db: Db, now: number, bearer: string): Pr
  */
 export async function checkCaller(tx: Db, now: number, caller: Caller): Promise<void> {
   if ('session_id' in caller) return checkSession(tx, now, caller.session_id);
-  if ('agent' in caller) return checkAgent(tx, caller.agent);
+  if ('agent' in caller) return checkAgent(tx, caller.administrator_id, caller.agent);
   const { token_id } = caller;
   const row = await tx
     .selectFrom('api_tokens')
@@ -180,7 +180,11 @@ export async function checkCaller(tx: Db, now: number, caller: Caller): Promise<
  * What was left to an agent lasts longer than the token with which it was, as a login ends after
  * hours; but not when that is revoked.
  */
-async function checkAgent(tx: Db, { bot_id, role }: ScheduledAgent): Promise<void> {
+async function checkAgent(
+  tx: Db,
+  administrator_id: string,
+  { bot_id, role }: ScheduledAgent,
+): Promise<void> {
   const row = await tx
     .selectFrom('agent_schedules as agent')
     .innerJoin('administrators', 'administrators.administrator_id', 'agent.administrator_id')
@@ -188,6 +192,8 @@ async function checkAgent(tx: Db, { bot_id, role }: ScheduledAgent): Promise<voi
     .select(['agent.next_run_at', 'administrators.disabled_at', 'api_tokens.revoked_at'])
     .where('agent.bot_id', '=', bot_id)
     .where('agent.role', '=', role)
+    // Somebody else may have turned it on meanwhile, as himself.
+    .where('agent.administrator_id', '=', administrator_id)
     .executeTakeFirst();
   if (row === undefined || row.next_run_at === null) {
     throw refused('agent_stopped', 'the schedule of the agent has been turned off');

@@ -5,6 +5,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import { countPace, type Pace } from '../pace.ts';
 import type { Scope } from '../scopes.ts';
 import type { Storage } from '../storage/storage.ts';
 import { newWorkerId, retire } from '../tasks/worker-id.ts';
@@ -14,6 +15,8 @@ import type { Ask } from './ask.ts';
 import { callTool, refusal, toolNamed, TOOLS, type ToolAnswer, type ToolRefusal } from './tools.ts';
 import {
   argsText,
+  CANCELED,
+  cancelTurn,
   endTurn,
   getTurn,
   INTERRUPTED,
@@ -43,18 +46,24 @@ export interface ChatOptions {
 
 /** As whom a turn asks the API. */
 export interface TurnCaller {
+  readonly administrator_id: string;
   readonly ask: Ask;
   readonly scopes: ReadonlySet<Scope>;
 }
 
 export interface Chat extends TurnKeeper {
   readonly answerer: Answerer;
-  /** @throws ServiceError `overloaded` where no further turn can be answered now. */
-  readonly admit: () => void;
+  /**
+   * Begins a turn and runs it, where there is room for one.
+   * @param who the administrator that asks; undefined for what the server asks by itself.
+   * @throws ServiceError `overloaded` where no further turn can be answered now; `rate_limited` with
+   * the reason `turns` where none of that administrator can.
+   */
+  readonly admit: <T>(who: string | undefined, begin: () => Promise<T>) => Promise<T>;
   /** Answers a turn that has just begun. */
   readonly run: (turn: BegunTurn, caller: TurnCaller) => void;
-  /** Breaks a turn off that has been ended; of others nothing. */
-  readonly drop: (turn_id: string) => void;
+  /** Ends the last turn of a session; see `cancelTurn`. */
+  readonly cancel: (by: string, ref: string, session_id: string) => Promise<Turn>;
   /** What is told of a turn; undefined now and then while there is nothing. */
   readonly follow: (turn_id: string) => AsyncGenerator<TurnPart | undefined, void>;
   /** The turn once it has ended, or after so long. */
@@ -65,14 +74,21 @@ export interface Chat extends TurnKeeper {
 
 /** In one process; each keeps a connection to a provider. */
 const MOST_RUNNING = 256;
+/** Of one administrator at the same time, so that there is room for others. */
+const MOST_OF_ONE = 128;
+/** Each is kept for good, and may cost money. */
+const TURNS: Pace = { atOnce: 300, everyMs: 2000 };
+/** How long a turn that is broken off may take to say how far it has come. */
+const CANCEL_MS = 2000;
 const LOOK_EVERY_MS = 250;
 /** How long a follower waits before he looks whether anybody reads what he tells. */
 const TURN_EVERY_MS = 2000;
 const TRY_AGAIN_SECONDS = 5;
 
-type AbortReason = 'seconds' | 'stopping' | 'dropped';
+type AbortReason = 'seconds' | 'stopping' | 'canceled' | 'dropped';
 
 interface Live {
+  readonly administrator_id: string;
   readonly parts: TurnPart[];
   readonly abort: (reason: AbortReason) => void;
   hasEnded: boolean;
@@ -85,21 +101,35 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
   const worker_id = newWorkerId();
   const keeper: TurnKeeper = { storage, clock, answerer, budget, worker_id };
   const lives = new Map<string, Live>();
+  /** Of turns that are about to begin: whose they are. */
+  const beginning: (string | undefined)[] = [];
+  const waitMsOf = countPace(clock, TURNS);
   let isStopping = false;
 
   const chat: Chat = {
     ...keeper,
     answerer,
-    admit() {
-      if (!isStopping && lives.size < MOST_RUNNING) return;
-      throw new ServiceError('overloaded', `${lives.size} questions are being answered`, {
-        remedy: 'Ask again later.',
-        retryAfterSeconds: TRY_AGAIN_SECONDS,
-      });
+    async admit(who, begin) {
+      const running = lives.size + beginning.length;
+      if (isStopping || running >= MOST_RUNNING) throw tooManyTurns(running);
+      if (who !== undefined) {
+        const ofOne = [...lives.values()].map(({ administrator_id: id }) => id);
+        const own = [...ofOne, ...beginning].filter((id) => id === who).length;
+        if (own >= MOST_OF_ONE) throw tooManyOfOne(`${own} questions of yours are being answered`);
+        const waitMs = waitMsOf(who);
+        if (waitMs > 0) throw tooManyOfOne('you ask too often', Math.ceil(waitMs / 1000));
+      }
+      beginning.push(who);
+      try {
+        return await begin();
+      } finally {
+        beginning.splice(beginning.indexOf(who), 1);
+      }
     },
     run(turn, caller) {
       const aborting = new AbortController();
       const live: Live = {
+        administrator_id: caller.administrator_id,
         parts: [],
         abort: (reason) => aborting.abort(reason),
         hasEnded: false,
@@ -123,7 +153,12 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
         tell();
       });
     },
-    drop: (turn_id) => lives.get(turn_id)?.abort('dropped'),
+    cancel: (by, ref, session_id) =>
+      cancelTurn(keeper, by, ref, session_id, async (turn_id) => {
+        const live = lives.get(turn_id);
+        live?.abort('canceled');
+        if (live !== undefined) await within(live.done, CANCEL_MS);
+      }),
     async *follow(turn_id) {
       const live = lives.get(turn_id);
       if (live !== undefined) {
@@ -169,6 +204,21 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
     },
   };
   return chat;
+}
+
+function tooManyTurns(running: number): ServiceError {
+  return new ServiceError('overloaded', `${running} questions are being answered`, {
+    remedy: 'Ask again later.',
+    retryAfterSeconds: TRY_AGAIN_SECONDS,
+  });
+}
+
+function tooManyOfOne(what: string, retryAfterSeconds = TRY_AGAIN_SECONDS): ServiceError {
+  return new ServiceError('rate_limited', what, {
+    reason: 'turns',
+    remedy: 'Wait for answers, or cancel what nobody waits for.',
+    retryAfterSeconds,
+  });
 }
 
 /** @returns whether it was settled by then. */
@@ -229,9 +279,16 @@ async function answer(
       signal.throwIfAborted();
       const use = { tool, args: argsText(args) };
       tell({ event: 'tool_call', data: use });
-      const answered = await callTool(toolNamed(tool, tools), ask, bot.bot_id, args, signal);
-      await record(use, answered);
-      return answered;
+      try {
+        const answered = await callTool(toolNamed(tool, tools), ask, bot.bot_id, args, signal);
+        await record(use, answered);
+        return answered;
+      } catch (thrown) {
+        if (!signal.aborted) {
+          log.error({ err: thrown, msg: `${tool} failed in the turn ${turn.turn_id}` });
+        }
+        throw thrown;
+      }
     },
     async refuse(tool: string, args: unknown, error: ServiceError) {
       const use = { tool: tool.slice(0, 100), args: argsText(args) };
@@ -279,6 +336,9 @@ function endOf(
   if (aborted && (reason as AbortReason) === 'seconds') {
     const status = hasSaid ? 'done' : 'failed';
     return { status, stopped_by: 'seconds', error: hasSaid ? null : tooSlow(seconds) };
+  }
+  if (aborted && (reason as AbortReason) === 'canceled') {
+    return { status: 'failed', stopped_by, error: CANCELED };
   }
   // What was dropped has been ended already, and is not ended twice.
   if (aborted) return { status: 'interrupted', stopped_by, error: INTERRUPTED };

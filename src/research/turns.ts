@@ -254,6 +254,9 @@ export async function endTurn(
 
 /**
  * Ends a turn that nobody wants any more.
+ *
+ * @param breakOff has whoever answers it in this process end it, with what there is of its answer; of
+ * one that another process answers, no more is known than that it was canceled.
  * @throws ServiceError `not_found`; `conflict` for a session of somebody else. One that has ended
  * stays as it ended.
  */
@@ -262,26 +265,24 @@ export async function cancelTurn(
   by: string,
   ref: string,
   session_id: string,
+  breakOff: (turn_id: string) => Promise<void>,
 ): Promise<Turn> {
   const { read } = keeper.storage;
   const { bot_id, slug, current_version: version } = await getBot(read, ref);
   const session = await sessionOf(read, bot_id, session_id);
   if (session.created_by !== by) throw ofAnother();
   const { turn_id, answer } = await lastTurn(read, session_id);
-  const record = failed({
-    code: 'chat_failed',
-    detail: 'it was canceled',
-    reason: 'canceled',
-    remedy: 'Ask again; the session goes on.',
-  });
+  await breakOff(turn_id);
   const turn = { bot: { bot_id, slug, version }, session_id, turn_id };
-  await endTurn(keeper, turn, 'failed', answer, record);
-  return turnOf(await lastTurn(read, session_id));
+  await endTurn(keeper, turn, 'failed', answer, recordOf(CANCELED));
+  return getTurn(keeper, turn_id);
 }
 
 /** What is recorded of a turn of which nothing is known but why it failed. */
-function failed(error: TurnError): TurnRecord {
-  return { citations: [], tool_calls: [], usage: NO_USAGE, stopped_by: null, error };
+function recordOf(error: TurnError | null): TurnRecord {
+  // Whoever answered may have asked a provider, which nobody has counted.
+  const usage = { ...NO_USAGE, estimated: error !== null };
+  return { citations: [], tool_calls: [], usage, stopped_by: null, error };
 }
 
 /**
@@ -398,16 +399,20 @@ async function lastTurn(db: Db, session_id: string): Promise<ChatTurnsTable> {
 function turnOf(row: ChatTurnsTable): Turn {
   const { session_id, turn_id, number, status, prompt, answer, provider, model } = row;
   const record =
-    row.record === null ? failedSilently(status) : (JSON.parse(row.record) as TurnRecord);
+    row.record === null
+      ? recordOf(status === 'interrupted' ? INTERRUPTED : null)
+      : (JSON.parse(row.record) as TurnRecord);
   const { started_at, ended_at } = row;
   const place = { session_id, turn_id, number, status, prompt, answer };
   return { ...place, ...record, provider, model, started_at, ended_at };
 }
 
-function failedSilently(status: Turn['status']): TurnRecord {
-  const none = { citations: [], tool_calls: [], usage: NO_USAGE, stopped_by: null };
-  return { ...none, error: status === 'interrupted' ? INTERRUPTED : null };
-}
+export const CANCELED: TurnError = {
+  code: 'chat_failed',
+  detail: 'it was canceled',
+  reason: 'canceled',
+  remedy: 'It may have been charged for. Ask again; the session goes on.',
+};
 
 export const INTERRUPTED: TurnError = {
   code: 'chat_failed',

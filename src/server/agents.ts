@@ -50,18 +50,19 @@ export function addAgents(app: App, services: Services): void {
   });
   app.openapi(api.runAgent, async (c) => {
     const { bot_ref, role } = c.req.valid('param');
-    chat.admit();
-    let begun: BegunTurn | undefined;
-    const create = async (keeper: TurnKeeper): Promise<BegunTurn> => {
-      begun = await runNow(keeper, actorOf(c), bot_ref, role);
-      return begun;
-    };
-    const { turn_id } = await once(c, chat, create, (one) => ({ turn_id: one.turn_id }));
-    if (begun) {
-      const caller = c.var.caller!;
+    const caller = c.var.caller!;
+    const { administrator_id, scopes } = caller;
+    const { turn_id } = await chat.admit(administrator_id, async () => {
+      let begun: BegunTurn | undefined;
+      const create = async (keeper: TurnKeeper): Promise<BegunTurn> => {
+        begun = await runNow(keeper, actorOf(c), bot_ref, role);
+        return begun;
+      };
+      const place = await once(c, chat, create, (one) => ({ turn_id: one.turn_id }));
       const ask = askWhileAllowed(app, services, caller, c.var.request_id);
-      chat.run(begun, { ask, scopes: caller.scopes });
-    }
+      if (begun) chat.run(begun, { administrator_id, ask, scopes });
+      return place;
+    });
     const turn = await chat.waitFor(turn_id, WAIT_MS);
     await reportRun(chat, turn_id);
     return c.json(turnAnswer(turn), turn.status === 'running' ? 202 : 200);
@@ -81,16 +82,32 @@ export function startAgentRunner(app: App, services: Services): AgentRunner {
     checkCaller(tx, now, callerOf(delegated));
   let isStopping = false;
   const look = async (): Promise<void> => {
-    for (const turn_id of await unreportedRuns(chat.storage.read)) await reportRun(chat, turn_id);
+    for (const turn_id of await unreportedRuns(chat.storage.read)) {
+      await apart(`the turn ${turn_id} cannot be reported`, () => reportRun(chat, turn_id));
+    }
     for (const due of await dueSchedules(chat.storage.read, chat.clock())) {
       if (isStopping) return;
-      chat.admit();
-      const claimed = await claimRun(chat, due, admits);
-      if (claimed === undefined) continue;
-      const caller = callerOf(claimed.delegated);
-      const ask = askWhileAllowed(app, services, caller, randomUUID());
-      chat.run(claimed.begun, { ask, scopes: caller.scopes });
-      void reportAfter(claimed.begun);
+      await apart(`the agent ${due.role} of ${due.bot_id} cannot be asked`, () =>
+        chat.admit(undefined, () => askDue(due)),
+      );
+    }
+  };
+  const askDue = async (due: Parameters<typeof claimRun>[1]): Promise<void> => {
+    const claimed = await claimRun(chat, due, admits);
+    if (claimed === undefined) return;
+    const caller = callerOf(claimed.delegated);
+    const { administrator_id, scopes } = caller;
+    const ask = askWhileAllowed(app, services, caller, randomUUID());
+    chat.run(claimed.begun, { administrator_id, ask, scopes });
+    void reportAfter(claimed.begun);
+  };
+  /** What is wrong with one must not keep the others from their time. */
+  const apart = async (what: string, work: () => Promise<void>): Promise<void> => {
+    try {
+      await work();
+    } catch (error) {
+      if (error instanceof ServiceError && error.retryable) throw error;
+      log.error({ err: error, msg: what });
     }
   };
   const reportAfter = async ({ turn_id, budget }: BegunTurn): Promise<void> => {

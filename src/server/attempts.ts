@@ -2,23 +2,13 @@ import { isIP, isIPv6 } from 'node:net';
 import { getConnInfo } from '@hono/node-server/conninfo';
 import type { Context, MiddlewareHandler } from 'hono';
 import { ServiceError } from '../errors.ts';
+import { countPace, type Pace } from '../pace.ts';
 import type { AppEnv } from './services.ts';
-
-/** How often an address may try. */
-interface Pace {
-  /** More than a person needs. */
-  readonly atOnce: number;
-  /** After that, one in so many milliseconds. */
-  readonly everyMs: number;
-}
 
 /** Fewer than may wait to be checked, each of which takes a quarter of a second of a processor. */
 export const PASSWORDS: Pace = { atOnce: 15, everyMs: 4000 };
 /** They cost little: whoever spends the passwords of an address keeps nobody there from these. */
 export const PASSKEYS: Pace = { atOnce: 30, everyMs: 250 };
-
-/** With more addresses than that, those are forgotten that have tried nothing for a while. */
-const MOST_ADDRESSES = 10_000;
 
 /**
  * Lets one address try to log in only so often, whatever names it gives. Each server counts for
@@ -26,24 +16,12 @@ const MOST_ADDRESSES = 10_000;
  *
  * @param clock milliseconds since the Unix epoch.
  */
-export function limitAttempts(
-  clock: () => number,
-  { atOnce, everyMs }: Pace,
-): MiddlewareHandler<AppEnv> {
-  /** By address: when it will have as many attempts as at first. */
-  const restedAt = new Map<string, number>();
+export function limitAttempts(clock: () => number, pace: Pace): MiddlewareHandler<AppEnv> {
+  const waitMsOf = countPace(clock, pace);
   return async (c, next) => {
     const address = networkOf(addressOf(c));
-    if (address !== undefined) {
-      const now = clock();
-      const rested = Math.max(restedAt.get(address) ?? 0, now) + everyMs;
-      const waitMs = rested - now - atOnce * everyMs;
-      if (waitMs > 0) throw tooMany(Math.ceil(waitMs / 1000));
-      restedAt.set(address, rested);
-      if (restedAt.size > MOST_ADDRESSES) {
-        for (const [one, at] of restedAt) if (at <= now) restedAt.delete(one);
-      }
-    }
+    const waitMs = address === undefined ? 0 : waitMsOf(address);
+    if (waitMs > 0) throw tooMany(Math.ceil(waitMs / 1000));
     await next();
   };
 }

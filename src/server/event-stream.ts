@@ -28,14 +28,30 @@ const openStreams = new Map<object, string>();
  */
 export function streamAnswer(
   c: Context<AppEnv>,
+  services: Pick<Services, 'identity' | 'stopping' | 'log'>,
+  subject: string,
+  follow: () => AsyncGenerator<string | undefined, void>,
+) {
+  refuseTooManyStreams(c);
+  return streamAdmitted(c, services, subject, follow);
+}
+
+/** @throws ServiceError `rate_limited` with the reason `streams` */
+export function refuseTooManyStreams(c: Context<AppEnv>): void {
+  const { administrator_id } = c.var.caller!;
+  const own = [...openStreams.values()].filter((id) => id === administrator_id);
+  if (own.length >= MOST_STREAMS) throw tooManyStreams();
+}
+
+/** The same for what must not be refused any more, as it has been begun. */
+export function streamAdmitted(
+  c: Context<AppEnv>,
   { identity, stopping, log }: Pick<Services, 'identity' | 'stopping' | 'log'>,
   subject: string,
   follow: () => AsyncGenerator<string | undefined, void>,
 ) {
   const caller = c.var.caller!;
   const { administrator_id } = caller;
-  const own = [...openStreams.values()].filter((id) => id === administrator_id);
-  if (own.length >= MOST_STREAMS) throw tooManyStreams();
   const gone = new AbortController();
   const ending = AbortSignal.any([stopping, gone.signal]);
   const texts = withHeartbeats(identity, caller, follow(), ending);

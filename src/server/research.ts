@@ -10,7 +10,6 @@ import { getDataset, listDatasets } from '../research/datasets.ts';
 import { proposeVersion, type Proposal } from '../research/proposals.ts';
 import {
   beginTurn,
-  cancelTurn,
   getSession,
   listSessions,
   type BegunTurn,
@@ -20,7 +19,7 @@ import {
 } from '../research/turns.ts';
 import type { TaskService } from '../tasks/tasks.ts';
 import { actorOf, asCaller } from './authentication.ts';
-import { streamAnswer } from './event-stream.ts';
+import { refuseTooManyStreams, streamAdmitted } from './event-stream.ts';
 import { once } from './once.ts';
 import { pageAnswer } from './page.ts';
 import type { App, AppEnv, Services } from './services.ts';
@@ -55,16 +54,20 @@ export function addResearch(app: App, services: Services): void {
 
   app.openapi(api.chatWithBot, async (c) => {
     const { bot_ref } = c.req.valid('param');
-    chat.admit();
-    const { session_id, turn_id, begun } = await begin(c, chat, bot_ref, c.req.valid('json'));
-    if (begun) {
-      const caller = c.var.caller!;
+    const isStream = c.req.header('accept')?.includes('text/event-stream') === true;
+    // Before there is anything to be charged for.
+    if (isStream) refuseTooManyStreams(c);
+    const caller = c.var.caller!;
+    const { administrator_id, scopes } = caller;
+    const { session_id, turn_id } = await chat.admit(administrator_id, async () => {
+      const { begun, ...place } = await begin(c, chat, bot_ref, c.req.valid('json'));
       const ask = askWhileAllowed(app, services, caller, c.var.request_id);
-      chat.run(begun, { ask, scopes: caller.scopes });
-    }
+      if (begun) chat.run(begun, { administrator_id, ask, scopes });
+      return place;
+    });
     c.header('Location', `/bots/${encodeURIComponent(bot_ref)}/chat/sessions/${session_id}`);
-    if (c.req.header('accept')?.includes('text/event-stream')) {
-      return streamAnswer(c, services, `the turn ${turn_id}`, () =>
+    if (isStream) {
+      return streamAdmitted(c, services, `the turn ${turn_id}`, () =>
         messagesOf(chat, session_id, turn_id),
       );
     }
@@ -86,8 +89,7 @@ export function addResearch(app: App, services: Services): void {
   });
   app.openapi(api.cancelChatTurn, async (c) => {
     const { bot_ref, session_id } = c.req.valid('param');
-    const turn = await cancelTurn(chat, actorOf(c), bot_ref, session_id);
-    chat.drop(turn.turn_id);
+    const turn = await chat.cancel(actorOf(c), bot_ref, session_id);
     return c.json(turnAnswer(turn), 200);
   });
 }

@@ -133,7 +133,7 @@ describe('a conversation', () => {
       await new Promise((resolve) => {
         signal.addEventListener('abort', resolve);
       });
-      return NOTHING;
+      return { ...NOTHING, usage: { ...NO_USAGE, requests: 1, input_tokens: 20 } };
     };
     const answer = await server.app.request('/bots/talk/chat', {
       method: 'POST',
@@ -156,7 +156,12 @@ describe('a conversation', () => {
     });
     const path = `/bots/talk/chat/sessions/${session_id}`;
     expect(await get(path)).toMatchObject({ items: [{ status: 'running', ended_at: null }] });
-    const canceled = { status: 'failed', error: { reason: 'canceled' } };
+    const canceled = {
+      status: 'failed',
+      answer: 'So far',
+      usage: { requests: 1, input_tokens: 20 },
+      error: { reason: 'canceled' },
+    };
     expect(await post(`${path}/cancel`, {}, writer)).toMatchObject({ status: 409 });
     expect((await post(`${path}/cancel`, {}, reader)).body).toMatchObject(canceled);
     next = undefined;
@@ -210,10 +215,12 @@ describe('a conversation', () => {
       return NOTHING;
     };
     const all = Array.from({ length: 100 }, (_, i) => talker.stream({ prompt: `Question ${i}` }));
-    await vi.waitFor(async () => {
-      const { items } = (await get('/bots/talk/chat/sessions')) as { items: object[] };
-      expect(items).toHaveLength(100);
-    });
+    const sessions = async () =>
+      ((await get('/bots/talk/chat/sessions?limit=1000')) as { items: object[] }).items;
+    await vi.waitFor(async () => expect(await sessions()).toHaveLength(100));
+    // What cannot be told to anybody must not be asked of anybody.
+    await expect(talker.stream({ prompt: 'One more' })).rejects.toThrow('"reason":"streams"');
+    expect(await sessions()).toHaveLength(100);
     const startedAt = performance.now();
     expect(await server.send('GET', '/healthz')).toMatchObject({ status: 200 });
     expect(performance.now() - startedAt).toBeLessThan(1000);
@@ -221,6 +228,36 @@ describe('a conversation', () => {
     const heard = await Promise.all(all);
     expect(new Set(heard.map(({ turn }) => turn.session_id)).size).toBe(100);
     expect(heard.every(({ text }) => text === 'Done.')).toBe(true);
+  });
+});
+
+describe('one administrator', () => {
+  it('leaves room for others, and asks only so often', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const answer = vi.fn<Answerer['answer']>(async ({ say }) => {
+      await promise;
+      say('Done.');
+      return NOTHING;
+    });
+    next = answer;
+    const refused: unknown[] = [];
+    const all = Array.from({ length: 140 }, async () => {
+      const { status, body } = await talker.ask({ prompt: 'One of many' });
+      if (status !== 200) refused.push(body);
+    });
+    await vi.waitFor(() => expect(answer).toHaveBeenCalledTimes(128));
+    await vi.waitFor(() => expect(refused).toHaveLength(12));
+    expect(refused[0]).toMatchObject({ code: 'rate_limited', reason: 'turns' });
+    resolve();
+    await Promise.all(all);
+    await Promise.all(Array.from({ length: 120 }, () => talker.ask({ prompt: 'Another' })));
+    await Promise.all(Array.from({ length: 52 }, () => talker.ask({ prompt: 'Another' })));
+    expect(answer).toHaveBeenCalledTimes(300);
+    const often = await talker.ask({ prompt: 'Another' });
+    expect(often).toMatchObject({ status: 429, body: { detail: 'you ask too often' } });
+    expect(await talkerOf(server, writer).ask({ prompt: 'Mine' })).toMatchObject({ status: 200 });
+    server.now += 2000;
+    expect(await talker.ask({ prompt: 'Another' })).toMatchObject({ status: 200 });
   });
 });
 

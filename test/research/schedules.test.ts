@@ -11,7 +11,7 @@ import { startAgentRunner, type AgentRunner } from '../../src/server/agents.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
 import { serveHere } from '../server/running.ts';
-import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
+import { mainlyOn, newTables, type TestDatabase } from '../storage/databases.ts';
 import { researchDocument } from './talk.ts';
 
 const HOUR = 3_600_000;
@@ -55,7 +55,7 @@ describe('a schedule', () => {
   });
 });
 
-describe.each(DATABASES)('agents by themselves, on %s', (kind) => {
+describe.each(mainlyOn('postgres'))('agents by themselves, on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
   let now: number;
@@ -82,7 +82,7 @@ describe.each(DATABASES)('agents by themselves, on %s', (kind) => {
       await newTestApp(identity, undefined, scripted),
     ];
     runners = servers.map(({ app, services }) => startAgentRunner(app, services));
-    await addAda(storage, now);
+    await addAdministrator(storage, now, 'ada');
     await storage.write(async (tx) => {
       const terms = { label: 'x', scopes: ['read', 'write', 'halt'], expires_in_seconds: 3600 };
       const made = await addToken(tx, now, 'operator', 'ada', terms as never);
@@ -213,7 +213,7 @@ describe.each(DATABASES)('agents by themselves, on %s', (kind) => {
     expect(await events()).toHaveLength(2);
   });
 
-  const set = (table: 'administrators' | 'api_tokens', values: object) =>
+  const set = (table: 'administrators' | 'agent_schedules' | 'api_tokens', values: object) =>
     storage.write((tx) => tx.updateTable(table).set(values).execute());
 
   it('are those of the current version, with its rhythm and its prompt', async () => {
@@ -223,6 +223,34 @@ describe.each(DATABASES)('agents by themselves, on %s', (kind) => {
     await pass(HOUR / 4);
     expect(asked).toHaveBeenCalledOnce();
     expect(asked.mock.calls[0]![0].prompt).toBe('And now?');
+  });
+
+  it('are asked also where another bot’s cannot be', async () => {
+    const document = researchDocument('broken', { agents: [watcher()] });
+    const { bot_id } = await createBot({ storage, clock: () => now }, 'operator', { document });
+    const ada = { administrator_id: 'ada', token_id: null, scopes: new Set(['read'] as const) };
+    await startSchedule({ storage, clock: () => now }, ada, 'broken', 'watcher');
+    now += 1;
+    await turn(true);
+    await storage.write((tx) =>
+      tx.updateTable('bot_versions').set({ document: '{}' }).where('bot_id', '=', bot_id).execute(),
+    );
+    await pass(6 * HOUR);
+    expect(asked).toHaveBeenCalledOnce();
+    expect(servers.flatMap(({ log }) => log).join()).toContain('cannot be asked');
+  });
+
+  it('reach nothing as somebody who does not have them asked any more', async () => {
+    let found: unknown;
+    answer = async ({ call }) => {
+      await set('agent_schedules', { administrator_id: 'bob' });
+      found = await call('read_bot', {});
+      return NOTHING;
+    };
+    await addAdministrator(storage, now, 'bob');
+    await turn(true);
+    await pass(6 * HOUR);
+    expect(found).toMatchObject({ error: { reason: 'agent_stopped' } });
   });
 
   it('are asked now as who wants it, and reported at once', async () => {
@@ -272,7 +300,7 @@ it('are asked by a server that starts, when their time has come meanwhile', asyn
   const service = { storage, clock: () => Date.now() - 7 * HOUR };
   const document = researchDocument('talk', { agents: [watcher()] });
   const { bot_id } = await createBot(service, 'operator', { document });
-  await addAda(storage, Date.now());
+  await addAdministrator(storage, Date.now(), 'ada');
   const ada = { administrator_id: 'ada', token_id: null, scopes: new Set(['read'] as const) };
   await startSchedule(service, ada, 'talk', 'watcher');
   const server = await serveHere(database);
@@ -287,12 +315,12 @@ it('are asked by a server that starts, when their time has come meanwhile', asyn
   await database.remove();
 });
 
-async function addAda(storage: Storage, now: number): Promise<void> {
-  const row = { name: 'ada', password_hash: '', totp_secret: '', totp_last_step: 0 };
+async function addAdministrator(storage: Storage, now: number, name: string): Promise<void> {
+  const row = { name, password_hash: '', totp_secret: '', totp_last_step: 0 };
   await storage.write((tx) =>
     tx
       .insertInto('administrators')
-      .values({ ...row, administrator_id: 'ada', created_at: now, disabled_at: null })
+      .values({ ...row, administrator_id: name, created_at: now, disabled_at: null })
       .execute(),
   );
 }
