@@ -51,7 +51,7 @@ export interface Criterion {
 }
 
 export interface RiskControl {
-  /** As the spec names it. */
+  /** As the spec names it; `threshold_…` and `overrides` are settled by people beside it. */
   readonly id: string;
   readonly articles: readonly string[];
   readonly facts: Figure;

@@ -168,14 +168,16 @@ export async function readHistory(
   };
   const production = await peaksIn(made.k8s);
   const paper = await peaksIn(made.paper);
+  const days = Math.round((asOf - from) / DAY);
   const since = ran.length === 0 ? undefined : Math.min(...ran.map(({ begun }) => begun));
   return {
     scope: bot_id === undefined ? 'firm' : 'bot',
     window: { from: instant(from), to: instant(asOf) },
     production,
     paper,
-    coverage_days: daysOf(ran),
-    days: Math.round((asOf - from) / DAY),
+    // Of the first day and the last, only a part is in the window.
+    coverage_days: Math.min(daysOf(ran), days),
+    days,
     since: since === undefined ? null : instant(since),
     gaps: gaps.list(),
     counted: COUNTED,
