@@ -1086,8 +1086,9 @@ export class Engine {
     const worst = this.#worstPrice(order);
     const { index } = order.instrument;
     if (order.side === 'sell') return Math.max(worst, this.#desk!.leastPrice(index, units));
-    const { fees } = this.#config;
-    const payable = (this.#uncommittedCash() - feeOf(fees, units, price)) / units;
+    const cash = this.#uncommittedCash();
+    // The fee at no price that could be paid is higher than that.
+    const payable = (cash - feeOf(this.#config.fees, units, cash / units)) / units;
     return Math.min(worst, Math.max(price, payable));
   }
 

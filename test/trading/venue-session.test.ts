@@ -677,6 +677,20 @@ describe('what the venue would not take is denied', () => {
     expect(session.outbox()).toMatchObject([{ place: { limit: 50 } }]);
   });
 
+  it('a limit in place of none leaves enough for the fee', () => {
+    const session = scripted({
+      onStep: (_, { order }) => order({ side: 'buy', quantity: 5 }),
+      config: {
+        cash: 520,
+        fees: { model: 'percent', rate: 0.01, min: 0 },
+        risk: { ...NO_RISK_LIMITS, price_collar_bps: 1000 },
+      },
+    });
+    session.push(step(0, 100));
+    // At 103 it would cost 515, and 5.15 of fees.
+    expect(session.outbox()).toMatchObject([{ place: { limit: 102.5 } }]);
+  });
+
   it('a target that is on its way counts beside an order', () => {
     const session = scripted({
       onStep: (at, { target, order }) => {
