@@ -76,7 +76,7 @@ export interface ClientOptions {
   readonly onRequest?: () => void;
   /** Told the headers of each answer, whoever it is from. */
   readonly onAnswer?: (headers: Exchanged['headers']) => void;
-  /** How long an answer may take. By default longer than the server takes to give up. */
+  /** How long a call may take for its answer. By default longer than the server takes to give up. */
   readonly timeoutMs?: number | undefined;
   /** How many bytes an answer may have. */
   readonly largestAnswer?: number | undefined;
@@ -165,12 +165,8 @@ export function createClient({
   const send = async (method: string, path: string, parts: Parts): Promise<Received> => {
     const target = targetOf(path, parts);
     const transport = await open();
-    const exchange: Transport['exchange'] = async (...request) => {
-      onRequest?.();
-      const answer = await transport.exchange(...request);
-      onAnswer?.(answer.headers);
-      return answer;
-    };
+    // For both of two requests: who is asked decides whether there is a second.
+    const timeout = AbortSignal.timeout(timeoutMs);
     const body = parts.body === undefined ? undefined : Buffer.from(JSON.stringify(parts.body));
     const sent = { method: method.toUpperCase(), url: target, body: body ?? new Uint8Array() };
     const headers = {
@@ -178,12 +174,16 @@ export function createClient({
       ...(body && { 'content-type': 'application/json' }),
       ...parts.headers,
     };
-    const first = await exchange(sent, body, { ...headers, ...authorization(authorize?.(sent)) });
+    const attempt = async (nonce?: string): Promise<Exchanged> => {
+      onRequest?.();
+      const all = { ...headers, ...authorization(authorize?.(sent, nonce)) };
+      const answer = await transport.exchange(sent, body, all, timeout);
+      onAnswer?.(answer.headers);
+      return answer;
+    };
+    const first = await attempt();
     const nonce = first.status === 401 && authorize ? first.headers['service-nonce'] : undefined;
-    const answer =
-      typeof nonce === 'string'
-        ? await exchange(sent, body, { ...headers, ...authorization(authorize?.(sent, nonce)) })
-        : first;
+    const answer = typeof nonce === 'string' ? await attempt(nonce) : first;
     return { answer: read(answer, origin), headers: answer.headers };
   };
   const bytes = async function* (
@@ -248,6 +248,7 @@ interface Transport {
     request: SentRequest,
     body: Buffer | undefined,
     headers: Readonly<Record<string, string>>,
+    timeout: AbortSignal,
   ) => Promise<Exchanged>;
   /** The body of an answer that is of the type that is asked for. */
   readonly bytes: (
@@ -307,8 +308,7 @@ async function openTransport(
   const endless = open(limits);
   const interrupted = (): ServiceError => new ServiceError('interrupted', 'it was told to stop');
   return {
-    async exchange({ method, url }, body, headers) {
-      const timeout = AbortSignal.timeout(timeoutMs);
+    async exchange({ method, url }, body, headers, timeout) {
       const signal = interrupt ? AbortSignal.any([timeout, interrupt]) : timeout;
       const exchange = async (): Promise<Exchanged> => {
         const rest = { method, headers, dispatcher, signal, ...(body && { body }) };

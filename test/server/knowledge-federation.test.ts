@@ -202,6 +202,19 @@ test('those that do not answer are named, and keep nobody from the answers of ot
   expect(all).not.toMatch(token);
 });
 
+test('who wants to be asked again has no more time for it', async () => {
+  let asked = 0;
+  const again = await serve((_, answer) => {
+    asked += 1;
+    const [status, body] = asked === 1 ? ([401, '{}'] as const) : ([200, '{"items":[]}'] as const);
+    const headers = { 'Service-Name': 'service-local', 'Service-Nonce': 'n' };
+    setTimeout(() => answer.writeHead(status, headers).end(body), 1000);
+  });
+  const { instances } = told(await search({ again }));
+  expect(instances).toEqual([['again', 'timed_out', 'it did not answer in time']]);
+  expect(asked).toBe(2);
+});
+
 test('it takes a license, and tells of the period of grace', async () => {
   license = { allowed: true, status: 'grace' };
   const answer = await search({ tokyo: tokyo.url });
