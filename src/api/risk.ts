@@ -180,7 +180,7 @@ export const requestOverride = defineRoute({
           ...asked,
           worst_price: z.number().gt(0).nullable().default(null).openapi({
             description:
-              'The highest of a purchase, the lowest of a sale: of its limit or stop, else of the last close.',
+              'The highest of a purchase, the lowest of a sale: of its limit or stop, else of the last close; an order without a limit is filled at no worse one.',
           }),
           controls: z.array(control).min(1).openapi({ description: 'Those that it may pass.' }),
           reason: text(500),
