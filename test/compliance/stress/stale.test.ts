@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest';
+import { exampleDocument } from '../../../src/api/bots.ts';
 import type { MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
 import type { PassResult } from '../../../src/compliance/stress/pass.ts';
 import { stressStaleness } from '../../../src/compliance/stress/stale.ts';
+import { stalenessOf } from '../../../src/compliance/tests/stale.ts';
+import { openStorage } from '../../../src/storage/storage.ts';
+import { makeSessions } from '../../halts/sessions.ts';
+import { newTables } from '../../storage/databases.ts';
 
 const MADE = Date.UTC(2026, 6, 5);
 const LOCK = { spec: 'a', engine: '1', limits: { max_order_qty: 5 } };
@@ -47,4 +52,34 @@ test('a stress test goes stale by a higher peak, by another lock, and by age', (
   expect(stressStaleness(RESULT, year, live(1), LOCK).reasons).toEqual(['it is twelve months old']);
   // What was never reached covers nothing.
   expect(stressStaleness({ ...RESULT, passes: [] }, MADE, live(1), LOCK).stale).toBe(true);
+});
+
+test('logs are read once for all who ask, and for so many at a time only', async () => {
+  const database = await newTables('sqlite');
+  const storage = await openStorage(database.location);
+  try {
+    const bots = await makeSessions(storage, { count: 5 });
+    const document = JSON.stringify(exampleDocument('bot', 10));
+    await storage.write((tx) => tx.updateTable('bot_versions').set({ document }).execute());
+    const result = { ...RESULT, schema: 'stress/1', scope: 'bot' };
+    const ask = ({ bot_id }: { readonly bot_id: string }) =>
+      stalenessOf(
+        { storage, clock: () => MADE },
+        { bot_id, current_version: 1 },
+      )({
+        ended_at: MADE,
+        result,
+      }).then(
+        ({ stale }) => stale,
+        ({ code }: { readonly code: string }) => code,
+      );
+    expect(await Promise.all([bots[0]!, ...bots].map(ask))).toEqual([
+      ...Array.from({ length: 5 }, () => true),
+      'overloaded',
+    ]);
+    expect(await ask(bots[4]!)).toBe(true);
+  } finally {
+    await storage.close();
+    await database.remove();
+  }
 });
