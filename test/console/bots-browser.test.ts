@@ -6,7 +6,7 @@ import { addToken } from '../../src/identity/tokens.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
 import { tradingDocument } from '../server/trader.ts';
 import { fillCatalogue } from '../tasks/market.ts';
-import { BOTH_THEMES, openDesk, type Desk } from './browser.ts';
+import { openDesk, type Desk } from './browser.ts';
 
 /** Two of its days in a second. */
 const SPEED = 2 * 86_400;
@@ -119,7 +119,7 @@ describe('in a browser', () => {
     await page.getByRole('heading', { level: 1, name: 'halted is halted' }).waitFor();
     await page.getByText('verified', { exact: true }).waitFor();
     await page.locator('aside.halted', { hasText: 'it buys too much' }).waitFor();
-    expect(await desk.findBarriers(BOTH_THEMES)).toEqual([]);
+    expect(await desk.findBarriers()).toEqual([]);
     await desk.open('/console/bots/halted');
     await page.getByText('No paper session runs now.').waitFor();
   });

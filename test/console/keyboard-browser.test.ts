@@ -5,6 +5,7 @@ import { addToken } from '../../src/identity/tokens.ts';
 import { startServer } from '../server/running.ts';
 import { tradingDocument } from '../server/trader.ts';
 import { fillCatalogue } from '../tasks/market.ts';
+import { isAtLength } from '../length.ts';
 import { openDesk, type Desk } from './browser.ts';
 import { seedFleet } from './fleet.ts';
 import { handsOn, type Hands } from './keyboard.ts';
@@ -71,7 +72,7 @@ test('licenses are filtered and searched', async () => {
   expect(await page.title()).toContain('fleet-00002');
 });
 
-test('a lease is issued', async () => {
+test.runIf(isAtLength)('a lease is issued', async () => {
   const { page } = desk;
   await desk.open('/identity/license');
   await hands.press('Issue a lease');
@@ -147,7 +148,7 @@ test('what runs is ended', async () => {
   expect(await hands.hears('is asked to stop')).toBe(true);
 });
 
-test('a passkey is added, and sessions are ended', async () => {
+test.runIf(isAtLength)('a passkey is added, and sessions are ended', async () => {
   const { page, administrator } = desk;
   await desk.addAuthenticator();
   await desk.signIn();

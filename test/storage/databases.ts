@@ -40,7 +40,7 @@ export async function newDatabase(kind: Storage['kind'], cluster?: string): Prom
 export async function newTables(kind: Storage['kind']): Promise<TestDatabase> {
   if (kind === 'sqlite') return newSqliteTables();
   const admin = inject('postgres');
-  const [free] = await query<{ name: string }>(
+  const [free] = await ask<{ name: string }>(
     admin,
     `delete from free_databases where name =
       (select name from free_databases for update skip locked limit 1) returning name`,
@@ -56,17 +56,31 @@ export async function newTables(kind: Storage['kind']): Promise<TestDatabase> {
     async remove() {
       if (isForeign) return database.remove();
       await query(database.location.url, EMPTY_TABLES);
-      await query(admin, `insert into free_databases values ('${database.name}')`);
+      await ask(admin, `insert into free_databases values ('${database.name}')`);
     },
   };
 }
 
-/** As they are after the migrations. */
+let admins: pg.Pool | undefined;
+
+/** As `query`, over one connection for all tests of this process, which ends with it. */
+async function ask<Row extends object>(url: string, sql: string): Promise<Row[]> {
+  admins ??= new pg.Pool({
+    connectionString: url,
+    max: 1,
+    idleTimeoutMillis: 0,
+    allowExitOnIdle: true,
+  }).on('error', () => {});
+  return (await admins.query<Row>(sql)).rows;
+}
+
+/** As they are after the migrations: most tests write to few of them. */
 const EMPTY_TABLES = `do $$
   declare name text;
   begin
     set local session_replication_role = replica;
-    for name in select tablename from pg_tables where schemaname = 'public' loop
+    for name in select relname from pg_class where relkind = 'r'
+        and relnamespace = 'public'::regnamespace and pg_relation_size(oid) > 0 loop
       if name <> 'schema_migrations' then execute format('delete from %I', name); end if;
     end loop;
     insert into audit_head (id, seq, hash) values (1, 0, repeat('0', 64));
