@@ -77,7 +77,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'tasks',
     'trading',
   ],
-  research: ['bot-registry', 'bots', 'events', 'market', 'storage', 'tasks'],
+  research: ['backtest', 'bot-registry', 'bots', 'events', 'market', 'storage', 'tasks'],
   runner: [
     'bots',
     'client',

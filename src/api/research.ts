@@ -11,7 +11,7 @@ import {
   Problem,
   time,
 } from './http.ts';
-import { changes, TaskReference } from './tasks.ts';
+import { changes, patch, TaskReference } from './tasks.ts';
 import { sha256 } from './bots.ts';
 
 const tags = ['Research'];
@@ -67,6 +67,7 @@ export const getDataset = defineRoute({
 const Proposal = z
   .strictObject({
     ...changes,
+    patch,
     rationale: z.string().min(1).max(2000).openapi({
       description: 'Why, for the person who decides; shown as it is, and never followed.',
     }),
@@ -82,12 +83,16 @@ export const proposeVersion = defineRoute({
   operationId: 'proposeVersion',
   summary: 'Propose a version of a bot',
   description:
-    'Makes no version: it backtests what is proposed, and leaves an event `chat.proposal` with the whole document and what differs. A person who agrees gives the bot that document, with `PUT /bots/{bot_ref}`.',
+    'Makes no version: it backtests what is proposed, and leaves an event `chat.proposal` with the whole document and what differs. Files that came with the current version stay with it. Nothing that is proposed raises or removes a limit of `risk`, or changes slug, kind, `attribution` or `deployment`: that is `invalid_spec`. A person who agrees gives the bot that document, with `PUT /bots/{bot_ref}` or `service-local bots update BOT --proposal ID`.',
   idempotent: true,
   request: {
     params: botPath,
     body: json(Proposal, {
       faster: { params: { fast: 12 }, rationale: 'It follows turns sooner.' },
+      limited: {
+        patch: { spec: { risk: { max_drawdown_pct: 0.2 } } },
+        rationale: 'It lost a quarter once.',
+      },
     }),
   },
   responses: {

@@ -29,6 +29,10 @@ export const changes = {
     .openapi({ description: 'Parameters of the strategy.' }),
 };
 
+export const patch = z.record(z.string(), z.unknown()).optional().openapi({
+  description: 'Of the whole document, under the other values: a JSON merge patch (RFC 7396).',
+});
+
 const locked = {
   verify_lock: z.boolean().optional().openapi({
     description:
@@ -53,6 +57,7 @@ const tests = {
 const TaskInput = z
   .strictObject({
     ...changes,
+    patch,
     ...locked,
     speed: speed.optional(),
     live: z.strictObject({ exchange: z.string() }).optional(),
@@ -61,7 +66,7 @@ const TaskInput = z
   })
   .openapi('TaskInput', {
     description:
-      "What stands in place of the spec's own; `speed` is there for paper sessions, `live` for those that follow an exchange, and `production` for deployments to a cluster: what was asked for; the others are those of conformance and stress tests.",
+      "What stands in place of the spec's own; `speed` is there for paper sessions, `live` for those that follow an exchange, and `production` for deployments to a cluster: what was asked for; `patch` is there for backtests of proposals; the others are those of conformance and stress tests.",
   });
 
 const BacktestRequest = z

@@ -14,6 +14,8 @@ export const AGENT_TOOLS = [
   'read_market_data',
   'compare_results',
   'run_backtest',
+  'run_sweep',
+  'read_sweep',
   'propose_version',
   'search_knowledge',
 ] as const;

@@ -11,7 +11,7 @@ import {
   type Bundle,
 } from './bundle.ts';
 import type { Path, SourceDocument } from './document.ts';
-import { fieldsOf } from './fields.ts';
+import { fieldsOf, isFields } from './fields.ts';
 import { readModels, type FileOf } from './model-checks.ts';
 import { inOrder, parseSpec } from './parse.ts';
 import type { BotSpec } from './spec.ts';
@@ -46,10 +46,13 @@ export interface HostedSpec {
  */
 export function readHostedSpec(sent: SentSpec, allowsCode = false): HostedSpec {
   const isText = 'yaml' in sent;
-  const { spec, document, problems } = parseSpec(
-    isText ? sent.yaml : JSON.stringify(sent.document),
-    'the spec',
-  );
+  const text = isText ? sent.yaml : JSON.stringify(sent.document);
+  if (text.length > LONGEST_SPEC) {
+    throw new ServiceError('payload_too_large', `the spec has ${text.length} characters`, {
+      remedy: `One has at most ${LONGEST_SPEC}, besides the files that go with it.`,
+    });
+  }
+  const { spec, document, problems } = parseSpec(text, 'the spec');
   // No files are none: what identifies a version does not depend on how they were left out.
   const files = Object.keys(sent.files ?? {}).length === 0 ? undefined : sent.files;
   const faults = files === undefined ? [] : bundleFaults(files);
@@ -67,11 +70,16 @@ export function readHostedSpec(sent: SentSpec, allowsCode = false): HostedSpec {
   return { document: document.value, spec, hash: specHash(document.value), files, models };
 }
 
+/** In characters. To parse one takes a second and all of the thread, with models some are sent in a MiB. */
+const LONGEST_SPEC = 128 * 1024;
+
 /** What stands in place of a spec's own values for one run. */
 export interface SpecChanges {
   readonly from?: string | undefined;
   readonly to?: string | undefined;
   readonly params?: Readonly<Record<string, unknown>> | undefined;
+  /** Of the whole document: a JSON merge patch (RFC 7396), under the other values. */
+  readonly patch?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** Where in a spec the changes go, and where in the changes they are. */
@@ -112,15 +120,26 @@ export function readChangedSpec(
 /** A copy of the document with other values. */
 export function withChanges(
   document: unknown,
-  { from, to, params = {} }: SpecChanges,
+  { from, to, params = {}, patch = {} }: SpecChanges,
 ): Record<string, unknown> {
-  const copy = structuredClone(document) as Record<string, unknown> & {
-    readonly spec: { readonly data: object; readonly strategy: { params?: object } };
-  };
-  const { data, strategy } = copy.spec;
-  Object.assign(data, from !== undefined && { from }, to !== undefined && { to });
-  if (Object.keys(params).length > 0) strategy.params = { ...strategy.params, ...params };
-  return copy;
+  const data = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
+  const strategy = Object.keys(params).length > 0 && { strategy: { params } };
+  const values = { ...(Object.keys(data).length > 0 && { data }), ...strategy };
+  const patched = mergePatch(structuredClone(document), patch) as Record<string, unknown>;
+  return Object.keys(values).length === 0
+    ? patched
+    : (mergePatch(patched, { spec: values }) as Record<string, unknown>);
+}
+
+/** RFC 7396, section 2. */
+function mergePatch(target: unknown, patch: unknown): unknown {
+  if (!isFields(patch)) return patch;
+  const merged = new Map(Object.entries(fieldsOf(target)));
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) merged.delete(name);
+    else merged.set(name, mergePatch(merged.get(name), value));
+  }
+  return Object.fromEntries(merged);
 }
 
 /** Whoever sends nonsense gets no more than he can use of what is wrong with it. */
@@ -186,9 +205,15 @@ function bundleProblems(faults: readonly string[], document: SourceDocument): Pr
 }
 
 function sentModels(files: Bundle | undefined): FileOf {
+  const known = new Map<string, Uint8Array>();
   return (path) => {
     const name = entryOf(path);
-    if (files !== undefined && Object.hasOwn(files, name)) return bytesOf(files, name);
+    if (files !== undefined && Object.hasOwn(files, name)) {
+      // The same bytes for all models of a file: they are looked into once.
+      const bytes = known.get(name) ?? bytesOf(files, name);
+      known.set(name, bytes);
+      return bytes;
+    }
     return { code: 'model_not_hosted', message: 'has to be sent with the spec, in files' };
   };
 }

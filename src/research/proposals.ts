@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { getBot } from '../bot-registry/bots.ts';
+import { getRunnable } from '../bot-registry/versions.ts';
 import { diffDocuments, type Change } from '../bots/diff.ts';
-import { withChanges, type SpecChanges } from '../bots/hosted.ts';
+import { invalidSpec, readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
+import { botSpecSchema } from '../bots/spec.ts';
 import { specHash } from '../bots/version.ts';
 import { ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
+import { proposalProblems } from './proposable.ts';
 import { startBacktest, type Task, type TaskService } from '../tasks/tasks.ts';
 
 export interface Proposal {
@@ -24,7 +27,8 @@ export interface Proposal {
  * The bot stays as it is, but that a draft becomes active, as with any backtest.
  *
  * @param by who proposes, as in the audit log.
- * @throws ServiceError as `startBacktest`; `conflict` with the reason `no_change`.
+ * @throws ServiceError as `startBacktest`; `invalid_spec` also for what only a person changes (see
+ * `proposalProblems`); `conflict` with the reason `no_change`.
  */
 export async function proposeVersion(
   service: TaskService,
@@ -35,8 +39,10 @@ export async function proposeVersion(
   const { storage, clock } = service;
   const bot = await getBot(storage.read, ref);
   const { bot_id, current_version: base_version } = bot;
-  const before: unknown = JSON.parse(bot.document);
-  const document = withChanges(before, asked);
+  const { document: before, files } = await getRunnable(service, bot_id, base_version);
+  const { document, spec } = readChangedSpec(before, asked, files);
+  const problems = proposalProblems(botSpecSchema.parse(before), spec);
+  if (problems.length > 0) throw invalidSpec(problems, false);
   const changes = diffDocuments(before, document);
   if (changes.length === 0) {
     throw new ServiceError('conflict', `version ${base_version} of ${bot.slug} is so already`, {

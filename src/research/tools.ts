@@ -11,6 +11,14 @@ import { ServiceError, type ErrorCode } from '../errors.ts';
 import { at, LONGEST_FILE, read, send, withQuery, type Ask } from './ask.ts';
 import { parseCsv } from './csv.ts';
 import { cutTo } from './cut.ts';
+import {
+  combinationsOf,
+  deflatedSharpeOf,
+  MOST_COMBINATIONS,
+  ranked,
+  type Params,
+  type Trial,
+} from './sweep.ts';
 
 /** What a tool found. Plain JSON. */
 export interface ToolAnswer {
@@ -178,7 +186,7 @@ interface TaskAnswer {
   readonly task_id: string;
   readonly bot_id: string;
   readonly status: string;
-  readonly input: { readonly params?: unknown; readonly patch?: unknown };
+  readonly input: { readonly params?: Params; readonly patch?: unknown };
 }
 interface ListAnswer<T> {
   readonly items: readonly T[];
@@ -189,17 +197,33 @@ const taskId = z.string().min(1).max(128);
 const limit = (most: number, usual: number) => z.int().min(1).max(most).default(usual);
 const version = z.int().min(1);
 const seq = z.int().min(0);
-const values = {
+const value = z.union([z.number(), z.boolean(), z.string()]);
+const days = {
   from: z.string().max(40).optional().describe('First day used, such as 2000-01-31.'),
   to: z.string().max(40).optional().describe('Last day used.'),
+};
+const values = {
+  ...days,
   params: z
-    .record(z.string(), z.union([z.number(), z.boolean(), z.string()]))
+    .record(z.string(), value)
     .optional()
     .describe("Parameters of the strategy, in place of the spec's own."),
 };
 
 /** What tells whether a run is one of the bot. */
 const OWN_TASK: readonly Reach[] = ['GET /tasks/{task_id}', 'GET /bots/{bot_ref}'];
+
+/** What tells what came of one. */
+const OF_RUNS: readonly Reach[] = [
+  'GET /tasks/{task_id}/result',
+  'GET /tasks/{task_id}/files/{name}',
+];
+
+const metric = z
+  .string()
+  .max(100)
+  .default('risk.sharpe')
+  .describe('A figure of the result by which the table is sorted, such as returns.total.');
 
 /** The columns of `trades.csv` that are numbers. */
 const TRADE_FIGURES = [
@@ -458,10 +482,60 @@ export const TOOLS: readonly Tool[] = [
     },
   }),
   defineTool({
+    name: 'run_sweep',
+    title: 'Sweep parameters',
+    description: `Backtests a version of the bot with every combination of the values given, ${MOST_COMBINATIONS} at most, each as a run of its own, and waits for the results: a table with the best first, and the deflated Sharpe ratio of the run with the highest Sharpe, which judges it by all that were tried. It changes nothing of the bot.`,
+    scope: 'write',
+    bot: 'required',
+    reaches: ['POST /bots/{bot_ref}/backtest', ...OWN_TASK, ...OF_RUNS],
+    input: z.strictObject({
+      grid: z
+        .record(z.string(), z.array(value).min(1).max(MOST_COMBINATIONS))
+        .refine((grid) => Object.keys(grid).length > 0, 'must have a parameter')
+        .describe('The values of each parameter: {"fast": [5, 10], "slow": [50, 100]}.'),
+      version: version.optional(),
+      ...days,
+      metric,
+      wait_seconds: z.number().min(0).max(MOST_WAIT_SECONDS).default(MOST_WAIT_SECONDS),
+    }),
+    async run({ ask, bot, args: { grid, metric: by, wait_seconds, ...asked }, signal }) {
+      const task_ids: string[] = [];
+      const refused: { readonly params: Params; readonly detail: string }[] = [];
+      const combinations = combinationsOf(grid);
+      for (const params of combinations) {
+        try {
+          const path = at`/bots/${bot!}/backtest`;
+          const { task_id } = await send<TaskAnswer>(ask, path, { ...asked, params }, signal);
+          task_ids.push(task_id);
+        } catch (error) {
+          // What the strategy does not take, such as a fast average that is slower than the slow one.
+          if (!(error instanceof ServiceError) || error.code !== 'invalid_spec') throw error;
+          if (refused.length + 1 === combinations.length) throw error;
+          refused.push({ params, detail: error.problems[0]?.message ?? error.message });
+        }
+      }
+      const until = performance.now() + wait_seconds * 1000;
+      const { source, data } = await tableOf(ask, bot, { task_ids, by, until }, signal);
+      return { source, data: { ...data, refused } };
+    },
+  }),
+  defineTool({
+    name: 'read_sweep',
+    title: 'Read a sweep',
+    description:
+      'The table of run_sweep again, from the task_ids that it gave: for a sweep that had not ended, or by another metric. The deflated Sharpe ratio is right only with all runs of the sweep.',
+    scope: 'read',
+    bot: 'optional',
+    reaches: [...OWN_TASK, ...OF_RUNS],
+    input: z.strictObject({ task_ids: z.array(taskId).min(1).max(MOST_COMBINATIONS), metric }),
+    run: ({ ask, bot, args: { task_ids, metric: by }, signal }) =>
+      tableOf(ask, bot, { task_ids, by, until: 0 }, signal),
+  }),
+  defineTool({
     name: 'propose_version',
     title: 'Propose a version',
     description:
-      'Leaves a proposal for a person: what is to stand in place of the current version, why, and its backtest, whose result is waited for. The bot stays as it is; only a person gives it the version.',
+      'Leaves a proposal for a person: what is to stand in place of the current version, why, and its backtest, whose result is waited for. The bot stays as it is; only a person gives it the version. It cannot raise or remove a limit of risk, nor change slug, kind, attribution or deployment.',
     scope: 'write',
     bot: 'required',
     reaches: [
@@ -471,6 +545,12 @@ export const TOOLS: readonly Tool[] = [
     ],
     input: z.strictObject({
       ...values,
+      patch: z
+        .record(z.string(), z.unknown())
+        .optional()
+        .describe(
+          'Of the whole document as read_bot gives it, for all that params, from and to do not say: a JSON merge patch (RFC 7396), such as {"spec": {"engine": {"units": "whole"}}}. A list is replaced whole, and null removes a field.',
+        ),
       rationale: z.string().min(1).max(2000).describe('Why, for the person who decides.'),
       wait_seconds: z.number().min(0).max(MOST_WAIT_SECONDS).default(30),
     }),
@@ -548,18 +628,78 @@ async function resultOf(
   seconds: number,
   signal: AbortSignal,
 ): Promise<ToolAnswer> {
-  const source = at`/tasks/${task_id}`;
+  const { task, result } = await endOf(ask, task_id, seconds, signal);
+  return result === undefined
+    ? { source: at`/tasks/${task_id}`, data: task }
+    : { source: at`/tasks/${task_id}/result`, data: result };
+}
+
+/** A task once it has ended, with its result if it was a success; or as it is after the time. */
+async function endOf(
+  ask: Ask,
+  task_id: string,
+  seconds: number,
+  signal: AbortSignal,
+): Promise<{ readonly task: TaskAnswer; readonly result?: Result }> {
   const until = performance.now() + seconds * 1000;
   for (;;) {
-    const task = await read<TaskAnswer>(ask, source, signal);
+    const task = await read<TaskAnswer>(ask, at`/tasks/${task_id}`, signal);
     const isOpen = task.status === 'queued' || task.status === 'running';
     if (task.status === 'success') {
-      const result = at`/tasks/${task_id}/result`;
-      return { source: result, data: await read(ask, result, signal) };
+      return { task, result: await read<Result>(ask, at`/tasks/${task_id}/result`, signal) };
     }
-    if (!isOpen || performance.now() >= until) return { source, data: task };
+    if (!isOpen || performance.now() >= until) return { task };
     await wait(LOOK_EVERY_MS, undefined, { signal });
   }
+}
+
+interface SweepAsked {
+  readonly task_ids: readonly string[];
+  /** The figure by which it is sorted. */
+  readonly by: string;
+  /** When it is given as it is, by `performance.now()`. */
+  readonly until: number;
+}
+
+/** In the table of a sweep, beside the figure by which it is sorted. */
+const TABLE_FIGURES = ['risk.sharpe', 'returns.total', 'risk.max_drawdown', 'trades.count'];
+
+/** What came of the runs of a sweep, once they have ended or the time is over. */
+async function tableOf(
+  ask: Ask,
+  bot: string | undefined,
+  { task_ids, by, until }: SweepAsked,
+  signal: AbortSignal,
+): Promise<{ readonly source: string; readonly data: Readonly<Record<string, unknown>> }> {
+  const trials: Trial[] = [];
+  for (const task_id of task_ids) {
+    await chosenTask(ask, bot, task_id, signal);
+    const left = Math.max(0, until - performance.now()) / 1000;
+    const { task, result } = await endOf(ask, task_id, left, signal);
+    const figures = result && figuresOf(result);
+    trials.push({
+      task_id,
+      params: task.input.params ?? {},
+      status: task.status,
+      ...(figures && { figures }),
+    });
+  }
+  const open = trials.filter(({ status }) => status === 'queued' || status === 'running').length;
+  const names = [...new Set([by, ...TABLE_FIGURES])];
+  const table = ranked(trials, by).map(({ task_id, params, status, figures }) => {
+    const told = names.map((name) => [name, figures?.[name] ?? null] as const);
+    return { task_id, params, ...(figures ? Object.fromEntries(told) : { status }) };
+  });
+  return {
+    source: task_ids.map((task_id) => at`/tasks/${task_id}/result`).join(' '),
+    data: {
+      trials: trials.length,
+      not_ended: open,
+      sorted_by: by,
+      deflated_sharpe: open > 0 ? null : await deflatedSharpeOf(ask, trials, signal),
+      table,
+    },
+  };
 }
 
 /** What of a result is compared. */

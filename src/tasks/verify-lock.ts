@@ -60,8 +60,8 @@ async function lockOf(db: Db, { task_id }: Pick<TasksTable, 'task_id'>): Promise
 
 /** Whatever the order in which the parameters were named. */
 function sameChanges(changes: SpecChanges): (other: SpecChanges) => boolean {
-  const textOf = ({ from, to, params = {} }: SpecChanges): string =>
-    canonicalize([from ?? null, to ?? null, params])!;
+  const textOf = ({ from, to, params = {}, patch = {} }: SpecChanges): string =>
+    canonicalize([from ?? null, to ?? null, params, patch])!;
   const text = textOf(changes);
   return (other) => textOf(other) === text;
 }

@@ -161,6 +161,34 @@ test('a bot is sent with its code, which alone makes a version, and does the sam
   expect((await run(['bots', 'diff', 'own'])).stdout).toMatch(/\nweights\.ts +changed +\w{64} /);
 });
 
+test('a proposal becomes a version with the code of the one before, while that is the current one', async () => {
+  await json<BotDetail>('bots', 'create', '-f', await fileOf('proposed', IN_TURN));
+  const propose = async (weight: number): Promise<string> => {
+    const body = { patch: { spec: { risk: { max_position_pct: weight } } }, rationale: 'Less.' };
+    const answer = await fetch(`${server.url}/bots/proposed/proposals`, {
+      method: 'POST',
+      headers: { authorization, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    return ((await answer.json()) as { proposal_id: string }).proposal_id;
+  };
+  const [one, other] = [await propose(0.5), await propose(0.4)];
+  expect(await run(['bots', 'update', 'proposed', '--proposal', one])).toMatchObject({
+    code: 0,
+    stdout: 'proposed: updated, version 2\n',
+  });
+  expect(await json('bots', 'diff', 'proposed')).toMatchObject({
+    changes: [{ pointer: '/spec/risk/max_position_pct' }],
+    files: [],
+  });
+  const late = await run(['bots', 'update', 'proposed', '--proposal', other]);
+  expect(late).toMatchObject({ code: 6 });
+  expect(late.stderr).toContain('for version 1 of proposed, which has version 2 by now');
+  const none = await run(['bots', 'update', 'proposed', '--proposal', 'none']);
+  expect(none.stderr).toContain('the bot has no proposal "none"');
+  expect(await run(['bots', 'update', 'proposed'])).toMatchObject({ code: 2 });
+});
+
 test('packages and modules of Node are refused before anything is sent', async () => {
   const helper = "import { readFileSync } from 'node:fs';\nexport const x = readFileSync;\n";
   const text = strategyThat('x;', "import { x } from './helper.ts';\nimport 'canonicalize';");

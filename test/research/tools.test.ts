@@ -4,7 +4,13 @@ import { authenticateToken } from '../../src/identity/tokens.ts';
 import type { Ask } from '../../src/research/ask.ts';
 import { cutTo } from '../../src/research/cut.ts';
 import { parseCsv } from '../../src/research/csv.ts';
-import { callTool, LARGEST_ANSWER, toolNamed, TOOLS } from '../../src/research/tools.ts';
+import {
+  callTool,
+  LARGEST_ANSWER,
+  toolNamed,
+  TOOLS,
+  type ToolRefusal,
+} from '../../src/research/tools.ts';
 import type { Scope } from '../../src/scopes.ts';
 import { askAs } from '../../src/server/research.ts';
 import { queueTask } from '../../src/tasks/tasks.ts';
@@ -147,6 +153,112 @@ describe('tools', () => {
     expect(await call('propose_version', { params: { fast: 10 }, rationale: 'x' })).toMatchObject({
       error: { code: 'conflict', reason: 'no_change' },
     });
+  });
+
+  it('sweep parameters, and judge the best by all that were tried', async () => {
+    const grid = { fast: [5, 10, 40], slow: [20, 30, 30] };
+    const made = await ok('run_sweep', { grid });
+    const table = made.data['table'] as { task_id: string; 'risk.sharpe': number }[];
+    expect(made.data).toMatchObject({
+      trials: 4,
+      not_ended: 0,
+      refused: [{ params: { fast: 40, slow: 20 } }, { params: { fast: 40, slow: 30 } }],
+      deflated_sharpe: {
+        task_id: table[0]!.task_id,
+        trials: 4,
+        probability: expect.any(Number) as number,
+      },
+    });
+    const sharpes = table.map((row) => row['risk.sharpe']);
+    expect(sharpes).toEqual(sharpes.toSorted((a, b) => b - a));
+    const best = await ok('read_results', { task_id: table[0]!.task_id }, reader);
+    expect(best.data).toMatchObject({ risk: { sharpe: sharpes[0] } });
+    const task_ids = table.map(({ task_id }) => task_id);
+    const { data } = await ok('read_sweep', { task_ids, metric: 'returns.total' }, reader);
+    expect(data).toMatchObject({ deflated_sharpe: made.data['deflated_sharpe'] });
+    const again = data['table'] as { 'returns.total': number }[];
+    const totals = again.map((row) => row['returns.total']);
+    expect(totals).toEqual(totals.toSorted((a, b) => b - a));
+    expect(await call('read_sweep', { task_ids }, reader, 'other')).toMatchObject({
+      error: { reason: 'another_bot' },
+    });
+
+    const many = Array.from({ length: 8 }, (_, i) => i + 1);
+    const before = (await reader('GET', '/tasks?limit=1')).json;
+    expect(await call('run_sweep', { grid: { fast: many, slow: many } })).toMatchObject({
+      error: {
+        reason: 'too_many_combinations',
+        detail: 'these are 64 combinations, and a sweep tries 50 at most',
+      },
+    });
+    expect(await call('run_sweep', { grid: { fats: [1] } })).toMatchObject({
+      error: { code: 'invalid_spec' },
+    });
+    expect((await reader('GET', '/tasks?limit=1')).json).toEqual(before);
+  });
+
+  it('propose another document, but raise no limit and change nothing that is a person’s', async () => {
+    const limits = {
+      max_order_value: '1000',
+      max_position_pct: 0.5,
+      max_drawdown_pct: { unlimited: 'It is a test.' },
+      repeated_execution: { count: 5, seconds: 60 },
+      messages_kept_for_cancels: 1,
+      max_messages_per_second: 5,
+      permitted: { instruments: ['SPX'] },
+    };
+    const document = exampleDocument('limited', 10);
+    const spec = { ...(document['spec'] as object), risk: limits };
+    await writer('POST', '/bots', { document: { ...document, spec } });
+    const propose = (patch: object) =>
+      call('propose_version', { patch, rationale: 'Why not?' }, writer, 'limited');
+
+    const risk = { max_position_pct: 0.4, max_drawdown_pct: 0.2, max_instruments: 1 };
+    const changed = { spec: { risk, engine: { units: 'whole' } }, metadata: { owner: 'Ada' } };
+    const made = await propose(changed);
+    expect(made).toMatchObject({
+      data: {
+        proposal: { base_version: 1, hash: expect.stringMatching(/^[0-9a-f]{64}$/) as string },
+        backtest: { bot: { slug: 'limited' } },
+      },
+    });
+    const path = '/bots/limited/state/events?kind=chat.proposal';
+    expect((await reader('GET', path)).json).toMatchObject({
+      items: [
+        {
+          payload: { document: { spec: { ...changed.spec, strategy: { params: { fast: 10 } } } } },
+        },
+      ],
+    });
+
+    const refused: readonly (readonly [pointer: string, patch: object])[] = [
+      ['/spec/risk/max_order_value', { spec: { risk: { max_order_value: '1000.01' } } }],
+      ['/spec/risk/max_order_value', { spec: { universe: { currency: 'JPY' } } }],
+      ['/spec/risk/max_position_pct', { spec: { risk: { max_position_pct: null } } }],
+      [
+        '/spec/risk/max_position_pct',
+        { spec: { risk: { max_position_pct: { unlimited: 'As I say.' } } } },
+      ],
+      [
+        '/spec/risk/max_drawdown_pct',
+        { spec: { risk: { max_drawdown_pct: { unlimited: 'As I say.' } } } },
+      ],
+      ['/spec/risk/repeated_execution', { spec: { risk: { repeated_execution: { count: 6 } } } }],
+      ['/spec/risk/messages_kept_for_cancels', { spec: { risk: null } }],
+      ['/spec/risk/permitted/instruments', { spec: { risk: { permitted: null } } }],
+      ['/spec/attribution', { spec: { attribution: { trader: 'Eve' } } }],
+      ['/spec/deployment', { spec: { deployment: { target: 'k8s' } } }],
+      ['/spec/kind', { spec: { kind: 'research' } }],
+      ['/metadata/slug', { metadata: { slug: 'other' } }],
+      ['/spec', { spec: null }],
+      ['/spec/enginee', { spec: { enginee: {} } }],
+    ];
+    for (const [pointer, patch] of refused) {
+      const { error } = (await propose(patch)) as ToolRefusal;
+      expect(error).toMatchObject({ code: 'invalid_spec' });
+      expect(error.problems!.map((problem) => problem.split(' ')[0])).toContain(pointer);
+    }
+    expect((await reader('GET', path)).json).toMatchObject({ items: { length: 1 } });
   });
 
   it('propose once, when the request is sent again', async () => {

@@ -6,9 +6,10 @@
 import { ServiceError } from '../../errors.ts';
 import type { Ask } from '../ask.ts';
 import type { Citation } from '../answering.ts';
-import { openFacts } from './facts.ts';
-import { nearest, questionsIn } from './match.ts';
+import { botOf, openFacts, type Facts } from './facts.ts';
+import { leftOut, nearest, questionsIn } from './match.ts';
 import { readPrompt, type Prompt } from './prompt.ts';
+import type { KnownQuestion } from './question.ts';
 import { PARTS, QUESTIONS } from './questions.ts';
 
 export interface AnalystAnswer {
@@ -43,8 +44,10 @@ export async function answerQuestion(
   }
   const more = others.map(({ example }) => `Ask apart, too: ${example}`);
   try {
-    const told = await question.answer(openFacts(ask, bot, prompt, signal));
-    const answer = [told.text, ...more, `(${WHO_I_AM})`].join('\n');
+    const facts = openFacts(ask, bot, prompt, signal);
+    const told = await question.answer(facts);
+    const taken = await takenFor(facts, question, others);
+    const answer = [...taken, told.text, ...more, `(${WHO_I_AM})`].join('\n');
     return { question: question.id, answer, citations: told.citations };
   } catch (error) {
     if (signal.aborted || !(error instanceof ServiceError)) throw error;
@@ -57,6 +60,26 @@ export async function answerQuestion(
     ];
     return { question: question.id, answer: answer.join('\n'), citations: [] };
   }
+}
+
+/** Of the words that were left out of account, so many are told. */
+const MOST_LEFT_OUT = 8;
+
+/** What the answer does not look at, where the prompt says more than the question that it is taken for. */
+async function takenFor(
+  facts: Facts,
+  question: KnownQuestion,
+  others: readonly KnownQuestion[],
+): Promise<string[]> {
+  const left = leftOut(facts.prompt, question, others);
+  if (left.length === 0) return [];
+  const { slug, name, document } = (await botOf(facts)).data;
+  const { symbols } = document.spec.universe;
+  const own = readPrompt([slug, name, ...(symbols.length === 1 ? symbols : [])].join(' '));
+  const said = left.filter((word) => !own.words.includes(word)).slice(0, MOST_LEFT_OUT);
+  if (said.length === 0) return [];
+  const words = said.map((word) => JSON.stringify(word.slice(0, 40))).join(', ');
+  return [`I take it for "${question.example}", and leave out of account: ${words}.`];
 }
 
 /** Words with which somebody tells it to do something. */

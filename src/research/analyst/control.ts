@@ -119,7 +119,8 @@ function limitQuestions(): KnownQuestion[] {
     async answer(facts) {
       const bot = await botOf(facts);
       const value = bot.data.document.spec.risk?.[name];
-      const text = `Limit of the ${words} (${name}, ${unit}): ${sayLimit(value)}.`;
+      const { current_version } = bot.data;
+      const text = `Limit of the ${words} (${name}, ${unit}), in version ${current_version}: ${sayLimit(value)}.`;
       return told(text, cite(bot, limitPointer(name, value), `risk.${name}`));
     },
   }));

@@ -23,14 +23,16 @@ interface Passage {
   readonly text: string;
 }
 
+/** Of what is looked for, so many characters. */
+const LONGEST_SEARCH = 500;
 /** Of a passage, so many characters are quoted. */
 const LONGEST_QUOTATION = 600;
 
 async function search(facts: Facts): Promise<Told> {
   const q = facts.prompt.text
     .replace(ABOUT, '')
-    .replace(/[?!.\s]+$/, '')
-    .slice(0, 500);
+    .slice(0, LONGEST_SEARCH)
+    .replace(/[?!.\s]+$/, '');
   if (q === '')
     throw missing(
       'I do not know what to look for',

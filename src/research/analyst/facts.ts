@@ -142,6 +142,7 @@ export interface Task {
   readonly bot_id: string;
   readonly version: number;
   readonly status: string;
+  readonly input: { readonly params?: unknown; readonly patch?: unknown };
   readonly error: { readonly code: string; readonly detail: string } | null;
   readonly created_by: string;
   readonly created_by_name: string | null;
@@ -210,8 +211,14 @@ export interface Run {
 
 const isRun = ({ kind }: Task): boolean => kind === 'backtest' || kind === 'paper';
 
+/** Whether it was with values in place of those of its version, such as that of a proposal. */
+function isOtherwise({ input: { params, patch } }: Task): boolean {
+  return params !== undefined || patch !== undefined;
+}
+
 /**
- * The run that the prompt names by its id or its version; else the newest that was a success.
+ * The run that the prompt names by its id or its version; else the newest that was a success, those
+ * of the bot as it is before those with other values.
  * @throws ServiceError `not_found`
  */
 export async function runOf(facts: Facts): Promise<Run> {
@@ -223,13 +230,18 @@ export async function runOf(facts: Facts): Promise<Run> {
 
 export async function newestRun(facts: Facts, version?: number): Promise<Run> {
   const { items } = (await tasksOf(facts, 'success')).data;
-  const task = items.find(
+  const runs = items.filter(
     (one) => isRun(one) && (version === undefined || one.version === version),
   );
+  const task = runs.find((one) => !isOtherwise(one)) ?? runs[0];
   if (task !== undefined) return runWith(facts, task);
+  throw await noRun(facts, version);
+}
+
+async function noRun(facts: Facts, version?: number): Promise<ServiceError> {
   const { slug } = (await botOf(facts)).data;
   const what = version === undefined ? 'this bot' : `version ${version} of this bot`;
-  throw missing(
+  return missing(
     `no run of ${what} has been a success yet`,
     `Make one with \`service-local bots backtest ${slug}${version === undefined ? '' : ` --version ${version}`}\`.`,
   );
@@ -248,17 +260,18 @@ async function runWith({ get }: Facts, task: Task): Promise<Run> {
   const result = await get<Result>(at`/tasks/${task.task_id}/result`);
   const { from, to } = result.data.window;
   const kind = task.kind === 'paper' ? 'paper session' : 'backtest';
-  const of = `${result.data.bot.slug}, version ${task.version}`;
+  const values = isOtherwise(task) ? ' with other values than its spec' : '';
+  const of = `${result.data.bot.slug}, version ${task.version}${values}`;
   const said = `the ${kind} ${task.task_id} of ${of}, ${day(from)} to ${day(to)}`;
   return { task, result, said };
 }
 
 /** The two newest runs that were a success, the older one first. @throws ServiceError `not_found` */
 export async function twoNewestRuns(facts: Facts): Promise<readonly [Run, Run]> {
-  const newest = await newestRun(facts);
   const { items } = (await tasksOf(facts, 'success')).data;
-  const before = items.filter(isRun)[1];
-  if (before !== undefined) return [await runWith(facts, before), newest];
+  const [newest, before] = items.filter(isRun);
+  if (newest === undefined) throw await noRun(facts);
+  if (before !== undefined) return [await runWith(facts, before), await runWith(facts, newest)];
   throw missing(
     'there is only one run that was a success',
     'Backtest it again, with other parameters or as another version.',

@@ -61,6 +61,37 @@ function isOtherwise(prompt: Prompt): boolean {
   return strange > 2 && strange > 2 * (said.length - strange);
 }
 
+/** What anybody says beside what he asks, and what all answers say themselves. */
+const NEUTRAL = new Set(
+  'actual actually backtest bot current exactly far figure full here latest newest number overall percent question recent result run so strategy there total value version whole'.split(
+    ' ',
+  ),
+);
+
+/**
+ * Words of the prompt that neither the question nor the others are about: by them somebody may have
+ * asked for something else, such as the return of a month. A year is not for the others.
+ */
+export function leftOut(
+  prompt: Prompt,
+  question: KnownQuestion,
+  others: readonly KnownQuestion[],
+): string[] {
+  if (question.seeks === true) return [];
+  const tokens = [question, ...others].flatMap(({ example, tells, keys }) => [
+    ...wordsOf(`${example} ${tells}`),
+    ...keys.flatMap((key) => key.split(' ')),
+  ]);
+  const meant = new Set(tokens.flatMap((token) => [...formsOf(token.replace(/s$/, ''))]));
+  const isOfYears = question.keys.some((key) => key.includes('#year'));
+  const numbers: readonly number[] = [...prompt.versions, ...(isOfYears ? prompt.years : [])];
+  return [...new Set(wordsThatSay(prompt))].filter((word) => {
+    const stem = word.replace(/s$/, '');
+    if (meant.has(word) || meant.has(stem) || NEUTRAL.has(stem)) return false;
+    return /\d/.test(word) ? !numbers.includes(Number(word.replace(/^v/, ''))) : word.length > 1;
+  });
+}
+
 const MOST_SUGGESTIONS = 5;
 
 /** Questions with words that are like those of the prompt. */

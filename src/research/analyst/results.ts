@@ -95,7 +95,8 @@ function ofRun(
 }
 
 export const RESULTS: Questions = {
-  title: 'Results of the newest run, or of the one that you name by its id or its version',
+  title:
+    'Results of the newest run with the values of the spec, or of the one that you name by its id or its version',
   questions: [
     figures(
       'summary',

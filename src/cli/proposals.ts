@@ -1,0 +1,69 @@
+import type { BotDetail, getBotVersionFiles, listBotEvents } from '../api/bots.ts';
+import { parseDocument } from '../bots/document.ts';
+import type { Client } from '../client/client.ts';
+import { ServiceError } from '../errors.ts';
+import type { BotFile } from './bots.ts';
+
+/** The payload of `chat.proposal`, as far as it is needed here. */
+interface Proposed {
+  readonly proposal_id: string;
+  readonly base_version: number;
+  readonly document: Record<string, unknown>;
+}
+
+/**
+ * What was proposed for a bot, with the files of the version that it was proposed for.
+ * @throws ServiceError `not_found`; `stale` when the bot has another version by now.
+ */
+export async function proposedFile(
+  server: Client,
+  { id, slug, current_version }: BotDetail,
+  proposal_id: string,
+): Promise<BotFile> {
+  const { base_version, document } = await findProposal(server, id, proposal_id);
+  if (base_version !== current_version) {
+    throw new ServiceError(
+      'stale',
+      `it was proposed for version ${base_version} of ${slug}, which has version ${current_version} by now`,
+      { remedy: 'Have it proposed again.' },
+    );
+  }
+  const { files } = await server.call<typeof getBotVersionFiles>(
+    'get',
+    '/bots/{bot_ref}/versions/{version}/files',
+    { params: { bot_ref: id, version: String(base_version) } },
+  );
+  const file = `proposal ${proposal_id}`;
+  return {
+    file,
+    slug,
+    document,
+    ...(Object.keys(files).length > 0 && { files }),
+    source: parseDocument(JSON.stringify(document, undefined, 2), file),
+  };
+}
+
+const KIND = 'chat.proposal';
+
+async function findProposal(
+  server: Client,
+  bot_ref: string,
+  proposal_id: string,
+): Promise<Proposed> {
+  let after_seq = 0;
+  for (;;) {
+    const { items, head_seq, next_after_seq } = await server.call<typeof listBotEvents>(
+      'get',
+      '/bots/{bot_ref}/state/events',
+      { params: { bot_ref }, query: { after_seq, kind: KIND, limit: 1000 } },
+    );
+    const proposals = items.map(({ payload }) => payload as unknown as Proposed);
+    const found = proposals.find((one) => one.proposal_id === proposal_id);
+    if (found !== undefined) return found;
+    if (next_after_seq >= head_seq || next_after_seq <= after_seq) break;
+    after_seq = next_after_seq;
+  }
+  throw new ServiceError('not_found', `the bot has no proposal ${JSON.stringify(proposal_id)}`, {
+    remedy: `See \`service-local bots events ${bot_ref} --kind ${KIND} --json\`.`,
+  });
+}

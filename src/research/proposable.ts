@@ -1,0 +1,115 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { BotSpec } from '../bots/spec.ts';
+import type { Problem } from '../errors.ts';
+
+type Risk = NonNullable<BotSpec['spec']['risk']>;
+
+const LIMITS = [
+  'max_order_value',
+  'max_order_qty',
+  'price_collar_bps',
+  'max_messages_per_second',
+  'max_position_pct',
+  'max_daily_loss_pct',
+  'max_drawdown_pct',
+  'max_instruments',
+] as const satisfies readonly (keyof Risk)[];
+
+/** Those of which a limit is a value or the reason why there is none. */
+const LIMITED = [
+  ...LIMITS,
+  'price_collar_period',
+  'repeated_execution',
+] as const satisfies readonly (keyof Risk)[];
+
+/**
+ * What only a person changes: which bot it is, for whom and where it trades, and its limits, but to
+ * lower them.
+ *
+ * @param before the version that would be replaced.
+ * @returns a problem for each, with its pointer into the document that is proposed.
+ */
+export function proposalProblems(before: BotSpec, after: BotSpec): Problem[] {
+  const kept = [
+    ['/metadata/slug', before.metadata.slug, after.metadata.slug],
+    ['/spec/kind', before.spec.kind, after.spec.kind],
+    ['/spec/attribution', before.spec.attribution, after.spec.attribution],
+    ['/spec/deployment', before.spec.deployment, after.spec.deployment],
+  ] as const;
+  const changed = kept
+    .filter(([, from, to]) => !isDeepStrictEqual(from, to))
+    .map(([pointer]) => problem(pointer, 'kept_from_proposals', 'is changed by a person only'));
+  const [from, to] = [before.spec.risk ?? {}, after.spec.risk ?? {}];
+  const raised = [...raisedLimits(from, to), ...newlyUnlimited(from, to)];
+  if (before.spec.universe.currency !== after.spec.universe.currency) {
+    if (isThere(from.max_order_value)) raised.push('max_order_value');
+  }
+  return [
+    ...changed,
+    ...[...new Set(raised)].map((name) =>
+      problem(
+        `/spec/risk/${name}`,
+        'limit_raised',
+        `would raise or remove the limit ${name}: only a person does that`,
+      ),
+    ),
+  ];
+}
+
+function problem(pointer: string, code: string, message: string): Problem {
+  return { pointer, code, message };
+}
+
+/** Which limits let more through than they did. */
+function raisedLimits(from: Risk, to: Risk): string[] {
+  const raised: string[] = LIMITS.filter((name) => numberOf(to[name]) > numberOf(from[name]));
+  const [collar, newCollar] = [from.price_collar_period, to.price_collar_period];
+  if (collar !== undefined && 'bps' in collar) {
+    const isAsStrict =
+      newCollar !== undefined &&
+      'bps' in newCollar &&
+      newCollar.bps <= collar.bps &&
+      newCollar.seconds === collar.seconds;
+    if (!isAsStrict) raised.push('price_collar_period');
+  }
+  const [repeated, newRepeated] = [from.repeated_execution, to.repeated_execution];
+  if (repeated !== undefined && 'count' in repeated) {
+    const isAsStrict =
+      newRepeated !== undefined &&
+      'count' in newRepeated &&
+      newRepeated.count <= repeated.count &&
+      newRepeated.seconds >= repeated.seconds;
+    if (!isAsStrict) raised.push('repeated_execution');
+  }
+  if ((to.messages_kept_for_cancels ?? 0) < (from.messages_kept_for_cancels ?? 0)) {
+    raised.push('messages_kept_for_cancels');
+  }
+  for (const what of ['instruments', 'venues'] as const) {
+    if (!isWithin(to.permitted?.[what], from.permitted?.[what])) raised.push(`permitted/${what}`);
+  }
+  return raised;
+}
+
+/** That there is no limit is said by a person, with the reason. */
+function newlyUnlimited(from: Risk, to: Risk): string[] {
+  return LIMITED.filter(
+    (name) => isUnlimited(to[name]) && !isDeepStrictEqual(from[name], to[name]),
+  );
+}
+
+function isUnlimited(limit: Risk[keyof Risk]): boolean {
+  return typeof limit === 'object' && 'unlimited' in limit;
+}
+
+function isThere(limit: Risk[keyof Risk]): boolean {
+  return limit !== undefined && !isUnlimited(limit);
+}
+
+function numberOf(limit: Risk[(typeof LIMITS)[number]]): number {
+  return limit === undefined || typeof limit === 'object' ? Infinity : Number(limit);
+}
+
+/** Without a list everything is permitted. */
+function isWithin(to: readonly string[] | undefined, from: readonly string[] | undefined): boolean {
+  return from === undefined || (to !== undefined && to.every((name) => from.includes(name)));
+}
