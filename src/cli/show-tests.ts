@@ -50,6 +50,7 @@ function showCases(out: Output, result: ConformanceResult): void {
     out.line(`INCONCLUSIVE: ${formatCountOf(counts.inconclusive, 'case')}. That is no pass.`);
   }
   if (counts.pass === 0) out.line('NOTHING PASSED: it shows nothing.');
+  showProduction(out, result);
   showStale(out, result);
   out.line(SIMULATED);
 }
@@ -58,7 +59,12 @@ function worded(status: string): string {
   return status === 'pass' ? 'pass' : status.replace('_', ' ').toUpperCase();
 }
 
-function casesFailure({ cases }: ConformanceResult): ServiceError | undefined {
+function casesFailure({ cases, isolation }: ConformanceResult): ServiceError | undefined {
+  if (!isolation.logs_kept || isolation.orders_of_test > 0) {
+    return new ServiceError('gate_not_met', 'the test was not apart from production', {
+      remedy: 'See `isolation` of the result, and `service-local bots events verify BOT`.',
+    });
+  }
   const those = (wanted: string): string[] =>
     cases.filter(({ status }) => status === wanted).map(({ id }) => id);
   const [failed, open] = [those('fail'), those('inconclusive')];
@@ -110,11 +116,8 @@ function showStress(out: Output, result: StressResult): void {
     [{ title: 'control at that load' }, { title: 'result' }, { title: 'paragraphs' }],
     result.controls.map(({ id, status, articles }) => [id, worded(status), articles.join(', ')]),
   );
-  const { logs_kept, orders_of_test, config_unchanged } = result.isolation;
   out.line();
-  out.line(
-    `Production: its logs are ${logs_kept ? 'as they were' : 'NOT AS THEY WERE'}, ${formatCountOf(orders_of_test, 'order')} of the test in them, its configuration is ${config_unchanged ? 'unchanged' : 'CHANGED'}.`,
-  );
+  showProduction(out, result);
   if (assumption !== null)
     out.line(`ASSUMED, owned by ${assumption.owner ?? 'nobody yet'}: ${assumption.text}`);
   for (const reason of reasons) out.line(`- ${reason}`);
@@ -130,6 +133,13 @@ function stressFailure({ verdict, reasons }: StressResult): ServiceError | undef
   return new ServiceError('gate_not_met', `${what}: ${reasons[0] ?? NO_VALUE}`, {
     remedy: 'See stress.json, which `service-local tasks result TASK --out DIR` writes.',
   });
+}
+
+function showProduction(out: Output, { isolation }: Pick<ConformanceResult, 'isolation'>): void {
+  const { logs_kept, orders_of_test, config_unchanged } = isolation;
+  out.line(
+    `Production: its logs are ${logs_kept ? 'as they were' : 'NOT AS THEY WERE'}, ${formatCountOf(orders_of_test, 'order')} of the test in them, its configuration is ${config_unchanged ? 'unchanged' : 'CHANGED'}.`,
+  );
 }
 
 function showStale(

@@ -84,10 +84,14 @@ test('what is no pass leaves with 5, and says why', () => {
     'gate_not_met',
     'gate_not_met',
   ]);
+  const isolation = { logs_kept: true, orders_of_test: 0 };
   const cases = (...all: readonly string[]) => ({
     schema: 'conformance/1',
+    isolation,
     cases: all.map((status, at) => ({ id: `A0${at}`, status })),
   });
   expect(codeOf(cases('pass', 'not_applicable'))).toBeUndefined();
   expect(codeOf(cases('pass', 'inconclusive'))).toBe('gate_not_met');
+  const touched = { ...cases('pass'), isolation: { ...isolation, orders_of_test: 1 } };
+  expect(codeOf(touched)).toBe('gate_not_met');
 });
