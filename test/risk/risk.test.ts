@@ -186,14 +186,26 @@ describe.each(mainlyOn('postgres'))('on %s', (kind) => {
     expect(await refused(BOB, authoriseOverride)).toBe('same_person');
     expect(await refused(ADA, authoriseOverride)).toBe('same_person');
     expect(await told(task_id, 'order.filled')).toEqual([]);
-    await authoriseOverride(service, EVE, override_id, 'agreed');
+    const other = await requestOverride(service, ADA, 'busy', asked);
+    const late = { ...service, clock: () => other.expires_at };
+    const expired = verifyOverride(late, BOB, other.override_id, 'too late');
+    await expect(expired).rejects.toMatchObject({ reason: 'expired' });
+    const both = await Promise.allSettled(
+      [EVE, 'administrator:dan' as const].map((by) =>
+        authoriseOverride(service, by, override_id, 'agreed'),
+      ),
+    );
+    expect(both).toMatchObject([{ status: 'fulfilled' }, { reason: { reason: 'decided' } }]);
     await until(async () => expect(await told(task_id, 'risk.override_used')).toHaveLength(1));
     await stopPaper(service, ADA, task_id);
     await ended(task_id);
 
     const [used] = await told(task_id, 'risk.override_used');
     const { items } = await listOverrides(storage.read, 'busy', { limit: 10 }, Date.now());
-    expect(items).toMatchObject([{ status: 'used', used_order: used!.payload['order'] }]);
+    expect(items).toMatchObject([
+      { status: 'requested', used_at: null },
+      { status: 'used', used_order: used!.payload['order'] },
+    ]);
     // What was bought may be sold, whatever it is worth; nothing else was bought.
     const bought = (await told(task_id, 'order.filled')).filter(
       ({ payload }) => payload['side'] === 'buy',
@@ -209,6 +221,7 @@ describe.each(mainlyOn('postgres'))('on %s', (kind) => {
     expect(audit).toEqual([
       { actor: ADA, action: 'risk.overrides.requested' },
       { actor: BOB, action: 'risk.overrides.verified' },
+      { actor: ADA, action: 'risk.overrides.requested' },
       { actor: EVE, action: 'risk.overrides.authorised' },
     ]);
   });
