@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { verbHelp } from '../../src/cli/command.ts';
 import { VERBS } from '../../src/cli/verbs.ts';
+import { inProcess } from './in-process.ts';
 import { runNode, serviceLocal, type Result, type RunOptions } from './service-local.ts';
 
 const MADE_UP = fileURLToPath(new URL('./made-up-cli.ts', import.meta.url));
@@ -24,13 +25,13 @@ describe('help', () => {
   });
 
   it('lists the verbs of a group, and shows one verb with its examples', async () => {
-    const group = await serviceLocal(['config', '--help']);
+    const group = await inProcess(['config', '--help']);
     expect(group.stdout).toMatch(/^ {2}explain +say/m);
     expect(group.stdout).not.toContain('completion');
-    const one = await serviceLocal(['config', 'explain', '--help']);
+    const one = await inProcess(['config', 'explain', '--help']);
     expect(one.stdout).toContain('Usage: service-local config explain [options] <setting>');
     expect(one.stdout).toContain('$ service-local config explain workers');
-    expect(await serviceLocal(['help', 'config', 'explain'])).toEqual(one);
+    expect(await inProcess(['help', 'config', 'explain'])).toEqual(one);
   });
 
   it('of a verb whose name begins another shows that one too', async () => {
@@ -57,7 +58,7 @@ describe('help', () => {
   );
 
   it('is one document with --json', async () => {
-    const { stdout } = await serviceLocal(['config', 'list', '--help', '--json']);
+    const { stdout } = await inProcess(['config', 'list', '--help', '--json']);
     expect(JSON.parse(stdout)).toEqual({ help: expect.stringContaining('Usage:') });
   });
 });
@@ -87,7 +88,7 @@ describe('a command line that makes no sense', () => {
     [['config'], 'a verb is missing', 'service-local config --help'],
     [[], 'a verb is missing', 'service-local --help'],
   ])('%j is refused with a way on', async (args, what, remedy) => {
-    const { code, stdout, stderr } = await serviceLocal(args);
+    const { code, stdout, stderr } = await inProcess(args);
     expect(code).toBe(2);
     expect(stdout).toBe('');
     expect(stderr).toMatch(/^error usage: /m);
