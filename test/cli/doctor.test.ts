@@ -10,6 +10,7 @@ import { examine } from '../../src/doctor/examine.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../client/certificate.ts';
 import { newLicensed, startIssuer, type Issuer, type Licensed } from '../doctor/licensed.ts';
 import { revokeAs } from '../identity/lease-world.ts';
+import { inProcess } from './in-process.ts';
 import { serviceLocal, type Result } from './service-local.ts';
 
 const trusted = getCACertificates();
@@ -36,6 +37,10 @@ afterEach(() => rmSync(directory, { recursive: true }));
 
 /** Asks the server that the daemon asked last, when it is told of no other. */
 const doctor = ({ machine }: Pick<Licensed, 'machine'>, ...words: string[]): Promise<Result> =>
+  inProcess(['doctor', ...words], { env: { SERVICE_LOCAL_HOME: machine.home } });
+
+/** In a process of its own, which trusts nobody else than it is told. */
+const doctorAlone = ({ machine }: Pick<Licensed, 'machine'>, ...words: string[]): Promise<Result> =>
   serviceLocal(['doctor', ...words], {
     env: {
       SERVICE_LOCAL_HOME: machine.home,
@@ -45,7 +50,7 @@ const doctor = ({ machine }: Pick<Licensed, 'machine'>, ...words: string[]): Pro
 
 test('a fresh machine is well, is told what it could have, and stays as it was', async () => {
   const home = join(directory, 'home');
-  const fresh = await serviceLocal(['doctor'], { env: { SERVICE_LOCAL_HOME: home } });
+  const fresh = await inProcess(['doctor'], { env: { SERVICE_LOCAL_HOME: home } });
   expect(fresh).toMatchObject({ code: 0, stderr: '' });
   expect(fresh.stdout).toMatch(/^skip {2}lease_file +there is no license here, and local work/m);
   expect(fresh.stdout).toMatch(
@@ -95,7 +100,7 @@ test('a revoked license is one failure in one document', async () => {
   const licensed = await newLicensed(issuer, directory, 'osaka');
   const { world } = issuer;
   await revokeAs(world, world.identity, { deployment_id: 'osaka' }, 'osaka');
-  const { code, stdout, stderr } = await doctor(licensed, '--json');
+  const { code, stdout, stderr } = await doctorAlone(licensed, '--json');
   expect({ code, stderr }).toEqual({ code: 2, stderr: '' });
   const { checks, ...rest } = JSON.parse(stdout) as { checks: CheckResult[] };
   expect(rest).toEqual({ schema_version: 1, status: 'fail', fixed: [] });
@@ -125,7 +130,7 @@ test('a server whose certificate ends soon, or is of nobody trusted, is told', a
     summary: `the certificate of ${machine.url} ends in 2 days`,
   });
   authority = '';
-  const { code, stdout } = await doctor({ machine }, '--url', machine.url);
+  const { code, stdout } = await doctorAlone({ machine }, '--url', machine.url);
   expect(code).toBe(2);
   expect(stdout).toMatch(/^fail {2}server +.*its certificate is of nobody who is trusted here$/m);
   expect(stdout).toMatch(/^ +→ .*NODE_EXTRA_CA_CERTS\.$/m);
