@@ -197,7 +197,7 @@ const taskId = z.string().min(1).max(128);
 const limit = (most: number, usual: number) => z.int().min(1).max(most).default(usual);
 const version = z.int().min(1);
 const seq = z.int().min(0);
-const value = z.union([z.number(), z.boolean(), z.string()]);
+const oneValue = z.union([z.number(), z.boolean(), z.string()]);
 const days = {
   from: z.string().max(40).optional().describe('First day used, such as 2000-01-31.'),
   to: z.string().max(40).optional().describe('Last day used.'),
@@ -205,7 +205,7 @@ const days = {
 const values = {
   ...days,
   params: z
-    .record(z.string(), value)
+    .record(z.string(), oneValue)
     .optional()
     .describe("Parameters of the strategy, in place of the spec's own."),
 };
@@ -490,7 +490,7 @@ export const TOOLS: readonly Tool[] = [
     reaches: ['POST /bots/{bot_ref}/backtest', ...OWN_TASK, ...OF_RUNS],
     input: z.strictObject({
       grid: z
-        .record(z.string(), z.array(value).min(1).max(MOST_COMBINATIONS))
+        .record(z.string(), z.array(oneValue).min(1).max(MOST_COMBINATIONS))
         .refine((grid) => Object.keys(grid).length > 0, 'must have a parameter')
         .describe('The values of each parameter: {"fast": [5, 10], "slow": [50, 100]}.'),
       version: version.optional(),
@@ -707,8 +707,8 @@ const COMPARED = ['equity', 'returns', 'risk', 'trades', 'costs', 'exposure', 'o
 
 function figuresOf(result: Result): Readonly<Record<string, number>> {
   const entries = COMPARED.flatMap((group) =>
-    Object.entries(result[group] ?? {}).flatMap(([name, value]) =>
-      typeof value === 'number' ? [[`${group}.${name}`, value] as const] : [],
+    Object.entries(result[group] ?? {}).flatMap(([name, figure]) =>
+      typeof figure === 'number' ? [[`${group}.${name}`, figure] as const] : [],
     ),
   );
   return Object.fromEntries(entries);
