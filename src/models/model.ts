@@ -73,16 +73,29 @@ export function digestOf(bytes: Uint8Array): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 }
 
+interface Content {
+  readonly digest: string;
+  readonly onnx: OnnxModel | undefined;
+}
+
+/** Of one file there may be many models. */
+const contents = new WeakMap<Uint8Array, Content>();
+
+function contentOf(bytes: Uint8Array): Content {
+  const content = contents.get(bytes) ?? { digest: digestOf(bytes), onnx: readOnnx(bytes) };
+  contents.set(bytes, content);
+  return content;
+}
+
 /** The model, or everything that keeps the file from being it. Runs nothing of the file. */
 export function readModel(spec: ModelSpec, bytes: Uint8Array): Model | readonly ModelFault[] {
   if (bytes.length > MOST_MODEL_BYTES) return [tooLarge(bytes.length)];
-  const digest = digestOf(bytes);
+  const { digest, onnx } = contentOf(bytes);
   const changed: ModelFault[] = [];
   if (digest !== spec.digest) {
     const message = `is not the digest of ${spec.path}`;
     changed.push({ at: ['digest'], code: 'digest_mismatch', message, suggestion: digest });
   }
-  const onnx = readOnnx(bytes);
   if (onnx === undefined) return [...changed, unusable('is no ONNX model')];
   const input = inputOf(spec, onnx);
   const from = spec.outputs.map((output, at) => outputOf(output, at, onnx));

@@ -29,35 +29,48 @@ export interface OnnxValue {
 const FLOAT = 1;
 const DOUBLE = 11;
 
+/** Looked into; models have some for each operator. Millions would fit into a file. */
+const MOST_MESSAGES = 30_000;
+
 /** Undefined when the bytes are no ONNX model. */
 export function readOnnx(bytes: Uint8Array): OnnxModel | undefined {
+  let left = MOST_MESSAGES;
+  const open = (part: Uint8Array): Message => {
+    left -= 1;
+    if (left < 0) throw new RangeError('it has too many parts');
+    return fieldsOf(part);
+  };
   try {
-    const model = fieldsOf(bytes);
+    const model = open(bytes);
     const graphs = model.messages(7);
-    return graphs.length === 1 ? readGraph(model, fieldsOf(graphs[0]!)) : undefined;
+    return graphs.length === 1 ? readGraph(model, open(graphs[0]!), open) : undefined;
   } catch (error) {
     if (error instanceof RangeError) return undefined;
     throw error;
   }
 }
 
-function readGraph(model: Message, graph: Message): OnnxModel {
-  const nodes = graph.messages(1).map(fieldsOf);
-  const tensors = graph.messages(5).map(fieldsOf);
+type Open = (part: Uint8Array) => Message;
+
+function readGraph(model: Message, graph: Message, open: Open): OnnxModel {
+  const partsOf = (message: Message, ...fields: readonly number[]): Message[] =>
+    fields.flatMap((field) => message.messages(field)).map(open);
+  const nodes = partsOf(graph, 1);
+  const tensors = partsOf(graph, 5);
   const valued = new Set(tensors.map((tensor) => tensor.text(8)));
   const operators = new Set(nodes.map(operatorOf));
-  const attributes = nodes.flatMap((node) => node.messages(5).map(fieldsOf));
+  const attributes = nodes.flatMap((node) => partsOf(node, 5));
   const inNodes = attributes.flatMap((attribute) => partsOf(attribute, 5, 10));
-  const sparse = graph.messages(15).flatMap((each) => partsOf(fieldsOf(each), 1, 2));
+  const sparse = [...partsOf(graph, 15), ...attributes.flatMap((each) => partsOf(each, 22, 23))];
+  const inSparse = sparse.flatMap((each) => partsOf(each, 1, 2));
   return {
-    inputs: graph
-      .messages(11)
-      .map((value) => readValue(fieldsOf(value)))
+    inputs: partsOf(graph, 11)
+      .map((value) => readValue(value, open))
       .filter(({ name }) => !valued.has(name)),
-    outputs: graph.messages(12).map((value) => readValue(fieldsOf(value))),
+    outputs: partsOf(graph, 12).map((value) => readValue(value, open)),
     operators: [...operators].toSorted(),
     nodes: nodes.length,
-    isInParts: [...tensors, ...sparse, ...inNodes].some(isExternal),
+    isInParts: [...tensors, ...inSparse, ...inNodes].some(isExternal),
     isNested: model.messages(25).length > 0 || attributes.some(hasGraph),
   };
 }
@@ -68,10 +81,6 @@ function operatorOf(node: Message): string {
   return domain === '' || domain === 'ai.onnx' ? name : `${domain}.${name}`;
 }
 
-function partsOf(message: Message, ...fields: readonly number[]): Message[] {
-  return fields.flatMap((field) => message.messages(field)).map(fieldsOf);
-}
-
 function isExternal(tensor: Message): boolean {
   return tensor.messages(13).length > 0 || (tensor.number(14) ?? 0) !== 0;
 }
@@ -80,18 +89,18 @@ function hasGraph(attribute: Message): boolean {
   return attribute.messages(6).length + attribute.messages(11).length > 0;
 }
 
-function readValue(value: Message): OnnxValue {
+function readValue(value: Message, open: Open): OnnxValue {
   const name = value.text(1);
-  const types = value.messages(2).map(fieldsOf);
+  const types = value.messages(2).map(open);
   if (types.length === 0) return { name, type: undefined, dims: undefined };
-  const tensors = types[0]!.messages(1).map(fieldsOf);
+  const tensors = types[0]!.messages(1).map(open);
   if (tensors.length === 0) return { name, type: 'other', dims: undefined };
   const tensor = tensors[0]!;
   const element = tensor.number(1);
   const type = element === FLOAT ? 'float32' : element === DOUBLE ? 'float64' : 'other';
-  const shapes = tensor.messages(2).map(fieldsOf);
+  const shapes = tensor.messages(2).map(open);
   const dims = shapes[0]?.messages(1).map((each) => {
-    const dim = fieldsOf(each);
+    const dim = open(each);
     return dim.number(1) ?? dim.text(2);
   });
   return { name, type, dims };
@@ -111,7 +120,8 @@ const TEXT = new TextDecoder();
 /** @throws RangeError for bytes that are no message. */
 function fieldsOf(bytes: Uint8Array): Message {
   const numbers = new Map<number, number>();
-  const parts = new Map<number, Uint8Array[]>();
+  /** Where each begins and ends, one behind the other. */
+  const parts = new Map<number, number[]>();
   let at = 0;
   const varint = (): number => {
     let value = 0;
@@ -125,10 +135,9 @@ function fieldsOf(bytes: Uint8Array): Message {
     }
     throw new RangeError('a number is too long');
   };
-  const skip = (length: number): Uint8Array => {
+  const skip = (length: number): void => {
     if (length > bytes.length - at) throw new RangeError('it ends early');
     at += length;
-    return bytes.subarray(at - length, at);
   };
   while (at < bytes.length) {
     const key = varint();
@@ -140,15 +149,25 @@ function fieldsOf(bytes: Uint8Array): Message {
     else if (wire === 1) skip(8);
     else if (wire === 5) skip(4);
     else if (wire === 2) {
-      const part = skip(varint());
+      const length = varint();
+      skip(length);
       const known = parts.get(field);
-      if (known === undefined) parts.set(field, [part]);
-      else known.push(part);
+      if (known === undefined) parts.set(field, [at - length, at]);
+      else known.push(at - length, at);
     } else throw new RangeError('it is of no wire type');
   }
   return {
     number: (field) => numbers.get(field),
-    text: (field) => TEXT.decode(parts.get(field)?.at(-1)),
-    messages: (field) => parts.get(field) ?? [],
+    text(field) {
+      const [from, to] = parts.get(field)?.slice(-2) ?? [];
+      return TEXT.decode(bytes.subarray(from ?? 0, to ?? 0));
+    },
+    messages(field) {
+      const places = parts.get(field) ?? [];
+      if (places.length > 2 * MOST_MESSAGES) throw new RangeError('it has too many parts');
+      return places.flatMap((from, i) =>
+        i % 2 === 0 ? [bytes.subarray(from, places[i + 1])] : [],
+      );
+    },
   };
 }

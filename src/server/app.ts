@@ -23,6 +23,7 @@ import { METHODS } from 'node:http';
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
+import { createBot, updateBot } from '../api/bots.ts';
 import { addDocument, DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { createLease } from '../api/leases.ts';
 import { addConsole } from '../console/console.ts';
@@ -112,6 +113,8 @@ export function createApp(services: Services): App {
   });
   // Nobody else has the server take in so much.
   app.on('POST', DOCUMENTS_PATH, authenticate(addDocument, services));
+  app.on('POST', createBot.path, authenticate(createBot, services));
+  app.on('PUT', '/bots/:bot_ref', authenticate(updateBot, services));
   app.use(async (c, next) => {
     c.set('body', await readBody(c.req));
     await inTime(next());

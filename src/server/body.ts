@@ -7,9 +7,9 @@ import { ServiceError } from '../errors.ts';
 const MOST_BYTES = 128 * 1024;
 /** But those with the events of a session, 512 of them, and those with the models of a bot. */
 const MOST_BYTES_OF_THESE = 1024 * 1024;
-/** Where bots are made and updated. */
-const BOT_PATH = /^\/bots(\/[^/]+)?$/;
-/** And those with documents, of 5 MiB and with their line feeds in JSON: see `app.ts` for who sends them. */
+/** By which bots are made and updated: see `app.ts` for who sends them, as those with documents. */
+const BOT_REQUEST = /^(POST \/bots|PUT \/bots\/[^/]+)$/;
+/** And those with documents, of 5 MiB and with their line feeds in JSON. */
 const MOST_BYTES_OF_DOCUMENTS = 8 * 1024 * 1024;
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -22,7 +22,7 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 export async function readBody(request: HonoRequest): Promise<Uint8Array> {
   const { method, path } = request;
   if (method === 'GET' || method === 'HEAD') return new Uint8Array();
-  const bytes = await readBytes(request, mostBytes(path));
+  const bytes = await readBytes(request, mostBytes(method, path));
   let text: string;
   try {
     text = UTF8.decode(bytes);
@@ -34,9 +34,10 @@ export async function readBody(request: HonoRequest): Promise<Uint8Array> {
   return bytes;
 }
 
-function mostBytes(path: string): number {
-  if (path === DOCUMENTS_PATH) return MOST_BYTES_OF_DOCUMENTS;
-  return RUNNER_PATH.test(path) || BOT_PATH.test(path) ? MOST_BYTES_OF_THESE : MOST_BYTES;
+function mostBytes(method: string, path: string): number {
+  if (method === 'POST' && path === DOCUMENTS_PATH) return MOST_BYTES_OF_DOCUMENTS;
+  const isBot = BOT_REQUEST.test(`${method} ${path}`);
+  return isBot || RUNNER_PATH.test(path) ? MOST_BYTES_OF_THESE : MOST_BYTES;
 }
 
 async function readBytes({ raw }: HonoRequest, most: number): Promise<Uint8Array> {

@@ -120,6 +120,31 @@ test('code that came with a model is told what that says, and nothing more', asy
   }
 });
 
+test('a request with models is larger than others, of those who may send it, and its spec is not', async () => {
+  const body = JSON.stringify({ yaml: `# ${'x'.repeat(128 * 1024)}`, files: SENT });
+  const statusOf = async (method: string, path: string, sender: object) =>
+    (await app.request(path, { method, headers: { ...headers, ...sender }, body })).status;
+  const reader = { authorization: await server.bearer('read') };
+  const nobody = { authorization: 'Bearer none' };
+  for (const [method, path] of [
+    ['POST', '/bots'],
+    ['PUT', '/bots/built-in'],
+  ] as const) {
+    expect(await statusOf(method, path, nobody)).toBe(401);
+    expect(await statusOf(method, path, reader)).toBe(403);
+  }
+  expect(await ask('POST', '/bots', JSON.parse(body) as object)).toMatchObject({
+    status: 413,
+    body: { code: 'payload_too_large', detail: 'the spec has 131074 characters' },
+  });
+  // Where there is no such request, it is as small as all others.
+  const large = 'x'.repeat(129 * 1024);
+  for (const path of ['/bots/built-in', '/knowledge/documents']) {
+    const { status } = await app.request(path, { method: 'PATCH', headers, body: large });
+    expect([path, status]).toEqual([path, 413]);
+  }
+});
+
 test('what is wrong with models is told when they are sent', async () => {
   const other = { ...SENT, 'models/other.onnx': SENT[FILE] };
   const large = Buffer.alloc(512 * 1024 + 1).toString('base64');
