@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type * as Onnx from 'onnxruntime-web';
 import { ServiceError } from '../errors.ts';
+import { printableLine } from '../printable.ts';
 import type { Model } from './model.ts';
 
 /** A model at work. One row at a time: nothing promises that rows together give the same bits. */
@@ -21,6 +22,8 @@ const PACKAGE = 'onnxruntime-web';
 const MOST_PAGES = 8192;
 /** For a row; models of bars take less than a thousandth of it. */
 const SLOWEST_MS = 2000;
+/** Rows may take longer: it may be the machine that had stopped. */
+const MOST_LATE = 2;
 
 const require = createRequire(import.meta.url);
 let loading: Promise<typeof Onnx> | undefined;
@@ -61,7 +64,7 @@ export async function openModel(model: Model): Promise<RunningModel> {
     const tried = await opened.run({ [input.name]: row(inputs.map(() => 0)) });
     const took = performance.now() - begun;
     // Nothing can interrupt it, and whatever else is in the thread waits for it.
-    if (took > SLOWEST_MS) throw new Error(`one row took ${Math.round(took)} ms`);
+    if (took > SLOWEST_MS) throw slow(took);
     for (const [at, { element }] of outputs.entries()) {
       const { type, size } = tried[from[at]!]!;
       if ((type === 'float32' || type === 'float64') && element < size) continue;
@@ -72,10 +75,15 @@ export async function openModel(model: Model): Promise<RunningModel> {
     throw broken(name, error);
   }
   const running = session;
+  let late = 0;
   return {
     async run(values) {
       try {
+        const begun = performance.now();
         const said = await running.run({ [input.name]: row(values) });
+        const took = performance.now() - begun;
+        if (took > SLOWEST_MS) late += 1;
+        if (late > MOST_LATE) throw slow(took);
         return outputs.map(({ element }, at) => {
           const value = Number(said[from[at]!]!.data[element]);
           return Number.isFinite(value) ? value : Number.NaN;
@@ -86,6 +94,10 @@ export async function openModel(model: Model): Promise<RunningModel> {
     },
     close: () => running.release(),
   };
+}
+
+function slow(ms: number): Error {
+  return new Error(`one row took ${Math.round(ms)} ms`);
 }
 
 const OPTIONS: Onnx.InferenceSession.SessionOptions = {
@@ -127,7 +139,8 @@ async function withLessMemory<T>(work: () => Promise<T>): Promise<T> {
 }
 
 function broken(name: string, error: unknown): ServiceError {
-  const why = error instanceof Error ? error.message : String(error);
+  // Names of the file are in it.
+  const why = printableLine(error instanceof Error ? error.message : String(error)).trim();
   return new ServiceError(
     'invalid_spec',
     `the model ${name} cannot be run: ${why.slice(0, 1000)}`,

@@ -1,4 +1,4 @@
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it, test, vi } from 'vitest';
 import { seededRandom } from '../../src/engine/random.ts';
 import { stepsOf, type Step } from '../../src/engine/steps.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
@@ -99,6 +99,46 @@ describe('what cannot be run', () => {
       reason: 'invalid_model',
       message: expect.stringMatching(/^the model m cannot be run: /),
     });
+  });
+
+  it('tells of names in its file in one line, which does nothing', async () => {
+    const nodes = [{ operator: 'MatMul', inputs: ['row', '\u001B[2Ja\nb'], outputs: ['y'] }];
+    const error = await openModel(modelOf({ nodes })).catch((thrown: Error) => thrown);
+    expect((error as Error).message).toMatch(/Node input 'a b' is not a graph input.*\.$/);
+  });
+
+  it('takes seconds for a row, and not because the machine had stopped once', async () => {
+    const row = [1, 1];
+    const { run, close } = await openModel(modelOf());
+    let now = 0;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 2001));
+    const slow = { reason: 'invalid_model', message: expect.stringMatching(/one row took \d+ ms/) };
+    try {
+      await expect(openModel(modelOf())).rejects.toMatchObject(slow);
+      expect(await run(row)).toEqual(await run(row));
+      await expect(run(row)).rejects.toMatchObject(slow);
+    } finally {
+      clock.mockRestore();
+      await close();
+    }
+  });
+
+  it('is told where there is nothing to run it', async () => {
+    vi.resetModules();
+    vi.doMock('onnxruntime-web', () => {
+      throw new Error('no such package');
+    });
+    try {
+      const { openModel: openWithout } = await import('../../src/models/runtime.ts');
+      await expect(openWithout(modelOf())).rejects.toMatchObject({
+        code: 'failure',
+        reason: 'package_missing',
+        remedy: expect.stringContaining('npm install onnxruntime-web'),
+      });
+    } finally {
+      vi.doUnmock('onnxruntime-web');
+      vi.resetModules();
+    }
   });
 
   it('takes no more memory than it may have', async () => {
