@@ -10,9 +10,6 @@ export interface SessionControls {
   readonly latches_lifted: number;
 }
 
-/** Where nobody has settled anything. */
-export const NO_CONTROLS: SessionControls = { thresholds: {}, permits: [], latches_lifted: 0 };
-
 export interface TimedPermit extends Permit {
   /** Milliseconds since the Unix epoch. */
   readonly expires_at: number;
