@@ -41,8 +41,12 @@ beforeAll(async () => {
   execFileSync(process.execPath, [
     join(ROOT, 'node_modules/.bin/tsc'),
     '--noCheck',
+    '--noResolve',
+    '--singleThreaded',
     '--declaration',
     'false',
+    '--types',
+    '',
     '--project',
     join(ROOT, 'src'),
     '--outDir',
