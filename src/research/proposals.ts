@@ -3,7 +3,6 @@ import { getBot } from '../bot-registry/bots.ts';
 import { getRunnable } from '../bot-registry/versions.ts';
 import { diffDocuments, type Change } from '../bots/diff.ts';
 import { invalidSpec, readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
-import { botSpecSchema } from '../bots/spec.ts';
 import { specHash } from '../bots/version.ts';
 import { ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
@@ -41,7 +40,7 @@ export async function proposeVersion(
   const { bot_id, current_version: base_version } = bot;
   const { document: before, files } = await getRunnable(service, bot_id, base_version);
   const { document, spec } = readChangedSpec(before, asked, files);
-  const problems = proposalProblems(botSpecSchema.parse(before), spec);
+  const problems = proposalProblems(readChangedSpec(before, {}, files).spec, spec);
   if (problems.length > 0) throw invalidSpec(problems, false);
   const changes = diffDocuments(before, document);
   if (changes.length === 0) {
