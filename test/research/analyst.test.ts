@@ -322,6 +322,32 @@ it('answers of the run that is named', async () => {
   });
 });
 
+it.each([
+  ['What is the benchmark return?', 'total_return', '"benchmark"'],
+  ['What was the return in March, of AAPL?', 'total_return', '"march", "aapl"'],
+  ['What was the drawdown in 2008?', 'max_drawdown', '"2008"'],
+  ['How many short trades were there?', 'trade_count', '"short"'],
+  ['What is the license status?', 'status', '"license"'],
+])('says what it does not look at: %s', async (prompt, id, left) => {
+  const { example } = QUESTIONS.find((question) => question.id === id)!;
+  const [line] = (await checked(prompt)).answer.split('\n');
+  expect(line).toBe(`I take it for "${example}", and leave out of account: ${left}.`);
+});
+
+it('says nothing of the kind where it looks at all that is asked', async () => {
+  for (const prompt of [
+    'What is the Sharpe ratio of demo, in version 1?',
+    'And the total return of the latest backtest on SPX, please?',
+    'How much did it make in 2000?',
+    'Show me the last trades!',
+  ]) {
+    expect([prompt, (await chat(prompt)).answer]).toEqual([
+      prompt,
+      expect.not.stringContaining('out of account'),
+    ]);
+  }
+});
+
 it('says what is missing, and which command makes it', async () => {
   for (const prompt of ['What is the Sharpe ratio?', 'When was the deepest drawdown?']) {
     const { status, answer, citations } = await chat(prompt, 'new');
@@ -425,6 +451,19 @@ it('tells of halts, alerts, sessions and proposals', async () => {
   expect(held.citations.map(({ value }) => value)).toEqual([1000.5, 4000.25, 2]);
 });
 
+it('takes no run with other values for one of the bot', async () => {
+  server.now += 1000;
+  const other = await backtest('demo', { params: { fast: 7 } });
+  const { answer } = await checked('What is the total return?');
+  expect(answer).toContain(`the backtest ${second} of demo, version 2, `);
+  const named = await checked(`What is the total return of ${other}?`);
+  expect(named.answer).toContain(`${other} of demo, version 2 with other values than its spec`);
+  const both = await checked('How do the last two runs compare?');
+  expect(both.answer).toMatch(
+    new RegExp(`First the .*; second the .*${other} .*with other values`),
+  );
+});
+
 /** Asks of an API that has these answers, and no others. */
 function answerFrom(prompt: string, answers: Readonly<Record<string, unknown>>) {
   const ask: Ask = async (_, path) => {
@@ -436,7 +475,14 @@ function answerFrom(prompt: string, answers: Readonly<Record<string, unknown>>) 
   return answerQuestion(ask, 'b', prompt, new AbortController().signal);
 }
 
-const task = { task_id: 't', bot_id: 'b', version: 3, kind: 'backtest', status: 'success' };
+const task = {
+  task_id: 't',
+  bot_id: 'b',
+  version: 3,
+  kind: 'backtest',
+  status: 'success',
+  input: {},
+};
 const window = { from: '2000-01-01T00:00:00Z', to: '2000-01-02T00:00:00Z', bars: 2 };
 
 describe('it tells, where there are some,', () => {

@@ -75,8 +75,10 @@ async function takenFor(
   if (left.length === 0) return [];
   const { slug, name, document } = (await botOf(facts)).data;
   const { symbols } = document.spec.universe;
-  const own = readPrompt([slug, name, ...(symbols.length === 1 ? symbols : [])].join(' '));
-  const said = left.filter((word) => !own.words.includes(word)).slice(0, MOST_LEFT_OUT);
+  const { words: names } = readPrompt(
+    [slug, name, ...(symbols.length === 1 ? symbols : [])].join(' '),
+  );
+  const said = left.filter((word) => !names.includes(word)).slice(0, MOST_LEFT_OUT);
   if (said.length === 0) return [];
   const words = said.map((word) => JSON.stringify(word.slice(0, 40))).join(', ');
   return [`I take it for "${question.example}", and leave out of account: ${words}.`];

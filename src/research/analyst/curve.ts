@@ -276,7 +276,8 @@ export const CURVE: Questions = {
       keys: [
         'annual|yearly return',
         'return each|every|by year',
-        'return|perform|performance|made|gain|lose|lost|how #year',
+        'return|perform|performance|profit|made|make|earn|gain|lose|lost #year',
+        'how #year',
         'calendar year',
         '#year',
       ],

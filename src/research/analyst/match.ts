@@ -82,13 +82,15 @@ export function leftOut(
     ...wordsOf(`${example} ${tells}`),
     ...keys.flatMap((key) => key.split(' ')),
   ]);
-  const meant = new Set(tokens.flatMap((token) => [...formsOf(token.replace(/s$/, ''))]));
+  const meant = new Set(
+    tokens.flatMap((token) => [...formsOf(token), ...formsOf(token.replace(/s$/, ''))]),
+  );
   const isOfYears = question.keys.some((key) => key.includes('#year'));
-  const numbers: readonly number[] = [...prompt.versions, ...(isOfYears ? prompt.years : [])];
+  const numbers = new Set([...prompt.versions, ...(isOfYears ? prompt.years : [])]);
   return [...new Set(wordsThatSay(prompt))].filter((word) => {
     const stem = word.replace(/s$/, '');
     if (meant.has(word) || meant.has(stem) || NEUTRAL.has(stem)) return false;
-    return /\d/.test(word) ? !numbers.includes(Number(word.replace(/^v/, ''))) : word.length > 1;
+    return /\d/.test(word) ? !numbers.has(Number(word.replace(/^v/, ''))) : word.length > 1;
   });
 }
 
