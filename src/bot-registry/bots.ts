@@ -207,11 +207,20 @@ async function append(
   await appendEvents(tx, bot_id, now, events);
 }
 
+/** In characters. To read one takes a second of the thread, and requests with models are larger. */
+const LONGEST_SPEC = 128 * 1024;
+
 /**
  * A spec that the server takes, whose strategy has been loaded, where it is one of its own.
- * @throws ServiceError `invalid_spec`
+ * @throws ServiceError `invalid_spec`, `payload_too_large`
  */
 async function admit(sent: SentSpec, limits: CodeLimits | undefined): Promise<HostedSpec> {
+  const { length } = 'yaml' in sent ? sent.yaml : JSON.stringify(sent.document);
+  if (length > LONGEST_SPEC) {
+    throw new ServiceError('payload_too_large', `the spec has ${length} characters`, {
+      remedy: `One has at most ${LONGEST_SPEC}, besides the files that go with it.`,
+    });
+  }
   const hosted = readHostedSpec(sent, limits !== undefined);
   if (codeOf(hosted.files) === undefined) return hosted;
   try {

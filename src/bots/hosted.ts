@@ -46,13 +46,10 @@ export interface HostedSpec {
  */
 export function readHostedSpec(sent: SentSpec, allowsCode = false): HostedSpec {
   const isText = 'yaml' in sent;
-  const text = isText ? sent.yaml : JSON.stringify(sent.document);
-  if (text.length > LONGEST_SPEC) {
-    throw new ServiceError('payload_too_large', `the spec has ${text.length} characters`, {
-      remedy: `One has at most ${LONGEST_SPEC}, besides the files that go with it.`,
-    });
-  }
-  const { spec, document, problems } = parseSpec(text, 'the spec');
+  const { spec, document, problems } = parseSpec(
+    isText ? sent.yaml : JSON.stringify(sent.document),
+    'the spec',
+  );
   // No files are none: what identifies a version does not depend on how they were left out.
   const files = Object.keys(sent.files ?? {}).length === 0 ? undefined : sent.files;
   const faults = files === undefined ? [] : bundleFaults(files);
@@ -69,9 +66,6 @@ export function readHostedSpec(sent: SentSpec, allowsCode = false): HostedSpec {
   const { models } = read;
   return { document: document.value, spec, hash: specHash(document.value), files, models };
 }
-
-/** In characters. To parse one takes a second and all of the thread, with models some are sent in a MiB. */
-const LONGEST_SPEC = 128 * 1024;
 
 /** What stands in place of a spec's own values for one run. */
 export interface SpecChanges {
