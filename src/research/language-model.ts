@@ -36,7 +36,7 @@ export async function answerWithModel(
   const { budget, signal, say } = question;
   const wire = countedFetch(budget.turns);
   const { sdk, model } = await loadModel(settings, wire.fetch);
-  const tooLong = new AbortController();
+  const ending = new AbortController();
   const usage = { input_tokens: 0, output_tokens: 0, estimated: false };
   const citations = new Map<string, Citation>();
   let length = 0;
@@ -53,9 +53,16 @@ export async function answerWithModel(
         // What is wrong with the arguments is told by the tool itself.
         inputSchema: sdk.jsonSchema(z.toJSONSchema(input, { io: 'input' }) as object),
         async execute(args: unknown) {
-          const answer = await question.call(name, args);
-          if ('source' in answer) citations.set(answer.source, { source: answer.source });
-          return { note: IS_DATA, ...answer };
+          try {
+            const answer = await question.call(name, args);
+            if ('source' in answer) citations.set(answer.source, { source: answer.source });
+            return { note: IS_DATA, ...answer };
+          } catch (error) {
+            // Else the provider would be told, and asked on.
+            ending.abort();
+            failure = OUR_FAULT;
+            throw error;
+          }
         },
       }),
     ]),
@@ -67,15 +74,17 @@ export async function answerWithModel(
     tools,
     toolCallConcurrency: 1,
     stopWhen: [sdk.isStepCount(budget.turns), () => used() >= budget.tokens],
-    maxOutputTokens: Math.min(budget.tokens, MOST_OUTPUT_TOKENS),
+    prepareStep: () => ({
+      maxOutputTokens: Math.max(1, Math.min(budget.tokens - used(), MOST_OUTPUT_TOKENS)),
+    }),
     // Whoever is asked twice may charge twice.
     maxRetries: 0,
-    abortSignal: AbortSignal.any([signal, tooLong.signal]),
+    abortSignal: AbortSignal.any([signal, ending.signal]),
     // By default it is printed.
     onError() {},
   }).stream;
   try {
-    for await (const part of untilAborted(stream, signal)) {
+    for await (const part of untilAborted(stream, AbortSignal.any([signal, ending.signal]))) {
       if (part.type === 'text-start' && length > 0) say('\n\n');
       if (part.type === 'text-delta') {
         const text = part.text.slice(0, LONGEST_ANSWER - length);
@@ -84,7 +93,7 @@ export async function answerWithModel(
         say(text);
         if (length >= LONGEST_ANSWER) {
           stopped_by = 'length';
-          tooLong.abort();
+          ending.abort();
           break;
         }
       }
@@ -97,6 +106,7 @@ export async function answerWithModel(
         usage.input_tokens += inputTokens ?? tokensIn(wire.sent());
         usage.output_tokens += outputTokens ?? tokensIn(unsaid);
         unsaid = 0;
+        wire.counted();
         finish = part.finishReason;
       }
       if (part.type === 'error') {
@@ -105,9 +115,9 @@ export async function answerWithModel(
       }
     }
   } catch (error) {
-    if (!signal.aborted) failure = faultOf(error, settings, length > 0);
+    if (!signal.aborted) failure ??= faultOf(error, settings, length > 0);
   }
-  if (unsaid > 0) {
+  if (wire.mayCharge()) {
     usage.estimated = true;
     usage.input_tokens += tokensIn(wire.sent());
     usage.output_tokens += tokensIn(unsaid);
@@ -172,21 +182,37 @@ interface Wire {
   readonly requests: () => number;
   /** Characters of the last one. */
   readonly sent: () => number;
+  /** Whether the last one may be charged for, and has not been counted. */
+  readonly mayCharge: () => boolean;
+  readonly counted: () => void;
 }
 
 /** Sends no more requests than the budget has, none of them elsewhere, and reads no endless answer. */
 function countedFetch(most: number): Wire {
   let requests = 0;
   let sent = 0;
+  let mayCharge = false;
   return {
     requests: () => requests,
     sent: () => sent,
+    mayCharge: () => mayCharge,
+    counted() {
+      mayCharge = false;
+    },
     async fetch(input, init) {
       if (requests >= most) throw new Error('the budget has no further request');
       requests += 1;
+      mayCharge = true;
       sent = typeof init?.body === 'string' ? init.body.length : 0;
       // Where it redirects to, nobody has said that the key may go.
-      const response = await globalThis.fetch(input, { ...init, redirect: 'error' });
+      const response = await globalThis
+        .fetch(input, { ...init, redirect: 'error' })
+        .catch((error: unknown) => {
+          // One that was not answered in time was heard; one that nobody took was not.
+          mayCharge = init?.signal?.aborted === true;
+          throw error;
+        });
+      mayCharge = response.ok;
       const { status, statusText, headers, body } = response;
       return new Response(body && body.pipeThrough(limited()), { status, statusText, headers });
     },
@@ -203,6 +229,8 @@ function limited(): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuf
     },
   });
 }
+
+const OUR_FAULT = new ServiceError('failure', 'the server failed; its log says why');
 
 class TooLarge extends Error {
   constructor() {

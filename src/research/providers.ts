@@ -20,12 +20,18 @@ export function answererOf(
 ): Answerer {
   if (kind === 'none') return EMBEDDED;
   const baseUrl = url === 'auto' ? undefined : url;
-  const apiKey = env[CHAT_API_KEY] || undefined;
+  // As files with secrets end in a line feed.
+  const apiKey = env[CHAT_API_KEY]?.trim() || undefined;
   const lacks = (what: string, remedy: string): ServiceError =>
     new ServiceError('invalid_setting', `chat_provider is ${kind}, and ${what}`, { remedy });
   if (model === 'none') throw lacks('there is no chat_model', 'Name the model in chat_model.');
   if (kind === 'openai_compatible' && baseUrl === undefined) {
     throw lacks('there is no chat_base_url', 'Name its URL, such as http://127.0.0.1:11434/v1.');
+  }
+  if (apiKey !== undefined && !/^[!-~]+$/.test(apiKey)) {
+    // No header can have it, and what refuses it would quote it.
+    const remedy = 'Set it to the key alone, which is one line of visible ASCII characters.';
+    throw lacks(`${CHAT_API_KEY} is no key`, remedy);
   }
   if (kind === 'anthropic' && apiKey === undefined) {
     throw lacks(`there is no ${CHAT_API_KEY}`, 'Set it in the environment of the server.');

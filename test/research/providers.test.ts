@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ChatTurn } from '../../src/api/research.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
+import type { Question } from '../../src/research/answering.ts';
+import { answererOf, CHAT_API_KEY } from '../../src/research/providers.ts';
+import { TOOLS } from '../../src/research/tools.ts';
 import { startProvider, type FakeProvider, type Reply } from './provider.ts';
 import { CANARY, modelAt, researchDocument, talkerOf, type Talker } from './talk.ts';
 
@@ -150,6 +153,9 @@ describe.each(['openai_compatible', 'anthropic'] as const)('a model of %s', (kin
       stopped_by: 'seconds',
       error: { code: 'chat_failed', reason: 'too_slow' },
     });
+    // It has read the question, and may charge for that.
+    expect(turn.usage).toMatchObject({ requests: 1, estimated: true });
+    expect(turn.usage.input_tokens).toBeGreaterThan(100);
   });
 
   it('that stalls in the middle leaves what it has said', async () => {
@@ -178,6 +184,7 @@ describe.each(['openai_compatible', 'anthropic'] as const)('a model of %s', (kin
     const body = JSON.stringify({ type: 'error', error: { type: 'x', message } });
     const turn = await askTwice({ status, body });
     expect(turn).toMatchObject({ status: 'failed', answer: '', error: { reason } });
+    expect(turn.usage).toMatchObject({ input_tokens: 0, estimated: false });
     expect(turn.error!.detail).toContain(`it answered ${status}`);
     expect(turn.error!.detail).not.toContain('\u001B');
   });
@@ -212,6 +219,27 @@ describe.each(['openai_compatible', 'anthropic'] as const)('a model of %s', (kin
     expect(turn).toMatchObject({ status: 'failed', answer: '', error: { code: 'chat_failed' } });
   });
 
+  it('hears nothing of a fault of the server, and is not asked on', async () => {
+    provider.replies.push({ call: [['read_bot', '{}']] });
+    const question: Question = {
+      ask: () => Promise.reject(new Error('unused')),
+      bot: { bot_id: 'b', slug: 'b' },
+      prompt: 'Go.',
+      history: [],
+      instructions: undefined,
+      tools: TOOLS,
+      budget: { turns: 5, seconds: 5, tokens: 10_000 },
+      signal: new AbortController().signal,
+      say() {},
+      call: () => Promise.reject(new Error('postgres://user:secret@host')),
+      refuse: () => Promise.resolve(),
+    };
+    const { failure, usage } = await modelAt(kind, provider.url).answer(question);
+    expect(failure).toMatchObject({ code: 'failure' });
+    expect(usage.requests).toBe(1);
+    expect(provider.requests).toHaveLength(1);
+  });
+
   it('that says too much is cut off', async () => {
     const turn = await askTwice({ say: Array.from({ length: 30 }, () => 'x'.repeat(5000)) });
     expect(turn).toMatchObject({ status: 'done', stopped_by: 'length' });
@@ -227,7 +255,21 @@ describe.each(['openai_compatible', 'anthropic'] as const)('a model of %s', (kin
     const less = await talker.stream({ prompt: 'Go on.', budget: { tokens: 150 } });
     expect(less.turn).toMatchObject({ stopped_by: 'tokens', usage: { requests: 1 } });
     expect(provider.requests).toHaveLength(3);
+    provider.replies.splice(0, 1, { ...call, tokens: [800, 100] });
+    await talker.stream({ prompt: 'Go on.', budget: { tokens: 1000 } });
+    expect(provider.requests.slice(3).map(({ body }) => body)).toMatchObject([
+      { max_tokens: 1000 },
+      { max_tokens: 100 },
+    ]);
     const [started] = await eventsOf(turn.session_id, 'chat.turn_started');
     expect(started!.payload).toMatchObject({ budget: { turns: 2, seconds: 20, tokens: 100_000 } });
   });
+});
+
+it('takes a key as files have it, and none that a header cannot have', () => {
+  const settings = { chat_provider: 'anthropic', chat_model: 'm', chat_base_url: 'auto' } as const;
+  expect(answererOf(settings, { [CHAT_API_KEY]: `${CANARY}\n` }).provider).toBe('anthropic');
+  const taking = (): unknown => answererOf(settings, { [CHAT_API_KEY]: `${CANARY}\nsecond` });
+  expect(taking).toThrow('SERVICE_CHAT_API_KEY is no key');
+  expect(taking).not.toThrow(CANARY);
 });
