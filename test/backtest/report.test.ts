@@ -235,7 +235,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
     });
 
     it('follows the system’s theme until its reader chooses another', async () => {
-      await open(renderReport(syntheticRun()), { scheme: 'dark' });
+      await open(renderReport(syntheticRun({ steps: 300 })), { scheme: 'dark' });
       const button = page.locator('#theme');
       expect(await button.innerText()).toBe('Light theme');
       expect(await pixels('#equity', DARK_PAPER)).toBeGreaterThan(10_000);
@@ -260,7 +260,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
         risk: { ...summary.risk, sharpe: null },
         undefined: { 'risk.sharpe': 'zero_variance' },
       };
-      await open(renderReport(syntheticRun({ summary: undefinedSharpe })));
+      await open(renderReport(syntheticRun({ steps: 300, summary: undefinedSharpe })));
       const dash = page.locator('.figures .undefined');
       const reason = page.getByText('Undefined: the returns do not vary.').first();
       expect(await dash.innerText()).toBe('—');
@@ -270,7 +270,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
     });
 
     it('prints charts as pictures in light colours, whatever the theme', async () => {
-      await open(renderReport(syntheticRun()), { scheme: 'dark' });
+      await open(renderReport(syntheticRun({ steps: 300 })), { scheme: 'dark' });
       await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
       await page.emulateMedia({ media: 'print' });
       expect(await page.locator('canvas:visible').count()).toBe(2);
@@ -367,7 +367,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
     ].join('');
 
     const hostileRun = (): string => {
-      const run = syntheticRun({ symbols: [HOSTILE, 'NDX'] });
+      const run = syntheticRun({ steps: 300, symbols: [HOSTILE, 'NDX'] });
       const { summary } = run;
       return renderReport({
         ...run,
@@ -418,7 +418,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
     });
 
     it('refuse whatever is not theirs', async () => {
-      await open(renderReport(syntheticRun()));
+      await open(renderReport(syntheticRun({ steps: 300 })));
       const ran = await page.evaluate(async () => {
         const script = document.createElement('script');
         script.textContent = 'window.hacked = 1';
