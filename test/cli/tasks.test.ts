@@ -25,7 +25,7 @@ beforeAll(async () => {
   world = await newWorld('sqlite');
   world.now = Date.now();
   directory = await mkdtemp(join(tmpdir(), 'service-local-tasks-cli-'));
-  await fillCatalogue(join(directory, 'catalogue'), 100_000);
+  await fillCatalogue(join(directory, 'catalogue'), 60_000);
   const { id } = await world.newPerson();
   const terms = { label: 'test', scopes: ['read', 'write'] as const, expires_in_seconds: 3600 };
   const { storage, clock } = world.identity;
@@ -132,7 +132,7 @@ test('after kill -9 the next start finishes a backtest, with the same hashes', a
   await vi.waitFor(
     async () =>
       expect(await json<Task>('tasks', 'get', task_id)).toMatchObject({ status: 'running' }),
-    { interval: 50 },
+    { interval: 20 },
   );
   await server.kill();
   server = await start();
