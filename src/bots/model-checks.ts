@@ -85,10 +85,37 @@ export interface ReadModels {
   readonly problems: readonly Problem[];
 }
 
+/** That the inputs of all models keep of all symbols, some 100 MB. */
+const MOST_KEPT = 10_000_000;
+/** An input keeps its parameters' bars, and itself. */
+const KEPT_OF_INPUT = 50;
+/** One for each output and symbol. */
+const MOST_SIGNALS = 20_000;
+
+/** What a run of the models of a valid spec would not have the memory for. */
+function excesses({ spec }: BotSpec, document: SourceDocument): Problem[] {
+  const { ml_models = [], universe } = spec;
+  const symbols = universe.symbols.length;
+  const inputs = ml_models.flatMap((model) => model.inputs);
+  const kept = inputs.flatMap(({ params = {} }) => [KEPT_OF_INPUT, ...Object.values(params)]);
+  const outputs = ml_models.reduce((sum, model) => sum + model.outputs.length, 0);
+  const tooMany = (message: string): Problem =>
+    document.problem(MODELS, { code: 'invalid_value', message });
+  const values = kept.reduce((sum, each) => sum + each, 0) * symbols;
+  return [
+    ...(values > MOST_KEPT
+      ? [tooMany(`the inputs keep ${values} numbers of ${symbols} symbols; at most ${MOST_KEPT}`)]
+      : []),
+    ...(outputs * symbols > MOST_SIGNALS
+      ? [tooMany(`${outputs} outputs of ${symbols} symbols are more than ${MOST_SIGNALS}`)]
+      : []),
+  ];
+}
+
 /** The models of a valid spec with their files; runs none of them. */
 export function readModels(spec: BotSpec, fileOf: FileOf, document: SourceDocument): ReadModels {
   const models: Model[] = [];
-  const problems: Problem[] = [];
+  const problems = excesses(spec, document);
   for (const [at, model] of (spec.spec.ml_models ?? []).entries()) {
     const file = fileOf(model.path);
     if (!(file instanceof Uint8Array)) {

@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { growingSignals, type Signals } from '../engine/signals.ts';
 import { stepsOf, type Step } from '../engine/steps.ts';
+import { ServiceError } from '../errors.ts';
 import type { Bars } from '../market/bars.ts';
 import { featureOf } from './features.ts';
 import type { Model } from './model.ts';
@@ -13,11 +14,15 @@ export interface SignalFeed {
   /**
    * Shows the models the next steps, oldest first; the run takes them afterwards. A model is run on a
    * bar when each of its inputs is a finite number, else what it says is NaN.
-   * @throws ServiceError `invalid_spec`, reason `invalid_model`.
+   * @throws ServiceError `invalid_spec`, reason `invalid_model`, or `too_many_signals` for more bars
+   *   than there is memory for.
    */
   readonly take: (steps: readonly Step[]) => Promise<void>;
   readonly close: () => Promise<void>;
 }
+
+/** That the models of a run say in all, 512 MiB of numbers. */
+const MOST_VALUES = 2 ** 26;
 
 /** So that whoever waits for something else in the thread does not wait for long. */
 const TURN_MS = 50;
@@ -44,11 +49,13 @@ export async function openSignals(
   const { signals, append } = growingSignals(names, symbols.length);
   const features = symbols.map(() => models.map(({ inputs }) => inputs.map(featureOf)));
   let turnAt = performance.now();
+  let values = 0;
 
   const say = async (instrument: number, { time, bars }: Step, symbol: string): Promise<void> => {
-    const bar = bars[symbol];
-    if (bar === undefined) return;
-    const values: number[] = [];
+    // A symbol can be called as something that all objects have.
+    if (!Object.hasOwn(bars, symbol)) return;
+    const bar = bars[symbol]!;
+    const said: number[] = [];
     for (const [at, model] of models.entries()) {
       const isSingle = model.input.type === 'float32';
       const row = features[instrument]![at]!.map((feature) => {
@@ -56,9 +63,11 @@ export async function openSignals(
         return isSingle ? Math.fround(value) : value;
       });
       const isKnown = row.every(Number.isFinite);
-      values.push(...(isKnown ? await running[at]!.run(row) : model.outputs.map(() => Number.NaN)));
+      said.push(...(isKnown ? await running[at]!.run(row) : model.outputs.map(() => Number.NaN)));
     }
-    append(instrument, values);
+    values += said.length;
+    if (values > MOST_VALUES) throw tooMany();
+    append(instrument, said);
   };
   return {
     signals,
@@ -72,6 +81,13 @@ export async function openSignals(
     },
     close,
   };
+}
+
+function tooMany(): ServiceError {
+  return new ServiceError('invalid_spec', `its models say more than ${MOST_VALUES} numbers`, {
+    reason: 'too_many_signals',
+    remedy: 'Run it over fewer bars or symbols, or with fewer outputs.',
+  });
 }
 
 /**

@@ -22,9 +22,9 @@ export function encodeSteps(
   for (const [i, { time, bars }] of steps.entries()) {
     numbers[i * row] = time;
     for (const [s, symbol] of symbols.entries()) {
-      const bar = bars[symbol];
-      if (bar === undefined) continue;
-      const { open, high, low, close, volume } = bar;
+      // A symbol can be called as something that all objects have.
+      if (!Object.hasOwn(bars, symbol)) continue;
+      const { open, high, low, close, volume } = bars[symbol]!;
       const at = shown[s]!;
       const said = signals?.columns[s]!.map((column) => column[at]!) ?? [];
       numbers.set([open, high, low, close, volume, ...said], i * row + 1 + width * s);

@@ -80,6 +80,16 @@ describe('what is wrong', () => {
     expect(problems[0]!.suggestion).toBe(suggestion);
   });
 
+  it('is what would take more memory than there is', () => {
+    const input = '{indicator: bollinger, params: {period: 10000, k: 2}}';
+    const inputs = Array.from({ length: 998 }, () => input).join(', ');
+    const { problems } = check(GOOD.replace('{column: close}, ', `{column: close}, ${inputs}, `));
+    expect(problems).toMatchObject([
+      { pointer: '/spec/ml_models', message: expect.stringContaining('at most 10000000') },
+      { pointer: '/spec/ml_models/0/inputs', code: 'model_mismatch' },
+    ]);
+  });
+
   it('is a strategy that reads what no model says', () => {
     const text = GOOD.replace(
       'name: sma_crossover, params: {fast: 10, slow: 30}',

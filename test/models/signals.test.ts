@@ -78,6 +78,17 @@ test('several outputs and models stand by their names', async () => {
   expect(first).toBeCloseTo(Math.tanh(0.5), 6);
 });
 
+test('a symbol is called as it likes, and has no bar where it has none', async () => {
+  const { signals, take, close } = await openSignals([modelOf()], ['A', 'toString']);
+  const bar = { open: 1, high: 1, low: 1, close: 1, volume: 1 };
+  await take([
+    { time: 0, bars: { A: bar } },
+    { time: 1, bars: { A: bar, toString: bar } },
+  ]);
+  await close();
+  expect([...signals.counts]).toEqual([2, 1]);
+});
+
 test('without a finite number for each input there is no answer, and later there is', async () => {
   const inputs = [{ column: 'close' }, { column: 'volume', over: 'open' }] as const;
   const { signals, take, close } = await openSignals([modelOf({}, { inputs })], ['A']);
