@@ -232,6 +232,7 @@ const TRADE_FIGURES = [
   'quantity',
   'entry_price',
   'exit_price',
+  'pnl',
   'return',
   'fees',
 ] as const;
@@ -346,20 +347,22 @@ export const TOOLS: readonly Tool[] = [
       const source = at`/tasks/${task_id}/files/trades.csv`;
       const text = await read<string>(ask, source, signal);
       const isCut = text.length >= LONGEST_FILE;
-      const cells = parseCsv(isCut ? text.slice(0, text.lastIndexOf('\n')) : text);
-      const rows = cells.map((row) => ({
-        ...row,
-        ...Object.fromEntries(TRADE_FIGURES.map((name) => [name, Number(row[name])])),
-        pnl: Number(row['pnl']),
-      }));
-      const byProfit = rows.toSorted((a, b) => a.pnl - b.pnl);
-      const trades = {
+      // Of a part nobody knows which are the last ones, or the best.
+      if (isCut && args.which !== 'first') throw tooManyTrades(task_id);
+      const rows = parseCsv(isCut ? text.slice(0, text.lastIndexOf('\n')) : text);
+      const byProfit = () => rows.toSorted((a, b) => Number(a['pnl']) - Number(b['pnl']));
+      const chosen = {
         first: () => rows.slice(0, args.limit),
         last: () => rows.slice(-args.limit),
-        worst: () => byProfit.slice(0, args.limit),
-        best: () => byProfit.toReversed().slice(0, args.limit),
+        worst: () => byProfit().slice(0, args.limit),
+        best: () => byProfit().toReversed().slice(0, args.limit),
       }[args.which]();
-      const data = { task_id, trades_in_file: rows.length, which: args.which, trades };
+      const trades = chosen.map((row) => ({
+        ...row,
+        ...Object.fromEntries(TRADE_FIGURES.map((name) => [name, Number(row[name])])),
+      }));
+      const count = isCut ? { at_least: rows.length } : rows.length;
+      const data = { task_id, trades_in_file: count, which: args.which, trades };
       return { source, data, ...(isCut && { truncated: true }) };
     },
   }),
@@ -583,6 +586,13 @@ export const TOOLS: readonly Tool[] = [
     },
   }),
 ];
+
+function tooManyTrades(task_id: string): ServiceError {
+  return new ServiceError('conflict', `the run ${task_id} has more trades than can be read here`, {
+    reason: 'too_many_trades',
+    remedy: 'Read the first ones, or its result, which counts them all.',
+  });
+}
 
 /** What has figures and trades, which tests have not. */
 const RUN_KINDS = 'backtest,paper';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exampleDocument } from '../../src/api/bots.ts';
 import { authenticateToken } from '../../src/identity/tokens.ts';
-import type { Ask } from '../../src/research/ask.ts';
+import { LONGEST_FILE, type Ask } from '../../src/research/ask.ts';
 import { cutTo } from '../../src/research/cut.ts';
 import { parseCsv } from '../../src/research/csv.ts';
 import {
@@ -125,6 +125,25 @@ describe('tools', () => {
     expect(trades).toHaveLength(2);
     expect(trades[0]!.symbol).toBe('SPX');
     expect(trades[0]!.pnl).toBeLessThanOrEqual(trades[1]!.pnl);
+  });
+
+  it('take the beginning of a long file for no more than that', async () => {
+    const line = '1,SPX,long,2000-01-03T00:00:00Z,2000-01-04T00:00:00Z,1,1,1,1,5,0.1,0,closed\n';
+    const names =
+      'id,symbol,side,entry_time,exit_time,bars,quantity,entry_price,exit_price,pnl,return,fees,status\n';
+    const text = (names + line.repeat(LONGEST_FILE / line.length)).slice(0, LONGEST_FILE);
+    const ask: Ask = async (_, path) => ({
+      status: 200,
+      json: path.endsWith('.csv') ? text.padEnd(LONGEST_FILE, 'x') : { bot_id: 'b' },
+    });
+    const { signal } = new AbortController();
+    const read = (which: string) =>
+      callTool(toolNamed('read_trades'), ask, 'b', { task_id: 't', which, limit: 1 }, signal);
+    expect(await read('last')).toMatchObject({ error: { reason: 'too_many_trades' } });
+    expect(await read('first')).toMatchObject({
+      truncated: true,
+      data: { trades_in_file: { at_least: expect.any(Number) }, trades: [{ pnl: 5, return: 0.1 }] },
+    });
   });
 
   it('backtest and propose, and leave the bot as it is', async () => {
