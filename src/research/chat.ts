@@ -17,6 +17,7 @@ import {
   argsText,
   CANCELED,
   cancelTurn,
+  endedOf,
   endTurn,
   getTurn,
   INTERRUPTED,
@@ -81,6 +82,7 @@ const TURNS: Pace = { atOnce: 300, everyMs: 2000 };
 /** How long a turn that is broken off may take to say how far it has come. */
 const CANCEL_MS = 2000;
 const LOOK_EVERY_MS = 250;
+const WATCH_EVERY_MS = 1000;
 /** How long a follower waits before he looks whether anybody reads what he tells. */
 const TURN_EVERY_MS = 2000;
 const TRY_AGAIN_SECONDS = 5;
@@ -104,6 +106,13 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
   /** Of turns that are about to begin: whose they are. */
   const beginning: (string | undefined)[] = [];
   const waitMsOf = countPace(clock, TURNS);
+  // Whoever asked may cancel at another server.
+  const watch = async (): Promise<void> => {
+    if (lives.size === 0) return;
+    const ended = await endedOf(storage.read, [...lives.keys()]);
+    for (const turn_id of ended) lives.get(turn_id)?.abort('dropped');
+  };
+  const watching = setInterval(() => void watch().catch(() => {}), WATCH_EVERY_MS).unref();
   let isStopping = false;
 
   const chat: Chat = {
@@ -198,6 +207,7 @@ export function openChat({ storage, clock, answerer, budget, log }: ChatOptions)
     },
     async stop() {
       isStopping = true;
+      clearInterval(watching);
       for (const live of lives.values()) live.abort('stopping');
       await Promise.all([...lives.values()].map(({ done }) => done));
       retire(worker_id);

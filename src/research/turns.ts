@@ -216,8 +216,19 @@ export function argsText(args: unknown): string {
   return text.length > TOLD_ARGS ? `${text.slice(0, TOLD_ARGS)}…` : text;
 }
 
+/** Those of the turns that have ended. */
+export async function endedOf(db: Db, turn_ids: readonly string[]): Promise<string[]> {
+  const rows = await db
+    .selectFrom('chat_turns')
+    .select('turn_id')
+    .where('turn_id', 'in', turn_ids)
+    .where('status', '<>', 'running')
+    .execute();
+  return rows.map(({ turn_id }) => turn_id);
+}
+
 /**
- * Ends a turn, once.
+ * Ends a turn, once. Of one that was canceled meanwhile, it keeps what was said and used until then.
  * @returns whether it was running until then.
  */
 export async function endTurn(
@@ -235,7 +246,10 @@ export async function endTurn(
       .where('turn_id', '=', turn_id)
       .where('status', '=', 'running')
       .execute();
-    if (updated?.numUpdatedRows !== 1n) return false;
+    if (updated?.numUpdatedRows !== 1n) {
+      await keepRest(tx, turn_id, answer, record);
+      return false;
+    }
     const { usage, stopped_by, error, citations, tool_calls } = record;
     await tell(tx, bot, now, 'chat.turn_ended', {
       session_id,
@@ -250,6 +264,28 @@ export async function endTurn(
     });
     return true;
   });
+}
+
+async function keepRest(
+  tx: Db,
+  turn_id: string,
+  answer: string,
+  record: TurnRecord,
+): Promise<void> {
+  const row = await tx
+    .selectFrom('chat_turns')
+    .selectAll()
+    .where('turn_id', '=', turn_id)
+    .executeTakeFirst();
+  if (row === undefined || row.record === null) return;
+  const { error } = JSON.parse(row.record) as TurnRecord;
+  if (error?.reason !== CANCELED.reason || row.answer !== '') return;
+  const rest = JSON.stringify({ ...record, stopped_by: null, error });
+  await tx
+    .updateTable('chat_turns')
+    .set({ answer, record: rest })
+    .where('turn_id', '=', turn_id)
+    .execute();
 }
 
 /**

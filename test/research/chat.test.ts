@@ -4,6 +4,7 @@ import { createBot } from '../../src/bot-registry/bots.ts';
 import { readEvents } from '../../src/events/read.ts';
 import type { Answerer } from '../../src/research/answering.ts';
 import { NO_USAGE } from '../../src/research/answering.ts';
+import { openChat } from '../../src/research/chat.ts';
 import { beginTurn, endTurn, getSession, getTurn, listSessions } from '../../src/research/turns.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
@@ -229,6 +230,34 @@ describe('a conversation', () => {
     expect(new Set(heard.map(({ turn }) => turn.session_id)).size).toBe(100);
     expect(heard.every(({ text }) => text === 'Done.')).toBe(true);
   });
+});
+
+it('is broken off also where another server answers it', async () => {
+  const { storage } = server.services.identity;
+  const other = openChat({ ...server.services.chat, log: server.services.log });
+  const { promise: isAsked, resolve: asked } = Promise.withResolvers<void>();
+  next = async ({ signal, say }) => {
+    say('So far');
+    asked();
+    await new Promise((resolve) => {
+      signal.addEventListener('abort', resolve);
+    });
+    return { ...NOTHING, usage: { ...NO_USAGE, requests: 1 } };
+  };
+  const begun = await beginTurn(other, 'administrator:ada', 'talk', { prompt: 'Long' });
+  const { session_id, turn_id } = begun;
+  const ask = () => Promise.reject(new Error('unused'));
+  other.run(begun, { administrator_id: 'ada', ask, scopes: new Set() });
+  await isAsked;
+  const { chat } = server.services;
+  const canceled = await chat.cancel('administrator:ada', 'talk', session_id);
+  expect(canceled).toMatchObject({ status: 'failed', usage: { estimated: true } });
+  const kept = { status: 'failed', answer: 'So far', usage: { requests: 1 } };
+  await vi.waitFor(async () => expect(await getTurn(chat, turn_id)).toMatchObject(kept), 5000);
+  expect(await getTurn(chat, turn_id)).toMatchObject({ error: { reason: 'canceled' } });
+  await other.stop();
+  expect(await endTurn({ storage, clock: () => 0 }, begun, 'done', 'x', canceled)).toBe(false);
+  expect(await getTurn(chat, turn_id)).toMatchObject(kept);
 });
 
 describe('one administrator', () => {
