@@ -66,7 +66,7 @@ describe.each(mainlyOn('postgres'))('a bot that was latched, on %s', (kind) => {
     return events.filter(({ run_id }) => run_id === task_id);
   };
   const until = (what: () => Promise<void>): Promise<void> =>
-    vi.waitFor(what, { timeout: 20_000, interval: 50 });
+    vi.waitFor(what, { timeout: 20_000, interval: 150 });
   const ended = (task_id: string): Promise<void> =>
     until(async () =>
       expect(await getTask(storage.read, task_id)).not.toMatchObject({ ended_at: null }),
