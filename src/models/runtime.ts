@@ -141,15 +141,16 @@ async function withLessMemory<T>(work: () => Promise<T>): Promise<T> {
 function broken(name: string, error: unknown): ServiceError {
   // Names of the file are in it.
   const why = printableLine(error instanceof Error ? error.message : String(error)).trim();
-  return new ServiceError(
-    'invalid_spec',
-    `the model ${name} cannot be run: ${why.slice(0, 1000)}`,
-    {
-      reason: 'invalid_model',
-      remedy: 'Try it in ONNX Runtime with a row of zeros, and export it anew.',
-      cause: error,
-    },
-  );
+  return new ServiceError('invalid_spec', `the model ${name} cannot be run: ${shortened(why)}`, {
+    reason: 'invalid_model',
+    remedy: 'Try it in ONNX Runtime with a row of zeros, and export it anew.',
+    cause: error,
+  });
+}
+
+/** What is wrong stands at the end, behind where in the runtime it was found. */
+function shortened(why: string): string {
+  return why.length <= 600 ? why : `${why.slice(0, 200)} … ${why.slice(-400)}`;
 }
 
 function missing(cause: unknown): ServiceError {
