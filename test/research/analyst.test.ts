@@ -348,6 +348,22 @@ it('says nothing of the kind where it looks at all that is asked', async () => {
   }
 });
 
+it('cites runs and versions by paths that stay theirs', async () => {
+  for (const prompt of [
+    'Which was the latest run?',
+    'List the runs',
+    'When was version 1 created?',
+  ]) {
+    const { citations } = await checked(prompt);
+    for (const { source } of citations) {
+      expect([prompt, source]).toEqual([
+        prompt,
+        expect.stringMatching(/^\/(tasks|bots\/[^/]+\/versions)\/[^?#/]+#/),
+      ]);
+    }
+  }
+});
+
 it('says what is missing, and which command makes it', async () => {
   for (const prompt of ['What is the Sharpe ratio?', 'When was the deepest drawdown?']) {
     const { status, answer, citations } = await chat(prompt, 'new');

@@ -4,6 +4,7 @@ import {
   botOf,
   cite,
   citeEvent,
+  citeTask,
   day,
   eventsOf,
   quoted,
@@ -401,9 +402,7 @@ export const STATE: Questions = {
       keys: ['paper', 'paper session', 'session', 'which|list paper session'],
       async answer(facts) {
         const page = await tasksOf(facts);
-        const chosen = [...page.data.items.entries()]
-          .filter(([, { kind }]) => kind === 'paper')
-          .slice(0, 10);
+        const chosen = page.data.items.filter(({ kind }) => kind === 'paper').slice(0, 10);
         if (chosen.length === 0) {
           return told(
             'There were none; a bot of kind research has none.',
@@ -414,13 +413,11 @@ export const STATE: Questions = {
           [
             'The newest:',
             ...chosen.map(
-              ([, { task_id, version, status, created_at }]) =>
+              ({ task_id, version, status, created_at }) =>
                 `- ${task_id} of version ${version}: ${status}, ${created_at}`,
             ),
           ],
-          chosen.map(([i, { task_id }]) =>
-            cite(page, `/items/${i}/status`, `paper session ${task_id}`),
-          ),
+          chosen.map((task) => citeTask(task, '/status', `paper session ${task.task_id}`)),
         );
       },
     },

@@ -49,6 +49,11 @@ export function citeCell(
   return { figure, value, source: `${path}#cell=${row},${column}` };
 }
 
+/** A run by a path of its own: its place in a list is another's when there are more. */
+export function citeTask(task: Task, pointer: string, figure: string): Citation {
+  return cite({ path: at`/tasks/${task.task_id}`, data: task }, pointer, figure);
+}
+
 /** An event has a path of its own. */
 export function citeEvent(bot: string, event: Event, pointer = '/kind', figure?: string): Citation {
   const path = withQuery(at`/bots/${bot}/state/events`, { after_seq: event.seq - 1, limit: 1 });

@@ -4,6 +4,7 @@ import {
   botOf,
   cite,
   citeEvent,
+  citeTask,
   day,
   eventsOf,
   missing,
@@ -45,15 +46,12 @@ async function sayVersions(
     ({ version, created_at, created_by, created_by_name }) =>
       `- version ${version}: ${created_at}, by ${formatActor(created_by, created_by_name)}`,
   );
-  const citations = chosen.flatMap((one) =>
-    ['created_at', 'created_by'].map((name) =>
-      cite(
-        page,
-        `/items/${page.data.items.indexOf(one)}/${name}`,
-        `version ${one.version} ${name}`,
-      ),
-    ),
-  );
+  const citations = chosen.flatMap((one) => {
+    const path = at`/bots/${facts.bot}/versions/${one.version}`;
+    return ['created_at', 'created_by'].map((name) =>
+      cite({ path, data: one }, `/${name}`, `version ${one.version} ${name}`),
+    );
+  });
   return told(['Versions, the newest first:', ...lines], citations);
 }
 
@@ -287,7 +285,7 @@ export const RUNS: Questions = {
         const [task] = page.data.items;
         if (task === undefined) throw await noRuns(facts);
         const citations = ['task_id', 'kind', 'version', 'status', 'created_at', 'created_by'].map(
-          (name) => cite(page, `/items/0/${name}`, name),
+          (name) => citeTask(task, `/${name}`, name),
         );
         return told(`The newest is the ${sayTask(task)}.`, citations);
       },
@@ -304,10 +302,8 @@ export const RUNS: Questions = {
         const lines = tasks.map((task) => `- ${sayTask(task)}`);
         return told(
           ['The newest runs:', ...lines],
-          tasks.flatMap((_, i) =>
-            ['task_id', 'status'].map((name) =>
-              cite(page, `/items/${i}/${name}`, `run ${i + 1} ${name}`),
-            ),
+          tasks.flatMap((task, i) =>
+            ['task_id', 'status'].map((name) => citeTask(task, `/${name}`, `run ${i + 1} ${name}`)),
           ),
         );
       },
@@ -332,9 +328,9 @@ export const RUNS: Questions = {
         );
         return told(
           ['The newest that failed:', ...lines],
-          tasks.flatMap((_, i) => [
-            cite(page, `/items/${i}/error/code`, `failed ${i + 1} code`),
-            cite(page, `/items/${i}/error/detail`, `failed ${i + 1} detail`),
+          tasks.flatMap((task, i) => [
+            citeTask(task, '/error/code', `failed ${i + 1} code`),
+            citeTask(task, '/error/detail', `failed ${i + 1} detail`),
           ]),
         );
       },
