@@ -74,7 +74,6 @@ export async function startServer(
 ): Promise<RunningServer> {
   const policy = leasePolicy(settings);
   const answerer = answererOf(settings, env);
-  const instances = readKnowledgeFile(settings.knowledge_file);
   const storage = await openOwnStorage(settings.home, env, (error) =>
     log.warn({ err: error, msg: 'a connection to the database broke' }),
   );
@@ -97,6 +96,7 @@ export async function startServer(
     const own = await openOwnGate(settings, env, log, metrics);
     gate = own;
     const stopping = new AbortController();
+    const instances = readKnowledgeFile(settings.knowledge_file);
     const work = startOwnWork(storage, settings, log);
     const { tasks, production } = work;
     const chat = openChat({
@@ -126,15 +126,16 @@ export async function startServer(
     const created = createApp(services);
     serve(created);
     const agents = startAgentRunner(created, services);
-    const purging = setInterval(() => void purge(identity, log), PURGE_EVERY_MS).unref();
-    void purge(identity, log);
+    let purged = purge(identity, log);
+    const purging = setInterval(() => {
+      purged = purge(identity, log);
+    }, PURGE_EVERY_MS).unref();
     await tellPlaces(storage, settings, env, origins, log);
     log.info(`listening on ${url}`);
     const stop = async (): Promise<void> => {
       clearInterval(purging);
       stopping.abort();
-      await agents.stop();
-      await Promise.all([drain(), chat.stop(), work.stop()]);
+      await Promise.all([agents.stop(), drain(), chat.stop(), work.stop(), purged]);
       await own.close();
       await storage.close();
     };
