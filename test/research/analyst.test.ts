@@ -544,6 +544,24 @@ describe('it tells, where there are some,', () => {
     }
   });
 
+  it('a run of the bot as it is, behind many with other values', async () => {
+    const asked: string[] = [];
+    const ask: Ask = async (_, path) => {
+      asked.push(path);
+      if (path.startsWith('/tasks/')) {
+        const result = { bot: { slug: 'b' }, window, undefined: {}, returns: { total: 0.5 } };
+        return { status: 200, json: path.startsWith('/tasks/own/') ? result : {} };
+      }
+      const isLast = path.includes('cursor=c1');
+      const items = isLast ? [{ ...task, task_id: 'own' }] : [{ ...task, input: { patch: {} } }];
+      return { status: 200, json: { items, next_cursor: isLast ? null : 'c1' } };
+    };
+    const { signal } = new AbortController();
+    const { answer } = await answerQuestion(ask, 'b', 'What is the total return?', signal);
+    expect(answer).toContain('Total return: 50.00%, in the backtest own of b, version 3,');
+    expect(asked).toHaveLength(3);
+  });
+
   it('failures', async () => {
     const error = { code: 'lock_drift', detail: 'the data are others' };
     const { answer, citations } = await answerFrom('Which runs failed?', {

@@ -401,12 +401,12 @@ export const STATE: Questions = {
       tells: 'the newest ten',
       keys: ['paper', 'paper session', 'session', 'which|list paper session'],
       async answer(facts) {
-        const page = await tasksOf(facts);
-        const chosen = page.data.items.filter(({ kind }) => kind === 'paper').slice(0, 10);
+        const page = await tasksOf(facts, { kind: 'paper', limit: 10 });
+        const chosen = page.data.items.filter(({ kind }) => kind === 'paper');
         if (chosen.length === 0) {
           return told(
             'There were none; a bot of kind research has none.',
-            cite(page, '/items', 'runs of all kinds'),
+            cite(page, '/items', 'paper sessions'),
           );
         }
         return told(

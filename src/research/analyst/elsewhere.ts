@@ -73,7 +73,7 @@ interface Reports {
 
 /** The newest test of a kind that was done. @throws ServiceError `not_found` */
 async function testOf(facts: Facts, kind: 'conformance' | 'stress'): Promise<Source> {
-  const { items } = (await tasksOf(facts, 'success')).data;
+  const { items } = (await tasksOf(facts, { kind, status: 'success', limit: 1 })).data;
   const task = items.find((one) => one.kind === kind);
   if (task !== undefined) return facts.get(at`/tasks/${task.task_id}/result`);
   const { slug } = (await botOf(facts)).data;

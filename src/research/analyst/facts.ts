@@ -193,8 +193,19 @@ export function botOf({ get, bot }: Facts): Promise<Source<Bot>> {
 const MOST = 1000;
 
 /** Runs and other work of the bot, the newest first. */
-export function tasksOf({ get, bot }: Facts, status?: string): Promise<Source<Page<Task>>> {
-  return get(withQuery('/tasks', { bot, status, limit: MOST }));
+export function tasksOf(
+  { get, bot }: Facts,
+  { limit = MOST, ...only }: TasksWanted = {},
+): Promise<Source<Page<Task>>> {
+  return get(withQuery('/tasks', { bot, ...only, limit }));
+}
+
+interface TasksWanted {
+  readonly status?: string;
+  /** Kinds, joined by commas. */
+  readonly kind?: string;
+  readonly limit?: number;
+  readonly cursor?: string | undefined;
 }
 
 /** Events of the bot in their order, the last ones of the kinds. */
@@ -216,6 +227,11 @@ export interface Run {
 
 const isRun = ({ kind }: Task): boolean => kind === 'backtest' || kind === 'paper';
 
+/** What has been asked for with each may be long, so that they are read by and by. */
+const RUNS_AT_ONCE = 50;
+const MOST_PAGES = 20;
+const RUNS = { status: 'success', kind: 'backtest,paper', limit: RUNS_AT_ONCE };
+
 /** Whether it was with values in place of those of its version, such as that of a proposal. */
 function isOtherwise({ input: { params, patch } }: Task): boolean {
   return params !== undefined || patch !== undefined;
@@ -234,12 +250,20 @@ export async function runOf(facts: Facts): Promise<Run> {
 }
 
 export async function newestRun(facts: Facts, version?: number): Promise<Run> {
-  const { items } = (await tasksOf(facts, 'success')).data;
-  const runs = items.filter(
-    (one) => isRun(one) && (version === undefined || one.version === version),
-  );
-  const task = runs.find((one) => !isOtherwise(one)) ?? runs[0];
-  if (task !== undefined) return runWith(facts, task);
+  let other: Task | undefined;
+  let cursor: string | undefined;
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const { items, next_cursor } = (await tasksOf(facts, { ...RUNS, cursor })).data;
+    const runs = items.filter(
+      (one) => isRun(one) && (version === undefined || one.version === version),
+    );
+    const task = runs.find((one) => !isOtherwise(one));
+    if (task !== undefined) return runWith(facts, task);
+    other ??= runs[0];
+    cursor = next_cursor ?? undefined;
+    if (cursor === undefined) break;
+  }
+  if (other !== undefined) return runWith(facts, other);
   throw await noRun(facts, version);
 }
 
@@ -273,7 +297,7 @@ async function runWith({ get }: Facts, task: Task): Promise<Run> {
 
 /** The two newest runs that were a success, the older one first. @throws ServiceError `not_found` */
 export async function twoNewestRuns(facts: Facts): Promise<readonly [Run, Run]> {
-  const { items } = (await tasksOf(facts, 'success')).data;
+  const { items } = (await tasksOf(facts, RUNS)).data;
   const [newest, before] = items.filter(isRun);
   if (newest === undefined) throw await noRun(facts);
   if (before !== undefined) return [await runWith(facts, before), await runWith(facts, newest)];

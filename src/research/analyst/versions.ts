@@ -259,7 +259,7 @@ export const RUNS: Questions = {
       async answer(facts) {
         const all = await tasksOf(facts);
         const counted = await Promise.all(
-          STATUSES.map(async (status) => cite(await tasksOf(facts, status), '/items', status)),
+          STATUSES.map(async (status) => cite(await tasksOf(facts, { status }), '/items', status)),
         );
         const total = cite(all, '/items', 'runs');
         const by = counted
@@ -281,7 +281,7 @@ export const RUNS: Questions = {
         'who run|backtest',
       ],
       async answer(facts) {
-        const page = await tasksOf(facts);
+        const page = await tasksOf(facts, { limit: 1 });
         const [task] = page.data.items;
         if (task === undefined) throw await noRuns(facts);
         const citations = ['task_id', 'kind', 'version', 'status', 'created_at', 'created_by'].map(
@@ -296,8 +296,8 @@ export const RUNS: Questions = {
       tells: 'the newest ten, with their ids',
       keys: ['run', 'backtest', 'which|list|show|all run|backtest|task'],
       async answer(facts) {
-        const page = await tasksOf(facts);
-        const tasks = page.data.items.slice(0, 10);
+        const page = await tasksOf(facts, { limit: 10 });
+        const tasks = page.data.items;
         if (tasks.length === 0) throw await noRuns(facts);
         const lines = tasks.map((task) => `- ${sayTask(task)}`);
         return told(
@@ -318,8 +318,8 @@ export const RUNS: Questions = {
         'run|backtest failed|fail',
       ],
       async answer(facts) {
-        const page = await tasksOf(facts, 'failed');
-        const tasks = page.data.items.slice(0, 5);
+        const page = await tasksOf(facts, { status: 'failed', limit: 5 });
+        const tasks = page.data.items;
         if (tasks.length === 0)
           return told('None has failed.', cite(page, '/items', 'failed runs'));
         const lines = tasks.map(
