@@ -226,7 +226,7 @@ export const chatWithBot = defineRoute({
   operationId: 'chatWithBot',
   summary: 'Ask a research bot',
   description:
-    'Answers with the scopes of the caller: tools that backtest and propose are there for those who have `write`. With `Accept: text/event-stream` the answer comes as server-sent events, with JSON in `data`: first `begun` with the ids of session and turn, then `text`, `tool_call` and `tool_result` as they come, and last `turn`, which is a `ChatTurn`, also of a turn that failed. Else it is one JSON document; where the answer takes longer than 25 seconds, 202 with a turn that is `running`. A turn goes on when the caller has gone, until its budget is used up; its answer is in the session. What a provider was asked is never sent twice: an `Idempotency-Key` gets the answer that was kept, also that it failed.',
+    'Answers with the scopes of the caller: tools that backtest and propose are there for those who have `write`. With `Accept: text/event-stream` the answer comes as server-sent events, with JSON in `data`: first `begun` with the ids of session and turn, then `text`, `tool_call` and `tool_result` as they come, and last `turn`, which is a `ChatTurn`, also of a turn that failed. Else it is one JSON document; where the answer takes longer than 25 seconds, 202 with a turn that is `running`. A turn goes on when the caller has gone, until its budget is used up; its answer is in the session. What a provider was asked is never sent twice: an `Idempotency-Key` gets the answer that was kept, also that it failed. With 429, nothing was asked: the reason is `turns` or `streams`.',
   idempotent: true,
   request: {
     params: researchPath,
