@@ -20,8 +20,8 @@ export const AGENT_TOOLS = [
   'search_knowledge',
 ] as const;
 
-/** How `every` of a schedule is written. */
-export const EVERY = /^(?:([1-9]\d{0,4})([mhd])|day at ([01]\d|2[0-3]):([0-5]\d))$/;
+/** How `every` of a schedule is written; that it is not longer than 31d, `isEvery` says. */
+export const EVERY = /^(?:(?![1-4]m$)([1-9]\d{0,4})([mhd])|day at ([01]\d|2[0-3]):([0-5]\d))$/;
 
 export const EVERY_EXPECTED =
   'must be a length of time from 5m to 31d such as 6h, or a time of the day in UTC such as day at 06:30';

@@ -37,11 +37,17 @@ export function bundleFaults(files: Bundle): string[] {
     ...names
       .filter((name) => !PATH.test(name) || name.includes('__proto__'))
       .slice(0, MOST_FILES)
-      .map(
-        (name) =>
-          `${JSON.stringify(name)} is no path of a .ts, .mts, .js, .mjs, .json or .onnx file`,
-      ),
+      .map(pathFault),
   ];
+}
+
+/** Also of a path of Windows. */
+const OUTSIDE = /^(?:[/\\~]|[A-Za-z]:|\.\.(?:\/|$))/;
+
+function pathFault(name: string): string {
+  return OUTSIDE.test(name)
+    ? `${JSON.stringify(name)} is not below the directory of the bot file: put the file there, and name it by its path relative to the bot file, such as ./models/rise.onnx`
+    : `${JSON.stringify(name)} is no path of a .ts, .mts, .js, .mjs, .json or .onnx file, in letters, digits, dots, _ and -, with at most 200 characters`;
 }
 
 /** The code of a strategy; undefined where there is none. */

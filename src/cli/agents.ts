@@ -14,9 +14,14 @@ const SHOWN_REPORT = 60;
 export const AGENT_COLUMNS: Columns<Agent> = {
   role: ({ role }) => printableLine(role),
   every: ({ schedule }) => schedule?.every ?? '',
-  state: ({ is_on, schedule, stopped_reason }) => {
+  state: ({ is_on, schedule, stopped_by, stopped_by_name, stopped_reason }) => {
     if (is_on) return 'on';
-    if (stopped_reason !== null) return `off: ${stopped_reason}`;
+    if (stopped_reason === 'asked' && stopped_by !== null) {
+      return `off: stopped by ${formatActor(stopped_by, stopped_by_name)}`;
+    }
+    if (stopped_reason !== null) {
+      return `off: stopped by the server (${stopped_reason.replaceAll('_', ' ')})`;
+    }
     return schedule === null ? '' : 'off';
   },
   as: ({ is_on, started_by, started_by_name }) =>

@@ -1,5 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
+import { messagesOf } from './lines.ts';
 import { makeMcpServer, type McpCaller } from './server.ts';
 
 /** Speaks the protocol until the input ends, nobody reads the output, or the caller is gone. */
@@ -8,7 +9,8 @@ export async function serveStreams(
   output: Writable,
   caller: McpCaller,
 ): Promise<void> {
-  const transport = new StdioServerTransport(input, output);
+  const messages = messagesOf(input, output);
+  const transport = new StdioServerTransport(messages, output);
   const handle = serveStdio(() => makeMcpServer(caller), {
     transport,
     // Nothing that could be subscribed to ever changes.
@@ -27,5 +29,6 @@ export async function serveStreams(
   caller.signal.addEventListener('abort', close);
   if (caller.signal.aborted) close();
   await closed;
+  messages.destroy();
   caller.signal.removeEventListener('abort', close);
 }

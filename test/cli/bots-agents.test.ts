@@ -47,7 +47,7 @@ test('agents are started, listed, asked and stopped', async () => {
       { role: 'critic', is_on: false, schedule: null, last_report: null },
     ],
   });
-  expect((await agents('stop', 'talk', 'night watch')).stdout).toContain('off: asked');
+  expect((await agents('stop', 'talk', 'night watch')).stdout).toContain('off: stopped by ');
   expect(await agents('start', 'talk', 'critic')).toMatchObject({
     code: 6,
     stderr: expect.stringContaining('the agent critic has no schedule') as string,

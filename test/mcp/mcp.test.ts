@@ -320,6 +320,17 @@ describe('service-local mcp', () => {
   it('ends with 0 where the input does, also within a line', async () => {
     const env = { SERVICE_LOCAL_TOKEN: reader.replace('Bearer ', '') };
     expect(await mcp(env)).toMatchObject({ code: 0, stdout: '' });
-    expect(await mcp(env, 'no JSON\n{"jsonrpc":')).toMatchObject({ code: 0, stdout: '' });
+    expect(await mcp(env, '\n{"jsonrpc":')).toMatchObject({ code: 0, stdout: '' });
+  });
+
+  it('answers lines that are no messages with the errors that JSON-RPC has for them', async () => {
+    const env = { SERVICE_LOCAL_TOKEN: reader.replace('Bearer ', '') };
+    const { code, stdout, stderr } = await mcp(env, 'no JSON\n[]\n{"id":1}\n');
+    const answers = stdout.split('\n').filter((line) => line !== '');
+    expect(code).toBe(0);
+    expect(answers.map((line) => JSON.parse(line) as unknown)).toMatchObject(
+      [-32_700, -32_600, -32_600].map((number) => ({ id: null, error: { code: number } })),
+    );
+    expect(stderr).toMatch(/^speaking MCP for [^\n]*\n$/);
   });
 });

@@ -53,7 +53,7 @@ export const verb = defineVerb({
       },
     });
     const { task_id } = task;
-    tellPace(context, task, speed);
+    tellPace(context, task, { speed, detach });
     if (detach) {
       return {
         data: task,
@@ -81,13 +81,14 @@ function parseSpeed(text: string): number | 'max' {
 function tellPace(
   { message }: Context,
   { other_sessions: others, pace }: StartedPaper,
-  speed: number | 'max' = 1,
+  { speed = 1, detach }: { readonly speed: number | 'max' | undefined; readonly detach: boolean },
 ): void {
   if (others > 0) message(`this bot has ${formatCountOf(others, 'session')} running already`);
   if (pace === null) return;
   const { bar_seconds: bar, total_seconds: total } = pace;
+  const unwaited = detach ? '' : ', and --detach does not wait for it';
   message(
-    `at speed ${speed} the next bar is in ${roughly(bar)} and the end in about ${roughly(total)}; --speed max takes all at once`,
+    `at speed ${speed} the next bar is in ${roughly(bar)} and the end in about ${roughly(total)}; --speed max takes all at once${unwaited}`,
   );
 }
 
