@@ -77,7 +77,9 @@ export function fieldCell(field: Figure | Draft | Human): Html {
   return html`<span class="marker">${field.marker}</span> ${
       isDrafted
         ? html`<span class="words">Draft, to be edited: ${field.draft}</span>`
-        : html`<span class="empty">for a person to fill</span>`
+        : html`<span class="empty"
+            >${field.marker === 'M' ? 'nothing to draft it from: ' : ''}for a person to fill</span
+          >`
     }`;
 }
 
