@@ -14,7 +14,7 @@ export const LEASES = 'lease/**/*.test.ts';
 export const LONG = '**/*.long.test.ts';
 
 /** Files that put a module of theirs in the place of another: in a process that no other file has. */
-const withMocks = filesWith('vi.mock(');
+const withMocks = [...filesWith('vi.mock('), ...filesWith('vi.resetModules(')];
 
 /** Test files with that text in them. */
 export function filesWith(text: string): string[] {

@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { verb as serverVerb } from '../../src/cli/verbs/server.ts';
 import { verb as workerVerb } from '../../src/cli/verbs/worker.ts';
+import { readKnowledgeFile } from '../../src/knowledge/knowledge-file.ts';
 import { readClusters } from '../../src/kubernetes/clusters-file.ts';
 import {
   environmentName,
@@ -34,6 +35,7 @@ interface Container {
   readonly image: string;
   readonly args: readonly string[];
   readonly env: readonly Variable[];
+  readonly envFrom?: readonly { readonly secretRef: { readonly name: string } }[];
   readonly securityContext: { readonly readOnlyRootFilesystem: boolean };
   readonly volumeMounts: readonly {
     readonly name: string;
@@ -246,6 +248,12 @@ describe('the chart', () => {
     expect(readExchanges(await written('public licensing', 'exchanges.yaml'))).toMatchObject({
       binance: { ccxt: 'binance' },
     });
+    const knowledge = readKnowledgeFile(await written('public licensing', 'knowledge.yaml'));
+    expect(knowledge).toMatchObject(VALUES['public licensing'].knowledge);
+    expect(podOf('public licensing', 'server').containers[0]!.envFrom).toEqual([
+      { secretRef: { name: 'research' } },
+    ]);
+    expect(podOf('public licensing', 'worker').containers[0]!.envFrom).toBeUndefined();
     expect(readClusters(await written('default', 'clusters.yaml'))).toEqual({});
     expect(readClusters(await written('deployments', 'clusters.yaml'))).toEqual({
       tokyo: VALUES.deployments.clusters.tokyo,

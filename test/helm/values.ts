@@ -22,8 +22,14 @@ export const VALUES = {
       strategy_timeout_seconds: 2.5,
       custom_code: true,
       custom_code_memory_mb: 1024,
+      chat_provider: 'anthropic',
+      chat_model: 'a-model',
     },
     exchanges: { binance: { ccxt: 'binance' } },
+    research: { existingSecret: 'research' },
+    knowledge: {
+      instances: [{ name: 'tokyo', url: 'https://tokyo.example', token_env: 'TOKYO_TOKEN' }],
+    },
     ingress: {
       enabled: true,
       className: 'nginx',

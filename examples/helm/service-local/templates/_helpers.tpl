@@ -58,6 +58,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{ toYaml .Values.exchanges }}
 {{- end -}}
 
+{{- define "service-local.knowledge" -}}
+{{ toYaml .Values.knowledge }}
+{{- end -}}
+
 {{- define "service-local.clusters" -}}
 {{- $clusters := deepCopy .Values.clusters -}}
 {{- with .Values.deployments -}}
@@ -82,7 +86,7 @@ labels:
   {{- include "service-local.labels" . | nindent 2 }}
 annotations:
   # Pods read the files once, when they start.
-  checksum/files: {{ printf "%s\n---\n%s" (include "service-local.exchanges" .root) (include "service-local.clusters" .root) | sha256sum }}
+  checksum/files: {{ printf "%s\n---\n%s\n---\n%s" (include "service-local.exchanges" .root) (include "service-local.knowledge" .root) (include "service-local.clusters" .root) | sha256sum }}
   {{- with .values.podAnnotations }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -158,6 +162,8 @@ securityContext:
   value: /var/lib/service-local/catalogue
 - name: SERVICE_LOCAL_EXCHANGES_FILE
   value: /etc/service-local/files/exchanges.yaml
+- name: SERVICE_LOCAL_KNOWLEDGE_FILE
+  value: /etc/service-local/files/knowledge.yaml
 - name: SERVICE_LOCAL_CLUSTERS_FILE
   value: /etc/service-local/files/clusters.yaml
 {{- if .Values.license.existingSecret }}
