@@ -218,8 +218,17 @@ const Report = z
     }),
     schema: z.literal('rts6-validation/1'),
     status: z.enum(['draft', 'frozen', 'signed']).openapi({
-      description: '`signed` once all whom Article 9 names have attested.',
+      description:
+        '`signed` once all whom Article 9 names have attested, whatever people have left open: that is in `signed_with_open`.',
     }),
+    signed_with_open: z
+      .array(z.string())
+      .optional()
+      .openapi({
+        description:
+          'Of a signed report alone: what was left open, such as paragraphs that nobody has assessed, in words; empty where nothing was.',
+        example: ['86 of 87 paragraphs not assessed', 'overall opinion empty'],
+      }),
     notice: z.string(),
     number: z
       .strictObject({
@@ -230,7 +239,8 @@ const Report = z
       })
       .nullable(),
     content_hash: sha256.openapi({
-      description: 'Of the report but for hash, status, number and attestations: what is attested.',
+      description:
+        'Of the report but for hash, status, signed_with_open, number and attestations: what is attested.',
     }),
     period: z.strictObject({ year: z.int(), from: time, to: time }),
     as_of: time,
@@ -428,6 +438,9 @@ const Reports = z
         version: z.int(),
         year: z.int(),
         status: z.enum(['draft', 'frozen', 'signed']),
+        signed_with_open: z.array(z.string()).openapi({
+          description: 'What a signed report leaves open; empty of one that is not signed.',
+        }),
         hash: sha256,
         content_hash: sha256,
         frozen_at: time,

@@ -53,7 +53,11 @@ export function addCompliance(app: App, { tasks }: Services): void {
   app.openapi(api.listValidationReports, async (c) => {
     const { bot_ref } = c.req.valid('param');
     const found = await frozenVersions(tasks.storage.read, bot_ref);
-    const versions = found.map((one) => ({ ...one, frozen_at: formatInstant(one.frozen_at) }));
+    const versions = found.map((one) => ({
+      ...one,
+      signed_with_open: [...one.signed_with_open],
+      frozen_at: formatInstant(one.frozen_at),
+    }));
     return c.json({ versions }, 200);
   });
   app.openapi(api.freezeValidationReport, async (c) => {

@@ -5,11 +5,12 @@ import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';
 import { REPORT_PATH, showReport } from '../validation-report.ts';
+import { openInReport } from '../../report-open.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Makes the next version of the report, which differs by your attestation alone. You attest with your own token and your own second factor, and no role but one: each is attested by another person. The report counts as signed once risk management, technical staff and senior management have attested, and internal audit has, too, or the report says why there is none.',
+    'Makes the next version of the report, which differs by your attestation alone. You attest with your own token and your own second factor, and no role but one: each is attested by another person. The report counts as signed once risk management, technical staff and senior management have attested, and internal audit has, too, or the report says why there is none: with all that is still open in it, which it then names wherever it says that it is signed.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     version: {
@@ -42,10 +43,13 @@ export const verb = defineVerb({
   async run(context, { bot: bot_ref }, { version, role, code }) {
     const server = await connect(context);
     const params = { bot_ref };
-    const { content_hash } = await server.call<typeof getValidationReport>('get', REPORT_PATH, {
+    const read = await server.call<typeof getValidationReport>('get', REPORT_PATH, {
       params,
       query: { version },
     });
+    const { content_hash } = read;
+    const open = openInReport(read);
+    if (open.length > 0) context.message(`You attest a report with ${open.join(', ')}.`);
     const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
       body: {
         action: 'bots.validation_report.attest',

@@ -2,6 +2,7 @@ import type { listValidationReports, ValidationReports } from '../../api/complia
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { showItems } from '../items.ts';
+import { reportStatus } from '../../report-open.ts';
 import { defineVerb } from '../verb.ts';
 
 type Listed = ValidationReports['versions'][number];
@@ -20,7 +21,7 @@ export const verb = defineVerb({
     const columns = {
       version: (one: Listed) => String(one.version),
       year: (one: Listed) => String(one.year),
-      status: (one: Listed) => one.status,
+      status: (one: Listed) => reportStatus(one.status, one.signed_with_open),
       frozen: (one: Listed) => one.frozen_at,
       'content hash': (one: Listed) => one.content_hash,
     };

@@ -30,7 +30,7 @@ import { stalenessOf } from '../tests/stale.ts';
 import { contentHash, digest, draft, fieldsIn, figure, Gaps, human, QUERIES } from './fields.ts';
 import { sayHowMuchThereIs, sayWhatIsMissing, sayWhatWasTried } from './missing.ts';
 import type { Report } from './payload.ts';
-import { countEvents, periodOf, rangeOf, type SeqRange } from './period.ts';
+import { countEvents, periodOf, rangeOf, type Period, type SeqRange } from './period.ts';
 import {
   administratorsOf,
   deploymentsOf,
@@ -77,7 +77,8 @@ let atOnce = 0;
 /**
  * Drafts the report of a bot for a calendar year, as far as that has come. Nothing is changed.
  * @param year the current one by default.
- * @throws ServiceError `not_found`; `invalid_request` for a year that has not begun; `overloaded`.
+ * @throws ServiceError `not_found`; `overloaded`; `invalid_request` for a year that has not begun or was
+ * over before there was the bot, and with the problem `not_trading` for a research bot.
  */
 export async function deriveReport(
   service: ReportService,
@@ -108,6 +109,7 @@ async function derive(
   const period = periodOf(year, now);
   const bot = await getBot(read, ref);
   const { bot_id } = bot;
+  refuseEmpty(bot, period);
   const range = await rangeOf(read, bot_id, period);
   const asked = { bot_id, from: instant(period.from), to: instant(period.to) };
   const gaps = new Gaps();
@@ -164,7 +166,10 @@ async function derive(
     halts: halts.length,
     unattributed: attribution.orders - attribution.attributed,
   });
-  sayWhatWasTried(gaps, conformed, stressed);
+  // With it comes the code that is tested, of which a server has no need otherwise.
+  const { CATALOGUE } = await import('../conformance/catalogue.ts');
+  const catalogue = CATALOGUE.map(({ id }) => id);
+  sayWhatWasTried(gaps, catalogue, conformed, stressed);
   if (failed.length > MOST_LISTED) {
     gaps.add(
       'incidents_cut',
@@ -311,6 +316,23 @@ async function derive(
     },
   };
   return withHashes(report);
+}
+
+function refuseEmpty(
+  { slug, kind, created_at }: Awaited<ReturnType<typeof getBot>>,
+  { year, to }: Period,
+): void {
+  if (kind === 'research') {
+    const message =
+      'a research bot sends no orders: RTS 6 is about algorithmic trading, and has nothing to ask of it';
+    const problems = [{ code: 'not_trading', message, pointer: '/bot_ref' }];
+    throw new ServiceError('invalid_request', message, { problems });
+  }
+  if (created_at < to) return;
+  const message = `there was no bot ${slug} in ${year}: it was created on ${instant(created_at).slice(0, 10)}`;
+  throw new ServiceError('invalid_request', message, {
+    problems: [{ code: 'invalid_value', message, pointer: '/year' }],
+  });
 }
 
 /** With the hashes of what it has by now. */

@@ -89,6 +89,7 @@ export function* fieldsIn(
 /** What is attested of a report: all but what comes with freezing and attesting it. */
 export function contentHash({
   status: _status,
+  signed_with_open: _open,
   number: _number,
   content_hash: _hash,
   attestations: { internal_audit_absent_reason },

@@ -3,6 +3,7 @@ import { botIdOf } from '../../bot-registry/bots.ts';
 import { ServiceError } from '../../errors.ts';
 import { appendAudit } from '../../identity/audit.ts';
 import { consumeStepUp } from '../../identity/step-up.ts';
+import { openInReport } from '../../report-open.ts';
 import type { Db, ValidationReportsTable } from '../../storage/tables.ts';
 import { deriveReport, withHashes, type ReportService } from './derive.ts';
 import { contentHash, digest } from './fields.ts';
@@ -106,9 +107,11 @@ export async function attestReport(
     const name = await nameOf(tx, administrator_id);
     const attestation: Attestation = { administrator_id, name, at: instant(now), content_hash };
     const attestations = { ...report.attestations, [attest]: attestation };
-    const status = isSigned(attestations) ? 'signed' : 'frozen';
+    const signed = isSigned(attestations)
+      ? { status: 'signed' as const, signed_with_open: openInReport(report) }
+      : { status: 'frozen' as const };
     const by = `${name} (administrator:${administrator_id})`;
-    return keep(tx, { ...report, status, attestations }, row, by, {
+    return keep(tx, { ...report, ...signed, attestations }, row, by, {
       now,
       administrator_id,
       action: ATTEST_ACTION,
@@ -128,7 +131,10 @@ export type FrozenVersion = Pick<
   ValidationReportsTable,
   'version' | 'year' | 'hash' | 'content_hash' | 'frozen_at'
 > &
-  Pick<Report, 'status'>;
+  Pick<Report, 'status'> & {
+    /** See `openInReport`; of one that is not signed, empty. */
+    readonly signed_with_open: readonly string[];
+  };
 
 /** All versions of a bot, the newest first. @throws ServiceError `not_found` for the bot. */
 export async function frozenVersions(db: Db, ref: string): Promise<FrozenVersion[]> {
@@ -139,8 +145,9 @@ export async function frozenVersions(db: Db, ref: string): Promise<FrozenVersion
     .orderBy('version', 'desc')
     .execute();
   return rows.map(({ bot_id: _bot, document, ...row }) => {
-    const { status } = JSON.parse(document) as Report;
-    return { ...row, status };
+    const report = JSON.parse(document) as Report;
+    const { status } = report;
+    return { ...row, status, signed_with_open: status === 'signed' ? openInReport(report) : [] };
   });
 }
 

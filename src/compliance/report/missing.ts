@@ -82,21 +82,34 @@ export function sayWhatIsMissing(
   );
 }
 
-/** Not run is never a pass, and neither is what was run of something else than now. */
+/**
+ * Not run is never a pass, and neither is what was run of something else than now, or came to no pass.
+ * @param catalogue ids of all cases. @param conformance the newest first, as is `stress`.
+ */
 export function sayWhatWasTried(
   gaps: Gaps,
-  conformance: readonly (Tried & { readonly is_whole: boolean })[],
-  stress: readonly (Tried & { readonly scope: unknown })[],
+  catalogue: readonly string[],
+  conformance: readonly (Tried & Conformed)[],
+  stress: readonly (Tried & { readonly scope: unknown; readonly verdict: unknown })[],
 ): void {
   const ofConformance = ['6(1)', '6(2)'];
   if (conformance.length === 0) {
     gaps.add('conformance_not_run', 'conformance: not run', ofConformance);
   } else if (conformance.every(({ stale }) => stale)) {
     gaps.add('conformance_stale', 'conformance: not run of what there is now', ofConformance);
-  } else if (!conformance.some(({ stale, is_whole }) => !stale && is_whole)) {
-    gaps.add('conformance_in_part', 'conformance: not all cases run of what there is now', [
-      ...ofConformance,
-    ]);
+  } else {
+    const last = lastOfCases(conformance.filter(({ stale }) => !stale));
+    const not = catalogue.filter((id) => !last.has(id));
+    if (not.length > 0) {
+      const how = `${not.length} of ${catalogue.length} cases not run`;
+      const missing = `conformance: ${how} of what there is now: ${not.join(', ')}`;
+      gaps.add('conformance_in_part', missing, ofConformance);
+    }
+    for (const [id, status] of last) {
+      if (status !== 'fail' && status !== 'inconclusive') continue;
+      const what = status === 'fail' ? 'failed' : 'was inconclusive, which is no pass';
+      gaps.add(`conformance_${id}`, `conformance: ${id} ${what}`, ofConformance);
+    }
   }
   gaps.add(
     'conformance_at_venue',
@@ -106,6 +119,12 @@ export function sayWhatWasTried(
   if (stress.length === 0) gaps.add('stress_not_run', 'stress test: not run', ['10']);
   else if (stress.every(({ stale }) => stale)) {
     gaps.add('stress_stale', 'stress test: not run of what there is now', ['10']);
+  } else {
+    const { verdict } = stress.find(({ stale }) => !stale)!;
+    if (verdict !== 'pass') {
+      const missing = `stress test: the newest came to the verdict ${String(verdict)}, which is no pass`;
+      gaps.add('stress_not_passed', missing, ['10']);
+    }
   }
   if (!stress.some(({ stale, scope }) => !stale && scope === 'firm')) {
     gaps.add('stress_of_firm', 'a stress test with the load of the firm: none of this bot', ['10']);
@@ -114,4 +133,20 @@ export function sayWhatWasTried(
 
 interface Tried {
   readonly stale: boolean;
+}
+
+interface Conformed {
+  readonly passed: readonly string[];
+  readonly not_passed: readonly { readonly id: string; readonly status: string }[];
+}
+
+/** What each case came to when it was played last, by id. */
+function lastOfCases(newestFirst: readonly Conformed[]): ReadonlyMap<string, string> {
+  const all = newestFirst
+    .toReversed()
+    .flatMap(({ passed, not_passed }) => [
+      ...passed.map((id) => [id, 'pass'] as const),
+      ...not_passed.map(({ id, status }) => [id, status] as const),
+    ]);
+  return new Map(all.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
 }

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { html, Html, nothing } from '../../backtest/report/html.ts';
 import { ARTICLES, cite, INSTRUMENTS } from '../articles.ts';
+import { openInReport } from '../../report-open.ts';
+import { formatCountOf } from '../../format.ts';
 import { fieldsIn } from './fields.ts';
 import { ROLES, type Report } from './payload.ts';
 import { fieldCell, fieldTable, table, words } from './page-parts.ts';
@@ -43,7 +45,7 @@ export function reportPage(report: Report, hash: string | null): ReportPage {
         <header>
           <p class="topline">RTS 6, Article 9: facts for the yearly self-assessment</p>
           <h1>${title}</h1>
-          <p><strong>${STATUS[status]}</strong></p>
+          <p><strong>${STATUS[status]}${still(report)}</strong></p>
           <p class="notice">${report.notice}</p>
           ${cover(report, hash)}
         </header>
@@ -67,6 +69,13 @@ export function reportPage(report: Report, hash: string | null): ReportPage {
   return { source, policy: `${CONTENT_POLICY}; frame-ancestors 'none'; sandbox` };
 }
 
+/** Never that all have attested without what they have attested. */
+function still(report: Report): string {
+  const open = openInReport(report);
+  if (open.length === 0) return '';
+  return `${report.status === 'signed' ? ', with' : '. Open:'} ${open.join(', ')}`;
+}
+
 function cover(report: Report, hash: string | null): Html {
   const { number, period, as_of, scope, content_hash, generated_by } = report;
   const rows = [
@@ -85,6 +94,7 @@ function cover(report: Report, hash: string | null): Html {
               : `version ${number.supersedes.version}, ${number.supersedes.hash}`,
           ],
         ]),
+    ['Missing', `${formatCountOf(generated_by.gaps.length, 'gap')}, in section 2`],
     ['Hash of the report', hash ?? 'none: a draft'],
     ['Hash of what is attested', content_hash],
     ['Hash of all figures', generated_by.inputs_hash],
@@ -100,8 +110,8 @@ function cover(report: Report, hash: string | null): Html {
         <span class="marker">A</span> read from the records; the query and its hash stand below
       </li>
       <li>
-        <span class="marker">M</span> drafted for a person to edit; it counts for nothing until he
-        has
+        <span class="marker">M</span> drafted from the records; the answer stays open until a person
+        has edited or confirmed the draft
       </li>
       <li><span class="marker">H</span> only a person can fill it</li>
     </ul>

@@ -26,10 +26,14 @@ export function conformanceOf(task: EndedTask, { stale, reasons }: Staleness) {
     stale,
     stale_reasons: reasons,
     counts: result['counts'] ?? null,
-    is_whole: (result['counts'] as { readonly not_run?: unknown } | undefined)?.not_run === 0,
+    passed: cases.filter(({ status }) => status === 'pass').map(({ id }) => String(id)),
     not_passed: cases
       .filter(({ status }) => status !== 'pass')
-      .map(({ id, status, reason }) => ({ id, status, reason: reason ?? null })),
+      .map(({ id, status, reason }) => ({
+        id: String(id),
+        status: String(status),
+        reason: reason ?? null,
+      })),
   };
 }
 

@@ -6,6 +6,7 @@ import type { ValidationReport } from '../../../src/api/compliance.ts';
 import { createBot, updateBot } from '../../../src/bot-registry/bots.ts';
 import { article } from '../../../src/compliance/articles.ts';
 import { fieldsIn } from '../../../src/compliance/report/fields.ts';
+import { testLock } from '../../../src/compliance/tests/result.ts';
 import { NO_RISK_LIMITS } from '../../../src/engine/config.ts';
 import { appendEvents } from '../../../src/events/append.ts';
 import { haltBot } from '../../../src/halts/halt.ts';
@@ -101,6 +102,39 @@ async function frozen(by: Person, body: object): Promise<ValidationReport> {
 async function attest(by: Person, { content_hash, number }: ValidationReport, role: string) {
   const body = { attest: role, version: number!.version, content_hash };
   return post(by, body, { 'service-step-up': await by.stepUp(content_hash) });
+}
+
+/** Leaves what a conformance run has come to. @param id the end of that of its task. */
+async function conformed(id: string, lock: object, cases: readonly object[]): Promise<void> {
+  const { storage } = server.services.identity;
+  const { bot_id } = (await draft()).scope;
+  const result = { environment: 'simulated_venue', discharges_art6: true, cases, lock };
+  await storage.write(async (tx) => {
+    const task_id = `0198c0de-0000-7000-8000-00000000${id}`;
+    const ids = { task_id, deployment_id: task_id, bot_id, version: 1 };
+    const times = { created_at: server.now, ended_at: server.now };
+    await tx
+      .insertInto('bot_deployments')
+      .values({ ...ids, ...times, target: 'test', status: 'success', result_summary: '{}' })
+      .execute();
+    const progress = { progress_done: 1, progress_total: 1, attempts: 1, started_at: server.now };
+    const nothing = { error: null, worker_id: null, heartbeat_at: null };
+    await tx
+      .insertInto('tasks')
+      .values({
+        ...ids,
+        ...times,
+        ...progress,
+        ...nothing,
+        kind: 'conformance',
+        status: 'success',
+        input: '{}',
+        result: JSON.stringify(result),
+        cancel_requested_at: null,
+        created_by: 'operator',
+      })
+      .execute();
+  });
 }
 
 function sha256(value: unknown): string {
@@ -232,40 +266,10 @@ describe('a draft', () => {
   });
 
   it('never takes a test for one that discharges an article, or an old one for one of now', async () => {
-    const { storage } = server.services.identity;
-    const { bot_id } = (await draft()).scope;
-    const cases = [
+    await conformed('cccc', { spec: 'another' }, [
       { id: 'A01', status: 'pass' },
       { id: 'A02', status: 'inconclusive', reason: 'no fill' },
-    ];
-    const lock = { spec: 'another' };
-    const result = { environment: 'simulated_venue', discharges_art6: true, cases, lock };
-    await storage.write(async (tx) => {
-      const task_id = '0198c0de-0000-7000-8000-00000000cccc';
-      const ids = { task_id, deployment_id: task_id, bot_id, version: 1 };
-      const times = { created_at: server.now, ended_at: server.now };
-      await tx
-        .insertInto('bot_deployments')
-        .values({ ...ids, ...times, target: 'test', status: 'success', result_summary: '{}' })
-        .execute();
-      const progress = { progress_done: 1, progress_total: 1, attempts: 1, started_at: server.now };
-      const nothing = { error: null, worker_id: null, heartbeat_at: null };
-      await tx
-        .insertInto('tasks')
-        .values({
-          ...ids,
-          ...times,
-          ...progress,
-          ...nothing,
-          kind: 'conformance',
-          status: 'success',
-          input: '{}',
-          result: JSON.stringify(result),
-          cancel_requested_at: null,
-          created_by: 'operator',
-        })
-        .execute();
-    });
+    ]);
     const { testing, generated_by } = await draft();
     expect(testing.conformance.value).toMatchObject([
       {
@@ -278,6 +282,51 @@ describe('a draft', () => {
     const gaps = generated_by.gaps.map(({ id }) => id);
     expect(gaps).toEqual(expect.arrayContaining(['conformance_stale', 'conformance_at_venue']));
     expect(gaps).not.toContain('conformance_not_run');
+  });
+
+  it('takes no case for passed that was not run, or did not pass when it was run last', async () => {
+    const gapsOf = async (): Promise<readonly string[]> => {
+      const { generated_by } = await draft();
+      return generated_by.gaps
+        .map(({ id, missing }) => `${id} ${missing}`)
+        .filter((gap) => gap.startsWith('conformance_') && !gap.includes('at_venue'));
+    };
+    const lock = testLock(documentOf('9000'), undefined);
+    await conformed('ccc1', lock, [{ id: 'C03', status: 'fail', reason: 'not disabled' }]);
+    expect(await gapsOf()).toEqual([
+      expect.stringMatching(/^conformance_in_part .*39 of 40 cases not run .*: A01, .*C02, C04/),
+      'conformance_C03 conformance: C03 failed',
+    ]);
+    await conformed('ccc2', lock, [
+      { id: 'A01', status: 'inconclusive', reason: 'no room' },
+      { id: 'A04', status: 'not_applicable', reason: 'no amendments' },
+      { id: 'C03', status: 'pass' },
+    ]);
+    expect(await gapsOf()).toEqual([
+      expect.stringContaining('37 of 40 cases not run'),
+      'conformance_A01 conformance: A01 was inconclusive, which is no pass',
+    ]);
+  });
+
+  it('is refused for a year without the bot, and of a bot that sends no orders', async () => {
+    const created = new Date(server.now).getUTCFullYear();
+    expect(await get('?year=1999')).toMatchObject({
+      status: 400,
+      body: { detail: expect.stringMatching(`no bot sma in 1999: it was created on ${created}-`) },
+    });
+    expect(await get(`?year=${created + 1}`)).toMatchObject({
+      status: 400,
+      body: { detail: `the year ${created + 1} has not begun` },
+    });
+    const { tasks } = server.services;
+    const { spec, ...document } = exampleDocument('analyst', 10) as { readonly spec: object };
+    await createBot(tasks, 'operator', {
+      document: { ...document, spec: { ...spec, kind: 'research' } },
+    });
+    const answer = await server.send('GET', '/bots/analyst/risk/validation-report', {
+      headers: { authorization: reader },
+    });
+    expect(answer).toMatchObject({ status: 400, body: { errors: [{ code: 'not_trading' }] } });
   });
 
   it('tells halts, with what of the bot they ended', async () => {
@@ -474,6 +523,18 @@ describe('a frozen report', () => {
     }
     expect(last).toMatchObject({ status: 'signed', number: { version: 5 } });
     expect(last.hash).toBe(hashOf(last));
+    expect(last.content_hash).toBe(first.content_hash);
+    const open = [
+      expect.stringMatching(/^(\d+) of \1 paragraphs not assessed$/),
+      'statement of compliance empty',
+      'overall opinion empty',
+      expect.stringMatching(/^the year \d{4} not over/),
+    ];
+    expect(last.signed_with_open).toEqual(open);
+    const page = String((await get('?version=5&format=html')).body);
+    expect(page).toMatch(
+      /attested by all whom Article 9 names, with \d+ of \d+ paragraphs not assessed, .*opinion empty/,
+    );
     const anew = await frozen(ada, { supersedes: 5 });
     expect(anew).toMatchObject({ status: 'frozen', attestations: { internal_audit_9_3: null } });
   });
