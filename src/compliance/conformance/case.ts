@@ -34,8 +34,16 @@ interface After {
   readonly ends?: 'halted' | 'failed' | 'unverified';
 }
 
-/** Notes what does not hold. */
-export type Check = (holds: boolean, what: string) => void;
+/**
+ * Notes whether something holds.
+ * @param what is expected. @param seen instead, where the expectation alone does not say.
+ */
+export type Check = (holds: boolean, what: string, seen?: string) => void;
+
+/** What does not hold, so that nobody takes what was expected for what was seen. */
+export function faultOf(what: string, seen: string | undefined): string {
+  return seen === undefined ? `not so: ${what}` : `expected: ${what}; seen: ${seen}`;
+}
 
 export class Inconclusive extends Error {}
 
@@ -65,7 +73,8 @@ export async function conclude(world: World, check: Check, { ends }: After): Pro
   if (ends !== 'unverified') {
     check(
       says(orders.venue) === says(orders.bot),
-      `open orders: ${says(orders.venue)} at the venue, ${says(orders.bot)} by the bot`,
+      'both sides have the same open orders',
+      `${says(orders.venue)} at the venue, ${says(orders.bot)} by the bot`,
     );
   }
   const symbols = new Set([...Object.keys(positions.venue), ...Object.keys(positions.bot)]);
@@ -73,12 +82,14 @@ export async function conclude(world: World, check: Check, { ends }: After): Pro
     const [there, here] = [positions.venue[symbol] ?? 0, positions.bot[symbol] ?? 0];
     check(
       Math.abs(there - here) <= world.sizes.unit / 1000,
-      `position in ${symbol}: ${there} at the venue, ${here} by the bot`,
+      `both sides have the same position in ${symbol}`,
+      `${there} at the venue, ${here} by the bot`,
     );
   }
   check(
     Math.abs(cash.venue - cash.bot) <= CENT * Math.max(1, Math.abs(cash.venue)),
-    `cash: ${cash.venue} at the venue, ${cash.bot} by the bot`,
+    'both sides have the same cash',
+    `${cash.venue} at the venue, ${cash.bot} by the bot`,
   );
   const ids = world.heard('new_order').map((order) => String(order['client_order_id']));
   for (const id of new Set(ids)) {
@@ -89,12 +100,20 @@ export async function conclude(world: World, check: Check, { ends }: After): Pro
   }
   const outcome = world.end?.outcome;
   const expected = ends === undefined ? undefined : ends === 'unverified' ? 'halted' : ends;
-  check(outcome === expected, `the session code goes on or ends as it should, not ${outcome}`);
+  check(
+    outcome === expected,
+    `the session code ${expected === undefined ? 'goes on' : `ends as ${expected}`}`,
+    outcome === undefined ? 'it goes on' : `it ended as ${outcome}`,
+  );
   const threw = world.botLog.find(
     ({ kind, message }) =>
       kind === 'ended' && (message as { readonly outcome?: string }).outcome === 'threw',
   );
-  check(threw === undefined, `no exception is left unhandled: ${says(threw?.message)}`);
+  check(
+    threw === undefined,
+    'no exception is left unhandled',
+    threw === undefined ? 'none' : says(threw.message),
+  );
 }
 
 /** Orders and holdings as each side says at the end. */

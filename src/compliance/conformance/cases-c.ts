@@ -4,7 +4,7 @@ import type { OrderReason } from '../../engine/orders.ts';
 import { allocateBars } from '../../market/bars.ts';
 import { MINUTE } from '../../market/time.ts';
 import type { Case, Check } from './case.ts';
-import { alertAfter, buy, ofKind, reasons, rest, sent } from './case.ts';
+import { alertAfter, Inconclusive, ofKind, reasons, rest, sent } from './case.ts';
 import type { World } from './world.ts';
 
 export const CASES_C: readonly Case[] = [
@@ -90,31 +90,77 @@ export const CASES_C: readonly Case[] = [
     id: 'C03',
     title: 'The same is executed again and again',
     articles: ['15(3)'],
-    stimulus: 'The strategy buys and sells the same sixty times.',
+    stimulus:
+      'As many orders of one side are executed within the window of the limit as it allows; then it is asked for another, started again, and asked once the window is over.',
     expectation:
       'After a number that is set it is disabled, until a named person enables it again.',
     async play(inCase) {
-      await inCase('sixty times', {}, async (world, check) => {
+      await inCase('as often as the limit allows', {}, async (world, check) => {
+        const limit = world.config.controls?.repeated_execution;
+        const what = 'the bot has a limit of repeated executions';
+        check(
+          limit !== undefined,
+          what,
+          limit ? JSON.stringify(limit) : unset('repeated_execution'),
+        );
+        if (limit === undefined) return;
+        const { count, seconds } = limit;
+        const { below, unit } = world.sizes;
+        const perBar = Math.min(BAR_OF_ORDERS, messagesOf(world));
+        const room =
+          Math.min(world.config.cash, world.config.risk.max_position_pct * world.config.cash) / 2;
+        if (seconds < 1)
+          throw unreached(`${seconds} s are less than the second that is tried here`);
+        if (count > MOST_REPEATED)
+          throw unreached(
+            `${count} executions are more than the ${MOST_REPEATED} that are tried here`,
+          );
+        if (perBar < 1) throw unreached('the limit of messages leaves none for orders');
+        if (count * unit * below > room)
+          throw unreached(`the other limits leave no room for ${count} orders`);
         await world.begin();
-        for (let i = 0; i < 60; i += 1) {
-          if (i % 2 === 0) await buy(world);
-          else {
-            const { price, quantity } = world.sizes;
-            const units = world.units(quantity) + 1;
-            world.others.quote(world.symbol, { price, units }, undefined);
-            await world.act(({ order }) => {
-              order({ side: 'sell', quantity });
-            });
-            world.others.quote(world.symbol, undefined, undefined);
-          }
+        for (let from = 0; from < count; from += perBar) {
+          await world.act(({ order }) => {
+            for (let i = from; i < Math.min(count, from + perBar); i += 1) {
+              order({ side: 'buy', type: 'limit', limit: below, quantity: unit });
+            }
+          });
         }
-        const isDisabled = reasons(world, 'order.denied').some((reason) => /repeat/.test(reason));
-        check(isDisabled, 'it is disabled before the sixtieth');
+        // They rest for as many bars as their messages take, and are executed within moments.
+        const filled = () => ofKind(world, 'order.filled');
+        const latched = (): boolean =>
+          world.journal.events.some(({ kind }) => kind === 'account.latched');
+        const execute = async (orders: number): Promise<void> => {
+          world.others.take(world.symbol, 'sell', below, orders * world.units(unit));
+          const all = filled().length + orders;
+          await world.time.until(() => filled().length >= all, MINUTE);
+        };
+        if (count > 1) await execute(count - 1);
+        const executed = filled().length;
+        check(executed === count - 1, `${count - 1} are executed`, `${executed} of them`);
+        check(!latched(), `it is not disabled after ${count - 1} within ${seconds} s`);
+        await execute(1);
+        const [first, last] = [filled()[0]!, filled().at(-1)!];
+        const took = Date.parse(last.time) - Date.parse(first.time);
+        if (took > 1000 * seconds) {
+          throw unreached(`to execute ${count} takes the simulated venue ${took} ms`);
+        }
+        check(latched(), `it is disabled after ${count} within ${seconds} s`);
+        if (!latched()) return;
         const before = sent(world);
+        const isDenied = async (): Promise<boolean> => {
+          const denied = reasons(world, 'order.denied').length;
+          await rest(world);
+          const why = reasons(world, 'order.denied').slice(denied);
+          return sent(world) === before && why.includes('repeated_execution');
+        };
+        check(await isDenied(), 'another order is denied, and not sent');
         world.kill();
         world.start();
-        for (let i = 0; i < 3; i += 1) await rest(world);
-        check(!isDisabled || sent(world) === before, 'and still is when it is started again');
+        await world.bar();
+        check(await isDenied(), 'and still is when it is started again');
+        await world.time.pass(Math.min(1000 * seconds, LONGEST_WAIT_MS));
+        check(await isDenied(), 'nor does time enable it');
       });
     },
   },
@@ -336,8 +382,38 @@ export const CASES_C: readonly Case[] = [
   },
 ];
 
-function isSet(check: Check, limit: number, of: string): boolean {
-  check(limit < Infinity, `the bot has a limit of ${of}`);
+/** Of repeated executions, that one run of the case plays: more take minutes. */
+const MOST_REPEATED = 1000;
+/** Orders that the exerciser asks for at one bar. */
+const BAR_OF_ORDERS = 50;
+/** For a window that is longer, waiting it out is left to the stress test. */
+const LONGEST_WAIT_MS = 10 * MINUTE;
+
+/** Orders that may be sent at one bar. */
+function messagesOf({ config: { risk, controls } }: World): number {
+  return Math.floor(risk.max_messages_per_second - (controls?.messages_kept_for_cancels ?? 0));
+}
+
+function unreached(why: string): Inconclusive {
+  return new Inconclusive(`repeated_execution cannot be reached: ${why}.`);
+}
+
+/** @param setting below `spec.risk`. */
+function unset(setting: string): string {
+  return `none (set spec.risk.${setting})`;
+}
+
+const SETTINGS = {
+  volume: 'max_order_qty',
+  value: 'max_order_value',
+  price: 'price_collar_bps',
+  messages: 'max_messages_per_second',
+  position: 'max_position_pct',
+} as const;
+
+function isSet(check: Check, limit: number, of: keyof typeof SETTINGS): boolean {
+  const seen = limit < Infinity ? String(limit) : unset(SETTINGS[of]);
+  check(limit < Infinity, `the bot has a limit of ${of}`, seen);
   return limit < Infinity;
 }
 
@@ -368,6 +444,11 @@ async function asked(
   });
   const why = reasons(world, 'order.denied').slice(denied);
   const what = `${request.quantity} at ${request.limit}`;
-  check(why.includes(reason) === isDenied, `${what}: ${isDenied ? '' : 'not '}denied as ${reason}`);
-  if (isDenied) check(sent(world) === before, `${what}: not sent`);
+  const seen = why.length === 0 ? 'it was not denied' : `denied as ${why.join(', ')}`;
+  check(
+    why.includes(reason) === isDenied,
+    `${what} is ${isDenied ? '' : 'not '}denied as ${reason}`,
+    seen,
+  );
+  if (isDenied) check(sent(world) === before, `${what} is not sent`);
 }

@@ -1,7 +1,7 @@
 /** The conformance run: a bot, with the session code that production has, at a simulated venue. */
 import { createHash } from 'node:crypto';
-import { conclude, finalOf, Inconclusive } from './case.ts';
-import type { Case, CaseStatus, Evidence, Play } from './case.ts';
+import { conclude, faultOf, finalOf, Inconclusive } from './case.ts';
+import type { Case, Check, CaseStatus, Evidence, Play } from './case.ts';
 import { CATALOGUE } from './catalogue.ts';
 import { inWorld, type Alert, type TriedBot } from './world.ts';
 
@@ -101,9 +101,9 @@ async function runCase(
   const faults: string[] = [];
   let undecided: string | undefined;
   const inCase: Play = async (name, options, part) => {
-    const check = (holds: boolean, what: string): void => {
-      write({ part: name, check: what, holds });
-      if (!holds) faults.push(`${name}: ${what}`);
+    const check: Check = (holds, what, seen) => {
+      write({ part: name, check: what, holds, ...(seen !== undefined && { seen }) });
+      if (!holds) faults.push(`${name}: ${faultOf(what, seen)}`);
     };
     // Each part begins alike, whatever was played before it.
     await inWorld(tried, { ...options, seed }, async (world) => {
@@ -114,7 +114,7 @@ async function runCase(
         await conclude(world, check, options);
       } catch (error) {
         if (error instanceof Inconclusive) undecided = error.message;
-        else check(false, `the part could be played: ${String(error)}`);
+        else check(false, 'the part can be played', String(error));
       }
       for (const line of world.venueLog) write({ part: name, side: 'venue', ...line });
       for (const line of world.botLog) write({ part: name, side: 'bot', ...line });

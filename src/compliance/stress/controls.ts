@@ -2,6 +2,7 @@
 import type { Order } from '../../engine/orders.ts';
 import type { SessionEvent } from '../../tasks/session-events.ts';
 import type { Hands } from '../conformance/exerciser.ts';
+import { faultOf, type Check } from '../conformance/case.ts';
 import { inWorld, SESSION, type TriedBot, type World } from '../conformance/world.ts';
 import { MINUTE } from '../../market/time.ts';
 import { agree } from './agree.ts';
@@ -84,8 +85,8 @@ export async function tryControls(
     const late: string[] = [];
     const measured: Record<string, number | null> = {};
     const note: Note = {
-      check: (holds, what) => void (holds || faults.push(what)),
-      inTime: (holds, what) => void (holds || late.push(what)),
+      check: (holds, what, seen) => void (holds || faults.push(faultOf(what, seen))),
+      inTime: (holds, what, seen) => void (holds || late.push(faultOf(what, seen))),
       measure: (what, value) => void (measured[what] = value === null ? null : rounded(value)),
     };
     await inWorld(tried, { seed }, async (world) => {
@@ -124,22 +125,28 @@ export async function tryControls(
     check(open > 0 || load.cancels === 0, 'there was something to cancel');
     check(done && world.end?.verified === true, 'the bot is halted, and the venue says so');
     check(world.venue.openOrders(SESSION).length === 0, 'no order is left open');
-    inTime(sentMs <= BOUNDS.killSentMs, `all cancels are sent within ${BOUNDS.killSentMs} ms`);
+    inTime(
+      sentMs <= BOUNDS.killSentMs,
+      `all cancels are sent within ${BOUNDS.killSentMs} ms`,
+      milliseconds(sentMs),
+    );
     inTime(
       confirmedMs <= BOUNDS.killConfirmedMs,
-      `and confirmed within ${BOUNDS.killConfirmedMs} ms`,
+      `all cancels are confirmed within ${BOUNDS.killConfirmedMs} ms`,
+      milliseconds(confirmedMs),
     );
   });
 
   await under('limits', ['15(1)', '10'], async (world, loader, { check, measure }) => {
     const breaches = breachesOf(world);
-    check(breaches.length === 3, 'limits of price, value and volume are set');
+    const unset = ORDER_LIMITS.filter((name) => !breaches.some(({ reason }) => reason === name));
+    check(unset.length === 0, 'limits of price, value and volume are set', none(...unset));
     const refused: string[] = [];
     world.exerciser.tell(({ broker, instruments }) => {
       for (const { request, reason } of breaches) {
         const order = broker.order({ instrument: instruments[0]!, side: 'buy', ...request });
         if (order.status === 'denied') refused.push(String(order.reason));
-        else check(false, `an order beyond ${reason} is not denied`);
+        else check(false, `an order beyond ${reason} is denied`, `it is ${order.status}`);
       }
     });
     await loader.beat(load);
@@ -150,7 +157,7 @@ export async function tryControls(
 
   await under('collar_period', ['15(1)(a)', '10'], async (world, _, { check, measure }) => {
     const collar = world.config.controls?.price_collar_period;
-    check(collar !== undefined, 'a collar over a period is set');
+    check(collar !== undefined, 'a collar over a period is set', none('price_collar_period'));
     if (collar === undefined) return;
     // The market goes so far within the period, and an order at its price would go with it.
     const price = Number((world.sizes.price * (1 + (collar.bps / 10_000) * 1.1)).toFixed(2));
@@ -168,7 +175,11 @@ export async function tryControls(
     measure('offered', 1);
     measure('caught', isCaught ? 1 : 0);
     measure('missed', isCaught ? 0 : 1);
-    check(isCaught, `an order too far from those of the period is denied, not ${reason}`);
+    check(
+      isCaught,
+      'an order too far from those of the period is denied',
+      reason === undefined ? 'it is not' : `denied as ${reason}`,
+    );
   });
 
   await under(
@@ -177,8 +188,8 @@ export async function tryControls(
     async (world, _, { check, measure }) => {
       const limit = world.config.risk.max_messages_per_second;
       const kept = world.config.controls?.messages_kept_for_cancels ?? 0;
-      check(Number.isFinite(limit), 'a limit of messages is set');
-      check(kept > 0, 'and capacity is kept for cancels');
+      check(Number.isFinite(limit), 'a limit of messages is set', none('max_messages_per_second'));
+      check(kept > 0, 'capacity is kept for cancels', none('messages_kept_for_cancels'));
       if (!Number.isFinite(limit)) return;
       let resting: Readonly<Order>[] = [];
       let denied = 0;
@@ -207,8 +218,16 @@ export async function tryControls(
       measure('orders_denied', denied);
       measure('cancels_asked', canceled);
       measure('cancels_sent', heard);
-      check(denied > 0 || load.out <= limit - kept, 'the limit of messages engages');
-      check(canceled > 0 && heard >= canceled, 'cancels pass where orders do not');
+      check(
+        denied > 0 || load.out <= limit - kept,
+        'the limit of messages engages',
+        `${denied} orders denied`,
+      );
+      check(
+        canceled > 0 && heard >= canceled,
+        'cancels pass where orders do not',
+        `${heard} of ${canceled} cancels at the venue`,
+      );
     },
     { tried: own, first: { ...load, fills: 0, cancels: 0, out: 1 } },
   );
@@ -218,10 +237,15 @@ export async function tryControls(
     ['15(3)', '10'],
     async (world, loader, { check, measure }) => {
       const latch = world.config.controls?.repeated_execution;
-      check(latch !== undefined, 'a limit of repeated executions is set');
+      check(
+        latch !== undefined,
+        'a limit of repeated executions is set',
+        none('repeated_execution'),
+      );
       if (latch === undefined) return;
       const isTried = latch.count <= MOST_AT_ONCE;
-      check(isTried, `${latch.count} executions are more than are tried here: ${MOST_AT_ONCE}`);
+      const few = `the limit of repeated executions is one that can be tried: ${MOST_AT_ONCE} at most`;
+      check(isTried, few, `${latch.count} (spec.risk.repeated_execution)`);
       if (!isTried) return;
       const lots = [
         { symbol: world.symbol, orders: latch.count, quantity: world.sizes.unit },
@@ -236,7 +260,11 @@ export async function tryControls(
       const after = await loader.beat(load);
       measure('executed', latch.count);
       measure('sent_after', after.sent.orders);
-      check(after.sent.orders === 0, 'no order is sent once it was executed so often');
+      check(
+        after.sent.orders === 0,
+        'no order is sent once it was executed so often',
+        `${after.sent.orders} sent`,
+      );
       // Nor does time by itself enable it again.
       await world.time.pass(Math.min(latch.seconds * 1000, LONG_MS));
       await loader.beat(load);
@@ -244,7 +272,8 @@ export async function tryControls(
       measure('sent_later', later.sent.orders);
       check(
         later.sent.orders === 0 && (later.denied['repeated_execution'] ?? 0) > 0,
-        'and it is not enabled again by time',
+        'it is not enabled again by time',
+        `${later.sent.orders} orders sent later`,
       );
     },
     { tried: latching, first: { ...load, fills: 0, cancels: 0, out: 1 } },
@@ -283,7 +312,7 @@ export async function tryControls(
     await world.time.pass(SETTLE_MS);
     measure('open_orders', world.venue.openOrders(SESSION).length);
     check(world.end === undefined, 'it goes on after a gap of prices, a halt and a loss of data');
-    check(agree(world), 'and both sides agree on orders and holdings');
+    check(agree(world), 'both sides agree on orders and holdings');
   });
 
   await under('reconciliation', ['17(3)', '10'], async (world, loader, { check, measure }) => {
@@ -307,7 +336,11 @@ export async function tryControls(
     const { alertMs } = await loader.beat(load);
     measure('alert_ms', alertMs);
     check(alertMs !== null, 'an order that is denied is told of');
-    inTime((alertMs ?? Infinity) <= BOUNDS.alertMs, 'within 5 s, whatever else there is to do');
+    inTime(
+      (alertMs ?? Infinity) <= BOUNDS.alertMs,
+      'it is told of within 5 s, whatever else there is to do',
+      alertMs === null ? 'never' : milliseconds(alertMs),
+    );
   });
 
   await under(
@@ -335,7 +368,7 @@ export async function tryControls(
             Math.abs((positions[symbol] ?? 0) - (told.positions.get(symbol) ?? 0)) <=
             world.sizes.unit / 1000,
         ),
-        'and that is held which the venue says',
+        'by the log alone, that is held which the venue says',
       );
     },
   );
@@ -351,7 +384,7 @@ export async function tryControls(
     measure('took_ms', world.venue.now - begun + meters.now() - real);
     check(done && world.end?.verified === true, 'it ends, and the venue says that nothing is open');
     check(world.venue.openOrders(SESSION).length === 0, 'no order is left open');
-    check(agree(world), 'and both sides agree on holdings');
+    check(agree(world), 'both sides agree on holdings');
   });
   return results;
 }
@@ -382,9 +415,20 @@ function replay(events: readonly SessionEvent[]) {
 }
 
 interface Note {
-  readonly check: (holds: boolean, what: string) => void;
-  readonly inTime: (holds: boolean, what: string) => void;
+  readonly check: Check;
+  readonly inTime: Check;
   readonly measure: (what: string, value: number | null) => void;
+}
+
+const ORDER_LIMITS = ['price_collar_bps', 'max_order_value', 'max_order_qty'] as const;
+
+/** That settings below `spec.risk` are absent. */
+function none(...settings: readonly string[]): string {
+  return `none (set ${settings.map((name) => `spec.risk.${name}`).join(', ')})`;
+}
+
+function milliseconds(ms: number): string {
+  return `${rounded(ms)} ms`;
 }
 
 /** One order beyond each limit that an order has by itself. */

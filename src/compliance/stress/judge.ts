@@ -28,7 +28,9 @@ export function judge(plan: Plan, { passes, controls, log_on_disk: log }: Tested
   if (on !== undefined) {
     const { limit, offered, caught } = on.limiter;
     if (limit === null) {
-      faults.push('limits on: there is no message limit, and what is not there cannot engage');
+      faults.push(
+        'limits on: there is no message limit (set spec.risk.max_messages_per_second), and what is not there cannot engage',
+      );
     } else if (offered > 0 && caught === 0) {
       faults.push('limits on: the message limit did not engage');
     }

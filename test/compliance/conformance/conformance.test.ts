@@ -109,6 +109,28 @@ test('a bot of two instruments trades one while the other stands still', async (
   ]);
 });
 
+test('repeated execution is tried as often as its limit says, whatever the bars are', async () => {
+  const lines: string[] = [];
+  const tried = async (repeated_execution: object | undefined) => {
+    const { bot } = bots.correct;
+    const { spec } = bot.spec;
+    const { repeated_execution: _own, ...others } = spec.risk!;
+    const risk = { ...others, ...(repeated_execution && { repeated_execution }) };
+    const other = { bot: { ...bot, spec: { ...bot.spec, spec: { ...spec, risk } } } } as TriedBot;
+    const onEvidence = (line: string): void => void lines.push(line);
+    const { cases } = await runConformance(other, { seed: SEED, cases: ['C03'], onEvidence });
+    return `${cases[0]!.status} ${cases[0]!.reason}`;
+  };
+  expect(await tried({ count: 10, seconds: 60 })).toBe('pass null');
+  expect(lines.join('\n')).toContain('"check":"it is disabled after 10 within 60 s","holds":true');
+  expect(await tried({ count: 5000, seconds: 60 })).toMatch(/^inconclusive .*5000 executions/);
+  lines.length = 0;
+  expect(await tried(undefined)).toMatch(
+    /^fail .*expected: the bot has a limit of .*; seen: none \(set spec\.risk\.repeated_execution\)/,
+  );
+  expect(lines.join('\n')).not.toMatch(/started again|undefined/);
+});
+
 test('what is tried puts all clocks back', async () => {
   const clocks = (): unknown[] => [
     Object.getOwnPropertyDescriptors(Date),

@@ -236,7 +236,9 @@ test('a bot that does not let itself be halted fails under load, and so does one
   ]);
   expect(await failedOf(bots.noLimits)).toContainEqual([
     'limits',
-    'limits of price, value and volume are set',
+    expect.stringMatching(
+      /^expected: limits of price, value and volume are set; seen: none \(set spec/,
+    ),
   ]);
 });
 
