@@ -106,6 +106,9 @@ export const proposeVersion = defineRoute({
             description: 'As of `GET /bots/{bot_ref}/versions/{version}/diff`.',
           }),
           hash: sha256.openapi({ description: 'Of the document that is proposed.' }),
+          apply_with: z.string().openapi({
+            description: 'The command with which a person makes it the next version.',
+          }),
           task: TaskReference,
         })
         .openapi('Proposal'),

@@ -52,7 +52,8 @@ export interface Question {
   readonly prompt: string;
   /** Of the same session, the oldest first. */
   readonly history: readonly { readonly prompt: string; readonly answer: string }[];
-  /** Of the agent of the spec that is talked to. */
+  /** Those of the agent of the spec that is talked to. */
+  readonly role: string | undefined;
   readonly instructions: string | undefined;
   /** Those that the caller and the agent may use. */
   readonly tools: readonly Tool[];

@@ -273,6 +273,7 @@ async function answer(
     bot,
     prompt,
     history,
+    role: agent?.role,
     instructions: agent?.instructions,
     tools,
     budget,

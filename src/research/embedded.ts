@@ -6,8 +6,10 @@ export const EMBEDDED: Answerer = {
   provider: 'analyst',
   model: null,
   is_language_model: false,
-  async answer({ ask, bot, prompt, signal, say }) {
-    const { answer, citations } = await answerQuestion(ask, bot.bot_id, prompt, signal);
+  async answer({ ask, bot, role, prompt, history, signal, say }) {
+    const earlier = history.map((turn) => turn.prompt);
+    const about = { earlier, role };
+    const { answer, citations } = await answerQuestion(ask, bot.bot_id, prompt, signal, about);
     say(answer);
     return { citations, usage: NO_USAGE, stopped_by: null };
   },

@@ -18,6 +18,8 @@ export interface Proposal {
   readonly changes: Change[];
   /** Of the document that is proposed; see `specHash`. */
   readonly hash: string;
+  /** The command with which a person makes it the next version. */
+  readonly apply_with: string;
   readonly task: Pick<Task, 'task_id' | 'status'>;
 }
 
@@ -49,7 +51,14 @@ export async function proposeVersion(
       remedy: 'Propose other values.',
     });
   }
-  const proposal = { proposal_id: randomUUID(), base_version, changes, hash: specHash(document) };
+  const proposal_id = randomUUID();
+  const proposal = {
+    proposal_id,
+    base_version,
+    changes,
+    hash: specHash(document),
+    apply_with: `service-local bots update ${bot.slug} --proposal ${proposal_id}`,
+  };
   // The event belongs to the write that queues the backtest, and what that answers is the proposal.
   const write = (<T>(work: (tx: Db) => Promise<T>) =>
     storage.write(async (tx): Promise<Proposal> => {

@@ -538,7 +538,7 @@ export const TOOLS: readonly Tool[] = [
     name: 'propose_version',
     title: 'Propose a version',
     description:
-      'Leaves a proposal for a person: what is to stand in place of the current version, why, and its backtest, whose result is waited for. The bot stays as it is; only a person gives it the version. It cannot raise or remove a limit of risk, nor change slug, kind, attribution or deployment.',
+      'Leaves a proposal for a person: what is to stand in place of the current version, why, and its backtest, whose result is waited for. The bot stays as it is; only a person gives it the version, with the command in `apply_with`, which the answer to that person should name with the changes and what the backtest came to. It cannot raise or remove a limit of risk, nor change slug, kind, attribution or deployment.',
     scope: 'write',
     bot: 'required',
     reaches: [

@@ -218,7 +218,37 @@ const OTHERS: readonly (readonly [prompt: string, id: string, says: RegExp])[] =
   ['Give me a summary', 'summary', /Sharpe ratio: .*\n- Maximum drawdown: −/],
   ['How profitable is this strategy?', 'total_return', /Total return: 37.88%/],
   ['How risky is it?', 'risk_figures', /Volatility: .*\n- Maximum drawdown: .*\n- Value at risk/],
-  ['How many losing trades?', 'win_rate', /Win rate: 50.59%/],
+  ['How many losing trades?', 'losing_trades', /\b42 of 85 closed trades ended with a loss, on/],
+  [
+    'How many trades closed with a profit?',
+    'winning_trades',
+    /\b43 of 85 closed trades ended with/,
+  ],
+  ['What is the average loss of a losing trade?', 'losing_trades', /on average of −[\d,.]+ \(−/],
+  ['Which trade lasted longest?', 'longest_trade', /:\n- long .* from 2006-08-14, to 2007-03-07: /],
+  ['What were the five best trades?', 'best_trade', /(- long .*\n){5}\(I am/],
+  ['What was the second best trade?', 'best_trade', /:\n- long .*\n\(I am/],
+  ['What was the second worst drawdown?', 'drawdowns', /:\n- −.*\n\(I am/],
+  ['How much did it earn per year on average?', 'cagr', /CAGR: /],
+  ['What is the median trade?', 'median_trade', /Median return of 85 closed trades: /],
+  ['Was it better than buy and hold?', 'holding', /Buying at the start and holding made/],
+  ['Which trade lost the most in version 2?', 'worst_trade', /from 2011-07-13, to 2011-08-05: −/],
+  ['What was the total return from 2010 to 2015?', 'total_return', /2010-01-04 to 2015-12-31: /],
+  ['Total return without the last year?', 'total_return', /from 2000-01-03 to 2019-04-17: /],
+  ['Return in March 2020?', 'years', /^Return from 2020-03-02 to 2020-03-31: /],
+  ['What was the drawdown in 2008?', 'max_drawdown', /from 2008-01-02 to 2008-12-31: −/],
+  [
+    'Sharpe without the last year',
+    'sharpe',
+    /^I cannot tell: .*\n.*--from 2000-01-03 --to 2019-04/,
+  ],
+  ['Annual returns from 2010 to 2012', 'years', /:\n(- 201[012]: .*%\n){3}\(/],
+  [
+    'What has changed?',
+    'news',
+    /things? changed in the last day.*:\n(.*\n)*- \d+: .*version.created/,
+  ],
+  ['How do I apply the proposal?', 'apply_proposal', /no version of this bot has been proposed/],
   ['Between which dates was it backtested?', 'window', /5,105 bars from 2000-01-03 to 2020-04-17/],
   ['Is the result reproducible?', 'lock', /Equal locks give equal events/],
   ['How large may an order be?', 'max_order_value', /unlimited/],
@@ -281,12 +311,12 @@ const OTHERS: readonly (readonly [prompt: string, id: string, says: RegExp])[] =
   ['Does it have models?', 'models', /It has no models/],
   ['Does it have agents?', 'agents', /It has no agents/],
   ['What do the documents say about a former peak?', 'knowledge', /"falls.md", lines 1 to 3/],
-  ['Has it passed conformance?', 'conformance', /no conformance test.*\n.*bots conformance demo/],
-  ['And the stress test?', 'stress', /no stress test of this bot yet/],
+  ['Has it passed conformance?', 'conformance', /a bot of kind research has no conformance test/],
+  ['And the stress test?', 'stress', /a bot of kind research has no stress test/],
   [
     'How is the validation report?',
     'validation_report',
-    /None was frozen. That of 2026 can be drafted/,
+    /None was frozen. That of 2026 can be drafted|a research bot sends no orders/,
   ],
 ];
 
@@ -325,7 +355,6 @@ it('answers of the run that is named', async () => {
 it.each([
   ['What is the benchmark return?', 'total_return', '"benchmark"'],
   ['What was the return in March, of AAPL?', 'total_return', '"march", "aapl"'],
-  ['What was the drawdown in 2008?', 'max_drawdown', '"2008"'],
   ['How many short trades were there?', 'trade_count', '"short"'],
   ['What is the license status?', 'status', '"license"'],
 ])('says what it does not look at: %s', async (prompt, id, left) => {
@@ -444,8 +473,12 @@ it('tells of halts, alerts, sessions and proposals', async () => {
 
   const rationale = 'It follows turns sooner.';
   await ok('POST', '/bots/demo/proposals', { params: { fast: 12 }, rationale });
-  const proposed = await checked('Which versions have been proposed?');
-  expect(proposed.answer).toContain(`${JSON.stringify(rationale)}, in place of version 2`);
+  for (const prompt of ['Which versions have been proposed?', 'How do I apply the proposal?']) {
+    const { answer } = await checked(prompt);
+    expect(answer).toContain(`${JSON.stringify(rationale)}, in place of version 2`);
+    expect(answer).toMatch(/fast changed from 20 to 12\n.*(Total return|no result)/);
+    expect(answer).toMatch(/`service-local bots update demo --proposal \S{36}`/);
+  }
 
   await server.services.identity.storage.write(async (tx) => {
     const { bot_id } = await getBot(tx, 'demo');
@@ -473,11 +506,38 @@ it('takes no run with other values for one of the bot', async () => {
   const { answer } = await checked('What is the total return?');
   expect(answer).toContain(`the backtest ${second} of demo, version 2, `);
   const named = await checked(`What is the total return of ${other}?`);
-  expect(named.answer).toContain(`${other} of demo, version 2 with other values than its spec`);
+  expect(named.answer).toContain(
+    `${other} of demo, version 2 with other values than its spec (fast: 7)`,
+  );
+  expect((await checked('What are the parameters?')).answer).toContain('other values: fast: 7.');
+  expect((await checked('Which runs were there?')).answer).toContain('with other values (fast: 7)');
   const both = await checked('How do the last two runs compare?');
   expect(both.answer).toMatch(
     new RegExp(`First the .*; second the .*${other} .*with other values`),
   );
+});
+
+it('tells of a version without a run what the one before came to, and says so', async () => {
+  await ok('POST', '/bots', { document: demoDocument('later') });
+  const run = await backtest('later', { params: {}, to: '2004-01-02' });
+  const { answer } = await chat('What is the total return?', 'later');
+  expect(answer).toContain(`the backtest ${run} of later, version 1, 2000`);
+  await ok('PUT', '/bots/later', { document: limitedDocument('later') }, { 'if-match': '*' });
+  expect((await chat('What is the total return?', 'later')).answer).toContain(
+    `the backtest ${run} of later, version 1, 2000-01-03 to 2004-01-02 (version 2, the current one, has no run with its own values yet)`,
+  );
+  expect((await chat('What was the total return of the bot `demo`?', 'later')).answer).toContain(
+    'I cannot tell: that is about the bot demo, and I answer for later alone',
+  );
+});
+
+it('goes on with what was asked before', async () => {
+  const { session_id } = await chat('What is the Sharpe ratio?');
+  const body = { prompt: 'And of version 1?', session_id };
+  const { answer, citations } = (await ok('POST', '/bots/demo/chat', body)) as ChatTurn;
+  expect(answer).toContain('As asked before: "What is the Sharpe ratio?"');
+  expect(citations[0]!.source).toBe(`/tasks/${first}/result#/risk/sharpe`);
+  expect((await chat('And of version 1?')).answer).toContain('What of that?');
 });
 
 /** Asks of an API that has these answers, and no others. */
@@ -498,6 +558,12 @@ const task = {
   kind: 'backtest',
   status: 'success',
   input: {},
+};
+const PLAIN_BOT = {
+  id: 'b',
+  slug: 'b',
+  current_version: 3,
+  document: { spec: { kind: 'trading', universe: { symbols: [] } } },
 };
 const window = { from: '2000-01-01T00:00:00Z', to: '2000-01-02T00:00:00Z', bars: 2 };
 
@@ -533,6 +599,7 @@ describe('it tells, where there are some,', () => {
     ],
   ])('%s', async (_, prompt, more, result, says) => {
     const answers = {
+      '/bots/b': PLAIN_BOT,
       '/tasks': { items: [{ ...task, ...more }] },
       '/tasks/t/result': { bot: { slug: 'b' }, undefined: {}, ...result },
     };
@@ -548,18 +615,21 @@ describe('it tells, where there are some,', () => {
     const asked: string[] = [];
     const ask: Ask = async (_, path) => {
       asked.push(path);
+      if (path === '/bots/b') return { status: 200, json: PLAIN_BOT };
       if (path.startsWith('/tasks/')) {
         const result = { bot: { slug: 'b' }, window, undefined: {}, returns: { total: 0.5 } };
         return { status: 200, json: path.startsWith('/tasks/own/') ? result : {} };
       }
       const isLast = path.includes('cursor=c1');
-      const items = isLast ? [{ ...task, task_id: 'own' }] : [{ ...task, input: { patch: {} } }];
+      const items = isLast
+        ? [{ ...task, task_id: 'own' }]
+        : [{ ...task, input: { params: { fast: 7 } } }];
       return { status: 200, json: { items, next_cursor: isLast ? null : 'c1' } };
     };
     const { signal } = new AbortController();
     const { answer } = await answerQuestion(ask, 'b', 'What is the total return?', signal);
     expect(answer).toContain('Total return: 50.00%, in the backtest own of b, version 3,');
-    expect(asked).toHaveLength(3);
+    expect(asked.filter((path) => path.startsWith('/tasks'))).toHaveLength(3);
   });
 
   it('failures', async () => {
@@ -581,6 +651,7 @@ describe('it tells, where there are some,', () => {
 
   it('a curve that is too long', async () => {
     const { answer } = await answerFrom('When was the deepest drawdown?', {
+      '/bots/b': PLAIN_BOT,
       '/tasks': { items: [task] },
       '/tasks/t/result': { bot: { slug: 'b' }, window },
       '/tasks/t/files/equity.csv': 'x'.repeat(LONGEST_FILE),

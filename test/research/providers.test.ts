@@ -226,6 +226,7 @@ describe.each(['openai_compatible', 'anthropic'] as const)('a model of %s', (kin
       bot: { bot_id: 'b', slug: 'b' },
       prompt: 'Go.',
       history: [],
+      role: undefined,
       instructions: undefined,
       tools: TOOLS,
       budget: { turns: 5, seconds: 5, tokens: 10_000 },

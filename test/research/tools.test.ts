@@ -161,6 +161,9 @@ describe('tools', () => {
       proposal: {
         base_version: 1,
         changes: [{ pointer: '/spec/strategy/params/fast', from: 10, to: 12 }],
+        apply_with: expect.stringMatching(
+          /^service-local bots update sma --proposal \S{36}$/,
+        ) as string,
       },
       backtest: { bot: { slug: 'sma' }, hashes: again.data['hashes'] },
     });

@@ -4,12 +4,13 @@
  * followed.
  */
 import { ServiceError } from '../../errors.ts';
-import type { Ask } from '../ask.ts';
+import { at, type Ask } from '../ask.ts';
 import type { Citation } from '../answering.ts';
-import { botOf, openFacts, type Facts } from './facts.ts';
-import { leftOut, nearest, questionsIn } from './match.ts';
-import { readPrompt, type Prompt } from './prompt.ts';
-import type { KnownQuestion } from './question.ts';
+import { botOf, missing, openFacts, type Bot, type Facts } from './facts.ts';
+import { isNeutral, leftOut, nearest, questionsIn, wordsThatSay } from './match.ts';
+import { periodIn, refusePeriod, tellPeriod, yearIn, type Period } from './period.ts';
+import { readPrompt, withoutIds, type Prompt } from './prompt.ts';
+import type { KnownQuestion, Told } from './question.ts';
 import { PARTS, QUESTIONS } from './questions.ts';
 
 export interface AnalystAnswer {
@@ -22,6 +23,14 @@ export interface AnalystAnswer {
 const WHO_I_AM = 'I am the embedded analyst, not a language model.';
 const HOW_TO_LIST = 'Ask "What can I ask?" for all questions that I know.';
 
+/** What is known beside the question. */
+export interface About {
+  /** What was asked before in the same session, the oldest first. */
+  readonly earlier?: readonly string[];
+  /** Of the agent that is asked. */
+  readonly role?: string | undefined;
+}
+
 /**
  * Of a fact that there is not, and what the API refuses, it tells.
  * @param bot its id, or its slug.
@@ -31,34 +40,139 @@ export async function answerQuestion(
   bot: string,
   text: string,
   signal: AbortSignal,
+  { earlier = [], role }: About = {},
 ): Promise<AnalystAnswer> {
-  const prompt = readPrompt(text);
-  const plain = own(prompt);
+  const asked = readPrompt(text);
+  const plain = own(asked);
   if (plain !== undefined) return { question: null, answer: plain, citations: [] };
-  const [question, ...others] = questionsIn(prompt);
+  const before = goesOn(asked) ? earlier.findLast((one) => !goesOn(readPrompt(one))) : undefined;
+  const prompt = before === undefined ? asked : readPrompt(joined(before, asked));
+  const isOpen = before === undefined && goesOn(asked) && asked.years.length === 0;
+  const [question, ...others] = isOpen ? [] : questionsIn(prompt);
   if (question === undefined) {
     const examples = nearest(prompt).map(({ example }) => `- ${example}`);
     const near = examples.length === 0 ? [] : ['Like it are:', ...examples];
-    const lines = ['I do not know this question.', ...near, HOW_TO_LIST, WHO_I_AM];
+    const lines = [
+      'I do not know this question.',
+      ...(isOpen ? ['What of that? Nothing that I know was asked before in this session.'] : near),
+      HOW_TO_LIST,
+      WHO_I_AM,
+    ];
     return { question: null, answer: lines.join('\n'), citations: [] };
   }
+  const onward =
+    before === undefined ? [] : [`As asked before: ${JSON.stringify(before.slice(0, 200))}`];
   const more = others.map(({ example }) => `Ask apart, too: ${example}`);
   try {
-    const facts = openFacts(ask, bot, prompt, signal);
-    const told = await question.answer(facts);
-    const taken = await takenFor(facts, question, others);
-    const answer = [...taken, told.text, ...more, `(${WHO_I_AM})`].join('\n');
-    return { question: question.id, answer, citations: told.citations };
+    const facts = openFacts(ask, { bot, role, prompt }, signal);
+    const period = periodOf(question, prompt);
+    await refuseOtherBot(facts, question);
+    const { text: said, citations } = await answerOf(facts, question, period);
+    const taken = await takenFor(facts, question, others, period);
+    const answer = [...onward, ...taken, said, ...more, `(${WHO_I_AM})`].join('\n');
+    return { question: question.id, answer, citations };
   } catch (error) {
     if (signal.aborted || !(error instanceof ServiceError)) throw error;
-    const why = `I cannot tell: ${error.message}.`;
     const answer = [
-      why,
+      ...onward,
+      `I cannot tell: ${error.message}.`,
       ...(error.remedy === undefined ? [] : [error.remedy]),
       ...more,
       `(${WHO_I_AM})`,
     ];
     return { question: question.id, answer: answer.join('\n'), citations: [] };
+  }
+}
+
+const GOES_ON = /^(?:and|but|or|what about|how about|the same|same|for|of|in)\b/;
+
+/** Whether it names a version, a run or days alone, so that the rest was asked before. */
+function goesOn(prompt: Prompt): boolean {
+  const { words, versions, years, ids } = prompt;
+  if (!GOES_ON.test(words.join(' '))) return false;
+  const period = periodIn(prompt);
+  if (versions.length + years.length + ids.length === 0 && period === undefined) return false;
+  const saysMore = new Set(wordsThatSay(prompt));
+  for (const word of readPrompt(period?.said ?? '').words) saysMore.delete(word);
+  return [...saysMore].every((word) => /^v?\d+$/.test(word) || isNeutral(word));
+}
+
+/** The question of before, with what is named now in place of what it named. */
+function joined(before: string, { text, versions, years, ids }: Prompt): string {
+  const { said = '' } = periodIn(readPrompt(text)) ?? {};
+  const isOfDays = said !== '' || years.length > 0;
+  const isOfRun = versions.length + ids.length > 0;
+  const old = periodIn(readPrompt(before))?.said;
+  let rest = before.toLowerCase().replace(/[\s?.!]+$/, '');
+  if (isOfRun) rest = withoutIds(rest).replaceAll(/\b(?:(?:of|in|for) )?(?:version |v)\d+\b/g, '');
+  if (isOfDays && old !== undefined) rest = rest.replace(old, '');
+  if (isOfDays) rest = rest.replaceAll(/\b(?:(?:in|of|for) )?(?:19|20)\d\d\b/g, '');
+  return `${rest} ${text}`;
+}
+
+/** Days that a question about a run is asked for. */
+function periodOf({ ofRun }: KnownQuestion, prompt: Prompt): Period | undefined {
+  if (ofRun === undefined) return undefined;
+  const period = periodIn(prompt);
+  if (period !== undefined) return period;
+  return ofRun === 'years' ? undefined : yearIn(prompt);
+}
+
+/** Of each year or month of the days, and not of all of them. */
+const OF_EACH =
+  /\b(?:best|worst|each|every|yearly|annual|monthly|years|months|by (?:year|month))\b/;
+
+function answerOf(
+  facts: Facts,
+  question: KnownQuestion,
+  period: Period | undefined,
+): Promise<Told> {
+  const { ofRun, example } = question;
+  if (period === undefined) return question.answer(facts);
+  if (ofRun === 'return' || ofRun === 'drawdown') return tellPeriod(facts, period, ofRun);
+  if (ofRun === 'years') {
+    const isOfEach = OF_EACH.test(facts.prompt.words.join(' '));
+    return isOfEach ? question.answer(facts) : tellPeriod(facts, period, 'return');
+  }
+  return refusePeriod(facts, period, example);
+}
+
+/** How another bot can be named: beside `bot`, at the end, or as code. */
+const NAMED = [
+  /\bbots? [`'"]?([a-z0-9][a-z0-9-]*)/gi,
+  /\b([a-z0-9][a-z0-9-]*)[`'"]? bot\b/gi,
+  /[`'"]([a-z0-9][a-z0-9-]*)[`'"]/gi,
+  /\bof ([a-z0-9][a-z0-9-]*)[\s?.!]*$/gi,
+];
+const MOST_NAMED = 4;
+
+/** What it tells is of one bot. @throws ServiceError `not_found` where another one is named. */
+async function refuseOtherBot(
+  facts: Facts,
+  { seeks, example, keys }: KnownQuestion,
+): Promise<void> {
+  if (seeks === true) return;
+  const { text } = facts.prompt;
+  const named = NAMED.flatMap((pattern) => [...text.matchAll(pattern)].map(([, name]) => name!));
+  const known = new Set(wordsThatSay(readPrompt(`${example} ${keys.join(' ')}`)));
+  const said = [...new Set(named.map((name) => name.toLowerCase()))]
+    .filter((name) => wordsThatSay(readPrompt(name)).some((word) => !isNeutral(word)))
+    .filter((name) => text.includes(`\`${name}\``) || !known.has(name));
+  if (said.length === 0) return;
+  const { id, slug } = (await botOf(facts)).data;
+  for (const name of said.filter((one) => one !== slug).slice(0, MOST_NAMED)) {
+    const other = await facts.get<Bot>(at`/bots/${name}`).catch((error: unknown) => {
+      if (error instanceof ServiceError && error.code === 'not_found') return undefined;
+      throw error;
+    });
+    if (other === undefined || other.data.id === id) continue;
+    const isTalkedTo = other.data.document.spec.kind === 'research';
+    throw missing(
+      `that is about the bot ${other.data.slug}, and I answer for ${slug} alone`,
+      isTalkedTo
+        ? `Ask it: \`service-local bots chat ${other.data.slug}\`.`
+        : `Nobody can talk with it, as its kind is ${other.data.document.spec.kind}: see \`service-local tasks list --bot ${other.data.slug}\`, and \`tasks result ID\`.`,
+    );
   }
 }
 
@@ -70,8 +184,10 @@ async function takenFor(
   facts: Facts,
   question: KnownQuestion,
   others: readonly KnownQuestion[],
+  period: Period | undefined,
 ): Promise<string[]> {
-  const left = leftOut(facts.prompt, question, others);
+  const ofDays = new Set(readPrompt(period?.said ?? '').words);
+  const left = leftOut(facts.prompt, question, others).filter((word) => !ofDays.has(word));
   if (left.length === 0) return [];
   const { slug, name, document } = (await botOf(facts)).data;
   const { symbols } = document.spec.universe;

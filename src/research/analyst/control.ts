@@ -179,10 +179,10 @@ async function halted(facts: Facts): Promise<Told> {
   );
 }
 
-/** Of the payload of an event, what fits a line. */
+/** Of its payload, what fits a line. */
 const LONGEST_FACTS = 200;
 
-function sayEvent({ seq, kind, occurred_at, payload }: Event): string {
+export function sayEvent({ seq, kind, occurred_at, payload }: Event): string {
   const facts = JSON.stringify(payload);
   const cut = facts.length > LONGEST_FACTS ? `${facts.slice(0, LONGEST_FACTS)}…` : facts;
   return `- ${seq}: ${day(occurred_at)} ${kind} ${cut}`;

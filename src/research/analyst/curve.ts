@@ -1,7 +1,9 @@
-import { formatMoney, formatPercent, formatQuantity } from '../../format.ts';
+import { formatCountOf, formatMoney, formatPercent, formatQuantity } from '../../format.ts';
 import type { Citation } from '../answering.ts';
 import { cite, citeCell, day, missing, quoted, runOf, type Facts, type Run } from './facts.ts';
-import { told, type KnownQuestion, type Questions, type Told } from './question.ts';
+import { daysOf, periodIn } from './period.ts';
+import { countIn, ordinalIn, type Prompt } from './prompt.ts';
+import { ofRuns, told, type KnownQuestion, type Questions, type Told } from './question.ts';
 import {
   curveOf,
   DRAWDOWN_COLUMN,
@@ -69,14 +71,18 @@ function drawdowns(
     example,
     tells,
     keys,
+    counts: true,
     async answer(facts) {
       const run = await runOf(facts);
       const curve = await curveOf(facts, run);
-      const falls = fallsOf(curve).slice(0, most);
+      const place = ordinalIn(facts.prompt);
+      const all = fallsOf(curve);
+      const falls = place > 1 ? all.slice(place - 1, place) : all.slice(0, most);
       if (falls.length === 0) {
-        return told(`Equity never fell, in ${run.said}.`, cite(run.result, '/risk/max_drawdown'));
+        const text = all.length === 0 ? 'Equity never fell' : 'There are not so many';
+        return told(`${text}, in ${run.said}.`, cite(run.result, '/risk/max_drawdown'));
       }
-      const citations = falls.flatMap((fall, i) => citeFall(curve, fall, `drawdown ${i + 1}`));
+      const citations = falls.flatMap((fall, i) => citeFall(curve, fall, `drawdown ${place + i}`));
       const lines = falls.map((fall) => `- ${sayFall(curve, fall)}`);
       return told([`At closes of bars, in ${run.said}:`, ...lines], citations);
     },
@@ -129,6 +135,8 @@ function tellSpans(run: Run, curve: Curve, all: readonly Span[], shown: readonly
 
 const MOST_YEARS = 40;
 
+const EVER = { from: '0000-01-01', to: '9999-12-31' };
+
 async function tellYears(
   facts: Facts,
   length: 4 | 7,
@@ -137,7 +145,12 @@ async function tellYears(
   const run = await runOf(facts);
   const curve = await curveOf(facts, run);
   const all = spansOf(curve, run.result.data.equity.start, length);
-  const shown = choose(all);
+  const period = periodIn(facts.prompt);
+  const { from, to } = period === undefined ? EVER : daysOf(period, run);
+  const within = all.filter(
+    ({ name }) => name >= from.slice(0, length) && name <= to.slice(0, length),
+  );
+  const shown = within.length === 0 ? [] : choose(within);
   if (shown.length > 0) return tellSpans(run, curve, all, shown);
   throw missing(`there are no such days in ${run.said}`);
 }
@@ -149,7 +162,7 @@ function ofYears(
   otherwise: readonly Span[],
 ): readonly Span[] {
   const { years } = prompt;
-  return years.length === 0
+  return years.length === 0 || periodIn(prompt) !== undefined
     ? otherwise
     : all.filter(({ name }) => years.includes(Number(name.slice(0, 4))));
 }
@@ -164,17 +177,18 @@ function tradesBy(
   example: string,
   tells: string,
   keys: readonly string[],
-  choose: (trades: readonly TradeRow[]) => readonly TradeRow[],
+  choose: (trades: readonly TradeRow[], prompt: Prompt) => readonly TradeRow[],
 ): KnownQuestion {
   return {
     id,
     example,
     tells,
     keys,
+    counts: true,
     async answer(facts) {
       const run = await runOf(facts);
       const { path, trades } = await tradesOf(facts, run);
-      const chosen = choose(trades);
+      const chosen = choose(trades, facts.prompt);
       if (chosen.length === 0) {
         return told(
           `There are none, in ${run.said}.`,
@@ -203,36 +217,146 @@ function citeTrade(path: string, trade: TradeRow): Citation[] {
   );
 }
 
+/** Of those in order, as many as are asked for, or the one whose place is. */
+function nth(trades: readonly TradeRow[], prompt: Prompt): readonly TradeRow[] {
+  const place = ordinalIn(prompt);
+  return place > 1 ? trades.slice(place - 1, place) : trades.slice(0, countIn(prompt));
+}
+
+function lengthOf({ entry_time, exit_time }: TradeRow): number {
+  return Date.parse(exit_time) - Date.parse(entry_time);
+}
+
+const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** Trades that ended in one way, counted. */
+function outcome(
+  id: string,
+  example: string,
+  tells: string,
+  keys: readonly string[],
+  what: string,
+  isMeant: (trade: TradeRow) => boolean,
+): KnownQuestion {
+  return {
+    id,
+    example,
+    tells,
+    keys,
+    async answer(facts) {
+      const run = await runOf(facts);
+      const all = closed((await tradesOf(facts, run)).trades);
+      const meant = all.filter(isMeant);
+      const on =
+        meant.length === 0
+          ? ''
+          : `, on average of ${formatMoney(mean(meant.map(({ pnl }) => pnl)))} (${formatPercent(mean(meant.map((trade) => trade.return)))})`;
+      const text = `${meant.length} of ${formatCountOf(all.length, 'closed trade')} ended with ${what}${on}, by trades.csv of ${run.said}.`;
+      return told(text, cite(run.result, '/trades/count'), cite(run.result, '/trades/win_rate'));
+    },
+  };
+}
+
+/** Of an even number, the mean of the two in the middle. */
+async function medianTrade(facts: Facts): Promise<Told> {
+  const run = await runOf(facts);
+  const { path, trades } = await tradesOf(facts, run);
+  const all = closed(trades).toSorted((a, b) => a.return - b.return);
+  if (all.length === 0) throw missing(`no trade was closed in ${run.said}`);
+  const middle = all.slice(Math.ceil(all.length / 2) - 1, Math.floor(all.length / 2) + 1);
+  const value = formatPercent(mean(middle.map((trade) => trade.return)));
+  return told(
+    `Median return of ${formatCountOf(all.length, 'closed trade')}: ${value}, in ${run.said}.`,
+    middle.flatMap((trade) => citeTrade(path, trade)),
+  );
+}
+
 const closed = (trades: readonly TradeRow[]): TradeRow[] =>
   trades.filter(({ status }) => status === 'closed');
 
-export const CURVE: Questions = {
+export const CURVE: Questions = ofRuns({
   title: 'Single trades, drawdowns, years and months of that run',
   questions: [
     tradesBy(
       'best_trade',
       'What was the best trade?',
-      'its profit and its days',
-      ['best|largest|biggest|top trade|win|winner', 'best trade when'],
-      (trades) =>
-        closed(trades)
-          .toSorted((a, b) => b.return - a.return)
-          .slice(0, 1),
+      'its profit and its days, by its return; or as many as you say',
+      [
+        'best|largest|biggest|top trade|win|winner',
+        'best trade when',
+        'which trade won|gained|made|earned most',
+        '#ordinal best|largest|biggest trade|win|winner',
+      ],
+      (trades, prompt) =>
+        nth(
+          closed(trades).toSorted((a, b) => b.return - a.return),
+          prompt,
+        ),
     ),
     tradesBy(
       'worst_trade',
       'What was the worst trade?',
-      'its loss and its days',
+      'its loss and its days, by its return; or as many as you say',
       [
         'worst trade',
         'worst|largest|biggest loss|loser|losing',
         'largest|biggest losing|loss trade',
+        'which trade lost|lose most',
+        '#ordinal worst trade|loss',
       ],
-      (trades) =>
-        closed(trades)
-          .toSorted((a, b) => a.return - b.return)
-          .slice(0, 1),
+      (trades, prompt) =>
+        nth(
+          closed(trades).toSorted((a, b) => a.return - b.return),
+          prompt,
+        ),
     ),
+    tradesBy(
+      'longest_trade',
+      'Which trade lasted longest?',
+      'its days and its profit',
+      ['long|longest trade', 'trade last|lasted|held|open long|longest', 'longest|long holding'],
+      (trades, prompt) =>
+        nth(
+          closed(trades).toSorted((a, b) => lengthOf(b) - lengthOf(a)),
+          prompt,
+        ),
+    ),
+    outcome(
+      'winning_trades',
+      'How many trades closed with a profit?',
+      'their number, and what they made on average',
+      [
+        'many|number|count trade profit|profitable|win|winning|won|gain|gained|positive',
+        'winning|profitable trade',
+        'average|mean win|winner',
+        'average|mean profit|gain|win winning|profitable trade',
+        'many win|winner',
+      ],
+      'a profit',
+      ({ pnl }) => pnl > 0,
+    ),
+    outcome(
+      'losing_trades',
+      'How many trades closed with a loss?',
+      'their number, and what they lost on average',
+      [
+        'many|number|count trade loss|losing|lose|lost|negative',
+        'losing trade',
+        'average|mean loss',
+        'average|mean loss losing|lost trade',
+        'many loss|losses|loser',
+      ],
+      'a loss',
+      ({ pnl }) => pnl < 0,
+    ),
+    {
+      id: 'median_trade',
+      example: 'What did the median trade return?',
+      tells: 'the return in the middle of those of all closed trades',
+      keys: ['median trade', 'median trade return|profit|gain|made'],
+      answer: medianTrade,
+    },
     tradesBy(
       'last_trades',
       'What were the last trades?',
@@ -266,11 +390,18 @@ export const CURVE: Questions = {
       'drawdowns',
       'Which drawdowns were there?',
       'the five deepest, each with its days',
-      ['which|list|show|all|five|top drawdown', 'drawdown period', 'deepest|worst drawdown period'],
+      [
+        'which|list|show|all|five|top drawdown',
+        '#ordinal drawdown',
+        '#ordinal deepest|worst|largest|biggest drawdown',
+        'drawdown period',
+        'deepest|worst drawdown period',
+      ],
       5,
     ),
     {
       id: 'years',
+      ofRun: 'years',
       example: 'What did it return in each year?',
       tells: 'returns of the years, or of the year that you name',
       keys: [
@@ -285,6 +416,7 @@ export const CURVE: Questions = {
     },
     {
       id: 'best_year',
+      ofRun: 'years',
       example: 'What were the best and the worst year?',
       tells: 'the two, with their returns',
       keys: ['best|worst year', 'best worst year'],
@@ -292,6 +424,7 @@ export const CURVE: Questions = {
     },
     {
       id: 'months',
+      ofRun: 'years',
       example: 'What did it return in each month?',
       tells: 'returns of the last twelve months, or of those of the year that you name',
       keys: [
@@ -306,10 +439,11 @@ export const CURVE: Questions = {
     },
     {
       id: 'best_month',
+      ofRun: 'years',
       example: 'What were the best and the worst month?',
       tells: 'the two, with their returns',
       keys: ['best|worst month', 'best worst month'],
       answer: (facts) => tellYears(facts, 7, bestAndWorst),
     },
   ],
-};
+});

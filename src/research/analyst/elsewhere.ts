@@ -76,7 +76,13 @@ async function testOf(facts: Facts, kind: 'conformance' | 'stress'): Promise<Sou
   const { items } = (await tasksOf(facts, { kind, status: 'success', limit: 1 })).data;
   const task = items.find((one) => one.kind === kind);
   if (task !== undefined) return facts.get(at`/tasks/${task.task_id}/result`);
-  const { slug } = (await botOf(facts)).data;
+  const { slug, document } = (await botOf(facts)).data;
+  if (document.spec.kind === 'research') {
+    throw missing(
+      `a bot of kind research has no ${kind} test`,
+      'Those are of bots that trade; this one is backtested, and talked with.',
+    );
+  }
   throw missing(
     `there is no ${kind} test of this bot yet`,
     `Make one with \`service-local bots ${kind} ${slug}\`.`,

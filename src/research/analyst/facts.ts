@@ -14,19 +14,25 @@ export interface Source<T = unknown> {
 export interface Facts {
   /** Id of the bot, or its slug. */
   readonly bot: string;
+  /** Of the agent that is asked. */
+  readonly role: string | undefined;
   readonly prompt: Prompt;
   /** Reads a path once. @throws ServiceError that of the API. */
   readonly get: <T = unknown>(path: string) => Promise<Source<T>>;
 }
 
-export function openFacts(ask: Ask, bot: string, prompt: Prompt, signal: AbortSignal): Facts {
+export function openFacts(
+  ask: Ask,
+  { bot, role, prompt }: Pick<Facts, 'bot' | 'role' | 'prompt'>,
+  signal: AbortSignal,
+): Facts {
   const known = new Map<string, Promise<unknown>>();
   const get = async (path: string): Promise<Source> => {
     const reading = known.get(path) ?? read(ask, path, signal);
     known.set(path, reading);
     return { path, data: await reading };
   };
-  return { bot, prompt, get: get as Facts['get'] };
+  return { bot, role, prompt, get: get as Facts['get'] };
 }
 
 /**
@@ -147,7 +153,10 @@ export interface Task {
   readonly bot_id: string;
   readonly version: number;
   readonly status: string;
-  readonly input: { readonly params?: unknown; readonly patch?: unknown };
+  readonly input: {
+    readonly params?: Readonly<Record<string, unknown>>;
+    readonly patch?: Readonly<Record<string, unknown>>;
+  };
   readonly error: { readonly code: string; readonly detail: string } | null;
   readonly created_by: string;
   readonly created_by_name: string | null;
@@ -158,6 +167,8 @@ export interface Task {
 export interface Event {
   readonly seq: number;
   readonly kind: string;
+  readonly version: number | null;
+  readonly run_id: string | null;
   readonly occurred_at: string;
   readonly recorded_at: string;
   readonly payload: Readonly<Record<string, unknown>>;
@@ -232,14 +243,22 @@ const RUNS_AT_ONCE = 50;
 const MOST_PAGES = 20;
 const RUNS = { status: 'success', kind: 'backtest,paper', limit: RUNS_AT_ONCE };
 
-/** Whether it was with values in place of those of its version, such as that of a proposal. */
-function isOtherwise({ input: { params, patch } }: Task): boolean {
-  return params !== undefined || patch !== undefined;
+/** Of what stood in place of the values of a version, so many characters are told. */
+const LONGEST_VALUES = 300;
+
+/** What a run had in place of the values of its version, as `fast: 5, slow: 200`, such as those of a proposal. */
+export function otherValues({ input: { params = {}, patch = {} } }: Task): string | undefined {
+  const values = [
+    ...Object.entries(params).map(([name, value]) => `${name}: ${JSON.stringify(value)}`),
+    ...(Object.keys(patch).length === 0 ? [] : [JSON.stringify(patch)]),
+  ].join(', ');
+  if (values === '') return undefined;
+  return values.length > LONGEST_VALUES ? `${values.slice(0, LONGEST_VALUES)}…` : values;
 }
 
 /**
  * The run that the prompt names by its id or its version; else the newest that was a success, those
- * of the bot as it is before those with other values.
+ * of the current version before others, and those of the bot as it is before those with other values.
  * @throws ServiceError `not_found`
  */
 export async function runOf(facts: Facts): Promise<Run> {
@@ -249,22 +268,29 @@ export async function runOf(facts: Facts): Promise<Run> {
   return newestRun(facts, version);
 }
 
-export async function newestRun(facts: Facts, version?: number): Promise<Run> {
+export async function newestRun(facts: Facts, asked?: number): Promise<Run> {
+  const version = asked ?? (await botOf(facts)).data.current_version;
+  let older: Task | undefined;
   let other: Task | undefined;
   let cursor: string | undefined;
   for (let page = 0; page < MOST_PAGES; page += 1) {
     const { items, next_cursor } = (await tasksOf(facts, { ...RUNS, cursor })).data;
     const runs = items.filter(
-      (one) => isRun(one) && (version === undefined || one.version === version),
+      (one) => isRun(one) && (asked === undefined || one.version === asked),
     );
-    const task = runs.find((one) => !isOtherwise(one));
+    const own = runs.filter((one) => otherValues(one) === undefined);
+    const task = own.find((one) => one.version === version);
     if (task !== undefined) return runWith(facts, task);
-    other ??= runs[0];
+    older ??= own[0];
+    other ??= runs.find((one) => one.version === version) ?? runs[0];
     cursor = next_cursor ?? undefined;
     if (cursor === undefined) break;
   }
-  if (other !== undefined) return runWith(facts, other);
-  throw await noRun(facts, version);
+  const found = older ?? other;
+  if (found === undefined) throw await noRun(facts, asked);
+  const run = await runWith(facts, found);
+  const none = `version ${version}${asked === undefined ? ', the current one,' : ''} has no run with its own values yet`;
+  return { ...run, said: `${run.said} (${none})` };
 }
 
 async function noRun(facts: Facts, version?: number): Promise<ServiceError> {
@@ -289,7 +315,8 @@ async function runWith({ get }: Facts, task: Task): Promise<Run> {
   const result = await get<Result>(at`/tasks/${task.task_id}/result`);
   const { from, to } = result.data.window;
   const kind = task.kind === 'paper' ? 'paper session' : 'backtest';
-  const values = isOtherwise(task) ? ' with other values than its spec' : '';
+  const others = otherValues(task);
+  const values = others === undefined ? '' : ` with other values than its spec (${others})`;
   const of = `${result.data.bot.slug}, version ${task.version}${values}`;
   const said = `the ${kind} ${task.task_id} of ${of}, ${day(from)} to ${day(to)}`;
   return { task, result, said };

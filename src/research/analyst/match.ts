@@ -1,5 +1,5 @@
 import { closest } from '../../closest.ts';
-import { fitOf, formsOf, readPrompt, type Prompt } from './prompt.ts';
+import { COUNT, fitOf, formsOf, ORDINAL, readPrompt, type Prompt } from './prompt.ts';
 import type { KnownQuestion } from './question.ts';
 import { QUESTIONS } from './questions.ts';
 
@@ -42,7 +42,7 @@ const COMMON = new Set(
 
 const wordsOf = (text: string): string[] => wordsThatSay(readPrompt(text));
 
-function wordsThatSay({ words }: Prompt): string[] {
+export function wordsThatSay({ words }: Prompt): string[] {
   return words.filter((word) => !COMMON.has(word));
 }
 
@@ -68,6 +68,11 @@ const NEUTRAL = new Set(
   ),
 );
 
+/** Whether a word says nothing of what is asked for. */
+export function isNeutral(word: string): boolean {
+  return NEUTRAL.has(word.replace(/s$/, ''));
+}
+
 /**
  * Words of the prompt that neither the question nor the others are about: by them somebody may have
  * asked for something else, such as the return of a month. A year is not for the others.
@@ -85,11 +90,13 @@ export function leftOut(
   const meant = new Set(
     tokens.flatMap((token) => [...formsOf(token), ...formsOf(token.replace(/s$/, ''))]),
   );
+  const isCounted = question.counts === true;
   const isOfYears = question.keys.some((key) => key.includes('#year'));
   const numbers = new Set([...prompt.versions, ...(isOfYears ? prompt.years : [])]);
   return [...new Set(wordsThatSay(prompt))].filter((word) => {
     const stem = word.replace(/s$/, '');
-    if (meant.has(word) || meant.has(stem) || NEUTRAL.has(stem)) return false;
+    if (meant.has(word) || meant.has(stem) || isNeutral(word)) return false;
+    if (isCounted && (COUNT.test(word) || ORDINAL.test(word))) return false;
     return /\d/.test(word) ? !numbers.has(Number(word.replace(/^v/, ''))) : word.length > 1;
   });
 }

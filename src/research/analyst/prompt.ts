@@ -10,13 +10,17 @@ export interface Prompt {
 }
 
 const ID = /\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/gi;
+const FIRST_YEAR = 1900;
 /** Far more than any question has. */
 const MOST_WORDS = 100;
 
+export function withoutIds(text: string): string {
+  return text.replaceAll(ID, ' ');
+}
+
 export function readPrompt(text: string): Prompt {
   const ids = text.match(ID) ?? [];
-  const words = text
-    .replaceAll(ID, ' ')
+  const words = withoutIds(text)
     .normalize('NFKC')
     .toLowerCase()
     .replaceAll(/\bdraw[ -]downs?\b/g, 'drawdown')
@@ -24,16 +28,52 @@ export function readPrompt(text: string): Prompt {
     .filter((word) => word !== '')
     .slice(0, MOST_WORDS);
   const numbers = words.flatMap((word) => /^v?(\d{1,4})$/.exec(word)?.[1] ?? []).map(Number);
-  const isYear = (number: number): boolean => number >= 1900 && number <= 2100;
-  const isAboutVersions = words.some((word) => /^(v\d+|versions?)$/.test(word));
+  const isYear = (number: number): boolean => number >= FIRST_YEAR && number <= 2100;
   return {
     text,
     words,
     ids: ids.map((id) => id.toLowerCase()),
-    versions: isAboutVersions ? numbers.filter((one) => one > 0 && !isYear(one)) : [],
+    versions: versionsIn(words),
     years: numbers.filter(isYear),
   };
 }
+
+/** What stands between versions: `versions 1 and 2`. */
+const BETWEEN = new Set(['and', 'from', 'number', 'or', 'to', 'versus', 'vs', 'with']);
+
+/** `v2`, and what follows `version`. */
+function versionsIn(words: readonly string[]): number[] {
+  let isNamed = false;
+  return words.flatMap((word) => {
+    const [, v, digits] = /^(v?)(\d{1,4})$/.exec(word) ?? [];
+    if (/^versions?$/.test(word) || v === 'v') isNamed = true;
+    else if (digits === undefined && !BETWEEN.has(word)) isNamed = false;
+    const number = Number(digits);
+    return isNamed && number > 0 && number < FIRST_YEAR ? [number] : [];
+  });
+}
+
+const COUNTS = 'zero one two three four five six seven eight nine ten'.split(' ');
+export const COUNT = new RegExp(`^(?:${COUNTS.slice(1).join('|')}|[1-9]\\d?)$`);
+const ORDINALS = 'first second third fourth fifth sixth seventh eighth ninth tenth'.split(' ');
+
+/** How many are asked for: `the five best`, `best 5`; 1 where that is not said. */
+export function countIn({ words, versions, years }: Prompt): number {
+  const counts = words.map((word) =>
+    COUNTS.includes(word) ? COUNTS.indexOf(word) : /^\d{1,2}$/.test(word) ? Number(word) : 0,
+  );
+  return counts.find((one) => one > 1 && ![...versions, ...years].includes(one)) ?? 1;
+}
+
+/** Which of several is asked for, from 1: `the second worst`. */
+export function ordinalIn({ words }: Prompt): number {
+  const found = words.find((word) => ORDINAL.test(word));
+  if (found === undefined) return 1;
+  const place = ORDINALS.indexOf(found) + 1;
+  return place === 0 ? Number.parseInt(found, 10) : place;
+}
+
+export const ORDINAL = new RegExp(`^(?:${ORDINALS.slice(1).join('|')}|[2-9](?:nd|rd|th)|10th)$`);
 
 const ENDINGS = ['', 's', 'es', 'd', 'ed', 'ing', 'al'];
 
@@ -49,8 +89,15 @@ export function formsOf(token: string): ReadonlySet<string> {
   return forms;
 }
 
+/** Tokens of keys that are no words. */
+const PATTERNS: Readonly<Record<string, RegExp>> = {
+  '#year': /^(19|20)\d\d$/,
+  '#version': /^v\d+$/,
+  '#ordinal': ORDINAL,
+};
+
 function isMeant(word: string, token: string): boolean {
-  return token === '#year' ? /^(19|20)\d\d$/.test(word) : formsOf(token).has(word);
+  return PATTERNS[token]?.test(word) ?? formsOf(token).has(word);
 }
 
 /** Words that ask, and say little of what for. */

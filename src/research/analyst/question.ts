@@ -1,5 +1,6 @@
 import type { Citation } from '../answering.ts';
 import type { Facts } from './facts.ts';
+import type { OfPeriod } from './period.ts';
 
 /** A question that the analyst knows, and how it is answered. */
 export interface KnownQuestion {
@@ -10,11 +11,15 @@ export interface KnownQuestion {
   readonly tells: string;
   /**
    * Other ways to ask it: the words that a prompt must have, in any order. `a|b` is one or the other,
-   * `#year` a year; a word stands for its plural and such, too. Of several the key with most words counts.
+   * `#year` a year, `#version` one as `v2`, `#ordinal` a place as `second`; a word stands for its plural and such, too. Of several the key with most words counts.
    */
   readonly keys: readonly string[];
   /** Whether it looks for what the prompt says. */
   readonly seeks?: true;
+  /** Whether it is about a run; `return` and `drawdown` are known of part of one, too. */
+  readonly ofRun?: 'whole' | 'years' | OfPeriod;
+  /** Whether it looks at how many, or at which of several, the prompt asks for. */
+  readonly counts?: true;
   /** @throws ServiceError for what there is not, and what the API refuses. */
   readonly answer: (facts: Facts) => Promise<Told>;
 }
@@ -31,6 +36,14 @@ export function told(
 ): Told {
   const lines = typeof text === 'string' ? text : text.join('\n');
   return { text: lines, citations: citations.flat() };
+}
+
+/** All of a part are about a run, as a whole where they do not say otherwise. */
+export function ofRuns({ questions, ...part }: Questions): Questions {
+  return {
+    ...part,
+    questions: questions.map((question) => ({ ofRun: 'whole', ...question })),
+  };
 }
 
 /** Questions of one part, with what they have in common. */

@@ -2,6 +2,7 @@ import { LIMIT_QUESTIONS, HALTS, STATE } from './control.ts';
 import { CURVE } from './curve.ts';
 import { ELSEWHERE } from './elsewhere.ts';
 import type { KnownQuestion, Questions } from './question.ts';
+import { NEWS } from './news.ts';
 import { RESULTS, TRADING } from './results.ts';
 import { SPEC_QUESTIONS } from './spec.ts';
 import { RUNS, VERSIONS } from './versions.ts';
@@ -13,6 +14,7 @@ export const PARTS: readonly Questions[] = [
   CURVE,
   RUNS,
   VERSIONS,
+  NEWS,
   LIMIT_QUESTIONS,
   HALTS,
   STATE,

@@ -8,7 +8,8 @@ import {
 } from '../../format.ts';
 import type { Citation } from '../answering.ts';
 import { cite, day, quoted, runOf, step, valueAt, type Run } from './facts.ts';
-import { told, type KnownQuestion, type Questions, type Told } from './question.ts';
+import type { OfPeriod } from './period.ts';
+import { ofRuns, told, type KnownQuestion, type Questions, type Told } from './question.ts';
 
 /** A figure of a result: where it stands, how people call it, and how they write it. */
 export type Figure = readonly [pointer: string, label: string, format: (value: number) => string];
@@ -83,6 +84,11 @@ function figures(
   };
 }
 
+/** One that is known of part of a run, too. */
+function partly(what: OfPeriod, question: KnownQuestion): KnownQuestion {
+  return { ...question, ofRun: what };
+}
+
 /** Of a result with lines of its own. */
 function ofRun(
   id: string,
@@ -94,7 +100,7 @@ function ofRun(
   return { id, example, tells, keys, answer: async (facts) => answer(await runOf(facts)) };
 }
 
-export const RESULTS: Questions = {
+export const RESULTS: Questions = ofRuns({
   title:
     'Results of the newest run with the values of the spec, or of the one that you name by its id or its version',
   questions: [
@@ -111,27 +117,39 @@ export const RESULTS: Questions = {
       ],
       ...HEADLINES,
     ),
-    figures(
-      'total_return',
-      'What is the total return?',
-      'gain on the cash at the start',
-      [
-        'return',
-        'total return',
-        'profit',
-        'much gain|earn|make|made',
-        'profitable',
-        'profitable bot|strategy',
-        'pnl',
-        'p l',
-      ],
-      TOTAL,
+    partly(
+      'return',
+      figures(
+        'total_return',
+        'What is the total return?',
+        'gain on the cash at the start',
+        [
+          'return',
+          'total return',
+          'profit',
+          'much gain|earn|make|made',
+          'profitable',
+          'profitable bot|strategy',
+          'pnl',
+          'p l',
+        ],
+        TOTAL,
+      ),
     ),
     figures(
       'cagr',
       'What is the CAGR?',
       'return per calendar year, compounded',
-      ['cagr', 'compound growth', 'growth rate', 'annualised|annualized return', 'return per year'],
+      [
+        'cagr',
+        'compound growth',
+        'growth rate',
+        'annualised|annualized return',
+        'return per year',
+        'average|mean year|yearly|annual|annually|annum',
+        'average|mean return|earn|made|make|gain|profit year|yearly|annual|annually|annum',
+        'much earn|made|make|gain per year|annum',
+      ],
       CAGR,
     ),
     figures(
@@ -172,18 +190,21 @@ export const RESULTS: Questions = {
       ['calmar'],
       ['/risk/calmar', 'Calmar ratio', formatRatio],
     ),
-    figures(
-      'max_drawdown',
-      'What is the maximum drawdown?',
-      'the deepest fall below a former peak',
-      [
-        'drawdown',
-        'max|maximum|maximal|worst|largest|biggest drawdown',
-        'dd',
-        'max|maximum dd',
-        'mdd',
-      ],
-      DRAWDOWN,
+    partly(
+      'drawdown',
+      figures(
+        'max_drawdown',
+        'What is the maximum drawdown?',
+        'the deepest fall below a former peak',
+        [
+          'drawdown',
+          'max|maximum|maximal|worst|largest|biggest drawdown',
+          'dd',
+          'max|maximum dd',
+          'mdd',
+        ],
+        DRAWDOWN,
+      ),
     ),
     figures(
       'drawdown_days',
@@ -352,6 +373,31 @@ export const RESULTS: Questions = {
         );
       },
     ),
+    ofRun(
+      'holding',
+      'Was it better than buy and hold?',
+      'what holding made, where that was more',
+      [
+        'buy hold|holding',
+        'better|worse|beat|beaten|than hold|holding',
+        'better|worse|beat|beaten|than buy hold|holding',
+        'beat|beaten|outperform|underperform market|benchmark',
+      ],
+      (run) => {
+        const { findings } = run.result.data;
+        const i = findings.findIndex(({ code }) => code === 'holding_is_better');
+        const made = sayFigure(run, TOTAL);
+        if (i === -1) {
+          const text = `Nothing was found that says that holding had been better. ${made}, in ${run.said}.`;
+          return told(text, cite(run.result, '/findings'), citeFigure(run, TOTAL));
+        }
+        return told(
+          `No: ${findings[i]!.issue} That is in ${run.said}.`,
+          cite(run.result, `/findings/${i}/issue`, 'holding_is_better'),
+          citeFigure(run, TOTAL),
+        );
+      },
+    ),
     figures(
       'ambiguity',
       'How many bars were ambiguous?',
@@ -410,13 +456,13 @@ export const RESULTS: Questions = {
       },
     ),
   ],
-};
+});
 
 export function sayCited({ figure, value }: Citation): string {
   return `- ${figure}: ${typeof value === 'string' ? quoted(value) : value}`;
 }
 
-export const TRADING: Questions = {
+export const TRADING: Questions = ofRuns({
   title: 'Trades, costs and orders of that run',
   questions: [
     figures(
@@ -432,8 +478,8 @@ export const TRADING: Questions = {
       'share of the closed trades that gained',
       [
         'win|winning|hit|success rate|ratio',
-        'many|share|percent trade won|win|winning|profitable',
-        'many|share|percent trade lost|lose|losing|loss',
+        'share|percent trade won|win|winning|profitable',
+        'share|percent trade lost|lose|losing|loss',
       ],
       WIN_RATE,
     ),
@@ -542,4 +588,4 @@ export const TRADING: Questions = {
       },
     ),
   ],
-};
+});

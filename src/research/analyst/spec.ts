@@ -1,7 +1,18 @@
 import { at } from '../ask.ts';
 import { formatCountOf } from '../../format.ts';
 import type { Citation } from '../answering.ts';
-import { botOf, cite, quoted, runOf, step, type Bot, type Facts, type Source } from './facts.ts';
+import {
+  botOf,
+  cite,
+  otherValues,
+  quoted,
+  runOf,
+  step,
+  tasksOf,
+  type Bot,
+  type Facts,
+  type Source,
+} from './facts.ts';
 import { told, type KnownQuestion, type Questions, type Told } from './question.ts';
 import { sayCited } from './results.ts';
 
@@ -100,6 +111,19 @@ async function gaps(facts: Facts): Promise<Told> {
   );
 }
 
+/** The newest run may have had others, as of a proposal. */
+async function withNewestValues(facts: Facts, { answer }: KnownQuestion): Promise<Told> {
+  const { text, citations } = await answer(facts);
+  const [newest] = (await tasksOf(facts, { status: 'success', kind: 'backtest,paper', limit: 1 }))
+    .data.items;
+  const others = newest === undefined ? undefined : otherValues(newest);
+  if (others === undefined) return told(text, citations);
+  return told(
+    [text, `The newest run, ${newest!.task_id}, had other values: ${others}.`],
+    citations,
+  );
+}
+
 export const SPEC_QUESTIONS: Questions = {
   title: 'What the current version is made of',
   questions: [
@@ -124,14 +148,19 @@ export const SPEC_QUESTIONS: Questions = {
       ],
       'It has no name.',
     ),
-    ofSpec(
-      'parameters',
-      'What are the parameters of the strategy?',
-      'each, where the spec states it',
-      ['parameter|param|params', 'parameter|param strategy', 'setting strategy'],
-      ({ document: { spec } }) => placesOf(spec.strategy.params, '/spec/strategy/params'),
-      'The spec states none: the defaults of the strategy hold.',
-    ),
+    ...[
+      ofSpec(
+        'parameters',
+        'What are the parameters of the strategy?',
+        'each, where the spec states it',
+        ['parameter|param|params', 'parameter|param strategy', 'setting strategy'],
+        ({ document: { spec } }) => placesOf(spec.strategy.params, '/spec/strategy/params'),
+        'The spec states none: the defaults of the strategy hold.',
+      ),
+    ].map((question) => ({
+      ...question,
+      answer: (facts: Facts) => withNewestValues(facts, question),
+    })),
     ofSpec(
       'strategy',
       'Which strategy does it follow?',

@@ -1,3 +1,4 @@
+import { ServiceError } from '../../errors.ts';
 import { formatActor, formatCountOf } from '../../format.ts';
 import { at, withQuery } from '../ask.ts';
 import {
@@ -9,6 +10,7 @@ import {
   eventsOf,
   missing,
   newestRun,
+  otherValues,
   quoted,
   runNamed,
   tasksOf,
@@ -77,6 +79,12 @@ async function pairOf(facts: Facts): Promise<readonly [number, number]> {
 
 const MOST_CHANGES = 15;
 
+function sayChange({ pointer, kind, ...values }: Change): string {
+  if (kind === 'added') return `- ${pointer} added: ${quoted(values.to)}`;
+  if (kind === 'removed') return `- ${pointer} removed: ${quoted(values.from)}`;
+  return `- ${pointer} changed from ${quoted(values.from)} to ${quoted(values.to)}`;
+}
+
 async function diff(facts: Facts): Promise<Told> {
   const [from, to] = await pairOf(facts);
   const path = withQuery(at`/bots/${facts.bot}/versions/${from}/diff`, { to });
@@ -87,11 +95,7 @@ async function diff(facts: Facts): Promise<Told> {
   const { changes, files } = found.data;
   const shown = changes.slice(0, MOST_CHANGES);
   const lines = [
-    ...shown.map(({ pointer, kind, ...values }) => {
-      if (kind === 'added') return `- ${pointer} added: ${quoted(values.to)}`;
-      if (kind === 'removed') return `- ${pointer} removed: ${quoted(values.from)}`;
-      return `- ${pointer} changed from ${quoted(values.from)} to ${quoted(values.to)}`;
-    }),
+    ...shown.map(sayChange),
     ...(changes.length > shown.length ? [`- and ${changes.length - shown.length} more`] : []),
     ...files.slice(0, MOST_CHANGES).map(({ file, kind }) => `- the file ${quoted(file)} ${kind}`),
   ];
@@ -198,6 +202,7 @@ export const VERSIONS: Questions = {
         'differ|different|difference|diff|changed|change|changes',
         'what|how differ|different|difference|diff|changed|change|changes version',
         'difference version',
+        'differ|different|difference|diff|changed|change #version',
         'differ|diff|change|changed version',
         'differ|diff|change|changed parameter|param version',
       ],
@@ -213,39 +218,81 @@ export const VERSIONS: Questions = {
         'propose|proposed version',
         'which propose|proposed version',
       ],
-      async answer(facts) {
-        const { items } = (await eventsOf(facts, ['chat.proposal'], 5)).data;
-        if (items.length === 0) throw missing('no version of this bot has been proposed yet');
-        return told(
-          [
-            'The last proposals:',
-            ...items.map(
-              ({ seq, occurred_at, payload }) =>
-                `- ${day(occurred_at)}, event ${seq}: ${quoted(payload['rationale'])}, in place of version ${String(payload['base_version'])}`,
-            ),
-          ],
-          items.flatMap((event) => [
-            citeEvent(facts.bot, event, '/payload/rationale'),
-            citeEvent(facts.bot, event, '/payload/base_version'),
-          ]),
-        );
-      },
+      answer: (facts) => proposals(facts, 5),
+    },
+    {
+      id: 'apply_proposal',
+      example: 'How do I apply the proposal?',
+      tells: 'the command that makes the last proposal the next version',
+      keys: [
+        'apply|accept|approve|take proposal|proposed',
+        'how apply|accept|approve|take|make proposal|proposed',
+      ],
+      answer: (facts) => proposals(facts, 1),
     },
   ],
 };
 
+/** The last ones: what each changes, what its backtest came to, and how a person applies it. */
+async function proposals(facts: Facts, most: number): Promise<Told> {
+  const { items } = (await eventsOf(facts, ['chat.proposal'], most)).data;
+  if (items.length === 0) throw missing('no version of this bot has been proposed yet');
+  const { slug, current_version } = (await botOf(facts)).data;
+  const all = await Promise.all(
+    items.map(async (event) => {
+      const { seq, occurred_at, payload } = event;
+      const { rationale, proposal_id, base_version, changes, task_id } = payload as {
+        readonly [name: string]: unknown;
+        readonly changes?: readonly Change[];
+      };
+      const command = `service-local bots update ${slug} --proposal ${String(proposal_id)}`;
+      const how =
+        base_version === current_version
+          ? `A person applies it with \`${command}\``
+          : `It cannot be applied any more, as the current version is ${current_version}: have it proposed again`;
+      const run = await backtestOf(facts, String(task_id));
+      return {
+        lines: [
+          `- ${day(occurred_at)}, event ${seq}: ${quoted(rationale)}, in place of version ${String(base_version)}.`,
+          ...(changes ?? []).slice(0, MOST_CHANGES).map((change) => `  ${sayChange(change)}`),
+          `  - ${
+            typeof run === 'string'
+              ? run
+              : `${HEADLINES.slice(0, 5)
+                  .map((figure) => sayFigure(run, figure))
+                  .join(', ')}, in ${run.said}`
+          }`,
+          `  - ${how}.`,
+        ],
+        citations: ['rationale', 'base_version', 'proposal_id'].map((name) =>
+          citeEvent(facts.bot, event, `/payload/${name}`),
+        ),
+      };
+    }),
+  );
+  return told(
+    ['The last proposals:', ...all.flatMap(({ lines }) => lines)],
+    all.flatMap(({ citations }) => citations),
+  );
+}
+
+/** What the backtest of a proposal came to, or why there is nothing. */
+async function backtestOf(facts: Facts, id: string): Promise<Run | string> {
+  try {
+    return await runNamed(facts, id);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return `Of its backtest there is no result: ${error.message}`;
+  }
+}
+
 const STATUSES = ['queued', 'running', 'success', 'failed', 'canceled'];
 
-function sayTask({
-  task_id,
-  kind,
-  version,
-  status,
-  created_at,
-  created_by,
-  created_by_name,
-}: Task): string {
-  return `${kind} ${task_id} of version ${version}: ${status}, asked for ${created_at} by ${formatActor(created_by, created_by_name)}`;
+function sayTask(task: Task): string {
+  const { task_id, kind, version, status, created_at, created_by, created_by_name } = task;
+  const others = otherValues(task);
+  const values = others === undefined ? '' : ` with other values (${others})`;
+  return `${kind} ${task_id} of version ${version}${values}: ${status}, asked for ${created_at} by ${formatActor(created_by, created_by_name)}`;
 }
 
 export const RUNS: Questions = {

@@ -1,0 +1,81 @@
+import { ServiceError } from '../../errors.ts';
+import { formatCountOf } from '../../format.ts';
+import { sayEvent } from './control.ts';
+import { botOf, cite, citeEvent, eventsOf, runNamed, type Event, type Facts } from './facts.ts';
+import { told, type Questions, type Told } from './question.ts';
+import { HEADLINES, sayFigure } from './results.ts';
+
+const DAY_MS = 86_400_000;
+/** So many events are looked at, the last ones. */
+const MOST_LOOKED_AT = 1000;
+const MOST_TOLD = 15;
+
+/** Conversations, and steps of what is told by its end. */
+const NO_NEWS =
+  /^(?:chat\.(?:turn|tool)_|agent\.|run\.(?!ended)|bot\.activated|data\.|order\.|session\.|venue\.)/;
+
+/** Runs with results are told by what they made. */
+const MOST_RUNS = 5;
+
+async function news(facts: Facts): Promise<Told> {
+  const { data } = await eventsOf(facts, [], MOST_LOOKED_AT);
+  const report = data.items.findLast(
+    ({ kind, payload }) => kind === 'agent.reported' && payload['role'] === facts.role,
+  );
+  // What asks this is an event itself.
+  const now = Date.parse(data.items.at(-1)?.recorded_at ?? '');
+  const isNew =
+    report === undefined
+      ? ({ recorded_at }: Event): boolean => Date.parse(recorded_at) > now - DAY_MS
+      : ({ seq }: Event): boolean => seq > report.seq;
+  const since =
+    report === undefined
+      ? 'in the last day'
+      : `since the last report of this agent (event ${report.seq}, ${report.recorded_at})`;
+  const found = data.items.filter((event) => isNew(event) && !NO_NEWS.test(event.kind));
+  const base = report === undefined ? [] : citeEvent(facts.bot, report, '/recorded_at');
+  if (found.length === 0) {
+    const text = `Nothing has changed ${since}: no version, no run that ended, no proposal, no alert and no halt.`;
+    return told(text, cite(await botOf(facts), '/current_version'), base);
+  }
+  const shown = found.slice(-MOST_TOLD);
+  const runs = new Set(shown.filter(({ kind }) => kind === 'run.ended').slice(-MOST_RUNS));
+  const lines = await Promise.all(
+    shown.map(async (event) => (runs.has(event) ? sayRun(facts, event) : sayEvent(event))),
+  );
+  const most = found.length > shown.length ? ', the last of which are' : '';
+  return told(
+    [`${formatCountOf(found.length, 'thing')} changed ${since}${most}:`, ...lines],
+    shown.map((event) => citeEvent(facts.bot, event)),
+    base,
+  );
+}
+
+/** With its figures, where it has some. */
+async function sayRun(facts: Facts, event: Event): Promise<string> {
+  const { seq, run_id, payload } = event;
+  if (run_id === null || payload['status'] !== 'success') return sayEvent(event);
+  try {
+    const run = await runNamed(facts, run_id);
+    const figures = HEADLINES.slice(0, 5).map((figure) => sayFigure(run, figure));
+    return `- ${seq}: ${run.said}: ${figures.join(', ')}`;
+  } catch (error) {
+    // Of other work there are no such figures.
+    if (error instanceof ServiceError) return sayEvent(event);
+    throw error;
+  }
+}
+
+export const NEWS: Questions = {
+  title: 'What is new',
+  questions: [
+    {
+      id: 'news',
+      example: 'What has changed?',
+      tells:
+        'versions, runs, proposals, alerts and halts, since the last report of the agent that is asked, else of the last day',
+      keys: ['what changed|change|new|news', 'any news|changes', 'anything changed|new', 'news'],
+      answer: news,
+    },
+  ],
+};
