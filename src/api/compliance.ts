@@ -102,6 +102,8 @@ interface TestResult {
   readonly isolation: {
     readonly logs_kept: boolean;
     readonly config_unchanged: boolean;
+    /** Who changed what meanwhile; absent of older results. */
+    readonly changed?: readonly string[];
     readonly orders_of_test: number;
   };
 }

@@ -256,9 +256,16 @@ const refusedOrders: Check = ({ run }) => {
       denied: total(denied),
       causes: causes.map(([cause, count]) => `${cause} ${count}`).join(', '),
     },
-    remedy: REFUSAL_REMEDIES[first[0]] ?? `Trade within ${first[0]}, or change it under risk.`,
+    remedy: refusalRemedy(first[0]),
   };
 };
+
+function refusalRemedy(reason: string): string {
+  if (reason.startsWith('threshold_')) {
+    return `Trade within ${reason}, which an administrator sets above the spec: see \`service-local risk thresholds list\`.`;
+  }
+  return REFUSAL_REMEDIES[reason] ?? `Trade within ${reason}, or change it under risk.`;
+}
 
 const staleBars: Check = ({ instruments }) => {
   const counts = instruments.map(({ symbol, bars }) => {

@@ -30,7 +30,7 @@ function showCases(out: Output, result: ConformanceResult): void {
       articles.join(', '),
     ]),
   );
-  for (const status of ['fail', 'inconclusive'] as const) {
+  for (const status of ['fail', 'inconclusive', 'not_applicable'] as const) {
     for (const one of cases.filter((each) => each.status === status)) {
       out.line();
       out.line(`${one.id} ${worded(status)}: ${one.reason}`);
@@ -59,10 +59,15 @@ function worded(status: string): string {
   return status === 'pass' ? 'pass' : status.replace('_', ' ').toUpperCase();
 }
 
-function casesFailure({ cases, isolation }: ConformanceResult): ServiceError | undefined {
+function casesFailure({
+  run_id,
+  bot_ref,
+  cases,
+  isolation,
+}: ConformanceResult): ServiceError | undefined {
   if (!isolation.logs_kept || isolation.orders_of_test > 0) {
     return new ServiceError('gate_not_met', 'the test was not apart from production', {
-      remedy: 'See `isolation` of the result, and `service-local bots events verify BOT`.',
+      remedy: `See \`isolation\` of the result, and \`service-local bots events verify ${bot_ref}\`.`,
     });
   }
   const those = (wanted: string): string[] =>
@@ -74,8 +79,26 @@ function casesFailure({ cases, isolation }: ConformanceResult): ServiceError | u
     failed.length > 0
       ? `${formatCountOf(failed.length, 'case')} failed: ${failed.join(', ')}`
       : `${formatCountOf(open.length, 'case')} came to nothing, which is no pass: ${open.join(', ')}`,
-    { remedy: 'See evidence.ndjson, which `service-local tasks result TASK --out DIR` writes.' },
+    { remedy: whereIn('evidence.ndjson', run_id) },
   );
+}
+
+const LIMITS: Readonly<Record<string, string>> = {
+  on: 'all as in the spec',
+  lifted: 'without that of messages',
+};
+
+const MESSAGES: Readonly<Record<string, string>> = {
+  out: 'orders and cancels out',
+  in_order: 'answers to orders in',
+  in_md: 'bars in',
+};
+
+function span(seconds: number): string {
+  if (seconds % 86_400 === 0) return formatCountOf(seconds / 86_400, 'day');
+  if (seconds % 3600 === 0) return formatCountOf(seconds / 3600, 'hour');
+  if (seconds % 60 === 0) return formatCountOf(seconds / 60, 'minute');
+  return formatCountOf(seconds, 'second');
 }
 
 function showStress(out: Output, result: StressResult): void {
@@ -95,21 +118,25 @@ function showStress(out: Output, result: StressResult): void {
     [
       { title: 'limits' },
       { title: 'messages' },
-      { title: 'in', align: 'right' },
-      { title: 'target', align: 'right' },
+      { title: 'within', align: 'right' },
+      { title: 'to withstand', align: 'right' },
       { title: 'offered', align: 'right' },
       { title: 'achieved', align: 'right' },
     ],
     result.passes.flatMap(({ limits, reached }) =>
       reached.map((one) => [
-        limits,
-        one.class,
-        `${one.window_s} s`,
+        LIMITS[limits] ?? limits,
+        MESSAGES[one.class] ?? one.class,
+        span(one.window_s),
         String(one.target),
         String(one.offered),
         String(one.achieved),
       ]),
     ),
+  );
+  out.line();
+  out.line(
+    'Messages: the most within a span of time, at the busiest; to withstand is the peak times the multiplier. With its limits, fewer go out than are offered: they engage. Without its limit of messages, what is offered is to be achieved.',
   );
   out.line();
   out.table(
@@ -127,18 +154,25 @@ function showStress(out: Output, result: StressResult): void {
   out.line(SIMULATED);
 }
 
-function stressFailure({ verdict, reasons }: StressResult): ServiceError | undefined {
+function stressFailure({ run_id, verdict, reasons }: StressResult): ServiceError | undefined {
   if (verdict === 'pass') return undefined;
   const what = verdict === 'fail' ? 'it did not withstand it' : 'provisional, which is no pass';
   return new ServiceError('gate_not_met', `${what}: ${reasons[0] ?? NO_VALUE}`, {
-    remedy: 'See stress.json, which `service-local tasks result TASK --out DIR` writes.',
+    remedy: whereIn('stress.json', run_id),
   });
 }
 
+function whereIn(file: string, run_id: string): string {
+  return `See ${file}, which \`service-local tasks result ${run_id} --out DIR\` writes.`;
+}
+
 function showProduction(out: Output, { isolation }: Pick<ConformanceResult, 'isolation'>): void {
-  const { logs_kept, orders_of_test, config_unchanged } = isolation;
+  const { logs_kept, orders_of_test, config_unchanged, changed = [] } = isolation;
+  const config = config_unchanged
+    ? 'is unchanged'
+    : `was CHANGED meanwhile${changed.length > 0 ? ` (${changed.join('; ')})` : ''}`;
   out.line(
-    `Production: its logs are ${logs_kept ? 'as they were' : 'NOT AS THEY WERE'}, ${formatCountOf(orders_of_test, 'order')} of the test in them, its configuration is ${config_unchanged ? 'unchanged' : 'CHANGED'}.`,
+    `Production: its logs are ${logs_kept ? 'as they were' : 'NOT AS THEY WERE'}, ${formatCountOf(orders_of_test, 'order')} of the test in them, its configuration ${config}.`,
   );
 }
 

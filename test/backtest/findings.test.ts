@@ -68,6 +68,17 @@ function found({ equity = EQUITY, run: changes, ...rest }: Overrides = {}): Find
 
 const codes = (overrides: Overrides): string[] => found(overrides).map(({ code }) => code);
 
+const ORDERS = {
+  submitted: 3,
+  filled: 0,
+  fills: 0,
+  canceled: 0,
+  expired: 0,
+  working: 0,
+  rejected: {},
+  denied: {},
+};
+
 describe('findings', () => {
   it('are none in a sound run', () => {
     expect(found()).toEqual([]);
@@ -111,21 +122,23 @@ describe('findings', () => {
       equity: EQUITY.map(() => 10_000),
       run: {
         trades: [],
-        orders: {
-          submitted: 3,
-          filled: 0,
-          fills: 0,
-          canceled: 0,
-          expired: 0,
-          working: 0,
-          rejected: { insufficient_funds: 3 },
-          denied: {},
-        },
+        orders: { ...ORDERS, rejected: { insufficient_funds: 3 } },
       },
     });
     expect(nothing.map(({ code }) => code)).toEqual(['never_traded', 'refused_orders']);
     expect(nothing[0]!.evidence).toMatchObject({ bars: 401, orders_rejected: 3 });
     expect(nothing[1]!.evidence).toMatchObject({ causes: 'insufficient_funds 3' });
+  });
+
+  it('a threshold, which is no limit of the spec', () => {
+    const orders = { ...ORDERS, rejected: {}, denied: { threshold_order_value: 2 } };
+    const refused = found({ equity: EQUITY, run: { orders } }).find(
+      ({ code }) => code === 'refused_orders',
+    );
+    expect(refused!.remedy).toMatch(
+      /^Trade within threshold_order_value, .*`.*risk thresholds list`/,
+    );
+    expect(refused!.remedy).not.toContain('under risk');
   });
 
   it('margin calls', () => {

@@ -72,7 +72,11 @@ test('a test that nobody waits for is canceled like any task', async () => {
     code: 1,
     stderr: expect.stringContaining('canceled'),
   });
-  expect(await run('bots', 'stress', 'sma', '--multiplier', '1')).toMatchObject({ code: 3 });
+  expect(await run('bots', 'stress', 'sma', '--multiplier', '1')).toMatchObject({ code: 2 });
+  expect(await run('bots', 'stress', 'sma', '--duration', '59')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--duration: '59' is not from 60 to 86400"),
+  });
   expect(await run('bots', 'conformance', 'sma', '--case', 'A99')).toMatchObject({ code: 3 });
 });
 

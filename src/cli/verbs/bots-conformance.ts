@@ -14,8 +14,8 @@ export const verb = defineVerb({
   },
   settings: ['server_url'],
   examples: [
-    'bots conformance sma-crossover --wait',
-    'bots conformance sma-crossover --case A01,C03 --seed 7 --wait --json | jq .counts',
+    'bots conformance paper --wait',
+    'bots conformance paper --case A01,C03 --seed 7 --wait --json | jq .counts',
   ],
   async run(context, { bot: bot_ref }, { version, seed, case: given, wait }) {
     const cases = given.flatMap((ids) => ids.split(',')).filter((one) => one !== '');

@@ -2,7 +2,6 @@ import type { requestOverride } from '../../api/risk.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';
-import { REASON_OPTION } from '../halts.ts';
 import { showItems } from '../items.ts';
 import { OVERRIDE_COLUMNS, parseAmount } from '../risk.ts';
 import { defineVerb } from '../verb.ts';
@@ -36,16 +35,21 @@ export const verb = defineVerb({
     control: {
       value: 'limit',
       description: 'that it may pass; may be given again',
+      required: true,
       repeat: true,
       choices: CONTROLS,
     },
     run: { value: 'task', description: 'the session, where there are several' },
     minutes: { value: 'n', description: 'how long it is good', parse: parseCount, default: 15 },
-    reason: REASON_OPTION,
+    reason: {
+      value: 'text',
+      description: 'why; it is kept with the override and in the audit log',
+      required: true,
+    },
   },
   settings: ['server_url'],
   examples: [
-    'bots overrides request sma-crossover --symbol SPX --side sell --quantity 500 --control max_order_qty --reason "a client leaves at the close"',
+    'bots overrides request paper --symbol SPX --side sell --quantity 500 --control max_order_qty --reason "a client leaves at the close"',
   ],
   async run(context, { bot: bot_ref }, { symbol, side, quantity, control, run, ...rest }) {
     const server = await connect(context);

@@ -1,13 +1,13 @@
 import type { startStress } from '../../api/compliance.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
-import { parseCount } from '../count.ts';
+import { parseCountIn } from '../count.ts';
 import { TEST_OPTIONS, testAnswer } from '../tests.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Takes the peaks of the last six months of production and puts twice as much on the engine and the session code of production, at a simulated venue, with its limits and without that of messages. Without such a history it says what it assumes, and the verdict is provisional at most. With --wait, exit 5 where the verdict is fail, or provisional, which is no pass. The longer the hold, the longer it takes: some minutes by default.',
+    'Takes the peaks of the last six months of production and puts twice as much on the engine and the session code of production, at a simulated venue, with its limits and without that of messages. Without such a history it says what it assumes, and the verdict is provisional at most. With --wait, exit 5 where the verdict is fail, or provisional, which is no pass. Let nobody apply a version of the bot, archive or deploy it meanwhile, or the verdict is provisional at most: it says who did. The longer the hold, the longer it takes: some minutes by default.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     ...TEST_OPTIONS,
@@ -19,20 +19,26 @@ export const verb = defineVerb({
     },
     duration: {
       value: 'seconds',
-      description: "of the hold at the target, in the venue's time; 1800 by default",
-      parse: parseCount,
+      description:
+        "of the hold at the target, in the venue's time, from 60 to 86400; 1800 by default",
+      parse: parseCountIn(60, 86_400),
     },
-    multiplier: { value: 'n', description: 'of the peaks; 2 by default', parse: parseCount },
+    multiplier: {
+      value: 'n',
+      description: 'of the peaks, from 2 to 100; 2 by default',
+      parse: parseCountIn(2, 100),
+    },
     declaredPeak: {
       value: 'n',
-      description: 'messages out at a bar, for whoever has no history yet',
-      parse: parseCount,
+      description:
+        'messages out at a bar, from 1 to 10000, for whoever has no history yet; times the multiplier at most 20000',
+      parse: parseCountIn(1, 10_000),
     },
   },
   settings: ['server_url'],
   examples: [
-    'bots stress sma-crossover --wait',
-    'bots stress sma-crossover --declared-peak 40 --duration 600 --wait --json | jq .verdict',
+    'bots stress paper --wait',
+    'bots stress paper --declared-peak 40 --duration 600 --wait --json | jq .verdict',
   ],
   async run(context, { bot: bot_ref }, { duration, declaredPeak, wait, ...options }) {
     const server = await connect(context);

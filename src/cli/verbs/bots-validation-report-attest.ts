@@ -37,8 +37,8 @@ export const verb = defineVerb({
   },
   settings: ['server_url'],
   examples: [
-    'bots validation-report attest sma-crossover --version 1 --role risk_management_9_2',
-    'bots validation-report attest sma-crossover --version 1 --role internal_audit_9_3 --code 123456',
+    'bots validation-report attest paper --version 1 --role risk_management_9_2',
+    'bots validation-report attest paper --version 1 --role internal_audit_9_3 --code 123456',
   ],
   async run(context, { bot: bot_ref }, { version, role, code }) {
     const server = await connect(context);

@@ -24,8 +24,8 @@ export const verb = defineVerb({
   },
   settings: ['server_url'],
   examples: [
-    'bots validation-report freeze sma-crossover --fill answers.json',
-    'bots validation-report freeze sma-crossover --year 2026 --supersedes 1',
+    'bots validation-report freeze paper --fill answers.json',
+    'bots validation-report freeze paper --year 2026 --supersedes 1',
   ],
   async run(context, { bot: bot_ref }, { year, supersedes, fill }) {
     const filling = fill === undefined ? {} : await readFilling(resolve(context.cwd, fill));

@@ -11,7 +11,7 @@ export const verb = defineVerb({
   description: 'The newest first. Each step of freezing and attesting is a version.',
   arguments: { bot: BOT_ARGUMENT },
   settings: ['server_url'],
-  examples: ['bots validation-report list sma-crossover'],
+  examples: ['bots validation-report list paper'],
   async run(context, { bot: bot_ref }) {
     const server = await connect(context);
     const path = '/bots/{bot_ref}/risk/validation-reports';

@@ -24,9 +24,9 @@ export const verb = defineVerb({
   },
   settings: ['server_url'],
   examples: [
-    'bots validation-report sma-crossover',
-    'bots validation-report sma-crossover --year 2026 --format html --out report.html',
-    'bots validation-report sma-crossover --version 2 --json',
+    'bots validation-report paper',
+    'bots validation-report paper --year 2026 --format html --out report.html',
+    'bots validation-report paper --version 2 --json',
   ],
   async run(context, { bot: bot_ref }, { year, version, format, out: given }) {
     if (year !== undefined && version !== undefined) {

@@ -1,4 +1,6 @@
 /** Proof that a test has left production alone: RTS 6 Articles 7(1) and 10. */
+import { formatActor } from '../../format.ts';
+import { withNames } from '../../identity/actor-names.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { digest } from '../report/fields.ts';
 
@@ -11,6 +13,15 @@ export interface Fingerprint {
   readonly deployments: number;
   /** Over which versions they have, which each bot has, and how these are set. */
   readonly config_hash: string;
+  /** What the hash is over. */
+  readonly config: {
+    readonly bots: readonly {
+      readonly bot_id: string;
+      readonly current_version: number;
+      readonly status: string;
+    }[];
+    readonly deployments: readonly { readonly deployment_id: string }[];
+  };
   /** Last event of the log of each bot. */
   readonly heads: readonly {
     readonly bot_id: string;
@@ -20,12 +31,14 @@ export interface Fingerprint {
 }
 
 export interface Isolation {
-  readonly before: Omit<Fingerprint, 'heads'>;
-  readonly after: Omit<Fingerprint, 'heads'>;
+  readonly before: Omit<Fingerprint, 'heads' | 'config'>;
+  readonly after: Omit<Fingerprint, 'heads' | 'config'>;
   /** Production goes on meanwhile, and its logs grow: what was there is there as it was. */
   readonly logs_kept: boolean;
   /** False also where somebody changed or deployed a bot while the test ran. */
   readonly config_unchanged: boolean;
+  /** What was changed or deployed meanwhile, and by whom, in words. */
+  readonly changed: readonly string[];
   /** Events about orders that the log has of the run of the test; 0. */
   readonly orders_of_test: number;
 }
@@ -61,23 +74,28 @@ export async function takeFingerprint(
     seq: bot.event_seq,
     hash: bot.event_hash,
   }));
-  const config = bots.map(({ event_seq: _seq, event_hash: _hash, ...row }) => row);
+  const config = {
+    bots: bots.map(({ event_seq: _seq, event_hash: _hash, ...row }) => row),
+    deployments,
+  };
   return {
     at: new Date(now).toISOString(),
     bots: bots.length,
     deployments: deployments.length,
-    config_hash: digest({ bots: config, deployments }),
+    config_hash: digest(config),
+    config,
     heads,
   };
 }
 
 /** @param run_id of the test. */
 export async function proveIsolation(
-  { read }: Storage,
+  storage: Storage,
   run_id: string,
-  { heads, ...before }: Fingerprint,
-  { heads: _heads, ...after }: Fingerprint,
+  { heads, config: earlier, ...before }: Fingerprint,
+  { heads: _heads, config: later, ...after }: Fingerprint,
 ): Promise<Isolation> {
+  const { read } = storage;
   let logs_kept = true;
   let orders_of_test = 0;
   for (const { bot_id, seq, hash } of heads) {
@@ -101,5 +119,48 @@ export async function proveIsolation(
     orders_of_test += count;
   }
   const config_unchanged = before.config_hash === after.config_hash;
-  return { before, after, logs_kept, config_unchanged, orders_of_test };
+  const changed = config_unchanged ? [] : await changesIn(storage, earlier, later);
+  return { before, after, logs_kept, config_unchanged, changed, orders_of_test };
+}
+
+type Config = Fingerprint['config'];
+
+async function changesIn({ read }: Storage, before: Config, after: Config): Promise<string[]> {
+  const known = new Map(before.bots.map((bot) => [bot.bot_id, bot]));
+  const changed: string[] = [];
+  for (const { bot_id, current_version, status } of after.bots) {
+    const then = known.get(bot_id);
+    if (then?.current_version !== current_version) {
+      const rows = await read
+        .selectFrom('bot_versions as version')
+        .innerJoin('bots', 'bots.bot_id', 'version.bot_id')
+        .select(['slug', 'version', 'version.created_by'])
+        .where('version.bot_id', '=', bot_id)
+        .where('version', '=', current_version)
+        .execute();
+      for (const row of await withNames(read, rows, 'created_by')) {
+        const by = formatActor(row.created_by, row.created_by_name);
+        changed.push(`version ${row.version} of the bot ${row.slug} was applied by ${by}`);
+      }
+    } else if (then.status !== status) changed.push(`the bot ${bot_id} became ${status}`);
+  }
+  const those = ({ deployments }: Config): ReadonlySet<string> =>
+    new Set(deployments.map(({ deployment_id }) => deployment_id));
+  const [open, now] = [those(before), those(after)];
+  const begun = [...now].filter((id) => !open.has(id));
+  const rows =
+    begun.length === 0
+      ? []
+      : await read
+          .selectFrom('bot_deployments as deployment')
+          .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+          .select(['deployment.deployment_id', 'created_by'])
+          .where('deployment.deployment_id', 'in', begun)
+          .execute();
+  for (const row of await withNames(read, rows, 'created_by')) {
+    const by = formatActor(row.created_by, row.created_by_name);
+    changed.push(`the deployment ${row.deployment_id} was asked for by ${by}`);
+  }
+  for (const id of open) if (!now.has(id)) changed.push(`the deployment ${id} ended`);
+  return changed.length > 0 ? changed : ['the records do not say what, or by whom'];
 }

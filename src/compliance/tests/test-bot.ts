@@ -82,14 +82,16 @@ function judged(
   },
   isolation: Isolation,
 ): StressReport {
-  const { logs_kept, orders_of_test, config_unchanged } = isolation;
+  const { logs_kept, orders_of_test, config_unchanged, changed } = isolation;
   const touched = [
     ...(logs_kept ? [] : ['isolation: the log of production is not what it was']),
     ...(orders_of_test === 0 ? [] : [`isolation: ${orders_of_test} orders are in its log`]),
   ];
   const moved = config_unchanged
     ? []
-    : ['isolation: somebody changed or deployed a bot meanwhile, so that it cannot be told apart'];
+    : [
+        `isolation: a bot was changed or deployed meanwhile, so that the test cannot be told apart from it: ${changed.join('; ')}. Test it again while nobody does so`,
+      ];
   const verdict =
     touched.length > 0
       ? 'fail'

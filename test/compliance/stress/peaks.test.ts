@@ -154,6 +154,15 @@ describe.each(DATABASES)('peaks on %s', (kind) => {
       config_unchanged: true,
       orders_of_test: 0,
     });
+    const none = { ...before.config, deployments: [] };
+    const fewer = { ...before, config_hash: '', config: none };
+    expect(await proveIsolation(storage, 'a-test', fewer, after)).toMatchObject({
+      config_unchanged: false,
+      changed: [expect.stringMatching(/^the deployment [\w-]+ was asked for by \S+$/)],
+    });
+    expect(await proveIsolation(storage, 'a-test', after, fewer)).toMatchObject({
+      changed: [expect.stringMatching(/^the deployment [\w-]+ ended$/)],
+    });
     // As a test would have left it that traded where production does.
     await storage.write((tx) => tx.updateTable('bot_versions').set({ hash: 'x' }).execute());
     await storage.write((tx) => tx.updateTable('bot_events').set({ hash: 'x' }).execute());
@@ -161,6 +170,7 @@ describe.each(DATABASES)('peaks on %s', (kind) => {
     expect(await proveIsolation(storage, one.task_id, before, spoiled)).toMatchObject({
       logs_kept: false,
       config_unchanged: false,
+      changed: ['the records do not say what, or by whom'],
       orders_of_test: 1,
     });
   });

@@ -9,6 +9,7 @@ import { parse } from 'yaml';
 import { createBot, updateBot } from '../../../src/bot-registry/bots.ts';
 import { runConformance } from '../../../src/compliance/conformance/run.ts';
 import type { ConformanceReport } from '../../../src/compliance/tests/result.ts';
+import { proveIsolation, takeFingerprint } from '../../../src/compliance/stress/isolation.ts';
 import { testResult } from '../../../src/compliance/tests/stale.ts';
 import { startConformance } from '../../../src/compliance/tests/start.ts';
 import { testBots } from '../../../src/compliance/tests/test-bot.ts';
@@ -117,7 +118,12 @@ describe.each(mainlyOn('postgres'))('a conformance test on %s', (kind) => {
     const spec = document['spec'] as { risk: object };
     const risk = { ...spec.risk, max_order_qty: '999' };
     const changed = { document: { ...document, spec: { ...spec, risk } } };
+    const before = await takeFingerprint(service.storage, undefined, 1);
     await updateBot(service, 'operator', 'correct', () => true, changed);
+    const after = await takeFingerprint(service.storage, undefined, 2);
+    expect(await proveIsolation(service.storage, task_id, before, after)).toMatchObject({
+      changed: ['version 2 of the bot correct was applied by operator'],
+    });
     expect(await asRead()).toMatchObject({
       stale: true,
       stale_reasons: ['limits is not what was tested', 'spec is not what was tested'],
