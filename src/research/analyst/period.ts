@@ -1,7 +1,7 @@
 import { formatPercent } from '../../format.ts';
 import { botOf, cite, citeCell, day, missing, runOf, type Facts, type Run } from './facts.ts';
 import { withoutIds, type Prompt } from './prompt.ts';
-import { told, type Told } from './question.ts';
+import { told, type OfPeriod, type Told } from './question.ts';
 import { curveOf, EQUITY_COLUMN, rowOf, type Curve } from './table.ts';
 
 /** Part of a run, as somebody says it: days of the calendar, or so much of its end or its start. */
@@ -135,9 +135,6 @@ export function daysOf({ from, to, relative }: Period, run: Run): Days {
   const edge = shifted(whole.to, -months, -days);
   return isLeftOut ? { ...whole, to: edge } : { ...whole, from: shifted(edge, 0, 1) };
 }
-
-/** What is worked out of part of a run; others are of whole ones. */
-export type OfPeriod = 'return' | 'drawdown';
 
 /**
  * Of the equity at the closes of those days.

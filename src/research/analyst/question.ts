@@ -1,6 +1,8 @@
 import type { Citation } from '../answering.ts';
 import type { Facts } from './facts.ts';
-import type { OfPeriod } from './period.ts';
+
+/** What is worked out of part of a run; other figures are of whole ones. */
+export type OfPeriod = 'return' | 'drawdown';
 
 /** A question that the analyst knows, and how it is answered. */
 export interface KnownQuestion {

@@ -8,8 +8,14 @@ import {
 } from '../../format.ts';
 import type { Citation } from '../answering.ts';
 import { cite, day, quoted, runOf, step, valueAt, type Run } from './facts.ts';
-import type { OfPeriod } from './period.ts';
-import { ofRuns, told, type KnownQuestion, type Questions, type Told } from './question.ts';
+import {
+  ofRuns,
+  told,
+  type KnownQuestion,
+  type OfPeriod,
+  type Questions,
+  type Told,
+} from './question.ts';
 
 /** A figure of a result: where it stands, how people call it, and how they write it. */
 export type Figure = readonly [pointer: string, label: string, format: (value: number) => string];
