@@ -233,6 +233,7 @@ const OTHERS: readonly (readonly [prompt: string, id: string, says: RegExp])[] =
   ['What is the median trade?', 'median_trade', /Median return of 85 closed trades: /],
   ['Was it better than buy and hold?', 'holding', /Buying at the start and holding made/],
   ['Which trade lost the most in version 2?', 'worst_trade', /from 2011-07-13, to 2011-08-05: −/],
+  ['What is the average holding period?', 'trade_length', /85 closed trades lasted [\d.]+ cal/],
   ['What was the total return from 2010 to 2015?', 'total_return', /2010-01-04 to 2015-12-31: /],
   ['Total return without the last year?', 'total_return', /from 2000-01-03 to 2019-04-17: /],
   ['Return in March 2020?', 'years', /^Return from 2020-03-02 to 2020-03-31: /],
@@ -246,7 +247,7 @@ const OTHERS: readonly (readonly [prompt: string, id: string, says: RegExp])[] =
   [
     'What has changed?',
     'news',
-    /things? changed in the last day.*:\n(.*\n)*- \d+: .*version.created/,
+    /things? changed in the last day.*:\n(.*\n)*- \d+: .*version 2 was made: .*fast changed from 10/,
   ],
   ['How do I apply the proposal?', 'apply_proposal', /no version of this bot has been proposed/],
   ['Between which dates was it backtested?', 'window', /5,105 bars from 2000-01-03 to 2020-04-17/],
@@ -356,6 +357,7 @@ it.each([
   ['What is the benchmark return?', 'total_return', '"benchmark"'],
   ['What was the return in March, of AAPL?', 'total_return', '"march", "aapl"'],
   ['How many short trades were there?', 'trade_count', '"short"'],
+  ['What is the total return of version 1 and version 2?', 'total_return', '"2"'],
   ['What is the license status?', 'status', '"license"'],
 ])('says what it does not look at: %s', async (prompt, id, left) => {
   const { example } = QUESTIONS.find((question) => question.id === id)!;

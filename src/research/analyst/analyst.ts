@@ -62,7 +62,10 @@ export async function answerQuestion(
   }
   const onward =
     before === undefined ? [] : [`As asked before: ${JSON.stringify(before.slice(0, 200))}`];
-  const more = others.map(({ example }) => `Ask apart, too: ${example}`);
+  const isLeft = ({ id }: KnownQuestion): boolean =>
+    (id !== 'current_version' || prompt.versions.length === 0) &&
+    (id !== 'years' || question.ofRun === undefined);
+  const more = others.filter(isLeft).map(({ example }) => `Ask apart, too: ${example}`);
   try {
     const facts = openFacts(ask, { bot, role, prompt }, signal);
     const period = periodOf(question, prompt);

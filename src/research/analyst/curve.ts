@@ -1,4 +1,10 @@
-import { formatCountOf, formatMoney, formatPercent, formatQuantity } from '../../format.ts';
+import {
+  formatCountOf,
+  formatMoney,
+  formatPercent,
+  formatQuantity,
+  formatRatio,
+} from '../../format.ts';
 import type { Citation } from '../answering.ts';
 import { cite, citeCell, day, missing, quoted, runOf, type Facts, type Run } from './facts.ts';
 import { daysOf, periodIn } from './period.ts';
@@ -227,6 +233,23 @@ function lengthOf({ entry_time, exit_time }: TradeRow): number {
   return Date.parse(exit_time) - Date.parse(entry_time);
 }
 
+const DAY_MS = 86_400_000;
+
+async function tradeLength(facts: Facts): Promise<Told> {
+  const run = await runOf(facts);
+  const all = closed((await tradesOf(facts, run)).trades);
+  if (all.length === 0) throw missing(`no trade was closed in ${run.said}`);
+  const days = all.map((trade) => lengthOf(trade) / DAY_MS).toSorted((a, b) => a - b);
+  const median = mean(middleOf(days));
+  const text = `${formatCountOf(all.length, 'closed trade')} lasted ${formatRatio(mean(days))} calendar days on average, the median ${formatRatio(median)}, by trades.csv of ${run.said}.`;
+  return told(text, cite(run.result, '/trades/count'));
+}
+
+/** Of values in order the one in the middle, or the two. */
+function middleOf<T>(values: readonly T[]): readonly T[] {
+  return values.slice(Math.ceil(values.length / 2) - 1, Math.floor(values.length / 2) + 1);
+}
+
 const mean = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length;
 
@@ -264,7 +287,7 @@ async function medianTrade(facts: Facts): Promise<Told> {
   const { path, trades } = await tradesOf(facts, run);
   const all = closed(trades).toSorted((a, b) => a.return - b.return);
   if (all.length === 0) throw missing(`no trade was closed in ${run.said}`);
-  const middle = all.slice(Math.ceil(all.length / 2) - 1, Math.floor(all.length / 2) + 1);
+  const middle = middleOf(all);
   const value = formatPercent(mean(middle.map((trade) => trade.return)));
   return told(
     `Median return of ${formatCountOf(all.length, 'closed trade')}: ${value}, in ${run.said}.`,
@@ -315,13 +338,26 @@ export const CURVE: Questions = ofRuns({
       'longest_trade',
       'Which trade lasted longest?',
       'its days and its profit',
-      ['long|longest trade', 'trade last|lasted|held|open long|longest', 'longest|long holding'],
+      ['longest trade', 'trade last|lasted|held|open longest', 'longest holding'],
       (trades, prompt) =>
         nth(
           closed(trades).toSorted((a, b) => lengthOf(b) - lengthOf(a)),
           prompt,
         ),
     ),
+    {
+      id: 'trade_length',
+      example: 'How long did a trade last on average?',
+      tells: 'the mean and the median of the days of closed trades',
+      keys: [
+        'long trade last|lasted|held|open',
+        'how long average|mean|median trade last|lasted|held|open',
+        'average|mean|median holding|duration|length',
+        'average|mean|median holding|trade period|time|duration|length',
+        'holding period|time',
+      ],
+      answer: tradeLength,
+    },
     outcome(
       'winning_trades',
       'How many trades closed with a profit?',

@@ -92,7 +92,10 @@ export function leftOut(
   );
   const isCounted = question.counts === true;
   const isOfYears = question.keys.some((key) => key.includes('#year'));
-  const numbers = new Set([...prompt.versions, ...(isOfYears ? prompt.years : [])]);
+  const numbers = new Set([
+    ...(question.ofRun === undefined ? prompt.versions : prompt.versions.slice(0, 1)),
+    ...(isOfYears ? prompt.years : []),
+  ]);
   return [...new Set(wordsThatSay(prompt))].filter((word) => {
     const stem = word.replace(/s$/, '');
     if (meant.has(word) || meant.has(stem) || isNeutral(word)) return false;

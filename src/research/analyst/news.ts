@@ -1,9 +1,20 @@
 import { ServiceError } from '../../errors.ts';
 import { formatCountOf } from '../../format.ts';
+import { at, withQuery } from '../ask.ts';
 import { sayEvent } from './control.ts';
-import { botOf, cite, citeEvent, eventsOf, runNamed, type Event, type Facts } from './facts.ts';
+import {
+  botOf,
+  cite,
+  citeEvent,
+  eventsOf,
+  quoted,
+  runNamed,
+  type Event,
+  type Facts,
+} from './facts.ts';
 import { told, type Questions, type Told } from './question.ts';
 import { HEADLINES, sayFigure } from './results.ts';
+import { sayChange, type Change } from './versions.ts';
 
 const DAY_MS = 86_400_000;
 /** So many events are looked at, the last ones. */
@@ -41,7 +52,11 @@ async function news(facts: Facts): Promise<Told> {
   const shown = found.slice(-MOST_TOLD);
   const runs = new Set(shown.filter(({ kind }) => kind === 'run.ended').slice(-MOST_RUNS));
   const lines = await Promise.all(
-    shown.map(async (event) => (runs.has(event) ? sayRun(facts, event) : sayEvent(event))),
+    shown.map(async (event) => {
+      if (event.kind === 'version.created') return sayVersion(facts, event);
+      if (event.kind === 'chat.proposal') return sayProposal(facts, event);
+      return runs.has(event) ? sayRun(facts, event) : sayEvent(event);
+    }),
   );
   const most = found.length > shown.length ? ', the last of which are' : '';
   return told(
@@ -49,6 +64,32 @@ async function news(facts: Facts): Promise<Told> {
     shown.map((event) => citeEvent(facts.bot, event)),
     base,
   );
+}
+
+/** Of what differs from the version before, so much. */
+const MOST_CHANGES = 5;
+
+async function sayVersion(facts: Facts, { seq, version }: Event): Promise<string> {
+  const from = Number(version) - 1;
+  const made = `- ${seq}: version ${version} was made`;
+  if (from < 1) return made;
+  const path = withQuery(at`/bots/${facts.bot}/versions/${from}/diff`, { to: from + 1 });
+  const { changes } = (await facts.get<{ readonly changes: readonly Change[] }>(path)).data;
+  return `${made}${sayChanges(changes)}`;
+}
+
+async function sayProposal(facts: Facts, { seq, payload }: Event): Promise<string> {
+  const { slug } = (await botOf(facts)).data;
+  const changes = (payload['changes'] ?? []) as readonly Change[];
+  const command = `service-local bots update ${slug} --proposal ${String(payload['proposal_id'])}`;
+  return `- ${seq}: proposed, ${quoted(payload['rationale'])}${sayChanges(changes)} (\`${command}\` applies it)`;
+}
+
+function sayChanges(changes: readonly Change[]): string {
+  const said = changes.slice(0, MOST_CHANGES).map((change) => sayChange(change).slice(2));
+  const more = changes.length - said.length;
+  const all = [...said, ...(more > 0 ? [`${more} more`] : [])];
+  return all.length === 0 ? '' : `: ${all.join('; ')}`;
 }
 
 /** With its figures, where it has some. */
@@ -74,7 +115,12 @@ export const NEWS: Questions = {
       example: 'What has changed?',
       tells:
         'versions, runs, proposals, alerts and halts, since the last report of the agent that is asked, else of the last day',
-      keys: ['what changed|change|new|news', 'any news|changes', 'anything changed|new', 'news'],
+      keys: [
+        'what changed|change',
+        'anything|something changed|new',
+        'new since|today|lately',
+        'news',
+      ],
       answer: news,
     },
   ],

@@ -57,7 +57,7 @@ async function sayVersions(
   return told(['Versions, the newest first:', ...lines], citations);
 }
 
-interface Change {
+export interface Change {
   readonly pointer: string;
   readonly kind: 'added' | 'removed' | 'changed';
   readonly from?: unknown;
@@ -79,7 +79,7 @@ async function pairOf(facts: Facts): Promise<readonly [number, number]> {
 
 const MOST_CHANGES = 15;
 
-function sayChange({ pointer, kind, ...values }: Change): string {
+export function sayChange({ pointer, kind, ...values }: Change): string {
   if (kind === 'added') return `- ${pointer} added: ${quoted(values.to)}`;
   if (kind === 'removed') return `- ${pointer} removed: ${quoted(values.from)}`;
   return `- ${pointer} changed from ${quoted(values.from)} to ${quoted(values.to)}`;
