@@ -32,11 +32,14 @@ export const CASES_A: readonly Case[] = [
           await world.time.pass(10_000);
           check(sent(world) === 1, 'the order is sent once');
           check(atVenue(world, 1)?.status === 'new', 'it rests at the venue');
-          check(atVenue(world, 1)?.quantity === world.units(world.sizes.quantity), 'in its size');
+          check(
+            atVenue(world, 1)?.quantity === world.units(world.sizes.quantity),
+            'it rests in its size',
+          );
           check(
             atVenue(world, 1)?.price === Math.round(world.sizes.below * 100) &&
               atVenue(world, 1)?.side === 'buy',
-            'on its side, at its price',
+            'it rests on its side, at its price',
           );
         });
       }
@@ -75,7 +78,7 @@ export const CASES_A: readonly Case[] = [
         }
         const sales = world.heard('new_order').filter(({ side }) => side === 'sell');
         check(sales.length === 1, 'what is being sold is not sold again');
-        check(reasons(world, 'order.denied')[0] === 'short_not_allowed', 'and the bot knows why');
+        check(reasons(world, 'order.denied')[0] === 'short_not_allowed', 'the bot knows why');
       });
     },
   },
@@ -117,7 +120,7 @@ export const CASES_A: readonly Case[] = [
         const { positions = {}, cash } = world.state() ?? {};
         check(same(positions[world.symbol], part), 'the exit is booked');
         const left = world.config.cash - quantity * below + part * 3 * above;
-        check(same(cash, left), 'with what it brought in');
+        check(same(cash, left), 'the cash has what the exit brought in');
       });
     },
   },
@@ -211,10 +214,7 @@ export const CASES_A: readonly Case[] = [
           for (const order of broker.working()) broker.cancel(order);
         });
         check(atVenue(world, 1)?.status === 'canceled', 'the venue has canceled it');
-        check(
-          reasons(world, 'order.canceled')[0] === 'canceled_by_strategy',
-          'and the bot knows why',
-        );
+        check(reasons(world, 'order.canceled')[0] === 'canceled_by_strategy', 'the bot knows why');
         check(world.state()?.working.length === 0, 'nothing is left working');
       });
     },
@@ -271,7 +271,7 @@ export const CASES_A: readonly Case[] = [
         });
         const denied = reasons(world, 'order.denied');
         check(denied.length === 4 && new Set(denied).size === 1, 'each is denied');
-        check(sent(world) === 0, 'and not sent');
+        check(sent(world) === 0, 'it is not sent');
       });
     },
   },
@@ -425,10 +425,7 @@ export const CASES_A: readonly Case[] = [
         await world.quietBar();
         await world.time.pass(2 * MINUTE);
         check(sent(world) === 0, 'one that the auction does not take is not sent');
-        check(
-          reasons(world, 'order.denied')[0] === 'not_taken_in_auction',
-          'and the bot knows why',
-        );
+        check(reasons(world, 'order.denied')[0] === 'not_taken_in_auction', 'the bot knows why');
         world.do({ do: 'phase', phase: 'continuous' });
         await world.time.pass(MINUTE);
       });
@@ -623,7 +620,7 @@ export const CASES_A: readonly Case[] = [
         await world.bar();
         await world.bar();
         check(world.state()?.working.length === 0, 'the order is gone for the bot, too');
-        check(reasons(world, 'order.canceled')[0] === 'canceled_by_venue', 'and it knows why');
+        check(reasons(world, 'order.canceled')[0] === 'canceled_by_venue', 'the bot knows why');
         check(sent(world) === 1, 'it is not placed again');
       });
       await inCase('expired', {}, async (world, check) => {

@@ -35,10 +35,7 @@ export const CASES_B: readonly Case[] = [
         check(order !== undefined && asked!.at < order.at, 'before the first order');
         check(atVenue(world, 1)?.status === 'new', 'the order keeps to tick and lot');
         const most = (world.sizes.below - 0.0049) * 100;
-        check(
-          (atVenue(world, 1)?.price ?? Infinity) <= most,
-          'and is no dearer than was asked for',
-        );
+        check((atVenue(world, 1)?.price ?? Infinity) <= most, 'it is no dearer than was asked for');
       });
       await inCase('the tick changes', {}, async (world, check) => {
         await world.begin();
@@ -61,7 +58,7 @@ export const CASES_B: readonly Case[] = [
         await world.quietBar();
         await world.time.pass(5 * MINUTE);
         check(sent(world) === 0, 'nothing is sent for it');
-        check(reasons(world, 'order.denied')[0] === 'unknown_symbol', 'and the bot knows why');
+        check(reasons(world, 'order.denied')[0] === 'unknown_symbol', 'the bot knows why');
         check(alertsLike(world, /deleted/).length > 0, 'people are told');
         check(world.state()?.working.length === 0, 'nothing counts as working');
       });
@@ -118,7 +115,7 @@ export const CASES_B: readonly Case[] = [
           await world.time.pass(MINUTE);
           check(world.venue.isConnected('bot'), 'it is connected again');
           await rest(world, 0.5);
-          check(world.venue.openOrders('bot').length === 2, 'and trades');
+          check(world.venue.openOrders('bot').length === 2, 'it trades');
         });
       }
     },

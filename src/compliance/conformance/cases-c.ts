@@ -30,7 +30,7 @@ export const CASES_C: readonly Case[] = [
         check(world.venue.openOrders('bot').length === 0, 'no order is open');
         check(world.end?.verified === true, 'the venue has said so');
         const why = reasons(world, 'order.canceled');
-        check(why.length === 3 && why.every((one) => one === 'halted'), 'and the bot knows why');
+        check(why.length === 3 && why.every((one) => one === 'halted'), 'the bot knows why');
         const sentBy = Math.max(...world.heard('cancel').map(({ at }) => at)) - begun;
         check(sentBy <= 1000, 'all cancels are sent within 1 s (a house number)');
         check(alertAfter(world, begun, /halted/) !== undefined, 'it is on record');
@@ -60,11 +60,11 @@ export const CASES_C: readonly Case[] = [
         world.command('halt');
         const done = await world.time.until(() => world.end !== undefined, 2 * MINUTE);
         check(done, 'it gives up in the end');
-        check(world.end?.verified === false, 'and says that it does not know');
-        check(world.end?.orders[0]?.verified === false, 'of which order');
+        check(world.end?.verified === false, 'it says that it does not know');
+        check(world.end?.orders[0]?.verified === false, 'it says of which order');
         check(
           world.state()?.working[0]?.pending_cancel === true,
-          'which does not count as canceled',
+          'that order does not count as canceled',
         );
         check(
           world.alerts.some(({ message }) => /cancel/.test(message)),
@@ -81,7 +81,7 @@ export const CASES_C: readonly Case[] = [
         world.command('halt');
         const done = await world.time.until(() => world.end !== undefined, 2 * MINUTE);
         check(done && world.end?.verified === true, 'it ends once the venue has said so');
-        check(world.venue.now - now >= 10_000, 'and not before');
+        check(world.venue.now - now >= 10_000, 'it does not end before the venue has said so');
         check(world.venue.openOrders('bot').length === 0, 'no order is open');
       });
     },
@@ -158,9 +158,9 @@ export const CASES_C: readonly Case[] = [
         world.kill();
         world.start();
         await world.bar();
-        check(await isDenied(), 'and still is when it is started again');
+        check(await isDenied(), 'it is still disabled when it is started again');
         await world.time.pass(Math.min(1000 * seconds, LONGEST_WAIT_MS));
-        check(await isDenied(), 'nor does time enable it');
+        check(await isDenied(), 'time alone does not enable it');
       });
     },
   },
@@ -222,7 +222,7 @@ export const CASES_C: readonly Case[] = [
         const denied = reasons(world, 'order.denied');
         check(sent(world) === Math.floor(most), 'as many as may be are sent');
         const why = kept > 0 ? 'messages_kept_for_cancels' : 'max_messages_per_second';
-        check(denied.join() === why, 'and the one after them is denied');
+        check(denied.join() === why, 'the one after them is denied');
         await world.act(({ broker }) => {
           for (const order of broker.working()) broker.cancel(order);
         });
@@ -303,13 +303,13 @@ export const CASES_C: readonly Case[] = [
         world.permit({ ...permit, override_id: 'less', side: 'buy', max_quantity: most });
         await ask();
         check(sent(world) === 0, 'it is not sent while none like it was let pass');
-        check(reasons(world, 'order.denied').length === 4, 'and denied each time');
+        check(reasons(world, 'order.denied').length === 4, 'it is denied each time');
         world.permit({ ...permit, override_id: 'it', side: 'buy' });
         await ask();
         const isPayable = quantity * below < world.config.cash;
         check(sent(world) === (isPayable ? 1 : 0), 'it is sent once it was');
         await ask();
-        check(sent(world) <= 1, 'and not again');
+        check(sent(world) <= 1, 'it is not sent again');
       });
     },
   },
@@ -359,7 +359,7 @@ export const CASES_C: readonly Case[] = [
           const happened = Math.floor(world.venue.now / MINUTE) * MINUTE;
           const alert = world.alerts.slice(seen).find(({ message }) => like.test(message));
           check(alert !== undefined, 'there is an alert');
-          check((alert?.time ?? Infinity) - happened <= 5000, 'within 5 s');
+          check((alert?.time ?? Infinity) - happened <= 5000, 'the alert comes within 5 s');
         });
       }
       await inCase('the server is lost', {}, async (world, check) => {
@@ -369,14 +369,14 @@ export const CASES_C: readonly Case[] = [
         await world.time.pass(2 * MINUTE);
         const alert = alertAfter(world, begun, /control_unreachable/);
         check(alert !== undefined, 'there is an alert once the claim may not be traded by');
-        check((alert?.time ?? Infinity) - begun <= 45_000, 'within 5 s of that');
+        check((alert?.time ?? Infinity) - begun <= 45_000, 'the alert comes within 5 s of that');
         const before = sent(world);
         await rest(world);
-        check(sent(world) === before, 'and nothing is sent');
+        check(sent(world) === before, 'nothing is sent without the server');
         world.isControlled = true;
         await world.time.pass(5000);
         await rest(world);
-        check(sent(world) === before + 1, 'until the server is there again');
+        check(sent(world) === before + 1, 'orders are sent once the server is there again');
       });
     },
   },
