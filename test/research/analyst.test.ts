@@ -533,6 +533,22 @@ it('tells of a version without a run what the one before came to, and says so', 
   );
 });
 
+it('tells an agent what is new since its last report', async () => {
+  const schedule = { every: '6h', prompt: 'What has changed?' };
+  const agents = [{ role: 'reporter', schedule }];
+  await ok('POST', '/bots', { document: demoDocument('told', { agents }) });
+  const ask = async (): Promise<string> =>
+    ((await ok('POST', '/bots/told/agents/reporter/run')) as ChatTurn).answer;
+  expect(await ask()).toMatch(
+    /^2 things changed in the last day:\n.*\n- \d+: version 1 was made\n/,
+  );
+  expect(await ask()).toMatch(
+    /^Nothing has changed since the last report of this agent \(event \d/,
+  );
+  const run = await backtest('told', { params: { fast: 7 }, to: '2004-01-02' });
+  expect(await ask()).toContain(`backtest ${run} of told, version 1 with other values`);
+});
+
 it('goes on with what was asked before', async () => {
   const { session_id } = await chat('What is the Sharpe ratio?');
   const body = { prompt: 'And of version 1?', session_id };

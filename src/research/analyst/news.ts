@@ -33,12 +33,17 @@ async function news(facts: Facts): Promise<Told> {
   const report = data.items.findLast(
     ({ kind, payload }) => kind === 'agent.reported' && payload['role'] === facts.role,
   );
+  // What came while it was answering, it may not have seen.
+  const seen = data.items.find(
+    ({ kind, payload }) =>
+      kind === 'chat.turn_started' && payload['turn_id'] === report?.payload['turn_id'],
+  );
   // What asks this is an event itself.
   const now = Date.parse(data.items.at(-1)?.recorded_at ?? '');
   const isNew =
     report === undefined
       ? ({ recorded_at }: Event): boolean => Date.parse(recorded_at) > now - DAY_MS
-      : ({ seq }: Event): boolean => seq > report.seq;
+      : ({ seq }: Event): boolean => seq > (seen ?? report).seq;
   const since =
     report === undefined
       ? 'in the last day'
