@@ -9,6 +9,7 @@ describe('the examples', () => {
     expect(files).toContain('sma-crossover.yaml');
     expect(files).toContain('custom-strategy.yaml');
     expect(files).toContain('paper.yaml');
+    expect(files).toContain('research.yaml');
   });
 
   it.each(files)('%s has no problems, and is called as its file is', (name) => {

@@ -91,3 +91,13 @@ test('of many problems the first are told, with how many there are', () => {
   expect(error.problems).toHaveLength(100);
   expect(error.message).toBe('the spec has 150 problems; the first 100 are told');
 });
+
+test('files are those beside the spec', () => {
+  const sent = (name: string) => refusal({ document: GOOD, files: { [name]: 'QQ==' } }).problems;
+  for (const name of ['/models/rise.onnx', '../rise.onnx', 'C:\\rise.onnx']) {
+    const message = expect.stringMatching(/is not below the directory of the bot file: .*relative/);
+    expect(sent(name)).toContainEqual(expect.objectContaining({ message }));
+  }
+  const message = expect.stringContaining('is no path of a .ts, .mts');
+  expect(sent('rise.bin')).toContainEqual(expect.objectContaining({ message }));
+});
