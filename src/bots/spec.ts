@@ -395,7 +395,9 @@ const agentSchema = z.strictObject({
         .string()
         .refine(isEvery, EVERY_EXPECTED)
         .meta({ pattern: EVERY.source })
-        .describe('A length of time from 5m to 31d such as 6h, or day at 06:30, which is a time in UTC.'),
+        .describe(
+          'A length of time from 5m to 31d such as 6h, or day at 06:30, which is a time in UTC.',
+        ),
       prompt: text(8000, CONTROL_CHARACTER_IN_PARAGRAPHS).describe('What it is asked then.'),
     })
     .optional()

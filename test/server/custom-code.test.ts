@@ -57,7 +57,7 @@ test('a server takes no code unless it is told to, and says how', async () => {
 test('what is wrong with code is told when it is sent', async () => {
   for (const [files, told] of [
     [{ 'own.ts': strategyThat('') }, /is none of the files/],
-    [{ [OWN]: strategyThat(''), '../x.ts': '' }, /is no path/],
+    [{ [OWN]: strategyThat(''), '../x.ts': '' }, /is not below the directory/],
     [{ [OWN]: strategyThat(''), 'a.ts': '/'.repeat(97 * 1024) }, /more than 98304/],
     [{ [OWN]: strategyThat('', WAIT) }, /not loaded within/],
     [undefined, /has to be sent with the spec/],
