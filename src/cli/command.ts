@@ -83,6 +83,9 @@ export type Invocation =
       readonly noInput: boolean;
     };
 
+/** Ids of keys are base64url (RFC 7638), one in 64 of which looks like an option. */
+const DASHED_ID = /^-[\w-]{42}$/;
+
 /**
  * Reads what was typed after the verb.
  * @throws ServiceError `usage`
@@ -100,6 +103,12 @@ export function parseInvocation(
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.code === 'commander.helpDisplayed') return 'help';
+    const id =
+      error.code === 'commander.unknownOption' && words.find((word) => DASHED_ID.test(word));
+    if (id && !words.includes('--')) {
+      const others = words.filter((word) => word !== id);
+      return parseInvocation(entry, verb, [...others, '--', id]);
+    }
     throw usageError(error, command.name());
   }
 

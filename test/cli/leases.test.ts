@@ -313,4 +313,7 @@ test('the rotation of keys is told, and the key that signs cannot be retired', a
     code: 6,
     stderr: expect.stringMatching(/^error key_in_use: /) as string,
   });
+  const dashed = `--${id.slice(2)}`;
+  expect(await identity('keys', 'retire', dashed, '--json')).toMatchObject({ code: 1 });
+  expect((await identity('keys', 'retire', '--foce', id)).stderr).toContain("option '--foce'");
 });
