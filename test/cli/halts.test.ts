@@ -10,6 +10,7 @@ import {
   type RunningServer,
   type RunningWorker,
 } from '../server/running.ts';
+import { isAtLength } from '../length.ts';
 import { addTrader, tradingDocument } from '../server/trader.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { newDatabase, type TestDatabase } from '../storage/databases.ts';
@@ -85,39 +86,43 @@ async function eventsOf(task_id: string): Promise<string[]> {
   return items.filter(({ run_id }) => run_id === task_id).map(({ kind }) => kind);
 }
 
-test('a session that hangs in another process is halted, and does nothing more', async () => {
-  const task_id = await startTrading();
-  process.kill(worker.pid, 'SIGSTOP');
-  const halted = await bots('halt', 'days', '--reason', 'it hangs');
-  expect(halted).toMatchObject({ code: 0, stderr: '' });
-  expect(halted.stdout).toMatch(
-    /^The bot [\w-]+ is halted since \S+: it hangs\n1 deployment and \d+ orders? verified/,
-  );
-  const before = await eventsOf(task_id);
-  expect(before.at(-1)).toBe('run.ended');
-  process.kill(worker.pid, 'SIGCONT');
-  // It is at another session by then, and so is done with this one.
-  await bots('resume', 'days', '--reason', 'to see whether it lives');
-  const next = await startTrading();
-  expect(await eventsOf(task_id)).toEqual(before);
+test.runIf(isAtLength)(
+  'a session that hangs in another process is halted, and does nothing more',
+  async () => {
+    const task_id = await startTrading();
+    process.kill(worker.pid, 'SIGSTOP');
+    const halted = await bots('halt', 'days', '--reason', 'it hangs');
+    expect(halted).toMatchObject({ code: 0, stderr: '' });
+    expect(halted.stdout).toMatch(
+      /^The bot [\w-]+ is halted since \S+: it hangs\n1 deployment and \d+ orders? verified/,
+    );
+    const before = await eventsOf(task_id);
+    expect(before.at(-1)).toBe('run.ended');
+    process.kill(worker.pid, 'SIGCONT');
+    // It is at another session by then, and so is done with this one.
+    await bots('resume', 'days', '--reason', 'to see whether it lives');
+    const next = await startTrading();
+    expect(await eventsOf(task_id)).toEqual(before);
 
-  const waiting = tasks('result', next, '--wait');
-  const report = await answerOf<HaltReport>(0, 'halt-all', '--reason', 'that is enough');
-  const told = /\S+ halted all bots at \S+: that is enough\n/;
-  const stderr = expect.stringMatching(told) as string;
-  expect(await waiting).toMatchObject({ code: 1, stderr });
-  expect(await tasks('result', next)).toMatchObject({ code: 6, stderr });
-  expect((await tasks('get', next)).stdout).toMatch(told);
-  expect(report).toMatchObject({ verified: true, deployments: [{ task_id: next }] });
-  const { halts } = await answerOf<{ halts: Halt[] }>(0, 'halts');
-  expect(halts.map(({ reason, lift_reason }) => [reason, lift_reason])).toEqual([
-    ['that is enough', null],
-    ['it hangs', 'to see whether it lives'],
-  ]);
-  const refused = await bots('resume', 'days', '--reason', 'x');
-  expect(refused).toMatchObject({ code: 6, stderr: expect.stringContaining('resume-all') });
-  expect(await bots('resume-all', '--reason', 'x')).toMatchObject({ code: 0 });
-}, 60_000);
+    const waiting = tasks('result', next, '--wait');
+    const report = await answerOf<HaltReport>(0, 'halt-all', '--reason', 'that is enough');
+    const told = /\S+ halted all bots at \S+: that is enough\n/;
+    const stderr = expect.stringMatching(told) as string;
+    expect(await waiting).toMatchObject({ code: 1, stderr });
+    expect(await tasks('result', next)).toMatchObject({ code: 6, stderr });
+    expect((await tasks('get', next)).stdout).toMatch(told);
+    expect(report).toMatchObject({ verified: true, deployments: [{ task_id: next }] });
+    const { halts } = await answerOf<{ halts: Halt[] }>(0, 'halts');
+    expect(halts.map(({ reason, lift_reason }) => [reason, lift_reason])).toEqual([
+      ['that is enough', null],
+      ['it hangs', 'to see whether it lives'],
+    ]);
+    const refused = await bots('resume', 'days', '--reason', 'x');
+    expect(refused).toMatchObject({ code: 6, stderr: expect.stringContaining('resume-all') });
+    expect(await bots('resume-all', '--reason', 'x')).toMatchObject({ code: 0 });
+  },
+  60_000,
+);
 
 test('what is not verified ends with 7, and is shown', async () => {
   const task_id = await startTrading();

@@ -9,6 +9,7 @@ import type { Summary } from '../../src/backtest/summary.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
+import { isAtLength } from '../length.ts';
 import { tradingDocument } from '../server/trader.ts';
 import { fillCatalogue } from '../tasks/market.ts';
 import { inProcess } from './in-process.ts';
@@ -76,39 +77,42 @@ async function recorded(task_id: string, steps: number): Promise<void> {
   );
 }
 
-test('a session outlives who waits for it and its server, and comes to the same', async () => {
-  const waiting = spawn(
-    process.execPath,
-    [BIN, 'bots', 'paper', 'start', 'days', '--speed', SPEED],
-    {
-      env: { PATH: process.env['PATH'], ...environment() },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    },
-  );
-  const closed = once(waiting, 'close');
-  let told = '';
-  for await (const chunk of waiting.stderr) {
-    told += String(chunk);
-    if (told.includes('leaves it running\n') && !waiting.killed) waiting.kill('SIGINT');
-  }
-  expect(await closed).toEqual([130, null]);
-  const [, task_id] =
-    /^at speed \d+ the next bar is in \d+ ms .*\nwaiting for task ([\w-]{36}); Ctrl-C leaves it running\n/.exec(
-      told,
-    ) as unknown as [string, string];
-  expect(told).toContain(`or end it with \`service-local bots paper stop ${task_id}\``);
-  await recorded(task_id, 30);
-  await server.kill();
-  server = await start();
+test.runIf(isAtLength)(
+  'a session outlives who waits for it and its server, and comes to the same',
+  async () => {
+    const waiting = spawn(
+      process.execPath,
+      [BIN, 'bots', 'paper', 'start', 'days', '--speed', SPEED],
+      {
+        env: { PATH: process.env['PATH'], ...environment() },
+        stdio: ['ignore', 'ignore', 'pipe'],
+      },
+    );
+    const closed = once(waiting, 'close');
+    let told = '';
+    for await (const chunk of waiting.stderr) {
+      told += String(chunk);
+      if (told.includes('leaves it running\n') && !waiting.killed) waiting.kill('SIGINT');
+    }
+    expect(await closed).toEqual([130, null]);
+    const [, task_id] =
+      /^at speed \d+ the next bar is in \d+ ms .*\nwaiting for task ([\w-]{36}); Ctrl-C leaves it running\n/.exec(
+        told,
+      ) as unknown as [string, string];
+    expect(told).toContain(`or end it with \`service-local bots paper stop ${task_id}\``);
+    await recorded(task_id, 30);
+    await server.kill();
+    server = await start();
 
-  const whole = await json<Summary>('paper', 'start', 'days', '--speed', 'max');
-  expect(whole.orders.filled).toBeGreaterThan(0);
-  const env = environment();
-  const result = await inProcess(['tasks', 'result', task_id, '--wait', '--json'], { env });
-  expect((JSON.parse(result.stdout) as Summary).hashes).toEqual(whole.hashes);
-  const { stdout } = await inProcess(['tasks', 'get', task_id, '--json'], { env });
-  expect(JSON.parse(stdout)).toMatchObject({ status: 'success', attempts: 2 });
-});
+    const whole = await json<Summary>('paper', 'start', 'days', '--speed', 'max');
+    expect(whole.orders.filled).toBeGreaterThan(0);
+    const env = environment();
+    const result = await inProcess(['tasks', 'result', task_id, '--wait', '--json'], { env });
+    expect((JSON.parse(result.stdout) as Summary).hashes).toEqual(whole.hashes);
+    const { stdout } = await inProcess(['tasks', 'get', task_id, '--json'], { env });
+    expect(JSON.parse(stdout)).toMatchObject({ status: 'success', attempts: 2 });
+  },
+);
 
 test('a session is shown while it runs, and stopped', async () => {
   const detached = await bots('paper', 'start', 'days', '--detach');

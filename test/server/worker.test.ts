@@ -8,6 +8,7 @@ import { startServer as startInProcess } from '../../src/server/server.ts';
 import { startWorker as startWorkerInProcess } from '../../src/server/work.ts';
 import { resolveSettings } from '../../src/settings.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { isAtLength } from '../length.ts';
 import { newTables, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../tasks/market.ts';
 import { startServer, startWorker, type RunningServer, type RunningWorker } from './running.ts';
@@ -106,8 +107,23 @@ describe('workers', () => {
     return result.hashes.events;
   };
 
-  it('share what servers leave to them, and take over from those that die or stop', async () => {
-    await send('POST', '/bots', { document: tradingDocument('long', 'LONG', '1m', 5) });
+  const makeLong = () =>
+    send('POST', '/bots', { document: tradingDocument('long', 'LONG', '1m', 5) });
+
+  it('do what servers leave to them, and take over from one that dies', async () => {
+    await makeLong();
+    const backtest = await killOneAtBacktest();
+    expect(await ended(backtest)).toMatchObject({ status: 'success', attempts: 2 });
+    const [last] = workers;
+    expect(await last!.stop()).toBe(0);
+    workers = [];
+    expect(last!.log()).toMatch(/^working on the tasks of PostgreSQL localhost/);
+    expect(last!.log()).not.toContain('error');
+    expect(server.log()).not.toContain('dead');
+  });
+
+  it.runIf(isAtLength)('share sessions, and take over from those that stop', async () => {
+    await makeLong();
     await send('POST', '/bots', { document: tradingDocument('days', 'SPX', '1d', 1) });
     // 100 days in 8 seconds: one of them must not end before its worker.
     const start = () =>
@@ -128,13 +144,10 @@ describe('workers', () => {
     expect(await workerOf(moved, 50)).toBe(last);
     expect(await last!.stop()).toBe(0);
     workers = [];
-    expect(last!.log()).toMatch(/^working on the tasks of PostgreSQL localhost/);
-    expect(last!.log()).not.toContain('error');
     expect(await send('GET', `/tasks/${moved}`)).toMatchObject({ status: 'queued', attempts: 1 });
     await addWorker();
     expect(await ended(moved)).toMatchObject({ status: 'success', attempts: 2 });
     expect(await hashOf(moved)).toBe(await hashOf(kept));
-    expect(server.log()).not.toContain('dead');
   });
 });
 
