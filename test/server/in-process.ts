@@ -57,7 +57,7 @@ export interface Answer {
  */
 export async function newTestApp(
   change: Partial<Identity> = {},
-  gate: Services['gate'] = OPEN_GATE,
+  gate: Services['gate'] = { ...OPEN_GATE },
   answerer: Answerer = EMBEDDED,
 ): Promise<TestApp> {
   const database = await newSqliteTables();
