@@ -60,8 +60,8 @@ test('an order that could not be placed in time is canceled, and none is while i
 
 test('bars that come late are taken, and nothing is ordered by them', async () => {
   const script = await newScript();
-  script.begin -= 2 * MINUTE;
-  script.closes.push(ACTS.buy, ACTS.limit);
+  script.begin -= 3 * MINUTE;
+  script.closes.push(ACTS.buy, ACTS.limit, ACTS.buy - 1);
   const life = await script.start();
   await until(() => life.hasTakenAll());
   script.closes.push(ACTS.buy);
