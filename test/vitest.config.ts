@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs';
+import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -22,6 +22,12 @@ export function filesWith(text: string): string[] {
   return files.filter((file) => readFileSync(join(root, file), 'utf8').includes(text));
 }
 
+/** Of this run alone, so that nothing is left of what its tests make, also of those it killed. */
+const temporary = mkdtempSync(join(TEMPORARY, 'sl-'));
+// Some tests give up privileges.
+chmodSync(temporary, 0o1777);
+process.once('exit', () => rmSync(temporary, { recursive: true, force: true }));
+
 /** Of every project. */
 export const test = {
   root,
@@ -30,7 +36,7 @@ export const test = {
   hookTimeout: 60_000,
   // What one process of a test has compiled, the next ones do not compile again.
   env: {
-    TMPDIR: TEMPORARY,
+    TMPDIR: temporary,
     SERVICE_LOCAL_TEST_DISK: tmpdir(),
     NODE_COMPILE_CACHE: join(tmpdir(), 'service-local-compile-cache'),
   },
