@@ -11,6 +11,7 @@ import {
   text,
   time,
 } from './http.ts';
+import { LIFTABLE } from '../liftable.ts';
 
 /** Of the examples. */
 export const EXAMPLE_OVERRIDE_ID = '0198c0de-0000-7000-8000-0000000000f1';
@@ -113,17 +114,7 @@ export const setThreshold = defineRoute({
   errors: ['not_found'],
 });
 
-const control = z.enum([
-  'max_order_value',
-  'max_order_qty',
-  'price_collar_bps',
-  'price_collar_period',
-  'max_position_pct',
-  'max_instruments',
-  'threshold_order_value',
-  'threshold_order_qty',
-  'threshold_gross_exposure',
-]);
+const control = z.enum(LIFTABLE);
 
 const asked = {
   symbol: z.string().min(1).max(64),

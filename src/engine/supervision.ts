@@ -1,3 +1,4 @@
+import type { LIFTABLE } from '../liftable.ts';
 import type { Order, OrderReason } from './orders.ts';
 
 /** Account currency, units, or messages per second of bar time. */
@@ -28,19 +29,7 @@ export interface Thresholds {
   readonly instruments?: Readonly<Record<string, InstrumentThresholds>> | undefined;
 }
 
-/** Limits of price and size, which people may lift for one order. No other is ever lifted so. */
-export type Liftable = Extract<
-  OrderReason,
-  | 'max_order_value'
-  | 'max_order_qty'
-  | 'price_collar_bps'
-  | 'price_collar_period'
-  | 'max_position_pct'
-  | 'max_instruments'
-  | 'threshold_order_value'
-  | 'threshold_order_qty'
-  | 'threshold_gross_exposure'
->;
+export type Liftable = (typeof LIFTABLE)[number];
 
 /** Lets one order through that these limits deny. */
 export interface Permit {

@@ -1,22 +1,11 @@
 import type { requestOverride } from '../../api/risk.ts';
+import { LIFTABLE } from '../../liftable.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import { parseCount } from '../count.ts';
 import { showItems } from '../items.ts';
 import { OVERRIDE_COLUMNS, parseAmount } from '../risk.ts';
 import { defineVerb } from '../verb.ts';
-
-const CONTROLS = [
-  'max_order_value',
-  'max_order_qty',
-  'price_collar_bps',
-  'price_collar_period',
-  'max_position_pct',
-  'max_instruments',
-  'threshold_order_value',
-  'threshold_order_qty',
-  'threshold_gross_exposure',
-] as const;
 
 export const verb = defineVerb({
   description:
@@ -37,7 +26,7 @@ export const verb = defineVerb({
       description: 'that it may pass; may be given again',
       required: true,
       repeat: true,
-      choices: CONTROLS,
+      choices: LIFTABLE,
     },
     run: { value: 'task', description: 'the session, where there are several' },
     minutes: { value: 'n', description: 'how long it is good', parse: parseCount, default: 15 },

@@ -1,0 +1,12 @@
+/** Limits of price and size, which three people may lift for one order (RTS 6 15(6)). No other is ever lifted so. */
+export const LIFTABLE = [
+  'max_order_value',
+  'max_order_qty',
+  'price_collar_bps',
+  'price_collar_period',
+  'max_position_pct',
+  'max_instruments',
+  'threshold_order_value',
+  'threshold_order_qty',
+  'threshold_gross_exposure',
+] as const;
