@@ -2,7 +2,7 @@ import { appendBar } from '../market/bars.ts';
 import type { Bars } from '../market/bars.ts';
 import { DAY } from '../market/time.ts';
 import type { EngineConfig, RiskLimits } from './config.ts';
-import { Controls } from './controls.ts';
+import { Controls } from './risk/controls.ts';
 import { affordableQuantity, feeOf, slippageOf } from './costs.ts';
 import {
   beyondLimit,
@@ -23,15 +23,15 @@ import { Portfolio } from './portfolio.ts';
 import type { Execution } from './execution.ts';
 import { seededRandom } from './random.ts';
 import type { RunResult, Trade } from './result.ts';
-import { Losses, MessageRate, Reference, riskDenial } from './risk.ts';
-import type { OrderIntent } from './risk.ts';
+import { Losses, MessageRate, Reference, riskDenial } from './risk/limits.ts';
+import type { OrderIntent } from './risk/limits.ts';
 import type { Signals } from './signals.ts';
 import { mergeTimes } from './steps.ts';
 import type { Step } from './steps.ts';
 import type { Broker, Fill, Strategy, StrategyRun } from './strategy.ts';
 import { StrategyError } from './strategy-error.ts';
-import { covers, Permits } from './supervision.ts';
-import type { Permit, Proposal, Threshold, Thresholds, UsedPermit } from './supervision.ts';
+import { covers, Permits } from './risk/supervision.ts';
+import type { Permit, Proposal, Threshold, Thresholds, UsedPermit } from './risk/supervision.ts';
 import { endReason, VenueDesk } from './venue-desk.ts';
 import type { Booking, SentOrder } from './venue-desk.ts';
 import type { DenyReason, Opening, VenueReport, VenueRules } from './venue.ts';

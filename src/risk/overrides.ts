@@ -7,7 +7,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import { getBot } from '../bot-registry/bots.ts';
 import { ServiceError } from '../errors.ts';
-import type { Liftable, UsedPermit } from '../engine/supervision.ts';
+import type { Liftable, UsedPermit } from '../engine/risk/supervision.ts';
 import { appendEvents } from '../events/append.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';

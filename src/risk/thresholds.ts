@@ -16,7 +16,7 @@
  * level in its currency, a bot that names nobody there does not start, and a session that runs is
  * denied all new orders.
  */
-import type { Threshold, Thresholds } from '../engine/supervision.ts';
+import type { Threshold, Thresholds } from '../engine/risk/supervision.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import type { Storage } from '../storage/storage.ts';

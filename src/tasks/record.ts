@@ -6,7 +6,7 @@ import { prepared } from '../storage/prepared.ts';
 import type { Db, TradingSessionsTable, TasksTable } from '../storage/tables.ts';
 import { closeSession, type SessionState, type WorkingOrder } from '../trading/session-state.ts';
 import { markUsed } from '../risk/overrides.ts';
-import type { UsedPermit } from '../engine/supervision.ts';
+import type { UsedPermit } from '../engine/risk/supervision.ts';
 import { alertEvent, alertsOf } from './alerts.ts';
 import { isHeld, type Claim } from './claim.ts';
 import { haltInForce } from './latch.ts';

@@ -1,5 +1,5 @@
 import type { Engine } from '../engine/engine.ts';
-import type { Permit, Thresholds } from '../engine/supervision.ts';
+import type { Permit, Thresholds } from '../engine/risk/supervision.ts';
 
 /** What people have settled for a session that goes on. Plain JSON. */
 export interface SessionControls {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { OrderEvent } from '../engine/journal.ts';
 import type { OrderType, TimeInForce } from '../engine/orders.ts';
-import type { UsedPermit } from '../engine/supervision.ts';
+import type { UsedPermit } from '../engine/risk/supervision.ts';
 
 /**
  * Only a `running` session takes bars; the others have ended: by a halt, by a fault of the strategy,

@@ -8,7 +8,7 @@ import type { RunResult } from '../engine/result.ts';
 import type { Signals } from '../engine/signals.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Strategy } from '../engine/strategy.ts';
-import type { Thresholds } from '../engine/supervision.ts';
+import type { Thresholds } from '../engine/risk/supervision.ts';
 import type { DenyReason, Opening, VenueRules } from '../engine/venue.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../errors.ts';

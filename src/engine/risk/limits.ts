@@ -1,6 +1,6 @@
-import { DAY } from '../market/time.ts';
-import type { RiskLimits } from './config.ts';
-import type { OrderReason } from './orders.ts';
+import { DAY } from '../../market/time.ts';
+import type { RiskLimits } from '../config.ts';
+import type { OrderReason } from '../orders.ts';
 
 /**
  * What a risk check looks at: the account as the order would find and leave it. The engine keeps one

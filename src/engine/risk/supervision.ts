@@ -1,5 +1,5 @@
-import type { LIFTABLE } from '../liftable.ts';
-import type { Order, OrderReason } from './orders.ts';
+import type { LIFTABLE } from '../../liftable.ts';
+import type { Order, OrderReason } from '../orders.ts';
 
 /** Account currency, units, or messages per second of bar time. */
 export interface Threshold {

@@ -1,5 +1,5 @@
-import type { RiskControls } from './config.ts';
-import type { Order, OrderReason } from './orders.ts';
+import type { RiskControls } from '../config.ts';
+import type { Order, OrderReason } from '../orders.ts';
 
 type Side = Order['side'];
 
