@@ -1,4 +1,5 @@
 /** What sessions are told of what people have settled. */
+import { msSince, thisMoment, type Moment } from '../elapsed.ts';
 import type { Db } from '../storage/tables.ts';
 import type { SessionControls } from '../trading/session-controls.ts';
 import { openPermits, type RunPermit } from './overrides.ts';
@@ -58,10 +59,10 @@ export function watchControls(
   db: Db,
   clock: () => number,
 ): (task_id: string) => Promise<SessionControls> {
-  let read: { readonly at: number; readonly inForce: Promise<InForce> } | undefined;
+  let read: { readonly at: Moment; readonly inForce: Promise<InForce> } | undefined;
   return async (task_id) => {
-    if (read === undefined || performance.now() - read.at >= FRESH_MS) {
-      const now = { at: performance.now(), inForce: readInForce(db, clock()) };
+    if (read === undefined || msSince(read.at) >= FRESH_MS) {
+      const now = { at: thisMoment(), inForce: readInForce(db, clock()) };
       read = now;
       now.inForce.catch(() => {
         if (read === now) read = undefined;

@@ -7,10 +7,10 @@ import {
   type RunnerClient,
   type RunnerReport,
 } from '../client/runner.ts';
+import { msSince, thisMoment, type Moment } from '../elapsed.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { RunConfig } from './config.ts';
-import { msSince, thisMoment, type Moment } from './elapsed.ts';
 import type { LogBatch } from './journal.ts';
 
 /** What a report says beside who it is from. */
@@ -29,8 +29,8 @@ export type ControlNews =
 export interface Control {
   /** Whether the claim is held, and was renewed lately enough to trade by it. */
   mayTrade(): boolean;
-  /** Of the last report that was answered, by the clock of `performance`; undefined before the first. */
-  readonly heardAt: number | undefined;
+  /** When the last report was sent that the server has answered; undefined before the first. */
+  readonly heardAt: Moment | undefined;
   readonly hasClaim: boolean;
   /** Has it report now. */
   report(): void;
@@ -192,7 +192,7 @@ export function startControl(options: ControlOptions): Control {
   return {
     mayTrade: () => heard !== undefined && msSince(heard) < claimMs * SHARE_OF_CLAIM,
     get heardAt() {
-      return heard?.process;
+      return heard;
     },
     get hasClaim() {
       return epoch !== null;

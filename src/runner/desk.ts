@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { backoffMs } from '../backoff.ts';
+import { msSince, thisMoment, type Moment } from '../elapsed.ts';
 import type { Log } from '../log.ts';
 import type { VenueOrder, Venue, VenueOrderId, VenueReport } from '../trading/venue.ts';
 import type { VenueRequest } from '../trading/venue-session.ts';
@@ -9,9 +10,11 @@ export interface Desk {
   /** Has these asked for, but those that are being asked for already. */
   send(requests: readonly VenueRequest[]): void;
   cancel(order: VenueOrderId): void;
-  /** Since when the venue has not failed to answer, by the clock of `performance`; undefined: it has. */
-  readonly heardAt: number | undefined;
+  /** When the venue answered last; undefined before the first time. */
+  readonly heardAt: Moment | undefined;
   readonly isConnected: boolean;
+  /** Whether an order with this client order id was asked for recently enough to be placed. */
+  isTimely(client_order_id: string): boolean;
   /** Told by whoever asks the venue himself. */
   heard(): void;
   failed(what: string, error: unknown): void;
@@ -21,7 +24,7 @@ export interface DeskOptions {
   readonly venue: Venue;
   /** Whether an order may be placed at this very moment. */
   readonly mayPlace: (order: VenueOrder) => boolean;
-  /** An order that could not be placed for so long is not wanted any more, ms. */
+  /** An order that could not be placed within this time is canceled, ms. */
   readonly placeWithinMs: number;
   readonly onReport: (report: VenueReport) => void;
   /** Told when something that failed may be asked for again. */
@@ -38,14 +41,17 @@ export function openDesk(options: DeskOptions): Desk {
   const placing = new Set<string>();
   const canceling = new Set<string>();
   const failures = new Map<string, number>();
-  /** Since when an order is to be placed, by the clock of `performance`. */
-  let unplaced = new Map<string, number>();
-  const isLate = (id: string, now: number): boolean => now - unplaced.get(id)! >= placeWithinMs;
-  let heardAt: number | undefined;
+  /** When each order that is not placed yet was first asked for. */
+  let unplaced = new Map<string, Moment>();
+  const isTimely = (id: string): boolean => {
+    const since = unplaced.get(id);
+    return since !== undefined && msSince(since) < placeWithinMs;
+  };
+  let heardAt: Moment | undefined;
   let isConnected = true;
 
   const heard = (): void => {
-    heardAt = performance.now();
+    heardAt = thisMoment();
     isConnected = true;
   };
   const failed = (what: string, error: unknown): void => {
@@ -82,10 +88,10 @@ export function openDesk(options: DeskOptions): Desk {
     if (canceling.has(order.client_order_id)) return;
     void ask(canceling, order, 'to cancel', () => venue.cancel(order));
   };
-  const place = (order: VenueOrder, now: number): void => {
+  const place = (order: VenueOrder): void => {
     const { client_order_id: id } = order;
     if (canceling.has(id)) return;
-    if (isLate(id, now)) {
+    if (!isTimely(id)) {
       log.warn(`${id} could not be placed in time: it is canceled`);
       cancel(order);
     } else if (!placing.has(id) && mayPlace(order)) {
@@ -106,13 +112,13 @@ export function openDesk(options: DeskOptions): Desk {
   };
   return {
     send(requests) {
-      const now = performance.now();
       for (const request of requests) {
         if ('cancel' in request) cancel(request.cancel);
         else {
           const { place: order } = request;
-          if (!unplaced.has(order.client_order_id)) unplaced.set(order.client_order_id, now);
-          place(order, now);
+          const { client_order_id: id } = order;
+          if (!unplaced.has(id)) unplaced.set(id, thisMoment());
+          place(order);
         }
       }
       forget(requests);
@@ -124,6 +130,7 @@ export function openDesk(options: DeskOptions): Desk {
     get isConnected() {
       return isConnected;
     },
+    isTimely,
     heard,
     failed,
   };

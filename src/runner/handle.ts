@@ -1,4 +1,5 @@
 /** What is done with each thing that comes to the inbox. None of it waits for the venue or the server. */
+import { thisMoment } from '../elapsed.ts';
 import { ServiceError } from '../errors.ts';
 import { dataEvent } from '../tasks/session-events.ts';
 import type { FeedItem } from '../trading/feed.ts';
@@ -87,7 +88,7 @@ function takeHoldings(t: Trading, found: readonly Mismatch[]): void {
 
 function takeFeedOpened(t: Trading, feed: RunningFeed): void {
   t.feed = feed;
-  t.feedAt = performance.now();
+  t.feedAt = thisMoment();
   if (t.ending === undefined) begin(t, () => pumpBars(t, feed));
   t.control?.report();
 }
@@ -101,7 +102,7 @@ async function takeFeed(t: Trading, item: FeedItem): Promise<void> {
     else t.events.push(dataEvent(item));
     return;
   }
-  t.barAt = performance.now();
+  t.barAt = thisMoment();
   await t.parts.bot.take([item.step]);
   if (t.isExchange) {
     // Those that come next have closed, too: by these, orders would be of another time.

@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
+import { msSince, type Moment } from '../elapsed.ts';
 import type { OrderEvent } from '../engine/journal.ts';
 import type { Alert } from '../tasks/alerts.ts';
 import type { SessionState } from '../trading/session-state.ts';
@@ -13,8 +14,8 @@ export interface RunnerMetrics {
   readonly contentType: string;
 }
 
-/** When something was last, by the clock of `performance`; undefined before the first. */
-export type Times = Readonly<Record<'bar' | 'report' | 'venue', number | undefined>>;
+/** When each of these happened last; undefined before the first time. */
+export type Times = Readonly<Record<'bar' | 'report' | 'venue', Moment | undefined>>;
 
 export function createRunnerMetrics(times: () => Times): RunnerMetrics {
   const register = new Registry();
@@ -82,7 +83,7 @@ export function createRunnerMetrics(times: () => Times): RunnerMetrics {
     },
     async text() {
       for (const [what, at] of Object.entries(times())) {
-        if (at !== undefined) age.set({ what }, (performance.now() - at) / 1000);
+        if (at !== undefined) age.set({ what }, msSince(at) / 1000);
       }
       return register.metrics();
     },

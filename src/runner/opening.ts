@@ -54,7 +54,8 @@ async function openVenue(t: Trading): Promise<void> {
       currency: universe.currency,
       account: t.setup.config.account.model,
       onTrouble: (text) => log.warn(`${name}: ${text}`),
-      mayPlace: () => isAllowed(),
+      // However long it had to wait for its turn: the machine may have slept meanwhile.
+      mayPlace: (id) => isAllowed() && t.at?.desk.isTimely(id) === true,
       ...times,
     }),
   );

@@ -1,4 +1,5 @@
 /** Whether orders may be placed, and what is told of that. */
+import { msSince } from '../elapsed.ts';
 import type { Mismatch } from '../trading/reconcile.ts';
 import { controlInputs } from '../trading/session-controls.ts';
 import { VenueSession } from '../trading/venue-session.ts';
@@ -97,7 +98,7 @@ export function missing(t: Trading): Missing {
 /** For how long there was no bar of an exchange, where there should have been one. */
 function silentSeconds(t: Trading): number | undefined {
   if (t.feed === undefined || t.parts.config.exchange === undefined) return undefined;
-  const ms = performance.now() - (t.barAt ?? t.feedAt);
+  const ms = msSince(t.barAt ?? t.feedAt);
   return ms > 2 * t.barMs + SILENCE_MS ? Math.round(ms / 1000) : undefined;
 }
 

@@ -1,5 +1,6 @@
 /** What a runner is given, what it knows while it trades, and how it ends. */
 import { engineConfig } from '../bots/spec.ts';
+import { thisMoment, type Moment } from '../elapsed.ts';
 import type { ServiceError } from '../errors.ts';
 import type { LicenseGate } from '../gate/gate.ts';
 import type { Log } from '../log.ts';
@@ -167,10 +168,10 @@ export interface Trading {
   isLost: boolean;
   /** The session has gone on where the log has not: nothing of it is to be kept. */
   isBroken: boolean;
-  /** When bars were heard of last, by the clock of `performance`. */
-  barAt: number | undefined;
+  /** When the newest bars came. */
+  barAt: Moment | undefined;
   /** When the feed was opened. */
-  feedAt: number;
+  feedAt: Moment;
   /** As the venue said last. */
   openOrders: number | null;
   checkedAt: number | null;
@@ -218,7 +219,7 @@ export function newTrading(parts: Trade, doors: Doors, signal: AbortSignal): Tra
     isLost: false,
     isBroken: false,
     barAt: undefined,
-    feedAt: 0,
+    feedAt: thisMoment(),
     openOrders: null,
     checkedAt: null,
   };

@@ -22,6 +22,7 @@ import { engineConfig } from '../bots/spec.ts';
 import { lockOf } from '../bots/version.ts';
 import type { Step } from '../engine/steps.ts';
 import { ENGINE_VERSION } from '../engine/version.ts';
+import { msSince, thisMoment, type Moment } from '../elapsed.ts';
 import { ServiceError } from '../errors.ts';
 import { barsDigest } from '../market/digest.ts';
 import type { loadDataset } from '../market/load.ts';
@@ -167,12 +168,14 @@ async function runHosted(
     for (const event of progressEvents(progress)) events.push(event);
     ({ state } = progress);
   };
-  let heardAt = -Infinity;
+  let heardAt: Moment | undefined;
   /** Before each step, so that no order is placed by what was settled long before. */
   const hear = async (): Promise<void> => {
-    if (performance.now() - heardAt < HEARD_EVERY_MS) return;
+    if (heardAt !== undefined && msSince(heardAt) < HEARD_EVERY_MS) return;
+    // From before they are read: what is answered late is of that time.
+    const asked = thisMoment();
     const controls = await desk.controls();
-    heardAt = performance.now();
+    heardAt = asked;
     const now = Date.now();
     for (const told of controlInputs(trader.supervised, controls, now)) {
       events.push(controlEvent(told, now));

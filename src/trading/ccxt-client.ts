@@ -2,6 +2,7 @@ import { Agent } from 'node:http';
 import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
 import { backoffMs } from '../backoff.ts';
+import { msSince, thisMoment, type Moment } from '../elapsed.ts';
 import { ServiceError } from '../errors.ts';
 import { printableLine } from '../printable.ts';
 import type { ExchangeDefinition } from './exchanges-file.ts';
@@ -20,7 +21,13 @@ export interface Client {
   handleRestResponse(response: object, ...rest: readonly unknown[]): Promise<unknown>;
   getResponseHeaders(response: object): Readonly<Record<string, string>>;
   /** What to send, by method and path; called right before that is sent. */
-  sign(path: string, api: unknown, method: string, ...rest: readonly unknown[]): unknown;
+  sign(
+    path: string,
+    api: unknown,
+    method: string,
+    params: Readonly<Record<string, unknown>>,
+    ...rest: readonly unknown[]
+  ): unknown;
   parseOrders(orders: unknown, ...rest: readonly unknown[]): ClientOrder[];
   loadMarkets(reload?: boolean): Promise<unknown>;
   fetchMarkets(params: object): Promise<readonly Market[]>;
@@ -217,11 +224,12 @@ export function openClient(
     }
   };
 
-  /** Until then nothing is sent, by the clock of `performance`: who goes on asking is kept out longer. */
-  let closedUntil = -Infinity;
+  /** Nothing is sent for this time since then: the exchange keeps those out longer who go on asking. */
+  let closed: { readonly since: Moment; readonly ms: number } | undefined;
+  const closedForMs = (): number => (closed === undefined ? 0 : closed.ms - msSince(closed.since));
   const opened = async (): Promise<void> => {
     for (;;) {
-      const left = closedUntil - performance.now();
+      const left = closedForMs();
       if (left <= 0) return;
       await delay(left, undefined, { signal });
     }
@@ -240,7 +248,7 @@ export function openClient(
       const ms = retryAfter.get(error as Error) ?? 0;
       // Too many orders, by the code of Binance, keep nobody from asking for anything else.
       if (ms > 0 && !/-1015\b/.test(String(error))) {
-        closedUntil = Math.max(closedUntil, performance.now() + ms);
+        if (ms > closedForMs()) closed = { since: thisMoment(), ms };
         onClosed?.(Math.ceil(ms / 1000));
       }
       throw error;
@@ -256,7 +264,7 @@ export function openClient(
     return answer;
   };
   const atOnce = <T>(request: () => Promise<T>): Promise<T> => {
-    const left = closedUntil - performance.now();
+    const left = closedForMs();
     if (left <= LONGEST_URGENT_WAIT_MS) return attempt(request, client.timeout);
     const wish = `it asks for nothing to be sent for ${Math.ceil(left / 1000)} s`;
     return Promise.reject(new ccxt.RateLimitExceeded(wish));
@@ -273,7 +281,7 @@ export function openClient(
         signal.throwIfAborted();
         const isPassing = error instanceof ccxt.OperationFailed && only(error);
         const wish = retryAfter.get(error as Error) ?? 0;
-        const isTooLong = isUrgent && closedUntil - performance.now() > LONGEST_URGENT_WAIT_MS;
+        const isTooLong = isUrgent && closedForMs() > LONGEST_URGENT_WAIT_MS;
         if (!isPassing || count >= attempts || isTooLong) throw error;
         const wait = backoffMs(count, REST_BACKOFF, Math.random());
         const ends = quit === undefined ? signal : AbortSignal.any([signal, quit]);

@@ -44,8 +44,8 @@ export interface ExchangeVenueOptions {
   readonly signal: AbortSignal;
   /** Told what goes wrong and is tried again; nothing secret. */
   readonly onTrouble?: (message: string) => void;
-  /** Asked right before an order is sent, however long that had to wait. */
-  readonly mayPlace?: () => boolean;
+  /** Asked with the client order id right before an order is sent, however long that had to wait. */
+  readonly mayPlace?: (client_order_id: string) => boolean;
   /** For so long an order that got no answer may still reach the exchange, ms. */
   readonly settleMs?: number;
   /** Orders that work are asked for at least so often, ms. */
@@ -116,14 +116,14 @@ export async function openExchangeVenue(options: ExchangeVenueOptions): Promise<
   };
   const sign = client.sign.bind(client);
   // After all waits, those of ccxt included: what is signed comes in time or is refused.
-  client.sign = (path, api, method, ...rest) => {
+  client.sign = (path, api, method, params, ...rest) => {
     const isOrder = method === 'POST' && path === 'order';
-    if (isOrder && options.mayPlace?.() === false) {
+    if (isOrder && options.mayPlace?.(String(params['newClientOrderId'])) === false) {
       throw new ServiceError('exchange_unavailable', 'the order may not be sent any more', {
         reason: NOT_SENT,
       });
     }
-    return sign(path, api, method, ...rest);
+    return sign(path, api, method, params, ...rest);
   };
   const venue = new ExchangeVenue(options, connection, hiderOf(credentials));
   try {
@@ -173,6 +173,10 @@ class ExchangeVenue implements Venue {
   readonly #options: ExchangeVenueOptions;
   readonly #connection: ClientConnection;
   readonly #hide: (text: string) => string;
+  /**
+   * This and `#unsettled` are by a clock that stands still while the machine sleeps: an order that was
+   * sent may still arrive, so that to wait too long is safe and to wait too little is not.
+   */
   readonly #openedAt = performance.now();
   readonly #closed = new AbortController();
   /** Until when the exchange may not show orders that it has got, or is yet to get. */

@@ -5,6 +5,7 @@ import { ServiceError } from '../../src/errors.ts';
 import { createLog } from '../../src/log.ts';
 import { startControl, type ControlNews } from '../../src/runner/control.ts';
 import { SCRATCH } from '../scratch.ts';
+import { sleepMachine } from '../sleep-machine.ts';
 import { startControl as startServer } from './control.ts';
 import { soon, TOKEN } from './world.ts';
 
@@ -55,10 +56,31 @@ test('a halt is heard, and the end told, though the log cannot be read', async (
 test('while the machine sleeps the claim runs out, though the clock of the process stands still', async () => {
   const { control } = await newControl(async () => undefined);
   await vi.waitFor(() => expect(control.mayTrade()).toBe(true), soon);
-  const later = Date.now() + 20_000;
-  vi.spyOn(Date, 'now').mockReturnValue(later);
+  const wake = sleepMachine(20_000);
   const mayTrade = control.mayTrade();
-  vi.restoreAllMocks();
+  wake();
   expect(mayTrade).toBe(false);
   expect(control.mayTrade()).toBe(true);
+});
+
+test('the claim is counted from when a report was sent, not from when it was answered', async () => {
+  const { server, control } = await newControl(async () => undefined);
+  await vi.waitFor(() => expect(control.mayTrade()).toBe(true), soon);
+  let wake: (() => void) | undefined;
+  const { promise: slept, resolve } = Promise.withResolvers<void>();
+  server.onReport = () => {
+    // Of the 30 seconds of a claim, which the server counts from when the report came.
+    wake ??= sleepMachine(25_000);
+    resolve();
+  };
+  await slept;
+  server.onReport = undefined;
+  // The answer to the report that was under way says nothing of the time since the machine woke.
+  const { length } = server.reports;
+  server.hold = true;
+  await vi.waitFor(() => expect(server.reports.length).toBeGreaterThan(length), soon);
+  expect(control.mayTrade()).toBe(false);
+  server.hold = false;
+  await vi.waitFor(() => expect(control.mayTrade()).toBe(true), soon);
+  wake!();
 });

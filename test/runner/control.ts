@@ -16,6 +16,10 @@ export interface TestControl {
   isAway: boolean;
   /** Whether it knows of the deployment no more. */
   isGone: boolean;
+  /** Called when a report has come, before it is answered. */
+  onReport: (() => void) | undefined;
+  /** Whether answers wait. */
+  hold: boolean;
   /** Takes the claim away, for another instance. */
   readonly fence: () => void;
   readonly reports: RunnerReport[];
@@ -73,6 +77,8 @@ export async function startControl(token: string): Promise<TestControl> {
     const [status, text, headers = {}] = isKnown
       ? answer(body)
       : [401, problem('not_authenticated')];
+    control.onReport?.();
+    while (control.hold) await new Promise((resolve) => setTimeout(resolve, 5));
     const type = status === 200 ? 'application/json' : 'application/problem+json';
     response
       .writeHead(status, { 'content-type': type, 'service-name': 'service-local', ...headers })
@@ -87,6 +93,8 @@ export async function startControl(token: string): Promise<TestControl> {
     reportSeconds: 0.05,
     isAway: false,
     isGone: false,
+    onReport: undefined,
+    hold: false,
     fence() {
       owner = 'another';
       claimedUntil = performance.now() + 60_000;

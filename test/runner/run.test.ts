@@ -4,7 +4,9 @@ import { expect, test, vi } from 'vitest';
 import { formatTime } from '../../src/lease/time.ts';
 import { stateHash, type SessionState } from '../../src/trading/session-state.ts';
 import { clientOrderId } from '../../src/trading/venue.ts';
+import { MINUTE } from '../../src/market/time.ts';
 import { KEY, keysetOf, leaseOf, newLicensePlace } from '../gate/license-place.ts';
+import { sleepMachine } from '../sleep-machine.ts';
 import type { PrivateExchange } from '../trading/exchange-private.ts';
 import { ACTS, BTC, CREDENTIALS, DEPLOYMENT, newWorld, soon, TOKEN } from './world.ts';
 
@@ -301,6 +303,30 @@ test('an order that waits to be sent is not sent once the claim is over', async 
   expect(exchange.orders).toEqual([]);
   control.isAway = false;
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+});
+
+test('an order that waited while the machine slept is canceled, not sent', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  const run = await world.begin();
+  await bar(100);
+  const before = exchange.asked.length;
+  exchange.fail('GET /order', { kind: 'slow', ms: 300 });
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(exchange.asked.slice(before)).toContain('GET /order'), soon);
+  const wake = sleepMachine(2 * MINUTE);
+  context.onTestFinished(wake);
+  await vi.waitFor(() => {
+    expect(control.events.find(({ kind }) => kind === 'order.canceled')?.payload).toMatchObject({
+      order: 1,
+      reason: 'not_at_venue',
+    });
+  }, soon);
+  expect(exchange.orders).toEqual([]);
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  run.stop();
+  await run.done;
 });
 
 test('it takes no more orders while the venue holds less than it has', async (context) => {

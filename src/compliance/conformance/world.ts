@@ -2,6 +2,7 @@
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
 import type { Bot } from '../../bots/load.ts';
 import type { EngineConfig } from '../../engine/config.ts';
+import { msSince, thisMoment } from '../../elapsed.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
 import { seededRandom } from '../../engine/random.ts';
 import type { Step } from '../../engine/steps.ts';
@@ -220,7 +221,7 @@ export async function inWorld<T>(
         close: async () => {},
       }),
       startControl({ onNews }) {
-        let heardAt = performance.now();
+        let heardAt = thisMoment();
         let command: RunnerAnswer['command'] = 'trade';
         const answer = (): RunnerAnswer => ({
           epoch: 1,
@@ -245,8 +246,8 @@ export async function inWorld<T>(
         tell('trade');
         return {
           mayTrade: () => {
-            if (world.isControlled) heardAt = performance.now();
-            return performance.now() - heardAt < CLAIM_MS;
+            if (world.isControlled) heardAt = thisMoment();
+            return msSince(heardAt) < CLAIM_MS;
           },
           get heardAt() {
             return heardAt;
