@@ -189,6 +189,6 @@ function* equityLines({ time, equity, initialCash }: RunResult): Generator<strin
   for (let step = 0; step < equity.length; step += 1) {
     const value = equity[step]!;
     peak = Math.max(peak, value);
-    yield `${new Date(time[step]!).toISOString()},${value},${value / peak - 1}\n`;
+    yield `${new Date(time[step]!).toISOString()},${value},${Math.max(-1, value / peak - 1)}\n`;
   }
 }

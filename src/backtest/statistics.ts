@@ -129,7 +129,7 @@ export function returnsOf(samples: Float64Array): Float64Array {
  * With A samples a year, n returns r, their mean μ and standard deviation s (ddof 1):
  * Sharpe (μ−f)/s·√A and Sortino (μ−f)/√(Σmin(r−f,0)²/n)·√A with f = risk_free/A; volatility s·√A;
  * `annual` (last/first sample)^(A/n)−1; `cagr` (1+total)^(year_days/days)−1 over the calendar days
- * from the first to the last bar; Calmar `annual`/|max_drawdown|, as in empyrical.
+ * from the first to the last bar; Calmar `cagr`/|max_drawdown|, both as printed.
  * `var_95` is the 5th percentile of r (linear between ranks), `cvar_95` the mean of all r ≤ it.
  * The drawdown is taken over all bars, not only the sampled ones, with the starting cash as the
  * first peak; −1 is everything, and a debt beyond that shows in `total`.
@@ -159,21 +159,24 @@ export function quickStatistics(run: RunFigures, conventions: Conventions): Quic
   const total = curve.end / run.initialCash - 1;
   const days = daysOf(run);
   const years = days / conventions.year_days;
-  const { annual, best_day, worst_day, ...ratios } = returnFigures(run, conventions, days);
-
-  let calmar: Figure = typeof annual === 'string' ? annual : annual / -curve.maxDrawdown;
-  if (curve.maxDrawdown > -ROUNDING) calmar = 'no_drawdown';
+  const { count, annual, best_day, worst_day, ...ratios } = returnFigures(run, conventions, days);
 
   const yearly = (equity: number, figure: number): Figure => {
     if (days < SHORTEST_ANNUAL_DAYS) return 'window_too_short';
     return equity > 0 ? figure : 'equity_not_positive';
   };
   const cagr = yearly(curve.end, (1 + total) ** (1 / years) - 1);
+  let calmar: Figure = typeof cagr === 'string' ? cagr : cagr / -curve.maxDrawdown;
+  if (curve.maxDrawdown > -ROUNDING) calmar = 'no_drawdown';
   const turnover = yearly(curve.mean, run.tradedNotional / curve.mean / years);
 
   return {
     equity: { start: run.initialCash, end: curve.end, peak: curve.peak },
-    returns: { total, ...settle('returns', { cagr, annual, best_day, worst_day }, reasons) },
+    returns: {
+      total,
+      count,
+      ...settle('returns', { cagr, annual, best_day, worst_day }, reasons),
+    },
     risk: {
       ...settle('risk', { ...ratios, calmar }, reasons),
       max_drawdown: curve.maxDrawdown,
@@ -261,7 +264,7 @@ function returnFigures(run: RunFigures, conventions: Conventions, days: number) 
   const { periods_per_year: perYear, ddof } = conventions;
   const samples = sampleEquity(run, conventions.sampling);
   const count = samples.length - 1;
-  if (count < 1) return allReturnFigures('too_few_returns');
+  if (count < 1) return { count: 0, ...allReturnFigures('too_few_returns') };
 
   const growth = samples[count]! / samples[0]!;
   // The mean lies close to this, and squares taken around it lose no digits to cancellation.
@@ -287,13 +290,13 @@ function returnFigures(run: RunFigures, conventions: Conventions, days: number) 
     const shortfall = Math.abs(change - riskFree) - (change - riskFree);
     downside += shortfall * shortfall;
   }
-  if (lowest <= 0) return allReturnFigures('equity_not_positive');
+  if (lowest <= 0) return { count, ...allReturnFigures('equity_not_positive') };
 
   const annual: Figure =
     days < SHORTEST_ANNUAL_DAYS ? 'window_too_short' : growth ** (perYear / count) - 1;
   if (count <= ddof) {
     const ratios = allReturnFigures('too_few_returns');
-    return { ...ratios, annual, best_day: best, worst_day: worst };
+    return { ...ratios, count, annual, best_day: best, worst_day: worst };
   }
   const excessMean = centre + deviations / count - riskFree;
   const variance = (squares - (deviations * deviations) / count) / (count - ddof);
@@ -306,7 +309,7 @@ function returnFigures(run: RunFigures, conventions: Conventions, days: number) 
     downsideDeviation <= ROUNDING
       ? 'no_negative_returns'
       : (excessMean / downsideDeviation) * scale;
-  return { annual, best_day: best, worst_day: worst, volatility, sharpe, sortino };
+  return { count, annual, best_day: best, worst_day: worst, volatility, sharpe, sortino };
 }
 
 const allReturnFigures = (figure: Figure) => ({

@@ -108,9 +108,11 @@ export interface Conventions {
 
 export interface ReturnStatistics {
   readonly total: number;
-  /** By calendar days. */
+  /** Number of sampled returns, from which the ratios are computed: see `Conventions.sampling`. */
+  readonly count: number;
+  /** `(1 + total) ** (year_days / calendar days of the window) - 1`. */
   readonly cagr: number | null;
-  /** By number of periods. */
+  /** `(1 + total) ** (periods_per_year / count) - 1`. */
   readonly annual: number | null;
   readonly best_day: number | null;
   readonly worst_day: number | null;
@@ -120,6 +122,7 @@ export interface RiskStatistics {
   readonly volatility: number | null;
   readonly sharpe: number | null;
   readonly sortino: number | null;
+  /** `cagr` over the absolute value of `max_drawdown`. */
   readonly calmar: number | null;
   readonly max_drawdown: number;
   /** Longest time below a former peak, calendar days. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { csvCell } from './csv.ts';
 import { notWritable } from './files.ts';
-import type { Trial, TrialMetrics, TrialResult } from './trial.ts';
+import { isComplete, type Trial, type TrialMetrics, type TrialResult } from './trial.ts';
 
 /**
  * The trials of a sweep as they finish, one JSON line each below a line that names the sweep. An
@@ -63,11 +63,13 @@ interface FinishedTrial {
   readonly metrics: TrialMetrics;
 }
 
-/** A trial that failed is tried again, and so is one whose line was damaged. */
+/** A trial runs again if it failed, its line is damaged, or a figure of it is missing. */
 function readLine(line: string): FinishedTrial | undefined {
   try {
     const { index, metrics } = JSON.parse(line) as Partial<FinishedTrial>;
-    return index !== undefined && metrics !== undefined ? { index, metrics } : undefined;
+    return index !== undefined && metrics !== undefined && isComplete(metrics)
+      ? { index, metrics }
+      : undefined;
   } catch {
     return undefined;
   }

@@ -5,7 +5,7 @@ import type { Signals } from '../engine/signals.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import type { Bars } from '../market/bars.ts';
 import { execute } from './execute.ts';
-import { quickStatistics } from './statistics.ts';
+import { quickStatistics, type QuickStatistics } from './statistics.ts';
 import type { Conventions } from './summary.ts';
 
 /** One combination of parameters, by its place in the grid. */
@@ -18,6 +18,7 @@ export interface Trial {
 export interface TrialMetrics {
   readonly sharpe: number | null;
   readonly total_return: number;
+  readonly cagr: number | null;
   readonly annual_return: number | null;
   readonly volatility: number | null;
   readonly sortino: number | null;
@@ -29,6 +30,34 @@ export interface TrialMetrics {
   readonly fees: number;
   readonly exposure: number;
   readonly end_equity: number;
+}
+
+const METRICS: { readonly [K in keyof TrialMetrics]: (run: QuickStatistics) => TrialMetrics[K] } = {
+  sharpe: ({ risk }) => risk.sharpe,
+  total_return: ({ returns }) => returns.total,
+  cagr: ({ returns }) => returns.cagr,
+  annual_return: ({ returns }) => returns.annual,
+  volatility: ({ risk }) => risk.volatility,
+  sortino: ({ risk }) => risk.sortino,
+  calmar: ({ risk }) => risk.calmar,
+  max_drawdown: ({ risk }) => risk.max_drawdown,
+  trades: ({ trades }) => trades.count,
+  win_rate: ({ trades }) => trades.win_rate,
+  profit_factor: ({ trades }) => trades.profit_factor,
+  fees: ({ costs }) => costs.fees,
+  exposure: ({ exposure }) => exposure.time,
+  end_equity: ({ equity }) => equity.end,
+};
+
+function metricsOf(run: QuickStatistics): TrialMetrics {
+  return Object.fromEntries(
+    Object.entries(METRICS).map(([name, read]) => [name, read(run)]),
+  ) as unknown as TrialMetrics;
+}
+
+/** Whether the figures are complete; a trial kept by an earlier version can lack some. */
+export function isComplete(metrics: object): metrics is TrialMetrics {
+  return Object.keys(METRICS).every((name) => Object.hasOwn(metrics, name));
 }
 
 /** A trial's figures, or why it has none. */
@@ -54,26 +83,7 @@ export async function runTrial(
   try {
     const asked = { instruments, signals, config, strategy, params, memory };
     const run = await execute(asked, { timeoutMs });
-    const { equity, returns, risk, trades, costs, exposure } = quickStatistics(run, conventions);
-    return {
-      index,
-      params,
-      metrics: {
-        sharpe: risk.sharpe,
-        total_return: returns.total,
-        annual_return: returns.annual,
-        volatility: risk.volatility,
-        sortino: risk.sortino,
-        calmar: risk.calmar,
-        max_drawdown: risk.max_drawdown,
-        trades: trades.count,
-        win_rate: trades.win_rate,
-        profit_factor: trades.profit_factor,
-        fees: costs.fees,
-        exposure: exposure.time,
-        end_equity: equity.end,
-      },
-    };
+    return { index, params, metrics: metricsOf(quickStatistics(run, conventions)) };
   } catch (error) {
     return { index, params, error: error instanceof Error ? error.message : String(error) };
   }

@@ -143,7 +143,7 @@ function showProfile(out: Output, { name, statistics }: NonNullable<Summary['pro
 function conventionsLine(conventions: Conventions): string {
   const { periods_per_year, ddof, risk_free, year_days, sampling } = conventions;
   const sample = sampling === 'day' ? 'UTC day' : sampling;
-  return `returns per ${sample}, ${periods_per_year} a year, ddof ${ddof}, risk-free ${risk_free}; CAGR by days/${year_days}`;
+  return `returns per ${sample}, ${periods_per_year} a year, ddof ${ddof}, risk-free ${risk_free}; CAGR by days/${year_days}, Calmar by CAGR`;
 }
 
 function paint(text: string, colour: (text: string) => string): Cell {

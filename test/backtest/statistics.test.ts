@@ -42,7 +42,7 @@ describe('statistics of the golden run', () => {
     ['volatility', result.risk.volatility, 0.142664423],
     ['sharpe', result.risk.sharpe, 1.242040479],
     ['sortino', result.risk.sortino, 1.872299997],
-    ['calmar', result.risk.calmar, 1.426595733],
+    ['calmar', result.risk.calmar, 1.485087702],
     ['max_drawdown', result.risk.max_drawdown, -0.1273940632],
     ['var_95', result.risk.var_95, -0.013169513],
     ['cvar_95', result.risk.cvar_95, -0.013847796],

@@ -66,7 +66,7 @@ export function statisticsSection(summary: Summary, currency: string): Html {
         ratio('risk.sortino'),
         `${excess} ÷ root mean square of the shortfalls, over all returns, × √${perYear}`,
       ],
-      ['Calmar', ratio('risk.calmar'), 'annual return ÷ |max drawdown|'],
+      ['Calmar', ratio('risk.calmar'), 'CAGR ÷ |max drawdown|'],
       [
         'Max drawdown',
         percent('risk.max_drawdown'),
