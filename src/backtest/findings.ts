@@ -1,6 +1,7 @@
 import type { OrderCounts, RunResult } from '../engine/result.ts';
 import { formatCountOf, formatPercent, formatRatio } from '../format.ts';
 import type { Bars } from '../market/bars.ts';
+import type { UncoveredEdge } from '../market/gaps.ts';
 import { DAY, formatTime, HOUR, MINUTE } from '../market/time.ts';
 import { barSpacing } from '../market/timeframe.ts';
 import type { JobInstrument } from './job.ts';
@@ -54,6 +55,7 @@ export function findings(input: FindingsInput): Finding[] {
     ruin(input),
     neverTraded(input),
     marginCalls(input),
+    windowBeyondData(input.instruments),
     dataEndEarly(input),
     neverClosed(input),
     fewTrades(input),
@@ -320,6 +322,32 @@ const missingBars: Check = ({ instruments }) => {
     remedy: 'Load the history again or from another source.',
   };
 };
+
+/** What the run leaves out of the window that was asked for. */
+export function windowBeyondData(
+  instruments: readonly Pick<JobInstrument, 'symbol' | 'uncovered'>[],
+): Finding | undefined {
+  const beyond = instruments.flatMap(({ symbol, uncovered = [] }) =>
+    uncovered.map((edge) => ({ symbol, ...edge })),
+  );
+  if (beyond.length === 0) return undefined;
+  return {
+    code: 'window_beyond_data',
+    severity: 'warning',
+    issue: `The window reaches beyond the data: ${beyond.map(describeEdge).join('; ')}.`,
+    evidence: Object.fromEntries(
+      beyond.map(({ symbol, edge, missing }) => [`${symbol} ${EDGE_SIDES[edge]}`, missing]),
+    ),
+    remedy: 'Load the rest of the history, or set from and to inside the data.',
+  };
+}
+
+const EDGE_SIDES = { from: 'bars missing at the start', to: 'bars missing at the end' } as const;
+
+function describeEdge(edge: UncoveredEdge & { readonly symbol: string }): string {
+  const bar = edge.edge === 'from' ? 'first' : 'last';
+  return `${edge.edge} is ${edge.asked}, and the ${bar} bar of ${edge.symbol} is of ${formatTime(edge.nearest)}`;
+}
 
 const dataEndEarly: Check = ({ instruments, run }) => {
   const end = run.time.at(-1)!;

@@ -3,6 +3,7 @@ import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import type { Signals } from '../engine/signals.ts';
 import type { Bars } from '../market/bars.ts';
+import type { UncoveredEdge } from '../market/gaps.ts';
 import type { Assertion } from './gates.ts';
 import type { Lock } from './summary.ts';
 
@@ -29,4 +30,6 @@ export interface JobInstrument {
   readonly bars: Bars;
   /** Before they were made longer: bars there were, and that a regular series would have beside. */
   readonly source: { readonly bars: number; readonly missing: number };
+  /** Edges of the window that these do not reach. */
+  readonly uncovered?: readonly UncoveredEdge[];
 }

@@ -55,7 +55,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     });
     if (!dataset.hasVolume) refuseWithoutVolume(symbol, config, bot.models);
     const source = { bars: dataset.sourceBars, missing: dataset.gaps.missing };
-    instruments.push({ symbol, bars: dataset.bars, source });
+    instruments.push({ symbol, bars: dataset.bars, source, uncovered: dataset.uncovered });
     barMs = dataset.timeframe.ms;
     digests[symbol] = dataset.digest;
     for (const note of dataset.notes) symbolsOf.set(note, [...(symbolsOf.get(note) ?? []), symbol]);

@@ -1,5 +1,5 @@
 import type { Bars } from './bars.ts';
-import { DAY } from './time.ts';
+import { DAY, parseWindow } from './time.ts';
 import type { Timeframe } from './timeframe.ts';
 
 /** Bars that should be there and are not; nothing is ever put in their place. */
@@ -57,6 +57,67 @@ export function findGaps(bars: Bars, timeframe: Timeframe): GapReport {
   return { gaps, count, missing: total, shortHoles };
 }
 
+/** Bars missing between an edge of the window and the bar nearest to it. */
+export interface UncoveredEdge {
+  readonly edge: 'from' | 'to';
+  /** The edge as it was given, see `parseWindow`. */
+  readonly asked: string;
+  /** Time of the nearest bar, ms since the epoch. */
+  readonly nearest: number;
+  readonly missing: number;
+}
+
+/**
+ * The edges of the window that the bars do not reach, judged as `findGaps` judges holes: a window
+ * from 1 January is covered by bars that begin after the holiday.
+ *
+ * @param bars at least one, all inside the window.
+ */
+export function findUncoveredEdges(
+  bars: Bars,
+  timeframe: Timeframe,
+  window: { readonly from?: string | undefined; readonly to?: string | undefined },
+): UncoveredEdge[] {
+  const { from, to } = parseWindow(window.from, window.to);
+  const first = bars.time[0]!;
+  const last = bars.time[bars.length - 1]!;
+  const count = timeframe.ms > DAY ? missingPeriods(timeframe) : missingHours(bars, timeframe);
+  const edges: UncoveredEdge[] = [];
+  if (window.from !== undefined && first > from) {
+    const missing = count.before(from, first);
+    edges.push({ edge: 'from', asked: window.from, nearest: first, missing });
+  }
+  if (window.to !== undefined && to > last + timeframe.ms) {
+    const missing = count.after(last, to);
+    edges.push({ edge: 'to', asked: window.to, nearest: last, missing });
+  }
+  return edges.filter(({ missing }) => missing > 0);
+}
+
+/** How many bars are missing between an edge of a window and the bar nearest to it. */
+interface MissingAtEdges {
+  readonly before: (from: number, first: number) => number;
+  readonly after: (last: number, to: number) => number;
+}
+
+function missingHours(bars: Bars, timeframe: Timeframe): MissingAtEdges {
+  const holeBetween = holeInHours(bars, timeframe);
+  return {
+    before: (from, first) => holeBetween(from - 1, first).missing,
+    after: (last, to) => holeBetween(last, to + timeframe.ms - 1).missing,
+  };
+}
+
+/** Counts whole periods only: a week or month can be stamped with its first day or its last. */
+function missingPeriods({ name, ms }: Timeframe): MissingAtEdges {
+  const longest = name === '1mo' ? 31 * DAY : ms;
+  return {
+    before: (from, first) =>
+      name === '1mo' ? monthOf(first) - monthOf(from - 1) - 1 : Math.floor((first - from) / ms),
+    after: (last, to) => Math.floor((to - last - 1) / longest),
+  };
+}
+
 /** What is missing between two bars that follow one another, by their times. */
 export type HoleBetween = (
   after: number,
@@ -75,15 +136,17 @@ export function holesLike(bars: Bars, timeframe: Timeframe): HoleBetween {
 
 /** Weeks and months have no hours, and some markets none either: every bar should be there. */
 export function holeInPeriods({ name, ms }: Timeframe): HoleBetween {
-  const monthOf = (instant: number): number => {
-    const date = new Date(instant);
-    return date.getUTCFullYear() * 12 + date.getUTCMonth();
-  };
   return (after, before) => {
     const steps =
       name === '1mo' ? monthOf(before) - monthOf(after) : Math.round((before - after) / ms);
     return { missing: steps - 1, isHoliday: false };
   };
+}
+
+/** Months since year 0, UTC. */
+function monthOf(instant: number): number {
+  const date = new Date(instant);
+  return date.getUTCFullYear() * 12 + date.getUTCMonth();
 }
 
 /** How many bars are missing between those of a market that never closes. */
@@ -108,7 +171,8 @@ function holeInHours(bars: Bars, { ms }: Timeframe): HoleBetween {
       return { missing: usualSlots(days, from.day, from.slot + 1, to.slot), isHoliday: false };
     }
     let closed = 0;
-    for (let day = from.day + 1; day < to.day; day++) if (trades[day % 7]) closed++;
+    // Days before the first bar are negative.
+    for (let day = from.day + 1; day < to.day; day++) if (trades[((day % 7) + 7) % 7]) closed++;
     const isHoliday = closed > 0 && closed <= HOLIDAYS && !isAlwaysOpen;
     const missing =
       usualSlots(days, from.day, from.slot + 1, days.slots) +

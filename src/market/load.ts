@@ -4,7 +4,7 @@ import { resolveDataset } from './catalogue.ts';
 import { badDataError, canDrop, checkBars, type DefectCounts } from './check.ts';
 import { readRows } from './csv.ts';
 import { barsDigest } from './digest.ts';
-import { findGaps, type GapReport } from './gaps.ts';
+import { findGaps, findUncoveredEdges, type GapReport, type UncoveredEdge } from './gaps.ts';
 import { isAdjustedClose } from './header.ts';
 import { readBars, type BarFile, type ReadOptions } from './read.ts';
 import { bucketOf, resample } from './resample.ts';
@@ -38,6 +38,8 @@ export interface Dataset {
   readonly gaps: GapReport;
   /** How many those were. */
   readonly sourceBars: number;
+  /** Edges of the window that those do not reach. */
+  readonly uncovered: readonly UncoveredEdge[];
   /** Rows left out by `repair`. */
   readonly dropped: DefectCounts;
   readonly hasVolume: boolean;
@@ -79,6 +81,7 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
     digest: barsDigest(bars),
     gaps: findGaps(source, own ?? timeframe),
     sourceBars: source.length,
+    uncovered: findUncoveredEdges(source, own ?? timeframe, options),
     dropped: report.counts,
     hasVolume,
     notes: [

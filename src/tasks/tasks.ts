@@ -9,6 +9,7 @@ import { invalidSpec, readChangedSpec, type HostedSpec, type SpecChanges } from 
 import { closest } from '../closest.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { datasetNames, resolveDataset, type Manifest } from '../market/catalogue.ts';
+import { parseWindow } from '../market/time.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import type { LiveMarkets } from '../trading/live-thread.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../storage/tables.ts';
@@ -138,12 +139,18 @@ export async function refuseWithoutData(
     source === undefined
       ? Object.entries(sources).map(([symbol, one]) => [`/spec/data/sources/${symbol}`, one])
       : [['/spec/data/source', source]];
+  const window = parseWindow(spec.spec.data.from, spec.spec.data.to);
   const problems: Problem[] = [];
   const manifests: Manifest[] = [];
   for (const [pointer, address] of used) {
     try {
       const found = await resolveDataset(catalogueDir, address);
-      if (found !== undefined) manifests.push(found.manifest);
+      if (found === undefined) continue;
+      manifests.push(found.manifest);
+      const { from, to } = found.manifest;
+      if (Date.parse(to) >= window.from && Date.parse(from) < window.to) continue;
+      const message = `${address} has no bars in the window: it begins at ${from} and ends at ${to}`;
+      problems.push({ code: 'data_not_found', pointer, message });
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       const isThere = error.code !== 'file_not_found';

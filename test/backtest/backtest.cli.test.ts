@@ -167,6 +167,36 @@ describe('a result', () => {
   });
 });
 
+describe('a window that reaches beyond the data', () => {
+  const WINDOW = ['--from', '1990-01-01', '--to', '2030-12-31'];
+
+  test('is a finding with both edges, of a backtest and of a sweep', async () => {
+    const { code, document } = await backtest(SMA, ...WINDOW);
+    expect(code).toBe(0);
+    const finding = {
+      code: 'window_beyond_data',
+      severity: 'warning',
+      issue:
+        'The window reaches beyond the data: ' +
+        'from is 1990-01-01, and the first bar of SPX is of 2000-01-03; ' +
+        'to is 2030-12-31, and the last bar of SPX is of 2020-04-17.',
+    };
+    expect(document.findings).toContainEqual(expect.objectContaining(finding));
+    expect((await backtest(SMA)).document.findings.map((each) => each.code)).not.toContain(
+      finding.code,
+    );
+    const sweep = ['backtest', 'sweep', SMA, '-p', 'fast=5,10', '--json', '--out', fresh()];
+    const { stdout } = await inProcess([...sweep, ...WINDOW]);
+    expect(JSON.parse(stdout)).toMatchObject({ findings: [finding] });
+  });
+
+  test('is refused when no bar lies inside', async () => {
+    const error = await failing(SMA, '--from', '2030-01-01', '--to', '2030-12-31');
+    expect(error).toMatchObject({ exit: 3, code: 'invalid_data' });
+    expect(error.message).toContain('it begins at 2000-01-03 and ends at 2020-04-17');
+  });
+});
+
 describe('gates', () => {
   test('that are not met end with 5 and say by how much; JUnit has one case for each', async () => {
     const junit = join(directory, 'gates.xml');

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { findGaps, type GapReport } from '../../src/market/gaps.ts';
+import { findGaps, findUncoveredEdges, type GapReport } from '../../src/market/gaps.ts';
 import { DAY, HOUR, MINUTE } from '../../src/market/time.ts';
 import { parseTimeframe, type TimeframeName } from '../../src/market/timeframe.ts';
 import { flatBars, instants } from './bars.ts';
@@ -115,4 +115,54 @@ test('a flood of gaps is counted to the end and listed to a limit', () => {
   expect(report.count).toBe(report.missing);
   expect(report.count).toBeGreaterThan(1500);
   expect(report.gaps).toHaveLength(1000);
+});
+
+describe('edges of a window', () => {
+  const uncovered = (times: readonly number[], name: TimeframeName, from?: string, to?: string) =>
+    findUncoveredEdges(flatBars(times), parseTimeframe(name), { from, to }).map(
+      ({ edge, asked, missing }) => [edge, asked, missing],
+    );
+
+  test('are covered up to a weekend and up to four holidays', () => {
+    const days = weekdays(400); // To Monday, 3 February 2025.
+    expect(uncovered(days, '1d', '2024-01-01', '2025-02-03')).toEqual([]);
+    expect(uncovered(days, '1d', '2023-12-26', '2025-02-09')).toEqual([]);
+    expect(uncovered(days, '1d', '2023-12-25', '2025-02-10')).toEqual([
+      ['from', '2023-12-25', 5],
+      ['to', '2025-02-10', 5],
+    ]);
+    expect(uncovered(days, '1d')).toEqual([]);
+  });
+
+  test('are covered by nothing less than every bar where the market never closes', () => {
+    const days = instants(START, DAY, 100);
+    const last = new Date(days.at(-1)!).toISOString().slice(0, 10);
+    expect(uncovered(days, '1d', '2024-01-01', last)).toEqual([]);
+    expect(uncovered(days, '1d', '2023-12-31', last)).toEqual([['from', '2023-12-31', 1]]);
+    const hours = instants(START, HOUR, 24 * 30);
+    expect(uncovered(hours, '1h', '2023-12-31T22:30:00Z')).toEqual([
+      ['from', '2023-12-31T22:30:00Z', 1],
+    ]);
+    expect(uncovered(hours, '1h', undefined, '2024-01-31T02:00:00Z')).toEqual([
+      ['to', '2024-01-31T02:00:00Z', 3],
+    ]);
+  });
+
+  test('count whole weeks and months, whichever of their days the bars are stamped with', () => {
+    const weeks = instants(START, 7 * DAY, 52);
+    expect(uncovered(weeks, '1w', '2023-12-27', '2024-12-29')).toEqual([]);
+    expect(uncovered(weeks, '1w', '2023-12-25', '2024-12-30')).toEqual([
+      ['from', '2023-12-25', 1],
+      ['to', '2024-12-30', 1],
+    ]);
+    const starts = Array.from({ length: 12 }, (_, month) => Date.UTC(2024, month, 1));
+    const ends = starts.map((_, month) => Date.UTC(2024, month + 1, 0));
+    for (const months of [starts, ends]) {
+      expect(uncovered(months, '1mo', '2024-01-01', '2024-12-31')).toEqual([]);
+      expect(uncovered(months, '1mo', '2023-11-15', '2025-04-15')).toMatchObject([
+        ['from', '2023-11-15', 1],
+        ['to', '2025-04-15', months === starts ? 4 : 3],
+      ]);
+    }
+  });
 });

@@ -87,6 +87,32 @@ describe('a backtest', () => {
     expect((await get('/bots/sma')).body).toMatchObject({ status: 'active' });
   });
 
+  it('has a finding when its window reaches beyond the data, and is refused when none lie inside', async () => {
+    const task_id = await start({ from: '1990-01-01', to: '2000-09-30' });
+    const { tasks, log } = server.services;
+    const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 100, timeoutMs: 5000, log });
+    await follow(task_id);
+    await runner.stop();
+    expect((await get(`/tasks/${task_id}/result`)).body).toMatchObject({
+      findings: expect.arrayContaining([
+        expect.objectContaining({ code: 'window_beyond_data', severity: 'warning' }),
+      ]) as object,
+    });
+    for (const window of [{ from: '2030-01-01' }, { to: '1999-12-31' }]) {
+      expect(await post('/bots/sma/backtest', window)).toMatchObject({
+        status: 422,
+        body: {
+          errors: [
+            {
+              code: 'data_not_found',
+              detail: /no bars in the window: it begins at 2000-01-01 and ends at 2000-10-26/,
+            },
+          ],
+        },
+      });
+    }
+  });
+
   it('is started once, however often the request is sent', async () => {
     const headers = { 'idempotency-key': 'k' };
     const send = () => post('/bots/sma/backtest', { params: { fast: 12 } }, headers);

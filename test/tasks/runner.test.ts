@@ -225,7 +225,8 @@ describe('tasks', () => {
 
   it('that cannot succeed fail with the reason', async () => {
     run();
-    const task_id = await start({ from: '2030-01-01' });
+    // Between two daily bars.
+    const task_id = await start({ from: '2000-01-03T01:00:00Z', to: '2000-01-03T02:00:00Z' });
     const { status, error } = await ended(task_id);
     expect(status).toBe('failed');
     expect(JSON.parse(error!)).toMatchObject({ code: 'invalid_data', remedy: expect.any(String) });
