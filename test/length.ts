@@ -1,8 +1,12 @@
 /**
- * Whether tests try each and every case, as in `npm run test:long`, and not one of each kind only.
- * That runs the tests that import this, and those that use `mainlyOn` of `storage/databases.ts`.
+ * Whether tests try every case, as in `npm run test:long`, instead of one of each kind.
+ * That command runs the tests that import this file or fast-check, and those that use `mainlyOn`
+ * of `storage/databases.ts`.
  */
 export const isAtLength = process.env['SERVICE_LOCAL_TEST_AT_LENGTH'] === 'true';
 
-/** How often a property is tried: so often at length, and for a quarter of that in `npm test`. */
-export const runs = (most: number): number => (isAtLength ? most : Math.ceil(most / 4));
+/** Seed of all property tests: always the same in `npm test`, drawn for each `npm run test:long`. */
+export const seed = Number(process.env['SERVICE_LOCAL_TEST_SEED']);
+
+/** Examples of a property: `few` in `npm test`, and a hundred times as many at length. */
+export const runs = (few: number): number => (isAtLength ? 100 * few : few);

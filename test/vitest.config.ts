@@ -39,7 +39,9 @@ export const test = {
     TMPDIR: temporary,
     SERVICE_LOCAL_TEST_DISK: tmpdir(),
     NODE_COMPILE_CACHE: join(tmpdir(), 'service-local-compile-cache'),
+    SERVICE_LOCAL_TEST_SEED: '1',
   },
+  setupFiles: 'properties.ts',
 };
 
 export const alias = { tweetnacl: fileURLToPath(import.meta.resolve('./lease/native-ed25519.ts')) };

@@ -10,6 +10,7 @@ import {
 } from '../../src/backtest/statistics.ts';
 import type { RunFigures, Statistics } from '../../src/backtest/statistics.ts';
 import { daily, day, goldenRun, run, trade } from './golden.ts';
+import { runs } from '../length.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -389,7 +390,7 @@ describe('for any equity', () => {
           before = now;
         }
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     );
   });
 

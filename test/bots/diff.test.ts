@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { diffDocuments, type Change } from '../../src/bots/diff.ts';
+import { runs } from '../length.ts';
 
 test('names each place that differs, at its depth', () => {
   const before = {
@@ -35,7 +36,7 @@ test('whoever makes the changes in the first document has the second', () => {
       const changed = diffDocuments(before, after).reduce(applied, structuredClone(before));
       expect(changed).toEqual(after);
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
 

@@ -5,6 +5,7 @@ import { parse, stringify } from 'yaml';
 import { parseSpec, readSpec } from '../../src/bots/parse.ts';
 import { formatProblem, ServiceError, type Problem } from '../../src/errors.ts';
 import { directoryWith, VALID } from './specs.ts';
+import { runs } from '../length.ts';
 
 /** The valid spec with one piece of text replaced. */
 function changed(from: string, to: string): string {
@@ -400,7 +401,7 @@ describe('any damage to a valid spec', () => {
         );
         expect(misplaced(text)).toEqual([]);
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 
@@ -428,7 +429,7 @@ describe('any damage to a valid spec', () => {
         const text = json ? JSON.stringify(damaged, null, 1) : stringify(damaged);
         expect(misplaced(text)).toEqual([]);
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 });

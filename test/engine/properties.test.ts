@@ -13,7 +13,7 @@ import type { Deed, Scenario } from './scenario.ts';
 type Submitted = Extract<OrderEvent, { kind: 'order.submitted' }>;
 type Filled = Extract<OrderEvent, { kind: 'order.filled' }>;
 
-const RUNS = { numRuns: runs(150) };
+const RUNS = runs(38);
 const DAY = 4 * STEP;
 
 interface Case extends Played {
@@ -23,7 +23,7 @@ interface Case extends Played {
 }
 
 /** Runs random strategies of every kind of order on random bars. */
-function always(claim: (run: Case) => void, numRuns = RUNS.numRuns): void {
+function always(claim: (run: Case) => void, numRuns = RUNS): void {
   fc.assert(
     fc.property(scenario, (drawn) => {
       const markets = namedMarkets(drawn.markets);
@@ -318,7 +318,7 @@ describe('a run', () => {
         const steps = [...before.result.time].filter((time) => time <= now).length;
         expect(after.result.equity.slice(0, steps)).toEqual(before.result.equity.slice(0, steps));
       }),
-      RUNS,
+      { numRuns: RUNS },
     );
   });
 
@@ -360,7 +360,7 @@ describe('a run', () => {
         expect(both.events).toEqual(single.events);
         expect(both.result.equity).toEqual(single.result.equity);
       }),
-      { numRuns: runs(200) },
+      { numRuns: runs(50) },
     );
   });
 
@@ -388,7 +388,7 @@ describe('a run', () => {
         expect(down.ends).toEqual(up.ends);
         expect(down.result.ambiguousBars).toBe(up.result.ambiguousBars);
       }),
-      RUNS,
+      { numRuns: RUNS },
     );
   });
 });

@@ -144,7 +144,7 @@ describe('the built-in strategies against a naive reference', () => {
         expect(reference.maxDrawdown(result.equity)).toBeCloseTo(naive.maxDrawdown, 9);
         expect(result.fees).toBeCloseTo(naive.fees, 6);
       }),
-      { numRuns: runs(150) },
+      { numRuns: runs(38) },
     );
   });
 

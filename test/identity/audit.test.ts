@@ -85,7 +85,7 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
 
   test('takes whatever JSON can hold', async () => {
     const json = fc.dictionary(fc.string({ unit: 'grapheme' }), fc.jsonValue());
-    const samples = fc.sample(json, { numRuns: 200, seed: 7 });
+    const samples = fc.sample(json, 200);
     await Promise.all(samples.map((details, n) => append(n, details)));
     expect(await verify(storage, GENESIS, 1000)).toMatchObject({ seq: 200 });
   });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { isMarkdown, linesOf, passagesOf } from '../../src/knowledge/passages.ts';
+import { runs } from '../length.ts';
 
 /** Headings and lines of each passage. */
 function cut(text: string, hasHeadings = true): [heading: string, lines: string][] {
@@ -116,6 +117,6 @@ test('every line that is not empty is in one passage, as it is, and none is too 
           ]);
       }
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });

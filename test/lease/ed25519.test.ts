@@ -45,7 +45,7 @@ describe('signatures', () => {
         expect(keyFault(key.bytes)).toBeUndefined();
         expect(signatureFault(bytes, key.sign(bytes), key.bytes)).toBeUndefined();
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(25) },
     );
   });
 
@@ -61,7 +61,7 @@ describe('signatures', () => {
         expect(verify(null, changed, nodeKey(key.bytes), signature)).toBe(false);
         expect(signatureFault(changed, signature, key.bytes)).toBeDefined();
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(25) },
     );
   });
 
@@ -123,7 +123,7 @@ describe('keys', () => {
         expect(keyFault(encoding)).toBe(isPoint ? undefined : 'key_not_on_curve');
       }),
       {
-        numRuns: runs(200),
+        numRuns: runs(50),
         examples: [
           [2n, false],
           [3n, true],

@@ -44,7 +44,7 @@ describe('base64', () => {
         const isCanonical = Buffer.from(input, 'base64').toString('base64') === input;
         expect(decoded).toEqual(isCanonical ? plain(Buffer.from(input, 'base64')) : undefined);
       }),
-      { numRuns: runs(1000) },
+      { numRuns: runs(250) },
     );
   });
 
@@ -63,7 +63,7 @@ describe('UTF-8', () => {
         expect(encodeUtf8(input)).toEqual(plain(Buffer.from(input)));
         expect(decodeUtf8(encodeUtf8(input))).toBe(input);
       }),
-      { numRuns: runs(1000) },
+      { numRuns: runs(250) },
     );
   });
 
@@ -82,7 +82,7 @@ describe('UTF-8', () => {
         }
         expect(decodeUtf8(encoded)).toBe(expected);
       }),
-      { numRuns: runs(2000) },
+      { numRuns: runs(500) },
     );
   });
 });
@@ -126,7 +126,7 @@ describe('strict JSON', () => {
         const input = JSON.stringify(JSON.parse(json), null, indent);
         expect(parseStrictJson(input, 'it')).toEqual(JSON.parse(input));
       }),
-      { numRuns: runs(500) },
+      { numRuns: runs(125) },
     );
   });
 
@@ -147,7 +147,7 @@ describe('strict JSON', () => {
         expect(read(make(again))).toMatchObject({ reason: 'duplicate_member' });
         expect(read(make('"another name"'))).not.toHaveProperty('reason');
       }),
-      { numRuns: runs(500) },
+      { numRuns: runs(125) },
     );
   });
 

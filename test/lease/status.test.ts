@@ -124,7 +124,7 @@ test('the next change is exact: nothing changes before, and something does then'
         expect(condition(leaseStatus(claims, next, signed))).not.toEqual(condition(status));
       }
     }),
-    { numRuns: runs(2000) },
+    { numRuns: runs(500) },
   );
 });
 
@@ -136,7 +136,7 @@ test('once the clock is right, the state only ever worsens', () => {
       const second = leaseStatus(claims, now + later, signed);
       expect(rank(second)).toBeGreaterThanOrEqual(rank(first));
     }),
-    { numRuns: runs(2000) },
+    { numRuns: runs(500) },
   );
 });
 
@@ -148,7 +148,7 @@ test('no clock, however wrong, makes it earlier than the latest signed time', ()
         rank(leaseStatus(claims, seen)),
       );
     }),
-    { numRuns: runs(2000) },
+    { numRuns: runs(500) },
   );
 });
 
@@ -162,6 +162,6 @@ test('a clock that is behind never ends a lease', () => {
         entitlements: claims.entitlements,
       });
     }),
-    { numRuns: runs(2000) },
+    { numRuns: runs(500) },
   );
 });

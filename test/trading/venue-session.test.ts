@@ -1267,7 +1267,7 @@ test('what was executed too often latches the session, also once it is resumed',
   expect(kinds(resumed.push(step(5, 100)).events)).toEqual([['repeated_execution', 6]]);
 });
 
-function always(claim: (play: Play) => void | Promise<void>, numRuns = runs(60)): Promise<void> {
+function always(claim: (play: Play) => void | Promise<void>, numRuns = runs(15)): Promise<void> {
   return fc.assert(
     fc.asyncProperty(scenario, async ({ deeds, happenings }) => {
       const play = new Play(deeds);

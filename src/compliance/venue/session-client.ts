@@ -66,7 +66,10 @@ export class SessionClient {
     this.#connect();
   }
 
-  /** Whether orders may be sent: logged on, and nothing is missing of what the venue has said. */
+  /**
+   * Whether orders may be sent: logged on, and without a known gap in the venue's messages. A
+   * message that was lost after the newest received one stays unknown until the next one arrives.
+   */
   get isReady(): boolean {
     return this.#isLoggedOn && this.#known < this.#nextIn;
   }

@@ -123,7 +123,7 @@ describe('continuous trading', () => {
           assert.deepEqual(resting(book.sellStops), naive.queue('sell', true));
         });
       }),
-      { numRuns: runs(250) },
+      { numRuns: runs(63) },
     );
   });
 
@@ -155,7 +155,7 @@ describe('continuous trading', () => {
           }
         });
       }),
-      { numRuns: runs(150) },
+      { numRuns: runs(38) },
     );
   });
 
@@ -171,7 +171,7 @@ describe('continuous trading', () => {
           }
         });
       }),
-      { numRuns: runs(60) },
+      { numRuns: runs(15) },
     );
   });
 
@@ -257,7 +257,7 @@ describe('an auction', () => {
             : nearest[0];
         expect(auction.price).toBe(expected);
       }),
-      { numRuns: runs(200) },
+      { numRuns: runs(50) },
     );
   });
 
@@ -286,7 +286,7 @@ describe('an auction', () => {
           log.every((line) => !line.startsWith('traded') || line.includes(` ${auction!.price} `)),
         );
       }),
-      { numRuns: runs(150) },
+      { numRuns: runs(38) },
     );
   });
 });

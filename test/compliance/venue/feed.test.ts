@@ -8,6 +8,7 @@ import type { Deed } from '../../../src/compliance/venue/scenario.ts';
 import type { SimulatedVenue } from '../../../src/compliance/venue/simulated-venue.ts';
 import { beginTranscript } from '../../../src/compliance/venue/transcript.ts';
 import { fault, limit, newVenue, now, START } from './world.ts';
+import { runs } from '../../length.ts';
 
 /** Books as a listener makes them from the feed: by number, once, from whichever side is first. */
 class Listener {
@@ -100,7 +101,7 @@ describe('market data', () => {
         venue.run(venue.now + 10);
         expect(() => assertSame(venue, listener)).not.toThrow();
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 
@@ -135,7 +136,7 @@ describe('market data', () => {
           'replay_refused',
         ]);
       }),
-      { numRuns: 20 },
+      { numRuns: runs(20) },
     );
   });
 
@@ -183,7 +184,7 @@ describe('market data', () => {
         };
         assert.equal(hashOf(), hashOf());
       }),
-      { numRuns: 20 },
+      { numRuns: runs(20) },
     );
   });
 });

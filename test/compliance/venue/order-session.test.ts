@@ -5,10 +5,11 @@ import type { Fault } from '../../../src/compliance/venue/faults.ts';
 import type { Business } from '../../../src/compliance/venue/session-client.ts';
 import type { VenueLine } from '../../../src/compliance/venue/simulated-venue.ts';
 import { fault, gist, limit, logOn, newVenue, now, scenario, START } from './world.ts';
+import { runs } from '../../length.ts';
 
 const [setup] = scenario().sessions;
 
-/** What a member hears of ten orders that others fill, whatever goes wrong on the way. */
+/** What a member hears of ten orders that others fill, once the faults on the way have ended. */
 function trade(seed: number, faults: readonly Fault[]): readonly Business[] {
   const venue = newVenue({ seed, faults });
   const { client, heard, send } = logOn(venue);
@@ -21,6 +22,11 @@ function trade(seed: number, faults: readonly Fault[]): readonly Business[] {
     venue.run(venue.now + 7);
   }
   venue.run(venue.now + 60_000);
+  // Faults by chance can swallow the last messages and every heartbeat after them, so that nothing
+  // shows the gap. The next heartbeat that arrives does, or the end of the silent connection.
+  now(venue, { do: 'clear_faults' });
+  venue.run(venue.now + 60_000);
+  assert(client.isReady);
   return heard;
 }
 
@@ -32,7 +38,7 @@ describe('numbers of messages', () => {
   const calm = undated(trade(1, []));
   const chance = fc.constantFrom(0, 0.05, 0.3);
 
-  it('have each message heard once and in turn, whatever is lost, late, twice or garbled on the way', () => {
+  it('have each message heard once and in turn, whatever was lost, late, twice or garbled on the way', () => {
     fc.assert(
       fc.property(fc.nat(), chance, chance, chance, chance, (seed, lost, late, twice, cut) => {
         const heard = trade(seed, [
@@ -44,7 +50,11 @@ describe('numbers of messages', () => {
         ]);
         assert.deepEqual(undated(heard), calm);
       }),
-      { numRuns: 40 },
+      {
+        numRuns: runs(40),
+        // The last three reports are lost, and the three messages that would show the gap.
+        examples: [[1404634900, 0.3, 0.05, 0, 0.3]],
+      },
     );
   });
 
