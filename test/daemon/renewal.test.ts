@@ -5,7 +5,8 @@ import { NO_STATE, readState, writeState } from '../../daemon/state.ts';
 import type { ServiceError } from '../../src/errors.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { backupOf, readLicense } from '../../src/gate/license.ts';
-import { DAY, HOUR, MINUTE, newRig, refusing, type Fault, type Rig } from './rig.ts';
+import { testKey } from '../lease/issuer.ts';
+import { DAY, giving, HOUR, MINUTE, newRig, refusing, type Fault, type Rig } from './rig.ts';
 
 let rig: Rig;
 
@@ -287,6 +288,33 @@ describe('a failure', () => {
       lease: { claims: { lease_id: 'lease-2' } },
     });
     expect(new Set(ids()).size).toBe(1);
+  });
+
+  test('to store a lease of a new key leaves the held lease its old key, which goes with it', async () => {
+    const { files } = rig.machine;
+    const newKey = testKey(2);
+    const byNewKey = giving(
+      ({ renewal_id }) => {
+        const known = rig.leases.find((lease) => lease.renewal_id === renewal_id);
+        return rig.newLease(known ?? { renewal_id: renewal_id! }, newKey);
+      },
+      [newKey],
+    );
+    const held = async () => {
+      const { leases, keyset } = await readLicense(files, rig.now);
+      const lease = leases.find(({ path }) => path === files.lease);
+      return [lease?.claims.public_key_id, keyset.ok && [...keyset.keys.keys()]];
+    };
+    const [oldId, newId] = [testKey(1).jwk.kid, newKey.jwk.kid];
+    rig.fault = byNewKey;
+    const backup = backupOf(files.lease);
+    rmSync(backup);
+    mkdirSync(backup);
+    expect(await now()).toMatchObject({ status: 'failed', error: { reason: 'not_a_file' } });
+    expect(await held()).toEqual([oldId, expect.arrayContaining([oldId, newId])]);
+    rmSync(backup, { recursive: true });
+    expect(await now()).toMatchObject({ status: 'renewed' });
+    expect(await held()).toEqual([newId, [newId]]);
   });
 });
 

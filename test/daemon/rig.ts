@@ -208,8 +208,8 @@ export const refusing =
     send(outgoing, status, JSON.stringify(problem), headers);
   };
 
-/** A server that gives another lease than it should. */
-const giving =
+/** A server that answers every renewal with this lease, and serves these keys. */
+export const giving =
   (lease: (request: FaultyRequest) => string, keys = [GOOD]): Fault =>
   (request) => {
     const { outgoing, renewal_id } = request;
