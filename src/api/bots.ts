@@ -461,6 +461,10 @@ export const getBotSnapshot = defineRoute({
         .strictObject({
           seq: z.int().openapi({ description: 'The last event that is in it.' }),
           head_seq: z.int().openapi({ description: 'The last event that there is.' }),
+          in_doubt: z.strictObject({ first_seq: z.int(), last_seq: z.int() }).optional().openapi({
+            description:
+              'For `at`, where a clock was wrong: events whose times do not show whether they were recorded by then. Those up to `seq` are in the state. Ask by `at_seq` to be certain.',
+          }),
           state: State,
           state_hash: stateHash,
         })

@@ -235,7 +235,7 @@ export const getProductionDeployment = defineRoute({
 
 /** What a runner may tell the log of its bot: all else there is for others to tell. */
 const EVENT_KIND =
-  /^(order|account|data|venue)(\.[a-z_]+)+$|^control\.(denying|halted|latch_lifted)$|^risk\.(thresholds_set|override_(granted|ended|used))$/;
+  /^(order|account|data|venue|clock)(\.[a-z_]+)+$|^control\.(denying|halted|latch_lifted)$|^risk\.(thresholds_set|override_(granted|ended|used))$/;
 
 /** RFC 3339 has no other years. */
 const [FIRST_TIME, LAST_TIME] = [Date.parse('0001-01-01'), Date.parse('9999-12-31')];

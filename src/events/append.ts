@@ -3,7 +3,9 @@ import { sql } from 'kysely';
 import { preparedForMany } from '../storage/prepared-for-many.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
+import { isSetBack, recordingTime, setBackEvents } from './clock-steps.ts';
 import { hashOf, type EventHead, type NewEvent } from './event.ts';
+import { alertRaised } from './raised-alerts.ts';
 import { readHead, readHeads, unknownBot, type TimedHead } from './read.ts';
 import { takeSnapshot } from './snapshot.ts';
 
@@ -11,7 +13,8 @@ import { takeSnapshot } from './snapshot.ts';
 const SNAPSHOT_EVERY = 1000;
 
 /**
- * Adds to the log of a bot, in order. It belongs into the same write as the effect: neither is there
+ * Adds to the log of a bot, in order. Where the clock was set back since the last event, the events
+ * that record it come first. It belongs into the same write as the effect: neither is there
  * without the other. Two calls within one write must not overlap.
  *
  * @param now milliseconds since the Unix epoch.
@@ -90,17 +93,23 @@ function follow(
   if (before.seq === 0 && events[0]?.kind !== 'bot.created') {
     throw new RangeError('the first event of a bot is bot.created');
   }
-  // A clock that is set back must not put an event before another that was there first.
-  const recorded_at = Math.max(now, before.recorded_at);
+  const recorded_at = recordingTime(before, now);
   const newId = idsOf(recorded_at);
   let { seq, hash: prev_hash } = before;
-  const rows = events.map((event) => {
+  const rows = [...clockEvents(before, now, events), ...events].map((event) => {
     seq += 1;
     const row = rowOf(event, { bot_id, seq, event_id: newId(), recorded_at, prev_hash });
     prev_hash = row.hash;
     return row;
   });
   return { rows, head: { seq, hash: prev_hash, recorded_at } };
+}
+
+function clockEvents(before: TimedHead, now: number, events: readonly NewEvent[]): NewEvent[] {
+  const [first] = events;
+  if (first === undefined || !isSetBack(before, now)) return [];
+  alertRaised({ control: 'clock_skew', severity: 'critical', latency_ms: 0 });
+  return setBackEvents(before, now, first.version);
 }
 
 function isSnapshotDue(before: EventHead, after: EventHead): boolean {

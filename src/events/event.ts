@@ -27,7 +27,7 @@ export interface BotEvent {
   readonly run_id: string | null;
   readonly kind: string;
   readonly occurred_at: number;
-  /** Never before that of the event before. */
+  /** Not before that of the event before, unless a clock was set back: see `clock-steps.ts`. */
   readonly recorded_at: number;
   readonly causation_id: string | null;
   readonly payload: Readonly<Record<string, unknown>>;

@@ -1,11 +1,18 @@
 import { ServiceError } from '../errors.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { BotSnapshotsTable, Db } from '../storage/tables.ts';
+import { placeAt, type PlaceInTime, type SeqSpan } from './clock-steps.ts';
 import { readEvents, readHead, unknownBot } from './read.ts';
 import { digestOf, foldState, STATE_KINDS, type BotState } from './state.ts';
 
-/** A point of the log: after an event, at a time (milliseconds since the Unix epoch), or its end. */
-export type Moment = { readonly seq: number } | { readonly at: number } | 'head';
+/**
+ * A point of the log: after an event, at a time, or its end. Times are milliseconds since the Unix
+ * epoch; `now` is the reader's clock, where the answer may depend on it.
+ */
+export type Moment =
+  | { readonly seq: number }
+  | { readonly at: number; readonly now?: number }
+  | 'head';
 
 export interface StateAt {
   /** The last event that is in it. */
@@ -15,6 +22,8 @@ export interface StateAt {
   readonly state: BotState;
   /** SHA-256 of the state in canonical JSON (RFC 8785), in hex. */
   readonly state_hash: string;
+  /** See `placeAt`. */
+  readonly in_doubt?: SeqSpan | undefined;
 }
 
 /**
@@ -22,7 +31,7 @@ export interface StateAt {
  * @throws ServiceError `not_found` when there was no such bot at that moment, or no such event.
  */
 export async function stateAt(db: Db, bot_id: string, moment: Moment): Promise<StateAt> {
-  const { seq, head_seq } = await seqAt(db, bot_id, moment);
+  const { seq, head_seq, in_doubt } = await seqAt(db, bot_id, moment);
   const [snapshot] = await selectSnapshot(db, { bot_id, seq });
   let state = snapshot && (JSON.parse(snapshot.state) as BotState);
   let after_seq = snapshot?.seq ?? 0;
@@ -34,7 +43,7 @@ export async function stateAt(db: Db, bot_id: string, moment: Moment): Promise<S
     after_seq = events.at(-1)!.seq;
   }
   if (state === undefined) throw unknownBot(bot_id);
-  return { seq, head_seq, state, state_hash: digestOf(state).hash };
+  return { seq, head_seq, state, state_hash: digestOf(state).hash, in_doubt };
 }
 
 const PAGE = 1000;
@@ -72,39 +81,19 @@ export async function seqAt(
   db: Db,
   bot_id: string,
   moment: Moment,
-): Promise<{ readonly seq: number; readonly head_seq: number }> {
+): Promise<PlaceInTime & { readonly head_seq: number }> {
   const { seq: head_seq } = await readHead(db, bot_id);
-  if (moment === 'head') return { seq: head_seq, head_seq };
+  const certain = { head_seq, in_doubt: undefined };
+  if (moment === 'head') return { seq: head_seq, ...certain };
   if ('at' in moment) {
-    const seq = await lastBy(db, bot_id, moment.at, head_seq);
-    if (seq > 0) return { seq, head_seq };
+    const place = await placeAt(db, bot_id, moment, head_seq);
+    if (place.seq > 0) return { ...place, head_seq };
     throw new ServiceError('not_found', `the bot ${bot_id} has no event of that time or before`, {
       remedy: 'Ask for a later time: the bot has been there since its first event.',
     });
   }
-  if (moment.seq >= 1 && moment.seq <= head_seq) return { seq: moment.seq, head_seq };
+  if (moment.seq >= 1 && moment.seq <= head_seq) return { seq: moment.seq, ...certain };
   throw new ServiceError('not_found', `the bot ${bot_id} has no event ${moment.seq}`, {
     remedy: `Ask for one from 1 to ${head_seq}.`,
   });
 }
-
-/** The last event that was recorded by a time, by halves: it is not before that of the event before. */
-async function lastBy(db: Db, bot_id: string, at: number, head_seq: number): Promise<number> {
-  let known = 0;
-  let above = head_seq + 1;
-  while (above - known > 1) {
-    const seq = Math.floor((known + above) / 2);
-    const [event] = await selectTime(db, { bot_id, seq });
-    if (event !== undefined && event.recorded_at <= at) known = seq;
-    else above = seq;
-  }
-  return known;
-}
-
-const selectTime = prepared((db, { bot_id, seq }: { bot_id: string; seq: number }) =>
-  db
-    .selectFrom('bot_events')
-    .select('recorded_at')
-    .where('bot_id', '=', bot_id)
-    .where('seq', '=', seq),
-);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { ServiceError } from '../errors.ts';
 import { prepared } from '../storage/prepared.ts';
+import { CLOCK_TOLERANCE_MS } from '../storage/clock.ts';
 import type { AuditEntriesTable, Db } from '../storage/tables.ts';
 
 /** Who did it. An `operator` is a shell on the server's machine; `server` is the server by itself. */
@@ -44,10 +45,20 @@ export const GENESIS: AuditHead = { seq: 0, hash: '0'.repeat(64) };
 
 /**
  * Adds to the log. It belongs before the effect and into the same write: what cannot be recorded
- * does not happen.
+ * does not happen. Where the clock was set back since the last entry, one that says so comes first.
  */
 export async function appendAudit(tx: Db, now: number, event: AuditEvent): Promise<void> {
-  const head = heads.get(tx) ?? (await auditHead(tx));
+  const head = heads.get(tx) ?? (await timedHead(tx));
+  const skew_ms = (head.recorded_at ?? now) - now;
+  if (skew_ms <= CLOCK_TOLERANCE_MS) return appendEntry(tx, head, now, event);
+  const previous_recorded_at = formatInstant(now + skew_ms);
+  const details = { previous_seq: head.seq, previous_recorded_at, skew_ms };
+  const setBack = { actor: 'server', action: 'server.clock.set_back', target: 'audit' } as const;
+  await appendEntry(tx, head, now, { ...setBack, details });
+  await appendEntry(tx, heads.get(tx)!, now, event);
+}
+
+async function appendEntry(tx: Db, head: AuditHead, now: number, event: AuditEvent): Promise<void> {
   const entry = {
     seq: head.seq + 1,
     recorded_at: formatInstant(now),
@@ -61,17 +72,34 @@ export async function appendAudit(tx: Db, now: number, event: AuditEvent): Promi
   const details = JSON.stringify(entry.details);
   await insertEntry(tx, { ...entry, recorded_at: now, details, hash });
   await updateHead(tx, { seq: entry.seq, hash });
-  heads.set(tx, { seq: entry.seq, hash });
+  heads.set(tx, { seq: entry.seq, hash, recorded_at: now });
+}
+
+/** The last entry of the log; `recorded_at` is null before the first one. */
+interface TimedHead extends AuditHead {
+  readonly recorded_at: number | null;
 }
 
 /** What has been added in a transaction that is not over; nobody else can add to the log meanwhile. */
-const heads = new WeakMap<Db, AuditHead>();
+const heads = new WeakMap<Db, TimedHead>();
 
 const insertEntry = prepared((db, row: AuditEntriesTable) =>
   db.insertInto('audit_entries').values(row),
 );
 const updateHead = prepared((db, head: AuditHead) => db.updateTable('audit_head').set(head));
 const selectHead = prepared((db) => db.selectFrom('audit_head').select(['seq', 'hash']));
+
+const selectTimedHead = prepared((db) =>
+  db
+    .selectFrom('audit_head as head')
+    .leftJoin('audit_entries as last', 'last.seq', 'head.seq')
+    .select(['head.seq', 'head.hash', 'last.recorded_at']),
+);
+
+async function timedHead(db: Db): Promise<TimedHead> {
+  const [head = lostHead()] = await selectTimedHead(db, {});
+  return head;
+}
 
 async function auditHead(db: Db): Promise<AuditHead> {
   const [head = lostHead()] = await selectHead(db, {});

@@ -72,7 +72,7 @@ const MOST_EVENTS = 512;
 /** A server takes twice as much, the state included. */
 const MOST_BYTES = 512 * 1024;
 /** What a server may be told; the rest is for this log alone. */
-const TOLD = /^(order|account|data|venue|control|risk)\./;
+const TOLD = /^(order|account|data|venue|control|risk|clock)\./;
 
 type Payload = SessionEvent['payload'];
 

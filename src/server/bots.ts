@@ -119,8 +119,10 @@ export function addBots(app: App, services: Services): void {
   app.openapi(api.getBotSnapshot, async (c) => {
     const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
     const { at_seq, at } = c.req.valid('query');
-    const { state, ...rest } = await stateAt(read, bot_id, momentOf(at_seq, at));
-    return c.json({ ...rest, state: stateAnswer(state) }, 200);
+    const moment = momentOf(at_seq, at, registry.clock());
+    const { state, in_doubt, ...rest } = await stateAt(read, bot_id, moment);
+    const doubt = in_doubt && { in_doubt };
+    return c.json({ ...rest, ...doubt, state: stateAnswer(state) }, 200);
   });
   app.openapi(api.listBotEvents, async (c) => {
     const bot_id = await botIdOf(read, c.req.valid('param').bot_ref);
@@ -162,9 +164,10 @@ export function stateAnswer(state: BotState): api.BotState {
   return { ...state, versions: [...versions], sessions: Object.fromEntries(sessions) };
 }
 
-export function momentOf(seq: number | undefined, at: string | undefined): Moment {
+/** @param now milliseconds since the Unix epoch. */
+export function momentOf(seq: number | undefined, at: string | undefined, now: number): Moment {
   if (seq !== undefined) return { seq };
-  return at === undefined ? 'head' : { at: Date.parse(at) };
+  return at === undefined ? 'head' : { at: Date.parse(at), now };
 }
 
 function kindsOf(kind: string | undefined): readonly string[] {

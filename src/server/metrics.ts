@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { identityFigures, type IdentityFigures } from '../identity/figures.ts';
 import type { Identity } from '../identity/context.ts';
-import { onAlert } from '../tasks/alerts.ts';
+import { onAlert } from '../events/raised-alerts.ts';
 
 /** What is counted while the server runs; `text` has it in the format of Prometheus. */
 export interface Metrics {

@@ -18,7 +18,7 @@ export function addReplay(app: App, { tasks }: Services): void {
     const { head, state, state_hash, fault } = await verifyEvents(
       read,
       bot_id,
-      momentOf(until_seq, until),
+      momentOf(until_seq, until, tasks.clock()),
     );
     return c.json(
       {

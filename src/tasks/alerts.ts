@@ -1,5 +1,7 @@
 /** What people are to be told of what a session does. */
 import type { OrderReason } from '../engine/orders.ts';
+import { CLOCK_SET_BACK } from '../events/clock-steps.ts';
+import { alertRaised } from '../events/raised-alerts.ts';
 import type { SessionEvent } from './session-events.ts';
 
 export interface Alert {
@@ -48,6 +50,7 @@ const CAUSES: Readonly<Record<string, (reason: string | null) => Cause | undefin
     reason === null || reason === 'stopping'
       ? undefined
       : { control: reason, severity: 'critical' },
+  [CLOCK_SET_BACK]: () => ({ control: 'clock_skew', severity: 'critical' }),
   'data.gap': () => ({ control: 'data_gap', severity: 'warning' }),
   'data.refused': () => ({ control: 'data_refused', severity: 'warning' }),
   'order.corrected': () => ({ control: 'trade_corrected', severity: 'critical' }),
@@ -68,23 +71,6 @@ export function alertsOf(events: readonly SessionEvent[]): Alert[] {
     alerts.set(key, { ...cause, first, count: count + 1 });
   }
   return [...alerts.values()];
-}
-
-/** What of an alert is counted; `latency_ms` is null where nobody says when it was made. */
-export interface RaisedAlert extends Pick<Alert, 'control' | 'severity'> {
-  readonly latency_ms: number | null;
-}
-
-const listeners = new Set<(alert: RaisedAlert) => void>();
-
-/** Has each alert counted that this process records. */
-export function onAlert(listener: (alert: RaisedAlert) => void): void {
-  listeners.add(listener);
-}
-
-/** One that is recorded; `alertEvent` says so itself. */
-export function alertRaised(alert: RaisedAlert): void {
-  for (const listener of listeners) listener(alert);
 }
 
 /**

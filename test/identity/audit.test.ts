@@ -60,6 +60,28 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
     return (await readAudit(storage.read, 8, 1)).head;
   };
 
+  test('says that the clock was set back, before the entry whose time is earlier', async () => {
+    const event = { actor: 'operator', action: 'a', target: 't' } as const;
+    await storage.write((tx) => appendAudit(tx, NOW + 3_600_000, event));
+    await storage.write(async (tx) => {
+      await appendAudit(tx, NOW, event);
+      await appendAudit(tx, NOW - 4_000, event);
+    });
+    const { entries } = await readAudit(storage.read, 0, 10);
+    expect(entries.map(({ seq, action, recorded_at }) => [seq, action, recorded_at])).toEqual([
+      [1, 'a', '2026-01-02T04:04:05.006Z'],
+      [2, 'server.clock.set_back', '2026-01-02T03:04:05.006Z'],
+      [3, 'a', '2026-01-02T03:04:05.006Z'],
+      [4, 'a', '2026-01-02T03:04:01.006Z'],
+    ]);
+    expect(entries[1]!.details).toEqual({
+      previous_seq: 1,
+      previous_recorded_at: '2026-01-02T04:04:05.006Z',
+      skew_ms: 3_600_000,
+    });
+    expect(await verify(storage)).toMatchObject({ seq: 4 });
+  });
+
   test('is a chain that anybody can check with RFC 8785 and SHA-256', async () => {
     await append(1, { b: 1, a: ['é', null, 1e21] });
     await append(2);

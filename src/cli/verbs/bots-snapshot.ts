@@ -28,7 +28,13 @@ export const verb = defineVerb({
       params: { bot_ref },
       query: { at_seq, at },
     });
-    const { seq, head_seq, state, state_hash } = snapshot;
+    const { seq, head_seq, state, state_hash, in_doubt } = snapshot;
+    if (in_doubt !== undefined) {
+      const { first_seq, last_seq } = in_doubt;
+      context.message(
+        `a clock was wrong when events ${first_seq} to ${last_seq} were recorded: they may lie on the other side of ${at}. Name the event with --at-seq`,
+      );
+    }
     return {
       data: snapshot,
       show(out) {

@@ -1,0 +1,144 @@
+import { CLOCK_TOLERANCE_MS } from '../storage/clock.ts';
+import { prepared } from '../storage/prepared.ts';
+import type { Db } from '../storage/tables.ts';
+import type { NewEvent } from './event.ts';
+
+/** Records that the clock was set back: the events from here on carry earlier times. */
+export const CLOCK_SET_BACK = 'clock.set_back';
+
+/** What is known of the event before: its place, and when it was recorded. */
+interface Before {
+  readonly seq: number;
+  readonly recorded_at: number;
+}
+
+/**
+ * When events that follow `before` are recorded: never earlier than it, unless it is ahead by more
+ * than clocks may be apart. One time that was far ahead is not passed on.
+ */
+export function recordingTime(before: Before, now: number): number {
+  return isSetBack(before, now) ? now : Math.max(now, before.recorded_at);
+}
+
+export function isSetBack({ seq, recorded_at }: Before, now: number): boolean {
+  return seq > 0 && now < recorded_at - CLOCK_TOLERANCE_MS;
+}
+
+/** The events that record it, to be appended before those with the earlier time. */
+export function setBackEvents(before: Before, now: number, version: number): NewEvent[] {
+  const skew_ms = before.recorded_at - now;
+  const previous_recorded_at = new Date(before.recorded_at).toISOString();
+  const event_seq = before.seq + 1;
+  const alert = { control: 'clock_skew', severity: 'critical', event_seq, count: 1, latency_ms: 0 };
+  return [
+    {
+      kind: CLOCK_SET_BACK,
+      version,
+      occurred_at: now,
+      payload: { previous_seq: before.seq, previous_recorded_at, skew_ms },
+    },
+    { kind: 'alert.raised', version, occurred_at: now, payload: alert },
+  ];
+}
+
+/** Where a log is at a time. */
+export interface PlaceInTime {
+  /** The last event that was recorded by then; 0 where there is none. */
+  readonly seq: number;
+  /** Events whose times do not show whether they were recorded by then; undefined where none is. */
+  readonly in_doubt: SeqSpan | undefined;
+}
+
+/** Events of a log, both ends included. */
+export interface SeqSpan {
+  readonly first_seq: number;
+  readonly last_seq: number;
+}
+
+/**
+ * The last event that was recorded by a time. An event before it in the log was recorded before it,
+ * whatever its own time says, so a time that is ahead of those after it counts as theirs. In doubt
+ * are events with a time that is yet to come, until the next whose time is not; and events whose
+ * times are behind those before them, as either clock may have been wrong.
+ *
+ * @param at milliseconds since the Unix epoch.
+ * @param now the reader's clock: a time after it was ahead when it was written.
+ */
+export async function placeAt(
+  db: Db,
+  bot_id: string,
+  { at, now = Infinity }: { readonly at: number; readonly now?: number },
+  head_seq: number,
+): Promise<PlaceInTime> {
+  if (at >= now) return { seq: head_seq, in_doubt: undefined };
+  const spans = await orderedSpans(db, bot_id, head_seq);
+  const future = now + CLOCK_TOLERANCE_MS;
+  let seq = 0;
+  let certain: number | undefined;
+  let ahead: SeqSpan | undefined;
+  for (const span of spans) {
+    const { last, next } = await lastIn(db, bot_id, span, at);
+    if (last >= span.first_seq) {
+      seq = last;
+      ahead = undefined;
+    }
+    if (next === undefined || certain !== undefined) continue;
+    if (next <= future) certain = last;
+    else ahead = { first_seq: ahead?.first_seq ?? last + 1, last_seq: span.last_seq };
+  }
+  const isAhead = certain === undefined || certain >= seq;
+  return { seq, in_doubt: isAhead ? ahead : { first_seq: certain! + 1, last_seq: seq } };
+}
+
+/** The parts of a log in which times never go back, in order. */
+async function orderedSpans(db: Db, bot_id: string, head_seq: number): Promise<SeqSpan[]> {
+  const steps = await selectSteps(db, { bot_id, head_seq });
+  const starts = [1, ...steps.map(({ seq }) => seq)];
+  return starts.map((first_seq, i) => ({
+    first_seq,
+    last_seq: (starts[i + 1] ?? head_seq + 1) - 1,
+  }));
+}
+
+const selectSteps = prepared((db, { bot_id, head_seq }: { bot_id: string; head_seq: number }) =>
+  db
+    .selectFrom('bot_events')
+    .select('seq')
+    .where('bot_id', '=', bot_id)
+    .where('kind', '=', CLOCK_SET_BACK)
+    .where('seq', '<=', head_seq)
+    .orderBy('seq'),
+);
+
+/**
+ * The last event of a span that was recorded by a time, by halves; the one before the span where
+ * there is none. `next` is the time of the one after it in the span.
+ */
+async function lastIn(
+  db: Db,
+  bot_id: string,
+  { first_seq, last_seq }: SeqSpan,
+  at: number,
+): Promise<{ readonly last: number; readonly next: number | undefined }> {
+  let last = first_seq - 1;
+  let above = last_seq + 1;
+  let next: number | undefined;
+  while (above - last > 1) {
+    const seq = Math.floor((last + above) / 2);
+    const [event] = await selectTime(db, { bot_id, seq });
+    if (event !== undefined && event.recorded_at <= at) last = seq;
+    else {
+      above = seq;
+      next = event?.recorded_at;
+    }
+  }
+  return { last, next };
+}
+
+const selectTime = prepared((db, { bot_id, seq }: { bot_id: string; seq: number }) =>
+  db
+    .selectFrom('bot_events')
+    .select('recorded_at')
+    .where('bot_id', '=', bot_id)
+    .where('seq', '=', seq),
+);

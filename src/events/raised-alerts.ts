@@ -1,0 +1,24 @@
+/** An alert as it is counted in the metrics of the process that records it. */
+export interface RaisedAlert {
+  /** The control that caused it, as a limit of `risk` is called, or what else went wrong. */
+  readonly control: string;
+  readonly severity: 'warning' | 'critical';
+  /** From its cause to its record; null where the time of the cause is unknown. */
+  readonly latency_ms: number | null;
+}
+
+const listeners = new Set<(alert: RaisedAlert) => void>();
+
+/**
+ * Calls `listener` with each alert that this process records.
+ * @returns what ends that.
+ */
+export function onAlert(listener: (alert: RaisedAlert) => void): () => void {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+/** Counts an alert that is being recorded. */
+export function alertRaised(alert: RaisedAlert): void {
+  for (const listener of listeners) listener(alert);
+}
