@@ -2,17 +2,20 @@ import { randomInt } from 'node:crypto';
 import { defineConfig } from 'vitest/config';
 import { alias, filesWith, LEASES, LONG, run, test } from './vitest.config.ts';
 
-/** Set `SERVICE_LOCAL_TEST_SEED` to repeat a run. */
-const seed = process.env['SERVICE_LOCAL_TEST_SEED'] ?? String(randomInt(2 ** 31));
-console.error(
-  `Property tests use the seed ${seed}. Repeat this run with SERVICE_LOCAL_TEST_SEED=${seed}.`,
-);
+/** Set this variable to repeat the property tests of a run. */
+const SEED = 'SERVICE_LOCAL_TEST_SEED';
+
+// Vitest loads this file once for each project: all of them use the seed that the first one draws.
+if (process.env[SEED] === undefined) {
+  process.env[SEED] = String(randomInt(2 ** 31));
+  console.error(`Property tests use a random seed. To repeat them: ${SEED}=${process.env[SEED]}`);
+}
 
 const long = {
   ...test,
   // A property may take as long as a hundred times its time in `npm test`.
   testTimeout: 3_600_000,
-  env: { ...test.env, SERVICE_LOCAL_TEST_AT_LENGTH: 'true', SERVICE_LOCAL_TEST_SEED: seed },
+  env: { ...test.env, SERVICE_LOCAL_TEST_AT_LENGTH: 'true', [SEED]: process.env[SEED] },
 };
 
 const files = [

@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { Worker } from 'node:worker_threads';
+import { tmpdir } from 'node:os';
+import { testInThread } from '../src/compliance/tests/thread.ts';
+const document = parse(readFileSync('examples/paper.yaml', 'utf8'));
+const NONE = { messages: [], volume: [] };
+const history = { scope: 'bot', window: { from: '2026-01-05T00:00:00.000Z', to: '2026-07-05T00:00:00.000Z' }, production: NONE, paper: NONE, coverage_days: 0, days: 181, since: null, gaps: [], counted: '', query: { name: 'stress.peaks', params: {}, hash: '' } } as any;
+const busy = Number(process.argv[2] ?? 0);
+const threads = Array.from({ length: busy }, () => new Worker('for(;;);', { eval: true }));
+const t = performance.now();
+const result: any = await testInThread({ kind: 'stress', document, files: undefined, seed: 1, scope: 'bot', duration_s: Number(process.argv[3] ?? 1800), multiplier: 2, history, directory: tmpdir() }, new AbortController().signal, () => {});
+console.log(((performance.now() - t) / 1000).toFixed(1), result.verdict, result.reasons, result.not_judged, result.host);
+console.log(result.controls.map((c: any) => [c.id, c.status, c.reason, JSON.stringify(c.measured)]));
+console.log(result.headroom, result.log_on_disk);
+console.log(JSON.stringify(result.passes.map((p: any) => [p.limits, p.durations_ms, p.queue, p.memory, p.phases.map((x: any) => [x.phase, x.bars, x.asked, x.real_ms, x.ack_ms.p99])])));
+process.exit(0);
