@@ -11,7 +11,7 @@ import {
   type Bundle,
 } from './bundle.ts';
 import type { Path, SourceDocument } from './document.ts';
-import { fieldsOf, isFields } from './fields.ts';
+import { fieldsOf, isFields, listOf } from './fields.ts';
 import { readModels, type FileOf } from './model-checks.ts';
 import { inOrder, parseSpec } from './parse.ts';
 import type { BotSpec } from './spec.ts';
@@ -53,17 +53,16 @@ export function readHostedSpec(sent: SentSpec, allowsCode = false): HostedSpec {
   // No files are none: what identifies a version does not depend on how they were left out.
   const files = Object.keys(sent.files ?? {}).length === 0 ? undefined : sent.files;
   const faults = files === undefined ? [] : bundleFaults(files);
+  const { models, problems: modelFaults } = readModels(document, sentModels(files), problems);
   const all = [
     ...problems,
     ...hostedProblems(document),
     ...codeProblems(document, files, allowsCode),
     ...bundleProblems(faults, document),
+    ...modelFaults,
+    ...unnamedModels(document, files),
   ];
   if (spec === undefined || all.length > 0) throw invalidSpec(inOrder(all), isText);
-  const read = readModels(spec, sentModels(files), document);
-  const wrong = [...read.problems, ...unnamedModels(spec, files, document)];
-  if (wrong.length > 0) throw invalidSpec(inOrder(wrong), isText);
-  const { models } = read;
   return { document: document.value, spec, hash: specHash(document.value), files, models };
 }
 
@@ -212,12 +211,11 @@ function sentModels(files: Bundle | undefined): FileOf {
   };
 }
 
-function unnamedModels(
-  { spec: { ml_models = [] } }: BotSpec,
-  files: Bundle | undefined,
-  document: SourceDocument,
-): Problem[] {
-  const named = new Set(ml_models.map(({ path }) => entryOf(path)));
+function unnamedModels(document: SourceDocument, files: Bundle | undefined): Problem[] {
+  const paths = listOf(fieldsOf(fieldsOf(document.value).spec).ml_models).map(
+    (model) => fieldsOf(model).path,
+  );
+  const named = new Set(paths.filter((path) => typeof path === 'string').map(entryOf));
   return modelsIn(files)
     .filter((name) => !named.has(name))
     .map((name) => {

@@ -10,10 +10,17 @@ import { parseWindow } from '../market/time.ts';
 import { MOST_MODEL_BYTES, tooLarge, type Model } from '../models/model.ts';
 import { codeOf, digestsOf } from './bundle.ts';
 import { combinationFault, strategyProblems } from './checks.ts';
-import { optional, parseDocument, type SourceDocument } from './document.ts';
+import {
+  jsonPointer,
+  optional,
+  parseDocument,
+  type Path,
+  type SourceDocument,
+} from './document.ts';
+import { fieldsOf, listOf } from './fields.ts';
 import { invalidSpec, withChanges, type HostedSpec } from './hosted.ts';
 import { readModels, withDigests, type FileOf } from './model-checks.ts';
-import { inOrder, readSpec } from './parse.ts';
+import { inOrder, readSpec, withoutEchoes } from './parse.ts';
 import { botSpecSchema, type BotSpec } from './spec.ts';
 import { loadStrategyModule } from '../backtest/strategy-module.ts';
 import { specHash } from './version.ts';
@@ -47,30 +54,54 @@ export interface BotCheck {
   /** The text of the spec, for locating problems found elsewhere. */
   readonly document: SourceDocument;
   readonly problems: readonly Problem[];
+  /** The sources of its data that exist or are catalogued, also of a bot with problems. */
+  readonly sources: readonly DataSource[];
+  /** Its models that could be read, also of a bot with problems. */
+  readonly models: readonly Model[];
+}
+
+/** One symbol's data as the spec names them. */
+export interface DataSource {
+  readonly symbol: string;
+  /** Where the spec names it. */
+  readonly at: Path;
+  /** Absolute path or `catalog://`. */
+  readonly address: string;
 }
 
 /**
  * Checks all of a bot that can be checked without reading its data: spec, strategy, parameters,
- * and whether the data files exist. Runs the code of the strategy's module.
+ * models, and whether the data files exist. Each part is checked whatever is wrong with the others.
+ * Runs the code of the strategy's module.
  *
  * @throws ServiceError `file_not_found` when the spec itself cannot be read.
  */
 export function checkBot(file: string): BotCheck {
-  const { spec, document, problems } = readSpec(file);
+  const { spec, document, problems: specFaults } = readSpec(file);
   const directory = dirname(resolve(file));
-  if (spec === undefined) {
-    const told = withDigests(problems, document, modelFiles(directory));
-    return { bot: undefined, document, problems: told };
-  }
-  const { loaded, problems: strategyFaults } = checkStrategy(spec, directory, document);
-  const data = dataFiles(spec, directory);
-  const { models, problems: modelFaults } = readModels(spec, modelFiles(directory), document);
-  const faults = [...strategyFaults, ...missingData(spec, data, document), ...modelFaults];
-  if (loaded === undefined || faults.length > 0) {
-    return { bot: undefined, document, problems: inOrder(faults) };
-  }
+  const fileOf = modelFiles(directory);
+  const own = checkOwnStrategy(document, directory, specFaults);
+  const named = sourcesNamed(document, directory);
+  const missing = named.flatMap((source) => missingData(source, document));
+  const models = readModels(document, fileOf, specFaults);
+  const problems = inOrder(
+    withoutEchoes([
+      ...withDigests(specFaults, document, fileOf),
+      ...own.problems,
+      ...missing,
+      ...models.problems,
+    ]),
+  );
+  const isMissing = new Set(missing.map(({ pointer }) => pointer));
+  const sources = named.filter(({ at }) => !isMissing.has(jsonPointer(at)));
+  const check = { document, problems, sources, models: models.models };
+  if (spec === undefined || problems.length > 0) return { bot: undefined, ...check };
 
-  const { strategy, files } = loaded;
+  const { strategy, files } = own.loaded ?? {
+    // A valid spec names a strategy that exists, with parameters that it takes.
+    strategy: BUILT_IN_STRATEGIES.get(spec.spec.strategy.name!)!,
+    files: undefined,
+  };
   const bot: Bot = {
     file,
     document: document.value,
@@ -79,11 +110,11 @@ export function checkBot(file: string): BotCheck {
     strategy,
     strategyFiles: files,
     params: resolveParams(strategy.params, spec.spec.strategy.params).values,
-    models,
-    data,
+    models: models.models,
+    data: dataFiles(spec, directory),
     notes: notesOn(spec),
   };
-  return { bot, document, problems: [] };
+  return { bot, ...check };
 }
 
 function notesOn({ spec }: BotSpec): string[] {
@@ -187,28 +218,54 @@ interface LoadedStrategy {
   readonly files: Readonly<Record<string, string>> | undefined;
 }
 
-function checkStrategy(
-  spec: BotSpec,
-  directory: string,
+/**
+ * Loads the strategy's own module where the spec names one, and checks the spec against it.
+ *
+ * @param known what is wrong with the spec: a module that cannot be one is not loaded.
+ */
+function checkOwnStrategy(
   document: SourceDocument,
-): { loaded: LoadedStrategy | undefined; problems: Problem[] } {
-  const { name, module } = spec.spec.strategy;
-  if (name !== undefined) {
-    // A valid spec names a strategy that exists, with parameters that it takes.
-    return { loaded: { strategy: BUILT_IN_STRATEGIES.get(name)!, files: undefined }, problems: [] };
+  directory: string,
+  known: readonly Problem[],
+): { loaded: LoadedStrategy | undefined; problems: readonly Problem[] } {
+  const { name, module } = fieldsOf(fieldsOf(fieldsOf(document.value).spec).strategy);
+  const at: Path = ['spec', 'strategy', 'module'];
+  const isUnfit = known.some(({ pointer }) => pointer === jsonPointer(at));
+  if (typeof module !== 'string' || name !== undefined || isUnfit) {
+    return { loaded: undefined, problems: [] };
   }
   try {
-    const loaded = loadStrategyModule(module!, directory);
+    const loaded = loadStrategyModule(module, directory);
     return { loaded, problems: strategyProblems(loaded.strategy, document) };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const message = [error.message, error.remedy].join('; ');
-    const what = { code: error.code, message };
-    return {
-      loaded: undefined,
-      problems: [document.problem(['spec', 'strategy', 'module'], what)],
-    };
+    return { loaded: undefined, problems: [document.problem(at, { code: error.code, message })] };
   }
+}
+
+/** Every source that the document names, whatever else is wrong with it. */
+function sourcesNamed({ value }: SourceDocument, directory: string): DataSource[] {
+  const { universe, data } = fieldsOf(fieldsOf(value).spec);
+  const { source, sources } = fieldsOf(data);
+  const [first] = listOf(fieldsOf(universe).symbols);
+  const named: readonly (readonly [symbol: unknown, field: Path, address: unknown])[] = [
+    [first ?? 'data', ['source'], source],
+    ...Object.entries(fieldsOf(sources)).map(
+      ([symbol, address]) => [symbol, ['sources', symbol], address] as const,
+    ),
+  ];
+  return named.flatMap(([symbol, field, address]) =>
+    typeof address !== 'string' || address === ''
+      ? []
+      : [
+          {
+            symbol: String(symbol),
+            at: ['spec', 'data', ...field],
+            address: addressOf(address, directory),
+          },
+        ],
+  );
 }
 
 function dataFiles(spec: BotSpec, directory: string): Record<string, string> {
@@ -225,19 +282,17 @@ function addressOf(source: string, directory: string): string {
   return isCatalogued(source) ? source : resolve(directory, source);
 }
 
-function missingData(
-  { spec }: BotSpec,
-  files: Readonly<Record<string, string>>,
-  document: SourceDocument,
-): Problem[] {
-  return Object.entries(files).flatMap(([symbol, path]) => {
-    if (isCatalogued(path) || statSync(path, { throwIfNoEntry: false })?.isFile()) return [];
-    const at = spec.data.source === undefined ? ['sources', symbol] : ['source'];
-    const message = `no such file: ${path}`;
-    const meant = fileNear(path, spec.data.source ?? spec.data.sources![symbol]!);
-    const what = { code: 'data_not_found', message, ...optional(meant) };
-    return [document.problem(['spec', 'data', ...at], what)];
-  });
+function missingData({ address, at }: DataSource, document: SourceDocument): Problem[] {
+  if (isCatalogued(address)) return [];
+  const found = statSync(address, { throwIfNoEntry: false });
+  if (found?.isFile()) return [];
+  const meant =
+    found === undefined ? fileNear(address, document.written(at) ?? address) : undefined;
+  const message =
+    found === undefined
+      ? `no such file: ${address}`
+      : `${address} is ${found.isDirectory() ? 'a directory' : 'no file'}: name a CSV or Parquet file`;
+  return [document.problem(at, { code: 'data_not_found', message, ...optional(meant) })];
 }
 
 /** The files of models beside a spec. */

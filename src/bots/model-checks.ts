@@ -7,11 +7,17 @@ import {
   INDICATOR_NAMES,
   type Feature,
 } from '../models/features.ts';
-import { digestOf, readModel, type Model, type ModelFault } from '../models/model.ts';
+import {
+  digestOf,
+  readModel,
+  type Model,
+  type ModelFault,
+  type ModelSpec,
+} from '../models/model.ts';
 import { openModel } from '../models/runtime.ts';
 import { optional, type Path, type SourceDocument } from './document.ts';
 import { fieldsOf, isFields, listOf } from './fields.ts';
-import type { BotSpec } from './spec.ts';
+import { mlModelSchema, MOST_MODELS } from './spec.ts';
 
 const MODELS: Path = ['spec', 'ml_models'];
 
@@ -92,13 +98,13 @@ const KEPT_OF_INPUT = 50;
 /** One for each output and symbol. */
 const MOST_SIGNALS = 20_000;
 
-/** What a run of the models of a valid spec would not have the memory for. */
-function excesses({ spec }: BotSpec, document: SourceDocument): Problem[] {
-  const { ml_models = [], universe } = spec;
-  const symbols = universe.symbols.length;
-  const inputs = ml_models.flatMap((model) => model.inputs);
+/** What a run of these models would not have the memory for. */
+function excesses(models: readonly ModelSpec[], document: SourceDocument): Problem[] {
+  const { universe } = fieldsOf(fieldsOf(document.value).spec);
+  const symbols = listOf(fieldsOf(universe).symbols).length;
+  const inputs = models.flatMap((model) => model.inputs);
   const kept = inputs.flatMap(({ params = {} }) => [KEPT_OF_INPUT, ...Object.values(params)]);
-  const outputs = ml_models.reduce((sum, model) => sum + model.outputs.length, 0);
+  const outputs = models.reduce((sum, model) => sum + model.outputs.length, 0);
   const tooMany = (message: string): Problem =>
     document.problem(MODELS, { code: 'invalid_value', message });
   const values = kept.reduce((sum, each) => sum + each, 0) * symbols;
@@ -112,21 +118,38 @@ function excesses({ spec }: BotSpec, document: SourceDocument): Problem[] {
   ];
 }
 
-/** The models of a valid spec with their files; runs none of them. */
-export function readModels(spec: BotSpec, fileOf: FileOf, document: SourceDocument): ReadModels {
+/**
+ * The models of a spec with their files; runs none of them.
+ *
+ * @param known what is wrong with the spec: of a model with a problem only the file is looked for.
+ */
+export function readModels(
+  document: SourceDocument,
+  fileOf: FileOf,
+  known: readonly Problem[] = [],
+): ReadModels {
   const models: Model[] = [];
-  const problems = excesses(spec, document);
-  for (const [at, model] of (spec.spec.ml_models ?? []).entries()) {
-    const file = fileOf(model.path);
-    if (!(file instanceof Uint8Array)) {
+  const specs: ModelSpec[] = [];
+  const problems: Problem[] = [];
+  const faulty = new Set(
+    known.map(({ pointer = '' }) => /^\/spec\/ml_models\/(\d+)/.exec(pointer)?.[1]),
+  );
+  const all = listOf(fieldsOf(fieldsOf(document.value).spec).ml_models).slice(0, MOST_MODELS);
+  for (const [at, authored] of all.entries()) {
+    const spec = faulty.has(String(at)) ? undefined : mlModelSchema.safeParse(authored).data;
+    const path = fieldsOf(authored).path;
+    const file = typeof path === 'string' && path !== '' ? fileOf(path) : undefined;
+    if (file !== undefined && !(file instanceof Uint8Array)) {
       problems.push(document.problem([...MODELS, at, 'path'], file));
-      continue;
     }
-    const read = readModel(model, file);
+    if (spec === undefined) continue;
+    specs.push(spec);
+    if (!(file instanceof Uint8Array)) continue;
+    const read = readModel(spec, file);
     if ('bytes' in read) models.push(read);
     else problems.push(...read.map((fault) => faultProblem(fault, at, document)));
   }
-  return { models, problems };
+  return { models, problems: [...excesses(specs, document), ...problems] };
 }
 
 function faultProblem(
@@ -163,14 +186,16 @@ export async function triedModels(
   models: readonly Model[],
   document: SourceDocument,
 ): Promise<Problem[]> {
+  const authored = listOf(fieldsOf(fieldsOf(document.value).spec).ml_models);
   const problems: Problem[] = [];
-  for (const [at, model] of models.entries()) {
+  for (const model of models) {
     try {
       const { close } = await openModel(model);
       await close();
     } catch (error) {
       if (!(error instanceof ServiceError && error.reason === 'invalid_model')) throw error;
       const what = { code: error.reason, message: error.message };
+      const at = authored.findIndex((one) => fieldsOf(one).name === model.name);
       problems.push(document.problem([...MODELS, at, 'path'], what));
     }
   }

@@ -86,7 +86,7 @@ function unreadable(file: string, code: string, message: string, damaged = ''): 
  * One mistake, one line. A mistyped name is not reported as missing as well; a value that is of the
  * wrong kind is not judged further.
  */
-function withoutEchoes(problems: readonly Problem[]): Problem[] {
+export function withoutEchoes(problems: readonly Problem[]): Problem[] {
   const meant = new Set(
     problems
       .filter(({ code }) => code === 'unknown_field' || code === 'unknown_symbol')
@@ -94,6 +94,7 @@ function withoutEchoes(problems: readonly Problem[]): Problem[] {
   );
   const told = new Set<string | undefined>();
   return problems.filter(({ code, pointer }) => {
+    if (pointer === undefined) return true;
     if (told.has(pointer) || (code === 'missing_field' && meant.has(pointer))) return false;
     told.add(pointer);
     return true;

@@ -96,29 +96,29 @@ export function modelsLock(models: readonly Model[]): ModelsLock | undefined {
 }
 
 /** A volume of 0 would fill no order, and slip every one as though it were the whole market. */
-function refuseWithoutVolume(
-  symbol: string,
-  { fill, slippage }: EngineConfig,
+function refuseWithoutVolume(symbol: string, config: EngineConfig, models: readonly Model[]): void {
+  const use = volumeUse(config, models);
+  if (use === undefined) return;
+  throw new ServiceError('invalid_data', `${use.by} needs volume, and ${symbol} has none`, {
+    remedy: `Use data with volume (data.columns.volume names its column), or ${use.instead}.`,
+  });
+}
+
+/** What of a bot reads volume, and what can take its place; undefined where nothing does. */
+export function volumeUse(
+  { fill, slippage }: VolumeModels,
   models: readonly Model[],
-): void {
+): { readonly by: string; readonly instead: string } | undefined {
   const reader = models.find(({ inputs }) => inputs.some(usesVolume));
-  if (reader !== undefined) {
-    throw new ServiceError(
-      'invalid_data',
-      `the model ${reader.name} needs volume, and ${symbol} has none`,
-      { remedy: 'Use data with volume (data.columns.volume names its column), or another model.' },
-    );
-  }
+  if (reader !== undefined) return { by: `the model ${reader.name}`, instead: 'another model' };
   const used = Object.entries({ fill, slippage }).find(([, { model }]) => model === 'volume_share');
-  if (used === undefined) return;
-  const [name] = used;
-  throw new ServiceError(
-    'invalid_data',
-    `${name}: volume_share needs volume, and ${symbol} has none`,
-    {
-      remedy: `Use data with volume (data.columns.volume names its column), or another ${name} model.`,
-    },
-  );
+  if (used === undefined) return undefined;
+  return { by: `${used[0]}: volume_share`, instead: `another ${used[0]} model` };
+}
+
+interface VolumeModels {
+  readonly fill: { readonly model?: unknown };
+  readonly slippage: { readonly model?: unknown };
 }
 
 /** How another thread finds the bot's strategy. */

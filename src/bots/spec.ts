@@ -118,7 +118,7 @@ const columnsSchema = z
   })
   .describe('Header names in the file, where they are not among the usual spellings.');
 
-const dataSchema = z
+export const dataSchema = z
   .strictObject({
     source: path
       .optional()
@@ -346,13 +346,15 @@ const featureSchema = z
   })
   .meta({ oneOf: [{ required: ['column'] }, { required: ['indicator'] }] });
 
+export const MOST_MODELS = 50;
+
 const modelOutputSchema = z.strictObject({
   name: lowerCaseName.describe('What strategies call it: `instrument.signal(name)`.'),
   from: text(200).optional().describe('The output of the model; needed where that has several.'),
   element: z.int().min(0).max(65_535).default(0).describe('Which number of it, from 0.'),
 });
 
-const mlModelSchema = z
+export const mlModelSchema = z
   .strictObject({
     name: lowerCaseName,
     path: path
@@ -447,7 +449,7 @@ export const botSpecSchema = z.strictObject({
       .describe('Gates: a result outside of them fails the run.'),
     risk: riskSchema.optional(),
     attribution: attributionSchema.optional(),
-    ml_models: z.array(mlModelSchema).max(50).optional(),
+    ml_models: z.array(mlModelSchema).max(MOST_MODELS).optional(),
     agents: z
       .array(agentSchema)
       .max(50)

@@ -10,7 +10,6 @@ import { hostedProblems } from '../bots/hosted.ts';
 import { modelFiles } from '../bots/load.ts';
 import { readModels } from '../bots/model-checks.ts';
 import { inOrder, readSpec } from '../bots/parse.ts';
-import { botSpecSchema } from '../bots/spec.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { invalidFiles, type BotFile } from './bots.ts';
 
@@ -20,32 +19,47 @@ import { invalidFiles, type BotFile } from './bots.ts';
  * @throws ServiceError `invalid_spec` with the problems of all files, or `file_not_found`
  */
 export function readHostedFiles(files: readonly string[]): readonly BotFile[] {
-  const read = readBotFiles(files, hostedProblems);
-  const collected = read.map((one) => {
-    const { file, document, source } = one;
-    const fileOf = modelFiles(dirname(resolve(file)));
-    const { models, problems } = readModels(botSpecSchema.parse(document), fileOf, source);
-    if (problems.length > 0) return { ...one, faults: problems };
-    const sent = models.map(({ path, bytes }) => [entryOf(path), base64Of(bytes)] as const);
-    const weights = Object.fromEntries(sent);
-    const fault = bundleFaults(weights)[0];
-    if (fault !== undefined) {
-      const what = { code: 'model_not_hosted', message: fault };
-      return { ...one, faults: [source.problem(['spec', 'ml_models'], what)] };
-    }
-    try {
-      const code = codeOf(one);
-      if (code === undefined && models.length === 0) return one;
-      return { ...one, files: { ...code, ...weights } };
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
-      const { code, message } = error;
-      return { ...one, faults: [source.problem(MODULE, { code, message })] };
-    }
+  const bundles = new Map<SourceDocument, BotFile['files']>();
+  const read = readBotFiles(files, (source, file, known) => {
+    const models = modelsOf(source, file, known);
+    const code = strategyOf(source, file, known);
+    const bundle = { ...code.files, ...models.files };
+    if (Object.keys(bundle).length > 0) bundles.set(source, bundle);
+    return [...hostedProblems(source), ...models.faults, ...code.faults];
   });
-  const faults = collected.flatMap((one) => ('faults' in one ? one.faults : []));
-  if (faults.length > 0) throw invalidFiles(files, faults);
-  return collected;
+  return read.map((one) => {
+    const bundle = bundles.get(one.source);
+    return bundle === undefined ? one : { ...one, files: bundle };
+  });
+}
+
+/** Files that go with a spec, and what is wrong with them. */
+interface Attached {
+  readonly files?: BotFile['files'];
+  readonly faults: readonly Problem[];
+}
+
+function modelsOf(source: SourceDocument, file: string, known: readonly Problem[]): Attached {
+  const fileOf = modelFiles(dirname(resolve(file)));
+  const { models, problems } = readModels(source, fileOf, known);
+  const sent = models.map(({ path, bytes }) => [entryOf(path), base64Of(bytes)] as const);
+  const files = Object.fromEntries(sent);
+  const [message] = bundleFaults(files);
+  if (message === undefined) return { files, faults: problems };
+  const what = { code: 'model_not_hosted', message };
+  return { faults: [...problems, source.problem(['spec', 'ml_models'], what)] };
+}
+
+function strategyOf(source: SourceDocument, file: string, known: readonly Problem[]): Attached {
+  if (known.some(({ pointer }) => pointer?.startsWith('/spec/strategy'))) return { faults: [] };
+  try {
+    const files = codeOf(file, source.value);
+    return files === undefined ? { faults: [] } : { files, faults: [] };
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const { code, message } = error;
+    return { faults: [source.problem(MODULE, { code, message })] };
+  }
 }
 
 const MODULE = ['spec', 'strategy', 'module'];
@@ -56,7 +70,7 @@ const MODULE = ['spec', 'strategy', 'module'];
  *
  * @throws ServiceError `invalid_strategy`
  */
-function codeOf({ file, document }: BotFile): BotFile['files'] {
+function codeOf(file: string, document: unknown): BotFile['files'] {
   const { module } = fieldsOf(fieldsOf(fieldsOf(document).spec).strategy);
   if (typeof module !== 'string') return undefined;
   const directory = realpathSync(dirname(resolve(file)));
@@ -86,15 +100,24 @@ function codeOf({ file, document }: BotFile): BotFile['files'] {
 
 /**
  * The same of any bot files; of strategies and data, nothing is looked at.
- * @param check finds further problems.
+ * @param check finds further problems beside those that are known.
  */
 export function readBotFiles(
   files: readonly string[],
-  check: (document: SourceDocument) => readonly Problem[] = () => [],
+  check: (
+    document: SourceDocument,
+    file: string,
+    known: readonly Problem[],
+  ) => readonly Problem[] = () => [],
 ): readonly BotFile[] {
   const read = files.map((file) => {
     const { spec, document, problems } = readSpec(file);
-    return { file, spec, document, problems: inOrder([...problems, ...check(document)]) };
+    return {
+      file,
+      spec,
+      document,
+      problems: inOrder([...problems, ...check(document, file, problems)]),
+    };
   });
   const wrong = read.filter(({ problems }) => problems.length > 0);
   if (wrong.length > 0) {

@@ -1,7 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import type { Bars } from './bars.ts';
-import { resolveDataset } from './catalogue.ts';
-import { badDataError, canDrop, checkBars, type DefectCounts } from './check.ts';
+import { resolveDataset, type Manifest } from './catalogue.ts';
+import { badDataError, canDrop, checkBars, type CheckReport, type DefectCounts } from './check.ts';
 import { readRows } from './csv.ts';
 import { barsDigest } from './digest.ts';
 import { findGaps, findUncoveredEdges, type GapReport, type UncoveredEdge } from './gaps.ts';
@@ -47,12 +47,20 @@ export interface Dataset {
   readonly notes: readonly string[];
 }
 
+/** Bars of a source inside the window, without bad rows. */
+interface CheckedBars {
+  readonly file: BarFile;
+  readonly report: CheckReport;
+  readonly bars: Bars;
+  /** Of a dataset in the catalogue. */
+  readonly manifest: Manifest | undefined;
+}
+
 /**
- * The one door through which prices come in: reads, cuts to the window, checks, resamples.
+ * Reads a source, cuts it to the window and checks it.
  * @throws ServiceError `file_not_found`, or `invalid_data` with every fault and its row.
  */
-export async function loadDataset(options: LoadOptions): Promise<Dataset> {
-  const wanted = options.timeframe === undefined ? undefined : parseTimeframe(options.timeframe);
+export async function loadCheckedBars(options: LoadOptions): Promise<CheckedBars> {
   const imported = await resolveDataset(options.catalogueDir, options.source);
   const file = await readBars(imported?.path ?? options.source, options);
   const report = checkBars(file, file.tooLong);
@@ -61,20 +69,27 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
     const texts = file.csv ? await readRows(file.csv, rows) : new Map<number, never>();
     throw badDataError(file, report, texts);
   }
-  const { bars: read } = report.badRows > 0 ? keepBars(file, (i) => !report.isBad(i)) : file;
+  const { bars } = report.badRows > 0 ? keepBars(file, (i) => !report.isBad(i)) : file;
+  return { file, report, bars, manifest: imported?.manifest };
+}
+
+/**
+ * Loads bars for use: reads, cuts to the window, checks, resamples.
+ * @throws ServiceError as `loadCheckedBars`; `invalid_data` where the timeframe does not fit.
+ */
+export async function loadDataset(options: LoadOptions): Promise<Dataset> {
+  const wanted = options.timeframe === undefined ? undefined : parseTimeframe(options.timeframe);
+  const { file, report, bars: read, manifest } = await loadCheckedBars(options);
 
   const spacing = barSpacing(read);
-  const own = imported
-    ? parseTimeframe(imported.manifest.timeframe)
-    : timeframeOfSpacing(spacing ?? NaN);
+  const own = manifest ? parseTimeframe(manifest.timeframe) : timeframeOfSpacing(spacing ?? NaN);
   const timeframe = wanted ?? own;
   if (timeframe === undefined) throw unknownTimeframe(file.path, spacing);
   const isTheirs = own?.name === timeframe.name || read.length === 1;
   const bars = isTheirs ? read : resample(read, timeframe);
   // What has no timeframe of its own has gaps only as bars of the one wanted.
   const source = own === undefined ? bars : read;
-  const hasVolume =
-    imported?.manifest.columns.includes('volume') ?? file.layout.volume !== undefined;
+  const hasVolume = manifest?.columns.includes('volume') ?? file.layout.volume !== undefined;
   return {
     bars,
     timeframe,

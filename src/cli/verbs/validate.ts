@@ -15,8 +15,8 @@ interface FileReport {
 export const verb = defineVerb({
   description:
     'Checks bot files and prints every problem, one line each: file:line:column /pointer CODE ' +
-    'message. Also loads the strategy of each bot, tries its models, and looks whether its data are ' +
-    'there.',
+    'message. Loads the strategy of each bot, tries its models and reads its data; bad rows of a CSV ' +
+    'file are reported with the line of that file.',
   arguments: {
     files: { description: 'bot files, YAML or JSON', variadic: true, complete: 'file' },
   },
@@ -51,16 +51,21 @@ export const verb = defineVerb({
 
 async function report(file: string, catalogueDir: string): Promise<FileReport> {
   const { checkBot } = await import('../../bots/load.ts');
+  const { checkData } = await import('../../bots/data-checks.ts');
+  const { inOrder } = await import('../../bots/parse.ts');
   try {
     const check = checkBot(file);
+    const data = await checkData(check, catalogueDir);
+    const isOfSpec = (problem: Problem): boolean => problem.file === file;
+    const found = [...check.problems, ...data.problems, ...(await failingModels(check))];
+    // Those of data files follow those of the spec.
     const problems = [
-      ...check.problems,
-      ...(await missingDatasets(check, catalogueDir)),
-      ...(await failingModels(check)),
+      ...inOrder(found.filter(isOfSpec)),
+      ...found.filter((problem) => !isOfSpec(problem)),
     ];
-    const valid = problems.length === 0;
-    const notes = check.bot?.notes ?? [];
-    return { file, valid, hash: valid ? check.bot!.hash : null, problems, notes };
+    const hash = problems.length === 0 ? check.bot!.hash : null;
+    const notes = [...(check.bot?.notes ?? []), ...data.notes];
+    return { file, valid: problems.length === 0, hash, problems, notes };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const problem = { file, code: error.code, message: error.message };
@@ -68,24 +73,14 @@ async function report(file: string, catalogueDir: string): Promise<FileReport> {
   }
 }
 
-async function failingModels({ bot, document }: BotCheck): Promise<readonly Problem[]> {
-  if (bot === undefined || bot.models.length === 0) return [];
+async function failingModels({ models, document }: BotCheck): Promise<readonly Problem[]> {
+  if (models.length === 0) return [];
   const { triedModels } = await import('../../bots/model-checks.ts');
-  return triedModels(bot.models, document);
-}
-
-async function missingDatasets({ bot, document }: BotCheck, catalogueDir: string) {
-  const { resolveDataset } = await import('../../market/catalogue.ts');
-  const problems: Problem[] = [];
-  for (const [symbol, source] of Object.entries(bot?.data ?? {})) {
-    try {
-      await resolveDataset(catalogueDir, source);
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
-      const field = bot?.spec.spec.data.source === undefined ? ['sources', symbol] : ['source'];
-      const what = { code: 'data_not_found', message: error.message };
-      problems.push(document.problem(['spec', 'data', ...field], what));
-    }
+  try {
+    return await triedModels(models, document);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const message = [error.message, error.remedy].filter(Boolean).join('; ');
+    return [document.problem(['spec', 'ml_models'], { code: error.code, message })];
   }
-  return problems;
 }

@@ -1,0 +1,101 @@
+/** What is wrong with the data that a spec names. */
+import { windowBeyondData } from '../backtest/findings.ts';
+import { ServiceError, type Problem } from '../errors.ts';
+import { loadCheckedBars, loadDataset, type Dataset, type LoadOptions } from '../market/load.ts';
+import { parseWindow } from '../market/time.ts';
+import type { SourceDocument } from './document.ts';
+import { fieldsOf } from './fields.ts';
+import type { BotCheck, DataSource } from './load.ts';
+import { volumeUse } from './prepare.ts';
+import { dataSchema } from './spec.ts';
+
+export interface DataCheck {
+  readonly problems: readonly Problem[];
+  /** What a person should know of the data, one sentence each. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Reads the data of a bot as a backtest would, as far as its spec says how: a field of `data` that is
+ * wrong itself is left out.
+ */
+export async function checkData(
+  { sources, models, document }: BotCheck,
+  catalogueDir: string,
+): Promise<DataCheck> {
+  const { data, engine } = fieldsOf(fieldsOf(document.value).spec);
+  const { fill, slippage } = fieldsOf(engine);
+  const modelOf = (value: unknown) =>
+    typeof value === 'string' ? { model: value } : fieldsOf(value);
+  const volume = volumeUse({ fill: modelOf(fill), slippage: modelOf(slippage) }, models);
+  const options = usableOptions(fieldsOf(data));
+  const problems: Problem[] = [];
+  const notes: string[] = [];
+  for (const source of sources) {
+    try {
+      const dataset = await load({ ...options, source: source.address, catalogueDir });
+      if (dataset === undefined) continue;
+      const { symbol } = source;
+      notes.push(...dataset.notes.map((note) => `${symbol}: ${note}`));
+      const beyond = windowBeyondData([{ symbol, uncovered: dataset.uncovered }]);
+      if (beyond !== undefined) notes.push(beyond.issue);
+      if (volume !== undefined && !dataset.hasVolume) {
+        const message = `${volume.by} needs volume, and ${symbol} has none`;
+        problems.push(document.problem(source.at, { code: 'invalid_data', message }));
+      }
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      problems.push(...problemsOf(error, source, document));
+      if (error.problems.length > 0 && error.remedy !== undefined) {
+        notes.push(`${source.symbol}: ${error.remedy}`);
+      }
+    }
+  }
+  return { problems, notes };
+}
+
+type ReadAs = Pick<LoadOptions, 'timeframe' | 'from' | 'to' | 'columns' | 'repair'>;
+
+/** The options of `data` that are right, each by itself. */
+function usableOptions(data: Record<string, unknown>): ReadAs {
+  const { timeframe, from, to, columns, repair } = dataSchema.shape;
+  const options = {
+    timeframe: timeframe.safeParse(data['timeframe']).data,
+    from: from.safeParse(data['from']).data,
+    to: to.safeParse(data['to']).data,
+    columns: columns.safeParse(data['columns']).data,
+    repair: repair.safeParse(data['repair']).data,
+  };
+  try {
+    parseWindow(options.from, options.to);
+    return options;
+  } catch {
+    return { ...options, from: undefined, to: undefined };
+  }
+}
+
+/** Without a timeframe only the rows are checked. */
+async function load(options: LoadOptions): Promise<Dataset | undefined> {
+  if (options.timeframe !== undefined) return loadDataset(options);
+  await loadCheckedBars(options);
+  return undefined;
+}
+
+/** Located in the file of the data where the fault has a line there, else in the spec. */
+function problemsOf(
+  { code, message, remedy, problems }: ServiceError,
+  { at }: DataSource,
+  document: SourceDocument,
+): Problem[] {
+  const isCatalogued = code === 'file_not_found';
+  const whole = {
+    code: isCatalogued ? 'data_not_found' : code,
+    message: [message, remedy].filter(Boolean).join('; '),
+  };
+  if (problems.length === 0) return [document.problem(at, whole)];
+  return problems.map((problem) =>
+    problem.line === undefined
+      ? document.problem(at, { code: problem.code, message: `${problem.file}: ${problem.message}` })
+      : { column: 1, ...problem },
+  );
+}
