@@ -20,7 +20,7 @@ const CODES = {
   invalid_strategy: { exit: 3 },
   gate_not_met: { exit: 5 },
   lock_drift: { exit: 6 },
-  /** A halt is in force, but not all of it is known to have ended. */
+  /** A halt failed, or not all of it is known to have ended; the message says whether it is in force. */
   halt_not_verified: { exit: 7 },
   interrupted: { exit: 130 },
 

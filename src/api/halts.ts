@@ -110,7 +110,7 @@ const reports = {
 };
 
 const WHAT_IT_DOES =
-  'From then on nothing starts, until it is resumed. Working orders are canceled and what runs is ended, with nothing needed from the session itself. Then all is read back: 200 only when each deployment and each order is verified, else 207. A halt that is in force stays as it is: asking for it again ends what trades all the same, and verifies again. Backtests are not halted. In production the runner cancels its orders and reads them back from the venue before its pod goes; of one that says nothing any more the pod goes all the same, and its orders are not verified.';
+  'From then on nothing starts, until it is resumed. Working orders are canceled and what runs is ended, with nothing needed from the session itself. Then all is read back: 200 only when each deployment and each order is verified, else 207. A halt that is in force stays as it is: asking for it again ends what trades all the same, and verifies again. Backtests are not halted. In production the runner cancels its orders and reads them back from the venue before its pod goes; of one that says nothing any more the pod goes all the same, and its orders are not verified. A failure with status 500 or above says by its `reason` whether the halt is in force: `halt_not_in_force` or `halt_unknown`.';
 
 export const haltBot = defineRoute({
   ...halting,

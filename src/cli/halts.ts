@@ -1,4 +1,5 @@
 /** What the verbs that halt bots have in common. */
+import { haltFailure, isHaltReason } from '../api/halt-failure.ts';
 import type { Halt, HaltReport, listHalts } from '../api/halts.ts';
 import type { Client } from '../client/client.ts';
 import { ServiceError } from '../errors.ts';
@@ -31,6 +32,28 @@ export async function haltOfAll(server: Client): Promise<Halt | undefined> {
     if (halt.scope === 'all') return halt;
   }
   return undefined;
+}
+
+/**
+ * Asks for a halt.
+ * @throws ServiceError `halt_not_verified` where the halt failed, which says whether it is in force;
+ * what the server refused keeps its own code.
+ */
+export async function requestHalt(ask: () => Promise<HaltReport>): Promise<HaltReport> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const isRefusal = !isHaltReason(error.reason) && !error.retryable && error.code !== 'failure';
+    if (isRefusal) throw error;
+    const isExcluded = error.reason === 'not_sent' || error.code === 'rate_limited';
+    const { message, reason, remedy } = haltFailure(error, isExcluded);
+    throw new ServiceError('halt_not_verified', message, {
+      reason: reason!,
+      remedy: remedy!,
+      cause: error,
+    });
+  }
 }
 
 type Deployment = HaltReport['deployments'][number];

@@ -381,6 +381,7 @@ function unreachable(origin: string, thrown: unknown): ServiceError {
   const isUntrusted = UNTRUSTED.has(kind);
   const what = isUntrusted ? 'its certificate is of nobody who is trusted here' : message;
   return new ServiceError('server_unreachable', `${origin}: ${WHAT[kind] ?? what}`, {
+    ...((isUntrusted || NOT_SENT.has(kind)) && { reason: 'not_sent' }),
     remedy: isUntrusted ? TRUST : LOOK,
     cause: thrown,
   });
@@ -407,6 +408,17 @@ const WHAT: Readonly<Record<string, string>> = {
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'what answers there does not speak TLS',
   UND_ERR_RES_EXCEEDED_MAX_SIZE: 'its answer does not end',
 };
+
+/** With these there was no connection on which the request could have gone out. */
+const NOT_SENT: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+]);
 
 const UNTRUSTED: ReadonlySet<string> = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',

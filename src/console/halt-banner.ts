@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import type { Halt, listHalts } from '../api/halts.ts';
 import { ServiceError } from '../errors.ts';
-import { namesOf } from './bot-names.ts';
+import { namesOf, type BotNames } from './bot-names.ts';
 import type { Call } from './call.ts';
 import type { Html } from './html.ts';
 import { time } from './parts.ts';
@@ -34,10 +34,10 @@ export async function haltBanner(call: Call): Promise<Html | undefined> {
     );
   }
   const shown = halts.slice(0, NAMED);
-  const names = await namesOf(
+  const names: BotNames = await namesOf(
     call,
     shown.map(({ bot_id }) => bot_id!),
-  );
+  ).catch(() => new Map());
   const more = halts.length - shown.length;
   const count = halts.length === READ ? `${READ} bots or more are` : `${halts.length} bots are`;
   const { requested_at, reason } = shown[0]!;

@@ -111,7 +111,10 @@ export function pagesOf(app: App, services: Services): Pages {
           if (!(error instanceof ServiceError) || again === undefined) throw error;
           c.error = error;
           const status = error.status as NonNullable<Content['status']>;
-          return answer(visit, { ...(await again(visit, form)), status }, { failure: error });
+          const content = await again(visit, form).catch(() => {
+            throw error;
+          });
+          return answer(visit, { ...content, status }, { failure: error });
         }
         if (!('goTo' in done)) return answer(visit, done);
         if (done.message !== undefined) leaveMessage(c, services, done.message);

@@ -5,8 +5,8 @@ import { ServiceError } from '../errors.ts';
 import { alertRaised } from '../events/raised-alerts.ts';
 import { appendEvents } from '../events/append.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
-import { asStorageError } from '../storage/unavailable.ts';
 import type { Db } from '../storage/tables.ts';
+import { OutcomeUnknown } from '../storage/unavailable.ts';
 import { alertEvent, alertsOf } from '../tasks/alerts.ts';
 import { firstActive, START } from './active.ts';
 import { endSome } from './end.ts';
@@ -68,7 +68,16 @@ async function halt(
   // Whoever looks after production deployments here sees at once what is wanted.
   service.wake();
   const ms = READ_BACK_AFTER_MS - latched_ms;
-  await within(ms, Promise.all([endAll(service, latched), productionEnded(service, latched, ms)]));
+  const ending = Promise.all([
+    endAll(service, latched),
+    productionEnded(service, latched, ms),
+  ]).catch((error: unknown) => {
+    service.log.warn({
+      err: error,
+      msg: `the halt ${latched.halt_id} could not end all it should`,
+    });
+  });
+  await within(ms, ending);
   const rest = ANSWER_AFTER_MS - sinceBegin();
   const verification = (await within(rest, readBack(service, latched))) ?? NOT_READ;
   return { halt: latched, ...verification, latched_ms, verified_ms: sinceBegin() };
@@ -243,16 +252,20 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Goes on trying for a time while the database does not answer. */
+/**
+ * Repeats `access` for a time while the database does not answer.
+ * @throws OutcomeUnknown when any attempt may have been written, and no later one has clarified it.
+ */
 async function insist<T>(access: () => Promise<T>): Promise<T> {
   const until = performance.now() + GIVE_UP_MS;
+  let doubt: OutcomeUnknown | undefined;
   for (;;) {
     try {
       return await access();
-    } catch (thrown) {
-      const error = asStorageError(thrown);
+    } catch (error) {
+      if (error instanceof OutcomeUnknown) doubt = error;
       const isTransient = error instanceof ServiceError && error.retryable;
-      if (!isTransient || performance.now() > until) throw error;
+      if (!isTransient || performance.now() > until) throw doubt ?? error;
       await wait(TRY_AGAIN_MS);
     }
   }

@@ -24,6 +24,7 @@ import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import { createBot, updateBot } from '../api/bots.ts';
+import { haltFailure } from '../api/halt-failure.ts';
 import { addDocument, DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { createLease } from '../api/leases.ts';
 import { addConsole } from '../console/console.ts';
@@ -142,8 +143,18 @@ export function createApp(services: Services): App {
     c.error = error;
     return failed(c, services, error);
   });
-  app.onError((thrown, c) => failed(c, services, asServiceError(thrown)));
+  app.onError((thrown, c) => failed(c, services, ofHalt(c, asServiceError(thrown))));
   return app;
+}
+
+/** API and console. */
+const HALT_PATH = /^(\/console)?\/(bots\/[^/]+\/halt|bots\/halt-all|halt-all)$/;
+
+/** The failure of a request for a halt says whether that is in force. */
+function ofHalt(c: Context<AppEnv>, error: ServiceError): ServiceError {
+  if (c.req.method !== 'POST' || error.status < 500 || !HALT_PATH.test(c.req.path)) return error;
+  const isExcluded = error.code === 'storage_unavailable' && error.reason !== 'outcome_unknown';
+  return haltFailure(error, isExcluded);
 }
 
 function failed(

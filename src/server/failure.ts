@@ -1,12 +1,10 @@
 import { HTTPException } from 'hono/http-exception';
 import { ServiceError, type ErrorCode } from '../errors.ts';
-import { asStorageError } from '../storage/unavailable.ts';
 
 /** What went wrong as a caller may know it: of a bug, no more than that it is one. */
 export function asServiceError(thrown: unknown): ServiceError {
-  const error = asStorageError(thrown);
-  if (error instanceof ServiceError) return error;
-  if (error instanceof HTTPException) return ofHono(error);
+  if (thrown instanceof ServiceError) return thrown;
+  if (thrown instanceof HTTPException) return ofHono(thrown);
   return new ServiceError('failure', 'the server failed to do it', {
     remedy: 'Tell the operator of the server the request_id: the log has the rest.',
     cause: thrown,

@@ -1,53 +1,134 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
-import { CompiledQuery, PostgresDialect, type Dialect } from 'kysely';
+import { PostgresDialect, type Dialect } from 'kysely';
 
-const CONNECTIONS = 10;
+const READING_CONNECTIONS = 9;
+/** Writes come one after the other, over a connection that no read can keep from them. */
+const WRITING_CONNECTIONS = 1;
 /** What takes longer than these fails, so that nobody waits for ever on a database that hangs. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** A server that is stopped, or its machine, amid a write would keep all others from writing. */
 const IDLE_WRITE_TIMEOUT_MS = 5_000;
 const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 1000;
+/** A query that is silent for so long has the database asked on another connection whether it answers. */
+const SUSPECT_AFTER_MS = 2_000;
+const PROBE_TIMEOUT_MS = 3_000;
 
 const INT8 = 20;
 
+export interface OpenPostgres {
+  /** For transactions, one at a time. */
+  readonly write: Dialect;
+  readonly read: Dialect;
+}
+
 /**
  * @param url `postgres://…`
- * @param onIdleError told when a connection breaks that nobody is using; it is replaced.
+ * @param onIdleError called when a connection breaks that no query uses; it is replaced.
  */
-export function openPostgres(url: string, onIdleError: (error: Error) => void): Dialect {
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: CONNECTIONS,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: IDLE_WRITE_TIMEOUT_MS,
-    application_name: 'service-local',
-    types: { getTypeParser },
-    Client: PlannedOnce,
-  });
-  pool.on('error', onIdleError);
-  pool.on('connect', (client) => {
-    // The pool listens only while nobody uses a connection; whoever does is told by his query.
+export function openPostgres(url: string, onIdleError: (error: Error) => void): OpenPostgres {
+  const Client = watchedClient(databaseProbe(url));
+  const open = (max: number): Dialect => {
+    const pool = new pg.Pool({
+      connectionString: url,
+      max,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      statement_timeout: STATEMENT_TIMEOUT_MS,
+      idle_in_transaction_session_timeout: IDLE_WRITE_TIMEOUT_MS,
+      application_name: 'service-local',
+      types: { getTypeParser },
+      Client,
+      // Kysely's own hook keeps a connection for ever on which it fails.
+      onConnect: prepareConnection,
+    });
+    pool.on('error', onIdleError);
+    pool.on('connect', (client) => {
+      // The pool listens only while no query uses a connection; a query that does fails by itself.
+      client.on('error', () => {});
+    });
+    return new PostgresDialect({ pool });
+  };
+  return { write: open(WRITING_CONNECTIONS), read: open(READING_CONNECTIONS) };
+}
+
+/**
+ * Whatever the defaults of the database are: a snapshot from before the write lock was had would be
+ * an old one, and what is acknowledged must be on disk.
+ */
+async function prepareConnection(client: pg.ClientBase): Promise<void> {
+  await client.query("set default_transaction_isolation = 'read committed'");
+  await client.query('set synchronous_commit = on');
+}
+
+/** Returns a function that resolves to whether the database answers a new connection. */
+function databaseProbe(url: string): () => Promise<boolean> {
+  const ask = async (): Promise<boolean> => {
+    const client = new pg.Client({
+      connectionString: url,
+      connectionTimeoutMillis: PROBE_TIMEOUT_MS,
+      query_timeout: PROBE_TIMEOUT_MS,
+      application_name: 'service-local probe',
+    });
     client.on('error', () => {});
-    // One that has gone silent would keep each who gets it waiting.
-    const socket = client.connection.stream as Socket;
-    socket.setTimeout(SILENCE_TIMEOUT_MS, () => socket.destroy());
-  });
-  return new PostgresDialect({
-    pool,
-    // Whatever the defaults of the database are: a snapshot from before the write lock was had would
-    // be an old one, and what is acknowledged must be on disk.
-    async onCreateConnection(connection) {
-      for (const setting of [
-        "default_transaction_isolation = 'read committed'",
-        'synchronous_commit = on',
-      ]) {
-        await connection.executeQuery(CompiledQuery.raw(`set ${setting}`));
-      }
-    },
-  });
+    try {
+      await client.connect();
+      await client.query('select 1');
+      return true;
+    } catch (error) {
+      // A refusal, such as of too many connections, is an answer.
+      return error instanceof pg.DatabaseError;
+    } finally {
+      client.end().catch(() => {});
+    }
+  };
+  let asking: Promise<boolean> | undefined;
+  return () =>
+    (asking ??= ask().finally(() => {
+      asking = undefined;
+    }));
+}
+
+/**
+ * A client that gives its connection up when a query stays silent and the database does not answer a
+ * new connection either, so that callers learn within seconds of a database that hangs. A query that
+ * only takes long, such as one that waits for a lock, goes on.
+ */
+function watchedClient(answers: () => Promise<boolean>): typeof pg.Client {
+  return class extends PlannedOnce {
+    #open = 0;
+    #askedAt = 0;
+    #isWatched = false;
+
+    override query(...args: never[]): never {
+      if (!this.#isWatched) this.#watch();
+      this.#open += 1;
+      this.#askedAt = performance.now();
+      const result = super.query(...args) as Promise<unknown>;
+      const settle = (): void => {
+        this.#open -= 1;
+      };
+      result.then(settle, settle);
+      return result as never;
+    }
+
+    #watch(): void {
+      this.#isWatched = true;
+      const socket = this.connection.stream as Socket;
+      const check = async (): Promise<void> => {
+        if (this.#open > 0) {
+          const isLost = performance.now() - this.#askedAt >= SILENCE_TIMEOUT_MS;
+          if (isLost || !(await answers())) {
+            socket.destroy();
+            return;
+          }
+        }
+        if (!socket.destroyed) socket.setTimeout(SUSPECT_AFTER_MS);
+      };
+      socket.on('timeout', () => void check());
+      socket.setTimeout(SUSPECT_AFTER_MS);
+    }
+  };
 }
 
 /** Times and counts are far below 2^53, where pg would give texts for fear of larger ones. */

@@ -1,5 +1,7 @@
 import type { Compilable, CompiledQuery, DialectAdapter } from 'kysely';
+import { throughOutage } from './outage.ts';
 import type { Db } from './tables.ts';
+import { ofDriver } from './unavailable.ts';
 
 /** Stands for a value in a query that is kept. */
 class Parameter {
@@ -49,7 +51,18 @@ export function prepared<Values extends object, Row>(
       parameter instanceof Parameter ? values[parameter.name as keyof Values] : parameter,
     );
     const run = atOnce.get(adapter);
-    if (run !== undefined) return run(query.sql, parameters) as Row[];
+    if (run !== undefined) {
+      const rows = (): Row[] => run(query.sql, parameters) as Row[];
+      return db.isTransaction ? rows() : readAtOnce(rows);
+    }
     return (await db.executeQuery<Row>({ ...query, parameters })).rows;
   };
+}
+
+async function readAtOnce<Row>(rows: () => Row[]): Promise<Row[]> {
+  try {
+    return await throughOutage(async () => rows());
+  } catch (error) {
+    throw ofDriver(error);
+  }
 }

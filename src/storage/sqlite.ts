@@ -14,8 +14,13 @@ import { ServiceError } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
 import { atOnce } from './prepared.ts';
 
-/** How long a write waits for that of another process, such as a verb run beside the server. */
-const BUSY_TIMEOUT_MS = 10_000;
+/** How long opening the file waits for another process that holds its lock. */
+const OPENING_TIMEOUT_MS = 10_000;
+/**
+ * How long a statement blocks this process for such a lock. Longer waits are up to `throughOutage`,
+ * during which the process can do other work.
+ */
+const BUSY_TIMEOUT_MS = 100;
 
 const MOST_STATEMENTS = 500;
 
@@ -26,6 +31,8 @@ export interface OpenSqlite {
   readonly read: Dialect;
   /** Puts the write-ahead log into the file and empties it. */
   readonly truncateLog: () => void;
+  /** Called once the schema is there: from then on a statement waits no longer than it may block. */
+  readonly onOpened: () => void;
 }
 
 /**
@@ -35,7 +42,7 @@ export interface OpenSqlite {
 export function openSqlite(file: string): OpenSqlite {
   try {
     makeDirectory(dirname(file), 0o700);
-    const writer = new Database(file, { timeout: BUSY_TIMEOUT_MS });
+    const writer = new Database(file, { timeout: OPENING_TIMEOUT_MS });
     chmodSync(file, 0o600);
     writer.pragma('journal_mode = WAL');
     // WAL alone would settle for NORMAL, under which a power cut loses acknowledged writes.
@@ -47,6 +54,7 @@ export function openSqlite(file: string): OpenSqlite {
     return {
       write: new InProcess(withKeptStatements(writer)),
       read: new InProcess(withKeptStatements(reader)),
+      onOpened: () => void writer.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`),
       truncateLog: () => void writer.pragma('wal_checkpoint(TRUNCATE)'),
     };
   } catch (error) {

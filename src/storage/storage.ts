@@ -1,9 +1,9 @@
 import { Kysely, sql } from 'kysely';
 import { migrate } from './migrate.ts';
 import { openPostgres } from './postgres.ts';
+import { readDialect } from './read-dialect.ts';
 import { openSqlite } from './sqlite.ts';
 import type { Db, Tables } from './tables.ts';
-import { storageUnavailable } from './unavailable.ts';
 import { WriteQueue, type WriteOptions } from './write-queue.ts';
 
 /**
@@ -13,16 +13,20 @@ import { WriteQueue, type WriteOptions } from './write-queue.ts';
  */
 export interface Storage {
   readonly kind: 'sqlite' | 'postgres';
-  /** What is committed. */
+  /**
+   * Reads what is committed. A query is repeated through an outage of a few seconds.
+   * @throws ServiceError `storage_unavailable` from each query that the database does not answer.
+   */
   readonly read: Db;
   /**
    * Does all of the work or, when it throws, nothing of it. Resolves when it is durable; works that
    * are waiting at the same time are committed together. The work awaits nothing but its queries, as
-   * all others wait for it, and has no other effect: it is done anew when one beside it fails.
+   * all others wait for it, and has no other effect: it is done again when one beside it fails, and
+   * after an outage of a few seconds.
    *
-   * @throws what the work throws; ServiceError `storage_unavailable` or `overloaded`. After
-   * `storage_unavailable` the work may or may not have been done, as when the connection breaks
-   * during a commit.
+   * @throws what the work throws; ServiceError `storage_unavailable` or `overloaded`, after which
+   * nothing of the work is done, or ever will be. OutcomeUnknown, when the connection breaks during a
+   * commit: then it may be done.
    */
   write<T>(work: (tx: Db) => Promise<T>, options?: WriteOptions): Promise<T>;
   /**
@@ -68,13 +72,16 @@ type Opening = Storage & { readonly ready: Promise<void> };
 function onSqlite(file: string): Opening {
   const dialects = openSqlite(file);
   const writer = new Kysely<Tables>({ dialect: dialects.write });
-  const reader = new Kysely<Tables>({ dialect: dialects.read });
-  return storageOn('sqlite', writer, reader, async () => {}, dialects.truncateLog);
+  const reader = new Kysely<Tables>({ dialect: readDialect(dialects.read) });
+  const storage = storageOn('sqlite', writer, reader, async () => {}, dialects.truncateLog);
+  return { ...storage, ready: storage.ready.then(dialects.onOpened) };
 }
 
 function onPostgres(url: string, onIdleError: (error: Error) => void): Opening {
-  const db = new Kysely<Tables>({ dialect: openPostgres(url, onIdleError) });
-  return storageOn('postgres', db, db, async (tx) => {
+  const dialects = openPostgres(url, onIdleError);
+  const writer = new Kysely<Tables>({ dialect: dialects.write });
+  const reader = new Kysely<Tables>({ dialect: readDialect(dialects.read) });
+  return storageOn('postgres', writer, reader, async (tx) => {
     await sql`select pg_advisory_xact_lock(${sql.lit(WRITE_LOCK)})`.execute(tx);
   });
 }
@@ -97,16 +104,12 @@ function storageOn(
       eraseTraces();
     },
     async check() {
-      try {
-        await sql`select 1`.execute(reader);
-      } catch (error) {
-        throw storageUnavailable(error);
-      }
+      await sql`select 1`.execute(reader);
     },
     async close() {
       await queue.close();
       // The last connection to SQLite puts the write-ahead log into the file; a reader could not.
-      if (reader !== writer) await reader.destroy();
+      await reader.destroy();
       await writer.destroy();
     },
     ready: migrate(writer, lock, kind),

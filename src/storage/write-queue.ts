@@ -1,7 +1,8 @@
 import type { ControlledTransaction } from 'kysely';
 import { ServiceError } from '../errors.ts';
+import { isConnectionFault, throughOutage } from './outage.ts';
 import type { Db, Tables } from './tables.ts';
-import { asStorageError, storageUnavailable } from './unavailable.ts';
+import { ofWork, OutcomeUnknown, storageUnavailable } from './unavailable.ts';
 
 /** So many would not be done in the time that callers wait. */
 const MOST_WAITING = 5_000;
@@ -91,15 +92,19 @@ export class WriteQueue {
   async #commit(): Promise<void> {
     const jobs: Job[] = [];
     try {
-      const settle =
-        (await this.#transact(this.#take(jobs), attempt)) ??
-        (await this.#transact(jobs, attemptApart));
+      const settle = await throughOutage(
+        async () =>
+          (await this.#transact(jobs.length > 0 ? jobs : this.#take(jobs), attempt)) ??
+          (await this.#transact(jobs, attemptApart)),
+      );
       for (const tell of settle ?? []) tell();
     } catch (error) {
-      // Without a transaction nobody is served: those who wait are told, and not one after the other.
-      const failed =
-        jobs.length > 0 ? jobs : [...this.#urgent.splice(0), ...this.#waiting.splice(0)];
-      for (const { reject } of failed) reject(storageUnavailable(error));
+      const failure = error instanceof OutcomeUnknown ? error : storageUnavailable(error);
+      for (const { reject } of jobs) reject(failure);
+      // Nothing of the others has been sent: they fail now, and not one after the other.
+      const others = [...this.#urgent.splice(0), ...this.#waiting.splice(0)];
+      const cause = error instanceof OutcomeUnknown ? error.cause : error;
+      for (const { reject } of others) reject(storageUnavailable(cause));
     }
   }
 
@@ -142,7 +147,7 @@ export class WriteQueue {
         }
         settle.push(tell);
       }
-      await tx.commit().execute();
+      await commit(tx);
       return settle;
     } catch (error) {
       // The connection may be gone, and the transaction with it: the first error is the one to tell.
@@ -156,6 +161,15 @@ export class WriteQueue {
 }
 
 type Transaction = ControlledTransaction<Tables>;
+
+/** @throws OutcomeUnknown when the connection breaks. */
+async function commit(tx: Transaction): Promise<void> {
+  try {
+    await tx.commit().execute();
+  } catch (error) {
+    throw isConnectionFault(error) ? new OutcomeUnknown(error) : error;
+  }
+}
 
 function overloaded(): ServiceError {
   return new ServiceError('overloaded', 'more is to be written than can be in time', {
@@ -188,6 +202,6 @@ async function attemptApart(tx: Transaction, { work, resolve, reject }: Job): Pr
       // SQLite has given up the whole transaction, for the reason that the work was told.
       throw error;
     }
-    return () => reject(asStorageError(error));
+    return () => reject(ofWork(error));
   }
 }

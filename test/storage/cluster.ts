@@ -4,7 +4,7 @@
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chown, cp, mkdtemp, rm } from 'node:fs/promises';
+import { chown, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { arch, platform, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -28,6 +28,21 @@ export default async function startCluster(project: TestProject): Promise<() => 
   return stop;
 }
 
+/** A PostgreSQL of one test, which can fail as a real one does. */
+export interface Cluster {
+  readonly url: string;
+  /** Stops all of its processes, so that connections stay open and nothing answers; Linux only. */
+  readonly hang: () => Promise<void>;
+  /** Has them continue. */
+  readonly resume: () => void;
+  /** Ends it, breaking all connections; its data stay. */
+  readonly shutDown: () => Promise<void>;
+  /** Starts it again, with its data. */
+  readonly startAgain: () => Promise<void>;
+  /** Ends it and removes its data. */
+  readonly stop: () => Promise<void>;
+}
+
 /**
  * @param flags options of `postgres`, such as `-c fsync=off`.
  * @param folder where to make the directory of its data.
@@ -35,7 +50,7 @@ export default async function startCluster(project: TestProject): Promise<() => 
 export async function startPostgres(
   flags: readonly string[] = ['-c', 'fsync=off'],
   folder = tmpdir(),
-): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
+): Promise<Cluster> {
   // No program may run from where the data are in memory, on some machines.
   const programs = await mkdtemp(join(tmpdir(), 'postgres-programs-'));
   const directory = await mkdtemp(join(folder, 'postgres-'));
@@ -48,30 +63,64 @@ export async function startPostgres(
   await promisify(execFile)(initdb, made, options);
 
   const where = ['-D', data, '-k', directory, '-c', 'listen_addresses='];
-  const server = spawn(postgres, [...where, ...flags], {
-    ...options,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const ended = once(server, 'close');
-  const kill = (): boolean => server.kill('SIGKILL');
-  process.once('exit', kill);
-  await new Promise<void>((resolve, reject) => {
-    const lines = createInterface(server.stderr);
-    lines.on('line', (line) => {
-      if (line.includes('ready to accept connections')) resolve();
+  const run = async () => {
+    const server = spawn(postgres, [...where, ...flags], {
+      ...options,
+      stdio: ['ignore', 'ignore', 'pipe'],
     });
-    void ended.then(() => reject(new Error('PostgreSQL does not start')));
-  });
+    const ended = once(server, 'close');
+    await new Promise<void>((resolve, reject) => {
+      const lines = createInterface(server.stderr);
+      lines.on('line', (line) => {
+        if (line.includes('ready to accept connections')) resolve();
+      });
+      void ended.then(() => reject(new Error('PostgreSQL does not start')));
+    });
+    return { server, ended };
+  };
+  let running = await run();
+  let stopped: readonly number[] = [];
+  const kill = (): boolean => running.server.kill('SIGKILL');
+  process.once('exit', kill);
+  const resume = (): void => {
+    for (const pid of stopped) signal(pid, 'SIGCONT');
+    stopped = [];
+  };
+  const shutDown = async (): Promise<void> => {
+    resume();
+    running.server.kill('SIGINT');
+    await running.ended;
+  };
   return {
     url: `postgres://postgres@localhost/postgres?host=${encodeURIComponent(directory)}`,
+    async hang() {
+      const pid = running.server.pid!;
+      // The first of them starts the others: there is no new one after it is stopped.
+      signal(pid, 'SIGSTOP');
+      const others = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim();
+      stopped = [pid, ...others.split(' ').filter(Boolean).map(Number)];
+      for (const one of stopped) signal(one, 'SIGSTOP');
+    },
+    resume,
+    shutDown,
+    async startAgain() {
+      running = await run();
+    },
     async stop() {
-      server.kill('SIGINT');
-      await ended;
+      await shutDown();
       process.off('exit', kill);
       await rm(directory, { recursive: true, force: true });
       await rm(programs, { recursive: true, force: true });
     },
   };
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It has ended meanwhile.
+  }
 }
 
 /** `nobody` on Linux. */

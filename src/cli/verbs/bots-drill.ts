@@ -6,7 +6,7 @@ import type { startPaper } from '../../api/paper.ts';
 import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../errors.ts';
 import { connect } from '../connect.ts';
-import { haltAnswer, haltOfAll, showReport } from '../halts.ts';
+import { haltAnswer, haltOfAll, requestHalt, showReport } from '../halts.ts';
 import { defineVerb, type Context } from '../verb.ts';
 
 const LOOK_EVERY_MS = 50;
@@ -103,10 +103,12 @@ async function drill(
     const trading_ms = since(started);
     context.message('it trades: halting it');
     const halted = performance.now();
-    const report = await server.call<typeof haltBot>('post', '/bots/{bot_ref}/halt', {
-      params,
-      body: { reason: 'a drill' },
-    });
+    const report = await requestHalt(() =>
+      server.call<typeof haltBot>('post', '/bots/{bot_ref}/halt', {
+        params,
+        body: { reason: 'a drill' },
+      }),
+    );
     const { latched_ms, verified_ms } = report;
     const times = { trading_ms, latched_ms, verified_ms, answered_ms: since(halted) };
     return { report, times };
@@ -157,7 +159,9 @@ async function cleanUp(context: Context, slug: string): Promise<void> {
   }
   const body = { reason: 'the drill is over' };
   const path = '/bots/{bot_ref}/halt';
-  const { verified } = await server.call<typeof haltBot>('post', path, { params, body });
+  const { verified } = await requestHalt(() =>
+    server.call<typeof haltBot>('post', path, { params, body }),
+  );
   if (!verified) return context.message(`the bot ${slug} stays halted, and is not archived`);
   try {
     await server.call<typeof resumeBot>('post', '/bots/{bot_ref}/resume', { params, body });

@@ -1,0 +1,32 @@
+import { ServiceError } from '../errors.ts';
+
+/** What is known when a request for a halt failed. */
+type HaltFailureReason = 'halt_not_in_force' | 'halt_unknown';
+
+const REMEDY =
+  'Bots may still be trading. Ask for the halt again. If it fails again, stop the servers and workers, and cancel open orders at the exchange.';
+
+/**
+ * The same failure, saying whether the halt that was asked for is in force: somebody who asked for one
+ * must not have to guess.
+ * @param isExcluded whether it is certain that nothing was written.
+ */
+export function haltFailure(error: ServiceError, isExcluded: boolean): ServiceError {
+  if (isHaltReason(error.reason)) return error;
+  const reason: HaltFailureReason = isExcluded ? 'halt_not_in_force' : 'halt_unknown';
+  const what = isExcluded
+    ? 'THE HALT IS NOT IN FORCE'
+    : 'IT IS NOT KNOWN WHETHER THE HALT IS IN FORCE';
+  const { code, message, problems, retryAfterSeconds, cause } = error;
+  return new ServiceError(code, `${what}: ${message}`, {
+    reason,
+    remedy: REMEDY,
+    problems,
+    cause,
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  });
+}
+
+export function isHaltReason(reason: string | undefined): reason is HaltFailureReason {
+  return reason === 'halt_not_in_force' || reason === 'halt_unknown';
+}

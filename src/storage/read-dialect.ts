@@ -1,0 +1,79 @@
+import type {
+  CompiledQuery,
+  DatabaseConnection,
+  Dialect,
+  Driver,
+  Kysely,
+  QueryResult,
+} from 'kysely';
+import { throughOutage } from './outage.ts';
+import { ofDriver } from './unavailable.ts';
+
+/**
+ * The dialect for queries that only read what is committed. Each query takes a connection of its own
+ * and is repeated through a short outage. Whatever the driver throws becomes `storage_unavailable`.
+ */
+export function readDialect(dialect: Dialect): Dialect {
+  return {
+    createAdapter: () => dialect.createAdapter(),
+    createDriver: () => new ReadDriver(dialect.createDriver()),
+    createIntrospector: (db: Kysely<unknown>) => dialect.createIntrospector(db),
+    createQueryCompiler: () => dialect.createQueryCompiler(),
+  };
+}
+
+class ReadDriver implements Driver {
+  readonly #driver: Driver;
+  readonly #connection: DatabaseConnection;
+
+  constructor(driver: Driver) {
+    this.#driver = driver;
+    this.#connection = {
+      executeQuery: (query) => this.#read(query),
+      streamQuery: noStream,
+    };
+  }
+
+  async #read<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    try {
+      return await throughOutage(async () => {
+        const connection = await this.#driver.acquireConnection();
+        try {
+          return await connection.executeQuery<R>(query);
+        } finally {
+          await this.#driver.releaseConnection(connection);
+        }
+      });
+    } catch (error) {
+      throw ofDriver(error);
+    }
+  }
+
+  init(): Promise<void> {
+    return this.#driver.init();
+  }
+
+  acquireConnection(): Promise<DatabaseConnection> {
+    return Promise.resolve(this.#connection);
+  }
+
+  releaseConnection(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  beginTransaction = noTransaction;
+  commitTransaction = noTransaction;
+  rollbackTransaction = noTransaction;
+
+  destroy(): Promise<void> {
+    return this.#driver.destroy();
+  }
+}
+
+function noTransaction(): Promise<never> {
+  return Promise.reject(new TypeError('a transaction begins with `storage.write`'));
+}
+
+function noStream(): never {
+  throw new TypeError('queries of `storage.read` are not streamed');
+}

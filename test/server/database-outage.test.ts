@@ -1,0 +1,216 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createBot } from '../../src/bot-registry/bots.ts';
+import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { serviceLocal, type Result } from '../cli/service-local.ts';
+import { startPostgres, type Cluster } from '../storage/cluster.ts';
+import { newDatabase, newSqlite, type TestDatabase } from '../storage/databases.ts';
+import { fillCatalogue } from '../tasks/market.ts';
+import { serveHere, type ServerHere } from './running.ts';
+import { addTrader, tradingDocument } from './trader.ts';
+
+let cluster: Cluster;
+let catalogueDir: string;
+beforeAll(async () => {
+  [cluster, catalogueDir] = await Promise.all([
+    startPostgres(),
+    mkdtemp(join(tmpdir(), 'service-local-outage-test-')),
+  ]);
+  await fillCatalogue(catalogueDir, 1);
+});
+afterAll(async () => {
+  await cluster.stop();
+  await rm(catalogueDir, { recursive: true });
+});
+
+let database: TestDatabase;
+let storage: Storage;
+let server: ServerHere;
+let authorization: string;
+
+async function start(): Promise<void> {
+  database = await newDatabase('postgres', cluster.url);
+  storage = await openStorage(database.location);
+  authorization = await addTrader(storage, Date.now());
+  const service = { storage, clock: Date.now };
+  await createBot(service, 'operator', { document: tradingDocument('sma', 'SPX', '1d', 1) });
+  server = await serveHere(database, { SERVICE_LOCAL_CATALOGUE_DIR: catalogueDir });
+}
+
+async function stop(): Promise<void> {
+  cluster.resume();
+  await server.stop();
+  await storage.close();
+  await database.remove();
+}
+
+interface Answer {
+  readonly path: string;
+  readonly status: number;
+  readonly type: string | null;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** Fails when there is no answer long before clients give up. */
+async function send(path: string, init: RequestInit = {}): Promise<Answer> {
+  const answer = await fetch(server.url + path, {
+    headers: { authorization, 'content-type': 'application/json' },
+    signal: AbortSignal.timeout(20_000),
+    ...init,
+  });
+  const text = await answer.text();
+  const type = answer.headers.get('content-type');
+  const body = type?.includes('json') ? (JSON.parse(text) as Answer['body']) : { text };
+  return { path, status: answer.status, type, body };
+}
+
+const post = (path: string, body: object): Promise<Answer> =>
+  send(path, { method: 'POST', body: JSON.stringify(body) });
+
+const halt = (...args: string[]): Promise<Result> =>
+  serviceLocal(['bots', ...args, '--reason', 'it buys too much'], {
+    env: { ...server.env, SERVICE_LOCAL_TOKEN: authorization.replace('Bearer ', '') },
+  });
+
+describe('while the database hangs', () => {
+  beforeEach(start);
+  afterEach(stop);
+
+  it('each route answers 503 storage_unavailable, and a halt says that it is not in force', async () => {
+    await send('/bots');
+    await cluster.hang();
+    const login = {
+      administrator: 'trader',
+      password: 'wrong',
+      code: '123456',
+      label: 'test',
+      scopes: ['read'],
+    };
+    const lease = { deployment_id: 'acme-tokyo' };
+    const answers = await Promise.all([
+      send('/bots'),
+      send('/tasks'),
+      send('/bots/sma/state/events', {
+        headers: { authorization, accept: 'text/event-stream' },
+      }),
+      send('/console', { headers: { cookie: 'service-local=sls_0123456789012345678901' } }),
+      post('/auth/license/leases', lease),
+      post('/identity/tokens', login),
+      post('/bots/sma/paper/start', {}),
+    ]);
+    for (const { path, status, type, body } of answers) {
+      expect({ path, status, type, body }).toMatchObject({
+        status: 503,
+        type: 'application/problem+json',
+        body: { code: 'storage_unavailable', retryable: true },
+      });
+    }
+    const reason = { reason: 'it buys too much' };
+    const halts = await Promise.all([
+      post('/bots/sma/halt', reason),
+      post('/bots/halt-all', reason),
+    ]);
+    for (const one of halts) {
+      expect(one).toMatchObject({
+        status: 503,
+        body: {
+          code: 'storage_unavailable',
+          retryable: true,
+          reason: 'halt_not_in_force',
+          detail: expect.stringMatching(/^THE HALT IS NOT IN FORCE: /) as string,
+        },
+      });
+    }
+  });
+
+  it('`bots halt` and `bots halt-all` exit with 7 and say so; afterwards nothing is halted', async () => {
+    await cluster.hang();
+    const results = await Promise.all([halt('halt', 'sma'), halt('halt-all')]);
+    for (const { code, stderr } of results) {
+      expect(stderr).toMatch(/^error halt_not_verified: THE HALT IS NOT IN FORCE: /);
+      expect(code).toBe(7);
+    }
+    cluster.resume();
+    expect(await send('/halts')).toMatchObject({ status: 200, body: { items: [] } });
+    expect(await halt('halt', 'sma')).toMatchObject({ code: 0 });
+  });
+});
+
+it('a SQLite file that another process keeps locked is 503, and serves again afterwards', async () => {
+  const locked = await newSqlite();
+  const own = await openStorage(locked.location);
+  const bearer = await addTrader(own, Date.now());
+  const here = await serveHere(locked, { SERVICE_LOCAL_CATALOGUE_DIR: catalogueDir });
+  const other = new Database(locked.location.file);
+  other.exec('begin immediate');
+  const create = (): Promise<Response> =>
+    fetch(`${here.url}/bots`, {
+      method: 'POST',
+      headers: { authorization: bearer, 'content-type': 'application/json' },
+      body: JSON.stringify({ document: tradingDocument('sma', 'SPX', '1d', 1) }),
+    });
+  const creating = create();
+  // The process is not blocked meanwhile, and what is committed can be read.
+  const list = await fetch(`${here.url}/bots`, { headers: { authorization: bearer } });
+  expect(list.status).toBe(200);
+  const refused = await creating;
+  expect(refused.status).toBe(503);
+  expect(await refused.json()).toMatchObject({ code: 'storage_unavailable', retryable: true });
+  const creatingAgain = create();
+  other.exec('commit');
+  other.close();
+  expect((await creatingAgain).status).toBe(201);
+  await here.stop();
+  await own.close();
+  await locked.remove();
+});
+
+describe('a halt whose server', () => {
+  const haltAt = (url: string): Promise<Result> =>
+    serviceLocal(['bots', 'halt', 'sma', '--reason', 'it buys too much', '--json'], {
+      env: { SERVICE_LOCAL_SERVER_URL: url, SERVICE_LOCAL_TOKEN: 'a-token' },
+    });
+  const listening = async (onConnection: (socket: Socket) => void) => {
+    const listener = createServer(onConnection);
+    listener.listen(0, '127.0.0.1');
+    await once(listener, 'listening');
+    const { port } = listener.address() as AddressInfo;
+    return { listener, url: `http://127.0.0.1:${port}` };
+  };
+
+  it('cannot be reached is reported as not in force', async () => {
+    const { listener, url } = await listening(() => {});
+    listener.close();
+    await once(listener, 'close');
+    const { code, stdout } = await haltAt(url);
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: {
+        code: 'halt_not_verified',
+        reason: 'halt_not_in_force',
+        message: expect.stringMatching(/^THE HALT IS NOT IN FORCE: .*nothing listens/) as string,
+      },
+    });
+    expect(code).toBe(7);
+  });
+
+  it('goes away before it answers is reported as unknown', async () => {
+    const { listener, url } = await listening((socket) => {
+      socket.once('data', () => socket.destroy());
+    });
+    const { code, stdout } = await haltAt(url);
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: {
+        code: 'halt_not_verified',
+        reason: 'halt_unknown',
+        message: expect.stringMatching(/^IT IS NOT KNOWN WHETHER THE HALT IS IN FORCE: /) as string,
+      },
+    });
+    expect(code).toBe(7);
+    listener.close();
+  });
+});
