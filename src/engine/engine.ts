@@ -23,9 +23,11 @@ import { Portfolio } from './portfolio.ts';
 import type { Execution } from './execution.ts';
 import { seededRandom } from './random.ts';
 import type { RunResult, Trade } from './result.ts';
+import { Exposure, pendingUnits } from './risk/exposure.ts';
 import { Losses, MessageRate, Reference, riskDenial } from './risk/limits.ts';
 import type { OrderIntent } from './risk/limits.ts';
 import type { Signals } from './signals.ts';
+import { affordableUnits, targetPosition } from './sizing.ts';
 import { mergeTimes } from './steps.ts';
 import type { Step } from './steps.ts';
 import type { Broker, Fill, Strategy, StrategyRun } from './strategy.ts';
@@ -35,6 +37,7 @@ import type { Permit, Proposal, Threshold, Thresholds, UsedPermit } from './risk
 import { endReason, VenueDesk } from './venue-desk.ts';
 import type { Booking, SentOrder } from './venue-desk.ts';
 import type { DenyReason, Opening, VenueReport, VenueRules } from './venue.ts';
+import type { WorkingOrder } from './working-order.ts';
 
 export interface EngineSetup<P extends Params = Params> {
   /**
@@ -59,21 +62,6 @@ const NOTHING = [] as const;
 
 /** At a venue, an instrument without a bar for more steps than these is not traded. */
 const STEPS_TO_FREEZE = 2;
-
-/** What the engine keeps about an order beside what its strategy sees. */
-interface WorkingOrder extends Order {
-  side: 'buy' | 'sell';
-  /** Last step in which it was tried at a price, so that a partial fill waits for the next bar. */
-  triedAt: number;
-  /** What its price is held against where it has none of its own; NaN where any will do. */
-  reference: number;
-  /** Its size, or the price of its instrument, shows only at its first fill, and so do broken limits. */
-  readonly isCheckedAtFill: boolean;
-  /** The bracket exits that guard what this entry last filled. */
-  exits: readonly WorkingOrder[];
-  /** By which it passed a limit. */
-  permit: Permit | undefined;
-}
 
 /**
  * The trading core: one step per distinct bar time. In a step, in this order: (1) every instrument
@@ -122,6 +110,7 @@ export class Engine {
     quantity: -0,
     value: -0,
     reduces: false,
+    farthest: -0,
     positionValue: -0,
     collarBps: -0,
     instruments: 0,
@@ -140,6 +129,7 @@ export class Engine {
   /** From the first step on. */
   #run: StrategyRun | undefined;
   readonly #working: WorkingOrder[] = [];
+  readonly #exposure: Exposure;
   #fills: Fill[] = [];
   /** Outside of it only a strategy that waited for something can speak, and bars too late. */
   #isStrategysTurn = false;
@@ -207,6 +197,12 @@ export class Engine {
     this.#usesVolume =
       config.fill.model === 'volume_share' || config.slippage.model === 'volume_share';
     this.#losses = new Losses(this.#initialCash);
+    this.#exposure = new Exposure(
+      this.#portfolio,
+      this.#instruments,
+      this.#working,
+      !this.#isMargin,
+    );
     this.#strategy = () =>
       setup.strategy.create({
         params: setup.params,
@@ -324,7 +320,10 @@ export class Engine {
         if (order.parent !== 0 || order.permit !== undefined) continue;
         this.#intend(order, this.#unitsLeft(order), order.instrument.close, staying);
         const reason = this.#thresholdDenial(order, [], staying);
-        if (reason === undefined) continue;
+        if (reason === undefined) {
+          this.#exposure.passed(order, this.#intent.farthest, staying);
+          continue;
+        }
         this.#withdraw(order, reason);
         staying = staying.filter((other) => other !== order);
       }
@@ -366,7 +365,7 @@ export class Engine {
     if (this.#desk === undefined) throw new RangeError('this run has no venue');
     const { sent, booking } = this.#desk.take(report);
     this.#betweenSteps(() => {
-      const order = sent.order as WorkingOrder;
+      const { order } = sent;
       if (booking !== undefined) this.#book(sent, booking, report.time);
       if (order.status === 'working') {
         if (report.status === 'filled' || order.filled >= order.quantity * (1 - 1e-12)) {
@@ -675,6 +674,7 @@ export class Engine {
       isCheckedAtFill: !Number.isNaN(weight) || Number.isNaN(instrument.close),
       exits: [],
       permit: undefined,
+      farthest: side === 'buy' ? Infinity : -Infinity,
     };
   }
 
@@ -687,10 +687,7 @@ export class Engine {
 
   /** Signed units between the position and `weight` of equity at `price`. */
   #targetDelta(index: number, weight: number, price: number): number {
-    const position = this.#portfolio.positions[index]!;
-    if (weight === 0) return -position;
-    // A share of debts would be a position on the other side.
-    return (weight * Math.max(0, this.#portfolio.equity())) / price - position;
+    return targetPosition(this.#portfolio, weight, price) - this.#portfolio.positions[index]!;
   }
 
   /** Of several targets for one instrument only the newest is still wanted. */
@@ -811,15 +808,17 @@ export class Engine {
    */
   #riskDenial(order: WorkingOrder, delta: number, price: number): OrderReason | undefined {
     const reason = this.#limitDenial(order, delta, price, order.permit);
-    if (reason === undefined || order.permit !== undefined) return reason;
-    if (this.#permits.open.length === 0) return reason;
-    const proposal = proposalOf(order, delta, price);
-    const permit = this.#permits.find(reason, proposal);
-    if (permit === undefined) return reason;
-    const other = this.#limitDenial(order, delta, price, permit);
-    if (other !== undefined) return other;
-    order.permit = permit;
-    this.#permits.use(permit, proposal, reason);
+    if (reason !== undefined) {
+      if (order.permit !== undefined || this.#permits.open.length === 0) return reason;
+      const proposal = proposalOf(order, delta, price);
+      const permit = this.#permits.find(reason, proposal);
+      if (permit === undefined) return reason;
+      const other = this.#limitDenial(order, delta, price, permit);
+      if (other !== undefined) return other;
+      order.permit = permit;
+      this.#permits.use(permit, proposal, reason);
+    }
+    if (this.#hasRisk) this.#exposure.passed(order, this.#intent.farthest);
     return undefined;
   }
 
@@ -851,22 +850,21 @@ export class Engine {
   #intend(order: WorkingOrder, delta: number, price: number, beside = this.#working): void {
     const index = order.instrument.index;
     const portfolio = this.#portfolio;
-    const position = portfolio.positions[index]!;
-    const after = position + delta;
     // What a target may replace is still held when it is placed: that limit waits for its fill.
     const isNewTarget = !Number.isNaN(order.weight) && order.session === -1;
-    const reduces =
-      order.reduceOnly || (Math.abs(after) < Math.abs(position) && after * position >= 0);
     const intent = this.#intent;
+    intent.farthest = this.#exposure.farthest(order, delta, beside);
     intent.quantity = Math.abs(delta);
     const held = order.isCheckedAtFill ? price : this.#referenceOf(order.instrument);
     // By a single bad print no order is to look small.
     const worth = held > price ? held : price;
     intent.value = Math.abs(delta) * worth;
-    intent.reduces = reduces;
-    intent.positionValue = Math.abs(after + this.#workingBeside(order, beside)) * worth;
+    intent.reduces = this.#exposure.reduces(order, delta, intent.farthest);
+    intent.positionValue = Math.abs(intent.farthest) * worth;
     intent.collarBps = Math.max(distanceBps(order.limit, held), distanceBps(order.stop, held));
-    intent.instruments = isNewTarget ? 0 : this.#instrumentsWith(index);
+    intent.instruments = isNewTarget
+      ? 0
+      : this.#exposure.instrumentsWith(index, (other) => this.#isHeld(other));
     intent.equity = portfolio.equity();
     if (this.#tracksLoss || this.#thresholds !== undefined) {
       this.#losses.follow(this.#times, this.#equity, this.#recorded, this.#step);
@@ -896,34 +894,9 @@ export class Engine {
     const isExposed = (): boolean =>
       isOver(positionValue, own?.max_gross_exposure) ||
       (max_gross_exposure !== undefined &&
-        isOver(positionValue + this.#exposureBeside(order, beside), max_gross_exposure));
+        isOver(positionValue + this.#exposure.grossBeside(order, beside), max_gross_exposure));
     if (breaks('threshold_gross_exposure', isExposed)) return 'threshold_gross_exposure';
     return isOver(dayStartEquity - equity, max_daily_loss) ? 'threshold_daily_loss' : undefined;
-  }
-
-  /** What all other instruments come to, at their marks, once what works in them is filled. */
-  #exposureBeside({ instrument }: WorkingOrder, beside: readonly WorkingOrder[]): number {
-    const { positions, marks } = this.#portfolio;
-    let sum = 0;
-    for (const { index } of this.#instruments) {
-      if (index === instrument.index) continue;
-      let buys = 0;
-      let sells = 0;
-      for (const order of beside) {
-        if (order.status !== 'working' || order.instrument.index !== index) continue;
-        if (order.reduceOnly) continue;
-        const units = this.#unitsLeft(order);
-        if (units > 0) buys += units;
-        else if (units < 0) sells -= units;
-        // Before the first bar only a target says what it will come to.
-        else if (Number.isNaN(units)) sum += Math.abs(order.weight) * this.#portfolio.equity();
-      }
-      const position = positions[index]!;
-      const units = Math.max(Math.abs(position + buys), Math.abs(position - sells));
-      // Before its first bar it has no mark, and nothing of it is held.
-      if (units !== 0) sum += units * marks[index]!;
-    }
-    return sum;
   }
 
   /** Signed units that a working order may yet trade, of a target as things stand. */
@@ -932,41 +905,6 @@ export class Engine {
       return this.#targetDelta(instrument.index, weight, instrument.close);
     }
     return side === 'buy' ? quantity - filled : filled - quantity;
-  }
-
-  /** Signed units by which other working orders may yet add to what `order` does. */
-  #workingBeside(order: WorkingOrder, beside: readonly WorkingOrder[]): number {
-    let units = 0;
-    for (const other of beside) {
-      const adds =
-        other !== order &&
-        other.status === 'working' &&
-        other.instrument === order.instrument &&
-        other.side === order.side &&
-        !other.reduceOnly &&
-        (Number.isNaN(other.weight) || this.#desk?.sent.has(other.id) === true) &&
-        (other.ocoGroup === 0 || other.ocoGroup !== order.ocoGroup);
-      if (adds) units += other.quantity - other.filled;
-    }
-    return order.side === 'buy' ? units : -units;
-  }
-
-  #instrumentsWith(index: number): number {
-    let count = 0;
-    for (const { index: other } of this.#instruments) {
-      const isActive =
-        other === index ||
-        this.#isHeld(other) ||
-        this.#working.some(
-          (order) =>
-            order.status === 'working' &&
-            order.instrument.index === other &&
-            !order.reduceOnly &&
-            order.weight !== 0,
-        );
-      if (isActive) count += 1;
-    }
-    return count;
   }
 
   // ---- At a venue ---------------------------------------------------------------------------
@@ -1130,16 +1068,8 @@ export class Engine {
 
   /** Units that orders of a side at the venue may yet trade. */
   #unfilled(index: number, side: 'buy' | 'sell'): number {
-    let units = 0;
-    for (const order of this.#working) {
-      const counts =
-        order.status === 'working' &&
-        order.side === side &&
-        order.instrument.index === index &&
-        this.#desk!.sent.has(order.id);
-      if (counts) units += Math.max(0, order.quantity - order.filled);
-    }
-    return units;
+    const sent = this.#working.filter(({ id }) => this.#desk!.sent.has(id));
+    return pendingUnits(sent, index, side, { withReduceOnly: true });
   }
 
   /** Cash less what purchases at the venue may take, and with what sales at the market will bring. */
@@ -1168,7 +1098,7 @@ export class Engine {
 
   #book(sent: SentOrder, booking: Booking, time: number): void {
     const { quantity, price, fee, isFill, isFirstFill, isCorrection } = booking;
-    const order = sent.order as WorkingOrder;
+    const { order } = sent;
     const { instrument } = order;
     const portfolio = this.#portfolio;
     const execution = this.#execution;
@@ -1455,7 +1385,7 @@ export class Engine {
         ? Math.max(0, this.#config.fill.limit * volume - this.#volumeUsed[index]!)
         : Infinity;
     const slipped = this.#slip(order, reference, Math.min(wanted, available), volume);
-    const affordable = this.#affordable(index, sign, slipped);
+    const affordable = affordableUnits(this.#config, portfolio, index, sign, slipped);
     if (wanted > affordable * (1 + 1e-12)) {
       if (!isTarget) {
         const sellsShort = this.#config.account.model === 'cash' && sign < 0;
@@ -1477,13 +1407,13 @@ export class Engine {
       return [];
     }
     if (quantity === 0) return [];
-    if (order.isCheckedAtFill && order.filled === 0) {
-      const reason = this.#riskDenial(order, sign * wanted, reference);
-      if (reason !== undefined) {
-        this.#end(order, 'denied', reason);
-        return [];
-      }
+    const denial = this.#denialAtFill(order, sign * wanted, reference);
+    const closing = denial === undefined ? Infinity : this.#closingUnits(order, sign);
+    if (closing === 0) {
+      this.#end(order, order.filled === 0 ? 'denied' : 'canceled', denial!);
+      return [];
     }
+    quantity = Math.min(quantity, closing);
     const price = this.#slip(order, reference, quantity, volume);
     const isHeldBack = !Number.isNaN(order.reference) || order.permit !== undefined;
     if (isHeldBack && (this.#worstPrice(order) * (1 + sign * 1e-9) - price) * sign < 0) {
@@ -1518,12 +1448,29 @@ export class Engine {
       const { instrument } = order;
       this.#fills.push({ order, instrument, quantity: sign * quantity, price, fee });
     }
+    if (quantity === closing && order.status === 'working') this.#end(order, 'canceled', denial!);
     if (order.ocoGroup !== 0) this.#reduceGroup(order, quantity);
     if (after === 0 || after * position < 0) this.#cancelExits(index, order);
     if (after === 0 && this.#inMarginCall && portfolio.grossExposure() === 0) {
       this.#inMarginCall = false;
     }
     return after * sign > 0 ? this.#placeExits(order, Math.min(quantity, after * sign), price) : [];
+  }
+
+  /**
+   * Why an order that was accepted breaks a limit now that it would be filled: its size was not known
+   * before, or other fills have changed the position that it leads to.
+   */
+  #denialAtFill(order: WorkingOrder, delta: number, price: number): OrderReason | undefined {
+    const isDue = order.isCheckedAtFill && order.filled === 0;
+    if (!isDue && !(this.#hasRisk && this.#exposure.goesFarther(order, delta))) return undefined;
+    return this.#riskDenial(order, delta, price);
+  }
+
+  /** Units of an order beyond its limits that may be filled all the same, since they only reduce. */
+  #closingUnits(order: WorkingOrder, sign: number): number {
+    if (order.isCheckedAtFill) return 0;
+    return Math.max(0, -sign * this.#portfolio.positions[order.instrument.index]!);
   }
 
   /** Tells the controls that look back of a fill. */
@@ -1541,24 +1488,6 @@ export class Engine {
     if (order.type === 'limit' || order.type === 'stop_limit') return reference;
     const slippage = slippageOf(this.#config.slippage, quantity, volume);
     return reference * (order.side === 'buy' ? 1 + slippage : Math.max(0, 1 - slippage));
-  }
-
-  /** Units that may be traded in direction `sign`: what closes the position plus what can be paid for. */
-  #affordable(index: number, sign: number, price: number): number {
-    const { account, fees } = this.#config;
-    const portfolio = this.#portfolio;
-    const position = portfolio.positions[index]!;
-    if (account.model === 'cash') {
-      return sign < 0 ? position : affordableQuantity(fees, portfolio.cash, price, 1);
-    }
-    const closing = position * sign < 0 ? Math.abs(position) : 0;
-    const kept = closing > 0 ? 0 : Math.abs(position);
-    const mark = portfolio.marks[index]!;
-    const others = portfolio.grossExposure() - Math.abs(position === 0 ? 0 : position * mark);
-    const equity = portfolio.equity() + (position === 0 ? 0 : position * (price - mark));
-    const closingFee = closing === 0 ? 0 : feeOf(fees, closing, price);
-    const budget = equity - closingFee - account.initial * (others + kept * price);
-    return closing + affordableQuantity(fees, budget, price, account.initial);
   }
 
   #placeExits(entry: WorkingOrder, quantity: number, price: number): readonly WorkingOrder[] {

@@ -101,7 +101,7 @@ export const ORDER_REASONS = [
 ] as const;
 export type OrderReason = (typeof ORDER_REASONS)[number];
 
-/** One order through its life. Strategies hold it read-only. */
+/** One order through its life, as its strategy sees it. */
 export interface Order {
   /** 1-based, in order of submission. */
   readonly id: number;
@@ -110,11 +110,11 @@ export interface Order {
   readonly type: OrderType;
   readonly timeInForce: TimeInForce;
   /** Units; NaN for a target order until its first fill. */
-  quantity: number;
+  readonly quantity: number;
   /** Share of equity a target order aims at; NaN for others. */
   readonly weight: number;
-  limit: number;
-  stop: number;
+  readonly limit: number;
+  readonly stop: number;
   readonly trail: ExitPrice | undefined;
   readonly postOnly: boolean;
   readonly reduceOnly: boolean;
@@ -124,12 +124,12 @@ export interface Order {
   readonly ocoGroup: number;
   /** Id of the entry whose fill placed this exit; 0 otherwise. */
   readonly parent: number;
-  status: OrderStatus;
-  reason: OrderReason | undefined;
+  readonly status: OrderStatus;
+  readonly reason: OrderReason | undefined;
   /** Units filled so far. */
-  filled: number;
+  readonly filled: number;
   /** Its stop was reached: what is left of it works as a market order, a stop-limit as a limit. */
-  triggered: boolean;
+  readonly triggered: boolean;
   /** UTC day (days since the epoch) of the first bar it could trade in; −1 before that. */
-  session: number;
+  readonly session: number;
 }

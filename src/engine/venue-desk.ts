@@ -1,10 +1,11 @@
 import type { Order, OrderReason } from './orders.ts';
 import { ORDER_REASONS } from './orders.ts';
 import type { InstrumentRules, VenueReport, VenueRules } from './venue.ts';
+import type { WorkingOrder } from './working-order.ts';
 
 /** An order that was handed to the venue, and what the venue has said of it; it is kept for good. */
 export interface SentOrder {
-  readonly order: Order;
+  readonly order: WorkingOrder;
   /** In which it was handed over. */
   readonly step: number;
   /** The worst price for one that has none of its own; NaN where any will do. */
@@ -126,7 +127,7 @@ export class VenueDesk {
   }
 
   /** Puts the order's prices on the tick: a limit is never worse than asked for, a stop never nearer. */
-  roundPrices(order: Order): void {
+  roundPrices(order: WorkingOrder): void {
     const { tick } = this.#rules[order.instrument.index]!;
     const isBuy = order.side === 'buy';
     order.limit = ontoGrid(order.limit, tick, isBuy ? 'down' : 'up');
@@ -138,7 +139,7 @@ export class VenueDesk {
     return ontoGrid(collar, this.#rules[instrument.index]!.tick, side === 'buy' ? 'down' : 'up');
   }
 
-  hand(order: Order, step: number, collar: number): void {
+  hand(order: WorkingOrder, step: number, collar: number): void {
     this.sent.set(order.id, {
       order,
       step,

@@ -81,6 +81,29 @@ describe('thresholds', () => {
     await s.sameAgain();
   });
 
+  it('let leave once after a loss, and not turn the position around', async () => {
+    const s = newSession({}, [
+      [{ quantity: 10 }],
+      [],
+      [
+        { quantity: 10, sell: true, type: 'limit', limit: 90 },
+        { quantity: 10, sell: true, type: 'limit', limit: 90 },
+      ],
+      [{ quantity: 10, sell: true }],
+    ]);
+    s.step();
+    s.step();
+    s.step(80);
+    // Either of the two sales may close the position, and the other one would open another.
+    s.tell({ kind: 'risk.thresholds_set', thresholds: { max_daily_loss: { value: 90 } } });
+    s.step(80);
+    expect(s.ends()).toEqual([
+      [3, 'canceled', 'threshold_daily_loss'],
+      [4, 'denied', 'threshold_daily_loss'],
+    ]);
+    await s.sameAgain();
+  });
+
   it('cancel what works beyond them when they come, the newest first', async () => {
     const away = { type: 'limit', limit: 50 } as const;
     const s = newSession({}, [[10, 20, 30].map((quantity) => ({ quantity, ...away }))]);

@@ -10,9 +10,11 @@ export interface OrderIntent {
   /** Units, and account currency at the last close (or the fill's price, where it is known). */
   quantity: number;
   value: number;
-  /** The order brings the position nearer to flat. */
+  /** The order can only bring the position nearer to flat, whatever works beside it; see `Exposure`. */
   reduces: boolean;
-  /** |position × price| once the order and those already working beside it are filled. */
+  /** The position, in signed units, once the order and all that work on its side are filled. */
+  farthest: number;
+  /** The worth of that position, account currency. */
   positionValue: number;
   /** Distance of its limit or stop price from the reference, basis points; 0 without one. */
   collarBps: number;

@@ -1,0 +1,182 @@
+import type { Instrument } from '../instrument.ts';
+import type { Portfolio } from '../portfolio.ts';
+import { targetPosition } from '../sizing.ts';
+import { isUnsizedTarget } from '../working-order.ts';
+import type { WorkingOrder } from '../working-order.ts';
+
+type Side = WorkingOrder['side'];
+
+/** Share of a position below which a difference is a rounding error. */
+const DUST = 1e-9;
+
+/**
+ * The positions that an account may come to once its working orders are filled, in whatever order
+ * that happens. Limits, thresholds, permits and the sizes of orders at a venue all ask here.
+ *
+ * - A one-cancels-other group counts once, with its largest order.
+ * - What was filled of an order counts as part of the position.
+ * - Reduce-only orders add nothing: their fills are cut to the position. Where one of them fills
+ *   before an order that was checked beside it, `goesFarther` has that order checked again.
+ * - A target counts as the position that it leads to, and replaces all other targets of its instrument.
+ * - An order that a venue was asked to cancel counts until the venue confirms, since it may be filled.
+ * - A cash account is never short.
+ */
+export class Exposure {
+  readonly #portfolio: Portfolio;
+  readonly #instruments: readonly Instrument[];
+  readonly #working: readonly WorkingOrder[];
+  readonly #isLongOnly: boolean;
+
+  constructor(
+    portfolio: Portfolio,
+    instruments: readonly Instrument[],
+    working: readonly WorkingOrder[],
+    isLongOnly: boolean,
+  ) {
+    this.#portfolio = portfolio;
+    this.#instruments = instruments;
+    this.#working = working;
+    this.#isLongOnly = isLongOnly;
+  }
+
+  /**
+   * The farthest position that `order`, trading `delta` (signed units), and all working orders of its
+   * side may lead to, signed units.
+   */
+  farthest(order: WorkingOrder, delta: number, beside = this.#working): number {
+    const { index } = order.instrument;
+    const isTarget = !Number.isNaN(order.weight);
+    const side = delta < 0 ? 'sell' : 'buy';
+    const sign = delta < 0 ? -1 : 1;
+    let from = this.#portfolio.positions[index]! + (isTarget ? delta : 0);
+    for (const other of isTarget ? [] : beside) {
+      const counts = isOpen(other, index) && other !== order && isUnsizedTarget(other);
+      if (!counts) continue;
+      const goal = this.#goal(other);
+      // Without a price yet there is no goal, and limits are checked when it fills.
+      if ((goal - from) * sign > 0) from = goal;
+    }
+    const own = isTarget ? 0 : Math.abs(delta);
+    const others = isTarget ? beside.filter(({ weight }) => Number.isNaN(weight)) : beside;
+    const far = from + sign * pendingUnits(others, index, side, { own: { order, units: own } });
+    return this.#isLongOnly ? Math.max(0, far) : far;
+  }
+
+  /**
+   * Whether the order can only bring the position nearer to flat, even if all working orders of its
+   * side are filled, too.
+   */
+  reduces(order: WorkingOrder, delta: number, farthest: number): boolean {
+    if (order.reduceOnly) return true;
+    const position = this.#portfolio.positions[order.instrument.index]!;
+    if (delta * position >= 0) return false;
+    return order.weight === 0 || farthest * Math.sign(position) >= -DUST * Math.abs(position);
+  }
+
+  /** Whether a fill of `delta` units leads to a position that the order was not checked for. */
+  goesFarther(order: WorkingOrder, delta: number): boolean {
+    if (order.reduceOnly) return false;
+    const position = this.#portfolio.positions[order.instrument.index]!;
+    const beyond = (position + delta - order.farthest) * Math.sign(delta);
+    return beyond > DUST * Math.max(Math.abs(position), Math.abs(delta));
+  }
+
+  /** Records that the order passed its checks, and with it all others of its side up to `farthest`. */
+  passed(order: WorkingOrder, farthest: number, beside = this.#working): void {
+    if (order.reduceOnly) return;
+    // It passed for itself alone: what works beside it may not go farther for that.
+    if (order.weight === 0) {
+      order.farthest = 0;
+      return;
+    }
+    order.farthest = farthest;
+    for (const other of beside) {
+      if (!isOpen(other, order.instrument.index) || other.side !== order.side) continue;
+      const isFarther =
+        order.side === 'buy' ? farthest > other.farthest : farthest < other.farthest;
+      if (isFarther) other.farthest = farthest;
+    }
+  }
+
+  /** Σ |position × mark| over all instruments but one, at the worst that working orders may lead to. */
+  grossBeside({ instrument }: WorkingOrder, beside = this.#working): number {
+    const { positions, marks } = this.#portfolio;
+    let sum = 0;
+    for (const { index } of this.#instruments) {
+      if (index === instrument.index) continue;
+      const position = positions[index]!;
+      let high = position;
+      let low = position;
+      for (const order of beside) {
+        if (!isOpen(order, index) || order.reduceOnly || !isUnsizedTarget(order)) continue;
+        const goal = this.#goal(order);
+        if (goal > high) high = goal;
+        else if (goal < low) low = goal;
+        // Before its first bar only the weight of a target is known.
+        else if (Number.isNaN(goal)) sum += Math.abs(order.weight) * this.#portfolio.equity();
+      }
+      high += pendingUnits(beside, index, 'buy');
+      low -= pendingUnits(beside, index, 'sell');
+      const units = Math.max(Math.abs(high), Math.abs(this.#isLongOnly ? Math.max(0, low) : low));
+      // Before its first bar it has no mark, and nothing of it is held.
+      if (units !== 0) sum += units * marks[index]!;
+    }
+    return sum;
+  }
+
+  /** Instruments that are held or may come to be, `index` included. */
+  instrumentsWith(index: number, isHeld: (index: number) => boolean): number {
+    let count = 0;
+    for (const { index: other } of this.#instruments) {
+      const isActive =
+        other === index ||
+        isHeld(other) ||
+        this.#working.some(
+          (order) => isOpen(order, other) && !order.reduceOnly && order.weight !== 0,
+        );
+      if (isActive) count += 1;
+    }
+    return count;
+  }
+
+  #goal({ instrument, weight }: WorkingOrder): number {
+    return targetPosition(this.#portfolio, weight, instrument.close);
+  }
+}
+
+/** Units, above 0, that sized orders of a side may yet trade in an instrument. */
+export function pendingUnits(
+  orders: readonly WorkingOrder[],
+  index: number,
+  side: Side,
+  {
+    own,
+    withReduceOnly = false,
+  }: {
+    /** Counted as one of them, in place of what `orders` hold of it. */
+    readonly own?: { readonly order: WorkingOrder; readonly units: number };
+    readonly withReduceOnly?: boolean;
+  } = {},
+): number {
+  let units = 0;
+  let groups: Map<number, number> | undefined;
+  const add = (group: number, left: number): void => {
+    if (group === 0) units += left;
+    else {
+      groups ??= new Map();
+      groups.set(group, Math.max(groups.get(group) ?? 0, left));
+    }
+  };
+  if (own !== undefined) add(own.order.ocoGroup, own.units);
+  for (const order of orders) {
+    if (order === own?.order || !isOpen(order, index) || order.side !== side) continue;
+    if (isUnsizedTarget(order) || (order.reduceOnly && !withReduceOnly)) continue;
+    add(order.ocoGroup, Math.max(0, order.quantity - order.filled));
+  }
+  for (const most of groups?.values() ?? []) units += most;
+  return units;
+}
+
+function isOpen({ status, instrument }: WorkingOrder, index: number): boolean {
+  return status === 'working' && instrument.index === index;
+}

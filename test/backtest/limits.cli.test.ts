@@ -1,0 +1,94 @@
+/** What a strategy of the user's own cannot get past, shown by `backtest` and the files it writes. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Summary } from '../../src/backtest/summary.ts';
+import type { OrderEvent } from '../../src/engine/journal.ts';
+import { inProcess } from '../cli/in-process.ts';
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'service-local-limits-'));
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+interface Run {
+  readonly name: string;
+  readonly closes: readonly number[];
+  readonly risk: string;
+  /** What the strategy does by bar, from 0. */
+  readonly onBar: string;
+}
+
+async function run({ name, closes, risk, onBar }: Run) {
+  const file = (extension: string): string => join(directory, `${name}.${extension}`);
+  const rows = closes.map(
+    (close, day) =>
+      `2024-01-${String(day + 1).padStart(2, '0')},${close},${close},${close},${close},1000`,
+  );
+  writeFileSync(file('csv'), ['time,open,high,low,close,volume', ...rows, ''].join('\n'));
+  writeFileSync(
+    file('ts'),
+    `import { defineStrategy } from 'service-local/strategy';
+export default defineStrategy({
+  name: '${name}',
+  description: 'made by a test',
+  params: {},
+  create({ instruments: [x], broker }) {
+    let bar = -1;
+    const sell = (quantity) => broker.order({ instrument: x, side: 'sell', quantity });
+    const buy = (quantity) => broker.order({ instrument: x, side: 'buy', quantity });
+    return { onBar() { bar += 1; ${onBar} } };
+  },
+});
+`,
+  );
+  writeFileSync(
+    file('yaml'),
+    `apiVersion: bots/v1
+kind: Bot
+metadata: { name: ${name}, slug: ${name} }
+spec:
+  kind: trading
+  universe: { symbols: [X], currency: USD }
+  data: { source: ${file('csv')}, timeframe: 1d }
+  strategy: { module: ${file('ts')} }
+  engine: { cash: "100000", account: { model: margin, initial: 0.5, maintenance: 0.05 } }
+  risk: ${risk}
+`,
+  );
+  const out = file('out');
+  const result = await inProcess(['backtest', file('yaml'), '--json', '--out', out]);
+  expect(result).toMatchObject({ code: 0 });
+  const events = readFileSync(join(out, 'events.ndjson'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as OrderEvent);
+  const positions = events.flatMap((event) =>
+    event.kind === 'order.filled' ? [event.position] : [],
+  );
+  return { summary: JSON.parse(result.stdout) as Summary, events, positions };
+}
+
+test('four sales of nearly all pass no limit on the position together', async () => {
+  const { summary, positions } = await run({
+    name: 'stacked',
+    closes: [100, 100, 100, 100],
+    risk: '{ max_position_pct: 0.5 }',
+    onBar: 'if (bar === 0) buy(500); if (bar === 1) for (let i = 0; i < 4; i += 1) sell(499);',
+  });
+  expect(positions).toEqual([500, 1, -498]);
+  expect(summary.orders.denied).toBe(2);
+});
+
+test('two full exits after a loss limit do not turn the position around', async () => {
+  const { summary, positions } = await run({
+    name: 'turned',
+    closes: [100, 100, 80, 80, 80],
+    risk: '{ max_drawdown_pct: 0.1 }',
+    onBar: 'if (bar === 0) buy(800); if (bar === 2) { sell(800); sell(800); }',
+  });
+  expect(positions).toEqual([800, 0]);
+  expect(summary.orders.denied).toBe(1);
+});
