@@ -1,0 +1,180 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { TOTP } from 'otpauth';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { startServer, type RunningServer } from '../server/running.ts';
+import { inProcess } from './in-process.ts';
+import { personWho } from './person.ts';
+import { BASIC_ENV, BIN, type Result } from './service-local.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const PASSWORD = 'correct horse battery';
+
+let home: string;
+let work: string;
+let server: RunningServer | undefined;
+
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'service-local-readme-'));
+  work = join(home, 'work');
+  await mkdir(work);
+  // The command as it is after `npm install --global`.
+  await mkdir(join(home, 'bin'));
+  const command = join(home, 'bin/service-local');
+  await writeFile(command, `#!/bin/sh\nexec '${process.execPath}' '${BIN}' "$@"\n`);
+  await chmod(command, 0o755);
+});
+afterAll(async () => {
+  await server?.stop();
+  await rm(home, { recursive: true });
+});
+
+/** The lines of the first shell block of a page that has `text` in it. */
+async function linesOf(page: string, text: string): Promise<string[]> {
+  const source = await readFile(join(ROOT, page), 'utf8');
+  const blocks = Array.from(source.matchAll(/^```sh\n(.*?)^```/gms), ([, block]) => block!);
+  const lines = blocks.find((block) => block.includes(text))!.split('\n');
+  return lines.filter((line) => /^\w/.test(line));
+}
+
+const environment = (): Record<string, string> => ({
+  HOME: home,
+  SERVICE_LOCAL_HOME: home,
+  ...(server && { SERVICE_LOCAL_SERVER_URL: server.url }),
+});
+
+/** Runs a line as a shell does. */
+function shell(line: string, cwd: string): Promise<Result> {
+  const env = { ...BASIC_ENV, ...environment() };
+  const path = [join(home, 'bin'), env.PATH].join(delimiter);
+  return new Promise((resolve) => {
+    execFile('bash', ['-c', line], { cwd, env: { ...env, PATH: path } }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+    );
+  });
+}
+
+/** The words of a line that quotes nothing. */
+const wordsOf = (line: string): string[] => line.split('#')[0]!.trim().split(/ +/).slice(1);
+
+/** What a line does that needs a terminal, or does not end; else it is run by a shell. */
+const SPECIAL: Readonly<Record<string, (line: string) => Promise<Result>>> = {
+  'service-local server': async () => {
+    server = await startServer({ kind: 'sqlite', location: { file: join(home, 'any') } } as never);
+    return { code: 0, stdout: '', stderr: server.log() };
+  },
+  'service-local identity administrators add': async (line) => {
+    const codeOf = (shown: string): string => {
+      const [, secret] = /type this key: (\w+)/.exec(shown)!;
+      return `${new TOTP({ secret: secret! }).generate()}\r`;
+    };
+    const added = await inProcess(wordsOf(line), {
+      env: environment(),
+      person: personWho([
+        ['New password of ada', `${PASSWORD}\r`],
+        ['The same once more', `${PASSWORD}\r`],
+        ['Code that the app shows now', codeOf],
+      ]),
+    });
+    recovery = /^ {2}([0-9A-Za-z]+(?:-[0-9A-Za-z]+)+)$/m.exec(added.stdout)![1]!;
+    return added;
+  },
+  'service-local login': (line) =>
+    inProcess(wordsOf(line), {
+      env: environment(),
+      person: personWho([
+        ['Password of ada', `${PASSWORD}\r`],
+        ['Code of the app, or a recovery code', `${recovery}\r`],
+      ]),
+    }),
+};
+let recovery = '';
+
+function run(line: string): Promise<Result> {
+  const special = Object.entries(SPECIAL).find(([start]) => line.startsWith(start));
+  return special === undefined ? shell(line, ROOT) : special[1](line);
+}
+
+/** What a line prints, by how it begins. Each line of a block has to be here. */
+type Claims = Readonly<Record<string, RegExp>>;
+
+async function check(lines: readonly string[], claims: Claims, run: (line: string) => unknown) {
+  const named = Object.keys(claims);
+  expect(lines.map((line) => named.find((start) => line.startsWith(start)) ?? line)).toEqual(named);
+  for (const [at, line] of lines.entries()) {
+    const { code, stdout, stderr } = (await run(line)) as Result;
+    expect({ line, code, stderr }).toMatchObject({ code: 0 });
+    expect(stdout + stderr, line).toMatch(claims[named[at]!]!);
+  }
+}
+
+test('a first bot is made, validated and run as README.md says', async () => {
+  const lines = await linesOf('README.md', 'service-local init my-bot');
+  const claims = {
+    'service-local init my-bot': /^my-bot\/bot\.yaml$/m,
+    'cd my-bot': /^$/,
+    'service-local validate bot.yaml': /^bot\.yaml: valid$/m,
+    'service-local backtest bot.yaml': /max drawdown .*\n.*[^]*report: .*\/runs\/.*report\.html/,
+  };
+  let cwd = work;
+  await check(lines, claims, (line) => {
+    const here = cwd;
+    if (line.startsWith('cd ')) cwd = join(cwd, wordsOf(line)[0]!);
+    return shell(line, here);
+  });
+});
+
+describe('a server', () => {
+  test('is started, and a session on it halted while it runs, as README.md says', async () => {
+    const lines = await linesOf('README.md', 'service-local server');
+    const claims = {
+      'service-local data import': /^catalog:\/\/SPX: 5,105 bars of 1d/m,
+      'service-local server': /listening on http/,
+      'service-local identity administrators add ada': /^ada can log in now/m,
+      'service-local login --name ada':
+        /^ada is logged in to http.*\nfor read, write, trade, halt/m,
+      'service-local bots apply': /paper.*created/,
+      'service-local bots paper start paper --speed 86400 --detach':
+        /is queued[^]*the next bar is in 1 s and the end in about 2 hours/,
+      'service-local bots paper status paper': /2000-01-/,
+      'service-local bots halt paper': /^1 deployment and \d+ orders? verified to have ended/m,
+      'service-local bots resume paper': /^paper may be started again/m,
+      'service-local bots paper start paper --speed max': /total return .*\n[^]*max drawdown/,
+    };
+    await check(lines, claims, async (line) => {
+      if (!line.startsWith('service-local bots paper status')) return run(line);
+      // A person types slower than the first bar comes.
+      return vi.waitUntil(
+        async () => {
+          const status = await run(line);
+          return /2000-01-/.test(status.stdout) && status;
+        },
+        { timeout: 30_000, interval: 100 },
+      );
+    });
+    const { stdout } = await shell('service-local bots halts --json', ROOT);
+    const { halts } = JSON.parse(stdout) as { halts: { lifted_at: unknown }[] };
+    expect(halts).toEqual([expect.objectContaining({ lifted_at: expect.any(String) as string })]);
+  });
+
+  test('keeps and shows what its bots do, as docs/server.md says', async () => {
+    const lines = await linesOf('docs/server.md', 'service-local bots snapshot');
+    const before = await linesOf('README.md', 'service-local server');
+    const starts = before.slice(0, 4).map((line) => line.split('#')[0]!.trim());
+    const rest = lines.filter((line) => !starts.includes(line.split('#')[0]!.trim()));
+    await check(
+      rest,
+      {
+        'service-local bots apply': /unchanged/,
+        'service-local bots backtest paper': /total return/,
+        'service-local bots paper start paper --speed max': /total return/,
+        'service-local bots events paper': /run\.ended/,
+        'service-local bots snapshot paper': /paper/,
+        'service-local bots events verify paper': /^Events that are as they were written: [\d,]+$/m,
+      },
+      run,
+    );
+  });
+});
