@@ -19,6 +19,7 @@ export interface Settings {
   readonly paper_sessions: number;
   readonly production_deployments: number;
   readonly strategy_timeout_seconds: number;
+  readonly strategy_memory_mb: number;
   readonly custom_code: boolean;
   readonly custom_code_memory_mb: number;
   readonly color: 'auto' | 'always' | 'never';
@@ -266,6 +267,14 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     description: 'how long a strategy may keep the run from going on',
     defaultText: '30',
     default: () => 30,
+  },
+  strategy_memory_mb: {
+    type: megabytes,
+    description:
+      'memory that a strategy of your own may take in a run, typed arrays and buffers included',
+    flag: '--strategy-memory',
+    defaultText: '1024',
+    default: () => 1024,
   },
   custom_code: {
     type: boolean,

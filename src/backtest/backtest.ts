@@ -2,7 +2,7 @@ import type { RunResult } from '../engine/result.ts';
 import { mergeTimes } from '../engine/steps.ts';
 import type { Bars } from '../market/bars.ts';
 import { execute } from './execute.ts';
-import type { ExecuteOptions } from './execute.ts';
+import type { ExecuteOptions, StrategyTraces } from './execute.ts';
 import { findings, refusalsOf } from './findings.ts';
 import { evaluateGates } from './gates.ts';
 import { holdEquity } from './hold.ts';
@@ -26,10 +26,16 @@ export interface Outcome {
 /** Runs a job and works out everything that its summary states. */
 export async function backtest(job: BacktestJob, options: BacktestOptions): Promise<Outcome> {
   const { strategy, params, config, instruments, signals } = job;
+  const run = job.execute ?? execute;
+  let traces: StrategyTraces | undefined;
+  const onTraces = (found: StrategyTraces): void => {
+    traces = found;
+  };
   const started = performance.now();
-  const result = await execute({ instruments, strategy, params, config, signals }, options);
+  const setup = { instruments, strategy, params, config, signals };
+  const result = await run(setup, { ...options, onTraces });
   const wallMs = performance.now() - started;
-  return outcomeOf(job, result, { ...options, wallMs });
+  return outcomeOf(job, result, { ...options, wallMs, traces });
 }
 
 /**
@@ -40,7 +46,10 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
 export function outcomeOf(
   job: BacktestJob,
   result: RunResult,
-  options: Pick<BacktestOptions, 'runId' | 'profile'> & { readonly wallMs: number },
+  options: Pick<BacktestOptions, 'runId' | 'profile'> & {
+    readonly wallMs: number;
+    readonly traces?: StrategyTraces | undefined;
+  },
 ): Outcome {
   const { params, config, instruments, lock } = job;
   const { wallMs } = options;
@@ -89,6 +98,7 @@ export function outcomeOf(
         instruments,
         heldEquity: holdEquity(instruments, result.time.subarray(-1), result.initialCash)[0]!,
         parameters: Object.keys(params).length,
+        traces: options.traces,
       }),
       ...(options.profile !== undefined && {
         profile: {

@@ -3,14 +3,26 @@ import { Engine } from '../engine/engine.ts';
 import type { EngineSetup } from '../engine/engine.ts';
 import type { RunResult } from '../engine/result.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
-import { inSlices, underWatchdog } from '../watchdog.ts';
+import { runStrategy } from '../strategy-guard.ts';
+import { inSlices } from '../watchdog.ts';
 
 export interface ExecuteOptions {
   /** Longest time the strategy may keep the run from going on, ms. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
+  /** Called once after a run in a thread of its own. */
+  readonly onTraces?: ((traces: StrategyTraces) => void) | undefined;
 }
+
+/** What a strategy did beside its work. */
+export interface StrategyTraces {
+  /** Timers, sockets and the like that were still active at the end, by Node's name for them. */
+  readonly left: Readonly<Record<string, number>>;
+}
+
+/** `execute`, or the same in the thread where the strategy lives. */
+export type Execute = (setup: EngineSetup, options: ExecuteOptions) => Promise<RunResult>;
 
 /**
  * Runs an engine from its first bar to its last, in slices, between which the event loop turns, so
@@ -27,7 +39,7 @@ export async function execute(setup: EngineSetup, options: ExecuteOptions): Prom
     options.signal?.throwIfAborted();
     let more: boolean;
     try {
-      more = underWatchdog(timeoutMs, slice);
+      more = runStrategy(timeoutMs, slice);
     } catch (error) {
       throw explainStrategyError(error, {
         strategy: setup.strategy.name,

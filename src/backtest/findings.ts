@@ -4,6 +4,7 @@ import type { Bars } from '../market/bars.ts';
 import type { UncoveredEdge } from '../market/gaps.ts';
 import { DAY, formatTime, HOUR, MINUTE } from '../market/time.ts';
 import { barSpacing } from '../market/timeframe.ts';
+import type { StrategyTraces } from './execute.ts';
 import type { JobInstrument } from './job.ts';
 import { daysOf, SHORTEST_ANNUAL_DAYS, type Statistics } from './statistics.ts';
 import type { Finding } from './summary.ts';
@@ -28,6 +29,8 @@ export interface FindingsInput {
   readonly heldEquity: number;
   /** How many parameters of the strategy can be tuned. */
   readonly parameters: number;
+  /** Absent where the strategy ran in this thread. */
+  readonly traces?: StrategyTraces | undefined;
 }
 
 /** Fewer round trips than this say little about the next ones. */
@@ -71,6 +74,7 @@ export function findings(input: FindingsInput): Finding[] {
     dataStartLate(input),
     ambiguousBars(input),
     holdingIsBetter(input),
+    leftRunning(input),
   ]
     .filter((finding) => finding !== undefined)
     .sort((a, b) => RANK[a.severity] - RANK[b.severity]);
@@ -94,6 +98,21 @@ const ruin: Check = ({ run, statistics }) => {
       end_equity: statistics.equity.end,
     },
     remedy: 'Trade smaller, or limit max_position_pct and max_drawdown_pct under risk.',
+  };
+};
+
+const leftRunning: Check = ({ traces }) => {
+  const left = traces?.left ?? {};
+  const counts = Object.entries(left);
+  if (counts.length === 0) return undefined;
+  const list = counts.map(([name, count]) => `${count} ${name}`).join(', ');
+  return {
+    code: 'left_running',
+    severity: 'warning',
+    issue: `The strategy left something running, which was stopped after the last bar: ${list}.`,
+    evidence: { ...left },
+    remedy:
+      'Clear timers and close connections: in paper and production they would run as long as the bot does.',
   };
 };
 

@@ -5,6 +5,7 @@ import type { Signals } from '../engine/signals.ts';
 import type { Bars } from '../market/bars.ts';
 import type { UncoveredEdge } from '../market/gaps.ts';
 import type { Assertion } from './gates.ts';
+import type { Execute } from './execute.ts';
 import type { Lock } from './summary.ts';
 
 /** A backtest with everything it needs at hand: nothing in it is read or looked up any more. */
@@ -14,6 +15,8 @@ export interface BacktestJob {
   readonly currency: string;
   readonly lock: Lock;
   readonly strategy: Strategy;
+  /** Where the strategy runs, if not in this thread. */
+  readonly execute?: Execute | undefined;
   /** Complete and checked by the strategy's own declaration. */
   readonly params: ParamValues<Params>;
   readonly config: EngineConfig;

@@ -1,12 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import crypto, { createHash } from 'node:crypto';
 import { readFileSync, realpathSync } from 'node:fs';
-import { createRequire, registerHooks } from 'node:module';
+import { createRequire, registerHooks, syncBuiltinESMExports } from 'node:module';
 import { relative, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { isMainThread } from 'node:worker_threads';
 import { ServiceError } from '../errors.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { strategyFault } from '../engine/strategy-fault.ts';
+import { guardLanguage, guardNode, loadGuarded, unguarded } from '../strategy-guard.ts';
 
 export interface StrategyModule {
   readonly strategy: Strategy;
@@ -43,20 +45,26 @@ let hooked = false;
  * The file is run once in a process; asking again gives the same strategy.
  *
  * @param modulePath As in the spec: absolute, or relative to `specDirectory`.
+ * @param isAlone whether this thread runs nothing but the strategy.
  * @throws ServiceError `invalid_strategy` when there is no such file, it does not compile, throws,
- *   or does not export a strategy.
+ *   or does not export a strategy; `strategy_failed` when it calls what `strategy-guard.ts` refuses.
  */
-export function loadStrategyModule(modulePath: string, specDirectory: string): StrategyModule {
+export function loadStrategyModule(
+  modulePath: string,
+  specDirectory: string,
+  isAlone = false,
+): StrategyModule {
   const entry = realEntry(resolve(specDirectory, modulePath), modulePath);
-  hookOnce();
+  hookOnce(isAlone);
   const url = pathToFileURL(entry).href;
   wanted.add(url);
 
   let exported: { readonly default?: unknown };
   try {
     // Not import(): a strategy has no business waiting for anything while it is being loaded.
-    exported = require(entry) as { readonly default?: unknown };
+    exported = loadGuarded(() => require(entry) as { readonly default?: unknown });
   } catch (error) {
+    if (error instanceof ServiceError) throw error;
     throw loadError(error, modulePath);
   }
 
@@ -90,9 +98,14 @@ function realEntry(path: string, modulePath: string): string {
 }
 
 /** The hooks see every import of the process from now on, and touch only those of strategies. */
-function hookOnce(): void {
+function hookOnce(isAlone: boolean): void {
   if (hooked) return;
   hooked = true;
+  // Threads take the time zone from the process.
+  if (isMainThread) process.env['TZ'] = 'UTC';
+  guardLanguage();
+  guardNode(crypto, (stack) => isAlone || [...wanted].some((url) => stack.includes(url)));
+  syncBuiltinESMExports();
   registerHooks({
     resolve(specifier, context, nextResolve) {
       if (specifier === 'service-local/strategy') return { url: API, shortCircuit: true };
@@ -107,7 +120,7 @@ function hookOnce(): void {
     },
     load(url, context, nextLoad) {
       if (!wanted.has(url)) return nextLoad(url, context);
-      const source = readFileSync(fileURLToPath(url));
+      const source = unguarded(() => readFileSync(fileURLToPath(url)));
       const sha256 = createHash('sha256').update(source).digest('hex');
       loaded.delete(url); // So that the file loaded last is always the last one.
       loaded.set(url, { sha256, imports: new Set(), others: new Set() });

@@ -164,7 +164,7 @@ async function judge(
   if (best === undefined || best.metrics.sharpe === null) return undefined;
   const { instruments, signals, config, conventions, timeoutMs } = plan.setup;
   const setup = { instruments, signals, config, strategy: job.strategy, params: best.params };
-  const run = await execute(setup, { timeoutMs });
+  const run = await (job.execute ?? execute)(setup, { timeoutMs });
   return deflatedSharpe(
     returnsOf(sampleEquity(run, conventions.sampling)),
     // A trial that failed was a try like any other.

@@ -22,7 +22,8 @@ import { invalidSpec, withChanges, type HostedSpec } from './hosted.ts';
 import { readModels, withDigests, type FileOf } from './model-checks.ts';
 import { inOrder, readSpec, withoutEchoes } from './parse.ts';
 import { botSpecSchema, type BotSpec } from './spec.ts';
-import { loadStrategyModule } from '../backtest/strategy-module.ts';
+import type { Execute } from '../backtest/execute.ts';
+import { loadStrategyModule, type StrategyModule } from '../backtest/strategy-module.ts';
 import { specHash } from './version.ts';
 
 /** A bot ready to run: a valid spec with its strategy loaded and its files found. */
@@ -36,6 +37,8 @@ export interface Bot {
   /** Identifies the version: see `specHash`. */
   readonly hash: string;
   readonly strategy: Strategy;
+  /** Where the strategy runs, if not in this thread. */
+  readonly execute?: Execute | undefined;
   /** The strategy's own file and what it imports, with sha256; `undefined` for a built-in one. */
   readonly strategyFiles: Readonly<Record<string, string>> | undefined;
   /** Complete: the spec's values, and the strategy's defaults for the rest. */
@@ -56,6 +59,8 @@ export interface BotCheck {
   readonly problems: readonly Problem[];
   /** The sources of its data that exist or are catalogued, also of a bot with problems. */
   readonly sources: readonly DataSource[];
+  /** Set where the strategy's own code failed or did not return; it is one of the problems. */
+  readonly failure: ServiceError | undefined;
   /** Its models that could be read, also of a bot with problems. */
   readonly models: readonly Model[];
 }
@@ -76,11 +81,11 @@ export interface DataSource {
  *
  * @throws ServiceError `file_not_found` when the spec itself cannot be read.
  */
-export function checkBot(file: string): BotCheck {
+export function checkBot(file: string, load: LoadModule = loadStrategyModule): BotCheck {
   const { spec, document, problems: specFaults } = readSpec(file);
   const directory = dirname(resolve(file));
   const fileOf = modelFiles(directory);
-  const own = checkOwnStrategy(document, directory, specFaults);
+  const own = checkOwnStrategy(document, directory, specFaults, load);
   const named = sourcesNamed(document, directory);
   const missing = named.flatMap((source) => missingData(source, document));
   const models = readModels(document, fileOf, specFaults);
@@ -94,10 +99,11 @@ export function checkBot(file: string): BotCheck {
   );
   const isMissing = new Set(missing.map(({ pointer }) => pointer));
   const sources = named.filter(({ at }) => !isMissing.has(jsonPointer(at)));
-  const check = { document, problems, sources, models: models.models };
+  const { failure } = own;
+  const check = { document, problems, sources, models: models.models, failure };
   if (spec === undefined || problems.length > 0) return { bot: undefined, ...check };
 
-  const { strategy, files } = own.loaded ?? {
+  const { strategy, files, execute }: LoadedStrategy = own.loaded ?? {
     // A valid spec names a strategy that exists, with parameters that it takes.
     strategy: BUILT_IN_STRATEGIES.get(spec.spec.strategy.name!)!,
     files: undefined,
@@ -108,6 +114,7 @@ export function checkBot(file: string): BotCheck {
     spec,
     hash: specHash(document.value),
     strategy,
+    execute,
     strategyFiles: files,
     params: resolveParams(strategy.params, spec.spec.strategy.params).values,
     models: models.models,
@@ -136,11 +143,13 @@ export interface Overrides {
  * with these values, so its hash is another one.
  *
  * @throws ServiceError `invalid_spec` with every problem, `file_not_found`, and `usage` for an
- *   override that does not fit.
+ *   override that does not fit; `strategy_failed` and `strategy_timeout` where the strategy's own
+ *   code did more than fail to load.
  */
-export function loadBot(file: string, overrides?: Overrides): Bot {
-  const { bot, problems } = checkBot(file);
+export function loadBot(file: string, overrides?: Overrides, load?: LoadModule): Bot {
+  const { bot, problems, failure } = checkBot(file, load);
   if (bot !== undefined) return overrides === undefined ? bot : override(bot, overrides);
+  if (failure !== undefined) throw failure;
   const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
   throw new ServiceError('invalid_spec', `${file} has ${count}`, {
     problems,
@@ -213,9 +222,16 @@ export function hostedBot(hosted: HostedSpec, own?: Strategy): Bot {
   };
 }
 
+/** Loads the module of a strategy, in this thread or in one of its own. */
+export type LoadModule = (
+  modulePath: string,
+  specDirectory: string,
+) => StrategyModule & { readonly execute?: Execute };
+
 interface LoadedStrategy {
   readonly strategy: Strategy;
   readonly files: Readonly<Record<string, string>> | undefined;
+  readonly execute?: Execute | undefined;
 }
 
 /**
@@ -227,20 +243,26 @@ function checkOwnStrategy(
   document: SourceDocument,
   directory: string,
   known: readonly Problem[],
-): { loaded: LoadedStrategy | undefined; problems: readonly Problem[] } {
+  load: LoadModule,
+): {
+  readonly loaded?: LoadedStrategy;
+  readonly failure?: ServiceError;
+  readonly problems: readonly Problem[];
+} {
   const { name, module } = fieldsOf(fieldsOf(fieldsOf(document.value).spec).strategy);
   const at: Path = ['spec', 'strategy', 'module'];
   const isUnfit = known.some(({ pointer }) => pointer === jsonPointer(at));
   if (typeof module !== 'string' || name !== undefined || isUnfit) {
-    return { loaded: undefined, problems: [] };
+    return { problems: [] };
   }
   try {
-    const loaded = loadStrategyModule(module, directory);
+    const loaded = load(module, directory);
     return { loaded, problems: strategyProblems(loaded.strategy, document) };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const message = [error.message, error.remedy].join('; ');
-    return { loaded: undefined, problems: [document.problem(at, { code: error.code, message })] };
+    const problems = [document.problem(at, { code: error.code, message })];
+    return error.code === 'invalid_strategy' ? { problems } : { failure: error, problems };
   }
 }
 

@@ -79,6 +79,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
       currency: universe.currency,
       lock,
       strategy: bot.strategy,
+      execute: bot.execute,
       params: bot.params,
       config,
       barMs,

@@ -51,7 +51,11 @@ export async function compareRuns(
 ): Promise<number> {
   const again = await mkdtemp(join(tmpdir(), 'service-local-again-'));
   try {
-    const { catalogue_dir: catalogue, strategy_timeout_seconds: timeout } = context.settings;
+    const {
+      catalogue_dir: catalogue,
+      strategy_timeout_seconds: timeout,
+      strategy_memory_mb: memory,
+    } = context.settings;
     const child = spawn(
       process.execPath,
       [
@@ -62,6 +66,7 @@ export async function compareRuns(
         `--out=${again}`,
         `--catalogue-dir=${catalogue}`,
         `--strategy-timeout-seconds=${timeout}`,
+        `--strategy-memory=${memory}`,
         ...param.map((value) => `--param=${value}`),
         ...(from === undefined ? [] : [`--from=${from}`]),
         ...(to === undefined ? [] : [`--to=${to}`]),

@@ -1,7 +1,7 @@
 import { ORDER_REASONS, ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
 import type { Execution } from './execution.ts';
-import type { EngineMemory } from './memory.ts';
-import { Rows } from './rows.ts';
+import { EngineMemory } from './memory.ts';
+import { Rows, type RowsData } from './rows.ts';
 import type { ExitPrice, Order, OrderReason, OrderType, TimeInForce } from './orders.ts';
 
 /** What happened to an order, as `events.ndjson` writes it: one object a line, in order of `seq`. */
@@ -110,9 +110,16 @@ const POST_ONLY = 2;
 const REDUCE_ONLY = 4;
 const TARGET = 8;
 
+/** A journal as plain data, for another thread. */
+export interface JournalData {
+  readonly symbols: readonly string[];
+  readonly rows: RowsData;
+}
+
 /** Read side of a journal. */
 export interface JournalRows {
   readonly count: number;
+  readonly data: JournalData;
   /** Those after the event of number `seq`; all of them when absent. */
   events(seq?: number): Generator<OrderEvent>;
 }
@@ -125,9 +132,17 @@ export class Journal implements JournalRows {
   readonly #symbols: readonly string[];
   readonly #rows: Rows;
 
-  constructor(symbols: readonly string[], memory: EngineMemory) {
+  constructor(symbols: readonly string[], memory: EngineMemory, rows = new Rows(WIDTH, memory)) {
     this.#symbols = symbols;
-    this.#rows = new Rows(WIDTH, memory);
+    this.#rows = rows;
+  }
+
+  static read({ symbols, rows }: JournalData): JournalRows {
+    return new Journal(symbols, new EngineMemory(), Rows.from(WIDTH, rows));
+  }
+
+  get data(): JournalData {
+    return { symbols: this.#symbols, rows: this.#rows.data };
   }
 
   get count(): number {

@@ -1,4 +1,10 @@
-import type { EngineMemory } from './memory.ts';
+import { EngineMemory } from './memory.ts';
+
+/** Rows as plain data, for another thread. */
+export interface RowsData {
+  readonly chunks: readonly Float64Array[];
+  readonly count: number;
+}
 
 /**
  * A growing list of rows of `width` numbers. It grows by whole chunks and copies nothing, and holds
@@ -16,6 +22,19 @@ export class Rows {
   constructor(width: number, memory: EngineMemory) {
     this.#width = width;
     this.#memory = memory;
+  }
+
+  /** Rows that are read only. */
+  static from(width: number, { chunks, count }: RowsData): Rows {
+    const rows = new Rows(width, new EngineMemory());
+    rows.#chunks.push(...chunks);
+    rows.#count = count;
+    rows.chunk = chunks.at(-1) ?? rows.chunk;
+    return rows;
+  }
+
+  get data(): RowsData {
+    return { chunks: this.#chunks, count: this.#count };
   }
 
   get count(): number {

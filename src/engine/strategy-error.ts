@@ -39,6 +39,7 @@ export function explainStrategyError(
   if (code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') {
     return new ServiceError('interrupted', `interrupted at bar ${done + 1}`);
   }
+  if (error instanceof ServiceError) return error;
   if (error instanceof StrategyError) {
     // Of a strategy that runs elsewhere, where this was explained already.
     if (error.cause instanceof ServiceError) return error.cause;
@@ -53,7 +54,7 @@ export function explainStrategyError(
 }
 
 /** The user's own frames: those of the engine, above and below them, say nothing about the fault. */
-function strategyStack(cause: unknown): string {
+export function strategyStack(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const lines = (cause.stack ?? cause.message).split('\n');
   return lines.filter((line) => !/^\s+at /.test(line) || !isOwnFrame(line)).join('\n');

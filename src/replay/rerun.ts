@@ -5,7 +5,8 @@ import type { Bars } from '../market/bars.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { mergeTimes } from '../engine/steps.ts';
 import { controlEngine, type ControlInput } from '../trading/session-controls.ts';
-import { inSlices, underWatchdog } from '../watchdog.ts';
+import { runStrategy } from '../strategy-guard.ts';
+import { inSlices } from '../watchdog.ts';
 
 export interface Rerun {
   /** As `events.ndjson` has them. */
@@ -46,7 +47,7 @@ export async function rerun(
   );
   const run = async (): Promise<void> => {
     if (engine.done >= pause) return;
-    while (underWatchdog(timeoutMs, slice)) await nextTurn();
+    while (runStrategy(timeoutMs, slice)) await nextTurn();
   };
   let failure: string | undefined;
   if (setup.instruments.some(({ bars }) => bars.length > 0)) {

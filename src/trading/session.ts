@@ -14,7 +14,8 @@ import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../errors.ts';
 import { allocateBars, sliceBars } from '../market/bars.ts';
 import type { Bars } from '../market/bars.ts';
-import { inSlices, underWatchdog } from '../watchdog.ts';
+import { runStrategy } from '../strategy-guard.ts';
+import { inSlices } from '../watchdog.ts';
 import { controlEngine, type ControlInput, type Supervised } from './session-controls.ts';
 import type { SessionInput } from './session-input.ts';
 import type { Progress, SessionState, SessionStatus, WorkingOrder } from './session-state.ts';
@@ -236,7 +237,7 @@ export class Session {
     const { strategy, timeoutMs } = this.#setup;
     const begun = performance.now();
     try {
-      return underWatchdog(timeoutMs, advance);
+      return runStrategy(timeoutMs, advance);
     } catch (error) {
       // Ended by the watchdog, the engine does not know that the strategy's turn is over.
       this.engine.endTurn();

@@ -260,12 +260,12 @@ describe('determinism', () => {
     expect(stderr).toContain('deterministic: two processes, the same 350 events');
   });
 
-  test('a strategy that rolls dice is caught at its first different event', async () => {
+  test('a strategy that reads the process is caught at its first different event', async () => {
     const strategy = strategyFile(
-      'dice',
-      `broker.order({ instrument, side: 'buy', quantity: 0.001 + Math.random() / 1000 });`,
+      'process_id',
+      `broker.order({ instrument, side: 'buy', quantity: 0.001 + process.pid / 1e9 });`,
     );
-    const error = await failingAlone(bot('dice', { strategy }), '--check-determinism');
+    const error = await failingAlone(bot('process-id', { strategy }), '--check-determinism');
     expect(error).toMatchObject({ exit: 1, code: 'not_deterministic' });
     expect(error.message).toContain('event 1:');
   });

@@ -24,7 +24,13 @@ export const verb = defineVerb({
     out: { value: 'dir', description: 'where the files go', complete: 'directory' },
     top: { value: 'n', description: 'rows of the table shown', default: 10, parse: parseCount },
   },
-  settings: ['runs_dir', 'catalogue_dir', 'workers', 'strategy_timeout_seconds'],
+  settings: [
+    'runs_dir',
+    'catalogue_dir',
+    'workers',
+    'strategy_timeout_seconds',
+    'strategy_memory_mb',
+  ],
   examples: ['backtest sweep bot.yaml -p fast=5:50:5 -p slow=20:200:10'],
   async run(context, args, options) {
     if (options.param.length === 0) {
@@ -39,13 +45,12 @@ export const verb = defineVerb({
     const { planSweep, finishSweep } = await import('../../backtest/sweep-plan.ts');
     const { sweep } = await import('../../backtest/sweep.ts');
     const { showSweep } = await import('../show.ts');
+    const { ownStrategiesOf } = await import('../own-strategies.ts');
     const { settings } = context;
 
-    const bot = loadBot(resolve(context.cwd, args.spec), {
-      params: {},
-      from: options.from,
-      to: options.to,
-    });
+    const overrides = { params: {}, from: options.from, to: options.to };
+    const strategies = ownStrategiesOf(context);
+    const bot = loadBot(resolve(context.cwd, args.spec), overrides, strategies.load);
     const { job: prepared, notes } = await prepare(bot, {
       catalogueDir: settings.catalogue_dir,
       assertions: [],

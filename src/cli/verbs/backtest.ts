@@ -39,7 +39,7 @@ export const verb = defineVerb({
     writeLock: { description: 'keep a lock of everything that decides the result' },
     verifyLock: { description: 'refuse to run when anything differs from the lock' },
   },
-  settings: ['runs_dir', 'catalogue_dir', 'strategy_timeout_seconds'],
+  settings: ['runs_dir', 'catalogue_dir', 'strategy_timeout_seconds', 'strategy_memory_mb'],
   examples: [
     'backtest bot.yaml',
     'backtest bot.yaml --json | jq .risk.sharpe',
@@ -55,10 +55,11 @@ export const verb = defineVerb({
       await import('../../backtest/files.ts');
     const { driftOf, lockPath, readLock, writeLock } = await import('../../bots/version.ts');
     const { compareRuns, newRunId, overridesOf } = await import('../runs.ts');
+    const { ownStrategiesOf } = await import('../own-strategies.ts');
     const { showSummary } = await import('../show.ts');
 
     const file = resolve(context.cwd, args.spec);
-    const bot = loadBot(file, overridesOf(options));
+    const bot = loadBot(file, overridesOf(options), ownStrategiesOf(context).load);
     const isOverridden = [...options.param, options.from, options.to].some(Boolean);
     if (options.writeLock && isOverridden) {
       throw new ServiceError('usage', '--write-lock goes with the bot as its file states it', {

@@ -1,4 +1,4 @@
-import type { BotCheck } from '../../bots/load.ts';
+import type { BotCheck, LoadModule } from '../../bots/load.ts';
 import { ServiceError, formatProblem, type Problem } from '../../errors.ts';
 import { formatCountOf } from '../../format.ts';
 import { defineVerb } from '../verb.ts';
@@ -20,11 +20,16 @@ export const verb = defineVerb({
   arguments: {
     files: { description: 'bot files, YAML or JSON', variadic: true, complete: 'file' },
   },
-  settings: ['catalogue_dir'],
+  settings: ['catalogue_dir', 'strategy_timeout_seconds', 'strategy_memory_mb'],
   examples: ['validate bot.yaml', 'validate bots/*.yaml --json | jq .files[].problems'],
   async run(context, args) {
     const files: FileReport[] = [];
-    for (const file of args.files) files.push(await report(file, context.settings.catalogue_dir));
+    const { ownStrategiesOf } = await import('../own-strategies.ts');
+    for (const file of args.files) {
+      const strategies = ownStrategiesOf(context);
+      files.push(await report(file, context.settings.catalogue_dir, strategies.load));
+      await strategies.close();
+    }
     for (const { file, notes } of files) {
       for (const note of notes) context.message(`note: ${file}: ${note}`);
     }
@@ -49,12 +54,12 @@ export const verb = defineVerb({
   },
 });
 
-async function report(file: string, catalogueDir: string): Promise<FileReport> {
+async function report(file: string, catalogueDir: string, load: LoadModule): Promise<FileReport> {
   const { checkBot } = await import('../../bots/load.ts');
   const { checkData } = await import('../../bots/data-checks.ts');
   const { inOrder } = await import('../../bots/parse.ts');
   try {
-    const check = checkBot(file);
+    const check = checkBot(file, load);
     const data = await checkData(check, catalogueDir);
     const isOfSpec = (problem: Problem): boolean => problem.file === file;
     const found = [...check.problems, ...data.problems, ...(await failingModels(check))];
@@ -68,7 +73,8 @@ async function report(file: string, catalogueDir: string): Promise<FileReport> {
     return { file, valid: problems.length === 0, hash, problems, notes };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const problem = { file, code: error.code, message: error.message };
+    const message = [error.message, error.remedy].filter(Boolean).join('; ');
+    const problem = { file, code: error.code, message };
     return { file, valid: false, hash: null, problems: [problem], notes: [] };
   }
 }

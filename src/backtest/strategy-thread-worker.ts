@@ -1,0 +1,213 @@
+/** The thread of a strategy of the user's own: loads it, checks parameters, and runs it. */
+import { Console } from 'node:console';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { workerData, type MessagePort } from 'node:worker_threads';
+import type { EngineSetup } from '../engine/engine.ts';
+import type { JournalData } from '../engine/journal.ts';
+import type { Params, ParamValues } from '../engine/params.ts';
+import type { RunResult } from '../engine/result.ts';
+import type { Strategy } from '../engine/strategy.ts';
+import { strategyStack } from '../engine/strategy-error.ts';
+import { ServiceError, type ErrorCode, type ServiceErrorOptions } from '../errors.ts';
+import { placeIn, runStrategy } from '../strategy-guard.ts';
+import { execute, type StrategyTraces } from './execute.ts';
+import { loadStrategyModule, type StrategyModule } from './strategy-module.ts';
+
+export interface StrategyThreadData {
+  readonly port: MessagePort;
+  /** One number, counted on with each answer. */
+  readonly answers: Int32Array;
+}
+
+export type Question =
+  | {
+      readonly load: {
+        readonly modulePath: string;
+        readonly specDirectory: string;
+        readonly timeoutMs: number;
+      };
+    }
+  | { readonly check: { readonly params: ParamValues<Params>; readonly timeoutMs: number } }
+  | {
+      readonly run: {
+        readonly setup: Omit<EngineSetup, 'strategy'>;
+        readonly timeoutMs: number;
+      };
+    };
+
+/** What a module declares, as plain data. */
+export interface Declaration extends Pick<StrategyModule, 'files' | 'others'> {
+  readonly declared: Omit<Strategy, 'create' | 'check'> & { readonly hasCheck: boolean };
+}
+
+export type Answer =
+  | { readonly loaded: Declaration }
+  | { readonly checked: string | null }
+  | { readonly progress: readonly [done: number, total: number] }
+  | {
+      readonly done: Omit<RunResult, 'journal'> & { readonly journal: JournalData };
+      readonly traces: StrategyTraces;
+    }
+  | {
+      readonly failed: Pick<ServiceErrorOptions, 'remedy' | 'reason'> & {
+        readonly code: ErrorCode;
+        readonly message: string;
+      };
+    };
+
+const { port, answers } = workerData as StrategyThreadData;
+let strategy: Strategy | undefined;
+/** Steps that the present run has taken. */
+let done = 0;
+const resourcesBefore = countResources();
+
+function send(answer: Answer, transfer: readonly ArrayBuffer[] = []): void {
+  port.postMessage(answer, [...transfer]);
+  Atomics.add(answers, 0, 1);
+  Atomics.notify(answers, 0);
+}
+
+function fail(error: unknown): void {
+  const known =
+    error instanceof ServiceError
+      ? error
+      : new ServiceError('failure', error instanceof Error ? String(error.stack) : String(error));
+  const { code, message, remedy, reason } = known;
+  send({
+    failed: {
+      code,
+      message,
+      ...(remedy !== undefined && { remedy }),
+      ...(reason !== undefined && { reason }),
+    },
+  });
+}
+
+/** An error in code that the strategy left behind: a callback of a promise, a timer or an event. */
+function failLate(error: unknown): void {
+  if (error instanceof ServiceError) return fail(error);
+  const name = strategy === undefined ? 'the strategy' : `strategy ${strategy.name}`;
+  const place = placeIn(error instanceof Error ? error.stack : undefined);
+  const where = place === undefined ? '' : `${place}: `;
+  fail(
+    new ServiceError(
+      'strategy_failed',
+      `${where}${name} threw outside of create, onBar and onFill, after ${done} bars: ${strategyStack(error)}`,
+      {
+        reason: 'late_error',
+        remedy:
+          'Finish all work within these calls: the run does not wait for promises, timers or events.',
+      },
+    ),
+  );
+}
+
+function load({ modulePath, specDirectory, timeoutMs }: LoadQuestion): Declaration {
+  const { files, others, ...loaded } = guardedLoad(modulePath, specDirectory, timeoutMs);
+  ({ strategy } = loaded);
+  const { name, description, params, instruments, signals, shorts, check } = loaded.strategy;
+  return {
+    files,
+    others,
+    declared: {
+      name,
+      description,
+      params,
+      hasCheck: check !== undefined,
+      ...(instruments && { instruments }),
+      ...(signals && { signals }),
+      ...(shorts !== undefined && { shorts }),
+    },
+  };
+}
+
+type LoadQuestion = Extract<Question, { load: object }>['load'];
+
+function guardedLoad(module: string, directory: string, timeoutMs: number): StrategyModule {
+  try {
+    return runStrategy(timeoutMs, () => loadStrategyModule(module, directory, true));
+  } catch (error) {
+    if (!isTimeout(error)) throw error;
+    throw new ServiceError(
+      'strategy_timeout',
+      `${module} was not loaded within ${timeoutMs / 1000} s`,
+      {
+        remedy:
+          'Look for a loop that never ends outside of its functions; for one that is only slow, raise --strategy-timeout-seconds.',
+      },
+    );
+  }
+}
+
+function check(params: ParamValues<Params>, timeoutMs: number): string | null {
+  try {
+    return runStrategy(timeoutMs, () => strategy!.check?.(params)) ?? null;
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+    if (!isTimeout(error)) return `the strategy's check() threw: ${String(error)}`;
+    throw new ServiceError(
+      'strategy_timeout',
+      `check() of strategy ${strategy!.name} did not return within ${timeoutMs / 1000} s`,
+      { remedy: 'Look for a loop that never ends.' },
+    );
+  }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
+}
+
+async function run({ setup, timeoutMs }: Extract<Question, { run: object }>['run']): Promise<void> {
+  const result = await execute(
+    { ...setup, strategy: strategy! },
+    {
+      timeoutMs,
+      onProgress(steps, total) {
+        done = steps;
+        send({ progress: [steps, total] });
+      },
+    },
+  );
+  // What the last bars left to promises gets its turn, so that its errors are reported.
+  await nextTurn();
+  await nextTurn();
+  const journal = result.journal.data;
+  const columns = [result.equity, ...journal.rows.chunks].map(({ buffer }) => buffer);
+  const owned = columns.filter((buffer) => buffer instanceof ArrayBuffer);
+  send({ done: { ...result, journal }, traces: { left: leftRunning() } }, [...new Set(owned)]);
+}
+
+function countResources(): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of process.getActiveResourcesInfo()) {
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** What keeps the thread busy and did not before the strategy was loaded. */
+function leftRunning(): Record<string, number> {
+  const left = [...countResources()].map(([name, count]): [string, number] => [
+    name,
+    count - (resourcesBefore.get(name) ?? 0),
+  ]);
+  return Object.fromEntries(
+    left.filter(([name, count]) => count > 0 && name !== 'Immediate' && name !== 'MessagePort'),
+  );
+}
+
+// Stdout is for the answer of the command; what a strategy prints goes to stderr.
+Object.defineProperty(process, 'stdout', { value: process.stderr });
+Object.assign(console, new Console(process.stderr));
+process.on('uncaughtException', failLate);
+process.on('unhandledRejection', failLate);
+port.on('message', (question: Question) => {
+  try {
+    if ('load' in question) send({ loaded: load(question.load) });
+    else if ('check' in question) {
+      send({ checked: check(question.check.params, question.check.timeoutMs) });
+    } else run(question.run).catch(fail);
+  } catch (error) {
+    fail(error);
+  }
+});

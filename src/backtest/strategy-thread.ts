@@ -1,0 +1,244 @@
+/**
+ * Runs a strategy of the user's own in a thread: what it leaves behind ends with the thread, it
+ * cannot end the process, and its memory has a limit.
+ */
+import {
+  MessageChannel,
+  receiveMessageOnPort,
+  Worker,
+  type MessagePort,
+} from 'node:worker_threads';
+import { Journal } from '../engine/journal.ts';
+import type { Params, ParamValues } from '../engine/params.ts';
+import type { Strategy } from '../engine/strategy.ts';
+import { ServiceError } from '../errors.ts';
+import type { Execute, ExecuteOptions } from './execute.ts';
+import type { StrategyModule } from './strategy-module.ts';
+import type {
+  Answer,
+  Declaration,
+  Question,
+  StrategyThreadData,
+} from './strategy-thread-worker.ts';
+
+export interface StrategyLimits {
+  /** Longest time for one call, ms. */
+  readonly timeoutMs: number;
+  /** Memory of one run: JavaScript objects, typed arrays and buffers. */
+  readonly memoryMb: number;
+}
+
+/** Loads the strategies of bot files, each of which runs once; see `loadStrategyModule`. */
+export interface OwnStrategies {
+  readonly load: (modulePath: string, specDirectory: string) => OwnStrategy;
+  /** Ends the threads. */
+  readonly close: () => Promise<void>;
+}
+
+export interface OwnStrategy extends StrategyModule {
+  /** Its `create` must not be called: `execute` runs it where it lives. */
+  readonly strategy: Strategy;
+  readonly execute: Execute;
+}
+
+const FILE = new URL(`./strategy-thread-worker${import.meta.url.slice(-3)}`, import.meta.url);
+/** Time that a thread has to start, beside the time of the strategy. */
+const START_MS = 10_000;
+/** Answers of a thread whose watchdog is at work come within this time after its own limit. */
+const LATE_MS = 5000;
+const WATCH_EVERY_MS = 25;
+const MB = 1024 * 1024;
+
+/** @param limits of every strategy by itself. */
+export function ownStrategies(limits: StrategyLimits): OwnStrategies {
+  const threads: StrategyThread[] = [];
+  return {
+    load(modulePath, specDirectory) {
+      const thread = new StrategyThread(limits);
+      threads.push(thread);
+      return thread.load(modulePath, specDirectory);
+    },
+    async close() {
+      await Promise.all(threads.splice(0).map((thread) => thread.end()));
+    },
+  };
+}
+
+class StrategyThread {
+  readonly #limits: StrategyLimits;
+  readonly #worker: Worker;
+  readonly #port: MessagePort;
+  /** Counts the answers of the thread, for a caller that waits for one. */
+  readonly #answers = new Int32Array(new SharedArrayBuffer(4));
+  #ended: ServiceError | undefined;
+  #onEnd: (error: ServiceError) => void = () => {};
+
+  constructor(limits: StrategyLimits) {
+    this.#limits = limits;
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    const workerData: StrategyThreadData = { port: port2, answers: this.#answers };
+    // Strategies see the same time zone on every machine; threads take it from the process.
+    process.env['TZ'] = 'UTC';
+    this.#worker = new Worker(FILE, {
+      workerData,
+      transferList: [port2],
+      // Only a last resort: V8 ends the whole process when a single allocation does not fit. The
+      // limit itself is watched from outside.
+      resourceLimits: { maxOldGenerationSizeMb: Math.max(4 * limits.memoryMb, 2048) },
+    });
+    this.#worker.unref();
+    this.#worker.on('error', (error: Error & { readonly code?: string }) => {
+      const isFull = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+      this.#fail(isFull ? outOfMemory(limits.memoryMb) : died(error.message, error));
+    });
+    this.#worker.on('exit', (code) => this.#fail(died(`its thread exited with code ${code}`)));
+  }
+
+  load(modulePath: string, specDirectory: string): OwnStrategy {
+    const { timeoutMs } = this.#limits;
+    const loaded = this.#ask({ load: { modulePath, specDirectory, timeoutMs } });
+    const { declared, files, others } = (loaded as { readonly loaded: Declaration }).loaded;
+    const { hasCheck, ...rest } = declared;
+    return {
+      files,
+      others,
+      strategy: {
+        ...rest,
+        ...(hasCheck && { check: (params: ParamValues<Params>) => this.#check(params) }),
+        create() {
+          throw new Error('the strategy lives in another thread');
+        },
+      },
+      execute: (setup, options) => this.#execute(setup, options),
+    };
+  }
+
+  async end(): Promise<void> {
+    this.#ended ??= died('its run is over');
+    this.#port.close();
+    await this.#worker.terminate();
+  }
+
+  #fail(error: ServiceError): void {
+    this.#ended ??= error;
+    this.#onEnd(this.#ended);
+  }
+
+  #check(params: ParamValues<Params>): string | undefined {
+    const { timeoutMs } = this.#limits;
+    const answer = this.#ask({ check: { params, timeoutMs } });
+    return (answer as { readonly checked: string | null }).checked ?? undefined;
+  }
+
+  /** Asks and blocks this thread until the answer is there: loading and checking are synchronous. */
+  #ask(question: Question): Answer {
+    if (this.#ended !== undefined) throw this.#ended;
+    const { timeoutMs, memoryMb } = this.#limits;
+    const until = performance.now() + START_MS + timeoutMs;
+    const rss = process.memoryUsage.rss();
+    const stop = (error: ServiceError): never => {
+      this.#fail(error);
+      void this.#worker.terminate();
+      throw error;
+    };
+    this.#port.postMessage(question);
+    for (;;) {
+      const seen = Atomics.load(this.#answers, 0);
+      const received = receiveMessageOnPort(this.#port);
+      if (received !== undefined) {
+        if ('failed' in received.message) throw errorFrom(received.message.failed);
+        return received.message;
+      }
+      if (performance.now() > until) stop(hung(timeoutMs));
+      if (process.memoryUsage.rss() - rss > memoryMb * MB) stop(outOfMemory(memoryMb));
+      Atomics.wait(this.#answers, 0, seen, WATCH_EVERY_MS);
+    }
+  }
+
+  async #execute(
+    { instruments, params, config, signals }: Parameters<Execute>[0],
+    options: ExecuteOptions,
+  ): ReturnType<Execute> {
+    const { timeoutMs, signal, onProgress, onTraces } = options;
+    signal?.throwIfAborted();
+    if (this.#ended !== undefined) throw this.#ended;
+    const { promise, resolve, reject } = Promise.withResolvers<Extract<Answer, { done: object }>>();
+    this.#onEnd = reject;
+    const abort = (): void => reject(signal!.reason as Error);
+    signal?.addEventListener('abort', abort);
+    const late = setTimeout(() => reject(hung(timeoutMs)), timeoutMs + LATE_MS);
+    const listen = (answer: Answer): void => {
+      late.refresh();
+      if ('progress' in answer) onProgress?.(...answer.progress);
+      else if ('failed' in answer) reject(errorFrom(answer.failed));
+      else if ('done' in answer) resolve(answer);
+    };
+    this.#port.on('message', listen);
+    const watch = setInterval(() => void this.#watchMemory(), WATCH_EVERY_MS);
+    this.#worker.ref();
+    try {
+      this.#port.postMessage({
+        run: { setup: { instruments, params, config, signals }, timeoutMs },
+      } satisfies Question);
+      const { done, traces } = await promise;
+      onTraces?.(traces);
+      return { ...done, journal: Journal.read(done.journal) };
+    } finally {
+      clearTimeout(late);
+      clearInterval(watch);
+      this.#port.off('message', listen);
+      signal?.removeEventListener('abort', abort);
+      this.#onEnd = () => {};
+      await this.end();
+    }
+  }
+
+  /** `resourceLimits` sees neither typed arrays nor buffers, so their sum is watched here. */
+  async #watchMemory(): Promise<void> {
+    const { memoryMb } = this.#limits;
+    try {
+      const { used_heap_size: heap, external_memory: external } =
+        await this.#worker.getHeapStatistics();
+      if (heap + external > memoryMb * MB) this.#fail(outOfMemory(memoryMb));
+    } catch {
+      // The thread has ended, which its events report.
+    }
+  }
+}
+
+function errorFrom({ code, message, ...options }: Extract<Answer, { failed: object }>['failed']) {
+  return new ServiceError(code, message, options);
+}
+
+function hung(timeoutMs: number): ServiceError {
+  return new ServiceError(
+    'strategy_timeout',
+    `the strategy did not return within ${timeoutMs / 1000} s`,
+    {
+      remedy:
+        'Look for a loop that never ends; for one that is only slow, raise --strategy-timeout-seconds.',
+    },
+  );
+}
+
+/** @param memoryMb the limit. */
+export function outOfMemory(memoryMb: number): ServiceError {
+  return new ServiceError(
+    'strategy_failed',
+    `the strategy took more memory than its limit of ${memoryMb} MB`,
+    {
+      reason: 'out_of_memory',
+      remedy:
+        'Keep less in it: look for a list, map or buffer that grows with every bar. If it needs more, raise --strategy-memory.',
+    },
+  );
+}
+
+function died(how: string, cause?: unknown): ServiceError {
+  return new ServiceError('strategy_failed', `the strategy's thread ended: ${how}`, {
+    reason: 'process_ended',
+    remedy: 'Remove whatever ends the thread or the process from the strategy and its libraries.',
+    cause,
+  });
+}

@@ -1,0 +1,272 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Summary } from '../../src/backtest/summary.ts';
+import { inProcess } from '../cli/in-process.ts';
+import { serviceLocal } from '../cli/service-local.ts';
+
+const SP500 = join(import.meta.dirname, '../../examples/data/sp500-daily.csv');
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'service-local-own-strategy-'));
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+interface Parts {
+  /** Beside the imports, at the top of the module. */
+  readonly top?: string;
+  readonly create?: string;
+  readonly onBar?: string;
+}
+
+let count = 0;
+
+/** A bot with a strategy made of these parts; its module's lines are known. */
+function bot({ top = '', create = '', onBar = '' }: Parts): string {
+  const place = join(directory, `bot-${(count += 1)}`);
+  mkdirSync(place);
+  writeFileSync(
+    join(place, 'own.ts'),
+    `import { defineStrategy, integer } from 'service-local/strategy';
+${top}
+export default defineStrategy({
+  name: 'own', description: 'made by a test', params: { size: integer({ default: 1 }) },
+  create({ instruments, broker, random }) {
+    const instrument = instruments[0]!;
+    ${create}
+    return { onBar() {
+      ${onBar}
+    } };
+  },
+});
+`,
+  );
+  const file = join(place, 'bot.yaml');
+  writeFileSync(
+    file,
+    `apiVersion: bots/v1
+kind: Bot
+metadata: { name: own, slug: own }
+spec:
+  kind: trading
+  universe: { symbols: [X], currency: USD }
+  data: { source: ${SP500}, timeframe: 1d, from: 2010-01-01, to: 2010-12-31 }
+  strategy: { module: ./own.ts }
+`,
+  );
+  return file;
+}
+
+interface Failure {
+  readonly error: { readonly code: string; readonly message: string; readonly remedy: string };
+}
+
+/** Runs a process; what it leaves in its output directory, and the document it prints. */
+async function processOf(parts: Parts, ...args: string[]) {
+  const file = bot(parts);
+  const out = join(file, '../out');
+  const { code, stdout, stderr } = await serviceLocal([
+    'backtest',
+    file,
+    '--json',
+    `--out=${out}`,
+    ...args,
+  ]);
+  const left = existsSync(out) ? readdirSync(out).toSorted() : [];
+  return { code, stderr, left, document: JSON.parse(stdout) as Failure & Summary };
+}
+
+/** The same in this process, for strategies that fail in their own thread. */
+async function failureOf(parts: Parts, ...args: string[]) {
+  const file = bot(parts);
+  const out = join(file, '../out');
+  const { code, stdout } = await inProcess(['backtest', file, '--json', `--out=${out}`, ...args]);
+  expect(existsSync(out)).toBe(false);
+  return { exit: code, ...(JSON.parse(stdout) as Failure).error };
+}
+
+const FIRST = 'if (instrument.count !== 10) return;';
+
+describe('a strategy that ends the process', () => {
+  test('fails the run, names its line, and leaves nothing behind', async () => {
+    const { code, left, document } = await processOf({ onBar: `${FIRST} process.exit(0);` });
+    expect({ code, left }).toEqual({ code: 1, left: [] });
+    expect(document.error).toMatchObject({
+      code: 'strategy_failed',
+      message: expect.stringMatching(
+        /own\.ts:9: a strategy must not call process\.exit\(\)/,
+      ) as string,
+    });
+  });
+
+  test.each([
+    ['while it loads', { top: 'process.exit(0);' }, /own\.ts:2: .*process\.exit/],
+    ['from a timer', { create: 'setTimeout(() => process.exit(0), 0);' }, /own\.ts:7: .*exit/],
+    ['with a signal', { onBar: 'process.kill(process.pid);' }, /own\.ts:9: .*process\.kill/],
+    ['by an abort', { onBar: 'process.abort();' }, /own\.ts:9: .*process\.abort/],
+    ['and hides it', { onBar: 'try { process.exit(0); } catch {}' }, /own\.ts:9: .*process\.exit/],
+    [
+      'by a named import',
+      { top: "import { exit } from 'node:process';", onBar: 'exit(0);' },
+      /own\.ts:9/,
+    ],
+  ])('%s fails the run', async (_, parts, message) => {
+    expect(await failureOf(parts)).toMatchObject({
+      exit: 1,
+      code: 'strategy_failed',
+      message: expect.stringMatching(message) as string,
+    });
+  });
+
+  test('is a problem of the file to validate', async () => {
+    const { code, stdout } = await serviceLocal([
+      'validate',
+      bot({ top: 'process.exit(0);' }),
+      '--json',
+    ]);
+    expect(code).toBe(3);
+    expect(stdout).toMatch(/own\.ts:2: a strategy must not call process\.exit\(\)/);
+  });
+});
+
+describe('a strategy that acts after its turn', () => {
+  test('fails the run when it places an order after an await', async () => {
+    const order = "broker.order({ instrument, side: 'buy', quantity: 1 })";
+    const { code, left, document } = await processOf({
+      onBar: `void Promise.resolve().then(() => ${order});`,
+    });
+    expect({ code, left }).toEqual({ code: 1, left: [] });
+    expect(document.error).toMatchObject({
+      code: 'strategy_failed',
+      message: expect.stringMatching(/own\.ts:9: .*orders are placed within create/) as string,
+    });
+  });
+
+  test.each([
+    [
+      'rejects a promise',
+      { onBar: "void Promise.reject(new Error('late'));" },
+      /own\.ts:9: .*late/,
+    ],
+    [
+      'throws in a timer',
+      { create: "setTimeout(() => { throw new Error('late'); }, 0);" },
+      /own\.ts:7: .*late/,
+    ],
+    [
+      'orders at the last bar only',
+      {
+        onBar: `if (instrument.count < 252) return;
+          queueMicrotask(() => broker.target(instrument, 1));`,
+      },
+      /own\.ts:10: .*orders are placed/,
+    ],
+  ])('fails the run when it %s', async (_, parts, message) => {
+    expect(await failureOf(parts)).toMatchObject({
+      exit: 1,
+      code: 'strategy_failed',
+      message: expect.stringMatching(message) as string,
+    });
+  });
+
+  test('and never ends a promise is stopped', async () => {
+    const parts = { onBar: `${FIRST} queueMicrotask(() => { for (;;); });` };
+    const error = await failureOf(parts, '--strategy-timeout-seconds', '0.1');
+    expect(error).toMatchObject({ exit: 1, code: 'strategy_timeout' });
+  });
+});
+
+test('what a strategy leaves running does not keep the process alive, and is a finding', async () => {
+  const { code, document } = await processOf({
+    top: "import { createServer } from 'node:net';",
+    create: 'setInterval(() => {}, 1000); createServer().listen(0);',
+  });
+  expect(code).toBe(0);
+  expect(document.findings).toContainEqual(
+    expect.objectContaining({
+      code: 'left_running',
+      evidence: { TCPServerWrap: 1, Timeout: 1 },
+    }),
+  );
+});
+
+describe('a strategy that takes memory without end', () => {
+  const limit = ['--strategy-memory', '128'];
+
+  test.each([
+    ['in typed arrays', 'kept.push(new Float64Array(1e6).fill(1));'],
+    ['in a map', 'for (let i = 0; i < 1e5; i++) map.set(map.size, i);'],
+  ])('%s fails the run as such', async (_, onBar) => {
+    const top = 'const kept: unknown[] = []; const map = new Map();';
+    const { code, left, document } = await processOf({ top, onBar }, ...limit);
+    expect({ code, left }).toEqual({ code: 1, left: [] });
+    expect(document.error).toMatchObject({
+      code: 'strategy_failed',
+      reason: 'out_of_memory',
+      message: 'the strategy took more memory than its limit of 128 MB',
+      remedy: expect.stringContaining('--strategy-memory') as string,
+    });
+  });
+
+  test('while it loads fails the run as such', async () => {
+    const top = 'const kept: unknown[] = []; for (;;) kept.push(Buffer.alloc(1e6, 1));';
+    const { code, document } = await processOf({ top }, ...limit);
+    expect(code).toBe(1);
+    expect(document.error).toMatchObject({ code: 'strategy_failed', reason: 'out_of_memory' });
+  });
+});
+
+describe('a strategy that is not repeatable', () => {
+  test.each([
+    ['Date.now()', /Date\.now\(\)/],
+    ['new Date()', /new Date\(\) without a time/],
+    ['Date()', /Date\(\)/],
+    ['new (class extends Date {})()', /new Date\(\)/],
+    ['performance.now()', /performance\.now\(\)/],
+    ['process.hrtime.bigint()', /process\.hrtime\.bigint\(\)/],
+    ['process.hrtime()', /process\.hrtime\(\)/],
+    ['Temporal.Now.instant()', /Temporal\.Now\.instant\(\)/],
+    ["new Intl.DateTimeFormat('en').format()", /Intl\.DateTimeFormat\.format\(\) without a date/],
+    ['Math.random()', /Math\.random\(\)/],
+    ['[1].map(Math.random)', /Math\.random\(\)/],
+    ['crypto.randomUUID()', /crypto\.randomUUID\(\)/],
+    ['crypto.getRandomValues(new Uint8Array(1))', /crypto\.getRandomValues\(\)/],
+    ['randomBytes(1)', /crypto\.randomBytes\(\)/],
+    ['try { Math.random() } catch {}', /Math\.random\(\)/],
+  ])('%s in onBar fails the run at its line', async (code, message) => {
+    const top = "import { randomBytes } from 'node:crypto'; void randomBytes;";
+    const error = await failureOf({ top, onBar: `${FIRST} ${code};` });
+    expect(error).toMatchObject({ exit: 1, code: 'strategy_failed' });
+    expect(error.message).toMatch(
+      new RegExp(`own\\.ts:9: a strategy must not call ${message.source}`),
+    );
+    expect(error.remedy).toMatch(/instrument\.time|random\(\)/);
+  });
+
+  test.each([
+    ['while it loads', { top: 'export const begun = new Date();' }, 2],
+    ['in create', { create: 'const seed = Math.random(); void seed;' }, 7],
+  ])('fails %s, too', async (_, parts, line) => {
+    const error = await failureOf(parts);
+    expect(error).toMatchObject({ exit: 1, code: 'strategy_failed' });
+    expect(error.message).toMatch(new RegExp(`own\\.ts:${line}: a strategy must not call`));
+  });
+
+  test('may make dates of given times, in UTC on every machine', async () => {
+    const file = bot({
+      create: `
+        const date = new Date(instrument.time);
+        const sameClass = date instanceof Date && Date.prototype.constructor === Date;
+        if (!sameClass || new Date(2010, 0, 1).getTime() !== Date.UTC(2010, 0, 1)) throw new Error('zone');
+        if (new Intl.DateTimeFormat('en', { timeStyle: 'short' }).format(0) !== '12:00 AM') throw new Error('Intl');
+        if (!(random() < 1)) throw new Error('random');`,
+    });
+    const env = { TZ: 'America/New_York' };
+    const { code, stderr } = await serviceLocal(['backtest', file, '--out', join(file, '../out')], {
+      env,
+    });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+});
