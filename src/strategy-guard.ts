@@ -146,12 +146,11 @@ function guardGetter(
   replacement: (get: () => unknown) => unknown,
 ): void {
   const descriptor = Object.getOwnPropertyDescriptor(owner, name);
-  const original = descriptor?.get as Method | undefined;
-  if (descriptor === undefined || original === undefined) return;
+  if (descriptor?.get === undefined) return;
   Object.defineProperty(owner, name, {
     ...descriptor,
     get(this: unknown) {
-      return replacement(() => Reflect.apply(original, this, []));
+      return replacement(() => Reflect.apply(descriptor.get!, this, []));
     },
   });
 }
@@ -242,10 +241,8 @@ let isNodeGuarded = false;
 export function guardNode(crypto: object, isForeign: (stack: string) => boolean): void {
   if (isNodeGuarded) return;
   isNodeGuarded = true;
-  const { hrtime } = process;
+  guard(process.hrtime, 'bigint', 'process.hrtime.bigint()', USE_BAR_TIME);
   guard(process, 'hrtime', 'process.hrtime()', USE_BAR_TIME);
-  guard(hrtime, 'bigint', 'process.hrtime.bigint()', USE_BAR_TIME);
-  process.hrtime.bigint = hrtime.bigint;
   guard(process, 'uptime', 'process.uptime()', USE_BAR_TIME);
   for (const name of RANDOM_OF_CRYPTO) guard(crypto, name, `crypto.${name}()`, USE_SEEDED);
   const web = Object.getPrototypeOf(globalThis.crypto) as object;

@@ -105,7 +105,7 @@ function failLate(error: unknown): void {
 function load({ modulePath, specDirectory, timeoutMs }: LoadQuestion): Declaration {
   const { files, others, ...loaded } = guardedLoad(modulePath, specDirectory, timeoutMs);
   ({ strategy } = loaded);
-  const { name, description, params, instruments, signals, shorts, check } = loaded.strategy;
+  const { name, description, params, instruments, signals, shorts } = loaded.strategy;
   return {
     files,
     others,
@@ -113,7 +113,7 @@ function load({ modulePath, specDirectory, timeoutMs }: LoadQuestion): Declarati
       name,
       description,
       params,
-      hasCheck: check !== undefined,
+      hasCheck: 'check' in loaded.strategy,
       ...(instruments && { instruments }),
       ...(signals && { signals }),
       ...(shorts !== undefined && { shorts }),
