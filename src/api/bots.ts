@@ -367,6 +367,36 @@ export const diffBotVersions = defineRoute({
 
 // State and events.
 
+export const RiskState = z
+  .strictObject({
+    peak_equity: z.number().openapi({ description: 'Highest equity at a close.' }),
+    day_start_equity: z.number().openapi({ description: 'Equity at the last close before `day`.' }),
+    day: z.string().nullable().openapi({ description: 'UTC date; null before the first bars.' }),
+    executions: z
+      .array(
+        z.strictObject({
+          symbol: z.string(),
+          side: z.enum(['buy', 'sell']),
+          times: z.array(z.number()).readonly(),
+        }),
+      )
+      .readonly()
+      .optional()
+      .openapi({ description: 'Recent ones, in ms, where repeated execution is limited.' }),
+  })
+  .openapi('RiskState', { description: 'What the limits of a session remember of its account.' });
+
+/** Absent in what version 0.1.0 recorded. */
+export const Carry = z
+  .strictObject({
+    marks: z.record(z.string(), z.number()).openapi({
+      description: 'The prices at which positions are valued.',
+    }),
+    risk: RiskState,
+  })
+  .optional()
+  .openapi({ description: 'What a session that continues this account takes over.' });
+
 const Session = z
   .strictObject({
     deployment_id: z.string(),
@@ -396,6 +426,7 @@ const Session = z
         }),
       )
       .openapi({ description: 'The orders that may still be filled, oldest first.' }),
+    carry: Carry,
   })
   .openapi('PaperSession', {
     description: 'A session, on paper or in production, as it was recorded last.',

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { Carry, RiskState } from './bots.ts';
 import { administrator, answer, defineRoute, id, json, text, time, type Security } from './http.ts';
 import { BotDeployment, changes, Task, TaskReference, TASK_LOCATION } from './tasks.ts';
 
@@ -61,7 +62,11 @@ const DeployRequest = z
     ...request,
     replace: z.boolean().optional().openapi({
       description:
-        'What the bot has in the namespace is stopped first, and this one begins with the account that it leaves.',
+        'What the bot has in the namespace is stopped first, and this one begins with the account that it leaves: cash, positions, and what its loss limits remember.',
+    }),
+    reset_losses: text(500).optional().openapi({
+      description:
+        'Why loss limits are to count from here. Without it, losses of the deployment before still count: in full with `replace`, else in proportion to the new account.',
     }),
     mode: z.enum(['apply', 'render', 'dry_run']).optional().openapi({
       description: 'By default `apply`; the others change nothing, neither here nor there.',
@@ -209,6 +214,20 @@ const ProductionDeployment = z
     request: z.strictObject(request).openapi({ description: 'What was asked for.' }),
     replaces: z.string().nullable(),
     waits: z.boolean().openapi({ description: 'For the end of the one that it replaces.' }),
+    opening: z
+      .strictObject({
+        cash: z.number(),
+        positions: z.record(
+          z.string(),
+          z.strictObject({ quantity: z.number(), price: z.number() }),
+        ),
+        risk: RiskState.optional(),
+      })
+      .nullable()
+      .openapi({
+        description:
+          'The account with which it begins, where that continues another or its losses; null for the cash of the spec.',
+      }),
     applied_at: time.nullable(),
     scaled_down_at: time
       .nullable()
@@ -297,6 +316,7 @@ const SessionState = z
     equity: z.number(),
     positions: z.record(symbol, z.number()),
     working: z.array(WorkingOrder),
+    carry: Carry,
   })
   .openapi('ReportedSessionState');
 

@@ -36,7 +36,7 @@ import { covers, Permits } from './risk/supervision.ts';
 import type { Permit, Proposal, Threshold, Thresholds, UsedPermit } from './risk/supervision.ts';
 import { endReason, VenueDesk } from './venue-desk.ts';
 import type { Booking, SentOrder } from './venue-desk.ts';
-import type { DenyReason, Opening, VenueReport, VenueRules } from './venue.ts';
+import type { DenyReason, Opening, RiskState, VenueReport, VenueRules } from './venue.ts';
 import type { WorkingOrder } from './working-order.ts';
 
 export interface EngineSetup<P extends Params = Params> {
@@ -187,7 +187,7 @@ export class Engine {
     this.#journal = new Journal(symbols, memory);
     const { risk, controls } = config;
     this.#rate = new MessageRate(risk.max_messages_per_second, controls?.messages_kept_for_cancels);
-    this.#controls = controls && new Controls(controls, symbols);
+    this.#controls = controls && new Controls(controls, symbols, opening?.risk?.executions);
     const isCollared = risk.price_collar_bps < Infinity || controls?.price_collar_period;
     this.#references = isCollared ? symbols.map(() => new Reference(risk.price_collar_bps)) : [];
     this.#hasRisk = Object.values(config.risk).some((limit) => limit < Infinity);
@@ -196,7 +196,7 @@ export class Engine {
     this.#isMargin = config.account.model === 'margin';
     this.#usesVolume =
       config.fill.model === 'volume_share' || config.slippage.model === 'volume_share';
-    this.#losses = new Losses(this.#initialCash);
+    this.#losses = new Losses(this.#initialCash, opening?.risk);
     this.#exposure = new Exposure(
       this.#portfolio,
       this.#instruments,
@@ -399,6 +399,21 @@ export class Engine {
   /** Cash plus all positions at their last close, account currency. */
   get equity(): number {
     return this.#portfolio.equity();
+  }
+
+  /** What limits remember of the account, as of the last step. */
+  get risk(): RiskState {
+    const recorded = this.#recorded;
+    if (recorded > 0) this.#losses.follow(this.#times, this.#equity, recorded, recorded - 1);
+    const executions = this.#controls?.recent(this.#instruments.map(({ symbol }) => symbol)) ?? [];
+    return { ...this.#losses.state, ...(executions.length > 0 && { executions }) };
+  }
+
+  /** The prices at which open positions are valued, by symbol. */
+  get marks(): Readonly<Record<string, number>> {
+    const { positions, marks } = this.#portfolio;
+    const held = this.#instruments.filter(({ index }) => positions[index] !== 0);
+    return Object.fromEntries(held.map(({ symbol, index }) => [symbol, marks[index]!]));
   }
 
   result(): RunResult {

@@ -74,6 +74,24 @@ export interface InstrumentRules {
   readonly phase?: MarketPhase;
 }
 
+/** What the loss limits and the control of repeated execution remember of an account. Plain JSON. */
+export interface RiskState {
+  /** Highest equity at a close. */
+  readonly peak_equity: number;
+  /** Equity at the last close before `day`, from which the loss of that day is measured. */
+  readonly day_start_equity: number;
+  /** The UTC date of the newest step, as `YYYY-MM-DD`; null before the first. */
+  readonly day: string | null;
+  /** Times in ms of the orders executed lately, oldest first; only where repeated execution is limited. */
+  readonly executions?: readonly RecentExecutions[] | undefined;
+}
+
+export interface RecentExecutions {
+  readonly symbol: string;
+  readonly side: 'buy' | 'sell';
+  readonly times: readonly number[];
+}
+
 /** What an account begins with where it goes on from another: no fees, no events. */
 export interface Opening {
   /** Account currency. */
@@ -82,4 +100,6 @@ export interface Opening {
   readonly positions: Readonly<
     Record<string, { readonly quantity: number; readonly price: number }>
   >;
+  /** Of the account before, so that its losses still count; without it they begin from `cash`. */
+  readonly risk?: RiskState | undefined;
 }

@@ -5,6 +5,7 @@ import { filesOf, getVersion } from '../bot-registry/versions.ts';
 import { codeOf } from '../bots/bundle.ts';
 import { invalidSpec, readChangedSpec } from '../bots/hosted.ts';
 import { engineConfig } from '../bots/spec.ts';
+import type { Opening } from '../engine/venue.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';
@@ -22,8 +23,17 @@ import { refuseLatched } from '../tasks/repeated-execution.ts';
 import { appendSession, readSession, stateEvent } from '../tasks/record.ts';
 import { getTask, queueTask, type Task } from '../tasks/tasks.ts';
 import { chooseExchange } from '../trading/exchanges-file.ts';
+import type { AccountRules } from '../trading/opening.ts';
 import type { SessionState } from '../trading/session-state.ts';
-import { wholePlan, type DeployRequest, type ProductionPlan } from './plan.ts';
+import { accountRules, openingAfterLosses, replacementProblems, withoutRisk } from './account.ts';
+import {
+  parseOpening,
+  wholePlan,
+  type DeployInput,
+  type DeployRequest,
+  type DeployStart,
+  type ProductionPlan,
+} from './plan.ts';
 import type { ProductionService } from './service.ts';
 
 /** A deployment that is settled, and not there yet. */
@@ -37,6 +47,7 @@ export interface Settled {
   readonly cash: number;
   /** See `subjectsOf`. */
   readonly subjects: string;
+  readonly rules: AccountRules;
 }
 
 /** What has been deployed, or is to be as soon as another has ended. */
@@ -96,7 +107,8 @@ export async function settle(
   const whole = (deployment_id: string): DeployPlan =>
     wholePlan({ ...plan, deployment_id }, document, files);
   const { cash } = engineConfig(spec);
-  return { cluster, definition, plan, whole, cash, subjects: subjectsOf(spec) };
+  const rules = accountRules(spec);
+  return { cluster, definition, plan, whole, cash, subjects: subjectsOf(spec), rules };
 }
 
 /** With the credentials of an exchange in its reach, no code runs that is not this program's. */
@@ -139,14 +151,15 @@ export async function dryRun(
  * stop when this is to replace it, and this waits for its end.
  *
  * @throws ServiceError `conflict` for a bot that is archived, halted, latched, or deployed there already;
- *   or, at an exchange, anywhere; or that names nobody where thresholds ask for it.
+ *   or, at an exchange, anywhere; or that names nobody where thresholds ask for it; or that is to
+ *   replace one at another venue. `invalid_spec` when it cannot continue the account of that one.
  */
 export async function deploy(
   { storage, clock }: ProductionService,
   by: Actor,
-  { cluster, plan, cash, subjects }: Settled,
+  { cluster, plan, cash, subjects, rules }: Settled,
   request: DeployRequest,
-  replace: boolean,
+  { replace = false, reset_losses }: DeployStart = {},
 ): Promise<Deployed> {
   const { bot_id, version, namespace, deployment_id } = plan;
   return storage.write(async (tx) => {
@@ -161,6 +174,7 @@ export async function deploy(
     }
     if (plan.venue === 'exchange') await refuseSecondTrader(tx, { plan, cluster });
     const replaced = before[0];
+    if (replaced !== undefined) await refuseOtherAccount(tx, plan, rules, replaced);
     await appendAudit(tx, now, {
       actor: by,
       action: 'bots.deploy',
@@ -172,11 +186,16 @@ export async function deploy(
         namespace,
         venue: plan.venue,
         replaces: replaced?.deployment_id ?? null,
+        ...(reset_losses !== undefined && { reset_losses }),
       },
     });
     const waits =
       replaced !== undefined && !(await endOrAsk(tx, now, by, replaced.task_id, deployment_id));
-    const input = { production: { ...request, version, cluster, namespace } };
+    const input: DeployInput & Readonly<Record<string, unknown>> = {
+      production: { ...request, version, cluster, namespace },
+      ...(reset_losses !== undefined && { reset_losses }),
+    };
+    const opening = await openingNow(tx, plan, cash, { replaced, reset_losses });
     const place = { kind: 'production', bot_id, version, input, deployment_id } as const;
     const task = await queueTask(tx, now, by, place);
     const { task_id, seq: first_seq } = task;
@@ -208,8 +227,7 @@ export async function deploy(
         plan: JSON.stringify(plan),
         replaces,
         waits: waits ? 1 : 0,
-        // Of one that has not begun, what it was to begin with.
-        opening: replaced?.opening ?? null,
+        opening: opening && JSON.stringify(opening),
         begun_at: null,
         token_applied_at: null,
         applied_at: null,
@@ -218,13 +236,62 @@ export async function deploy(
       })
       .execute();
     const { image, venue, exchange } = plan;
-    const payload = { cluster, namespace, image, venue, exchange: exchange.name, replaces };
+    const payload = {
+      cluster,
+      namespace,
+      image,
+      venue,
+      exchange: exchange.name,
+      replaces,
+      opening,
+    };
     await appendSession(tx, task, now, [
       stateEvent(task, state, now),
       { kind: 'deploy.planned', occurred_at: now, payload: { deployment_id, ...payload } },
     ]);
     return { task_id, deployment_id, status: 'queued', version, cluster, namespace, replaces };
   });
+}
+
+/** What is known by now of the account with which it begins; a replacement learns the rest later. */
+async function openingNow(
+  tx: Db,
+  plan: ProductionPlan,
+  cash: number,
+  { replaced, reset_losses }: { replaced: ActiveDeployment | undefined } & DeployStart,
+): Promise<Opening | null> {
+  if (replaced === undefined) {
+    return reset_losses === undefined ? openingAfterLosses(tx, plan, cash) : null;
+  }
+  // Of one that has not begun, what it was to begin with.
+  const opening = replaced.opening === null ? null : parseOpening(replaced.opening);
+  return reset_losses === undefined ? opening : withoutRisk(opening);
+}
+
+/** Before anything is stopped: what cannot continue its account is not to replace it. */
+async function refuseOtherAccount(
+  tx: Db,
+  { venue, exchange }: ProductionPlan,
+  rules: AccountRules,
+  replaced: ActiveDeployment,
+): Promise<void> {
+  const before = JSON.parse(replaced.plan) as ProductionPlan;
+  const isSameVenue =
+    before.venue === venue && (venue === 'simulated' || before.exchange.name === exchange.name);
+  if (!isSameVenue) {
+    const named = ({ venue: type, exchange: { name } }: ProductionPlan): string =>
+      type === 'simulated' ? 'a simulated venue' : name;
+    throw new ServiceError(
+      'conflict',
+      `${replaced.deployment_id} trades at ${named(before)}: its account cannot be continued elsewhere`,
+      {
+        reason: 'other_venue',
+        remedy: 'Stop it with `service-local bots deploy stop`, and deploy without --replace.',
+      },
+    );
+  }
+  const problems = await replacementProblems(tx, replaced.task_id, rules);
+  if (problems.length > 0) throw invalidSpec(problems, false);
 }
 
 function stateBefore(cash: number): SessionState {
@@ -236,6 +303,7 @@ interface ActiveDeployment {
   readonly deployment_id: string;
   readonly task_id: string;
   readonly opening: string | null;
+  readonly plan: string;
 }
 
 /** The oldest first: at most one, and one that waits for its end. */
@@ -246,7 +314,7 @@ async function activeThere(
   return tx
     .selectFrom('production_deployments as own')
     .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'own.deployment_id')
-    .select(['own.deployment_id', 'deployment.task_id', 'own.opening'])
+    .select(['own.deployment_id', 'deployment.task_id', 'own.opening', 'own.plan'])
     .where('own.bot_id', '=', bot_id)
     .where('own.cluster', '=', cluster)
     .where('own.namespace', '=', namespace)

@@ -1,13 +1,15 @@
 /** How a production deployment ends, once its cluster has no pod of it any more. */
-import type { Db, TradingSessionsTable } from '../storage/tables.ts';
+import type { Problem } from '../errors.ts';
+import type { Db } from '../storage/tables.ts';
 import type { Claim } from '../tasks/claim.ts';
 import { endTask, endUnattended, type TaskError, type TaskOutcome } from '../tasks/lifecycle.ts';
-import { readSession } from '../tasks/record.ts';
-import { stepOf } from '../tasks/session-events.ts';
+import { latchesInForce } from '../tasks/repeated-execution.ts';
+import { openingProblems } from '../trading/opening.ts';
 import type { SessionState } from '../trading/session-state.ts';
+import { openingAfter, plannedRules, withoutRisk } from './account.ts';
 import { tellDeployment } from './deploy.ts';
 import { readKnown, type Known, type Wanted } from './known.ts';
-import type { Opening } from './plan.ts';
+import type { DeployInput } from './plan.ts';
 import type { EndedOrder } from './runners.ts';
 
 /** What became of the orders. */
@@ -127,16 +129,19 @@ async function keepEvidence(
 }
 
 async function letReplace(tx: Db, now: number, held: Claim, { verified }: Left): Promise<void> {
-  const next = await tx
+  const waiting = await tx
     .selectFrom('production_deployments as own')
     .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'own.deployment_id')
     .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
     .select(['tasks.task_id', 'tasks.bot_id', 'tasks.version', 'tasks.deployment_id', 'tasks.kind'])
+    .select(['own.plan', 'tasks.input'])
     .where('own.replaces', '=', held.deployment_id)
     .where('own.waits', '=', 1)
     .where('deployment.ended_at', 'is', null)
     .executeTakeFirst();
-  if (next === undefined) return;
+  if (waiting === undefined) return;
+  const { reset_losses } = JSON.parse(waiting.input) as DeployInput;
+  const next = { ...waiting, reset_losses };
   if (!verified) {
     await endUnattended(tx, next, now, {
       status: 'failed',
@@ -149,61 +154,35 @@ async function letReplace(tx: Db, now: number, held: Claim, { verified }: Left):
     });
     return;
   }
-  const opening = await openingAfter(tx, held);
+  const latches = await latchesInForce(tx, held.bot_id);
+  const before = await openingAfter(tx, held);
+  const opening = next.reset_losses ? withoutRisk(before) : before;
+  const problems = opening ? openingProblems(opening, await plannedRules(tx, next.plan)) : [];
+  if (latches.length > 0 || problems.length > 0) {
+    const error = latches.length > 0 ? LATCHED : notContinued(held, problems);
+    await endUnattended(tx, next, now, { status: 'failed', error });
+    return;
+  }
   await tx
     .updateTable('production_deployments')
     .set({ waits: 0, opening: opening && JSON.stringify(opening) })
     .where('deployment_id', '=', next.deployment_id)
     .execute();
+  if (opening) await tellDeployment(tx, next, now, 'deploy.account_continued', { opening });
 }
 
-/** Steps in which a price is looked for. */
-const MOST_STEPS = 1000;
+const LATCHED: TaskError = {
+  code: 'conflict',
+  reason: 'latched',
+  message: 'it does not begin: the deployment that it was to replace was latched before it ended',
+  remedy: 'See what it did, let the bot trade again with `bots re-enable`, and deploy again.',
+};
 
-/** The account as it was left; null where nothing has happened. */
-async function openingAfter(tx: Db, { task_id }: Claim): Promise<Opening | null> {
-  const { state: text, batches } = await readSession(tx, task_id);
-  const before = await tx
-    .selectFrom('production_deployments')
-    .innerJoin('tasks', 'tasks.deployment_id', 'production_deployments.deployment_id')
-    .select('opening')
-    .where('task_id', '=', task_id)
-    .executeTakeFirstOrThrow();
-  const opened = before.opening === null ? null : (JSON.parse(before.opening) as Opening);
-  if (batches === 0) return opened;
-  const { cash, positions } = JSON.parse(text) as SessionState;
-  const closes = await lastCloses(tx, task_id, Object.keys(positions));
+function notContinued({ deployment_id }: Claim, problems: readonly Problem[]): TaskError {
   return {
-    cash,
-    positions: Object.fromEntries(
-      Object.entries(positions).map(([symbol, quantity]) => {
-        const price = closes.get(symbol) ?? opened?.positions[symbol]?.price ?? 0;
-        return [symbol, { quantity, price }];
-      }),
-    ),
+    code: 'conflict',
+    reason: 'account_not_continued',
+    message: `it cannot continue the account of ${deployment_id}: ${problems.map(({ message }) => message).join('; ')}`,
+    remedy: 'Close what the bot does not trade at the venue, or deploy a version that trades it.',
   };
-}
-
-async function lastCloses(
-  tx: Db,
-  task_id: TradingSessionsTable['task_id'],
-  symbols: readonly string[],
-): Promise<ReadonlyMap<string, number>> {
-  const closes = new Map<string, number>();
-  if (symbols.length === 0) return closes;
-  const rows = await tx
-    .selectFrom('bot_events')
-    .select('payload')
-    .where('run_id', '=', task_id)
-    .where('kind', '=', 'data.bars')
-    .orderBy('seq', 'desc')
-    .limit(MOST_STEPS)
-    .execute();
-  for (const { payload } of rows) {
-    for (const [symbol, { close }] of Object.entries(stepOf(payload).bars)) {
-      if (!closes.has(symbol)) closes.set(symbol, close);
-    }
-    if (symbols.every((symbol) => closes.has(symbol))) break;
-  }
-  return closes;
 }

@@ -2,6 +2,7 @@
 import { filesOf, getVersion } from '../bot-registry/versions.ts';
 import type { Bundle } from '../bots/bundle.ts';
 import { withChanges } from '../bots/hosted.ts';
+import type { Opening } from '../engine/venue.ts';
 import type { DeployPlan } from '../kubernetes/manifests.ts';
 import type { Db, ProductionDeploymentsTable } from '../storage/tables.ts';
 import type { ExchangeDefinition } from '../trading/exchanges-file.ts';
@@ -17,6 +18,19 @@ export interface DeployRequest {
   readonly params?: Readonly<Record<string, number | boolean | string>> | undefined;
 }
 
+/** How a deployment is to begin, which whoever repeats the request has to ask for again. */
+export interface DeployStart {
+  /** Stops what the bot has in the namespace, and continues its account. */
+  readonly replace?: boolean | undefined;
+  /** Why the loss limits are to count from here, and not from the account before. */
+  readonly reset_losses?: string | undefined;
+}
+
+/** What the task of a deployment keeps. */
+export interface DeployInput extends Pick<DeployStart, 'reset_losses'> {
+  readonly production: DeployRequest;
+}
+
 export type Venue =
   | { readonly type: 'simulated' }
   | { readonly type: 'exchange'; readonly credentials_secret: string };
@@ -26,16 +40,6 @@ export interface ProductionPlan extends Omit<DeployPlan, 'files'> {
   readonly params: NonNullable<DeployRequest['params']>;
   readonly exchange: ExchangeDefinition & { readonly name: string };
   readonly venue: Venue['type'];
-}
-
-/** The account that a deployment leaves to the one that replaces it. */
-export interface Opening {
-  /** Account currency. */
-  readonly cash: number;
-  /** Units, and the last close that is known; by symbol. */
-  readonly positions: Readonly<
-    Record<string, { readonly quantity: number; readonly price: number }>
-  >;
 }
 
 const ROOT = '/etc/service-local';
@@ -57,7 +61,7 @@ export async function deployPlan(
   return wholePlan(plan, document, files, opening === null ? undefined : parseOpening(opening));
 }
 
-function parseOpening(text: string): Opening {
+export function parseOpening(text: string): Opening {
   return JSON.parse(text) as Opening;
 }
 

@@ -1,10 +1,11 @@
 import { botIdOf } from '../bot-registry/bots.ts';
+import type { Opening } from '../engine/venue.ts';
 import { ServiceError } from '../errors.ts';
 import type { ClusterState } from '../kubernetes/cluster.ts';
 import type { Db, ProductionDeploymentsTable, RunnersTable } from '../storage/tables.ts';
 import type { BotDeployment } from '../tasks/tasks.ts';
 import { parseClusterState } from './known.ts';
-import type { DeployRequest } from './plan.ts';
+import { parseOpening, type DeployInput, type DeployRequest } from './plan.ts';
 import type { KnownReport, RunnerEnd } from './runners.ts';
 
 /** A production deployment, as it was observed last. Times are milliseconds since the Unix epoch. */
@@ -17,6 +18,8 @@ export interface ProductionStatus extends Readonly<
   readonly deployment: BotDeployment;
   readonly request: DeployRequest;
   readonly waits: boolean;
+  /** The account with which it begins; null for the cash of its spec. */
+  readonly opening: Opening | null;
   readonly cluster_state: ClusterState | null;
   /** Null before the cluster has its token. */
   readonly runner:
@@ -55,7 +58,7 @@ export async function productionStatus(
     .selectFrom('production_deployments')
     .innerJoin('tasks', 'tasks.deployment_id', 'production_deployments.deployment_id')
     .select(['cluster', 'namespace', 'replaces', 'waits', 'applied_at', 'scaled_down_at'])
-    .select(['cluster_state', 'tasks.input'])
+    .select(['cluster_state', 'tasks.input', 'opening'])
     .where('production_deployments.deployment_id', '=', deployment_id)
     .executeTakeFirstOrThrow();
   const runner = await db
@@ -63,13 +66,14 @@ export async function productionStatus(
     .select(['epoch', 'claimed_until', 'reported_at', 'report', 'ended'])
     .where('deployment_id', '=', deployment_id)
     .executeTakeFirst();
-  const { input, waits, cluster_state, ...known } = own;
-  const { production } = JSON.parse(input) as { readonly production: DeployRequest };
+  const { input, waits, opening, cluster_state, ...known } = own;
+  const { production } = JSON.parse(input) as DeployInput;
   return {
     ...known,
     deployment,
     request: production,
     waits: waits === 1,
+    opening: opening === null ? null : parseOpening(opening),
     cluster_state: parseClusterState(cluster_state),
     runner: runner
       ? {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { ServiceError, type Problem } from '../errors.ts';
 import { GIVEN_ID, GIVEN_ID_RULE } from '../given-id.ts';
 import { definitionSchema } from '../trading/exchanges-file.ts';
+import { openingSchema } from '../trading/opening.ts';
 import { plainUrl, readYamlFile } from '../yaml-file.ts';
 
 const path = z.string().min(1).max(4096);
@@ -13,14 +14,6 @@ const venueSchema = z.discriminatedUnion('type', [
   /** Orders go to the exchange; the directory has the files `apiKey`, `secret`, `password`, `uid`. */
   z.strictObject({ type: z.literal('exchange'), credentials_dir: path }),
 ]);
-
-const openingSchema = z.strictObject({
-  cash: z.number(),
-  positions: z.record(
-    z.string(),
-    z.strictObject({ quantity: z.number(), price: z.number().positive() }),
-  ),
-});
 
 const fileSchema = z
   .strictObject({

@@ -19,7 +19,7 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
 
   app.openapi(api.deployBot, async (c) => {
     const { bot_ref } = c.req.valid('param');
-    const { mode = 'apply', replace = false, ...request } = c.req.valid('json');
+    const { mode = 'apply', replace, reset_losses, ...request } = c.req.valid('json');
     const settled = await settle(production, bot_ref, request);
     if (settled.definition.owner === 'customer') {
       const decision = gate.check('byoc_deployments');
@@ -36,7 +36,7 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
       );
     }
     const start = (service: ProductionService) =>
-      deploy(service, actorOf(c), settled, request, replace);
+      deploy(service, actorOf(c), settled, request, { replace, reset_losses });
     const deployed = await once(c, production, start, (made) => made);
     tasks.wake();
     c.header('Location', `/tasks/${deployed.task_id}`);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { OrderEvent } from '../engine/journal.ts';
 import type { OrderType, TimeInForce } from '../engine/orders.ts';
+import type { RiskState } from '../engine/venue.ts';
 import type { UsedPermit } from '../engine/risk/supervision.ts';
 
 /**
@@ -24,6 +25,15 @@ export interface SessionState {
   readonly positions: Readonly<Record<string, number>>;
   /** Oldest first. */
   readonly working: readonly WorkingOrder[];
+  /** Absent in what version 0.1.0 recorded. */
+  readonly carry?: Carry;
+}
+
+/** What a session that continues the account needs beside its cash and positions. */
+export interface Carry {
+  /** The prices at which positions are valued, by symbol. */
+  readonly marks: Readonly<Record<string, number>>;
+  readonly risk: RiskState;
 }
 
 /** An order that may still be filled; names as in `OrderEvent`. */
@@ -57,8 +67,11 @@ export interface Progress {
   readonly used?: readonly UsedPermit[];
 }
 
-/** SHA-256 of the canonical JSON (RFC 8785) of a state, in hex. */
-export function stateHash(state: SessionState): string {
+/**
+ * SHA-256 of the canonical JSON (RFC 8785) of a state, in hex. `carry` is left out: it follows from what
+ * the hash covers, and states without it have to be found again.
+ */
+export function stateHash({ carry: _carry, ...state }: SessionState): string {
   return createHash('sha256').update(canonicalize(state)!).digest('hex');
 }
 

@@ -165,6 +165,7 @@ export class Session {
       equity: equity.at(-1) ?? initialCash,
       positions,
       working: this.working(),
+      carry: { marks: this.engine.marks, risk: this.engine.risk },
     };
   }
 

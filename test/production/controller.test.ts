@@ -4,6 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { verifyHalt } from '../../src/halts/verify.ts';
 import { readRunConfig } from '../../src/runner/config.ts';
+import type { ProductionDeployment } from '../../src/api/production.ts';
+import { tradingDocument } from '../server/trader.ts';
 import {
   batchOf,
   newProductionWorld,
@@ -297,6 +299,137 @@ describe('a deployment', () => {
     expect(JSON.parse(files['bot.json'])).toMatchObject({
       spec: { strategy: { params: { fast: 1, slow: 3 } } },
     });
+  });
+
+  /** A session that has lost 40 % of its highest equity. */
+  const LOST = {
+    ...STATE,
+    cash: 50_000,
+    equity: 60_000,
+    carry: {
+      marks: { SPX: 100 },
+      risk: { peak_equity: 100_000, day_start_equity: 90_000, day: '2026-01-02' },
+    },
+  };
+  /** Loses, is asked to stop, and ends. */
+  const lose = async <T>({ deployment_id, task_id }: Deployed, ask: () => Promise<T>) => {
+    const runner = world.instance(deployment_id);
+    await runner.report();
+    await runner.report({ batch: { ...batchOf(1), state: LOST } });
+    const answer = await ask();
+    await runner.report({ status: 'ended', ended: STOPPED });
+    await world.ended(task_id);
+    return answer;
+  };
+
+  it('counts what was lost before against its limits, in proportion to its own cash', async () => {
+    const old = await world.deploy('sma');
+    await lose(old, () => stop(old.task_id));
+    const next = await world.deploy('sma');
+    const { opening } = await world.stateOf('sma', next.deployment_id);
+    expect(opening).toMatchObject({ positions: {}, risk: { day: '2026-01-02' } });
+    const { cash, risk } = opening!;
+    expect(risk!.peak_equity / cash).toBeCloseTo(100 / 60);
+    expect(risk!.day_start_equity / cash).toBeCloseTo(90 / 60);
+    await stop(next.task_id);
+    await world.ended(next.task_id);
+    const reset_losses = 'another strategy';
+    const fresh = await world.deploy('sma', { cluster: 'trading', reset_losses });
+    expect((await world.stateOf('sma', fresh.deployment_id)).opening).toBeNull();
+  });
+
+  it('takes over losses and prices with the account that it continues, unless a person resets them', async () => {
+    const continued = async (change: object): Promise<ProductionDeployment['opening']> => {
+      const old = await world.deploy('sma', { cluster: 'trading', reset_losses: 'a test' });
+      const request = { cluster: 'trading', replace: true, ...change };
+      const { body } = await lose(old, () => world.post('/bots/sma/deploy', request));
+      const next = body as Deployed;
+      await until(next.deployment_id, { waits: false, applied_at: expect.any(String) as string });
+      const { opening } = await world.stateOf('sma', next.deployment_id);
+      await stop(next.task_id);
+      await world.ended(next.task_id);
+      return opening;
+    };
+    const positions = { SPX: { quantity: 100, price: 100 } };
+    expect(await continued({})).toEqual({ cash: 50_000, positions, risk: LOST.carry.risk });
+    expect(await continued({ reset_losses: 'a person has looked at it' })).toEqual({
+      cash: 50_000,
+      positions,
+    });
+  });
+
+  it('is refused, and stops nothing, where it cannot continue the account', async () => {
+    const old = await world.deploy('sma');
+    const one = world.instance(old.deployment_id);
+    await one.report();
+    await one.report({ batch: batchOf(1) });
+    const document = tradingDocument('sma', 'LONG', '1d', 1);
+    const updated = await world.send('PUT', '/bots/sma', {
+      headers: { authorization: await world.bearer('write'), 'if-match': '*' },
+      body: { document },
+    });
+    expect(updated.status).toBe(200);
+    expect(
+      await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true }),
+    ).toMatchObject({
+      status: 422,
+      body: { errors: [{ code: 'position_not_in_universe', pointer: '/spec/universe/symbols' }] },
+    });
+    expect(await one.report()).toMatchObject({ command: 'trade' });
+    const venue = { type: 'exchange', credentials_secret: 'keys' };
+    const elsewhere = {
+      cluster: 'trading',
+      lease_secret: 'lease',
+      version: 1,
+      venue,
+      replace: true,
+    };
+    expect(await world.post('/bots/sma/deploy', elsewhere)).toMatchObject({
+      status: 409,
+      body: { reason: 'other_venue' },
+    });
+    expect(await one.report()).toMatchObject({ command: 'trade' });
+  });
+
+  it('does not begin where what it was to replace was latched before it ended', async () => {
+    const old = await world.deploy('sma');
+    const one = world.instance(old.deployment_id);
+    await one.report();
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
+    const latched = {
+      kind: 'account.latched',
+      occurred_at: Date.parse(STATE.time),
+      payload: { symbol: 'SPX', side: 'buy', count: 5, seconds: 60, control: 'repeated_execution' },
+    };
+    const batch = batchOf(1);
+    await one.report({ batch: { ...batch, events: [...batch.events, latched] } });
+    await one.report({ status: 'ended', ended: STOPPED });
+    expect(await world.ended((body as Deployed).task_id)).toMatchObject({
+      status: 'failed',
+      error: { reason: 'latched' },
+    });
+  });
+
+  it('has a price for what it takes over, however long ago that had a bar', async () => {
+    const old = await world.deploy('sma');
+    const one = world.instance(old.deployment_id);
+    await one.report();
+    await one.report({ batch: batchOf(1) });
+    const bars = { NDX: [1, 1, 1, 1, 1] };
+    for (let number = 2; number < 5; number += 1) {
+      const events = Array.from({ length: 500 }, (_, i) => {
+        const occurred_at = Date.parse(STATE.time) + (number * 500 + i) * 86_400_000;
+        const time = new Date(occurred_at).toISOString();
+        return { kind: 'data.bars', occurred_at, payload: { time, bars } };
+      });
+      await one.report({ batch: { number, events, state: STATE, steps: number } });
+    }
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
+    await one.report({ status: 'ended', ended: STOPPED });
+    const { deployment_id } = body as Deployed;
+    await until(deployment_id, { waits: false });
+    const { opening } = await world.stateOf('sma', deployment_id);
+    expect(opening).toMatchObject({ positions: { SPX: { price: 100.5 } } });
   });
 
   it('hands on the account of the one before when it is replaced before it has begun', async () => {

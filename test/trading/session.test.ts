@@ -244,6 +244,10 @@ test('before its first bars a session has its cash and nothing else', () => {
     equity: 100_000,
     positions: {},
     working: [],
+    carry: {
+      marks: {},
+      risk: { peak_equity: 100_000, day_start_equity: 100_000, day: null },
+    },
   };
   expect(session.state()).toEqual(state);
   expect(session.halt()).toEqual({ events: [], state: { ...state, status: 'halted' } });

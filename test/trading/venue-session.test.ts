@@ -8,6 +8,7 @@ import { defineStrategy } from '../../src/engine/strategy.ts';
 import type { Fill, StrategyContext } from '../../src/engine/strategy.ts';
 import type { SessionInput } from '../../src/trading/session-input.ts';
 import { stateHash, type SessionState } from '../../src/trading/session-state.ts';
+import { openingFrom } from '../../src/trading/opening.ts';
 import { Session, type SessionSetup } from '../../src/trading/session.ts';
 import { VenueSession, type VenueSessionSetup } from '../../src/trading/venue-session.ts';
 import {
@@ -1013,6 +1014,10 @@ describe('an opening', () => {
       equity: 1000,
       positions: { X: 6 },
       working: [],
+      carry: {
+        marks: { X: 100 },
+        risk: { peak_equity: 1000, day_start_equity: 1000, day: null },
+      },
     });
     const { events, state } = session.push(step(0, 80));
     expect(state.equity).toBe(880);
@@ -1022,6 +1027,69 @@ describe('an opening', () => {
     expect(result.openTrades).toMatchObject([
       { entry_time: START, bars: 0, quantity: 6, entry_price: 100, exit_price: 80, pnl: -120 },
     ]);
+  });
+
+  const DATE = new Date(START).toISOString().slice(0, 10);
+  const EVE = new Date(START - DAY).toISOString().slice(0, 10);
+  const lost = { peak_equity: 1000, day_start_equity: 900, day: DATE };
+
+  it.each([
+    ['the drawdown', { max_drawdown_pct: 0.3 }, DATE, 'max_drawdown_pct'],
+    ['the loss of the same day', { max_daily_loss_pct: 0.3 }, DATE, 'max_daily_loss_pct'],
+    ['no loss of another day', { max_daily_loss_pct: 0.3 }, EVE, undefined],
+    ['no drawdown within its limit', { max_drawdown_pct: 0.41 }, DATE, undefined],
+  ])('brings %s of the account before', (_, limits, day, reason) => {
+    const session = new Session(
+      setupOf({
+        onStep: (_step, { order }) => order({ side: 'buy', quantity: 1 }),
+        config: { risk: { ...NO_RISK_LIMITS, ...limits } },
+        opening: { cash: 600, positions: {}, risk: { ...lost, day } },
+      }),
+    );
+    const { events } = session.push(step(0, 10));
+    const reasons = events.map((event) => ('reason' in event ? event.reason : undefined));
+    expect(reasons.find((one) => one !== undefined)).toBe(reason);
+  });
+
+  it('hands on what its limits remember, as one session would', () => {
+    const limits = { max_drawdown_pct: 0.5, max_daily_loss_pct: 0.5 };
+    const options: Options = {
+      onStep: (at, { order }) => at === 0 && order({ side: 'buy', quantity: 8 }),
+      config: { risk: { ...NO_RISK_LIMITS, ...limits } },
+    };
+    const whole = new Session(setupOf(options));
+    const closes = [100, 100, 130, 60, 70, 50];
+    for (const [at, close] of closes.entries()) whole.push(step(at, close));
+    const first = new Session(setupOf(options));
+    for (const [at, close] of closes.slice(0, 4).entries()) first.push(step(at, close));
+    const state = first.state();
+    const left = openingFrom(state, () => undefined, null);
+    expect(left.positions).toEqual({ X: { quantity: 8, price: 60 } });
+    const second = new Session(setupOf({ ...options, onStep: () => {}, opening: left }));
+    expect(second.state().carry).toEqual(state.carry);
+    for (const [at, close] of closes.entries()) if (at >= 4) second.push(step(at, close));
+    expect(second.state().carry).toEqual(whole.state().carry);
+    expect(second.state().carry!.risk.peak_equity).toBe(1240);
+  });
+
+  it('brings executions that count towards the latch', () => {
+    const repeated_execution = { count: 3, seconds: 3 * 86_400 };
+    const controls = { repeated_execution };
+    const options: Options = {
+      onStep: (_step, { order }) => order({ side: 'buy', quantity: 1 }),
+      config: { controls },
+    };
+    const first = new Session(setupOf(options));
+    for (const at of [0, 1, 2]) first.push(step(at, 10));
+    const { executions } = first.state().carry!.risk;
+    expect(executions).toEqual([
+      { symbol: 'X', side: 'buy', times: [START + DAY, START + 2 * DAY] },
+    ]);
+    const left = openingFrom(first.state(), () => undefined, null);
+    const second = new Session(setupOf({ ...options, opening: left }));
+    second.push(step(3, 10));
+    const { events } = second.push(step(4, 10));
+    expect(events.map(({ kind }) => kind)).toContain('account.latched');
   });
 
   it('knows no strangers', () => {

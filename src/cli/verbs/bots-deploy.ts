@@ -34,6 +34,11 @@ export const verb = defineVerb({
     },
     param: RUN_OPTIONS.param,
     replace: { description: 'stop what is there, and begin with the account that it leaves' },
+    resetLosses: {
+      value: 'reason',
+      description:
+        'count loss limits from here; without it, what the last deployment has lost still counts',
+    },
     render: {
       description:
         "print the manifests as YAML, without the Secret of the runner's token, and change nothing",
@@ -49,7 +54,7 @@ export const verb = defineVerb({
     'bots deploy sma-crossover --version 3 --replace --wait',
   ],
   async run(context, { bot: bot_ref }, options) {
-    const { param, replace, render, dryRun, wait, venue, credentialsSecret } = options;
+    const { param, replace, resetLosses, render, dryRun, wait, venue, credentialsSecret } = options;
     const { leaseSecret: lease_secret, cluster, version, namespace, exchange } = options;
     if ((venue === 'exchange') !== (credentialsSecret !== undefined)) {
       throw new ServiceError('usage', '--venue exchange and --credentials-secret go together', {
@@ -73,6 +78,7 @@ export const verb = defineVerb({
       lease_secret,
       params: Object.fromEntries(param),
       replace,
+      reset_losses: resetLosses,
       mode: render ? 'render' : dryRun ? 'dry_run' : 'apply',
     });
     if ('task_id' in answer) return deployedAnswer(context, server, bot_ref, answer, wait);

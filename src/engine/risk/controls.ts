@@ -1,5 +1,6 @@
 import type { RiskControls } from '../config.ts';
 import type { Order, OrderReason } from '../orders.ts';
+import type { RecentExecutions } from '../venue.ts';
 
 type Side = Order['side'];
 
@@ -22,11 +23,20 @@ export class Controls {
   /** Venues report in any order, and no time is to come before what was known by then. */
   #now = -Infinity;
 
-  constructor(controls: RiskControls, symbols: readonly string[]) {
+  /** @param carried executions of the account that this one continues. */
+  constructor(
+    controls: RiskControls,
+    symbols: readonly string[],
+    carried: readonly RecentExecutions[] = [],
+  ) {
     const { permitted } = controls;
     this.#controls = controls;
     this.#isPermitted = symbols.map((symbol) => permitted?.includes(symbol) ?? true);
     this.#triggers = symbols.flatMap(() => [newTrigger(), newTrigger()]);
+    for (const { symbol, side, times } of carried) {
+      const index = symbols.indexOf(symbol);
+      if (index !== -1) this.#trigger(index, side).executions.push(...times);
+    }
   }
 
   /** Why no order for the instrument is taken, whatever it asks for. */
@@ -86,6 +96,19 @@ export class Controls {
     if (!this.#isLatched) return undefined;
     this.#latches += 1;
     return executions.length;
+  }
+
+  /** Executions that still count, by the newest time that is known. */
+  recent(symbols: readonly string[]): readonly RecentExecutions[] {
+    const { repeated_execution: repeated } = this.#controls;
+    if (repeated === undefined) return [];
+    const since = this.#now - repeated.seconds * 1000;
+    return symbols.flatMap((symbol, index) =>
+      (['buy', 'sell'] as const).flatMap((side) => {
+        const times = this.#trigger(index, side).executions.filter((time) => time >= since);
+        return times.length === 0 ? [] : [{ symbol, side, times }];
+      }),
+    );
   }
 
   /** How often it was latched. */

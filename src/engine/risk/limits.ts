@@ -1,6 +1,7 @@
 import { DAY } from '../../market/time.ts';
 import type { RiskLimits } from '../config.ts';
 import type { OrderReason } from '../orders.ts';
+import type { RiskState } from '../venue.ts';
 
 /**
  * What a risk check looks at: the account as the order would find and leave it. The engine keeps one
@@ -97,12 +98,22 @@ export class Losses {
   /** Highest close of equity, and the last one of the UTC day before. */
   peak: number;
   dayStart: number;
+  /** Before the first step. */
+  readonly #initial: number;
   #dayEnd = -Infinity;
   #followed = 0;
 
-  constructor(cash: number) {
-    this.peak = cash;
-    this.dayStart = cash;
+  /** @param carried from the account that this one continues. */
+  constructor(equity: number, carried?: RiskState) {
+    this.#initial = equity;
+    this.peak = Math.max(equity, carried?.peak_equity ?? equity);
+    this.dayStart = carried?.day_start_equity ?? equity;
+    if (typeof carried?.day === 'string') this.#dayEnd = Date.parse(carried.day) + DAY;
+  }
+
+  get state(): RiskState {
+    const day = Number.isFinite(this.#dayEnd) ? dateOf(this.#dayEnd - DAY) : null;
+    return { peak_equity: this.peak, day_start_equity: this.dayStart, day };
   }
 
   /** `recorded` steps of equity are known; the order is placed or filled in `step`. */
@@ -116,9 +127,13 @@ export class Losses {
   }
 
   #startDay(times: Float64Array, equity: Float64Array, step: number): void {
-    if (step > 0) this.dayStart = equity[step - 1]!;
+    this.dayStart = step > 0 ? equity[step - 1]! : this.#initial;
     this.#dayEnd = (Math.floor(times[step]! / DAY) + 1) * DAY;
   }
+}
+
+function dateOf(time: number): string {
+  return new Date(time).toISOString().slice(0, 10);
 }
 
 /** Counts order messages per second of bar time against `max_messages_per_second`. */

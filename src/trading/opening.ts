@@ -1,0 +1,99 @@
+/** The account with which a session begins where it continues that of another. */
+import { z } from 'zod';
+import type { Opening, RiskState } from '../engine/venue.ts';
+import type { Problem } from '../errors.ts';
+import type { SessionState } from './session-state.ts';
+
+const money = z.number();
+
+export const riskSchema = z.strictObject({
+  peak_equity: money.positive(),
+  day_start_equity: money.positive(),
+  day: z.iso.date().nullable(),
+  executions: z
+    .array(
+      z.strictObject({
+        symbol: z.string(),
+        side: z.enum(['buy', 'sell']),
+        times: z.array(z.number()).max(100_000),
+      }),
+    )
+    .optional(),
+});
+
+export const openingSchema = z.strictObject({
+  cash: money,
+  positions: z.record(
+    z.string(),
+    z.strictObject({ quantity: z.number(), price: z.number().positive() }),
+  ),
+  risk: riskSchema.optional(),
+});
+
+/** What a bot allows of an account. */
+export interface AccountRules {
+  readonly symbols: readonly string[];
+  readonly model: 'cash' | 'margin';
+}
+
+/** Why a bot cannot begin with an account; empty when it can. */
+export function openingProblems(opening: Opening, { symbols, model }: AccountRules): Problem[] {
+  const parsed = openingSchema.safeParse(opening);
+  const malformed = (parsed.error?.issues ?? []).map(({ path, message }) => ({
+    code: 'opening_invalid',
+    pointer: '',
+    message: `the account to continue has an invalid ${path.join('.')}: ${message}`,
+  }));
+  const held = Object.entries(opening.positions).filter(([, { quantity }]) => quantity !== 0);
+  const strange = held
+    .filter(([symbol]) => !symbols.includes(symbol))
+    .map(([symbol, { quantity }]) => ({
+      code: 'position_not_in_universe',
+      pointer: '/spec/universe/symbols',
+      message: `the account to continue holds ${quantity} ${symbol}, which the bot does not trade`,
+    }));
+  const short = held
+    .filter(([, { quantity }]) => model === 'cash' && quantity < 0)
+    .map(([symbol, { quantity }]) => ({
+      code: 'short_in_cash_account',
+      pointer: '/spec/engine/account/model',
+      message: `the account to continue is short ${-quantity} ${symbol}, which a cash account cannot be`,
+    }));
+  return [...malformed, ...strange, ...short];
+}
+
+/**
+ * What a session begins with that continues an account.
+ * @param priceOf of a position whose state has no price, as those that version 0.1.0 recorded.
+ */
+export function openingFrom(
+  { cash, positions, carry }: Pick<SessionState, 'cash' | 'positions' | 'carry'>,
+  priceOf: (symbol: string) => number | undefined,
+  before: Opening | null,
+): Opening {
+  const held = Object.entries(positions).map(([symbol, quantity]) => {
+    const price = carry?.marks[symbol] ?? priceOf(symbol) ?? before?.positions[symbol]?.price ?? 0;
+    return [symbol, { quantity, price }] as const;
+  });
+  const risk = carry?.risk ?? before?.risk;
+  return { cash, positions: Object.fromEntries(held), ...(risk && { risk }) };
+}
+
+/** At most so much of an account is gone that another can begin with the same losses. */
+const MOST_LOST = 1e6;
+
+/**
+ * What limits remember of an account, for another that begins with `cash`: the same share of each loss
+ * limit is used up.
+ */
+export function rescaleRisk(risk: RiskState, equity: number, cash: number): RiskState {
+  const share = (value: number): number => {
+    const ratio = equity > 0 ? value / equity : MOST_LOST;
+    return cash * Math.min(Math.max(ratio, 1 / MOST_LOST), MOST_LOST);
+  };
+  return {
+    ...risk,
+    peak_equity: share(risk.peak_equity),
+    day_start_equity: share(risk.day_start_equity),
+  };
+}
