@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { link, lstat, open, readdir, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { isSystemError } from './errors.ts';
+import { ownerName, ownerState } from './file-owner.ts';
 
 export interface AtomicWriteOptions {
   /** Permissions of the new file; by default what the umask leaves. */
@@ -12,6 +13,11 @@ export interface AtomicWriteOptions {
    * Told where the new file is before it takes its place; when it throws, all is as before.
    */
   readonly check?: (temporary: string) => Promise<void>;
+  /**
+   * Whether what dead processes left of their writes of this file stays; by default it is removed
+   * once the new file is in place.
+   */
+  readonly keepAbandoned?: boolean;
 }
 
 /**
@@ -23,9 +29,9 @@ export interface AtomicWriteOptions {
 export async function writeAtomically(
   path: string,
   parts: Iterable<string | Uint8Array> | AsyncIterable<Uint8Array>,
-  { mode, exclusive = false, check }: AtomicWriteOptions = {},
+  { mode, exclusive = false, check, keepAbandoned = false }: AtomicWriteOptions = {},
 ): Promise<void> {
-  const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`;
+  const temporary = temporaryOf(path);
   const file = await open(temporary, 'wx', mode);
   try {
     try {
@@ -47,6 +53,22 @@ export async function writeAtomically(
     await rm(temporary, { force: true }).catch(() => undefined);
     throw error;
   }
+  if (!keepAbandoned) await removeAbandoned(dirname(path), { of: basename(path) });
+}
+
+/** The name names the process that writes it, so that others can tell when it is abandoned. */
+function temporaryOf(path: string): string {
+  return `${path}.${ownerName()}.${randomBytes(8).toString('hex')}.tmp`;
+}
+
+/**
+ * Makes sure that files can be made in a directory.
+ * @throws the system's error where they cannot.
+ */
+export async function tryToWriteInto(directory: string): Promise<void> {
+  const probe = temporaryOf(join(directory, '.probe'));
+  await (await open(probe, 'wx', 0o600)).close();
+  await rm(probe);
 }
 
 /** Whether a file of that name is one that `writeAtomically` was writing. */
@@ -54,25 +76,53 @@ export function isTemporary(name: string): boolean {
   return /\.[0-9a-f]{16}\.tmp$/.test(name);
 }
 
-/** How long a process can take from one part to the next. */
-const ABANDONED_AFTER_MS = 60_000;
+const TEMPORARY = /^(.*?)(?:\.(\d+-\d+-[0-9a-f]{8}))?\.[0-9a-f]{16}\.tmp$/;
+
+const DAY_MS = 86_400_000;
+
+export interface AbandonedOptions {
+  /** Name of the file that was written; any by default. */
+  readonly of?: string;
+  /**
+   * How long a file is left alone after its last write when its process cannot be looked at: one on
+   * another host or in another container that shares the directory. By default a day.
+   */
+  readonly unknownAfterMs?: number;
+}
 
 /**
  * Removes from a directory what `writeAtomically` was writing there when its process was killed, if
- * the system lets it.
+ * the system lets it. The file of a process that is alive stays, however old it is.
  */
-export async function removeAbandoned(directory: string): Promise<void> {
-  const names = await readdir(directory);
-  for (const name of names.filter(isTemporary)) {
-    const path = join(directory, name);
-    try {
-      const { mtimeMs } = await lstat(path);
-      if (Date.now() - mtimeMs > ABANDONED_AFTER_MS) await rm(path);
-    } catch (error) {
-      // Another process has put it into its place or removed it, or it cannot be removed: whoever
-      // wrote a file must not hear of that as if the file were not written.
-      if (!isSystemError(error)) throw error;
+export async function removeAbandoned(
+  directory: string,
+  { of, unknownAfterMs = DAY_MS }: AbandonedOptions = {},
+): Promise<void> {
+  try {
+    for (const name of await readdir(directory)) {
+      const [, target, owner] = TEMPORARY.exec(name) ?? [];
+      if (target === undefined || (of !== undefined && target !== of)) continue;
+      await removeIfAbandoned(join(directory, name), owner, unknownAfterMs);
     }
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+  }
+}
+
+async function removeIfAbandoned(
+  path: string,
+  owner: string | undefined,
+  unknownAfterMs: number,
+): Promise<void> {
+  const state = owner === undefined ? 'unknown' : ownerState(owner);
+  if (state === 'alive') return;
+  try {
+    const { mtimeMs } = await lstat(path);
+    if (state === 'dead' || Date.now() - mtimeMs > unknownAfterMs) await rm(path);
+  } catch (error) {
+    // Another process has put it into its place or removed it, or it cannot be removed: whoever
+    // wrote a file must not hear of that as if the file were not written.
+    if (!isSystemError(error)) throw error;
   }
 }
 

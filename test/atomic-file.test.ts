@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import {
   mkdtempSync,
   readdirSync,
@@ -10,7 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { removeAbandoned, writeAtomically } from '../src/atomic-file.ts';
+import { isTemporary, removeAbandoned, writeAtomically } from '../src/atomic-file.ts';
 
 let directory: string;
 let file: string;
@@ -19,6 +20,18 @@ beforeEach(() => {
   file = join(directory, 'file');
 });
 afterEach(() => rmSync(directory, { recursive: true }));
+
+/** The name under which a file is written before it takes its place. */
+async function temporaryNameOf(path: string): Promise<string> {
+  const names: string[] = [];
+  const parts = function* () {
+    names.push(...readdirSync(directory));
+    yield '';
+  };
+  await writeAtomically(path, parts());
+  rmSync(path);
+  return names[0]!;
+}
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
@@ -60,39 +73,48 @@ describe('a file that is written atomically', () => {
     expect(readdirSync(directory)).toEqual(['file']);
   });
 
-  it('leaves what can be removed when its process is killed, once nobody can be writing', async () => {
-    const names: string[] = [];
-    const parts = function* () {
-      names.push(...readdirSync(directory));
-      yield '';
+  it('leaves what is removed once its process is dead, and never while it is alive', async () => {
+    const mine = await temporaryNameOf(file);
+    const [, pid, start, where, random] = /^file\.(\d+)-(\d+)-(\w{8})\.(\w{16})\.tmp$/.exec(mine)!;
+    const { pid: dead } = spawnSync(process.execPath, ['--version']);
+    const names = {
+      alive: mine,
+      reusedPid: `file.${pid}-${Number(start) - 1}-${where}.${random}.tmp`,
+      dead: `file.${dead}-${start}-${where}.${random}.tmp`,
+      // Of a process in a container that shares the directory: its pid says nothing here.
+      elsewhere: `file.${pid}-${Number(start) - 1}-00000000.${random}.tmp`,
+      elsewhereOld: `file.1-7-00000000.${random}.tmp`,
+      unnamed: 'file.0123456789abcdef.tmp',
+      unnamedOld: 'file.fedcba9876543210.tmp',
+      foreign: 'other.tmp',
     };
-    for (let i = 0; i < 2; i += 1) {
-      await writeAtomically(file, parts());
-      rmSync(file);
-    }
-    const [old, fresh] = names as [string, string];
-    for (const name of [...names, 'file', 'other.tmp']) {
-      writeFileSync(join(directory, name), 'secret');
-      const at = name === fresh ? new Date() : new Date(Date.now() - 61_000);
+    const old = new Set<string>([mine, names.elsewhereOld, names.unnamedOld, names.foreign]);
+    for (const name of ['file', ...Object.values(names)]) {
+      writeFileSync(join(directory, name), 'half');
+      const at = new Date(Date.now() - (old.has(name) ? 86_401_000 : 86_300_000));
       utimesSync(join(directory, name), at, at);
     }
     await removeAbandoned(directory);
-    expect(readdirSync(directory).sort()).toEqual(['file', 'other.tmp', fresh].sort());
-    expect(old).not.toBe(fresh);
+    const left = ['file', mine, names.elsewhere, names.unnamed, names.foreign];
+    expect(readdirSync(directory).sort()).toEqual(left.sort());
+    await removeAbandoned(directory, { unknownAfterMs: 60_000 });
+    expect(readdirSync(directory).sort()).toEqual(['file', mine, names.foreign].sort());
+  });
+
+  it('takes away what dead processes left of the same file, unless told not to', async () => {
+    const mine = await temporaryNameOf(file);
+    const dead = mine.replace(/-\d+-/, '-1-');
+    const other = dead.replace('file', 'other');
+    for (const name of [dead, other]) writeFileSync(join(directory, name), 'half');
+    await writeAtomically(file, ['whole'], { keepAbandoned: true });
+    expect(readdirSync(directory).sort()).toEqual(['file', dead, other].sort());
+    await writeAtomically(file, ['whole']);
+    expect(readdirSync(directory).sort()).toEqual(['file', other].sort());
   });
 
   it('is written beside its place under another name each time', async () => {
-    const names: string[] = [];
-    for (let i = 0; i < 2; i += 1) {
-      const parts = function* () {
-        names.push(...readdirSync(directory));
-        yield '';
-      };
-      await writeAtomically(file, parts());
-      rmSync(file);
-    }
-    expect(names).toHaveLength(2);
+    const names = [await temporaryNameOf(file), await temporaryNameOf(file)];
     expect(new Set(names).size).toBe(2);
-    for (const name of names) expect(name).toMatch(/^file\.[0-9a-f]{16}\.tmp$/);
+    for (const name of names) expect(isTemporary(name)).toBe(true);
   });
 });

@@ -1,9 +1,9 @@
 import { createHash, type Hash } from 'node:crypto';
-import { mkdtemp, rm, rmdir } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { isMainThread } from 'node:worker_threads';
-import { writeAtomically } from '../atomic-file.ts';
+import { removeAbandoned, tryToWriteInto, writeAtomically } from '../atomic-file.ts';
 import type { RunResult, Trade } from '../engine/result.ts';
 import { ServiceError, isSystemError } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
@@ -61,14 +61,16 @@ export async function writeRun(
 }
 
 /**
- * Makes the directory and tries to write into it, so that a run that could not be kept is refused
- * before it is made.
+ * Makes the directory, removes what dead processes were writing there, and tries to write into it,
+ * so that a run that could not be kept is refused before it is made.
  *
  * @throws ServiceError `output_not_writable`
  */
 export async function prepareDirectory(directory: string): Promise<void> {
   try {
     makeDirectory(directory);
+    // First, since it may be what fills the disk.
+    await removeAbandoned(directory);
     await tryToWriteInto(directory);
   } catch (error) {
     const remedy = 'Choose another directory with --out, or make this one writable.';
@@ -89,10 +91,6 @@ export async function removeOld(path: string): Promise<void> {
   } catch (error) {
     throw notWritable(path, error);
   }
-}
-
-async function tryToWriteInto(directory: string): Promise<void> {
-  await rmdir(await mkdtemp(join(directory, '.probe-')));
 }
 
 /**

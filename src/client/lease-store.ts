@@ -6,6 +6,9 @@ import { isSystemError } from '../errors.ts';
 import { backupOf } from '../gate/license.ts';
 import { checkPlace, writing, writePrivateFile } from './private-file.ts';
 
+/** Longer than the write of a lease takes. */
+const LEASE_WRITE_MS = 60_000;
+
 /**
  * Puts a lease that was verified into its place, and first a second copy beside it. At every instant
  * each of the two files is what it was before or all of the new, and once this has returned both
@@ -22,7 +25,7 @@ export async function storeLease(path: string, text: string): Promise<void> {
   await writePrivateFile(backupOf(path), text);
   await writePrivateFile(path, text);
   // Not before: what a killed process left there may have been the only lease that was whole.
-  await removeAbandoned(dirname(path));
+  await removeAbandoned(dirname(path), { unknownAfterMs: LEASE_WRITE_MS });
 }
 
 /**

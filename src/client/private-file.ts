@@ -18,7 +18,11 @@ const MAX_BYTES = 256 * 1024;
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   await writing(path, async () => {
     await prepareDirectory(dirname(path));
-    await writeAtomically(path, [text], { mode: 0o600, check: readBack(path, text) });
+    await writeAtomically(path, [text], {
+      mode: 0o600,
+      check: readBack(path, text),
+      keepAbandoned: true,
+    });
   });
 }
 
@@ -42,7 +46,12 @@ export async function createPrivateFile(path: string, text: string): Promise<voi
     await prepareDirectory(dirname(path));
     try {
       const check = readBack(path, text);
-      await writeAtomically(path, [text], { mode: 0o600, exclusive: true, check });
+      await writeAtomically(path, [text], {
+        mode: 0o600,
+        exclusive: true,
+        check,
+        keepAbandoned: true,
+      });
     } catch (error) {
       if (!isSystemError(error, 'EEXIST')) throw error;
     }

@@ -100,7 +100,7 @@ async function removed(
   const best = await readBest(files, clock());
   const isLease = (path: string): boolean => basename(path).startsWith(`${basename(files.lease)}.`);
   if (best?.path !== files.lease && before.some(isLease)) return [];
-  await removeAbandoned(home);
+  await removeAbandoned(home, { unknownAfterMs: 60_000 });
   for (const path of before.filter((one) => basename(one).startsWith(SELF_TEST))) {
     if (Date.now() - (await stat(path)).mtimeMs > 60_000) await rm(path, { recursive: true });
   }

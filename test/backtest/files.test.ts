@@ -1,5 +1,8 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import {
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -12,7 +15,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { csvCell } from '../../src/backtest/csv.ts';
-import { prepareDirectory, removeOld, writeText } from '../../src/backtest/files.ts';
+import { prepareDirectory, removeOld, RUN_FILES, writeText } from '../../src/backtest/files.ts';
+import { inProcess } from '../cli/in-process.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -102,4 +106,43 @@ describe('a cell of CSV', () => {
   ])('%j is %j', (value, cell) => {
     expect(csvCell(value)).toBe(cell);
   });
+});
+
+/** A process that writes a file and never ends, until it is killed. */
+async function endlessWriter(path: string) {
+  const module = new URL('../../src/atomic-file.ts', import.meta.url).href;
+  const program = `
+    import { writeAtomically } from ${JSON.stringify(module)};
+    async function* parts() {
+      yield Buffer.from('half');
+      process.send('writing');
+      await new Promise((resolve) => setTimeout(resolve, 2 ** 30));
+    }
+    await writeAtomically(${JSON.stringify(path)}, parts());`;
+  const file = join(directory, 'writer.mjs');
+  writeFileSync(file, program);
+  const child = fork(file, { stdio: 'ignore' });
+  await once(child, 'message');
+  return async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  };
+}
+
+it('of a run that was killed, nothing stays beside later results; what a living process writes does', async () => {
+  const out = join(directory, 'out');
+  mkdirSync(out);
+  const [killed, alive] = await Promise.all(
+    ['events.ndjson', 'sweep.json'].map((name) => endlessWriter(join(out, name))),
+  );
+  await killed!();
+  const temporaries = (): string[] => readdirSync(out).filter((name) => name.endsWith('.tmp'));
+  expect(temporaries()).toHaveLength(2);
+  const spec = join(import.meta.dirname, '../../examples/sma-crossover.yaml');
+  const run = (): Promise<unknown> => inProcess(['backtest', spec, '--out', out]);
+  expect(await run()).toMatchObject({ code: 0 });
+  expect(temporaries()).toEqual([expect.stringMatching(/^sweep\.json\./)]);
+  await alive!();
+  expect(await run()).toMatchObject({ code: 0 });
+  expect(readdirSync(out).sort()).toEqual([...RUN_FILES]);
 });

@@ -87,7 +87,7 @@ async function call<T>(
 ): Promise<T> {
   const run = armed;
   if (run === undefined || ![path, dirname(path)].includes(run.directory)) return act();
-  run.calls.push(`${name} ${basename(path).replace(/[0-9a-f]{16}/, '*')}`);
+  run.calls.push(`${name} ${basename(path).replace(/\d+-\d+-[0-9a-f]{8}\.[0-9a-f]{16}/, '*')}`);
   const { at, calls, fault } = run;
   const [code, forEver] = fault.split(' ', 2);
   const isHit = calls.length === at || (calls.length > at && forEver !== undefined);

@@ -1,5 +1,13 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -57,9 +65,13 @@ function halfDone(directory: string): string[] {
   return texts(directory).filter((text, i) => !isWhole(text, i));
 }
 
-/** The next start, some time later: nothing is left of what went before. */
+/** The next start, when the process before has ended: nothing is left of what went before. */
 async function storeAgain(directory: string): Promise<void> {
-  for (const name of readdirSync(directory)) utimesSync(join(directory, name), 0, 0);
+  for (const name of readdirSync(directory)) {
+    // As though a process had written it that started at another time.
+    const ended = name.replace(/\.(\d+)-\d+-/, '.$1-1-');
+    renameSync(join(directory, name), join(directory, ended));
+  }
   await store(directory, 2);
 }
 
