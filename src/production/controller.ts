@@ -128,7 +128,9 @@ async function control(
       if (performance.now() - begun > LONGEST_RETRY_MS) delay = retryMs;
       // Who wants it to end does not wait for that.
       await wishes.next(signal, delay);
-      delay = Math.min(2 * delay, LONGEST_RETRY_MS);
+      // The database is back within seconds, and is not asked less often for having been away.
+      const isStorage = isExpected && error.code === 'storage_unavailable';
+      delay = isStorage ? retryMs : Math.min(2 * delay, LONGEST_RETRY_MS);
     }
   }
   await settleLate(service, claim, unsettled).catch((error: unknown) => {

@@ -235,13 +235,19 @@ export async function finishTask(
 }
 
 /**
- * Puts a task back into the queue, as a worker does that is told to stop, and counts no attempt. One
- * that is to be canceled ends.
+ * Puts a task back into the queue that its worker cannot continue through no fault of the task, and
+ * counts neither an attempt nor a failure. A task that is to be canceled ends.
+ * @param reason for the event `run.requeued`.
  */
-export async function giveBack(tx: Db, held: Claim, now: number): Promise<void> {
+export async function giveBack(
+  tx: Db,
+  held: Claim,
+  now: number,
+  reason: 'server_stopped' | 'storage_unavailable' | 'claim_lost',
+): Promise<void> {
   if (!(await isHeld(tx, held))) return;
   if (await isToEnd(tx, held)) return endUnattended(tx, held, now, { status: 'canceled' });
-  await requeue(tx, { ...held, attempts: held.attempts - 1 }, now, 'server_stopped');
+  await requeue(tx, { ...held, attempts: held.attempts - 1 }, now, reason);
 }
 
 /** Whether a task of a kind waits for a worker. */

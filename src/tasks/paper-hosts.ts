@@ -111,7 +111,8 @@ export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionH
             port.postMessage({ id, answer: given }, given instanceof MessagePort ? [given] : []),
           (error: unknown) => {
             const { error: told, bug } = asTaskError(error);
-            if (bug !== undefined) reject(error);
+            // What the database does not answer is no failure of the session.
+            if (bug !== undefined || told.code === 'storage_unavailable') reject(error);
             else port.postMessage({ id, error: told } satisfies ToSession);
           },
         );

@@ -154,8 +154,13 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   const running = new Map<string, Running>();
   const stopping = new AbortController();
 
+  /** Whether the database did not answer at the last look. */
+  let isOut = false;
+  /** Since when it answers again, by `clock`: no worker could write its heartbeat before. */
+  let answersSince = -Infinity;
   const isDead = ({ worker_id: who, heartbeat_at }: TaskWorker): boolean =>
-    hasEnded(who) || clock() - heartbeat_at > DEAD_AFTER_MS;
+    who !== worker_id &&
+    (hasEnded(who) || clock() - Math.max(heartbeat_at, answersSince) > DEAD_AFTER_MS);
   const countOf = (kind: Claim['kind']): number =>
     [...running.values()].filter(({ claim }) => claim.kind === kind).length;
 
@@ -173,6 +178,11 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       if (isCanceled) own?.stop('canceled');
       else own?.wrapUp();
     }
+    if (isOut) {
+      await returnDropped();
+      answersSince = clock();
+      isOut = false;
+    }
     if (countOf('production') > 0) {
       const wanted = await deploymentsToEnd(storage.read, worker_id);
       for (const task_id of wanted) running.get(task_id)?.wrapUp();
@@ -186,6 +196,15 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
         const claims = await storage.write((tx) => claimTasks(tx, clock(), worker_id, kind, most));
         for (const claim of claims) begin(claim);
       }
+    }
+  };
+
+  /** Gives back what this worker has claimed without knowing it: the answer to its claim was lost. */
+  const returnDropped = async (): Promise<void> => {
+    const own = await runningTasks(storage.read, worker_id);
+    for (const task of own) {
+      if (running.has(task.task_id)) continue;
+      await storage.write((tx) => giveBack(tx, task, clock(), 'claim_lost'));
     }
   };
 
@@ -221,16 +240,18 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
         log.error({ err: error, msg: `task ${claim.task_id} could not be seen to its end` });
       })
       .finally(() => {
-        running.delete(claim.task_id);
+        // It may have been claimed again meanwhile.
+        if (running.get(claim.task_id) === own) running.delete(claim.task_id);
         wake();
       });
-    running.set(claim.task_id, {
+    const own: Running = {
       claim,
       begun: performance.now(),
       stop: (reason) => stop.abort(reason),
       wrapUp: at.wake,
       ended,
-    });
+    };
+    running.set(claim.task_id, own);
   };
 
   const conduct = (claim: Claim, signal: AbortSignal): Controlled => {
@@ -238,7 +259,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     const leave = async (): Promise<void> => {
       await controlled.ended;
       if ((signal.reason as StopReason) !== 'server_stops') return;
-      await storage.write((tx) => giveBack(tx, claim, clock()));
+      await storage.write((tx) => giveBack(tx, claim, clock(), 'server_stopped'));
     };
     return { wake: controlled.wake, ended: leave() };
   };
@@ -251,23 +272,41 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     const beating = isPaper ? undefined : keepBeating(claim, ends.stop, () => progress);
     const directory = join(workDirectory(worker_id), claim.task_id);
     try {
-      const outcome = await attempt(claim, ends, directory, (made) => (progress = made));
+      const outcome = await attempt(claim, ends, directory, (made) => (progress = made)).finally(
+        // Before the task is released: its next attempt may be made here, too.
+        () => remove(directory),
+      );
       if (outcome !== undefined) {
         await persist(() =>
           storage.write((tx) => finishTask(tx, claim, clock(), outcome, progress)),
         );
       } else if ((signal.reason as StopReason) === 'server_stops') {
-        await storage.write((tx) => giveBack(tx, claim, clock()));
+        await storage.write((tx) => giveBack(tx, claim, clock(), 'server_stopped'));
       }
     } catch (error) {
       if (error instanceof NotOurs) return;
-      if (!(error instanceof ThreadDied)) throw error;
-      log.warn(`paper session ${claim.task_id} begins anew: ${error.message}`);
-      await persist(() => storage.write((tx) => retryTask(tx, claim, clock())));
+      await leave(claim, error);
     } finally {
       clearInterval(beating);
-      await remove(directory);
     }
+  };
+
+  /** Has a task begun again at once that could not be seen to its end here. */
+  const leave = async (claim: Claim, error: unknown): Promise<void> => {
+    const { task_id } = claim;
+    if (isStorageFault(error)) {
+      log.warn({ err: error, msg: `task ${task_id} is given back: the database does not answer` });
+      await persist(() =>
+        storage.write((tx) => giveBack(tx, claim, clock(), 'storage_unavailable')),
+      );
+      return;
+    }
+    if (error instanceof ThreadDied) {
+      log.warn(`paper session ${task_id} begins again: ${error.message}`);
+    } else {
+      log.error({ err: error, msg: `task ${task_id} begins again after an unexpected error` });
+    }
+    await persist(() => storage.write((tx) => retryTask(tx, claim, clock())));
   };
 
   /** @returns undefined when it is to be left as it is, or given back. */
@@ -421,6 +460,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       try {
         await look();
       } catch (error) {
+        if (isStorageFault(error)) isOut = true;
         log.warn({ err: error, msg: 'tasks cannot be looked for' });
       }
     }
@@ -450,8 +490,14 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   };
 }
 
+/** Whether the database did not answer, which is no failure of a task or of its bot. */
+function isStorageFault(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === 'storage_unavailable';
+}
+
+/** A directory that cannot be removed is no reason to discard what was done. */
 async function remove(directory: string): Promise<void> {
-  await rm(directory, { recursive: true, force: true });
+  await rm(directory, { recursive: true, force: true }).catch(() => {});
 }
 
 /** Of a run over bars. */

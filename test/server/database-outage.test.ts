@@ -3,9 +3,12 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createBot } from '../../src/bot-registry/bots.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createBot, getBot } from '../../src/bot-registry/bots.ts';
+import { readEvents } from '../../src/events/read.ts';
+import { verifyEvents } from '../../src/events/verify.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { serviceLocal, type Result } from '../cli/service-local.ts';
 import { startPostgres, type Cluster } from '../storage/cluster.ts';
@@ -77,12 +80,65 @@ const halt = (...args: string[]): Promise<Result> =>
     env: { ...server.env, SERVICE_LOCAL_TOKEN: authorization.replace('Bearer ', '') },
   });
 
+const SESSIONS = 5;
+/** Bars of a day each second. */
+const PACE = 20;
+
+interface Session {
+  readonly task_id: string;
+  readonly status: string;
+  readonly attempts: number;
+  readonly steps: number;
+  readonly failures: number;
+}
+const sessions = async (): Promise<Session[]> =>
+  storage.read
+    .selectFrom('tasks')
+    .innerJoin('trading_sessions as session', 'session.task_id', 'tasks.task_id')
+    .select(['tasks.task_id', 'tasks.status', 'attempts', 'steps', 'failures'])
+    .execute();
+const until = (isSo: (session: Session) => boolean): Promise<void> =>
+  vi.waitFor(
+    async () => {
+      const all = await sessions();
+      expect(all.filter(isSo)).toHaveLength(SESSIONS);
+    },
+    { timeout: 20_000, interval: 50 },
+  );
+
+async function startSessions(): Promise<void> {
+  for (let i = 0; i < SESSIONS; i += 1) {
+    const started = await post('/bots/sma/paper/start', { speed: 86_400 * PACE });
+    expect(started.status).toBe(202);
+  }
+  await until(({ steps }) => steps >= 10);
+}
+
+/** Has them go on for a time, and sees that none was interrupted, and that no event is missing. */
+async function expectUninterrupted(): Promise<void> {
+  const at = new Map((await sessions()).map(({ task_id, steps }) => [task_id, steps]));
+  // A task that its worker has dropped would begin again after 30 seconds.
+  await until(({ task_id, steps }) => steps >= at.get(task_id)! + PACE);
+  const all = await sessions();
+  for (const session of all) expect(session).toMatchObject({ attempts: 1, failures: 0 });
+
+  const { bot_id } = await getBot(storage.read, 'sma');
+  expect(await verifyEvents(storage.read, bot_id, 'head')).toMatchObject({ fault: undefined });
+  const { events } = await readEvents(storage.read, bot_id, { after_seq: 0, limit: 10_000 });
+  expect(events.filter(({ kind }) => kind === 'run.requeued')).toEqual([]);
+  for (const { task_id } of all) {
+    const bars = events.filter((one) => one.run_id === task_id && one.kind === 'data.bars');
+    const days = bars.map(({ payload }) => Date.parse((payload as { time: string }).time));
+    expect(days).toEqual(days.map((_, i) => days[0]! + i * 86_400_000));
+  }
+}
+
 describe('while the database hangs', () => {
   beforeEach(start);
   afterEach(stop);
 
-  it('each route answers 503 storage_unavailable, and a halt says that it is not in force', async () => {
-    await send('/bots');
+  it('each route answers 503, a halt says that it is not in force, and paper sessions wait', async () => {
+    await startSessions();
     await cluster.hang();
     const login = {
       administrator: 'trader',
@@ -126,10 +182,6 @@ describe('while the database hangs', () => {
         },
       });
     }
-  });
-
-  it('`bots halt` and `bots halt-all` exit with 7 and say so; afterwards nothing is halted', async () => {
-    await cluster.hang();
     const results = await Promise.all([halt('halt', 'sma'), halt('halt-all')]);
     for (const { code, stderr } of results) {
       expect(stderr).toMatch(/^error halt_not_verified: THE HALT IS NOT IN FORCE: /);
@@ -137,7 +189,25 @@ describe('while the database hangs', () => {
     }
     cluster.resume();
     expect(await send('/halts')).toMatchObject({ status: 200, body: { items: [] } });
+    await expectUninterrupted();
     expect(await halt('halt', 'sma')).toMatchObject({ code: 0 });
+  });
+});
+
+describe('a restart of the database', () => {
+  beforeEach(start);
+  afterEach(stop);
+
+  it('interrupts no paper session: none begins again, fails, or loses or repeats an event', async () => {
+    await startSessions();
+    await cluster.shutDown();
+    const document = tradingDocument('other', 'SPX', '1d', 1);
+    const asked = Promise.all([send('/bots'), post('/bots', { document })]);
+    // So that the outage lasts as long as a restart of a real database.
+    await setTimeout(1500);
+    await cluster.startAgain();
+    expect((await asked).map(({ status }) => status)).toEqual([200, 201]);
+    await expectUninterrupted();
   });
 });
 

@@ -8,8 +8,10 @@ import { exampleDocument } from '../../src/api/bots.ts';
 import { createBot, updateBot } from '../../src/bot-registry/bots.ts';
 import { readEvents } from '../../src/events/read.ts';
 import { verifyEvents } from '../../src/events/verify.ts';
+import type { ServiceError } from '../../src/errors.ts';
 import { createLog } from '../../src/log.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { OutcomeUnknown, storageUnavailable } from '../../src/storage/unavailable.ts';
 import type { Claim } from '../../src/tasks/claim.ts';
 import { listFiles, readFile } from '../../src/tasks/files.ts';
 import {
@@ -181,7 +183,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
       // Whoever was taken for dead and is not has no say any more.
       expect(await storage.write((tx) => beat(tx, claim, now, undefined, true))).toBe(false);
       await storage.write((tx) => finishTask(tx, claim, now, { status: 'canceled' }, undefined));
-      await storage.write((tx) => giveBack(tx, claim, now));
+      await storage.write((tx) => giveBack(tx, claim, now, 'server_stopped'));
     }
     const { status, error } = await find(task_id);
     expect(status).toBe('failed');
@@ -200,6 +202,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
         tx,
         claims.find((one) => one.task_id === returned)!,
         now,
+        'server_stopped',
       ),
     );
     const lost = tasks.find(({ task_id }) => task_id === dead)!;
@@ -299,6 +302,62 @@ describe('tasks', () => {
       kind: 'run.progress',
       payload: { done: 1, total: 2 },
     });
+  });
+});
+
+describe('a worker whose database does not answer', () => {
+  useDatabase('sqlite');
+
+  const unavailable = (): ServiceError => storageUnavailable(new Error('it hangs'));
+
+  it('takes nobody for dead who could not have been heard of meanwhile', async () => {
+    const elsewhere = 'other-machine/1/0198c0de-0000-7000-8000-00000000bbbb';
+    const task_id = await start();
+    await claimAs(elsewhere);
+    let isOut = false;
+    const { storage } = service;
+    const failing = {
+      ...storage,
+      get read() {
+        if (isOut) throw unavailable();
+        return storage.read;
+      },
+    };
+    const runner = run({ ...service, storage: failing });
+    await start().then(ended);
+    isOut = true;
+    now += 60_000;
+    runner.wake();
+    await vi.waitFor(() => expect(log.join()).toContain('tasks cannot be looked for'));
+    isOut = false;
+    // Another task is done only after the worker has looked for dead ones.
+    await start().then(ended);
+    expect(await find(task_id)).toMatchObject({ status: 'running', attempts: 1 });
+    now += 31_000;
+    expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 2 });
+  });
+
+  it('gives back at once what it has claimed without being told', async () => {
+    const { storage } = service;
+    let isLost = false;
+    const write: Storage['write'] = async (work, options) => {
+      const done = await storage.write(work, options);
+      if (isLost || !Array.isArray(done) || done.length === 0) return done;
+      isLost = true;
+      throw new OutcomeUnknown(new Error('the connection broke'));
+    };
+    const task_id = await start();
+    run({ ...service, storage: { ...storage, write } });
+    expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 1 });
+    expect(
+      (await runEvents(task_id)).map(({ kind, payload }) => [kind, payload['reason']]),
+    ).toEqual([
+      ['run.queued', undefined],
+      ['run.started', undefined],
+      ['run.requeued', 'claim_lost'],
+      ['run.started', undefined],
+      ['run.ended', undefined],
+    ]);
   });
 });
 
