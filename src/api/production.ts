@@ -134,8 +134,16 @@ export const stopDeployment = defineRoute({
   operationId: 'stopDeployment',
   summary: 'Stop a production deployment',
   description:
-    'Its runner cancels what it has working and reads that back from the venue; then the pod goes, and all else in the cluster but its volume. Positions stay as they are. It is a success when all orders are known to have ended. One that has not begun is canceled. What has ended stays as it ended.',
-  request: { params: z.strictObject({ ...botPath.shape, task_id: id(EXAMPLE_DEPLOYMENT_ID) }) },
+    'Its runner cancels what it has working and reads that back from the venue; then the pod goes, and all else in the cluster but its volume. Positions stay as they are. It is a success when all orders are known to have ended; at an exchange the pod stays, and keeps canceling, until they are. One that has not begun is canceled. What has ended stays as it ended.',
+  request: {
+    params: z.strictObject({ ...botPath.shape, task_id: id(EXAMPLE_DEPLOYMENT_ID) }),
+    query: z.strictObject({
+      abandon: text(500).optional().openapi({
+        description:
+          'Why orders that may rest at the exchange are not to be waited for, such as that a person has canceled them there. The deployment then ends as not verified.',
+      }),
+    }),
+  },
   responses: { 200: answer('The task as it is now.', Task) },
   errors: ['not_found', 'conflict'],
 });

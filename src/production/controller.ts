@@ -188,9 +188,14 @@ async function look(
     for (;;) {
       const now = await known(service, claim);
       const wanted = wantedEnd(now);
-      if (wanted !== undefined) {
+      const isSeen = watching !== undefined;
+      if (wanted !== undefined && mayRest(now)) {
+        // Only a pod of it has the credentials to cancel them.
+        if (isGone(now, isSeen, ['missing', 'scaled_down']))
+          await bringUp(service, claim, target, { known: now, unsettled });
+      } else if (wanted !== undefined) {
         if (await conclude(service, claim, target, now, wanted)) return;
-      } else if (isToApply(now, watching !== undefined)) {
+      } else if (isToApply(now, isSeen)) {
         const failure =
           plan instanceof ServiceError
             ? asTaskError(plan).error
@@ -237,8 +242,27 @@ function isToApply(
   isSeen: boolean,
 ): boolean {
   if (applied_at === null || token_applied_at === null) return true;
-  const { phase, reason, pods } = cluster_state ?? {};
-  return isSeen && phase === 'missing' && reason !== 'unreachable' && pods?.length === 0;
+  return isGone({ cluster_state }, isSeen);
+}
+
+function isGone(
+  { cluster_state }: Pick<Known, 'cluster_state'>,
+  isSeen: boolean,
+  phases: readonly ClusterState['phase'][] = ['missing'],
+): boolean {
+  if (!isSeen || cluster_state === null) return false;
+  const { phase, reason, pods } = cluster_state;
+  return phases.includes(phase) && reason !== 'unreachable' && pods.length === 0;
+}
+
+/**
+ * Whether orders of it may rest at an exchange, as far as is known: whoever ended it now would leave
+ * nobody to cancel them. A person who has looked there can say that none does.
+ */
+function mayRest({ plan, epoch, ended, abandoned }: Known): boolean {
+  const { venue } = JSON.parse(plan) as ProductionPlan;
+  if (venue !== 'exchange' || (epoch ?? 0) === 0 || abandoned !== null) return false;
+  return ended === null || !(ended.verified && ended.orders.every((one) => one.verified));
 }
 
 /**

@@ -374,12 +374,14 @@ async function refuseSecondTrader(
  * Asks for the end of a production deployment: it is a success once its orders are known to have
  * ended and no pod is left. One that has not begun is canceled. What has ended stays as it ended.
  *
+ * @param abandon why orders that may rest at an exchange are not to be waited for.
  * @throws ServiceError `not_found`; `conflict` for a task that is none.
  */
 export async function stopDeployment(
   { storage, clock }: Pick<ProductionService, 'storage' | 'clock'>,
   by: Actor,
   task_id: string,
+  abandon?: string,
 ): Promise<Task> {
   return storage.write(async (tx) => {
     const task = await getTask(tx, task_id);
@@ -391,11 +393,19 @@ export async function stopDeployment(
       actor: by,
       action: 'bots.deploy_stop',
       target: `bot:${bot_id}`,
-      details: { deployment_id },
+      details: { deployment_id, ...(abandon !== undefined && { abandon }) },
     });
+    if (abandon !== undefined) await abandonOrders(tx, task, now, abandon);
     await endOrAsk(tx, now, by, task_id, null);
     return getTask(tx, task_id);
   });
+}
+
+/** From then on the deployment ends whether or not its orders are known to have ended. */
+async function abandonOrders(tx: Db, task: Task, now: number, reason: string): Promise<void> {
+  const input = JSON.stringify({ ...(JSON.parse(task.input) as DeployInput), abandoned: reason });
+  await tx.updateTable('tasks').set({ input }).where('task_id', '=', task.task_id).execute();
+  await tellDeployment(tx, task, now, 'deploy.orders_abandoned', { reason });
 }
 
 /** @returns whether it has ended by that. */

@@ -3,6 +3,7 @@ import type { ClusterState } from '../kubernetes/cluster.ts';
 import type { Db } from '../storage/tables.ts';
 import type { Claim } from '../tasks/claim.ts';
 import { haltInForce } from '../tasks/latch.ts';
+import type { DeployInput } from './plan.ts';
 import type { RunnerEnd } from './runners.ts';
 
 export type Known = NonNullable<Awaited<ReturnType<typeof readKnown>>>;
@@ -16,17 +17,19 @@ export async function readKnown(db: Db, claim: Claim) {
     .leftJoin('runners', 'runners.deployment_id', 'tasks.deployment_id')
     .select(['own.cluster', 'own.plan', 'own.opening', 'own.begun_at', 'own.token_applied_at'])
     .select(['own.applied_at', 'own.scaled_down_at', 'own.cluster_state', 'own.replaces'])
-    .select(['tasks.cancel_requested_at', 'session.stop_requested_at', 'session.state'])
+    .select(['tasks.cancel_requested_at', 'tasks.input'])
+    .select(['session.stop_requested_at', 'session.state'])
     .select(['runners.epoch', 'runners.reported_at', 'runners.ended'])
     .where('tasks.task_id', '=', claim.task_id)
     .where('tasks.worker_id', '=', claim.worker_id)
     .where('tasks.attempts', '=', claim.attempts)
     .executeTakeFirst();
   if (row === undefined) return undefined;
-  const { ended, cluster_state, ...rest } = row;
+  const { ended, cluster_state, input, ...rest } = row;
   return {
     ...rest,
     halt: await haltInForce(db, claim.bot_id),
+    abandoned: (JSON.parse(input) as DeployInput).abandoned ?? null,
     ended: ended === null ? null : (JSON.parse(ended) as RunnerEnd),
     cluster_state: parseClusterState(cluster_state),
   };

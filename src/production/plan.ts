@@ -29,6 +29,8 @@ export interface DeployStart {
 /** What the task of a deployment keeps. */
 export interface DeployInput extends Pick<DeployStart, 'reset_losses'> {
   readonly production: DeployRequest;
+  /** Why a person says that no order of it has to be waited for any longer. */
+  readonly abandoned?: string | undefined;
 }
 
 export type Venue =

@@ -83,7 +83,7 @@ async function conclude(t: Trading): Promise<Item> {
   }
   const isUnbegun = t.session === undefined && journal.state === undefined && !t.isLost;
   if (isUnbegun) return { concluded: true };
-  const [concluded] = await Promise.all([
+  const cancel = (forMs: number): Promise<boolean> =>
     cancelAll({
       deploymentId: config.deployment_id,
       at: () => t.at,
@@ -92,12 +92,20 @@ async function conclude(t: Trading): Promise<Item> {
         t.openOrders = count;
         t.checkedAt = Date.now();
       },
-      withinMs: until - performance.now(),
+      withinMs: forMs,
       signal: t.signal,
-    }),
-    resumed,
-  ]);
+    });
+  let [concluded] = await Promise.all([cancel(until - performance.now()), resumed]);
+  while (!concluded && keepsCanceling(t)) {
+    t.parts.log.error('orders may still be open at the venue: they are canceled until none is');
+    concluded = await cancel(withinMs);
+  }
   return { concluded };
+}
+
+/** No other process has the credentials: one that ends for good leaves only when it must. */
+function keepsCanceling({ ending, isGone, parts, signal }: Trading): boolean {
+  return ending?.isFinal === true && !isGone && !parts.stop.aborted && !signal.aborted;
 }
 
 /** Tells the server how it ended. */

@@ -50,7 +50,7 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
         remedy: `See \`service-local bots deployments ${bot_ref}\`.`,
       });
     }
-    const stopped = await stopDeployment(tasks, actorOf(c), task_id);
+    const stopped = await stopDeployment(tasks, actorOf(c), task_id, c.req.valid('query').abandon);
     tasks.wake();
     return c.json(await taskNamed(read, stopped), 200);
   });

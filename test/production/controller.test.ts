@@ -585,6 +585,81 @@ describe('a halt', () => {
     expect((await world.post('/bots/sma/resume', { reason: 'looked at it' })).status).toBe(200);
   });
 
+  describe('at an exchange', () => {
+    const body = {
+      cluster: 'trading',
+      exchange: 'binance',
+      lease_secret: 'lease',
+      venue: { type: 'exchange', credentials_secret: 'keys' },
+    };
+    const open = { outcome: 'halted' as const, verified: false, error: null };
+    const orders = (isVerified: boolean) => [{ order: 3, symbol: 'SPX', verified: isVerified }];
+
+    /** A halt of a deployment whose exchange has not answered for a minute. */
+    const halted = async () => {
+      const deployed = await world.deploy('sma', body);
+      const runner = world.instance(deployed.deployment_id);
+      await runner.report();
+      await runner.report({ batch: batchOf(1) });
+      const halting = world.halt('/bots/sma/halt');
+      const halt_id = await haltId();
+      expect(await runner.report({ status: 'halting' })).toMatchObject({ command: 'halt' });
+      for (let i = 0; i < 5; i += 1) {
+        world.now += 20_000;
+        await runner.report({ status: 'halting' });
+        world.runner.wake();
+      }
+      return { ...deployed, runner, halting, halt_id };
+    };
+
+    it('keeps the pod canceling until no order rests, and is not verified before', async () => {
+      const { task_id, deployment_id, runner, halting, halt_id } = await halted();
+      await runner.report({ status: 'ended', ended: { ...open, orders: orders(false) } });
+      world.now += 10 * 60_000;
+      world.runner.wake();
+      expect(await verified(halt_id)).toMatchObject({
+        verified: false,
+        deployments: [{ faults: expect.arrayContaining(['order_not_canceled']) as string[] }],
+      });
+      expect(world.cluster.asked).not.toContain('scale 0');
+      // The cluster has started its container again.
+      const next = world.instance(deployment_id);
+      expect(await next.report()).toMatchObject({ command: 'halt' });
+      const ended = { ...open, verified: true, orders: orders(true) };
+      await next.report({ status: 'ended', ended });
+      expect(await world.ended(task_id)).toMatchObject({ status: 'canceled' });
+      expect(await verified(halt_id)).toMatchObject({ verified: true });
+      expect(world.cluster.asked.at(-1)).toBe('scale 0');
+      await halting;
+    });
+
+    it('brings the pod back where it was deleted before no order rests', async () => {
+      const { task_id, deployment_id, runner, halting } = await halted();
+      const before = world.cluster.asked.length;
+      world.cluster.lose(deployment_id);
+      await patiently(async () =>
+        expect(world.cluster.asked.slice(before)).toContainEqual(
+          expect.stringMatching(/^apply Deployment/),
+        ),
+      );
+      await runner.report({ status: 'ended', ended: { ...open, verified: true, orders: [] } });
+      expect(await world.ended(task_id)).toMatchObject({ status: 'canceled' });
+      await halting;
+    });
+
+    it('ends as not verified when a person says that its orders need not be waited for', async () => {
+      const { task_id, halting, halt_id } = await halted();
+      const path = `/bots/sma/deploy/stop/${task_id}?abandon=canceled%20by%20hand`;
+      expect((await world.post(path)).status).toBe(200);
+      world.now += 60_000;
+      world.runner.wake();
+      expect(await world.ended(task_id)).toMatchObject({ status: 'canceled' });
+      expect(await verified(halt_id)).toMatchObject({ verified: false });
+      expect(await kindsOf(task_id)).toContain('deploy.orders_abandoned');
+      await halting;
+    });
+  });
+
   it('is about what is just being stopped, too', async () => {
     const { deployment_id, task_id } = await world.deploy('sma');
     const one = world.instance(deployment_id);

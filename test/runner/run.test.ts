@@ -127,6 +127,27 @@ test('a halt ends it for good, and whoever starts it again does nothing', async 
     expect(written).not.toContain(canary);
 });
 
+test('it stays until the venue says that nothing is open, however long that takes', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  const run = await world.begin({ times: { cancelWithinMs: 200 } });
+  await bar(ACTS.limit);
+  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+  await vi.waitFor(() => expect(control.state?.working[0]).toBeDefined(), soon);
+  for (const call of ['DELETE /order', 'GET /openOrders']) {
+    exchange.fail(call, ...Array.from({ length: 1000 }, () => ({ kind: 'lost_before' }) as const));
+  }
+  control.command = 'halt';
+  await run.logged('orders may still be open at the venue');
+  const { length } = control.reports;
+  await vi.waitFor(() => expect(control.reports.length).toBeGreaterThan(length + 2), soon);
+  expect(control.reports.at(-1)).toMatchObject({ status: 'halting', ended: null });
+  expect(exchange.orders[0]!.status).toBe('NEW');
+  exchange.heal();
+  expect(await run.done).toMatchObject({ outcome: 'halted', verified: true });
+  expect(exchange.orders[0]!.status).toBe('CANCELED');
+});
+
 test('what is not known to have ended is not said to be', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
@@ -136,6 +157,8 @@ test('what is not known to have ended is not said to be', async (context) => {
   await vi.waitFor(() => expect(control.state?.working[0]).toBeDefined(), soon);
   await exchange.close();
   control.command = 'halt';
+  await run.logged('ending: halted');
+  run.stop();
   expect(await run.done).toMatchObject({ outcome: 'halted', verified: false });
   expect(control.reports.at(-1)!.ended).toMatchObject({
     verified: false,

@@ -75,6 +75,8 @@ export interface PrivateExchange {
   /** How far its clock is ahead of ours, ms. */
   skewMs: number;
   readonly fail: (call: string, ...faults: readonly Fault[]) => void;
+  /** Nothing that was to fail does so from now on. */
+  readonly heal: () => void;
   readonly setPrice: (symbol: string, price: number) => void;
   readonly fill: (clientId: string, quantity: number, price?: number) => void;
   readonly open: (order: Partial<PlacedOrder>) => void;
@@ -420,6 +422,7 @@ export async function startPrivateExchange(
     isMute: false,
     hiddenTrades: 0,
     skewMs: 0,
+    heal: () => faults.clear(),
     fail: (call, ...more) => void faults.set(call, [...(faults.get(call) ?? []), ...more]),
     setPrice(symbol, price) {
       prices.set(idOf(symbol), price);

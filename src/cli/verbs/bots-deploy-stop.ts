@@ -11,10 +11,17 @@ export const verb = defineVerb({
   arguments: {
     deployment: { description: 'id of its task, or id or slug of a bot that has this one only' },
   },
-  options: { wait: { description: 'wait for its end; Ctrl-C leaves it to go on' } },
+  options: {
+    abandon: {
+      value: 'reason',
+      description:
+        'end it although orders may still be open at the exchange, for example because you canceled them there',
+    },
+    wait: { description: 'wait for its end; Ctrl-C leaves it to go on' },
+  },
   settings: ['server_url'],
   examples: ['bots deploy stop sma-crossover --wait'],
-  async run(context, { deployment: ref }, { wait }) {
+  async run(context, { deployment: ref }, { abandon, wait }) {
     const server = await connect(context);
     const named = await unlessMissing(findTask(server, ref));
     const found = named ?? onlyOne(ref, await activeDeployments(server, ref));
@@ -27,6 +34,7 @@ export const verb = defineVerb({
     const path = '/bots/{bot_ref}/deploy/stop/{task_id}';
     const asked = await server.call<typeof stopDeployment>('post', path, {
       params: { bot_ref, task_id },
+      query: { abandon },
     });
     if (wait) await waitForTask(context, task_id, 'production');
     const task = wait ? await findTask(server, task_id) : asked;
