@@ -3,6 +3,7 @@ import type { Bars } from '../market/bars.ts';
 import { DAY } from '../market/time.ts';
 import type { EngineConfig, RiskLimits } from './config.ts';
 import { Controls } from './risk/controls.ts';
+import { StrategyBroker, viewOf } from './broker.ts';
 import { affordableQuantity, feeOf, slippageOf } from './costs.ts';
 import {
   beyondLimit,
@@ -15,8 +16,8 @@ import {
 } from './fills.ts';
 import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
 import { Journal } from './journal.ts';
-import type { ExitPrice, Order, OrderReason, OrderRequest } from './orders.ts';
-import { ORDER_TYPES, TIMES_IN_FORCE } from './orders.ts';
+import type { RequestFields } from './order-request.ts';
+import type { ExitPrice, Order, OrderReason } from './orders.ts';
 import type { Params, ParamValues } from './params.ts';
 import { EngineMemory } from './memory.ts';
 import { Portfolio } from './portfolio.ts';
@@ -30,7 +31,7 @@ import type { Signals } from './signals.ts';
 import { affordableUnits, targetPosition } from './sizing.ts';
 import { mergeTimes } from './steps.ts';
 import type { Step } from './steps.ts';
-import type { Broker, Fill, Strategy, StrategyRun } from './strategy.ts';
+import type { Fill, Strategy, StrategyRun } from './strategy.ts';
 import { StrategyError } from './strategy-error.ts';
 import { covers, Permits } from './risk/supervision.ts';
 import type { Permit, Proposal, Threshold, Thresholds, UsedPermit } from './risk/supervision.ts';
@@ -205,11 +206,24 @@ export class Engine {
     );
     this.#strategy = () =>
       setup.strategy.create({
-        params: setup.params,
-        instruments: this.#instruments,
-        broker: new Engine.#Broker(this),
+        // Copies: a strategy that changes them would change the run, or the next one.
+        params: Object.freeze({ ...setup.params }),
+        instruments: Object.freeze([...this.#instruments]),
+        broker: this.#newBroker(),
         random: seededRandom(config.seed),
       });
+  }
+
+  #newBroker(): StrategyBroker {
+    return new StrategyBroker({
+      portfolio: this.#portfolio,
+      instruments: this.#instruments,
+      working: this.#working,
+      isStrategysTurn: () => this.#isStrategysTurn,
+      order: (request) => this.#order(request),
+      target: (instrument, weight) => this.#target(instrument, weight),
+      cancel: (id) => this.#cancel(id),
+    });
   }
 
   /** Steps there are bars for. */
@@ -575,64 +589,19 @@ export class Engine {
 
   // ---- Orders from the strategy -------------------------------------------------------------
 
-  /** A class inside the class, so that it reaches the engine's private parts and strategies do not. */
-  static readonly #Broker = class implements Broker {
-    readonly #engine: Engine;
+  #order(request: RequestFields): WorkingOrder {
+    return this.#submit(this.#newOrder(request));
+  }
 
-    constructor(engine: Engine) {
-      this.#engine = engine;
-    }
+  #target(instrument: Instrument, weight: number): WorkingOrder {
+    const order = this.#newTarget(instrument, weight);
+    this.#submit(order);
+    if (order.status === 'working') this.#replaceTargets(order);
+    return order;
+  }
 
-    get cash(): number {
-      return this.#engine.#portfolio.cash;
-    }
-
-    get equity(): number {
-      return this.#engine.#portfolio.equity();
-    }
-
-    position(instrument: Instrument): number {
-      return this.#engine.#portfolio.positions[this.#engine.#indexOf(instrument)]!;
-    }
-
-    entryPrice(instrument: Instrument): number {
-      return this.#engine.#portfolio.entryPrice(this.#engine.#indexOf(instrument));
-    }
-
-    order(request: OrderRequest): Readonly<Order> {
-      this.#engine.#checkTurn();
-      this.#engine.#indexOf(request.instrument);
-      checkRequest(request);
-      return this.#engine.#submit(this.#engine.#newOrder(request));
-    }
-
-    target(instrument: Instrument, weight: number): Readonly<Order> {
-      this.#engine.#checkTurn();
-      this.#engine.#indexOf(instrument);
-      if (!Number.isFinite(weight)) {
-        throw new RangeError(`target: weight must be a finite number, not ${weight}`);
-      }
-      const order = this.#engine.#newTarget(instrument, weight);
-      this.#engine.#submit(order);
-      if (order.status === 'working') this.#engine.#replaceTargets(order);
-      return order;
-    }
-
-    cancel(order: Readonly<Order>): void {
-      this.#engine.#checkTurn();
-      this.#engine.#cancel(order);
-    }
-
-    working(instrument?: Instrument): readonly Readonly<Order>[] {
-      const working = this.#engine.#working;
-      return instrument === undefined
-        ? [...working]
-        : working.filter((order) => order.instrument === instrument);
-    }
-  };
-
-  #cancel(order: Readonly<Order>): void {
-    const found = this.#working.find(({ id }) => id === order.id);
+  #cancel(id: number): void {
+    const found = this.#working.find((order) => order.id === id);
     // Whatever works during a margin call closes a position, and is not the strategy's.
     if (found === undefined || this.#inMarginCall) return;
     this.#countMessage();
@@ -640,19 +609,7 @@ export class Engine {
     this.#dropEnded();
   }
 
-  #checkTurn(): void {
-    if (this.#isStrategysTurn) return;
-    throw new Error('orders are placed within create, onBar and onFill, not after an await');
-  }
-
-  #indexOf(instrument: Instrument): number {
-    if (this.#instruments[instrument.index] !== instrument) {
-      throw new RangeError('the instrument does not belong to this run');
-    }
-    return instrument.index;
-  }
-
-  #newOrder(request: OrderRequest, parent = 0, weight = Number.NaN): WorkingOrder {
+  #newOrder(request: RequestFields, parent = 0, weight = Number.NaN): WorkingOrder {
     const { instrument, side, quantity, trail } = request;
     const type = request.type ?? 'market';
     const units = this.#config.units === 'whole' ? Math.floor(quantity) : quantity;
@@ -690,6 +647,7 @@ export class Engine {
       exits: [],
       permit: undefined,
       farthest: side === 'buy' ? Infinity : -Infinity,
+      view: undefined,
     };
   }
 
@@ -718,7 +676,7 @@ export class Engine {
     if (this.#desk !== undefined) this.#handWaiting();
   }
 
-  #submit(order: WorkingOrder): Order {
+  #submit(order: WorkingOrder): WorkingOrder {
     if (this.#references.length > 0) this.#collar(order);
     const reason = this.#denialOf(order) ?? (this.#desk && this.#hand(order));
     if (reason === undefined) return this.#accept(order);
@@ -726,7 +684,7 @@ export class Engine {
     return order;
   }
 
-  #accept(order: WorkingOrder): Order {
+  #accept(order: WorkingOrder): WorkingOrder {
     this.#submitted += 1;
     this.#countMessage();
     this.#journal.submitted(this.#now, order);
@@ -1142,7 +1100,7 @@ export class Engine {
     this.#journal.filled(order, execution, after, portfolio.cash);
     if (this.#controls !== undefined) this.#executed(order, execution, isFirstFill);
     if (this.#run!.onFill !== undefined) {
-      this.#fills.push({ order, instrument, quantity, price, fee });
+      this.#fills.push(Object.freeze({ order: viewOf(order), instrument, quantity, price, fee }));
     }
   }
 
@@ -1461,7 +1419,10 @@ export class Engine {
     }
     if (this.#run!.onFill !== undefined) {
       const { instrument } = order;
-      this.#fills.push({ order, instrument, quantity: sign * quantity, price, fee });
+      const units = sign * quantity;
+      this.#fills.push(
+        Object.freeze({ order: viewOf(order), instrument, quantity: units, price, fee }),
+      );
     }
     if (quantity === closing && order.status === 'working') this.#end(order, 'canceled', denial!);
     if (order.ocoGroup !== 0) this.#reduceGroup(order, quantity);
@@ -1638,41 +1599,4 @@ function ratchet(order: Order, price: number): number {
   const stop = trailedStop(order.side, order.trail!, price);
   const isBehind = order.side === 'sell' ? order.stop > stop : order.stop < stop;
   return isBehind ? order.stop : stop;
-}
-
-function checkRequest(request: OrderRequest): void {
-  const { quantity, side } = request;
-  const type = request.type ?? 'market';
-  const timeInForce = request.timeInForce ?? 'gtc';
-  const refuse = (what: string): never => {
-    throw new RangeError(`order: ${what}`);
-  };
-  const price = (name: 'limit' | 'stop', isNeeded: boolean): void => {
-    const value = request[name];
-    if (!isNeeded && value !== undefined) refuse(`a ${type} order has no ${name}; set its type`);
-    if (isNeeded && !(value !== undefined && value > 0 && value < Infinity)) {
-      refuse(`${type} needs ${name}, a price above 0, not ${value}`);
-    }
-  };
-  if (side !== 'buy' && side !== 'sell')
-    refuse(`side must be 'buy' or 'sell', not ${String(side)}`);
-  if (!(quantity > 0 && quantity < Infinity)) refuse(`quantity must be above 0, not ${quantity}`);
-  if (!ORDER_TYPES.includes(type)) refuse(`type must be one of ${ORDER_TYPES.join(', ')}`);
-  if (!TIMES_IN_FORCE.includes(timeInForce)) {
-    refuse(`timeInForce must be one of ${TIMES_IN_FORCE.join(', ')}`);
-  }
-  price('limit', type === 'limit' || type === 'stop_limit');
-  price('stop', type === 'stop' || type === 'stop_limit');
-  if (request.postOnly === true && type !== 'limit') refuse('postOnly is for limit orders');
-  for (const name of ['trail', 'takeProfit', 'stopLoss'] as const) {
-    const exit = request[name];
-    if (name === 'trail' && (type === 'trailing_stop') !== (exit !== undefined)) {
-      refuse('trailing_stop needs trail, and only it does');
-    }
-    if (exit === undefined) continue;
-    const value = typeof exit === 'number' ? exit : exit.percent;
-    if (!(value > 0 && value < Infinity)) refuse(`${name} must be above 0, not ${value}`);
-  }
-  const group = request.ocoGroup ?? 0;
-  if (!Number.isInteger(group) || group < 0) refuse('ocoGroup must be a whole number from 1');
 }

@@ -28,6 +28,8 @@ export class Instrument {
     this.#bars = bars;
     this.#close = bars.close;
     this.#signals = signals;
+    // A property of the strategy's own would stand before what the engine reads, too.
+    Object.freeze(this);
   }
 
   /** Whether this step brought a new bar of this instrument. */
@@ -108,6 +110,9 @@ export class Instrument {
     };
   }
 }
+
+Object.freeze(Instrument.prototype);
+Object.freeze(Instrument);
 
 function listed(names: readonly string[]): string {
   return names.length === 0 ? 'none' : names.join(', ');

@@ -38,12 +38,15 @@ type ValueOf<T extends Param> = T extends NumberParam
 
 type Bounds = Omit<NumberParam, 'kind'>;
 
-export const integer = (bounds: Bounds): NumberParam => ({ kind: 'integer', ...bounds });
-export const number = (bounds: Bounds): NumberParam => ({ kind: 'number', ...bounds });
-export const flag = (value: Omit<FlagParam, 'kind'>): FlagParam => ({ kind: 'flag', ...value });
+export const integer = (bounds: Bounds): NumberParam =>
+  Object.freeze({ kind: 'integer', ...bounds });
+export const number = (bounds: Bounds): NumberParam => Object.freeze({ kind: 'number', ...bounds });
+export const flag = (value: Omit<FlagParam, 'kind'>): FlagParam =>
+  Object.freeze({ kind: 'flag', ...value });
 export const choice = <const T extends string>(
   value: Omit<ChoiceParam<T>, 'kind'>,
-): ChoiceParam<T> => ({ kind: 'choice', ...value });
+): ChoiceParam<T> =>
+  Object.freeze({ kind: 'choice', ...value, choices: Object.freeze([...value.choices]) });
 
 /** A value as typed on a command line; what it cannot be read as stays text, to be refused as that. */
 export function paramFromText(param: Param | undefined, text: string): number | string | boolean {

@@ -4,7 +4,7 @@ import type { Params, ParamValues } from './params.ts';
 
 /** A fill as its strategy sees it. */
 export interface Fill {
-  readonly order: Readonly<Order>;
+  readonly order: Order;
   readonly instrument: Instrument;
   /** Units; positive bought, negative sold. */
   readonly quantity: number;
@@ -28,17 +28,17 @@ export interface Broker {
    * Places an order. It works from the next bar on; `status` tells at once whether a risk limit
    * denied it. Throws `RangeError` on a request that makes no sense (negative quantity, no price).
    */
-  order(request: OrderRequest): Readonly<Order>;
+  order(request: OrderRequest): Order;
   /**
    * Market order that takes the position to `weight` of equity (1 all in, 0 flat, −1 all short).
    * The quantity is fixed when it fills (at a venue: when it is sent), as far as the account can
    * bear it, fees included. It replaces an earlier target of the same instrument that still works.
    */
-  target(instrument: Instrument, weight: number): Readonly<Order>;
+  target(instrument: Instrument, weight: number): Order;
   /** At a venue the order works on until that has confirmed it, and may be filled before. */
-  cancel(order: Readonly<Order>): void;
+  cancel(order: Pick<Order, 'id'>): void;
   /** Orders still working, oldest first. */
-  working(instrument?: Instrument): readonly Readonly<Order>[];
+  working(instrument?: Instrument): readonly Order[];
 }
 
 export interface StrategyContext<P extends Params = Params> {
@@ -74,7 +74,11 @@ export interface Strategy<P extends Params = Params> {
   create(context: StrategyContext<P>): StrategyRun;
 }
 
-/** Ties a strategy's parameter declaration to the types its code sees. */
+/**
+ * Ties a strategy's parameter declaration to the types its code sees, and freezes it: a definition is
+ * the same for all runs, so what a run keeps belongs in `create`.
+ */
 export function defineStrategy<const P extends Params>(strategy: Strategy<P>): Strategy<P> {
-  return strategy;
+  Object.freeze(strategy.params);
+  return Object.freeze(strategy);
 }

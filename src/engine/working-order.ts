@@ -20,6 +20,8 @@ export interface WorkingOrder extends Mutable<Order> {
    * Infinite before any check.
    */
   farthest: number;
+  /** What strategies hold of it; made when one first asks. */
+  view: Order | undefined;
 }
 
 /** A target whose quantity is still open. */

@@ -1,5 +1,4 @@
 /** What a process told that its strategy orders, and the strategy that orders it again. */
-import type { Order } from '../engine/orders.ts';
 import type { StrategyContext, StrategyRun } from '../engine/strategy.ts';
 import { ServiceError } from '../errors.ts';
 import { readOrdered, type Command } from './messages.ts';
@@ -75,7 +74,7 @@ export function createPlayer(name: string) {
 
 function order({ broker, instruments }: StrategyContext, command: Command): void {
   if (command[1] === 'cancel') {
-    broker.cancel({ id: command[2] } as Order);
+    broker.cancel({ id: command[2] });
     return;
   }
   const instrument = instruments[command[2]]!;

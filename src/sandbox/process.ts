@@ -8,7 +8,7 @@ import { readSync, writeSync } from 'node:fs';
 import { deserialize } from 'node:v8';
 import type { Broker, Strategy, StrategyContext } from '../engine/strategy.ts';
 import { Engine } from '../engine/engine.ts';
-import type { Order, OrderRequest } from '../engine/orders.ts';
+import type { OrderRequest } from '../engine/orders.ts';
 import { resolveParams } from '../engine/params.ts';
 import { growingSignals } from '../engine/signals.ts';
 import { strategyFault } from '../engine/strategy-fault.ts';
@@ -90,7 +90,7 @@ function recording(context: StrategyContext): StrategyContext {
     },
     cancel(order) {
       const { id } = order;
-      broker.cancel({ id } as Order);
+      broker.cancel({ id });
       commands.push([step, 'cancel', id]);
     },
   };

@@ -21,7 +21,20 @@ interface Run {
   readonly onBar: string;
 }
 
-async function run({ name, closes, risk, onBar }: Run) {
+async function run(parts: Run) {
+  const { out, result } = await backtest(parts);
+  expect(result).toMatchObject({ code: 0 });
+  const events = readFileSync(join(out, 'events.ndjson'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as OrderEvent);
+  const positions = events.flatMap((event) =>
+    event.kind === 'order.filled' ? [event.position] : [],
+  );
+  return { summary: JSON.parse(result.stdout) as Summary, events, positions };
+}
+
+async function backtest({ name, closes, risk, onBar }: Run) {
   const file = (extension: string): string => join(directory, `${name}.${extension}`);
   const rows = closes.map(
     (close, day) =>
@@ -60,15 +73,7 @@ spec:
   );
   const out = file('out');
   const result = await inProcess(['backtest', file('yaml'), '--json', '--out', out]);
-  expect(result).toMatchObject({ code: 0 });
-  const events = readFileSync(join(out, 'events.ndjson'), 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as OrderEvent);
-  const positions = events.flatMap((event) =>
-    event.kind === 'order.filled' ? [event.position] : [],
-  );
-  return { summary: JSON.parse(result.stdout) as Summary, events, positions };
+  return { out, result };
 }
 
 test('four sales of nearly all pass no limit on the position together', async () => {
@@ -91,4 +96,37 @@ test('two full exits after a loss limit do not turn the position around', async 
   });
   expect(positions).toEqual([800, 0]);
   expect(summary.orders.denied).toBe(1);
+});
+
+test.each([
+  ['an order that it placed', 'const order = buy(1);'],
+  ['a working order', 'buy(1); const [order] = broker.working();'],
+])('a strategy that changes %s fails', async (what, order) => {
+  const { result } = await backtest({
+    name: what.includes('working') ? 'working' : 'placed',
+    closes: [100, 100],
+    risk: `{ max_order_qty: '2' }`,
+    onBar: `if (bar === 0) { ${order} order.quantity = 50; }`,
+  });
+  const { error } = JSON.parse(result.stdout) as { error: { code: string; message: string } };
+  expect(result.code).toBe(1);
+  expect(error.code).toBe('strategy_failed');
+  expect(error.message).toContain('quantity');
+});
+
+test('what a strategy writes to an order all the same changes neither fills nor the log', async () => {
+  const { positions, events } = await run({
+    name: 'defaced',
+    closes: [100, 100, 100],
+    risk: `{ max_order_qty: '2' }`,
+    onBar: `if (bar !== 0) return;
+      const order = buy(1);
+      for (const one of [order, broker.working()[0]]) {
+        Reflect.set(one, 'quantity', 50);
+        Reflect.defineProperty(one, 'quantity', { value: 50 });
+      }
+      Reflect.defineProperty(x, 'close', { value: 1 });`,
+  });
+  expect(events[0]).toMatchObject({ kind: 'order.submitted', quantity: 1 });
+  expect(positions).toEqual([1]);
 });

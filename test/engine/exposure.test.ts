@@ -236,7 +236,7 @@ describe('whatever is ordered and however it fills', () => {
         fc.constantFrom(25, 1000),
         claim,
       ),
-      { numRuns: runs(800) },
+      { numRuns: runs(400) },
     );
 
   it('no position is beyond max_position_pct', () => {

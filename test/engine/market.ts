@@ -11,7 +11,7 @@ import type { RunResult } from '../../src/engine/result.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
 import { stepsOf } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
-import type { Broker, Fill, Strategy } from '../../src/engine/strategy.ts';
+import type { Broker, Fill, Strategy, StrategyContext } from '../../src/engine/strategy.ts';
 import { allocateBars, barsFromRows } from '../../src/market/bars.ts';
 import type { Bars } from '../../src/market/bars.ts';
 
@@ -79,6 +79,7 @@ export function sp500(): Bars {
 /** A scripted strategy's surroundings at one step. */
 export interface Scene {
   readonly step: number;
+  readonly context: StrategyContext;
   readonly broker: Broker;
   readonly instruments: readonly Instrument[];
   /** An order for the first instrument unless the request names another. */
@@ -181,12 +182,14 @@ function scripted({ script = {}, everyBar, onCreate, onFill }: Omit<Play, 'bars'
     name: 'scripted',
     description: 'Does what a test tells it to.',
     params: {},
-    create({ broker, instruments }) {
+    create(context) {
+      const { broker, instruments } = context;
       let step = -1;
       const scene: Scene = {
         get step() {
           return step;
         },
+        context,
         broker,
         instruments,
         order: (request) => broker.order({ instrument: instruments[0]!, ...request }),

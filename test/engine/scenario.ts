@@ -5,6 +5,7 @@ import { ORDER_TYPES, TIMES_IN_FORCE } from '../../src/engine/orders.ts';
 import type { ExitPrice, OrderType, TimeInForce } from '../../src/engine/orders.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
 import type { Bars } from '../../src/market/bars.ts';
+import type { Fill } from '../../src/engine/strategy.ts';
 import { play, START } from './market.ts';
 import type { Play, Played, Scene } from './market.ts';
 
@@ -176,6 +177,7 @@ export function enact(
   { onBar, onFill, config: chosen, base }: Scenario,
   markets: Readonly<Record<string, Bars>>,
   slice?: Play['slice'],
+  meddle?: (scene: Scene, fill?: Fill) => void,
 ): Played {
   let fills = 0;
   return play({
@@ -183,8 +185,10 @@ export function enact(
     config: chosen,
     everyBar: (scene) => {
       for (const one of onBar[scene.step % onBar.length]!) act(scene, one, base);
+      meddle?.(scene);
     },
-    onFill: (scene) => {
+    onFill: (scene, fill) => {
+      meddle?.(scene, fill);
       // Fills that bring more fills would never end.
       if (++fills > 20) return;
       for (const one of onFill[fills % onFill.length]!) act(scene, one, base);

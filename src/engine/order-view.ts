@@ -1,0 +1,125 @@
+import type { Instrument } from './instrument.ts';
+import type {
+  ExitPrice,
+  Order,
+  OrderReason,
+  OrderStatus,
+  OrderType,
+  TimeInForce,
+} from './orders.ts';
+
+const INSPECT = Symbol.for('nodejs.util.inspect.custom');
+
+/** An order as a strategy holds it: it shows what the engine keeps, and changes nothing. */
+export class OrderView implements Order {
+  readonly #order: Order;
+
+  constructor(order: Order) {
+    this.#order = order;
+    Object.preventExtensions(this);
+  }
+
+  get id(): number {
+    return this.#order.id;
+  }
+
+  get instrument(): Instrument {
+    return this.#order.instrument;
+  }
+
+  get side(): 'buy' | 'sell' {
+    return this.#order.side;
+  }
+
+  get type(): OrderType {
+    return this.#order.type;
+  }
+
+  get timeInForce(): TimeInForce {
+    return this.#order.timeInForce;
+  }
+
+  get quantity(): number {
+    return this.#order.quantity;
+  }
+
+  get weight(): number {
+    return this.#order.weight;
+  }
+
+  get limit(): number {
+    return this.#order.limit;
+  }
+
+  get stop(): number {
+    return this.#order.stop;
+  }
+
+  get trail(): ExitPrice | undefined {
+    return this.#order.trail;
+  }
+
+  get postOnly(): boolean {
+    return this.#order.postOnly;
+  }
+
+  get reduceOnly(): boolean {
+    return this.#order.reduceOnly;
+  }
+
+  get takeProfit(): ExitPrice | undefined {
+    return this.#order.takeProfit;
+  }
+
+  get stopLoss(): ExitPrice | undefined {
+    return this.#order.stopLoss;
+  }
+
+  get ocoGroup(): number {
+    return this.#order.ocoGroup;
+  }
+
+  get parent(): number {
+    return this.#order.parent;
+  }
+
+  get status(): OrderStatus {
+    return this.#order.status;
+  }
+
+  get reason(): OrderReason | undefined {
+    return this.#order.reason;
+  }
+
+  get filled(): number {
+    // The engine begins with −0.
+    return this.#order.filled + 0;
+  }
+
+  get triggered(): boolean {
+    return this.#order.triggered;
+  }
+
+  get session(): number {
+    return this.#order.session;
+  }
+
+  /** The order's fields as they are now, its instrument as a symbol; without those that are not set. */
+  toJSON(): Record<string, unknown> {
+    const { instrument, ...fields } = Object.fromEntries(FIELDS.map((name) => [name, this[name]]));
+    const set = Object.entries(fields).filter(([, value]) => !Number.isNaN(value));
+    return { symbol: (instrument as Instrument).symbol, ...Object.fromEntries(set) };
+  }
+
+  /** What `console.log` shows. */
+  [INSPECT](): Record<string, unknown> {
+    return this.toJSON();
+  }
+}
+
+const FIELDS = Object.getOwnPropertyNames(OrderView.prototype).filter(
+  (name) => name !== 'constructor' && name !== 'toJSON',
+) as (keyof Order)[];
+
+Object.freeze(OrderView.prototype);
+Object.freeze(OrderView);
