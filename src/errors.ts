@@ -53,6 +53,8 @@ const CODES = {
   not_found: { exit: 1, status: 404 },
   method_not_allowed: { exit: 1, status: 405 },
   conflict: { exit: 6, status: 409 },
+  /** The database is a copy, or lies elsewhere than before: nothing trades by it until it is adopted. */
+  database_not_adopted: { exit: 6, status: 409 },
   /** What is to be changed is not as the request says it is. */
   stale: { exit: 6, status: 412 },
   /** A change that does not say what it is to change: `If-Match` is missing. */

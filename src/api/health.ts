@@ -18,7 +18,7 @@ const Readiness = z
     status: z.enum(['ready', 'degraded', 'unavailable']),
     missing: z.array(
       z.strictObject({
-        part: z.enum(['storage', 'signing_key']),
+        part: z.enum(['storage', 'signing_key', 'trading']),
         detail: z.string(),
         reason: z.string().optional().openapi({ description: 'The log of the server has more.' }),
       }),
@@ -35,7 +35,8 @@ export const getReadiness = defineRoute({
   path: '/readyz',
   operationId: 'getReadiness',
   summary: 'What the server lacks to do its work',
-  description: 'Without a signing key it is `degraded`: all but issuing leases works.',
+  description:
+    'Without a signing key it is `degraded`: all but issuing leases works. So it is while nothing trades by its database, as that may be a copy: see `service-local server adopt`.',
   tags: ['Server'],
   security: ANYBODY,
   responses: {

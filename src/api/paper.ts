@@ -60,7 +60,7 @@ export const startPaper = defineRoute({
     }),
   },
   responses: { 202: { ...answer('It is queued.', StartedPaper), headers: TASK_LOCATION } },
-  errors: ['not_found', 'conflict', 'invalid_spec', 'exchange_unavailable'],
+  errors: ['not_found', 'conflict', 'database_not_adopted', 'invalid_spec', 'exchange_unavailable'],
 });
 
 export const stopPaper = defineRoute({

@@ -124,7 +124,14 @@ export const deployBot = defineRoute({
     200: answer('With `render` and `dry_run`.', z.union([Rendered, Difference])),
     202: { ...answer('It is queued.', Deployed), headers: TASK_LOCATION },
   },
-  errors: ['not_found', 'conflict', 'invalid_spec', 'bundle_tampered', 'cluster_unavailable'],
+  errors: [
+    'not_found',
+    'conflict',
+    'database_not_adopted',
+    'invalid_spec',
+    'bundle_tampered',
+    'cluster_unavailable',
+  ],
 });
 
 export const stopDeployment = defineRoute({
@@ -479,5 +486,5 @@ export const reportRunner = defineRoute({
     }),
   },
   responses: { 200: answer('What it is to do.', RunnerAnswer) },
-  errors: ['not_authenticated', 'not_found', 'conflict'],
+  errors: ['not_authenticated', 'not_found', 'conflict', 'database_not_adopted'],
 });

@@ -48,6 +48,12 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/server.ts'),
   },
   {
+    path: ['server', 'adopt'],
+    summary:
+      "have trading continue by a database that was copied or moved; on the server's machine",
+    load: () => import('./verbs/server-adopt.ts'),
+  },
+  {
     path: ['worker'],
     summary: 'do the backtests and paper sessions of servers that share a PostgreSQL',
     load: () => import('./verbs/worker.ts'),

@@ -15,6 +15,7 @@ import { manifests, type DeployPlan, type KubernetesObject } from '../kubernetes
 import { renderYaml } from '../kubernetes/render.ts';
 import { subjectsOf } from '../risk/subjects.ts';
 import { refuseUnattributed } from '../risk/thresholds.ts';
+import { refuseNotAdopted } from '../storage/database-identity.ts';
 import type { Db } from '../storage/tables.ts';
 import { refuseHalted } from '../tasks/latch.ts';
 import { endUnattended, isUnbegun, tell } from '../tasks/lifecycle.ts';
@@ -150,7 +151,7 @@ export async function dryRun(
  * Queues a deployment. A draft becomes active. What the bot has in the namespace already is told to
  * stop when this is to replace it, and this waits for its end.
  *
- * @throws ServiceError `conflict` for a bot that is archived, halted, latched, or deployed there already;
+ * @throws ServiceError `database_not_adopted`; `conflict` for a bot that is archived, halted, latched, or deployed there already;
  *   or, at an exchange, anywhere; or that names nobody where thresholds ask for it; or that is to
  *   replace one at another venue. `invalid_spec` when it cannot continue the account of that one.
  */
@@ -162,6 +163,7 @@ export async function deploy(
   { replace = false, reset_losses }: DeployStart = {},
 ): Promise<Deployed> {
   const { bot_id, version, namespace, deployment_id } = plan;
+  await refuseNotAdopted(storage.read);
   return storage.write(async (tx) => {
     const now = clock();
     await refuseHalted(tx, bot_id);

@@ -7,6 +7,7 @@ import { sql } from 'kysely';
 import { ERROR_CODES, ServiceError, type ErrorCode } from '../errors.ts';
 import { hashSecret } from '../identity/secrets.ts';
 import { controlsOf, readInForce } from '../risk/controls.ts';
+import { notAdopted, tradingHold } from '../storage/database-identity.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db, RunnersTable } from '../storage/tables.ts';
 import { haltInForce, type KnownHalt } from '../tasks/latch.ts';
@@ -80,7 +81,8 @@ export interface Orders {
  *
  * @param token as it was sent.
  * @throws ServiceError `not_authenticated`; `not_found` for a deployment that there is not, or that
- *   has ended; `conflict` with the reason `fenced` while another instance has the claim.
+ *   has ended; `conflict` with the reason `fenced` while another instance has the claim;
+ *   `database_not_adopted` for one that would trade.
  */
 export async function takeReport(
   { storage, clock }: Service,
@@ -90,6 +92,7 @@ export async function takeReport(
 ): Promise<Orders> {
   // Before anybody has to wait for it.
   admit(await find(storage.read, deployment_id), token);
+  const hold = await tradingHold(storage.read);
   return storage.write(async (tx) => {
     const now = storage.kind === 'postgres' ? await timeOf(tx) : clock();
     const runner = await find(tx, deployment_id);
@@ -103,6 +106,7 @@ export async function takeReport(
       runner.cancel_requested_at !== null ||
       last?.outcome === 'failed';
     const command = halt ? 'halt' : isToStop ? 'stop' : 'trade';
+    if (hold !== undefined && command === 'trade') throw notAdopted(hold);
     const epoch = claim(runner, last, report, now, command);
 
     const { batch } = report;

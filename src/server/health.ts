@@ -1,5 +1,7 @@
 import { getHealth, getMetrics, getReadiness } from '../api/health.ts';
+import type { Identity } from '../identity/context.ts';
 import { usableSigner } from '../identity/keys.ts';
+import { tradingHold } from '../storage/database-identity.ts';
 import { asServiceError } from './failure.ts';
 import type { App, Services } from './services.ts';
 
@@ -10,17 +12,32 @@ export function addHealth(app: App, { identity }: Services): void {
     const { storage, signer } = identity;
     try {
       await storage.check();
-      await usableSigner(storage.read, signer);
-      return c.json({ status: 'ready' as const, missing: [] }, 200);
-    } catch (error) {
-      const { code, reason } = asServiceError(error);
-      if (code === 'license_lease_unavailable') {
-        return c.json({ status: 'degraded' as const, missing: [noSigner(reason)] }, 200);
-      }
+      const missing = [...(await heldTrading(storage)), ...(await missingSigner(storage, signer))];
+      const status = missing.length === 0 ? ('ready' as const) : ('degraded' as const);
+      return c.json({ status, missing }, 200);
+    } catch {
       const missing = [{ part: 'storage' as const, detail: 'the database does not answer' }];
       return c.json({ status: 'unavailable' as const, missing }, 503);
     }
   });
+}
+
+async function heldTrading({ read }: Identity['storage']) {
+  const hold = await tradingHold(read);
+  if (hold === undefined) return [];
+  const detail = 'nothing trades by the database until it is adopted';
+  return [{ part: 'trading' as const, detail, reason: hold.reason }];
+}
+
+async function missingSigner({ read }: Identity['storage'], signer: Identity['signer']) {
+  try {
+    await usableSigner(read, signer);
+    return [];
+  } catch (error) {
+    const { code, reason } = asServiceError(error);
+    if (code !== 'license_lease_unavailable') throw error;
+    return [noSigner(reason)];
+  }
 }
 
 /** Anybody may ask, so it does not say more, such as the path of the key. */

@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { identityFigures, type IdentityFigures } from '../identity/figures.ts';
 import type { Identity } from '../identity/context.ts';
-import { onAlert } from '../events/raised-alerts.ts';
+import { createProcessMetrics, type ProcessMetrics } from './process-metrics.ts';
 
 /** What is counted while the server runs; `text` has it in the format of Prometheus. */
 export interface Metrics {
@@ -15,6 +15,8 @@ export interface Metrics {
   /** Requests for a lease that were refused, by `code` and `reason`. */
   readonly denied: Counter<'code' | 'reason'>;
   readonly requestSeconds: Histogram<'method' | 'route' | 'status'>;
+  /** What a worker measures, too. */
+  readonly process: ProcessMetrics;
   readonly text: () => Promise<string>;
   readonly contentType: string;
 }
@@ -37,23 +39,7 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
   );
   const keyAge = gauge('license_signing_key_age_seconds', 'Since the key that signs began to');
 
-  const alerts = new Histogram({
-    name: 'service_local_alert_latency_seconds',
-    help: 'From what an alert is about to its record; each within 5 seconds, by Article 16(5) of RTS 6',
-    labelNames: ['control', 'severity'],
-    buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-    registers: [register],
-  });
-  const raised = new Counter({
-    name: 'service_local_alerts_total',
-    help: 'Alerts that this process has recorded',
-    labelNames: ['control', 'severity'],
-    registers: [register],
-  });
-  onAlert(({ control, severity, latency_ms }) => {
-    raised.inc({ control, severity });
-    if (latency_ms !== null) alerts.observe({ control, severity }, latency_ms / 1000);
-  });
+  const process = createProcessMetrics(register);
 
   const show = ({
     leases: byState,
@@ -84,6 +70,7 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
   };
 
   return {
+    process,
     issued: counter('license_leases_issued_total', 'Leases issued for administrators'),
     renewed: counter('license_leases_renewed_total', 'Leases issued for devices'),
     repeated: counter('license_leases_repeated_total', 'Renewals answered once more'),

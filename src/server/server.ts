@@ -23,6 +23,7 @@ import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
 import { startAgentRunner } from './agents.ts';
 import { createApp } from './app.ts';
+import { watchDatabase } from './database-watch.ts';
 import type { Log } from '../log.ts';
 import { openOwnGate } from './license.ts';
 import { createMetrics } from './metrics.ts';
@@ -79,6 +80,7 @@ export async function startServer(
   );
   let server: Server | undefined;
   let gate: LicenseGate | undefined;
+  let endWatch: (() => Promise<void>) | undefined;
   try {
     const { promise: app, resolve: serve } = Promise.withResolvers<App>();
     server = createAdaptorServer({
@@ -93,6 +95,7 @@ export async function startServer(
     const identity = await createIdentity(storage, policy, env, log);
     const origins = originsOf(settings, url, log);
     const metrics = createMetrics(identity);
+    endWatch = await watchDatabase(storage, metrics.process, log);
     const own = await openOwnGate(settings, env, log, metrics);
     gate = own;
     const stopping = new AbortController();
@@ -137,12 +140,15 @@ export async function startServer(
       stopping.abort();
       await Promise.all([agents.stop(), drain(), chat.stop(), work.stop(), purged]);
       await own.close();
+      metrics.process.close();
+      await endWatch?.();
       await storage.close();
     };
     return { url, stop };
   } catch (error) {
     server?.close();
     await gate?.close();
+    await endWatch?.();
     await storage.close();
     throw error;
   }

@@ -6,7 +6,6 @@ import { connectCluster } from '../kubernetes/connect.ts';
 import { chooseCluster, readClusters } from '../kubernetes/clusters-file.ts';
 import { startControllers } from '../production/controller.ts';
 import { connections, type Connections, type ProductionService } from '../production/service.ts';
-import { openOwnStorage, ownStorage } from '../storage/location.ts';
 import type { Storage } from '../storage/storage.ts';
 import { startTaskRunner, type TaskRunner } from '../tasks/runner.ts';
 import type { TaskService } from '../tasks/tasks.ts';
@@ -22,7 +21,7 @@ export interface Work {
 }
 
 /** Works on them, as a worker does. */
-function startWork(storage: Storage, settings: Settings, log: Log): Work {
+export function startWork(storage: Storage, settings: Settings, log: Log): Work {
   const { tasks, production, close } = servicesOf(storage, settings, log);
   // Who knows no cluster leaves deployments to those who do.
   const hasClusters = Object.keys(production.clusters).length > 0;
@@ -98,48 +97,4 @@ function servicesOf(storage: Storage, settings: Settings, log: Log): OwnServices
       await Promise.all([connected.close(), live.stop()]);
     },
   };
-}
-
-export interface RunningWorker {
-  /** Which database it works on, without the password. */
-  readonly database: string;
-  /** Gives back what it is at, and closes the database. */
-  readonly stop: () => Promise<void>;
-}
-
-/**
- * Works on tasks as a server does, and serves nothing. Workers and servers need to know nothing of
- * one another: what has to be done, and who does it, is in the database.
- *
- * @throws ServiceError `invalid_setting`, also where the database is a file; `storage_unavailable`.
- */
-export async function startWorker(
-  settings: Settings,
-  env: NodeJS.ProcessEnv,
-  log: Log,
-): Promise<RunningWorker> {
-  if (!env['DATABASE_URL']) {
-    throw new ServiceError('invalid_setting', 'a worker needs the PostgreSQL of its servers', {
-      remedy:
-        'Set DATABASE_URL to that of the server. One that keeps its data in a SQLite file works on its tasks itself, so many at a time as its --workers says.',
-    });
-  }
-  const { name: database } = ownStorage(settings.home, env);
-  const storage = await openOwnStorage(settings.home, env, (error) =>
-    log.warn({ err: error, msg: 'a connection to the database broke' }),
-  );
-  try {
-    const work = startWork(storage, settings, log);
-    log.info(`working on the tasks of ${database}`);
-    return {
-      database,
-      async stop() {
-        await work.stop();
-        await storage.close();
-      },
-    };
-  } catch (error) {
-    await storage.close();
-    throw error;
-  }
 }

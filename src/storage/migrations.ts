@@ -674,4 +674,27 @@ export const MIGRATIONS: readonly Migration[] = [
       `create index agent_runs_open on agent_runs (turn_id) where report_seq is null`,
     ],
   },
+  {
+    name: 'database identity',
+    statements: [
+      // Of a database and its copies one trades: see database-identity.ts.
+      `create table database_identity (
+        id bigint primary key check (id = 1),
+        database_id text not null,
+        epoch bigint not null check (epoch > 0),
+        place text,
+        superseded_by bigint
+      )`,
+      {
+        sqlite: `insert into database_identity (id, database_id, epoch)
+          select 1, substr(hex, 1, 8) || '-' || substr(hex, 9, 4) || '-4' || substr(hex, 14, 3)
+            || '-8' || substr(hex, 18, 3) || '-' || substr(hex, 21, 12), 1
+          from (select lower(hex(randomblob(16))) as hex)`,
+      },
+      {
+        postgres: `insert into database_identity (id, database_id, epoch)
+          values (1, gen_random_uuid()::text, 1)`,
+      },
+    ],
+  },
 ];

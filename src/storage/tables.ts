@@ -54,6 +54,16 @@ export interface Tables {
   knowledge_documents: KnowledgeDocumentsTable;
   knowledge_passages: KnowledgePassagesTable;
   knowledge_unlisted: KnowledgeUnlistedTable;
+  database_identity: DatabaseIdentityTable;
+}
+
+/** One row. See `DatabaseIdentity`. */
+export interface DatabaseIdentityTable {
+  id: 1;
+  database_id: string;
+  epoch: number;
+  place: string | null;
+  superseded_by: number | null;
 }
 
 export interface CustomersTable {

@@ -8,6 +8,7 @@ import { ENGINE_VERSION } from '../engine/version.ts';
 import type { Problem, ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import type { EventHead, NewEvent } from '../events/event.ts';
+import { tradingHold } from '../storage/database-identity.ts';
 import { preparedForMany } from '../storage/prepared-for-many.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../storage/tables.ts';
 import { isHeld, isSession, type Claim } from './claim.ts';
@@ -250,10 +251,11 @@ export async function giveBack(
   await requeue(tx, { ...held, attempts: held.attempts - 1 }, now, reason);
 }
 
-/** Whether a task of a kind waits for a worker. */
+/** Whether a task of a kind waits for a worker, and may be begun by this database. */
 export async function isWaiting(db: Db, kind: Claim['kind']): Promise<boolean> {
   const query = queuedTasks(db, kind).select('task_id').limit(1);
-  return (await query.executeTakeFirst()) !== undefined;
+  if ((await query.executeTakeFirst()) === undefined) return false;
+  return !isSession(kind) || (await tradingHold(db)) === undefined;
 }
 
 /** Who is at tasks, and when of one of them he was heard of longest ago. */

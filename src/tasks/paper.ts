@@ -10,6 +10,7 @@ import { parseWindow } from '../market/time.ts';
 import { parseTimeframe } from '../market/timeframe.ts';
 import { subjectsOf } from '../risk/subjects.ts';
 import { refuseUnattributed } from '../risk/thresholds.ts';
+import { refuseNotAdopted } from '../storage/database-identity.ts';
 import type { Db } from '../storage/tables.ts';
 import { NO_LIVE_MARKETS } from '../trading/live-thread.ts';
 import type { SessionState } from '../trading/session-state.ts';
@@ -51,7 +52,7 @@ export interface StartedPaper extends Pick<Task, 'task_id' | 'status'> {
  * Queues a paper session of a version of a bot. A draft becomes active.
  *
  * @param by who asks for it, as in the audit log: `administrator:…`.
- * @throws ServiceError `not_found` for the bot, or the version; `conflict` for a bot that is archived,
+ * @throws ServiceError `database_not_adopted`; `not_found` for the bot, or the version; `conflict` for a bot that is archived,
  * halted or latched, or names nobody where thresholds ask for it; `invalid_spec` when the changes do not fit, the catalogue lacks data, a limit of `risk`
  * is not stated, or the bot does not trade; for live bars as `LiveMarkets.choose`.
  */
@@ -62,6 +63,7 @@ export async function startPaper(
   { version: asked, speed = 1, live, ...changes }: PaperRequest,
 ): Promise<StartedPaper> {
   const { storage, clock, catalogueDir } = service;
+  await refuseNotAdopted(storage.read);
   const { bot_id, current_version } = await getBot(storage.read, ref);
   const version = asked ?? current_version;
   const { document, files } = await getRunnable(service, bot_id, version);

@@ -53,7 +53,9 @@ type Pod = PodSpec & {
 interface Workload extends Rendered {
   readonly spec: {
     readonly template: {
-      readonly metadata: { readonly labels: Readonly<Record<string, string>> };
+      readonly metadata: Readonly<
+        Record<'labels' | 'annotations', Readonly<Record<string, string>>>
+      >;
       readonly spec: Pod;
     };
   };
@@ -192,6 +194,24 @@ describe('the chart', () => {
       ({ spec }) => spec.template.spec.containers[0]!.args[0],
     );
     expect(commands).toEqual(['server', 'worker']);
+  });
+
+  test('has workers answer probes and Prometheus at a port of their own', () => {
+    const worker = workloads('default').find(({ metadata }) => metadata.name.endsWith('-worker'))!;
+    const { metadata, spec } = worker.spec.template;
+    const [container] = spec.containers;
+    expect(container).toMatchObject({
+      args: ['worker', '--log-json', '--host', '0.0.0.0', '--port', '8788'],
+      ports: [{ name: 'metrics', containerPort: 8788 }],
+      startupProbe: { httpGet: { path: '/healthz', port: 'metrics' } },
+      livenessProbe: { httpGet: { path: '/healthz', port: 'metrics' } },
+      readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
+    });
+    expect(metadata.annotations).toMatchObject({
+      'prometheus.io/scrape': 'true',
+      'prometheus.io/port': '8788',
+      'prometheus.io/path': '/metrics',
+    });
   });
 
   test('gives servers and workers the same settings', () => {

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import type { Task } from '../../src/api/tasks.ts';
 import { createLog } from '../../src/log.ts';
 import { startServer as startInProcess } from '../../src/server/server.ts';
-import { startWorker as startWorkerInProcess } from '../../src/server/work.ts';
+import { startWorker as startWorkerInProcess } from '../../src/server/worker.ts';
 import { resolveSettings } from '../../src/settings.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { isAtLength } from '../length.ts';
@@ -117,7 +117,7 @@ describe('workers', () => {
     const [last] = workers;
     expect(await last!.stop()).toBe(0);
     workers = [];
-    expect(last!.log()).toMatch(/^working on the tasks of PostgreSQL localhost/);
+    expect(last!.log()).toMatch(/^working on the tasks of PostgreSQL localhost/m);
     expect(last!.log()).not.toContain('error');
     expect(server.log()).not.toContain('dead');
   });
@@ -156,7 +156,9 @@ it('are refused with SQLite, and so is a server that would leave tasks to them',
   const { values } = resolveSettings(catalogueDir, env);
   const log = createLog(() => {}, true);
   const refusal = { code: 'invalid_setting', remedy: expect.any(String) as string };
-  await expect(startWorkerInProcess(values, {}, log)).rejects.toMatchObject(refusal);
+  await expect(
+    startWorkerInProcess(values, { host: '127.0.0.1', port: 0 }, {}, log),
+  ).rejects.toMatchObject(refusal);
   const idle = { ...values, server_tasks: false };
   await expect(startInProcess(idle, {}, log)).rejects.toMatchObject(refusal);
 });

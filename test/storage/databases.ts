@@ -81,8 +81,9 @@ const EMPTY_TABLES = `do $$
     set local session_replication_role = replica;
     for name in select relname from pg_class where relkind = 'r'
         and relnamespace = 'public'::regnamespace and pg_relation_size(oid) > 0 loop
-      if name <> 'schema_migrations' then execute format('delete from %I', name); end if;
+      if name not in ('schema_migrations', 'database_identity') then execute format('delete from %I', name); end if;
     end loop;
+    update database_identity set epoch = 1, place = null, superseded_by = null;
     insert into audit_head (id, seq, hash) values (1, 0, repeat('0', 64));
   end $$`;
 

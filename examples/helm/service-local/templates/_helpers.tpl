@@ -138,7 +138,7 @@ tolerations:
 name: {{ .component }}
 image: {{ include "service-local.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-args: [{{ .component }}, --log-json]
+args: [{{ .component }}, --log-json{{ if eq .component "worker" }}, --host, 0.0.0.0, --port, '8788'{{ end }}]
 resources:
   {{- toYaml .values.resources | nindent 2 }}
 securityContext:

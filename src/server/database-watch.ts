@@ -1,0 +1,76 @@
+import { sql } from 'kysely';
+import { alertRaised } from '../events/raised-alerts.ts';
+import type { Log } from '../log.ts';
+import { CLOCK_TOLERANCE_MS } from '../storage/clock.ts';
+import {
+  databaseIdentity,
+  notAdopted,
+  settlePlace,
+  tradingHold,
+} from '../storage/database-identity.ts';
+import type { Storage } from '../storage/storage.ts';
+import type { Db } from '../storage/tables.ts';
+import type { ProcessMetrics } from './process-metrics.ts';
+
+const LOOK_EVERY_MS = 5_000;
+
+/**
+ * Looks whether this process may trade by its database, and whether their clocks agree, now and from
+ * now on: what changes is logged, counted as an alert, and in the metrics. A database on which no
+ * server was started yet gets its place first.
+ *
+ * @returns what ends that.
+ * @throws ServiceError `storage_unavailable`
+ */
+export async function watchDatabase(
+  storage: Storage,
+  metrics: ProcessMetrics,
+  log: Log,
+): Promise<() => Promise<void>> {
+  await settlePlace(storage);
+  let isHeld = false;
+  let isSkewed = false;
+  const look = async (): Promise<void> => {
+    const hold = await tradingHold(storage.read);
+    metrics.held.set(hold === undefined ? 0 : 1);
+    metrics.epoch.set((await databaseIdentity(storage.read)).epoch);
+    if (hold !== undefined && !isHeld) {
+      const { message, remedy } = notAdopted(hold);
+      log.error(`${message}. ${remedy}`);
+      alertRaised({ control: 'database_not_adopted', severity: 'critical', latency_ms: null });
+    } else if (hold === undefined && isHeld) log.info('the database is adopted: trading goes on');
+    isHeld = hold !== undefined;
+
+    const skew = storage.kind === 'postgres' ? await clockSkew(storage.read) : 0;
+    metrics.clockSkew.set(skew / 1000);
+    const wasSkewed = isSkewed;
+    isSkewed = Math.abs(skew) > CLOCK_TOLERANCE_MS;
+    if (isSkewed && !wasSkewed) {
+      log.error(
+        `the clock of this machine is ${Math.abs(skew) / 1000} s ${skew > 0 ? 'ahead of' : 'behind'} that of the PostgreSQL: set both right`,
+      );
+      alertRaised({ control: 'clock_skew', severity: 'critical', latency_ms: null });
+    }
+  };
+  await look();
+  let looking: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    // One that does not answer is told of by others.
+    looking ??= look()
+      .catch(() => {})
+      .finally(() => (looking = undefined));
+  }, LOOK_EVERY_MS).unref();
+  return async () => {
+    clearInterval(timer);
+    await looking;
+  };
+}
+
+/** By how many milliseconds the clock of this process is ahead of that of the database. */
+async function clockSkew(db: Db): Promise<number> {
+  const before = Date.now();
+  const { rows } = await sql<{
+    readonly now: number;
+  }>`select cast(extract(epoch from clock_timestamp()) * 1000 as bigint) as now`.execute(db);
+  return Math.round((before + Date.now()) / 2 - rows[0]!.now);
+}

@@ -1,0 +1,48 @@
+/** What a server and a worker measure alike, of themselves and of their database. */
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { onAlert } from '../events/raised-alerts.ts';
+
+export interface ProcessMetrics {
+  /** 1 while nothing may trade by the database. */
+  readonly held: Gauge;
+  readonly epoch: Gauge;
+  /** How far the clock of this process is ahead of that of the database. */
+  readonly clockSkew: Gauge;
+  /** Ends the counting of alerts. */
+  readonly close: () => void;
+}
+
+export function createProcessMetrics(register: Registry): ProcessMetrics {
+  const registers = [register];
+  const latency = new Histogram({
+    name: 'service_local_alert_latency_seconds',
+    help: 'From what an alert is about to its record; each within 5 seconds, by Article 16(5) of RTS 6',
+    labelNames: ['control', 'severity'],
+    buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    registers,
+  });
+  const raised = new Counter({
+    name: 'service_local_alerts_total',
+    help: 'Alerts that this process has recorded',
+    labelNames: ['control', 'severity'],
+    registers,
+  });
+  const close = onAlert(({ control, severity, latency_ms }) => {
+    raised.inc({ control, severity });
+    if (latency_ms !== null) latency.observe({ control, severity }, latency_ms / 1000);
+  });
+  const gauge = (name: string, help: string): Gauge =>
+    new Gauge({ name: `service_local_${name}`, help, registers });
+  return {
+    held: gauge(
+      'trading_held',
+      '1 while nothing may trade by the database, as it may be a copy: see `server adopt`',
+    ),
+    epoch: gauge('database_epoch', 'One more each time that a copy of the database is adopted'),
+    clockSkew: gauge(
+      'clock_skew_seconds',
+      'How far the clock of this process is ahead of that of the PostgreSQL',
+    ),
+    close,
+  };
+}

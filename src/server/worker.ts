@@ -1,0 +1,102 @@
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { ServiceError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { serveProbes, type ProbeAnswer } from '../probe-server.ts';
+import type { Settings } from '../settings.ts';
+import { tradingHold } from '../storage/database-identity.ts';
+import { openOwnStorage, ownStorage } from '../storage/location.ts';
+import type { Storage } from '../storage/storage.ts';
+import { watchDatabase } from './database-watch.ts';
+import { createProcessMetrics } from './process-metrics.ts';
+import { startWork } from './work.ts';
+
+/** Where it answers with its health and metrics; port 0 is any that is free. */
+interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface RunningWorker {
+  /** Which database it works on, without the password. */
+  readonly database: string;
+  /** Where its health and metrics are: `http://127.0.0.1:8788`. */
+  readonly url: string;
+  /** Gives back what it is at, and closes the database. */
+  readonly stop: () => Promise<void>;
+}
+
+/**
+ * Works on tasks as a server does, and serves nothing but its health and metrics. Workers and servers
+ * need to know nothing of one another: what has to be done, and who does it, is in the database.
+ *
+ * @throws ServiceError `invalid_setting`, also where the database is a file; `storage_unavailable`.
+ */
+export async function startWorker(
+  settings: Settings,
+  place: Place,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+): Promise<RunningWorker> {
+  if (!env['DATABASE_URL']) {
+    throw new ServiceError('invalid_setting', 'a worker needs the PostgreSQL of its servers', {
+      remedy:
+        'Set DATABASE_URL to that of the server. One that keeps its data in a SQLite file works on its tasks itself, so many at a time as its --workers says.',
+    });
+  }
+  const { name: database } = ownStorage(settings.home, env);
+  const storage = await openOwnStorage(settings.home, env, (error) =>
+    log.warn({ err: error, msg: 'a connection to the database broke' }),
+  );
+  const ends: (() => unknown)[] = [() => storage.close()];
+  const stop = async (): Promise<void> => {
+    for (const end of ends.toReversed()) await end();
+  };
+  try {
+    const register = new Registry();
+    collectDefaultMetrics({ register });
+    const metrics = createProcessMetrics(register);
+    ends.push(metrics.close);
+    ends.push(await watchDatabase(storage, metrics, log));
+    const probes = await serveOwn(place, storage, register);
+    ends.push(() => probes.close());
+    const work = startWork(storage, settings, log);
+    ends.push(() => work.stop());
+    log.info(`health and metrics at ${probes.url}`);
+    log.info(`working on the tasks of ${database}`);
+    return { database, url: probes.url, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function serveOwn(place: Place, storage: Storage, register: Registry) {
+  return serveProbes(
+    place,
+    {
+      '/healthz': () => ({ status: 200, body: { status: 'ok' } }),
+      '/readyz': () => readiness(storage),
+      '/metrics': async () => ({
+        status: 200,
+        body: await register.metrics(),
+        contentType: register.contentType,
+      }),
+    },
+    'Name an address of this machine with --host, and a port that is free with --port; 0 is any.',
+  );
+}
+
+/** As that of a server. */
+async function readiness(storage: Storage): Promise<ProbeAnswer> {
+  try {
+    const hold = await tradingHold(storage.read);
+    if (hold === undefined) return { status: 200, body: { status: 'ready', missing: [] } };
+    const missing = [
+      { part: 'trading', detail: 'the database is not adopted', reason: hold.reason },
+    ];
+    return { status: 200, body: { status: 'degraded', missing } };
+  } catch {
+    const missing = [{ part: 'storage', detail: 'the database does not answer' }];
+    return { status: 503, body: { status: 'unavailable', missing } };
+  }
+}

@@ -1,0 +1,74 @@
+/** Where a database lies, so that a copy of it can be told from it. */
+import { statSync } from 'node:fs';
+import { PostgresAdapter, sql, type DialectAdapter } from 'kysely';
+import type { Db } from './tables.ts';
+
+/** Values are text; null where the system does not say. */
+export type Place = Readonly<Record<string, string | null>>;
+
+/** What a place is compared by, and what to call it. The device is told, and may change at a restart. */
+const NAMES: Readonly<Record<string, string>> = {
+  inode: 'inode of the file',
+  born: 'time at which the file was made',
+  device: 'device of the file',
+  system: 'system identifier of the PostgreSQL',
+  timeline: 'timeline of the PostgreSQL',
+  oid: 'OID of the database',
+};
+
+/** Where the database of a connection lies. Ask outside of transactions: an error would end them. */
+export async function placeOf(db: Db): Promise<Place> {
+  const { adapter } = db.getExecutor();
+  return adapter instanceof PostgresAdapter ? placeOnPostgres(db, adapter) : placeOfFile(db);
+}
+
+/**
+ * What of the place is another, in words; empty for the same one. A device gets another number when
+ * a machine restarts, or a volume is mounted elsewhere: it decides only where the system does not
+ * say when a file was made.
+ */
+export function differences(before: Place, now: Place): string[] {
+  return Object.entries(NAMES).flatMap(([name, words]) => {
+    const [was, is] = [before[name], now[name]];
+    if (was === is || typeof was !== 'string' || typeof is !== 'string') return [];
+    const isDecided =
+      name === 'device' && typeof before['born'] === 'string' && now['born'] !== null;
+    return isDecided ? [] : [`the ${words} was ${was} and is ${is}`];
+  });
+}
+
+async function placeOfFile(db: Db): Promise<Place> {
+  const { rows } = await sql<{
+    readonly file: string;
+  }>`select file from pragma_database_list where name = 'main'`.execute(db);
+  const file = rows[0]?.file;
+  if (!file) return {};
+  const { ino, dev, birthtimeNs, ctimeNs } = statSync(file, { bigint: true });
+  // Where the system does not know when a file was made, it says when it was changed, or 0.
+  const born = birthtimeNs > 0n && birthtimeNs !== ctimeNs ? String(birthtimeNs) : null;
+  return { inode: String(ino), born, device: String(dev) };
+}
+
+/** Services that speak as PostgreSQL does without having its files do not have these functions. */
+const UNSUPPORTED: ReadonlySet<unknown> = new Set(['42501', '42883', '0A000', '55000']);
+
+const withoutFiles = new WeakSet<DialectAdapter>();
+
+async function placeOnPostgres(db: Db, adapter: DialectAdapter): Promise<Place> {
+  if (!withoutFiles.has(adapter)) {
+    try {
+      // The timeline of the newest checkpoint may still be that before a failover.
+      const { rows } = await sql<Place>`select
+        (select system_identifier::text from pg_control_system()) as system,
+        left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline,
+        (select oid::text from pg_database where datname = current_database()) as oid`.execute(db);
+      return { ...rows[0] };
+    } catch (error) {
+      if (!UNSUPPORTED.has((error as { readonly code?: unknown }).code)) throw error;
+      withoutFiles.add(adapter);
+    }
+  }
+  const { rows } = await sql<Place>`select
+    (select oid::text from pg_database where datname = current_database()) as oid`.execute(db);
+  return { system: null, timeline: null, ...rows[0] };
+}
