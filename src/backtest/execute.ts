@@ -48,7 +48,8 @@ export async function execute(setup: EngineSetup, options: ExecuteOptions): Prom
       });
     }
     options.onProgress?.(engine.done, engine.steps);
-    if (!more) return engine.result();
+    // Also after the last slice: what the strategy left to a promise shows its errors now.
     await nextTurn();
+    if (!more) return engine.result();
   }
 }

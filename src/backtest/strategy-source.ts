@@ -10,11 +10,11 @@ export type StrategySource =
   | { readonly name: string; readonly files?: undefined }
   | { readonly module: string; readonly directory: string; readonly files: StrategyFiles };
 
-/** @throws ServiceError `invalid_strategy` */
+/** For a thread that runs nothing else. @throws ServiceError as `loadStrategyModule`. */
 export function loadStrategy(source: StrategySource): {
   readonly strategy: Strategy;
   readonly files?: StrategyFiles;
 } {
-  if ('module' in source) return loadStrategyModule(source.module, source.directory);
+  if ('module' in source) return loadStrategyModule(source.module, source.directory, true);
   return { strategy: BUILT_IN_STRATEGIES.get(source.name)! };
 }

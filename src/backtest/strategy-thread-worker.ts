@@ -1,15 +1,14 @@
 /** The thread of a strategy of the user's own: loads it, checks parameters, and runs it. */
 import { Console } from 'node:console';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { workerData, type MessagePort } from 'node:worker_threads';
 import type { EngineSetup } from '../engine/engine.ts';
 import type { JournalData } from '../engine/journal.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { RunResult } from '../engine/result.ts';
 import type { Strategy } from '../engine/strategy.ts';
-import { strategyStack } from '../engine/strategy-error.ts';
+import { lateError } from '../engine/late-error.ts';
 import { ServiceError, type ErrorCode, type ServiceErrorOptions } from '../errors.ts';
-import { placeIn, runStrategy } from '../strategy-guard.ts';
+import { runStrategy } from '../strategy-guard.ts';
 import { execute, type StrategyTraces } from './execute.ts';
 import { loadStrategyModule, type StrategyModule } from './strategy-module.ts';
 
@@ -83,23 +82,8 @@ function fail(error: unknown): void {
   });
 }
 
-/** An error in code that the strategy left behind: a callback of a promise, a timer or an event. */
 function failLate(error: unknown): void {
-  if (error instanceof ServiceError) return fail(error);
-  const name = strategy === undefined ? 'the strategy' : `strategy ${strategy.name}`;
-  const place = placeIn(error instanceof Error ? error.stack : undefined);
-  const where = place === undefined ? '' : `${place}: `;
-  fail(
-    new ServiceError(
-      'strategy_failed',
-      `${where}${name} threw outside of create, onBar and onFill, after ${done} bars: ${strategyStack(error)}`,
-      {
-        reason: 'late_error',
-        remedy:
-          'Finish all work within these calls: the run does not wait for promises, timers or events.',
-      },
-    ),
-  );
+  fail(lateError(error, { strategy: strategy?.name ?? 'of this thread', done }));
 }
 
 function load({ modulePath, specDirectory, timeoutMs }: LoadQuestion): Declaration {
@@ -168,9 +152,6 @@ async function run({ setup, timeoutMs }: Extract<Question, { run: object }>['run
       },
     },
   );
-  // What the last bars left to promises gets its turn, so that its errors are reported.
-  await nextTurn();
-  await nextTurn();
   const journal = result.journal.data;
   const columns = [result.equity, ...journal.rows.chunks].map(({ buffer }) => buffer);
   const owned = columns.filter((buffer) => buffer instanceof ArrayBuffer);

@@ -13,6 +13,7 @@ import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { ServiceError } from '../errors.ts';
 import type { Execute, ExecuteOptions } from './execute.ts';
+import { heapLimits, isHeapFull, MB, outOfMemory, watchMemory } from './memory-watch.ts';
 import type { StrategyModule } from './strategy-module.ts';
 import type {
   Answer,
@@ -46,8 +47,7 @@ const FILE = new URL(`./strategy-thread-worker${import.meta.url.slice(-3)}`, imp
 const START_MS = 10_000;
 /** Answers of a thread whose watchdog is at work come within this time after its own limit. */
 const LATE_MS = 5000;
-const WATCH_EVERY_MS = 25;
-const MB = 1024 * 1024;
+const LOOK_EVERY_MS = 25;
 
 /** @param limits of every strategy by itself. */
 export function ownStrategies(limits: StrategyLimits): OwnStrategies {
@@ -83,14 +83,11 @@ class StrategyThread {
     this.#worker = new Worker(FILE, {
       workerData,
       transferList: [port2],
-      // Only a last resort: V8 ends the whole process when a single allocation does not fit. The
-      // limit itself is watched from outside.
-      resourceLimits: { maxOldGenerationSizeMb: Math.max(4 * limits.memoryMb, 2048) },
+      resourceLimits: heapLimits(limits.memoryMb),
     });
     this.#worker.unref();
-    this.#worker.on('error', (error: Error & { readonly code?: string }) => {
-      const isFull = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-      this.#fail(isFull ? outOfMemory(limits.memoryMb) : died(error.message, error));
+    this.#worker.on('error', (error: Error) => {
+      this.#fail(isHeapFull(error) ? outOfMemory(limits.memoryMb) : died(error.message, error));
     });
     this.#worker.on('exit', (code) => this.#fail(died(`its thread exited with code ${code}`)));
   }
@@ -152,7 +149,7 @@ class StrategyThread {
       }
       if (performance.now() > until) stop(hung(timeoutMs));
       if (process.memoryUsage.rss() - rss > memoryMb * MB) stop(outOfMemory(memoryMb));
-      Atomics.wait(this.#answers, 0, seen, WATCH_EVERY_MS);
+      Atomics.wait(this.#answers, 0, seen, LOOK_EVERY_MS);
     }
   }
 
@@ -175,7 +172,8 @@ class StrategyThread {
       else if ('done' in answer) resolve(answer);
     };
     this.#port.on('message', listen);
-    const watch = setInterval(() => void this.#watchMemory(), WATCH_EVERY_MS);
+    const { memoryMb } = this.#limits;
+    const unwatch = watchMemory(this.#worker, memoryMb, () => this.#fail(outOfMemory(memoryMb)));
     this.#worker.ref();
     try {
       this.#port.postMessage({
@@ -186,23 +184,11 @@ class StrategyThread {
       return { ...done, journal: Journal.read(done.journal) };
     } finally {
       clearTimeout(late);
-      clearInterval(watch);
+      unwatch();
       this.#port.off('message', listen);
       signal?.removeEventListener('abort', abort);
       this.#onEnd = () => {};
       await this.end();
-    }
-  }
-
-  /** `resourceLimits` sees neither typed arrays nor buffers, so their sum is watched here. */
-  async #watchMemory(): Promise<void> {
-    const { memoryMb } = this.#limits;
-    try {
-      const { used_heap_size: heap, external_memory: external } =
-        await this.#worker.getHeapStatistics();
-      if (heap + external > memoryMb * MB) this.#fail(outOfMemory(memoryMb));
-    } catch {
-      // The thread has ended, which its events report.
     }
   }
 }
@@ -218,19 +204,6 @@ function hung(timeoutMs: number): ServiceError {
     {
       remedy:
         'Look for a loop that never ends; for one that is only slow, raise --strategy-timeout-seconds.',
-    },
-  );
-}
-
-/** @param memoryMb the limit. */
-export function outOfMemory(memoryMb: number): ServiceError {
-  return new ServiceError(
-    'strategy_failed',
-    `the strategy took more memory than its limit of ${memoryMb} MB`,
-    {
-      reason: 'out_of_memory',
-      remedy:
-        'Keep less in it: look for a list, map or buffer that grows with every bar. If it needs more, raise --strategy-memory.',
     },
   );
 }

@@ -1,7 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { parentPort, workerData } from 'node:worker_threads';
 import { EngineMemory } from '../engine/memory.ts';
+import { lateError } from '../engine/late-error.ts';
 import { ServiceError } from '../errors.ts';
+import { runStrategy } from '../strategy-guard.ts';
 import { loadStrategy } from './strategy-source.ts';
 import type { StrategySource } from './strategy-source.ts';
 import { runTrial } from './trial.ts';
@@ -9,17 +11,31 @@ import type { Trial, TrialSetup } from './trial.ts';
 
 /** One thread of a sweep: answers each trial of a chunk with its result, and asks for the next. */
 const { source, setup } = workerData as { source: StrategySource; setup: TrialSetup };
-const { strategy, files } = loadStrategy(source);
+const { strategy, files } = runStrategy(Math.ceil(setup.timeoutMs), () => loadStrategy(source));
 if (!isDeepStrictEqual(files, source.files)) {
   throw new ServiceError('invalid_strategy', 'the strategy changed while the sweep was running', {
     remedy: 'Start the sweep again.',
   });
 }
 
+/** An error in what the strategy of the present trial left to a promise or a timer. */
+let late: ServiceError | undefined;
+const failLate = (error: unknown): void => {
+  late ??= lateError(error, { strategy: strategy.name, done: setup.instruments[0]!.bars.length });
+};
+process.on('uncaughtException', failLate);
+process.on('unhandledRejection', failLate);
+
 const memory = new EngineMemory();
 parentPort!.on('message', async (chunk: readonly Trial[]) => {
   for (const trial of chunk) {
-    parentPort!.postMessage(await runTrial(setup, strategy, trial, memory));
+    late = undefined;
+    const result = await runTrial(setup, strategy, trial, memory);
+    const failed = late as ServiceError | undefined;
+    const { index, params } = trial;
+    parentPort!.postMessage(
+      failed === undefined ? result : { index, params, error: failed.message },
+    );
   }
   parentPort!.postMessage('next');
 });

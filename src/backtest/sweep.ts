@@ -1,11 +1,14 @@
 import { Worker } from 'node:worker_threads';
 import { ServiceError } from '../errors.ts';
+import { heapLimits, isHeapFull, outOfMemory, watchMemory } from './memory-watch.ts';
 import type { StrategySource } from './strategy-source.ts';
 import type { Trial, TrialResult, TrialSetup } from './trial.ts';
 
 export interface SweepOptions {
   /** Worker threads, at least 1. */
   readonly workers: number;
+  /** Memory of one run, as in `StrategyLimits`. */
+  readonly memoryMb: number;
   readonly signal?: AbortSignal | undefined;
   /** Called with every result as it arrives, in no particular order. What it throws ends the sweep. */
   readonly onResult: (result: TrialResult) => void;
@@ -25,7 +28,7 @@ export async function sweep(
   setup: TrialSetup,
   source: StrategySource,
   trials: readonly Trial[],
-  { workers, signal, onResult }: SweepOptions,
+  { workers, memoryMb, signal, onResult }: SweepOptions,
 ): Promise<void> {
   signal?.throwIfAborted();
   const count = Math.min(workers, trials.length);
@@ -37,35 +40,77 @@ export async function sweep(
     return chunk;
   };
 
-  const file = new URL(`./sweep-worker${import.meta.url.slice(-3)}`, import.meta.url);
   const threads: Worker[] = [];
-  const work = async (): Promise<void> => {
-    const thread = new Worker(file, { workerData: { source, setup }, stdout: true });
+  /**
+   * Runs trials in one thread until there are none left.
+   *
+   * @returns those of its chunk that another thread has to run, where its memory was full.
+   */
+  const workIn = async (rest: readonly Trial[]): Promise<readonly Trial[] | undefined> => {
+    const thread = startThread(source, setup, memoryMb);
     threads.push(thread);
-    // A strategy's own prints are for whoever watches, not part of the answer.
-    thread.stdout.pipe(process.stderr, { end: false });
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const { promise, resolve, reject } = Promise.withResolvers<readonly Trial[] | undefined>();
+    let chunk = rest;
+    const fill = (): void => {
+      const [trial, ...left] = chunk;
+      if (trial === undefined) return reject(outOfMemory(memoryMb));
+      onResult({ ...trial, error: outOfMemory(memoryMb).message });
+      resolve(left);
+    };
     thread.on('message', (message: TrialResult | 'next') => {
       try {
-        if (message !== 'next') return onResult(message);
-        const chunk = takeChunk();
+        if (message !== 'next') {
+          chunk = chunk.slice(1);
+          return onResult(message);
+        }
+        if (chunk.length === 0) chunk = takeChunk();
         if (chunk.length > 0) thread.postMessage(chunk);
-        else resolve();
+        else resolve(undefined);
       } catch (error) {
         reject(error);
       }
     });
-    thread.on('error', (error: Error) => reject(workerError(error.message, error)));
-    thread.on('exit', (code) => reject(workerError(`it ended with code ${code}`)));
+    let isFull = false;
+    const full = (): void => {
+      if (isFull) return;
+      isFull = true;
+      // Results that are on their way come first.
+      void thread.terminate().then(fill).catch(reject);
+    };
+    // Strategies of this package take no more than a run needs.
+    const isOwn = 'module' in source;
+    const unwatch = isOwn ? watchMemory(thread, memoryMb, full) : () => {};
+    thread.on('error', (error: Error) => {
+      if (isHeapFull(error)) full();
+      else reject(workerError(error.message, error));
+    });
+    thread.on('exit', (code) => {
+      if (!isFull) reject(workerError(`it ended with code ${code}`));
+    });
     const abort = (): void => reject(signal!.reason as Error);
     signal?.addEventListener('abort', abort);
-    await promise.finally(() => signal?.removeEventListener('abort', abort));
+    return promise.finally(() => {
+      unwatch();
+      signal?.removeEventListener('abort', abort);
+    });
+  };
+  const work = async (): Promise<void> => {
+    for (let rest = await workIn([]); rest !== undefined;) rest = await workIn(rest);
   };
   try {
     await Promise.all(Array.from({ length: count }, work));
   } finally {
     await Promise.all(threads.map((thread) => thread.terminate()));
   }
+}
+
+function startThread(source: StrategySource, setup: TrialSetup, memoryMb: number): Worker {
+  const file = new URL(`./sweep-worker${import.meta.url.slice(-3)}`, import.meta.url);
+  const resourceLimits = heapLimits(memoryMb);
+  const thread = new Worker(file, { workerData: { source, setup }, stdout: true, resourceLimits });
+  // A strategy's own prints are for whoever watches, not part of the answer.
+  thread.stdout.pipe(process.stderr, { end: false });
+  return thread;
 }
 
 function workerError(message: string, cause?: unknown): ServiceError {

@@ -12,9 +12,11 @@ import type { OrderRequest } from '../engine/orders.ts';
 import { resolveParams } from '../engine/params.ts';
 import { growingSignals } from '../engine/signals.ts';
 import { strategyFault } from '../engine/strategy-fault.ts';
+import { lateError } from '../engine/late-error.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../errors.ts';
 import { allocateBars } from '../market/bars.ts';
+import { guardLanguage, loadGuarded, runStrategy } from '../strategy-guard.ts';
 import { inSlices, underWatchdog } from '../watchdog.ts';
 import { loadBundle, secureGlobals } from './bundle-modules.ts';
 import type { Command, Failure, Loaded, Ordered, Setup } from './messages.ts';
@@ -22,7 +24,8 @@ import { decodeSteps } from './steps.ts';
 
 const { stringify } = JSON;
 const Bytes = Buffer;
-const self = process;
+const self = process as NodeJS.Process & { readonly _tickCallback: () => void };
+const soon = setImmediate;
 
 /** Of steps: what is told of them at once must not be too long for a message. */
 const SLICE_STEPS = 256;
@@ -61,6 +64,11 @@ let commands: Command[] = [];
 let engine: Engine;
 let failed: Failure | undefined;
 let name = entry;
+/** An error in what the strategy left to a promise. */
+let late: ServiceError | undefined;
+self.on('unhandledRejection', (error) => {
+  late ??= lateError(error, { strategy: name, done: engine.done });
+});
 
 /** Notes what a strategy does with the engine it sees. */
 function recording(context: StrategyContext): StrategyContext {
@@ -125,7 +133,7 @@ function fieldsOf(request: OrderRequest): Fields {
 
 /** @throws ServiceError `invalid_strategy` */
 function load(): Loaded {
-  const exported = loadBundle(files, entry);
+  const exported = loadGuarded(() => loadBundle(files, entry));
   const fault = strategyFault(exported);
   if (fault !== undefined) {
     throw new ServiceError('invalid_strategy', `${entry}: ${fault}`, {
@@ -166,8 +174,9 @@ function load(): Loaded {
 
 function checkOf(strategy: Strategy, values: Parameters<NonNullable<Strategy['check']>>[0]) {
   try {
-    return strategy.check?.(values);
+    return loadGuarded(() => strategy.check?.(values));
   } catch (error) {
+    if (error instanceof ServiceError) throw error;
     return `the strategy's check() threw: ${String(error)}`;
   }
 }
@@ -206,7 +215,14 @@ function beginning(): Uint8Array {
 
 function advance(slice: () => boolean): boolean {
   try {
-    return underWatchdog(timeoutMs, slice);
+    const more = runStrategy(timeoutMs, () => {
+      const isMore = slice();
+      // Node would run what waits for promises only when this process has nothing else to do.
+      self._tickCallback();
+      return isMore;
+    });
+    if (late !== undefined) throw late;
+    return more;
   } catch (error) {
     failed = explained(error);
     return false;
@@ -229,29 +245,38 @@ function explained(error: unknown): Failure {
 
 function answer(until: number, more: boolean): Uint8Array {
   // An account that is lost takes no more steps.
-  const done = failed === undefined && !more ? until : engine.done;
+  const taken = failed === undefined && !more ? until : engine.done;
+  // A step that failed is not done; an error that a strategy hid or left to a promise shows after it.
+  const done = failed === undefined ? taken : Math.min(taken, until - 1);
   const ordered: Ordered = { done, commands, ...(failed && { failed }) };
   commands = [];
   return framed(ordered);
 }
 
-secureGlobals();
-write(beginning());
-let until = 0;
-for (;;) {
-  const message = readMessage();
-  const steps = underWatchdog(timeoutMs, () =>
-    decodeSteps(symbols, message, signals.names.length, append),
-  );
-  until += steps.length;
-  underWatchdog(timeoutMs, () => {
-    for (const one of steps) engine.append(one);
-  });
-  const slice = inSlices((count) => engine.advance(Math.min(count, SLICE_STEPS)));
-  for (let more = true; more;) {
-    more = advance(slice);
-    const told = more;
-    write(underWatchdog(timeoutMs, () => answer(until, told)));
+/** Reads, works and writes until no steps come any more. */
+function serve(): void {
+  write(beginning());
+  for (let until = 0; failed === undefined;) {
+    const message = readMessage();
+    const steps = underWatchdog(timeoutMs, () =>
+      decodeSteps(symbols, message, signals.names.length, append),
+    );
+    until += steps.length;
+    underWatchdog(timeoutMs, () => {
+      for (const one of steps) engine.append(one);
+    });
+    const slice = inSlices((count) => engine.advance(Math.min(count, SLICE_STEPS)));
+    for (let more = true; more;) {
+      more = advance(slice);
+      const isMore = more;
+      const total = until;
+      write(underWatchdog(timeoutMs, () => answer(total, isMore)));
+    }
   }
-  if (failed !== undefined) self.exit(0);
+  self.exit(0);
 }
+
+guardLanguage();
+secureGlobals();
+// Not from the evaluation of this module, which is a microtask itself: no other would run meanwhile.
+soon(serve);

@@ -132,7 +132,8 @@ function startProcess(memoryMb: number, signal: AbortSignal | undefined): Channe
     process.execPath,
     [...CONFINED, `--max-old-space-size=${memoryMb}`, PROCESS],
     // A group of its own: Ctrl-C is the server's to hear.
-    { stdio: ['pipe', 'pipe', 'ignore'], env: {}, cwd: '/', detached: true },
+    // The time zone is UTC, as for every strategy.
+    { stdio: ['pipe', 'pipe', 'ignore'], env: { TZ: 'UTC' }, cwd: '/', detached: true },
   );
   const exited = once(child, 'close').catch(() => {});
   const messages: Uint8Array[] = [];

@@ -103,7 +103,7 @@ describe('a strategy that ends the process', () => {
 
   test.each([
     ['while it loads', { top: 'process.exit(0);' }, /own\.ts:2: .*process\.exit/],
-    ['from a timer', { create: 'setTimeout(() => process.exit(0), 0);' }, /own\.ts:7: .*exit/],
+    ['from a callback', { create: 'setImmediate(() => process.exit(0));' }, /own\.ts:7: .*exit/],
     ['with a signal', { onBar: 'process.kill(process.pid);' }, /own\.ts:9: .*process\.kill/],
     ['by an abort', { onBar: 'process.abort();' }, /own\.ts:9: .*process\.abort/],
     ['and hides it', { onBar: 'try { process.exit(0); } catch {}' }, /own\.ts:9: .*process\.exit/],
@@ -151,8 +151,8 @@ describe('a strategy that acts after its turn', () => {
       /own\.ts:9: .*late/,
     ],
     [
-      'throws in a timer',
-      { create: "setTimeout(() => { throw new Error('late'); }, 0);" },
+      'throws in a callback',
+      { create: "setImmediate(() => { throw new Error('late'); });" },
       /own\.ts:7: .*late/,
     ],
     [

@@ -182,6 +182,37 @@ test('a trial that fails is counted and named, and is tried again by the next ru
   expect(JSON.parse(again.stdout)).toMatchObject({ trials: { done: 3, failed: 0 } });
 });
 
+test.each([
+  ['calls process.exit()', 'process.exit(0);', /must not call process\.exit\(\)/],
+  [
+    'orders after an await',
+    'void Promise.resolve().then(() => broker.target(instrument, 1));',
+    /orders are/,
+  ],
+  [
+    'takes memory without end',
+    'const kept = []; for (;;) kept.push(new Float64Array(1e6).fill(1));',
+    /limit of 128 MB/,
+  ],
+])('a trial that %s fails, and the others are run', async (what, code, message) => {
+  const name = `failing_${what.replaceAll(/\W+/g, '_').toLowerCase().replace(/_$/, '')}`;
+  const file = dayBot(name, `if (params.day === 3) { ${code} }`);
+  const { code: exit, stdout } = await sweep(
+    file,
+    '--json',
+    '-p',
+    'day=1:4:1',
+    '--workers=1',
+    '--strategy-memory=128',
+    `--out=${join(directory, name)}`,
+  );
+  const document = JSON.parse(stdout) as SweepDocument & { error?: { message: string } };
+  expect(document.trials).toMatchObject({ done: 4, failed: 1 });
+  expect(exit).toBe(1);
+  const log = readFileSync(join(directory, name, 'trials.csv'), 'utf8');
+  expect(log.split('\n').filter((line) => message.test(line))).toHaveLength(1);
+});
+
 test('what a strategy prints does not get into the document', async () => {
   const file = dayBot('chatty', "console.log('here I am');");
   const args = ['backtest', 'sweep', file, '-p', 'day=1,2', '--json', '--workers', '1'];

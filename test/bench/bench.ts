@@ -78,7 +78,7 @@ async function timesOfSweep(length: number, repeats: number): Promise<Record<Swe
   const onWorkers = async (workers: number): Promise<void> => {
     let done = 0;
     const onResult = (): void => void (done += 1);
-    await sweep(setup, { name: 'sma_crossover' }, trials, { workers, onResult });
+    await sweep(setup, { name: 'sma_crossover' }, trials, { workers, memoryMb: 1024, onResult });
     if (done !== trials.length) throw new Error('trials were lost');
   };
   const sweepers: Record<Sweeper, () => unknown> = {

@@ -71,12 +71,12 @@ test('a strategy reaches nothing outside of it, and changes nothing of the langu
     class Own extends Error { constructor(text) { super(text); this.name = 'Own'; } }
     const own = {};
     own.toString = () => 'text';
-    throw new Own([own, done, typeof performance.now()].join(' '));
+    throw new Own([own, done, typeof performance.now].join(' '));
   `);
   const { events, error } = await outcomeOf(text);
   expect({ events, error }).toEqual({
     events: [],
-    error: failed(/threw at bar 1 .*Own: text {2}number\n[^]*own\.ts/),
+    error: failed(/threw at bar 1 .*Own: text {2}function\n[^]*own\.ts/),
   });
 });
 
@@ -96,6 +96,43 @@ test('what got hold of the modules of Node would find no file, network, process 
   const connect = `require('net').connect(1, '127.0.0.1').on('error', ({ code }) => console.log(code));`;
   const { stdout } = await runNode([...CONFINED, '-e', code.join('\n') + connect]);
   expect(stdout).toBe('ERR_ACCESS_DENIED\n');
+});
+
+test.each([
+  ['a clock', 'Date.now()', '', 'Date.now()'],
+  ['a clock that it hides', 'try { new Date() } catch {}', '', 'new Date() without a time'],
+  ['another clock', 'performance.now()', '', 'performance.now()'],
+  ['chance', 'Math.random()', '', 'Math.random()'],
+  ['chance while it loads', '', 'const seed = Math.random();', 'Math.random()'],
+])('a strategy is refused %s', async (_, onBar, top, call) => {
+  const { events, error } = await outcomeOf(strategyThat(onBar, top));
+  expect(events).toEqual([]);
+  expect(error).toMatchObject({
+    code: 'strategy_failed',
+    message: `/strategy/own.ts:${top === '' ? 9 : 2}: a strategy must not call ${call}`,
+  });
+});
+
+test.each([
+  [
+    'places an order after an await',
+    'broker.target(instruments[0], 1)',
+    /orders are placed within/,
+  ],
+  ['rejects a promise', 'throw new Error("late")', /late/],
+])('a strategy that %s has failed', async (_, code, message) => {
+  const { events, error } = await outcomeOf(
+    strategyThat(`Promise.resolve().then(() => { ${code}; });`),
+  );
+  expect(events).toEqual([]);
+  expect(error).toMatchObject({ code: 'strategy_failed' });
+  expect(error).toEqual(failed(message));
+  expect(error).toEqual(failed(/\/strategy\/own\.ts:9/));
+});
+
+test('the time zone of a strategy is UTC', async () => {
+  const text = strategyThat('throw new Error(String(new Date(2020, 0, 1).toISOString()));');
+  expect((await outcomeOf(text)).error).toEqual(failed(/2020-01-01T00:00:00/));
 });
 
 const HOSTILE: readonly (readonly [what: string, text: string, told: RegExp])[] = [

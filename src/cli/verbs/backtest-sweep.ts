@@ -79,6 +79,7 @@ export const verb = defineVerb({
         plan.trials.filter(({ index }) => !log.done.has(index)),
         {
           workers: settings.workers,
+          memoryMb: settings.strategy_memory_mb,
           signal,
           onResult: (result) => {
             log.append(result);

@@ -1,0 +1,50 @@
+/** The memory of a thread that runs a strategy, watched by the thread that started it. */
+import type { ResourceLimits, Worker } from 'node:worker_threads';
+import { ServiceError } from '../errors.ts';
+
+export const MB = 1024 * 1024;
+const WATCH_EVERY_MS = 25;
+
+/**
+ * Only a last resort: V8 ends the whole process when a single allocation does not fit. The limit
+ * itself is watched from outside.
+ */
+export function heapLimits(memoryMb: number): ResourceLimits {
+  return { maxOldGenerationSizeMb: Math.max(4 * memoryMb, 2048) };
+}
+
+/**
+ * Calls `onFull` once the thread's objects, typed arrays and buffers exceed the limit together;
+ * `resourceLimits` sees objects only.
+ *
+ * @returns a function that ends the watch.
+ */
+export function watchMemory(thread: Worker, memoryMb: number, onFull: () => void): () => void {
+  const look = async (): Promise<void> => {
+    try {
+      const { used_heap_size: heap, external_memory: external } = await thread.getHeapStatistics();
+      if (heap + external > memoryMb * MB) onFull();
+    } catch {
+      // The thread has ended, which its events report.
+    }
+  };
+  const timer = setInterval(() => void look(), WATCH_EVERY_MS);
+  return () => clearInterval(timer);
+}
+
+/** Whether a thread ended because its heap was full. */
+export function isHeapFull(error: Error): boolean {
+  return 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+}
+
+export function outOfMemory(memoryMb: number): ServiceError {
+  return new ServiceError(
+    'strategy_failed',
+    `the strategy took more memory than its limit of ${memoryMb} MB`,
+    {
+      reason: 'out_of_memory',
+      remedy:
+        'Keep less in it: look for a list, map or buffer that grows with every bar. If it needs more, raise --strategy-memory.',
+    },
+  );
+}

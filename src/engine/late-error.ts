@@ -1,0 +1,27 @@
+import { ServiceError } from '../errors.ts';
+import { placeIn } from '../strategy-guard.ts';
+import { strategyStack } from './strategy-error.ts';
+
+/**
+ * An error in code that a strategy left behind: a callback of a promise, a timer or an event.
+ *
+ * @param done steps the engine had taken by then.
+ */
+export function lateError(
+  error: unknown,
+  { strategy, done }: { readonly strategy: string; readonly done: number },
+): ServiceError {
+  if (error instanceof ServiceError) return error;
+  const place = placeIn(error instanceof Error ? error.stack : undefined);
+  const where = place === undefined ? '' : `${place}: `;
+  return new ServiceError(
+    'strategy_failed',
+    `${where}strategy ${strategy} threw outside of create, onBar and onFill, after ${done} bars: ${strategyStack(error)}`,
+    {
+      reason: 'late_error',
+      remedy:
+        'Finish all work within these calls: the run does not wait for promises, timers or events.',
+      cause: error,
+    },
+  );
+}
