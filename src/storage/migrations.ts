@@ -697,4 +697,15 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     ],
   },
+  {
+    name: 'workers',
+    statements: [
+      `create table workers (
+        worker_id text primary key,
+        paper_sessions bigint not null,
+        production_deployments bigint not null,
+        heartbeat_at bigint not null
+      )`,
+    ],
+  },
 ];

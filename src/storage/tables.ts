@@ -35,6 +35,7 @@ export interface Tables {
   bot_deployments: BotDeploymentsTable;
   tasks: TasksTable;
   task_files: TaskFilesTable;
+  workers: WorkersTable;
   trading_sessions: TradingSessionsTable;
   halts: HaltsTable;
   halted_deployments: HaltedDeploymentsTable;
@@ -392,6 +393,15 @@ export interface TasksTable {
   created_at: number;
   started_at: number | null;
   ended_at: number | null;
+}
+
+/** Processes on one PostgreSQL that work on tasks; without those that have stopped in good order. */
+export interface WorkersTable {
+  worker_id: string;
+  /** How many sessions it takes at a time. */
+  paper_sessions: number;
+  production_deployments: number;
+  heartbeat_at: number;
 }
 
 /** The files that a task made, in parts. */

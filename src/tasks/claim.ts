@@ -11,8 +11,10 @@ export interface Claim extends Readonly<
   readonly worker_id: string;
 }
 
-/** Whether it trades: what it does is in the log as it does it, and a halt is about it. */
-export function isSession(kind: Claim['kind']): kind is 'paper' | 'production' {
+/** Of tasks that trade: what they do is in the log as they do it, and a halt is about them. */
+export type SessionKind = 'paper' | 'production';
+
+export function isSession(kind: Claim['kind']): kind is SessionKind {
   return kind === 'paper' || kind === 'production';
 }
 

@@ -258,6 +258,15 @@ export async function isWaiting(db: Db, kind: Claim['kind']): Promise<boolean> {
   return !isSession(kind) || (await tradingHold(db)) === undefined;
 }
 
+/** How many tasks of a kind run or wait for a worker. */
+export async function countOpen(db: Db, kind: Claim['kind']): Promise<number> {
+  const count = (from: ReturnType<typeof queuedTasks>) =>
+    from.select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow();
+  const running = db.selectFrom('tasks').where('status', '=', 'running').where('kind', '=', kind);
+  const [one, other] = await Promise.all([count(queuedTasks(db, kind)), count(running)]);
+  return Number(one.count) + Number(other.count);
+}
+
 /** Who is at tasks, and when of one of them he was heard of longest ago. */
 export interface TaskWorker {
   readonly worker_id: string;

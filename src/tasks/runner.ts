@@ -40,6 +40,7 @@ import type { BacktestInput, TaskService } from './tasks.ts';
 import { runThread, TaskFailure, ThreadDied } from './thread.ts';
 import { firstLock } from './verify-lock.ts';
 import { hasEnded, newWorkerId, retire, workDirectory } from './worker-id.ts';
+import { announceWorker, removeWorker, sessionShare } from './workers.ts';
 
 export interface RunnerOptions {
   /** Backtests at a time, at least 1. */
@@ -151,6 +152,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   const hosts = startSessionHosts(service.live);
   const controls = watchControls(storage.read, clock);
   const worker_id = newWorkerId();
+  const share = sessionShare(storage, clock, worker_id, limits);
   const running = new Map<string, Running>();
   const stopping = new AbortController();
 
@@ -188,15 +190,22 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       for (const task_id of wanted) running.get(task_id)?.wrapUp();
     }
     for (const worker of (await taskWorkers(storage.read)).filter(isDead)) await takeFrom(worker);
-    for (const kind of kinds) {
-      let free: number;
-      while ((free = freeFor(kind)) > 0 && (await isWaiting(storage.read, kind))) {
-        if (stopping.signal.aborted) return;
-        const most = isSession(kind) ? Math.min(free, MOST_AT_ONCE) : 1;
-        const claims = await storage.write((tx) => claimTasks(tx, clock(), worker_id, kind, most));
-        for (const claim of claims) begin(claim);
-      }
+    for (const kind of kinds) await takeWaiting(kind);
+  };
+
+  const takeWaiting = async (kind: Claim['kind']): Promise<void> => {
+    let free: number;
+    while ((free = freeFor(kind)) > 0 && (await isWaiting(storage.read, kind))) {
+      if (stopping.signal.aborted) return;
+      const most = isSession(kind)
+        ? Math.min(free, MOST_AT_ONCE, (await share.most(kind)) - countOf(kind))
+        : 1;
+      // The others are for other workers.
+      if (most <= 0) return;
+      const claims = await storage.write((tx) => claimTasks(tx, clock(), worker_id, kind, most));
+      for (const claim of claims) begin(claim);
     }
+    share.noneWaits(kind);
   };
 
   /** Gives back what this worker has claimed without knowing it: the answer to its claim was lost. */
@@ -394,10 +403,13 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     return done && doneOf(done);
   };
 
-  /** Says of all sessions that their worker is at them, and lets go of those that others have. */
+  /** Other processes can work on the same tasks. */
+  const isShared = storage.kind === 'postgres';
+
+  /** Records that this worker is at its sessions, and lets go of those that others have. */
   const beatForSessions = async (): Promise<void> => {
     const sessions = [...running.values()].filter(({ claim }) => isSession(claim.kind));
-    if (sessions.length === 0) return;
+    if (sessions.length === 0 && !isShared) return;
     const now = performance.now();
     const claims = sessions.map(({ claim, begun }) => {
       const ms = now - begun;
@@ -405,7 +417,11 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       return { claim, isProven };
     });
     try {
-      const held = await storage.write((tx) => beatSessions(tx, clock(), worker_id, claims));
+      const held = await storage.write(async (tx) => {
+        const isStaying = isShared && !stopping.signal.aborted;
+        if (isStaying) await announceWorker(tx, clock(), worker_id, limits);
+        return beatSessions(tx, clock(), worker_id, claims);
+      });
       const lost = sessions.filter(({ claim }) => !held.has(claim.task_id));
       for (const { stop } of lost) stop('not_ours');
       // It may be for that that another server has halted them.
@@ -468,7 +484,8 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   };
   const timer = setInterval(wake, LOOK_EVERY_MS);
   const beatingForSessions = setInterval(() => void beatForSessions(), BEAT_EVERY_MS);
-  wake();
+  // Before it looks, so that others leave it its share.
+  void beatForSessions().then(wake);
   return {
     wake,
     release(task_ids) {
@@ -479,6 +496,12 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       clearInterval(timer);
       stopping.abort();
       await looking;
+      if (isShared) {
+        const remove = storage.write((tx) => removeWorker(tx, clock(), worker_id));
+        await remove.catch((error: unknown) => {
+          log.warn({ err: error, msg: 'others take this worker for alive for a few seconds' });
+        });
+      }
       const open = [...running.values()];
       for (const { stop } of open) stop('server_stops');
       await Promise.all(open.map(({ ended }) => ended));

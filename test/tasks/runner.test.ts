@@ -22,7 +22,9 @@ import {
   recoverTask,
   runningTasks,
 } from '../../src/tasks/lifecycle.ts';
+import { startPaper } from '../../src/tasks/paper.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/tasks/runner.ts';
+import { announceWorker, fairShare } from '../../src/tasks/workers.ts';
 import {
   cancelTask,
   getResult,
@@ -34,7 +36,7 @@ import {
   type TaskService,
 } from '../../src/tasks/tasks.ts';
 import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
-import { documentOn, fillCatalogue } from './market.ts';
+import { documentOn, fillCatalogue, tradingDocument } from './market.ts';
 
 /** In a process of this machine that there is not. */
 const DEAD = `${hostname()}/${2 ** 30}/0198c0de-0000-7000-8000-00000000aaaa`;
@@ -361,6 +363,84 @@ describe('a worker whose database does not answer', () => {
   });
 });
 
+describe('paper sessions on one PostgreSQL', () => {
+  useDatabase('postgres');
+
+  const makeSessions = async (count: number): Promise<void> => {
+    const document = tradingDocument('trader', 'sma_crossover', { fast: 2, slow: 3 });
+    await createBot(service, 'operator', { document });
+    for (let i = 0; i < count; i += 1) {
+      await startPaper(service, 'operator', 'trader', { speed: 86_400 });
+    }
+  };
+  const addWorker = async (paperSessions: number): Promise<TaskRunner> => {
+    const options = {
+      workers: 1,
+      paperSessions,
+      timeoutMs: 5000,
+      log: createLog((line) => log.push(line), false),
+    };
+    const runner = startTaskRunner(await open(), options);
+    runners.push(runner);
+    return runner;
+  };
+  /** How many sessions each worker has, in ascending order, once none waits. */
+  const counts = async (): Promise<number[]> => {
+    let found: number[] = [];
+    await vi.waitFor(
+      async () => {
+        const tasks = await service.storage.read
+          .selectFrom('tasks')
+          .select('worker_id')
+          .where('kind', '=', 'paper')
+          .execute();
+        const held = tasks.flatMap(({ worker_id }) => worker_id ?? []);
+        expect(held).toHaveLength(tasks.length);
+        found = [...Map.groupBy(held, (who) => who).values()].map(({ length }) => length);
+      },
+      { timeout: 20_000, interval: 20 },
+    );
+    return found.toSorted((a, b) => a - b);
+  };
+  const announced = async (count: number): Promise<void> =>
+    vi.waitFor(async () => {
+      const rows = await service.storage.read.selectFrom('workers').selectAll().execute();
+      expect(rows).toHaveLength(count);
+    });
+
+  it('are spread over the workers, as many as each has room for', async () => {
+    await Promise.all([addWorker(100), addWorker(2), addWorker(100)]);
+    await announced(3);
+    await makeSessions(12);
+    expect(await counts()).toEqual([2, 5, 5]);
+  });
+
+  it('are all taken by a worker that is alone, and by those left when one stops', async () => {
+    const first = await addWorker(100);
+    await makeSessions(6);
+    expect(await counts()).toEqual([6]);
+    await Promise.all([addWorker(100), addWorker(100)]);
+    await announced(3);
+    await first.stop();
+    await announced(2);
+    expect(await counts()).toEqual([3, 3]);
+  });
+
+  it('do not wait for long for a worker that takes none', async () => {
+    const silent = 'other-machine/1/0198c0de-0000-7000-8000-00000000bbbb';
+    const room = { paper: 100, production: 0 };
+    await service.storage.write((tx) => announceWorker(tx, now, silent, room));
+    const runner = await addWorker(100);
+    await makeSessions(4);
+    await vi.waitFor(async () => {
+      expect(await runningTasks(service.storage.read)).toHaveLength(2);
+    });
+    now += 6_000;
+    runner.wake();
+    expect(await counts()).toEqual([4]);
+  });
+});
+
 describe('tasks on one PostgreSQL', () => {
   useDatabase('postgres');
 
@@ -373,4 +453,16 @@ describe('tasks on one PostgreSQL', () => {
       expect(await runEvents(task_id)).toHaveLength(3);
     }
   });
+});
+
+it.each([
+  [20, [100], 20],
+  [20, [100, 100], 10],
+  [21, [100, 100], 11],
+  [20, [4, 100, 100], 8],
+  [20, [4, 0, 100], 16],
+  [20, [4, 5], Infinity],
+  [0, [4, 5], 0],
+])('the fair share of %d sessions over rooms for %j is %d', (sessions, capacities, share) => {
+  expect(fairShare(sessions, capacities)).toBe(share);
 });

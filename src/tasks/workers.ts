@@ -1,0 +1,96 @@
+/** Which workers there are, and how they divide trading sessions among them. */
+import type { Storage } from '../storage/storage.ts';
+import type { Db, WorkersTable } from '../storage/tables.ts';
+import type { Claim, SessionKind } from './claim.ts';
+import { countOpen } from './lifecycle.ts';
+import { hasEnded } from './worker-id.ts';
+
+/** A worker writes its heartbeat every two seconds. Without one for this long, others take its share. */
+const ALIVE_WITHIN_MS = 10_000;
+/** A session that has waited this long is taken by any worker with room, whichever worker's share it is. */
+const MOST_WAIT_MS = 5_000;
+const FORGOTTEN_AFTER_MS = 86_400_000;
+
+const CAPACITY = { paper: 'paper_sessions', production: 'production_deployments' } as const;
+
+type Capacities = Readonly<Record<SessionKind, number>>;
+
+/** Records that a worker is alive, and how many sessions it takes of each kind. */
+export async function announceWorker(
+  tx: Db,
+  now: number,
+  worker_id: string,
+  { paper, production }: Capacities,
+): Promise<void> {
+  const row = { paper_sessions: paper, production_deployments: production, heartbeat_at: now };
+  await tx
+    .insertInto('workers')
+    .values({ worker_id, ...row })
+    .onConflict((conflict) => conflict.column('worker_id').doUpdateSet(row))
+    .execute();
+}
+
+/** Removes a worker that stops, and those that have been silent for a day. */
+export async function removeWorker(tx: Db, now: number, worker_id: string): Promise<void> {
+  await tx
+    .deleteFrom('workers')
+    .where((is) =>
+      is.or([is('worker_id', '=', worker_id), is('heartbeat_at', '<', now - FORGOTTEN_AFTER_MS)]),
+    )
+    .execute();
+}
+
+export interface SessionShare {
+  /** How many sessions of a kind the worker may have now, running ones included. */
+  readonly most: (kind: SessionKind) => Promise<number>;
+  /** Reports that no task of a kind waits for this worker. */
+  readonly noneWaits: (kind: Claim['kind']) => void;
+}
+
+/** The fair share of a worker. It may have any number where no other process can take sessions. */
+export function sessionShare(
+  { kind: database, read }: Storage,
+  clock: () => number,
+  worker_id: string,
+  capacities: Capacities,
+): SessionShare {
+  /** Since when sessions have waited, by kind. */
+  const waitingSince = new Map<Claim['kind'], number>();
+  return {
+    async most(kind) {
+      if (database === 'sqlite') return Infinity;
+      const now = clock();
+      const since = waitingSince.get(kind) ?? now;
+      waitingSince.set(kind, since);
+      if (now - since > MOST_WAIT_MS) return Infinity;
+      const others = (await liveWorkers(read, now)).filter((one) => one.worker_id !== worker_id);
+      const rooms = others.map((one) => one[CAPACITY[kind]]);
+      return fairShare(await countOpen(read, kind), [capacities[kind], ...rooms]);
+    },
+    noneWaits: (kind) => void waitingSince.delete(kind),
+  };
+}
+
+async function liveWorkers(db: Db, now: number): Promise<readonly Readonly<WorkersTable>[]> {
+  const rows = await db
+    .selectFrom('workers')
+    .selectAll()
+    .where('heartbeat_at', '>', now - ALIVE_WITHIN_MS)
+    .execute();
+  return rows.filter((one) => !hasEnded(one.worker_id));
+}
+
+/**
+ * The lowest limit under which all sessions find room when no worker has more than that limit, nor
+ * more than its capacity; Infinity when there is not enough room.
+ */
+export function fairShare(sessions: number, capacities: readonly number[]): number {
+  let left = sessions;
+  const sorted = capacities.toSorted((a, b) => a - b);
+  for (const [place, capacity] of sorted.entries()) {
+    const share = Math.ceil(left / (sorted.length - place));
+    if (capacity >= share) return share;
+    left -= capacity;
+  }
+  return Infinity;
+}
