@@ -176,7 +176,7 @@ function withoutEngine({ spec, seed, strategy, data }: Lock): object {
 function expectLocked({ code, stdout }: Result): void {
   if (code === 0) return;
   const { error } = JSON.parse(stdout) as { error: { code: string; message: string } };
-  expect({ code, error }).toMatchObject({ code: 6, error: { code: 'conflict' } });
+  expect({ code, error }).toMatchObject({ code: 6, error: { code: 'lock_drift' } });
   expect(error.message).toMatch(/engine/);
   expect(error.message).not.toMatch(/data|spec|strategy|seed/);
 }

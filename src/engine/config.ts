@@ -1,8 +1,7 @@
 /**
- * How orders are filled against bars; each is a pure function of the order and one bar
- * (`engine/fills.ts`).
+ * How orders are filled against bars; each is a pure function of the orders and one bar (`fills/`).
  * - `next_open`: market orders at the next bar's open; limits and stops within the bar, stops first.
- * - `ohlc_path`: walks open → nearer extreme → other extreme → close.
+ * - `ohlc_path`: walks open → nearer extreme → other extreme → close, exits of a bracket included.
  * - `volume_share`: as `next_open`, at most `limit` of the bar's volume per bar and instrument.
  */
 export type FillModel =

@@ -5,15 +5,10 @@ import type { EngineConfig, RiskLimits } from './config.ts';
 import { Controls } from './risk/controls.ts';
 import { StrategyBroker, viewOf } from './broker.ts';
 import { affordableQuantity, feeOf, slippageOf } from './costs.ts';
-import {
-  beyondLimit,
-  isStop,
-  pathOf,
-  priceAtOpen,
-  priceOnMove,
-  priceWithinBar,
-  stopReached,
-} from './fills.ts';
+import { beyondLimit, isStop, priceAtOpen, stopReached } from './fills/order-prices.ts';
+import type { BarPrices } from './fills/order-prices.ts';
+import { nextOnPath, pathOf } from './fills/path.ts';
+import { nextInRange } from './fills/range.ts';
 import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
 import { Journal } from './journal.ts';
 import type { RequestFields } from './order-request.ts';
@@ -1156,146 +1151,52 @@ export class Engine {
     }
   }
 
-  /**
-   * Fills within a bar of which only the range is known: stops before limits, then by id. An exit
-   * whose entry filled inside this bar wins in it only if the close proves that its price came after
-   * the entry's. Whether the order was in doubt.
-   */
+  /** Fills within a bar of which only the range is known; whether the range left a doubt. */
   #matchRange(index: number): boolean {
-    const bars = this.#histories[index]!;
-    const at = this.#cursors[index]!;
-    const open = bars.open[at]!;
-    const high = bars.high[at]!;
-    const low = bars.low[at]!;
-    const close = bars.close[at]!;
-    // Exits whose entry filled inside this bar, and the price at which it did.
-    const born = new Map<WorkingOrder, number>();
+    const bar = this.#barOf(index);
+    const entered = new Map<WorkingOrder, number>();
     let ambiguous = false;
     for (;;) {
-      let chosen: WorkingOrder | undefined;
-      let chosenPrice = Number.NaN;
-      let candidates = 0;
-      for (const order of this.#candidates(index)) {
-        const price = priceWithinBar(order, born.get(order) ?? open, high, low);
-        if (Number.isNaN(price)) continue;
-        if (born.has(order) && !isStop(order)) {
-          // That it was met before its entry cannot be ruled out, unless the bar closed beyond it.
-          if (!beyondLimit(order, close)) {
-            ambiguous = true;
-            continue;
-          }
-        } else if (born.has(order)) {
-          ambiguous = true;
-        }
-        candidates += 1;
-        if (chosen === undefined || (isStop(order) && !isStop(chosen))) {
-          chosen = order;
-          chosenPrice = price;
-        }
-      }
-      if (chosen === undefined) break;
-      if (candidates > 1) ambiguous = true;
-      for (const exit of this.#meet(chosen, chosenPrice)) born.set(exit, chosenPrice);
+      const next = nextInRange(this.#candidates(index), bar, entered);
+      if (next.isAmbiguous) ambiguous = true;
+      if (next.order === undefined) break;
+      for (const exit of this.#meet(next.order, next.price)) entered.set(exit, next.price);
     }
     for (const order of this.#candidates(index)) {
       if (order.type === 'trailing_stop') {
-        order.stop = ratchet(order, order.side === 'sell' ? high : low);
+        order.stop = ratchet(order, order.side === 'sell' ? bar.high : bar.low);
       }
     }
     return ambiguous;
   }
 
-  /**
-   * Fills along open → nearer extreme → other extreme → close, in the order in which the path meets
-   * them; where both sides of a one-cancels-other pair lie ahead, the stop. Whether that was so.
-   */
+  /** Fills along the path of a bar, exits of entries within it included; whether it left a doubt. */
   #matchPath(index: number): boolean {
-    const bars = this.#histories[index]!;
-    const at = this.#cursors[index]!;
-    const path = pathOf(bars.open[at]!, bars.high[at]!, bars.low[at]!, bars.close[at]!);
+    const path = pathOf(this.#barOf(index));
     let ambiguous = false;
-    let from = path[0];
-    for (let leg = 1; leg < path.length; leg += 1) {
-      const to = path[leg]!;
+    let from = path.prices[0];
+    for (let leg = 1; leg < path.prices.length; leg += 1) {
       for (;;) {
-        const met = this.#firstOnMove(index, from, to);
+        const met = nextOnPath(this.#candidates(index), path, leg, from);
         if (met === undefined) break;
-        const stop = isStop(met.order)
-          ? undefined
-          : this.#pairedStopAhead(met.order, [met.price, ...path.slice(leg)]);
-        if (stop !== undefined || this.#pairedLimitInside(met.order, met.price, path, leg)) {
-          ambiguous = true;
-        }
-        from = met.price;
-        if (stop !== undefined) {
-          this.#meet(stop, stop.stop);
-        } else if (met.order.type === 'stop_limit' && !met.order.triggered) {
-          this.#trigger(met.order);
-        } else {
-          this.#fill(met.order, met.price);
-        }
+        if (met.isAmbiguous) ambiguous = true;
+        from = met.at;
+        const waits = met.order.type === 'stop_limit' && !met.order.triggered;
+        if (waits && met.price === met.at) this.#trigger(met.order);
+        else this.#meet(met.order, met.price);
       }
+      from = path.prices[leg]!;
       for (const order of this.#candidates(index)) {
-        if (order.type === 'trailing_stop') order.stop = ratchet(order, to);
+        if (order.type === 'trailing_stop') order.stop = ratchet(order, from);
       }
-      from = to;
     }
     return ambiguous;
   }
 
-  /** The working order whose price the move from `from` to `to` meets first; ties: stops, then ids. */
-  #firstOnMove(
-    index: number,
-    from: number,
-    to: number,
-  ): { order: WorkingOrder; price: number } | undefined {
-    let first: { order: WorkingOrder; price: number } | undefined;
-    for (const order of this.#candidates(index)) {
-      const price = priceOnMove(order, from, to);
-      if (Number.isNaN(price)) continue;
-      const distance = Math.abs(price - from);
-      const best = first === undefined ? Infinity : Math.abs(first.price - from);
-      if (
-        distance < best ||
-        (distance === best && isStop(order) && first !== undefined && !isStop(first.order))
-      ) {
-        first = { order, price };
-      }
-    }
-    return first;
-  }
-
-  #pairedStopAhead(order: WorkingOrder, ahead: readonly number[]): WorkingOrder | undefined {
-    if (order.ocoGroup === 0) return undefined;
-    const low = Math.min(...ahead);
-    const high = Math.max(...ahead);
-    return this.#candidates(order.instrument.index).find(
-      (other) =>
-        other !== order &&
-        other.ocoGroup === order.ocoGroup &&
-        isStop(other) &&
-        (other.side === 'buy' ? other.stop <= high : other.stop >= low),
-    );
-  }
-
-  /** Whether a stop that was met first had its profit-taking partner inside what was left of the bar. */
-  #pairedLimitInside(
-    order: WorkingOrder,
-    price: number,
-    path: readonly number[],
-    leg: number,
-  ): boolean {
-    if (order.ocoGroup === 0 || !isStop(order)) return false;
-    const ahead = [price, ...path.slice(leg)];
-    return this.#candidates(order.instrument.index).some(
-      (other) =>
-        other !== order &&
-        other.ocoGroup === order.ocoGroup &&
-        !isStop(other) &&
-        (other.side === 'buy'
-          ? Math.min(...ahead) < other.limit
-          : Math.max(...ahead) > other.limit),
-    );
+  #barOf(index: number): BarPrices {
+    const { open, high, low, close } = this.#histories[index]!;
+    const at = this.#cursors[index]!;
+    return { open: open[at]!, high: high[at]!, low: low[at]!, close: close[at]! };
   }
 
   #candidates(index: number): WorkingOrder[] {

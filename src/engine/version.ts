@@ -2,4 +2,4 @@
  * Names the rules by which the engine fills orders and keeps accounts. It changes whenever a run
  * over the same inputs could give another event hash, so that a lock notices.
  */
-export const ENGINE_VERSION = '1';
+export const ENGINE_VERSION = '2';

@@ -491,26 +491,51 @@ describe('a bracket', () => {
     expect(limit!.limit).toBeCloseTo(101 * 1.125, 12);
   });
 
-  describe.each([NEXT_OPEN, OHLC_PATH, VOLUME_SHARE])('by $model', (fill) => {
-    it('takes the stop where one bar holds both, and counts the doubt', () => {
-      for (const candle of [
-        [100, 113, 90, 100],
-        [100, 120, 94, 119],
-        // The path rises to the target first.
-        [100, 113, 80, 100],
-      ] as const) {
-        const run = order({ side: 'buy', quantity: 10, ...bracket }, [STILL, candle], {
-          fill,
-          ...margin,
-        });
-        expect(traded(run)).toEqual([
-          [1, 10, 100],
-          [2, -10, 95],
-        ]);
-        expect(run.result.ambiguousBars).toBe(1);
-      }
-    });
+  it.each([
+    [NEXT_OPEN, [100, 113, 90, 100], 95, 1],
+    [NEXT_OPEN, [100, 113, 80, 100], 95, 1],
+    [VOLUME_SHARE, [100, 120, 94, 119], 95, 1],
+    // The path falls to the stop first,
+    [OHLC_PATH, [100, 113, 90, 100], 95, 0],
+    [OHLC_PATH, [100, 120, 94, 119], 95, 0],
+    // rises to the target first,
+    [OHLC_PATH, [100, 113, 80, 100], 112.5, 0],
+    // or may do either.
+    [OHLC_PATH, [100, 113, 87, 100], 95, 1],
+  ] as const)(
+    'by %o leaves in a bar of %j that holds both at %d',
+    (fill, candle, price, doubts) => {
+      const entry = { side: 'buy', quantity: 10, ...bracket } as const;
+      const run = order(entry, [STILL, candle], { fill, ...margin });
+      expect(traded(run)).toEqual([
+        [1, 10, 100],
+        [2, -10, price],
+      ]);
+      expect(run.result.ambiguousBars).toBe(doubts);
+    },
+  );
 
+  it.each([
+    // 100 → 104 → 85 → 95, with an entry at 102: the target is never reached.
+    [{ stop: 102, takeProfit: 106, stopLoss: 90 }, [100, 104, 85, 95], 90],
+    // 100 → 107 → 85 → 95: the target comes right after the entry.
+    [{ stop: 102, takeProfit: 106, stopLoss: 90 }, [100, 107, 85, 95], 106],
+    // 100 → 95 → 110 → 104: the stop was passed before the entry.
+    [{ stop: 102, takeProfit: 120, stopLoss: 96 }, [100, 110, 95, 104], undefined],
+    // 100 → 95 → 110 → 90: it comes after the entry.
+    [{ stop: 102, takeProfit: 120, stopLoss: 96 }, [100, 110, 94, 95], 96],
+  ] as const)(
+    'of an entry within a bar follows the rest of the path: %o in %j',
+    (parts, candle, price) => {
+      const entry = { side: 'buy', quantity: 10, type: 'stop', ...parts } as const;
+      const run = order(entry, [candle], { fill: OHLC_PATH, ...margin });
+      const exit = price === undefined ? [] : [[1, -10, price]];
+      expect(traded(run)).toEqual([[1, 10, 102], ...exit]);
+      expect(run.result.ambiguousBars).toBe(0);
+    },
+  );
+
+  describe.each([NEXT_OPEN, OHLC_PATH, VOLUME_SHARE])('by $model', (fill) => {
     it('is at work in the whole bar whose open filled its entry', () => {
       const run = order({ side: 'buy', quantity: 10, ...bracket }, [[100, 100, 94, 96]], {
         fill,
@@ -792,9 +817,12 @@ describe('one-cancels-other', () => {
     expect(ends).toEqual([[7, 2, 'canceled', 'other_side_of_oco_filled']]);
   });
 
-  it('keeps a stop-limit to its limit, whichever side the path takes first', () => {
+  it.each([
+    [[100, 106, 90, 100], [1, 1, -10, 105], 0],
+    [[100, 120, 90, 100], [1, 2, -10, 96], 1],
+  ] as const)('keeps a stop-limit to its limit on the path of %j', (candle, fill, triggers) => {
     const { fills, events } = play({
-      bars: bars([STILL, [100, 106, 90, 100]]),
+      bars: bars([STILL, candle]),
       config: { account: MARGIN, fill: OHLC_PATH },
       script: {
         0: ({ sell }) => {
@@ -804,8 +832,8 @@ describe('one-cancels-other', () => {
         },
       },
     });
-    expect(events.some((event) => event.kind === 'order.triggered')).toBe(true);
-    for (const [, id, , price] of fills) expect(price).toBeGreaterThanOrEqual(id === 1 ? 105 : 96);
+    expect(fills).toEqual([fill]);
+    expect(events.filter((event) => event.kind === 'order.triggered').length).toBe(triggers);
   });
 
   it('takes the stop before limits at the same price of a path, and the older limit first', () => {

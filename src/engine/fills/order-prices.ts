@@ -1,4 +1,12 @@
-import type { Order } from './orders.ts';
+import type { Order } from '../orders.ts';
+
+/** Prices of one bar. */
+export interface BarPrices {
+  readonly open: number;
+  readonly high: number;
+  readonly low: number;
+  readonly close: number;
+}
 
 /**
  * Where an order fills at a bar's open, or NaN. Market orders take the open. A limit fills there
@@ -70,14 +78,4 @@ export function priceWithinBar(
 ): number {
   const waitsForRise = isStop(order) === (order.side === 'buy');
   return priceOnMove(order, from, waitsForRise ? high : low);
-}
-
-/** The order of prices that `ohlc_path` assumes: open, the extreme nearer to it, the other, close. */
-export function pathOf(
-  open: number,
-  high: number,
-  low: number,
-  close: number,
-): readonly [number, number, number, number] {
-  return high - open < open - low ? [open, high, low, close] : [open, low, high, close];
 }
