@@ -13,7 +13,7 @@ import type { Deed, Scenario } from './scenario.ts';
 type Submitted = Extract<OrderEvent, { kind: 'order.submitted' }>;
 type Filled = Extract<OrderEvent, { kind: 'order.filled' }>;
 
-const RUNS = runs(38);
+const FEW = 38;
 const DAY = 4 * STEP;
 
 interface Case extends Played {
@@ -23,14 +23,14 @@ interface Case extends Played {
 }
 
 /** Runs random strategies of every kind of order on random bars. */
-function always(claim: (run: Case) => void, numRuns = RUNS): void {
+function always(claim: (run: Case) => void, few = FEW): void {
   fc.assert(
     fc.property(scenario, (drawn) => {
       const markets = namedMarkets(drawn.markets);
       const cash = drawn.config.cash!;
       claim({ scenario: drawn, markets, cash, ...enact(drawn, markets) });
     }),
-    { numRuns },
+    { numRuns: runs(few) },
   );
 }
 
@@ -318,7 +318,7 @@ describe('a run', () => {
         const steps = [...before.result.time].filter((time) => time <= now).length;
         expect(after.result.equity.slice(0, steps)).toEqual(before.result.equity.slice(0, steps));
       }),
-      { numRuns: RUNS },
+      { numRuns: runs(FEW) },
     );
   });
 
@@ -388,7 +388,7 @@ describe('a run', () => {
         expect(down.ends).toEqual(up.ends);
         expect(down.result.ambiguousBars).toBe(up.result.ambiguousBars);
       }),
-      { numRuns: RUNS },
+      { numRuns: runs(FEW) },
     );
   });
 });

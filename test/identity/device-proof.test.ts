@@ -20,7 +20,7 @@ import { runs } from '../length.ts';
 import { claimsFor, enrolled, newVendor, ORIGIN, requestOf, seal, signerOf } from './devices.ts';
 import type { World } from './people.ts';
 
-const FUZZ_RUNS = runs(63);
+const FEW = 63;
 
 const stranger = testKey(9);
 const request = requestOf();
@@ -500,7 +500,7 @@ describe('hostile proofs', () => {
         }, good);
         expect(await deceives(input)).toBe(false);
       }),
-      { numRuns: FUZZ_RUNS },
+      { numRuns: runs(FEW) },
     );
   });
 
@@ -515,7 +515,7 @@ describe('hostile proofs', () => {
           expect(await deceives(input)).toBe(false);
         },
       ),
-      { numRuns: FUZZ_RUNS },
+      { numRuns: runs(FEW) },
     );
   });
 
@@ -533,7 +533,7 @@ describe('hostile proofs', () => {
           expect(await deceives(seal(other, claims, { kid: key.jwk.kid, ...header }))).toBe(false);
         },
       ),
-      { numRuns: FUZZ_RUNS },
+      { numRuns: runs(FEW) },
     );
   });
 
@@ -555,7 +555,7 @@ describe('hostile proofs', () => {
           expect(isSame || outcome instanceof ProofRefusal).toBe(true);
         },
       ),
-      { numRuns: FUZZ_RUNS },
+      { numRuns: runs(FEW) },
     );
   });
 });

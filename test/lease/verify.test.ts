@@ -14,7 +14,7 @@ import { runs } from '../length.ts';
 import { claimsOf, issue, type LeaseFile, nodeKey, signingKey, testKey, trust } from './issuer.ts';
 import { makeVectors, VECTORS, type Vectors } from './make-vectors.ts';
 
-const FUZZ_RUNS = runs(125);
+const FEW = 125;
 
 const vectors = JSON.parse(readFileSync(VECTORS, 'utf8')) as Vectors;
 
@@ -216,7 +216,7 @@ describe('hostile text', () => {
       fc.property(edited(lease), (input) => {
         expect(deceives(input)).toBe(false);
       }),
-      { numRuns: FUZZ_RUNS },
+      { numRuns: runs(FEW) },
     );
   });
 
@@ -266,7 +266,7 @@ describe('hostile text', () => {
       fc.property(envelope, (value) => {
         expect(deceives(JSON.stringify(value))).toBe(false);
       }),
-      { numRuns: FUZZ_RUNS },
+      { numRuns: runs(FEW) },
     );
   });
 
@@ -275,7 +275,7 @@ describe('hostile text', () => {
       fc.property(fc.oneof(anyText, fc.json(), text), (input) => {
         expect(deceives(input)).toBe(false);
       }),
-      { numRuns: FUZZ_RUNS },
+      { numRuns: runs(FEW) },
     );
   });
 
@@ -291,7 +291,7 @@ describe('hostile text', () => {
         // Sound is what can be issued.
         expect('ok' in read || readClaims(leaseToSign(read).payload)).toEqual('ok' in read || read);
       }),
-      { numRuns: FUZZ_RUNS },
+      { numRuns: runs(FEW) },
     );
   });
 
@@ -303,7 +303,7 @@ describe('hostile text', () => {
         const result = importKeyset(input);
         expect(!result.ok || [...result.keys.keys()].every((kid) => known.has(kid))).toBe(true);
       }),
-      { numRuns: FUZZ_RUNS },
+      { numRuns: runs(FEW) },
     );
   });
 });
