@@ -22,6 +22,8 @@ const CODES = {
   lock_drift: { exit: 6 },
   /** A halt failed, or not all of it is known to have ended; the message says whether it is in force. */
   halt_not_verified: { exit: 7 },
+  /** The host was too slow, too busy or too small to judge by. */
+  inconclusive: { exit: 8 },
   interrupted: { exit: 130 },
 
   /** The signing key is missing, unreadable or of another kind. */

@@ -59,7 +59,7 @@ export const startStress = defineRoute({
   operationId: 'startStress',
   summary: 'Test a bot at twice the busiest of its last six months',
   description:
-    'Takes the peaks of the last six months from the event log (RTS 6, Article 10), and puts twice as much on the engine and the session code of production at a simulated venue: once with all limits, once without that of messages. Where there is no such history, what is to be withstood is assumed, the assumption is told, and the verdict is `provisional` at most. Fingerprints of production before and after it are in the result. It trades with nobody, so that a halt does not keep it from running. A draft becomes active.',
+    'Takes the peaks of the last six months from the event log (RTS 6, Article 10), and puts twice as much on the engine and the session code of production at a simulated venue: once with all limits, once without that of messages. Where there is no such history, what is to be withstood is assumed, the assumption is told, and the verdict is `provisional` at most. Where only the time that the host withheld made a figure too high, the verdict is `inconclusive`: run it again on a host that is less busy. Fingerprints of production before and after it are in the result. It trades with nobody, so that a halt does not keep it from running. A draft becomes active.',
   idempotent: true,
   request: {
     params: botPath,
@@ -124,7 +124,7 @@ export interface ConformanceResult extends TestResult {
 
 /** What is shown of the result of a stress test. */
 export interface StressResult extends TestResult {
-  readonly verdict: 'pass' | 'fail' | 'provisional';
+  readonly verdict: 'pass' | 'fail' | 'inconclusive' | 'provisional';
   readonly reasons: readonly string[];
   readonly not_judged: readonly string[];
   readonly basis: string;
@@ -132,6 +132,8 @@ export interface StressResult extends TestResult {
   readonly multiplier: number;
   readonly coverage_days: number;
   readonly peaks: { readonly days: number };
+  /** Of the machine during the passes; absent of older results. */
+  readonly host?: { readonly real_ms: number; readonly withheld_ms: number };
   readonly assumption: { readonly text: string; readonly owner: string | null } | null;
   readonly passes: readonly {
     readonly limits: string;

@@ -102,7 +102,8 @@ function span(seconds: number): string {
 }
 
 function showStress(out: Output, result: StressResult): void {
-  const { bot_ref, version, seed, verdict, basis, scope, multiplier, reasons, assumption } = result;
+  const { bot_ref, version, seed, verdict, basis, scope, multiplier, reasons, assumption, host } =
+    result;
   out.table(
     [{ title: '' }, { title: '' }],
     [
@@ -111,6 +112,7 @@ function showStress(out: Output, result: StressResult): void {
       ['peaks', `${basis}, scope ${scope}, ${result.coverage_days} of ${result.peaks.days} days`],
       ['multiplier', String(multiplier)],
       ['seed', String(seed)],
+      ...(host === undefined ? [] : [['host', wordedHost(host)] as const]),
     ],
   );
   out.line();
@@ -150,16 +152,29 @@ function showStress(out: Output, result: StressResult): void {
   for (const reason of reasons) out.line(`- ${reason}`);
   for (const what of result.not_judged) out.line(`NOT JUDGED: ${what}`);
   if (verdict === 'provisional') out.line('PROVISIONAL: that is no pass.');
+  if (verdict === 'inconclusive') out.line(`INCONCLUSIVE: that is no pass. ${QUIETER}`);
   showStale(out, result);
   out.line(SIMULATED);
 }
 
 function stressFailure({ run_id, verdict, reasons }: StressResult): ServiceError | undefined {
   if (verdict === 'pass') return undefined;
+  if (verdict === 'inconclusive') {
+    return new ServiceError('inconclusive', `the host was too busy to judge by: ${reasons[0]}`, {
+      remedy: `${QUIETER} ${whereIn('stress.json', run_id)}`,
+    });
+  }
   const what = verdict === 'fail' ? 'it did not withstand it' : 'provisional, which is no pass';
   return new ServiceError('gate_not_met', `${what}: ${reasons[0] ?? NO_VALUE}`, {
     remedy: whereIn('stress.json', run_id),
   });
+}
+
+const QUIETER = 'Run it again while the host has a processor to spare for it.';
+
+function wordedHost({ real_ms, withheld_ms }: NonNullable<StressResult['host']>): string {
+  const share = real_ms === 0 ? 0 : withheld_ms / real_ms;
+  return `ran something else for ${Math.round(100 * share)} % of the time`;
 }
 
 function whereIn(file: string, run_id: string): string {

@@ -1,10 +1,11 @@
-import { BOUNDS, type ControlResult } from './controls.ts';
+import { BOUNDS, ofHost, type ControlResult } from './controls.ts';
 import type { OnDisk } from './disk.ts';
 import type { PassResult } from './pass.ts';
 import type { Plan } from './plan.ts';
 
 export interface Judged {
-  readonly verdict: 'pass' | 'fail' | 'provisional';
+  /** `inconclusive`: what failed did so only by time that the host withheld, so run it again. */
+  readonly verdict: 'pass' | 'fail' | 'inconclusive' | 'provisional';
   readonly reasons: readonly string[];
   /** What the run was too small to tell: the verdict says nothing of it. */
   readonly not_judged: readonly string[];
@@ -16,44 +17,63 @@ export interface Tested {
   readonly log_on_disk: OnDisk | null;
 }
 
-/** Whether it withstood it; a verdict that nothing speaks for is no pass. */
+/** Whether the bot withstood it; a verdict that nothing speaks for is no pass. */
 export function judge(plan: Plan, { passes, controls, log_on_disk: log }: Tested): Judged {
-  const faults: string[] = [];
+  const findings: Findings = { faults: [], byHost: [] };
   const [on, lifted] = passes;
-  if (on === undefined || lifted === undefined) faults.push('it was not run');
+  if (on === undefined || lifted === undefined) findings.faults.push('it was not run');
   for (const pass of passes) {
-    for (const fault of faultsOf(pass)) faults.push(`limits ${pass.limits}: ${fault}`);
+    const own = findingsOf(pass);
+    const named = (what: string): string => `limits ${pass.limits}: ${what}`;
+    findings.faults.push(...own.faults.map(named));
+    findings.byHost.push(...own.byHost.map(named));
   }
-  faults.push(...(lifted === undefined ? [] : missedBy(lifted)));
-  if (on !== undefined) {
-    const { limit, offered, caught } = on.limiter;
-    if (limit === null) {
-      faults.push(
-        'limits on: there is no message limit (set spec.risk.max_messages_per_second), and what is not there cannot engage',
-      );
-    } else if (offered > 0 && caught === 0) {
-      faults.push('limits on: the message limit did not engage');
-    }
-    const { largest, limit: most } = on.positions;
-    if (most !== null && largest > most * (1 + 1e-9)) {
-      faults.push(`limits on: a position was ${largest} of the equity, and the limit is ${most}`);
-    }
-  }
+  if (lifted !== undefined) addMissed(findings, lifted);
+  if (on !== undefined) findings.faults.push(...faultsOfLimits(on));
   if (log !== null && log.persisted !== log.generated) {
-    faults.push(`the log on disk has ${log.persisted} of ${log.generated} events`);
+    findings.faults.push(`the log on disk has ${log.persisted} of ${log.generated} events`);
   }
   for (const { id, status, reason } of controls) {
-    if (status === 'fail') faults.push(`${id}: ${reason}`);
+    if (status === 'fail') findings.faults.push(`${id}: ${reason}`);
+    if (status === 'inconclusive') findings.byHost.push(`${id}: ${reason}`);
   }
-  const not_judged = passes.flatMap((pass) =>
-    leftOpen(pass).map((what) => `limits ${pass.limits}: ${what}`),
-  );
-  if (faults.length > 0) {
-    return { verdict: 'fail', reasons: [...faults, ...plan.provisional], not_judged };
+  const { faults } = findings;
+  const byHost = findings.byHost.map((what) => `inconclusive, the host was busy: ${what}`);
+  return {
+    verdict: verdictOf(findings, plan),
+    reasons: [...faults, ...byHost, ...plan.provisional],
+    not_judged: passes.flatMap((pass) =>
+      leftOpen(pass).map((what) => `limits ${pass.limits}: ${what}`),
+    ),
+  };
+}
+
+interface Findings {
+  readonly faults: string[];
+  /** What the host may be to blame for. */
+  readonly byHost: string[];
+}
+
+function verdictOf({ faults, byHost }: Findings, { provisional }: Plan): Judged['verdict'] {
+  if (faults.length > 0) return 'fail';
+  if (byHost.length > 0) return 'inconclusive';
+  return provisional.length > 0 ? 'provisional' : 'pass';
+}
+
+function faultsOfLimits({ limiter, positions }: PassResult): string[] {
+  const faults: string[] = [];
+  if (limiter.limit === null) {
+    faults.push(
+      'limits on: there is no message limit (set spec.risk.max_messages_per_second), and what is not there cannot engage',
+    );
+  } else if (limiter.offered > 0 && limiter.caught === 0) {
+    faults.push('limits on: the message limit did not engage');
   }
-  const isProvisional = plan.provisional.length > 0;
-  const verdict = isProvisional ? 'provisional' : 'pass';
-  return { verdict, reasons: plan.provisional, not_judged };
+  const { largest, limit: most } = positions;
+  if (most !== null && largest > most * (1 + 1e-9)) {
+    faults.push(`limits on: a position was ${largest} of the equity, and the limit is ${most}`);
+  }
+  return faults;
 }
 
 function leftOpen({ limits, limiter, memory, phases }: PassResult): string[] {
@@ -72,19 +92,18 @@ function leftOpen({ limits, limiter, memory, phases }: PassResult): string[] {
 }
 
 /** What one order in a hundred waited, before the load and under it, ms. */
-function waits(phases: PassResult['phases']) {
-  const of = (name: string) => phases.find(({ phase }) => phase === name)?.ack_ms.p99 ?? null;
+function waits(phases: PassResult['phases'], by: 'ack_ms' | 'ack_net_ms' = 'ack_ms') {
+  const of = (name: string) => phases.find(({ phase }) => phase === name)?.[by].p99 ?? null;
   return { before: of('warm-up'), after: of('hold') };
 }
 
-function faultsOf(pass: PassResult): string[] {
-  const { orders, drops, limiter, log, queue, phases, memory, reconciliation } = pass;
+function findingsOf(pass: PassResult): Findings {
+  const { orders, drops, limiter, log, memory, reconciliation } = pass;
   const faults: string[] = [];
   if (orders.sent === 0) {
     faults.push('no order came to the venue: a bot that is blocked shows nothing');
   }
   if (!pass.went_on) faults.push('the session ended under the load');
-  if (pass.evidence_hash === null) faults.push('it was cut short: not all was offered');
   if (drops !== 0) faults.push(`${drops} orders were lost on the way`);
   if (log.persisted !== log.generated) {
     faults.push(`the log has ${log.persisted} of ${log.generated} order events`);
@@ -97,38 +116,67 @@ function faultsOf(pass: PassResult): string[] {
   if (limiter.false_blocks > 0) {
     faults.push(`${limiter.false_blocks} orders were denied within the message limit`);
   }
-  const alert = pass.durations_ms.alert.max;
-  if (alert !== null && alert > BOUNDS.alertMs) faults.push(`an alert took ${alert} ms`);
-  if (queue.drain_max_ms > BOUNDS.drainMs) {
-    faults.push(`a queue was there for more than ${BOUNDS.drainMs} ms`);
-  }
   const { heap_slope: slope, messages } = memory;
   if (slope !== null && messages >= BOUNDS.heapMessages && slope > BOUNDS.heapPerThousand) {
     faults.push(
       `memory grew by ${slope} bytes for a thousand messages (a house number: ${BOUNDS.heapPerThousand})`,
     );
   }
-  const { before, after } = waits(phases);
-  const most = Math.max(BOUNDS.slowerTimes * (before ?? 0), BOUNDS.noiseMs);
-  if (before !== null && after !== null && after > most) {
-    faults.push(
-      `an order in a hundred waited ${after} ms, and ${before} ms before the load (a house number: ${BOUNDS.slowerTimes} times)`,
-    );
-  }
-  return faults;
+  const findings = { faults, byHost: [] };
+  addLate(findings, pass);
+  return findings;
 }
 
-function missedBy({ reached, volume }: PassResult): string[] {
-  return [
+/** What took too long: for that the bot is to blame only where it did so by its own time. */
+function addLate(findings: Findings, pass: PassResult): void {
+  const { queue, host, durations_ms: durations } = pass;
+  if (pass.evidence_hash === null) {
+    (host.has_cut_short ? findings.byHost : findings.faults).push(
+      'it was cut short: not all was offered',
+    );
+  }
+  const late = (ms: number, netMs: number, mostMs: number, what: string): void => {
+    if (ms <= mostMs) return;
+    if (netMs > mostMs) findings.faults.push(what);
+    else findings.byHost.push(`${what}, ${ofHost(netMs)}`);
+  };
+  const { max: alert } = durations.alert;
+  const { max: alertNet } = durations.alert_net;
+  late(alert ?? 0, alertNet ?? 0, BOUNDS.alertMs, `an alert took ${alert} ms`);
+  const drain = `a queue was there for ${queue.drain_max_ms} ms (a house number: ${BOUNDS.drainMs})`;
+  late(queue.drain_max_ms, queue.drain_net_max_ms, BOUNDS.drainMs, drain);
+  addSlower(findings, pass);
+}
+
+/**
+ * Waits under the load, against those before it. The bot has failed where its own time is too long even
+ * against a wait that the host made longer, and has passed only where all time is short enough against
+ * a wait without what the host withheld.
+ */
+function addSlower({ faults, byHost }: Findings, { phases }: PassResult): void {
+  const { before, after } = waits(phases);
+  const { before: netBefore, after: netAfter } = waits(phases, 'ack_net_ms');
+  if (before === null || after === null || netBefore === null || netAfter === null) return;
+  const most = (ms: number): number => Math.max(BOUNDS.slowerTimes * ms, BOUNDS.noiseMs);
+  const what = `an order in a hundred waited ${after} ms, and ${before} ms before the load (a house number: ${BOUNDS.slowerTimes} times)`;
+  if (netAfter > most(before)) faults.push(what);
+  else if (after > most(netBefore)) byHost.push(`${what}, ${ofHost(netAfter)}`);
+}
+
+function addMissed(findings: Findings, { reached, volume, host }: PassResult): void {
+  const all = [
     ...reached.map((one) => ({ what: one.class, ...one })),
     ...volume.map((one) => ({
       what: one.of === null ? one.measure : `${one.measure} of ${one.of}`,
       ...one,
     })),
-  ]
-    .filter(({ is_reached }) => !is_reached)
-    .map(
-      ({ what, window_s, achieved, target }) =>
-        `the target was not reached: ${what} in ${window_s} s: ${achieved} of ${target}`,
-    );
+  ];
+  for (const { what, window_s, achieved, achieved_net: net, target, is_reached } of all) {
+    if (is_reached) continue;
+    const missed = `the target was not reached: ${what} in ${window_s} s: ${achieved} of ${target}`;
+    const isByHost = net >= target * (1 - 1e-9) || host.has_cut_short;
+    if (isByHost)
+      findings.byHost.push(`${missed}, and ${net} without the time that the host withheld`);
+    else findings.faults.push(missed);
+  }
 }

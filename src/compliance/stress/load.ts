@@ -3,20 +3,17 @@ import type { Order } from '../../engine/orders.ts';
 import { MINUTE } from '../../market/time.ts';
 import { SESSION, type BotLine, type World } from '../conformance/world.ts';
 import type { VenueLine } from '../venue/simulated-venue.ts';
+import { openSpan, type HostMeters, type Span } from './host.ts';
 import type { MessageClass } from './peaks.ts';
 
-/** Counters of the real world, which go on in virtual time. */
-export interface Meters {
-  /** ms from some moment. */
-  readonly now: () => number;
+/** Counters of the real world, which continue in virtual time. */
+export interface Meters extends HostMeters {
   /** Bytes. */
   readonly rss: () => number;
   /** Bytes that are in use, of this thread, once garbage was collected. */
   readonly heap: () => number;
   /** Of collecting garbage so far, ms; what `heap` collects is left out. */
   readonly gc: () => { readonly total: number; readonly longest: number };
-  /** Of the processor for this thread so far, ms. */
-  readonly cpu: () => number;
 }
 
 /** How much of something falls to each instrument. */
@@ -64,7 +61,7 @@ function deal(count: number, shares: Shares): string[] {
 }
 
 /** What came of one bar. */
-export interface Beat {
+export interface Beat extends Span {
   readonly asked: { readonly orders: number; readonly cancels: number };
   /** Messages of each class that the venue and the bot have exchanged. */
   readonly counts: Readonly<Record<MessageClass, number>>;
@@ -78,10 +75,10 @@ export interface Beat {
   readonly breaks: number;
   /** The largest position, as a share of the equity. */
   readonly position: number;
-  /** How long it took to have all of it done, ms of the real world. */
-  readonly realMs: number;
   /** Longest from the end of the bar to an alert about it, ms: virtual time, and the real time it took. */
   readonly alertMs: number | null;
+  /** The same with the part of the real time that is held against the bot. */
+  readonly alertNetMs: number | null;
 }
 
 export interface Filled {
@@ -195,11 +192,11 @@ export function openLoad(
         others.print(symbol, sizes.price);
       }
       act(load, plan, asked);
-      const begun = meters.now();
+      const span = openSpan(meters);
       const end = (Math.floor(world.venue.now / MINUTE) + 1) * MINUTE;
       await world.bar();
       await world.time.pass(2000);
-      const realMs = meters.now() - begun;
+      const took = span();
       for (const { symbol } of plan) others.quote(symbol, undefined, undefined);
       const made = tally(world);
       onEvents?.(world.journal.events);
@@ -227,8 +224,9 @@ export function openLoad(
         breaks: made.breaks,
         fills: made.fills,
         position: largest(world),
-        realMs,
-        alertMs: alerts.length === 0 ? null : latest + realMs,
+        ...took,
+        alertMs: alerts.length === 0 ? null : latest + took.realMs,
+        alertNetMs: alerts.length === 0 ? null : latest + took.netMs,
       };
     },
     lost: () => totals.submitted - totals.unsent - totals.heard,

@@ -1,6 +1,7 @@
 import { constants, PerformanceObserver, type PerformanceEntry } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { openHost } from './host.ts';
 import type { Meters } from './load.ts';
 
 interface Detail {
@@ -25,8 +26,14 @@ export function openMeters(): Meters & { readonly close: () => void } {
   observer.observe({ entryTypes: ['gc'] });
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
+  const cpu = (): number => {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1000;
+  };
   return {
     now,
+    cpu,
+    ...openHost(now, cpu),
     rss: () => process.memoryUsage.rss(),
     heap() {
       collect();
@@ -36,10 +43,6 @@ export function openMeters(): Meters & { readonly close: () => void } {
     gc() {
       count(observer.takeRecords());
       return { ...gc };
-    },
-    cpu() {
-      const { user, system } = process.threadCpuUsage();
-      return (user + system) / 1000;
     },
     close: () => observer.disconnect(),
   };

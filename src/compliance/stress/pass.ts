@@ -18,6 +18,8 @@ export interface Reached {
   readonly offered: number;
   /** Of it, what was done within the time, by the clock of the machine. */
   readonly achieved: number;
+  /** The same by the time that is held against the bot, see `Span`. */
+  readonly achieved_net: number;
   readonly is_reached: boolean;
 }
 
@@ -28,6 +30,8 @@ export interface VolumeReached {
   readonly target: number;
   /** Within the time, by the clock of the machine. */
   readonly achieved: number;
+  /** The same by the time that is held against the bot. */
+  readonly achieved_net: number;
   readonly is_reached: boolean;
 }
 
@@ -41,7 +45,11 @@ export interface PhaseResult {
   readonly denied: Readonly<Record<string, number>>;
   /** Of the machine, for all of it. */
   readonly real_ms: number;
+  /** The part of it in which the host ran something else. */
+  readonly withheld_ms: number;
   readonly ack_ms: Percentiles;
+  /** The same without the time of a bar that is not held against the bot. */
+  readonly ack_net_ms: Percentiles;
 }
 
 export interface PassResult {
@@ -88,8 +96,16 @@ export interface PassResult {
     readonly depth_max: number;
     /** Until all of a bar was done, at most, ms. */
     readonly drain_max_ms: number;
+    readonly drain_net_max_ms: number;
   };
-  readonly durations_ms: Readonly<Record<keyof Durations | 'alert', Percentiles>>;
+  readonly durations_ms: Readonly<Record<keyof Durations | 'alert' | 'alert_net', Percentiles>>;
+  readonly host: {
+    readonly real_ms: number;
+    readonly withheld_ms: number;
+    readonly net_ms: number;
+    /** Whether not all was offered in time, and the time that the host withheld would have been enough. */
+    readonly has_cut_short: boolean;
+  };
   readonly memory: {
     readonly rss_start: number;
     readonly rss_max: number;
@@ -157,8 +173,9 @@ export async function runPass(
     for (const { phase: name, load } of schedule) {
       if (meters.now() >= until) break;
       phase = name;
-      const { realMs, alertMs, ...known } = await loader.beat(load);
-      beats.push({ phase: name, realMs, alertMs, ...known });
+      const { realMs, withheldMs, netMs, alertMs, alertNetMs, ...known } = await loader.beat(load);
+      const times = { realMs, withheldMs, netMs, alertMs, alertNetMs };
+      beats.push({ phase: name, ...times, ...known });
       acks.push(durations.ack.length);
       evidence.update(`${JSON.stringify({ phase: name, ...known })}\n`);
       messages += known.asked.orders + known.asked.cancels;
@@ -197,7 +214,14 @@ export async function runPass(
         decision: percentiles(durations.decision),
         check: percentiles(durations.check),
         ack: percentiles(durations.ack),
-        alert: percentiles(beats.flatMap(({ alertMs }) => (alertMs === null ? [] : [alertMs]))),
+        alert: percentiles(beats.flatMap(({ alertMs }) => alertMs ?? [])),
+        alert_net: percentiles(beats.flatMap(({ alertNetMs }) => alertNetMs ?? [])),
+      },
+      host: {
+        real_ms: rounded(sum(beats, ({ realMs }) => realMs)),
+        withheld_ms: rounded(sum(beats, ({ withheldMs }) => withheldMs)),
+        net_ms: rounded(sum(beats, ({ netMs }) => netMs)),
+        has_cut_short: !isWhole && sum(beats, ({ netMs }) => netMs) < budgetMs,
       },
       memory: {
         rss_start: rss.start,
@@ -226,9 +250,15 @@ export interface Headroom {
     readonly done: number;
     readonly real_ms: number;
   }[];
-  /** `slow`: a second was not enough; `ended`: the session did; null: it was not found out. */
-  readonly broke_by: 'slow' | 'ended' | null;
-  /** Whether it does all that it is asked within a second afterwards, at half the peak; null where it ended. */
+  /**
+   * `slow`: a second was not enough; `host`: it would have been but for what the host withheld;
+   * `ended`: the session did; null: it was not found out.
+   */
+  readonly broke_by: 'slow' | 'host' | 'ended' | null;
+  /**
+   * Whether it does all that it is asked within a second afterwards, at half the peak; null where it
+   * ended, or where the host withheld the time.
+   */
   readonly recovered: boolean | null;
 }
 
@@ -253,17 +283,20 @@ export async function findHeadroom(
     await beat(Math.ceil(target / plan.multiplier));
     for (let out = target; made.length < steps && broke_by === null; out = Math.ceil(out * 1.5)) {
       const step = await beat(out);
-      const done = doneWithin(step, 'out', 1);
+      const done = doneWithin(step, step.realMs, 'out', 1);
       made.push({ offered: out, done, real_ms: rounded(step.realMs) });
       if (world.end !== undefined) broke_by = 'ended';
-      else if (step.realMs > 1000) broke_by = 'slow';
+      else if (step.netMs > 1000) broke_by = 'slow';
+      else if (step.realMs > 1000) broke_by = 'host';
     }
     let recovered: boolean | null = broke_by === 'ended' ? null : true;
     for (let bar = 0; bar < RECOVERY_BARS && recovered !== null; bar += 1) {
       const out = Math.ceil((target * 0.5) / plan.multiplier);
       const after = await beat(out);
       // The first of them has what was left over.
-      if (bar === RECOVERY_BARS - 1) recovered = doneWithin(after, 'out', 1) >= out;
+      if (bar < RECOVERY_BARS - 1) continue;
+      const isDoneWithin = (ms: number): boolean => doneWithin(after, ms, 'out', 1) >= out;
+      recovered = isDoneWithin(after.realMs) || (isDoneWithin(after.netMs) ? null : false);
     }
     const best = Math.max(0, ...made.map(({ done }) => done));
     const times_target = target === 0 ? 0 : rounded(best / target);
@@ -278,12 +311,17 @@ function phasesOf(
   acks: readonly number[],
   all: readonly number[],
 ): PhaseResult[] {
+  const ofHost = beats.flatMap(({ realMs, netMs }, at) =>
+    Array.from({ length: acks[at]! - (acks[at - 1] ?? 0) }, () => realMs - netMs),
+  );
   const results: PhaseResult[] = [];
   for (let at = 0; at < beats.length;) {
     const { phase } = beats[at]!;
     const next = beats.findIndex((beat, place) => place > at && beat.phase !== phase);
     const end = next === -1 ? beats.length : next;
     const own = beats.slice(at, end);
+    const first = at === 0 ? 0 : acks[at - 1]!;
+    const waits = all.slice(first, acks[end - 1]);
     results.push({
       phase,
       bars: own.length,
@@ -292,21 +330,27 @@ function phasesOf(
       sent: sum(own, ({ counts }) => counts.out),
       denied: counted(own, 'denied'),
       real_ms: rounded(sum(own, ({ realMs }) => realMs)),
-      ack_ms: percentiles(all.slice(at === 0 ? 0 : acks[at - 1], acks[end - 1])),
+      withheld_ms: rounded(sum(own, ({ withheldMs }) => withheldMs)),
+      ack_ms: percentiles(waits),
+      ack_net_ms: percentiles(waits.map((ms, i) => Math.max(0, ms - ofHost[first + i]!))),
     });
     at = end;
   }
   return results;
 }
 
-/** The part of what a bar came to that was done within so many seconds. */
-function partWithin({ realMs }: Pick<Beat, 'realMs'>, window_s: number): number {
-  return Math.min(1, (window_s * 1000) / Math.max(realMs, 1e-9));
+/** The part of what took so many ms that was done within so many seconds. */
+function partWithin(ms: number, window_s: number): number {
+  return Math.min(1, (window_s * 1000) / Math.max(ms, 1e-9));
 }
 
-function doneWithin(beat: Beat, of: MessageClass, window_s: number): number {
-  return Math.floor(beat.counts[of] * partWithin(beat, window_s));
+/** @param ms that the bar took. */
+function doneWithin(beat: Beat, ms: number, of: MessageClass, window_s: number): number {
+  return Math.floor(beat.counts[of] * partWithin(ms, window_s));
 }
+
+/** What a bar took by the clock of the machine, or what of it is held against the bot. */
+type Clock = 'realMs' | 'netMs';
 
 function reachedOf(plan: Plan, beats: readonly Beat[]): Reached[] {
   return CLASSES.flatMap((one) =>
@@ -319,17 +363,20 @@ function reachedOf(plan: Plan, beats: readonly Beat[]): Reached[] {
         one === 'out' ? asked.orders + asked.cancels : counts[one],
       );
       const offered = isDay ? sum(amounts, (count) => count) : Math.max(0, ...amounts);
-      const realMs = sum(beats, (beat) => beat.realMs);
-      const achieved = isDay
-        ? Math.floor(all * partWithin({ realMs }, window_s))
-        : Math.max(0, ...beats.map((beat) => doneWithin(beat, one, window_s)));
-      return { class: one, window_s, target, offered, achieved, is_reached: achieved >= target };
+      const doneBy = (clock: Clock): number => {
+        const took = sum(beats, (beat) => beat[clock]);
+        return isDay
+          ? Math.floor(all * partWithin(took, window_s))
+          : Math.max(0, ...beats.map((beat) => doneWithin(beat, beat[clock], one, window_s)));
+      };
+      const [achieved, achieved_net] = [doneBy('realMs'), doneBy('netMs')];
+      const is_reached = achieved >= target;
+      return { class: one, window_s, target, offered, achieved, achieved_net, is_reached };
     }),
   );
 }
 
 function volumeReached(plan: Plan, beats: readonly Beat[]): VolumeReached[] {
-  const realMs = sum(beats, (beat) => beat.realMs);
   return plan.volume.map(({ measure, of, window_s, amount: target }) => {
     // Prices are of one currency here: of several, each has its part of the value.
     const together = sum(
@@ -343,13 +390,17 @@ function volumeReached(plan: Plan, beats: readonly Beat[]): VolumeReached[] {
         return all + (measure === 'fills' ? filled.count : filled.value * part);
       }, 0),
     );
-    const achieved = rounded(
-      window_s === 86_400
-        ? sum(amounts, (amount) => amount) * partWithin({ realMs }, window_s)
-        : Math.max(0, ...amounts.map((one, at) => one * partWithin(beats[at]!, window_s))),
-    );
+    const doneBy = (clock: Clock): number => {
+      const took = sum(beats, (beat) => beat[clock]);
+      return rounded(
+        window_s === 86_400
+          ? sum(amounts, (amount) => amount) * partWithin(took, window_s)
+          : Math.max(0, ...amounts.map((one, at) => one * partWithin(beats[at]![clock], window_s))),
+      );
+    };
+    const [achieved, achieved_net] = [doneBy('realMs'), doneBy('netMs')];
     const is_reached = achieved >= target * (1 - 1e-9);
-    return { measure, of, window_s, target, achieved, is_reached };
+    return { measure, of, window_s, target, achieved, achieved_net, is_reached };
   });
 }
 
@@ -378,9 +429,14 @@ function limiterOf(world: World, beats: readonly Beat[]): PassResult['limiter'] 
 }
 
 function queueOf(beats: readonly Beat[]): PassResult['queue'] {
-  const waiting = beats.map((beat) => beat.counts.out - doneWithin(beat, 'out', 1));
-  const drains = beats.map(({ realMs }) => realMs);
-  return { depth_max: Math.max(0, ...waiting), drain_max_ms: rounded(Math.max(0, ...drains)) };
+  const waiting = beats.map((beat) => beat.counts.out - doneWithin(beat, beat.realMs, 'out', 1));
+  const longest = (clock: Clock): number =>
+    rounded(Math.max(0, ...beats.map((beat) => beat[clock])));
+  return {
+    depth_max: Math.max(0, ...waiting),
+    drain_max_ms: longest('realMs'),
+    drain_net_max_ms: longest('netMs'),
+  };
 }
 
 function counted(beats: readonly Beat[], what: 'denied' | 'rejected'): Record<string, number> {

@@ -1,5 +1,5 @@
 /** The stress run: twice the busiest of six months, with the session code that production has. */
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { digest } from '../report/fields.ts';
 import type { TriedBot } from '../conformance/world.ts';
 import { BOUNDS, tryControls, type ControlResult } from './controls.ts';
@@ -10,6 +10,7 @@ import type { Meters } from './load.ts';
 import { findHeadroom, runPass, type Headroom, type PassResult } from './pass.ts';
 import type { History } from './peaks.ts';
 import type { Basis, Plan } from './plan.ts';
+import { rounded } from './samples.ts';
 import { loadOf, targetOf } from './schedule.ts';
 
 export interface StressResult extends Judged {
@@ -30,6 +31,13 @@ export interface StressResult extends Judged {
   readonly assumption: Plan['assumption'];
   readonly passes: readonly PassResult[];
   readonly headroom: Headroom;
+  /** The machine during the passes. */
+  readonly host: {
+    readonly processors: number;
+    readonly real_ms: number;
+    /** The part of it in which the machine ran something else. */
+    readonly withheld_ms: number;
+  };
   readonly log_on_disk: OnDisk | null;
   readonly controls: readonly ControlResult[];
   /** Law are the multiplier, the six months and the five seconds; all other numbers are ours. */
@@ -66,7 +74,7 @@ const PARTS = 5;
 /** In which progress is counted. */
 const STEPS_OF_PART = 100;
 const METHOD =
-  'The engine decides at bars: all that is due until the next bar is asked for at once, so that a minute of the target comes within one second. Time at the venue is virtual and waits for the machine; durations are those of the machine, the simulated venue included, and what is not done within a window by them does not count as achieved in it. The log of the passes is in memory; what a log on disk makes of the same events is measured apart from them, see log_on_disk. The venue hands messages over as objects: decoding is not measured. The clock of the venue is that of the bot: there is no offset. Files and connections of production are not in the run.';
+  'The engine decides at bars: all that is due until the next bar is asked for at once, so that a minute of the target comes within one second. Time at the venue is virtual and waits for the machine; durations are those of the machine, the simulated venue included, and what is not done within a window by them does not count as achieved in it. The log of the passes is in memory; what a log on disk makes of the same events is measured apart from them, see log_on_disk. Time in which the host ran something else, by its own count of how long this thread waited for a processor, is not held against the bot: figures named net leave it out. In a stretch of which the host withheld more than a tenth, net is the processor time of the thread; where the processor ran slower than at its best in this run, net is scaled to that best. A figure that is too high, and would not be but for the host, makes the verdict inconclusive. The venue hands messages over as objects: decoding is not measured. The clock of the venue is that of the bot: there is no offset. Files and connections of production are not in the run.';
 
 /**
  * Tries a bot, or with the history of a firm the load of all bots through the session code of one. It
@@ -132,6 +140,7 @@ export async function runStress(
     assumption: plan.assumption,
     passes,
     headroom,
+    host: hostOf(passes),
     log_on_disk,
     controls,
     ...judge(plan, { passes, controls, log_on_disk }),
@@ -139,6 +148,16 @@ export async function runStress(
     method: METHOD,
     seed,
     evidence_hash: evidenceOf(seed, passes, controls),
+  };
+}
+
+function hostOf(passes: readonly PassResult[]): StressResult['host'] {
+  const sum = (of: 'real_ms' | 'withheld_ms'): number =>
+    rounded(passes.reduce((all, { host }) => all + host[of], 0));
+  return {
+    processors: availableParallelism(),
+    real_ms: sum('real_ms'),
+    withheld_ms: sum('withheld_ms'),
   };
 }
 

@@ -68,6 +68,8 @@ const quick = () => {
     heap: () => 1e6,
     gc: () => ({ total: 0, longest: 0 }),
     cpu: () => 0,
+    withheld: () => 0,
+    slowdown: () => 1,
   };
 };
 const NOTHING = { passes: [], controls: [], log_on_disk: null };

@@ -1,0 +1,128 @@
+/** What the host keeps from the thread under test, so that a busy host is not taken for a slow bot. */
+import { readFileSync } from 'node:fs';
+
+export interface HostMeters {
+  /** ms from some moment. */
+  readonly now: () => number;
+  /** Processor time that this thread has used so far, ms. */
+  readonly cpu: () => number;
+  /** Time so far in which this thread could run and the host ran something else, ms. */
+  readonly withheld: () => number;
+  /** How many times as long a fixed piece of work takes now as at its fastest in this run; at least 1. */
+  readonly slowdown: () => number;
+}
+
+/** How long something took, ms. */
+export interface Span {
+  readonly realMs: number;
+  /** The part of it in which the host ran something else. */
+  readonly withheldMs: number;
+  /** The part that is held against the bot. */
+  readonly netMs: number;
+}
+
+/** A host that withholds more than this share of a span has disturbed it. */
+export const DISTURBED_SHARE = 0.1;
+/** Smaller differences in the speed of the processor are noise of the measurement. */
+const LEAST_SLOWDOWN = 1.25;
+
+/**
+ * Starts to measure. On a healthy host all time counts against the bot, waits of its own included.
+ * In a disturbed span only the processor time that the thread used counts, since helper threads, for
+ * which it waits, are kept from running as well.
+ */
+export function openSpan(meters: HostMeters): () => Span {
+  const begun = { now: meters.now(), cpu: meters.cpu(), withheld: meters.withheld() };
+  return () => {
+    const realMs = meters.now() - begun.now;
+    const withheldMs = Math.min(realMs, Math.max(0, meters.withheld() - begun.withheld));
+    const isDisturbed = withheldMs > DISTURBED_SHARE * realMs;
+    const own = isDisturbed
+      ? Math.min(realMs - withheldMs, meters.cpu() - begun.cpu)
+      : realMs - withheldMs;
+    const slowdown = meters.slowdown();
+    return { realMs, withheldMs, netMs: slowdown < LEAST_SLOWDOWN ? own : own / slowdown };
+  };
+}
+
+/** @param now ms from some moment. @param cpu processor time of this thread, ms. */
+export function openHost(
+  now: () => number,
+  cpu: () => number,
+): Pick<HostMeters, 'withheld' | 'slowdown'> {
+  let fastest = Infinity;
+  const slowdown = (): number => {
+    const took = timeOfReference(cpu);
+    fastest = Math.min(fastest, took);
+    return took / fastest;
+  };
+  for (let i = 0; i < CALIBRATION_ROUNDS; i += 1) slowdown();
+  const stolen = openStolen(now);
+  return {
+    slowdown,
+    withheld() {
+      const waited = readRunDelay();
+      // Elsewhere a thread that never waits of its own accord is kept waiting when it does not run.
+      return waited === undefined ? now() - cpu() : waited + stolen();
+    },
+  };
+}
+
+const CALIBRATION_ROUNDS = 20;
+const REFERENCE_STEPS = 100_000;
+const REFERENCE_ROUNDS = 3;
+
+/** Processor time of a fixed piece of arithmetic, which needs neither memory nor the heap, ms. */
+function timeOfReference(cpu: () => number): number {
+  let least = Infinity;
+  for (let round = 0; round < REFERENCE_ROUNDS; round += 1) {
+    const begun = cpu();
+    let value = round + 1;
+    for (let step = 0; step < REFERENCE_STEPS; step += 1) {
+      value ^= value << 13;
+      value ^= value >>> 17;
+      value ^= value << 5;
+    }
+    // A value of 0 cannot come of it, but the compiler does not know, and so computes it.
+    if (value !== 0) least = Math.min(least, cpu() - begun);
+  }
+  // The clock of the processor counts microseconds.
+  return Math.max(least, 0.001);
+}
+
+/** Time that this thread has waited for a processor, ms; undefined where the system does not count it. */
+function readRunDelay(): number | undefined {
+  const [, waited] = readProc('/proc/thread-self/schedstat')?.split(' ') ?? [];
+  return waited === undefined ? undefined : Number(waited) / 1e6;
+}
+
+/** Time that the hypervisor gave to other machines while this thread ran, estimated, ms. */
+function openStolen(now: () => number): () => number {
+  let before = { now: now(), ...readTicks() };
+  let total = 0;
+  return () => {
+    const after = { now: now(), ...readTicks() };
+    const steal = after.steal - before.steal;
+    const busy = after.busy - before.busy + steal;
+    if (busy > 0) total += (after.now - before.now) * (steal / busy);
+    before = after;
+    return total;
+  };
+}
+
+/** Clock ticks of all processors since the machine started. */
+function readTicks(): { readonly busy: number; readonly steal: number } {
+  const [first = ''] = readProc('/proc/stat')?.split('\n', 1) ?? [];
+  const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = first
+    .split(/ +/u)
+    .map(Number);
+  return { busy: user + nice + system + irq + softirq, steal };
+}
+
+function readProc(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return undefined;
+  }
+}
