@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { article } from '../../../src/compliance/articles.ts';
 import { engineConfig } from '../../../src/bots/spec.ts';
 import type { TriedBot } from '../../../src/compliance/conformance/world.ts';
-import type { History, MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
+import type { History } from '../../../src/compliance/stress/peaks.ts';
 import { planStress, type Plan } from '../../../src/compliance/stress/plan.ts';
 import { tryControls } from '../../../src/compliance/stress/controls.ts';
 import { judge } from '../../../src/compliance/stress/judge.ts';
@@ -12,44 +12,7 @@ import { runStress, type StressResult } from '../../../src/compliance/stress/run
 import { scheduleOf } from '../../../src/compliance/stress/schedule.ts';
 import { percentiles, slope } from '../../../src/compliance/stress/samples.ts';
 import * as bots from '../bots/bots.ts';
-
-const NONE: Peaks = { messages: [], volume: [] };
-const HISTORY: History = {
-  scope: 'bot',
-  window: { from: '2026-01-05T00:00:00.000Z', to: '2026-07-05T00:00:00.000Z' },
-  production: NONE,
-  paper: NONE,
-  coverage_days: 0,
-  days: 181,
-  since: null,
-  gaps: [],
-  counted: '',
-  query: { name: 'stress.peaks', params: {}, hash: '' },
-};
-
-/** A bot that sent so many orders at a bar, canceled half as many, and traded a little. */
-const busy = (orders: number): History => ({
-  ...HISTORY,
-  since: HISTORY.window.from,
-  coverage_days: 181,
-  production: {
-    messages: (['out', 'in_order', 'in_md'] as const).flatMap((one) =>
-      ([1, 60, 86_400] as const).map((window_s): MessagePeak => {
-        const instrument = 'SPX';
-        const mix = [
-          { kind: 'order.submitted', instrument, count: orders },
-          { kind: 'order.pending_cancel', instrument, count: orders / 2 },
-        ];
-        const M = (one === 'in_md' ? 1 : orders * 1.5) * (window_s === 86_400 ? 4 : 1);
-        return { class: one, window_s, M, peak_ts: null, instruments: [instrument], mix };
-      }),
-    ),
-    volume: [
-      { measure: 'fills', of: null, window_s: 60, M: 2, peak_ts: null, instruments: ['SPX'] },
-      { measure: 'value', of: 'USD', window_s: 60, M: 500, peak_ts: null, instruments: ['SPX'] },
-    ],
-  },
-});
+import { busyHistory, HISTORY, idleMeters } from './fixtures.ts';
 
 const planFor = (history: History, { bot }: TriedBot, floor = 1000): Plan =>
   planStress(history, {
@@ -59,27 +22,17 @@ const planFor = (history: History, { bot }: TriedBot, floor = 1000): Plan =>
     floor,
   });
 
-/** A machine on which everything takes a moment. */
-const quick = () => {
-  let now = 0;
-  return {
-    now: () => (now += 0.01),
-    rss: () => 1e6,
-    heap: () => 1e6,
-    gc: () => ({ total: 0, longest: 0 }),
-    cpu: () => 0,
-    withheld: () => 0,
-    slowdown: () => 1,
-  };
-};
 const NOTHING = { passes: [], controls: [], log_on_disk: null };
 const SHORT = { seed: 7, holdBars: 2, mostMessages: 60, steps: 1 };
 
 test('a bot withstands twice its peaks, with limits and without the limit of messages', async () => {
-  const plan = planFor(busy(4), bots.correct);
+  const plan = planFor(busyHistory(4), bots.correct);
   expect(plan.basis).toBe('observed_full');
   expect(plan.messages.map(({ count }) => count)).toEqual([12, 12, 48, 12, 12, 48, 2, 2, 8]);
-  const result = await runStress(bots.correct, busy(4), plan, { ...SHORT, meters: quick() });
+  const result = await runStress(bots.correct, busyHistory(4), plan, {
+    ...SHORT,
+    meters: idleMeters(),
+  });
   expect(result.reasons).toEqual([]);
   expect(result).toMatchObject({ verdict: 'pass', schema: 'stress/1', basis: 'observed_full' });
   // So few messages tell nothing of it.
@@ -129,7 +82,7 @@ const firm = (): History => {
     { kind: 'order.canceled', instrument: 'NDX', count: 3 },
   ];
   const moment = { peak_ts: null, instruments: ['NDX', 'SPX'] };
-  const { production, ...others } = busy(6);
+  const { production, ...others } = busyHistory(6);
   const amounts = { fills: [null, 3], value: ['USD', 900], quantity: ['NDX', 12] } as const;
   return {
     ...others,
@@ -154,7 +107,7 @@ test('a firm is tried with the load of all bots, and the same comes of it on any
   const plan = planFor(history, bots.correct);
   const run = async (seed: number, tick: number) => {
     let now = 0;
-    const meters = { ...quick(), now: () => (now += tick), rss: () => 1e6 + now };
+    const meters = { ...idleMeters(), now: () => (now += tick), rss: () => 1e6 + now };
     const options = { ...SHORT, holdBars: 1, mostMessages: 40, seed, meters };
     return runStress(bots.correct, history, plan, options);
   };
@@ -217,9 +170,9 @@ test('what is generated has the mix of the peak, and all of a day', () => {
 
 test('on a machine that is too slow the targets are not reached, and it says so', async () => {
   let now = 0;
-  const meters = { ...quick(), now: () => (now += 500) };
-  const plan = planFor(busy(4), bots.correct);
-  const result = await runStress(bots.correct, busy(4), plan, { ...SHORT, meters });
+  const meters = { ...idleMeters(), now: () => (now += 500) };
+  const plan = planFor(busyHistory(4), bots.correct);
+  const result = await runStress(bots.correct, busyHistory(4), plan, { ...SHORT, meters });
   expect(result.verdict).toBe('fail');
   expect(result.reasons.join('\n')).toMatch(/the target was not reached: out in 1 s/);
   const second = result.passes[1]?.reached.find((one) => one.class === 'out' && one.window_s === 1);
@@ -229,7 +182,12 @@ test('on a machine that is too slow the targets are not reached, and it says so'
 test('a bot that does not let itself be halted fails under load, and so does one without limits', async () => {
   const load = { out: 12, cancels: 4, fills: 4, trades: 2 };
   const failedOf = async (bot: TriedBot) => {
-    const results = await tryControls({ own: bot, lifted: bot, latching: bot }, 7, load, quick());
+    const results = await tryControls(
+      { own: bot, lifted: bot, latching: bot },
+      7,
+      load,
+      idleMeters(),
+    );
     return results.flatMap(({ id, status, reason }) => (status === 'fail' ? [[id, reason]] : []));
   };
   expect(await failedOf(bots.brokenKill)).toContainEqual([
@@ -247,14 +205,14 @@ test('a bot that does not let itself be halted fails under load, and so does one
 test('more than a test can play is refused before any of it is made', async () => {
   const { risk } = engineConfig(bots.correct.bot.spec);
   const asked = { risk, instruments: 1, timeframeMs: 60_000 };
-  const options = { ...SHORT, meters: quick() };
+  const options = { ...SHORT, meters: idleMeters() };
   const refused = { code: 'invalid_request', reason: 'too_much_load' };
   for (const plan of [
     planStress(HISTORY, { ...asked, declaredPeak: 1e12 }),
     planStress(HISTORY, { ...asked, risk: { ...risk, max_messages_per_second: 1e9 } }),
-    planStress(busy(1000), { ...asked, multiplier: 100 }),
+    planStress(busyHistory(1000), { ...asked, multiplier: 100 }),
     {
-      ...planFor(busy(4), bots.correct),
+      ...planFor(busyHistory(4), bots.correct),
       volume: [{ measure: 'quantity', of: 'SPX', window_s: 60, amount: 1e15 }] as const,
     },
   ]) {
@@ -266,7 +224,7 @@ test('more than a test can play is refused before any of it is made', async () =
   const spec = { ...bot.spec, spec: { ...bot.spec.spec, risk: often } };
   const tried = { ...bots.correct, bot: { ...bot, spec } };
   const tries = { own: tried, lifted: tried, latching: tried };
-  const controls = await tryControls(tries, 7, load, quick());
+  const controls = await tryControls(tries, 7, load, idleMeters());
   expect(controls.find(({ id }) => id === 'repetition')).toMatchObject({ status: 'fail' });
 });
 
@@ -283,17 +241,19 @@ test('without a history what is assumed is said, and nothing is more than provis
   const { verdict, reasons } = judge(plan, NOTHING);
   expect(verdict).not.toBe('pass');
   expect(reasons.join('\n')).toContain('There is no production history');
-  const half = { ...busy(4), since: '2026-04-01T00:00:00.000Z', coverage_days: 95 };
+  const half = { ...busyHistory(4), since: '2026-04-01T00:00:00.000Z', coverage_days: 95 };
   expect(planFor(half, bots.correct)).toMatchObject({
     basis: 'observed_partial',
     provisional: ['production is known of 95 days of 181 only'],
   });
   const gaps = [{ bot_id: 'b', why: 'data_gap', count: 2, first: 'T' }] as const;
-  expect(judge(planFor({ ...busy(4), gaps }, bots.correct), NOTHING).verdict).not.toBe('pass');
+  expect(judge(planFor({ ...busyHistory(4), gaps }, bots.correct), NOTHING).verdict).not.toBe(
+    'pass',
+  );
 });
 
 test('a run that shows nothing does not pass', () => {
-  const plan = planFor(busy(4), bots.correct);
+  const plan = planFor(busyHistory(4), bots.correct);
   expect(judge(plan, NOTHING)).toMatchObject({ verdict: 'fail' });
 });
 

@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { loadBot } from '../../src/bots/load.ts';
+import { engineConfig } from '../../src/bots/spec.ts';
+import { riskControls } from '../../src/compliance/report/controls.ts';
+import { Gaps } from '../../src/compliance/report/fields.ts';
+import { planStress } from '../../src/compliance/stress/plan.ts';
+import { runStress } from '../../src/compliance/stress/run.ts';
+import { EXAMPLES } from '../bots/example-bots.ts';
+import { busyHistory, idleMeters } from './stress/fixtures.ts';
+
+const PAPER = join(EXAMPLES, 'paper.yaml');
+
+test('paper.yaml states every control that a validation report asks of a spec', () => {
+  const document: unknown = parse(readFileSync(PAPER, 'utf8'));
+  const version = { version: 1, document, created_at: 0, created_by: 'operator' } as never;
+  const gaps = new Gaps();
+  riskControls('bot', [version], gaps);
+  expect(gaps.list.map(({ missing }) => missing)).toEqual([]);
+});
+
+test('paper.yaml passes the stress test, with each control of it', async () => {
+  const tried = { bot: loadBot(PAPER) };
+  const history = busyHistory(4);
+  const { risk } = engineConfig(tried.bot.spec);
+  const plan = planStress(history, { risk, instruments: 1, timeframeMs: 60_000, floor: 1000 });
+  const options = { seed: 7, holdBars: 2, mostMessages: 60, steps: 1, meters: idleMeters() };
+  expect(await runStress(tried, history, plan, options)).toMatchObject({
+    verdict: 'pass',
+    reasons: [],
+  });
+});

@@ -1,0 +1,55 @@
+import type { Meters } from '../../../src/compliance/stress/load.ts';
+import type { History, MessagePeak, Peaks } from '../../../src/compliance/stress/peaks.ts';
+
+const NONE: Peaks = { messages: [], volume: [] };
+/** Of a bot without production. */
+export const HISTORY: History = {
+  scope: 'bot',
+  window: { from: '2026-01-05T00:00:00.000Z', to: '2026-07-05T00:00:00.000Z' },
+  production: NONE,
+  paper: NONE,
+  coverage_days: 0,
+  days: 181,
+  since: null,
+  gaps: [],
+  counted: '',
+  query: { name: 'stress.peaks', params: {}, hash: '' },
+};
+
+/** A bot that sent so many orders at a bar, canceled half as many, and traded a little. */
+export const busyHistory = (orders: number): History => ({
+  ...HISTORY,
+  since: HISTORY.window.from,
+  coverage_days: 181,
+  production: {
+    messages: (['out', 'in_order', 'in_md'] as const).flatMap((one) =>
+      ([1, 60, 86_400] as const).map((window_s): MessagePeak => {
+        const instrument = 'SPX';
+        const mix = [
+          { kind: 'order.submitted', instrument, count: orders },
+          { kind: 'order.pending_cancel', instrument, count: orders / 2 },
+        ];
+        const M = (one === 'in_md' ? 1 : orders * 1.5) * (window_s === 86_400 ? 4 : 1);
+        return { class: one, window_s, M, peak_ts: null, instruments: [instrument], mix };
+      }),
+    ),
+    volume: [
+      { measure: 'fills', of: null, window_s: 60, M: 2, peak_ts: null, instruments: ['SPX'] },
+      { measure: 'value', of: 'USD', window_s: 60, M: 500, peak_ts: null, instruments: ['SPX'] },
+    ],
+  },
+});
+
+/** A machine on which everything takes a moment. */
+export const idleMeters = (): Meters => {
+  let now = 0;
+  return {
+    now: () => (now += 0.01),
+    rss: () => 1e6,
+    heap: () => 1e6,
+    gc: () => ({ total: 0, longest: 0 }),
+    cpu: () => 0,
+    withheld: () => 0,
+    slowdown: () => 1,
+  };
+};

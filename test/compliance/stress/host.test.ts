@@ -1,0 +1,118 @@
+import { availableParallelism } from 'node:os';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { expect, onTestFinished, test } from 'vitest';
+import { engineConfig } from '../../../src/bots/spec.ts';
+import type { TriedBot } from '../../../src/compliance/conformance/world.ts';
+import { tryControls } from '../../../src/compliance/stress/controls.ts';
+import { openHost, openSpan } from '../../../src/compliance/stress/host.ts';
+import type { Meters } from '../../../src/compliance/stress/load.ts';
+import { planStress } from '../../../src/compliance/stress/plan.ts';
+import { runStress } from '../../../src/compliance/stress/run.ts';
+import * as bots from '../bots/bots.ts';
+import { busyHistory } from './fixtures.ts';
+
+type Cause = 'computes' | 'waits' | 'is kept waiting' | 'computes and is kept waiting';
+
+/** A machine on which only the bot takes time, and a bot that takes so much for each order and cancel. */
+function slowBot(ms: number, cause: Cause): { readonly tried: TriedBot; readonly meters: Meters } {
+  const clock = { now: 0, cpu: 0, withheld: 0 };
+  const takeTime = (): void => {
+    const isComputing = cause.startsWith('computes');
+    const isWithheld = cause.endsWith('kept waiting');
+    clock.now += isComputing && isWithheld ? 2 * ms : ms;
+    if (isComputing) clock.cpu += ms;
+    if (isWithheld) clock.withheld += ms;
+  };
+  const tried: TriedBot = {
+    ...bots.correct,
+    adapter: (venue) => ({
+      ...venue,
+      async place(order) {
+        takeTime();
+        return venue.place(order);
+      },
+      async cancel(request) {
+        takeTime();
+        return venue.cancel(request);
+      },
+    }),
+  };
+  const meters: Meters = {
+    now: () => (clock.now += 0.01),
+    cpu: () => clock.cpu,
+    withheld: () => clock.withheld,
+    slowdown: () => 1,
+    rss: () => 1e6,
+    heap: () => 1e6,
+    gc: () => ({ total: 0, longest: 0 }),
+  };
+  return { tried, meters };
+}
+
+test.each<[Cause, string]>([
+  ['computes', 'fail'],
+  ['waits', 'fail'],
+  ['computes and is kept waiting', 'fail'],
+  ['is kept waiting', 'inconclusive'],
+])('a halt that takes too long since the bot %s: %s', async (cause, status) => {
+  const { tried, meters } = slowBot(400, cause);
+  const load = { out: 8, cancels: 2, fills: 2, trades: 1 };
+  const tries = { own: tried, lifted: tried, latching: tried };
+  const controls = await tryControls(tries, 7, load, meters);
+  expect(controls.find(({ id }) => id === 'kill')).toMatchObject({ status, holds: true });
+});
+
+test.each<[Cause, string, RegExp]>([
+  ['computes and is kept waiting', 'fail', /^the target was not reached: out in 1 s: \d+ of 12$/m],
+  [
+    'is kept waiting',
+    'inconclusive',
+    /^inconclusive, the host was busy: the target was not reached: out in 1 s: \d+ of 12, and 12 without/m,
+  ],
+])('a bot that misses its target since it %s comes to %s', async (cause, verdict, reason) => {
+  const { tried, meters } = slowBot(400, cause);
+  const history = busyHistory(4);
+  const { risk } = engineConfig(tried.bot.spec);
+  const plan = planStress(history, { risk, instruments: 1, timeframeMs: 60_000, floor: 1000 });
+  const options = { seed: 7, holdBars: 2, mostMessages: 60, steps: 1, meters };
+  const result = await runStress(tried, history, plan, options);
+  expect(result.reasons.join('\n')).toMatch(reason);
+  expect(result.verdict).toBe(verdict);
+  expect(result.host.withheld_ms).toBeGreaterThan(0);
+  expect(result.headroom.broke_by).toBe(verdict === 'fail' ? 'slow' : 'host');
+});
+
+test('what the host withheld and a slower processor are not held against the bot', () => {
+  const clock = { now: 0, withheld: 0 };
+  const meters = { now: () => clock.now, cpu: () => 0, withheld: () => clock.withheld };
+  const span = openSpan({ ...meters, slowdown: () => 1 });
+  clock.now += 100;
+  clock.withheld += 5;
+  expect(span()).toEqual({ realMs: 100, withheldMs: 5, netMs: 95 });
+  const slower = openSpan({ ...meters, slowdown: () => 2 });
+  clock.now += 100;
+  expect(slower()).toEqual({ realMs: 100, withheldMs: 0, netMs: 50 });
+});
+
+test('a busy host is seen to withhold the processor', async () => {
+  const threads = Array.from(
+    { length: 2 * availableParallelism() },
+    () =>
+      new Worker("require('node:worker_threads').parentPort.postMessage(1); for (;;);", {
+        eval: true,
+      }),
+  );
+  onTestFinished(async () => void (await Promise.all(threads.map((thread) => thread.terminate()))));
+  await Promise.all(threads.map((thread) => once(thread, 'message')));
+  const cpu = (): number => {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1000;
+  };
+  const now = (): number => performance.now();
+  const span = openSpan({ now, cpu, ...openHost(now, cpu) });
+  for (const begun = cpu(); cpu() - begun < 100;);
+  const { realMs, withheldMs, netMs } = span();
+  expect(withheldMs).toBeGreaterThan(0.1 * realMs);
+  expect(netMs).toBeLessThan(0.9 * realMs);
+});
