@@ -172,10 +172,14 @@ const ReEnabled = z
             .openapi({ description: 'Of `account.latched` in the log of the bot.' }),
           run_id: z.string().openapi({ description: 'Task of the session.' }),
           latched_at: time,
-          symbol: z.string(),
-          side: z.enum(['buy', 'sell']),
-          count: z.int().openapi({ description: 'Orders executed within so many seconds.' }),
-          seconds: z.number(),
+          control: z.enum(['repeated_execution', 'reconciliation']),
+          symbol: z.string().nullable().openapi({ description: 'Null for `reconciliation`.' }),
+          side: z.enum(['buy', 'sell']).nullable(),
+          count: z
+            .int()
+            .nullable()
+            .openapi({ description: 'Orders executed within so many seconds.' }),
+          seconds: z.number().nullable(),
           active: z.boolean().openapi({
             description: 'Whether the session has not ended.',
           }),
@@ -193,9 +197,9 @@ export const reEnableBot = defineRoute({
   method: 'post',
   path: '/bots/{bot_ref}/re-enable',
   operationId: 'reEnableBot',
-  summary: 'Let a bot trade again after repeated execution',
+  summary: 'Let a bot trade again after it was latched',
   description:
-    'A session that executed as many orders of one instrument and side as `repeated_execution` of its risk limits allows denies every order from then on, also after a restart, and no other session of the bot starts, until a person lifts that here. It starts nothing by itself; a latched session that has not ended takes orders again once it hears of it: within two seconds on paper, with its next report in production, told by `control.latch_lifted` in the log.',
+    'A session that executed as many orders of one instrument and side as `repeated_execution` of its risk limits allows, or whose account at an exchange lacks more than 1 % of its equity, denies every order from then on, also after a restart, and no other session of the bot starts, until a person lifts that here. It starts nothing by itself; a latched session that has not ended takes orders again once it hears of it: within two seconds on paper, with its next report in production, told by `control.latch_lifted` in the log.',
   request: {
     params: botPath,
     body: json(HaltInput, { re_enable: { reason: 'the feed repeated a price; it is mended' } }),

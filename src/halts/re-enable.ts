@@ -42,14 +42,14 @@ export function reEnableBot(
       actor: by,
       action: 'bots.re_enable',
       target: `bot:${bot_id}`,
-      details: { control: 'repeated_execution', events, reason },
+      details: { control: latches.at(-1)!.control, events, reason },
     });
     await appendEvents(tx, bot_id, now, [
       {
         kind: RE_ENABLED,
         version,
         occurred_at: now,
-        payload: { control: 'repeated_execution', events, reason, by },
+        payload: { control: latches.at(-1)!.control, events, reason, by },
       },
     ]);
     const lifted = Map.groupBy(latches, ({ run_id }) => run_id);

@@ -11,13 +11,10 @@ import type { RunningFeed } from './bot.ts';
 import type { ControlNews } from './control.ts';
 import { end, fail, haltSession } from './ending.ts';
 import { compare, openBars, pumpBars, pumpReports, pumpTerms, reconcile } from './opening.ts';
-import { settleDenial, told } from './permission.ts';
+import { takeHoldings } from './holdings.ts';
+import { settleDenial } from './permission.ts';
 import { take } from './record.ts';
 import { begin, type Item, type Opened, type Trading } from './trading.ts';
-
-/** After what the venue holds was found to be less than the session's. */
-const FIRST_RECHECK_MS = 2000;
-const RECHECK_MS = 30_000;
 
 export async function handle(t: Trading, item: Item): Promise<void> {
   if (item === 'look') return;
@@ -29,7 +26,7 @@ export async function handle(t: Trading, item: Item): Promise<void> {
   else if ('control' in item) takeControl(t, item.control);
   else if ('opened' in item) takeOpened(t, item.opened);
   else if ('reconciled' in item) takeReconciled(t, item.reconciled);
-  else if ('holdings' in item) takeHoldings(t, item.holdings);
+  else if ('holdings' in item) takeCompared(t, item.holdings);
   else if ('feedOpened' in item) takeFeedOpened(t, item.feedOpened);
   else if ('concluded' in item) t.verified = item.concluded;
   else fail(t, item.fault);
@@ -54,7 +51,7 @@ function takeOpened(t: Trading, { session, denying }: Opened): void {
   if (t.ending !== undefined) haltSession(t);
   else if (status === 'halted') end(t, 'halted', true);
   else if (status !== 'running') fail(t, session.failure ?? ruined());
-  else if (t.at === undefined) takeHoldings(t, []);
+  else if (t.at === undefined) takeCompared(t, []);
   else begin(t, () => reconcile(t));
 }
 
@@ -68,22 +65,10 @@ function takeReconciled(t: Trading, { reports, orphans }: OrderReconciliation): 
   begin(t, () => compare(t));
 }
 
-function takeHoldings(t: Trading, found: readonly Mismatch[]): void {
-  const { log } = t.parts;
+function takeCompared(t: Trading, found: readonly Mismatch[]): void {
   const isFirst = t.mismatches === undefined;
-  const isNews = JSON.stringify(found) !== JSON.stringify(t.mismatches ?? []);
-  t.mismatches = found;
-  if (isNews && found.length > 0) {
-    log.warn(`the venue holds less than the session says: ${told(found)}`);
-    const payload = { mismatches: found };
-    t.events.push({ kind: 'venue.mismatch', occurred_at: Date.now(), payload });
-  } else if (isNews) log.info('the venue holds what the session says');
+  takeHoldings(t, found);
   if (isFirst) begin(t, () => openBars(t));
-  if (found.length === 0) return;
-  const again = (): void => {
-    if (!t.signal.aborted && t.ending === undefined) begin(t, () => reconcile(t));
-  };
-  setTimeout(again, isFirst ? FIRST_RECHECK_MS : RECHECK_MS).unref();
 }
 
 function takeFeedOpened(t: Trading, feed: RunningFeed): void {

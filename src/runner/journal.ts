@@ -49,6 +49,8 @@ export interface Journal {
   readonly rules: VenueRules | undefined;
   /** Set once the deployment has ended, and whoever looks after it knows. */
   readonly end: LoggedEnd | undefined;
+  /** How often the runner itself was latched; see `takeHoldings`. */
+  readonly latches: number;
   /** What the session was told, oldest first. */
   inputs(): AsyncGenerator<SessionInput>;
   /** Adds events and the state after them; resolves when they are on disk. */
@@ -140,6 +142,10 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
     }
     let { state, steps } = splitState((await last('session.state')) as LoggedState | undefined);
     let rules = (await last('venue.rules')) as VenueRules | undefined;
+    let latches = 0;
+    for await (const { payload } of all(['account.latched'])) {
+      if (isOwnLatch(JSON.parse(payload) as object)) latches += 1;
+    }
     let end = (await last('runner.ended')) as LoggedEnd | undefined;
 
     /** The part after a batch, up to another, or as much as fits. */
@@ -183,6 +189,9 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
       get rules() {
         return rules;
       },
+      get latches() {
+        return latches;
+      },
       get end() {
         return end;
       },
@@ -200,6 +209,9 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
         await write([...events, ...told]);
         state = after;
         steps = taken;
+        latches += events.filter(
+          ({ kind, payload }) => kind === 'account.latched' && isOwnLatch(payload),
+        ).length;
       },
       async keepRules(known) {
         await write([own('venue.rules', known)]);
@@ -279,6 +291,11 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
       },
     );
   }
+}
+
+/** Those of the session are of repeated execution. */
+function isOwnLatch(payload: { readonly control?: unknown }): boolean {
+  return payload.control === 'reconciliation';
 }
 
 function splitState(logged: LoggedState | undefined): {

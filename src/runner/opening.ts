@@ -39,6 +39,8 @@ async function openVenue(t: Trading): Promise<void> {
     cancelWithinMs: _c,
     placeWithinMs = PLACE_WITHIN_MS,
     freshForMs: _f,
+    reconcileMs: _r,
+    confirmMs: _m,
     ...times
   } = venueTimes;
   const { universe } = bot.bot.spec.spec;

@@ -17,7 +17,8 @@ const SILENCE_MS = 60_000;
 function whyDeny(t: Trading): DenyReason | null {
   const { ending, mismatches, control, parts } = t;
   if (ending !== undefined) return ending.outcome === 'finished' ? t.denying : 'stopping';
-  if (mismatches !== undefined && mismatches.length > 0) return 'reconcile_mismatch';
+  const isMissing = mismatches !== undefined && mismatches.length > 0;
+  if (t.isLatched || isMissing) return 'reconcile_mismatch';
   if (parts.gate?.check(FEATURE).allowed === false) return 'license_invalid';
   if (control !== undefined && !control.mayTrade()) return 'control_unreachable';
   return t.isStale ? 'stale_data' : null;
@@ -37,7 +38,14 @@ export function settleControls(t: Trading): void {
   const { session, controls } = t;
   if (session === undefined || controls === undefined || t.isBroken) return;
   if (session.status !== 'running') return;
-  for (const input of controlInputs(session.supervised, controls, Date.now())) {
+  const { supervised } = session;
+  // The server counts the latches of the session and those of the runner as one.
+  if (t.isLatched && controls.latches_lifted >= supervised.latches + t.latches) {
+    t.isLatched = false;
+    t.parts.log.info('a person has lifted the latch');
+  }
+  const latches_lifted = controls.latches_lifted - t.latches;
+  for (const input of controlInputs(supervised, { ...controls, latches_lifted }, Date.now())) {
     take(t, input, session.control(input));
     t.parts.log.info(`people have settled: ${input.kind}`);
   }

@@ -51,6 +51,9 @@ export interface VenueTimes extends Pick<ExchangeVenueOptions, 'settleMs' | 'tim
   readonly cancelWithinMs?: number;
   /** An order that could not be placed for so long is canceled, ms. */
   readonly placeWithinMs?: number;
+  /** How often the holdings at the venue are compared, and when a mismatch is looked at again, ms. */
+  readonly reconcileMs?: number;
+  readonly confirmMs?: number;
   /** Bars are too old to trade by when they come so long after they have closed, ms. */
   readonly freshForMs?: number;
 }
@@ -152,6 +155,14 @@ export interface Trading {
   controls: SessionControls | undefined;
   /** What the venue holds less of; undefined until it was asked. */
   mismatches: readonly Mismatch[] | undefined;
+  /** What the last comparison found missing, which the next may confirm. */
+  suspected: readonly Mismatch[] | undefined;
+  /** Whether something that is found missing now was there before. */
+  mayLatch: boolean;
+  /** How often the runner was latched because the venue holds too little, ever. */
+  latches: number;
+  /** Whether a person has not lifted the last of these. */
+  isLatched: boolean;
   /** Whether the newest bars were too old to trade by. */
   isStale: boolean;
   /** Of each order, what its newest report said. */
@@ -209,6 +220,10 @@ export function newTrading(parts: Trade, doors: Doors, signal: AbortSignal): Tra
     denying: null,
     controls: undefined,
     mismatches: undefined,
+    suspected: undefined,
+    mayLatch: false,
+    latches: journal.latches,
+    isLatched: journal.latches > 0,
     isStale: false,
     reported: new Map(),
     endedBefore: new Set(),

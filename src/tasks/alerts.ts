@@ -36,13 +36,18 @@ const CONTROLS: ReadonlySet<string> = new Set<OrderReason>([
 
 type Cause = Pick<Alert, 'control' | 'severity'>;
 
-const CAUSES: Readonly<Record<string, (reason: string | null) => Cause | undefined>> = {
+type CauseOf = (reason: string | null, control: unknown) => Cause | undefined;
+
+const CAUSES: Readonly<Record<string, CauseOf>> = {
   'order.denied': (reason) =>
     reason !== null && CONTROLS.has(reason) ? { control: reason, severity: 'warning' } : undefined,
   'order.canceled': (reason) =>
     reason === 'price_collar_bps' ? { control: reason, severity: 'warning' } : undefined,
   'order.rejected': () => ({ control: 'order_rejected', severity: 'warning' }),
-  'account.latched': () => ({ control: 'repeated_execution', severity: 'critical' }),
+  'account.latched': (_, control) => ({
+    control: control === 'reconciliation' ? control : 'repeated_execution',
+    severity: 'critical',
+  }),
   'risk.override_used': () => ({ control: 'override', severity: 'warning' }),
   'account.margin_call': () => ({ control: 'margin_call', severity: 'critical' }),
   'control.halted': () => ({ control: 'halt', severity: 'critical' }),
@@ -63,8 +68,11 @@ const CAUSES: Readonly<Record<string, (reason: string | null) => Cause | undefin
 export function alertsOf(events: readonly SessionEvent[]): Alert[] {
   const alerts = new Map<string, Alert>();
   for (const [place, { kind, payload }] of events.entries()) {
-    const { reason } = payload as { readonly reason?: unknown };
-    const cause = CAUSES[kind]?.(typeof reason === 'string' ? reason : null);
+    const { reason, control } = payload as {
+      readonly reason?: unknown;
+      readonly control?: unknown;
+    };
+    const cause = CAUSES[kind]?.(typeof reason === 'string' ? reason : null, control);
     if (cause === undefined) continue;
     const key = `${cause.control} ${cause.severity}`;
     const { first, count } = alerts.get(key) ?? { first: place, count: 0 };

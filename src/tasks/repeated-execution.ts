@@ -1,7 +1,10 @@
 import { ServiceError } from '../errors.ts';
 import type { Db } from '../storage/tables.ts';
 
-/** That a session of a bot executed too often what its risk limits for repeated execution are about. */
+/**
+ * That a session may not order until a person has looked at it: it executed too often what its limits
+ * for repeated execution are about, or its account at the venue lacks what it should hold.
+ */
 export interface ExecutionLatch {
   /** Of the event that tells of it. */
   readonly event_seq: number;
@@ -9,11 +12,13 @@ export interface ExecutionLatch {
   readonly run_id: string;
   /** When it was recorded, milliseconds since the Unix epoch. */
   readonly latched_at: number;
-  readonly symbol: string;
-  readonly side: 'buy' | 'sell';
+  readonly control: 'repeated_execution' | 'reconciliation';
+  /** Of repeated execution; null for the other. */
+  readonly symbol: string | null;
+  readonly side: 'buy' | 'sell' | null;
   /** Orders executed within so many seconds. */
-  readonly count: number;
-  readonly seconds: number;
+  readonly count: number | null;
+  readonly seconds: number | null;
   /** Whether the session has not ended. */
   readonly active: boolean;
 }
@@ -40,15 +45,15 @@ export async function latchesInForce(tx: Db, bot_id: string): Promise<readonly E
     .orderBy('event.seq')
     .execute();
   return rows.map(({ seq, run_id, recorded_at, payload, ended_at }) => {
-    const told = JSON.parse(payload) as Pick<
-      ExecutionLatch,
-      'symbol' | 'side' | 'count' | 'seconds'
-    >;
-    const { symbol, side, count, seconds } = told;
+    const told = JSON.parse(payload) as Partial<ExecutionLatch>;
+    const { symbol = null, side = null, count = null, seconds = null } = told;
+    const control =
+      told.control === 'reconciliation' ? told.control : ('repeated_execution' as const);
     return {
       event_seq: seq,
       run_id: run_id!,
       latched_at: recorded_at,
+      control,
       symbol,
       side,
       count,
@@ -62,13 +67,13 @@ export async function latchesInForce(tx: Db, bot_id: string): Promise<readonly E
 export async function refuseLatched(tx: Db, bot_id: string): Promise<void> {
   const latch = (await latchesInForce(tx, bot_id)).at(-1);
   if (latch === undefined) return;
-  const { count, side, symbol, seconds } = latch;
-  throw new ServiceError(
-    'conflict',
-    `the bot is latched: it executed ${count} orders to ${side} ${symbol} within ${seconds} s`,
-    {
-      reason: 'latched',
-      remedy: `See \`service-local bots events ${bot_id} --kind account.latched\` for what it did, and let it trade again with \`service-local bots re-enable ${bot_id} --reason "…"\`.`,
-    },
-  );
+  const { control, count, side, symbol, seconds } = latch;
+  const why =
+    control === 'reconciliation'
+      ? 'its account at the venue lacks what it should hold'
+      : `it executed ${count} orders to ${side} ${symbol} within ${seconds} s`;
+  throw new ServiceError('conflict', `the bot is latched: ${why}`, {
+    reason: 'latched',
+    remedy: `See \`service-local bots events ${bot_id} --kind account.latched\` for what it did, and let it trade again with \`service-local bots re-enable ${bot_id} --reason "…"\`.`,
+  });
 }

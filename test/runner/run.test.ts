@@ -369,6 +369,41 @@ test('it takes no more orders while the venue holds less than it has', async (co
   await run.logged('new orders are taken again');
 });
 
+test('what is taken from its account while it trades latches it until a person has looked, also after a restart', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  const times = { reconcileMs: 100, confirmMs: 50 };
+  const run = await world.begin({ times });
+  await bar(ACTS.buy);
+  await vi.waitFor(() => expect(control.state?.positions).toEqual({ [BTC]: 1 }), soon);
+  await vi.waitFor(() => expect(control.reports.at(-1)?.status).toBe('trading'), soon);
+  // A trade by hand: what was held is sold.
+  exchange.holdings.set('BTC', 0).set('USDT', 1000);
+  await run.logged('latched: 10.1 % of the equity is missing');
+  await run.logged('new orders are denied: reconcile_mismatch');
+  await vi.waitFor(() => {
+    const kinds = control.events.map(({ kind }) => kind);
+    expect(kinds).toContain('venue.mismatch');
+    expect(kinds.filter((kind) => kind === 'account.latched')).toHaveLength(1);
+  }, soon);
+  // That it is there again is not enough.
+  exchange.holdings.set('BTC', 1).set('USDT', 900);
+  await run.logged('the venue holds what the session says');
+  control.claimSeconds = 1;
+  run.stop();
+  await run.done;
+  const again = await world.begin({ times });
+  await vi.waitFor(() => {
+    expect(control.reports.at(-1)).toMatchObject({ denying: 'reconcile_mismatch' });
+  }, soon);
+  control.controls = { ...control.controls, latches_lifted: 1 };
+  await again.logged('a person has lifted the latch');
+  await bar(ACTS.sell);
+  await vi.waitFor(() => expect(control.state?.positions).toEqual({}), soon);
+  again.stop();
+  await again.done;
+});
+
 test('killed before the answer to an order is recorded, it makes none twice', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;

@@ -272,6 +272,9 @@ export async function newScript(): Promise<Script> {
         get rules() {
           return real.rules;
         },
+        get latches() {
+          return real.latches;
+        },
         get end() {
           return real.end;
         },

@@ -34,6 +34,7 @@ export function memoryJournal(onEvents: (events: readonly SessionEvent[]) => voi
     get rules() {
       return rules;
     },
+    latches: 0,
     get end() {
       return end;
     },
