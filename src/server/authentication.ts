@@ -1,11 +1,13 @@
 import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
+import { getMetrics } from '../api/health.ts';
 import type { Security, SecurityScheme } from '../api/http.ts';
 import { ServiceError } from '../errors.ts';
 import type { Actor } from '../identity/audit.ts';
 import { checkDeviceProof } from '../identity/device-proof.ts';
 import { authenticateToken, requireScope, type Caller } from '../identity/tokens.ts';
 import type { Scope } from '../scopes.ts';
+import { KnownCallers } from './known-callers.ts';
 import type { AppEnv, Callers, Services } from './services.ts';
 import { checkCsrf, CSRF_HEADER, refuseForeign, sessionOf } from './session-cookie.ts';
 
@@ -26,8 +28,10 @@ export function authenticate(
   for (const [scheme, scopes] of named) {
     schemes.set(scheme, [...(schemes.get(scheme) ?? []), scopes]);
   }
+  const known =
+    route.path === getMetrics.path ? new KnownCallers(services.identity.clock) : undefined;
   return async (c, next) => {
-    if (schemes.size > 0) await identify(c, schemes, services);
+    if (schemes.size > 0) await identify(c, schemes, services, known);
     await next();
   };
 }
@@ -53,6 +57,7 @@ async function identify(
   c: Context<AppEnv>,
   schemes: ReadonlyMap<SecurityScheme, readonly (readonly string[])[]>,
   services: Pick<Services, 'identity' | 'origins'>,
+  known: KnownCallers | undefined,
 ): Promise<void> {
   const { identity, origins } = services;
   const [, scheme = '', credential = ''] =
@@ -60,7 +65,8 @@ async function identify(
   const choices = schemes.get('administrator');
   if (choices && scheme.toLowerCase() === 'bearer') {
     const { storage, clock } = identity;
-    const caller = await authenticateToken(storage.read, clock(), credential);
+    const check = () => authenticateToken(storage.read, clock(), credential);
+    const caller = await (known?.identify(credential, check) ?? check());
     requireOneOf(caller, choices);
     c.set('caller', caller);
     return;

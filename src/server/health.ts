@@ -5,22 +5,26 @@ import { tradingHold } from '../storage/database-identity.ts';
 import { asServiceError } from './failure.ts';
 import type { App, Services } from './services.ts';
 
-export function addHealth(app: App, { identity }: Services): void {
+export function addHealth(app: App, { identity, metrics }: Services): void {
   app.openapi(getHealth, (c) => c.json({ status: 'ok' as const }, 200));
 
   app.openapi(getReadiness, async (c) => {
     const { storage, signer } = identity;
     try {
-      await storage.check();
+      if (!(await metrics.process.askStorage())) return c.json(UNAVAILABLE, 503);
       const missing = [...(await heldTrading(storage)), ...(await missingSigner(storage, signer))];
       const status = missing.length === 0 ? ('ready' as const) : ('degraded' as const);
       return c.json({ status, missing }, 200);
     } catch {
-      const missing = [{ part: 'storage' as const, detail: 'the database does not answer' }];
-      return c.json({ status: 'unavailable' as const, missing }, 503);
+      return c.json(UNAVAILABLE, 503);
     }
   });
 }
+
+const UNAVAILABLE = {
+  status: 'unavailable' as const,
+  missing: [{ part: 'storage' as const, detail: 'the database does not answer' }],
+};
 
 async function heldTrading({ read }: Identity['storage']) {
   const hold = await tradingHold(read);

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { identityFigures, type IdentityFigures } from '../identity/figures.ts';
 import type { Identity } from '../identity/context.ts';
@@ -23,6 +24,8 @@ export interface Metrics {
 
 /** Figures are read from all leases, so not anew for whoever asks again at once. */
 const FIGURES_FRESH_MS = 60_000;
+/** Scrapers give up after ten seconds by default. */
+const FIGURES_WITHIN_MS = 5_000;
 
 export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'clock'>): Metrics {
   const register = new Registry();
@@ -39,7 +42,7 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
   );
   const keyAge = gauge('license_signing_key_age_seconds', 'Since the key that signs began to');
 
-  const process = createProcessMetrics(register);
+  const process = createProcessMetrics(register, storage);
 
   const show = ({
     leases: byState,
@@ -50,21 +53,18 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
     silent.set(silent_deployments);
     if (key_activated_at !== null) keyAge.set((clock() - key_activated_at) / 1000);
   };
-  const read = async (): Promise<void> => {
-    try {
-      show(await identityFigures(storage.read, clock()));
-    } catch {
-      // Without a database the rest is still worth to know; stale figures are not.
-      leases.reset();
-      silent.remove();
-      keyAge.remove();
-    }
-  };
   let lastRead: { readonly at: number; readonly done: Promise<void> } | undefined;
+  /** Without a database all other metrics are still worth knowing; stale figures are not. */
+  const drop = (): void => {
+    leases.reset();
+    silent.remove();
+    keyAge.remove();
+    lastRead = undefined;
+  };
   const refresh = (): Promise<void> => {
     const now = clock();
     if (lastRead === undefined || Math.abs(now - lastRead.at) >= FIGURES_FRESH_MS) {
-      lastRead = { at: now, done: read() };
+      lastRead = { at: now, done: identityFigures(storage.read, now).then(show).catch(drop) };
     }
     return lastRead.done;
   };
@@ -93,7 +93,9 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
       registers: [register],
     }),
     async text() {
-      await refresh();
+      if (await process.askStorage()) {
+        await Promise.race([refresh(), wait(FIGURES_WITHIN_MS, undefined, { ref: false })]);
+      } else drop();
       return register.metrics();
     },
     contentType: register.contentType,

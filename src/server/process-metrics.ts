@@ -1,6 +1,8 @@
 /** What a server and a worker measure alike, of themselves and of their database. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { onAlert } from '../events/raised-alerts.ts';
+import { storageProbe } from '../storage/probe.ts';
+import type { Storage } from '../storage/storage.ts';
 
 export interface ProcessMetrics {
   /** 1 while nothing may trade by the database. */
@@ -8,11 +10,16 @@ export interface ProcessMetrics {
   readonly epoch: Gauge;
   /** How far the clock of this process is ahead of that of the database. */
   readonly clockSkew: Gauge;
+  /** Measures within a second whether the database answers, and returns that. */
+  readonly askStorage: () => Promise<boolean>;
   /** Ends the counting of alerts. */
   readonly close: () => void;
 }
 
-export function createProcessMetrics(register: Registry): ProcessMetrics {
+export function createProcessMetrics(
+  register: Registry,
+  storage: Pick<Storage, 'check'>,
+): ProcessMetrics {
   const registers = [register];
   const latency = new Histogram({
     name: 'service_local_alert_latency_seconds',
@@ -33,7 +40,14 @@ export function createProcessMetrics(register: Registry): ProcessMetrics {
   });
   const gauge = (name: string, help: string): Gauge =>
     new Gauge({ name: `service_local_${name}`, help, registers });
+  const up = gauge('storage_up', '1 when the database answers, else 0');
+  const isUp = storageProbe(storage);
   return {
+    async askStorage() {
+      const answers = await isUp();
+      up.set(answers ? 1 : 0);
+      return answers;
+    },
     held: gauge(
       'trading_held',
       '1 while nothing may trade by the database, as it may be a copy: see `server adopt`',

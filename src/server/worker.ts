@@ -54,10 +54,13 @@ export async function startWorker(
   try {
     const register = new Registry();
     collectDefaultMetrics({ register });
-    const metrics = createProcessMetrics(register);
+    const metrics = createProcessMetrics(register, storage);
     ends.push(metrics.close);
     ends.push(await watchDatabase(storage, metrics, log));
-    const probes = await serveOwn(place, storage, register);
+    const probes = await serveOwn(place, storage, async () => {
+      await metrics.askStorage();
+      return { status: 200, body: await register.metrics(), contentType: register.contentType };
+    });
     ends.push(() => probes.close());
     const work = startWork(storage, settings, log);
     ends.push(() => work.stop());
@@ -70,17 +73,13 @@ export async function startWorker(
   }
 }
 
-function serveOwn(place: Place, storage: Storage, register: Registry) {
+function serveOwn(place: Place, storage: Storage, metrics: () => Promise<ProbeAnswer>) {
   return serveProbes(
     place,
     {
       '/healthz': () => ({ status: 200, body: { status: 'ok' } }),
       '/readyz': () => readiness(storage),
-      '/metrics': async () => ({
-        status: 200,
-        body: await register.metrics(),
-        contentType: register.contentType,
-      }),
+      '/metrics': metrics,
     },
     'Name an address of this machine with --host, and a port that is free with --port; 0 is any.',
   );

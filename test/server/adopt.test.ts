@@ -173,6 +173,7 @@ describe('a copy of a PostgreSQL database', () => {
     const [, metricsAt] = /health and metrics at (\S+)/.exec(worker.log())!;
     const metrics = await (await fetch(`${metricsAt}/metrics`)).text();
     expect(metrics).toMatch(/^service_local_trading_held 1$/m);
+    expect(metrics).toMatch(/^service_local_storage_up 1$/m);
     const ready = await (await fetch(`${metricsAt}/readyz`)).json();
     expect(ready).toMatchObject({ status: 'degraded', missing: [{ part: 'trading' }] });
 

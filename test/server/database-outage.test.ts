@@ -137,8 +137,12 @@ describe('while the database hangs', () => {
   beforeEach(start);
   afterEach(stop);
 
-  it('each route answers 503, a halt says that it is not in force, and paper sessions wait', async () => {
+  it('each route answers 503 but /metrics, a halt says that it is not in force, and sessions wait', async () => {
     await startSessions();
+    const before = await send('/metrics');
+    expect(before).toMatchObject({ status: 200 });
+    expect(before.body['text']).toMatch(/^service_local_storage_up 1$/m);
+    expect(before.body['text']).toMatch(/^service_local_license_leases\{/m);
     await cluster.hang();
     const login = {
       administrator: 'trader',
@@ -166,6 +170,13 @@ describe('while the database hangs', () => {
         body: { code: 'storage_unavailable', retryable: true },
       });
     }
+    const during = await send('/metrics');
+    expect(during).toMatchObject({ status: 200 });
+    expect(during.body['text']).toMatch(/^service_local_storage_up 0$/m);
+    expect(during.body['text']).toMatch(/^service_local_http_request_duration_seconds_count\{/m);
+    expect(during.body['text']).not.toMatch(/^service_local_license_leases\{/m);
+    const unknown = { authorization: `${authorization}x` };
+    expect(await send('/metrics', { headers: unknown })).toMatchObject({ status: 503 });
     const reason = { reason: 'it buys too much' };
     const halts = await Promise.all([
       post('/bots/sma/halt', reason),

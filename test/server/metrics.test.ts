@@ -111,3 +111,13 @@ test('alerts are counted, with how long each took; a halt of all bots is one', a
   const took = await metric('alert_latency_seconds_sum');
   expect(took.some((line) => line.startsWith(labels))).toBe(true);
 });
+
+test('a token that read them before is refused once it is revoked', async () => {
+  const token = await server.token('read');
+  const read = () =>
+    server.send('GET', '/metrics', { headers: { authorization: `Bearer ${token}` } });
+  expect(await read()).toMatchObject({ status: 200 });
+  await server.execute(`update api_tokens set revoked_at = ${server.now}`);
+  expect(await read()).toMatchObject({ status: 401 });
+  expect(await read()).toMatchObject({ status: 401 });
+});

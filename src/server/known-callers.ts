@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { ServiceError } from '../errors.ts';
+import type { Caller } from '../identity/tokens.ts';
+
+/** Scrapers give up after ten seconds by default. */
+const WAIT_MS = 1_000;
+/** How long a token that cannot be checked is accepted after its last check. */
+const KNOWN_FOR_MS = 86_400_000;
+const MOST_KNOWN = 100;
+
+/**
+ * The callers of a route that must answer while the database does not: a token that this process has
+ * checked within a day is accepted until it can be checked again. Only for what tells nothing of what
+ * is in the database.
+ */
+export class KnownCallers {
+  /** By the SHA-256 of the token, the least recently checked first. */
+  readonly #known = new Map<string, { readonly caller: Caller; readonly checkedAt: number }>();
+  readonly #clock: () => number;
+
+  constructor(clock: () => number) {
+    this.#clock = clock;
+  }
+
+  /** @throws what `check` throws for a token that is unknown or refused. */
+  async identify(token: string, check: () => Promise<Caller>): Promise<Caller> {
+    const hash = createHash('sha256').update(token).digest('hex');
+    const known = this.#known.get(hash);
+    const checking = this.#checked(hash, check);
+    const isKnown = known !== undefined && Math.abs(this.#clock() - known.checkedAt) < KNOWN_FOR_MS;
+    if (!isKnown) return checking;
+    const caller = await Promise.race([
+      checking.catch((error: unknown) => {
+        if (isUnavailable(error)) return undefined;
+        throw error;
+      }),
+      wait(WAIT_MS, undefined, { ref: false }),
+    ]);
+    return caller ?? known.caller;
+  }
+
+  async #checked(hash: string, check: () => Promise<Caller>): Promise<Caller> {
+    try {
+      const caller = await check();
+      this.#known.delete(hash);
+      this.#known.set(hash, { caller, checkedAt: this.#clock() });
+      if (this.#known.size > MOST_KNOWN) this.#known.delete(this.#known.keys().next().value!);
+      return caller;
+    } catch (error) {
+      if (!isUnavailable(error)) this.#known.delete(hash);
+      throw error;
+    }
+  }
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === 'storage_unavailable';
+}
