@@ -133,6 +133,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'mcp',
     'models',
     'runner',
+    'sandbox',
     'server',
     'storage',
   ],

@@ -21,6 +21,8 @@ export interface BacktestOptions extends ExecuteOptions {
 export interface Outcome {
   readonly result: RunResult;
   readonly summary: Omit<Summary, 'hashes'>;
+  /** Absent where the strategy ran in this thread. */
+  readonly traces?: StrategyTraces | undefined;
 }
 
 /** Runs a job and works out everything that its summary states. */
@@ -89,6 +91,7 @@ export function outcomeOf(
   };
   return {
     result,
+    traces: options.traces,
     summary: {
       ...summary,
       gates: evaluateGates(job.assertions, summary),

@@ -19,6 +19,8 @@ export interface ExecuteOptions {
 export interface StrategyTraces {
   /** Timers, sockets and the like that were still active at the end, by Node's name for them. */
   readonly left: Readonly<Record<string, number>>;
+  /** Ways to files, network and processes that it used; see `outside.ts`. */
+  readonly outside: readonly string[];
 }
 
 /** `execute`, or the same in the thread where the strategy lives. */

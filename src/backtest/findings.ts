@@ -74,6 +74,7 @@ export function findings(input: FindingsInput): Finding[] {
     dataStartLate(input),
     ambiguousBars(input),
     holdingIsBetter(input),
+    outsideFinding(input.traces?.outside),
     leftRunning(input),
   ]
     .filter((finding) => finding !== undefined)
@@ -100,6 +101,19 @@ const ruin: Check = ({ run, statistics }) => {
     remedy: 'Trade smaller, or limit max_position_pct and max_drawdown_pct under risk.',
   };
 };
+
+/** @param outside see `StrategyTraces`. */
+export function outsideFinding(outside: readonly string[] = []): Finding | undefined {
+  if (outside.length === 0) return undefined;
+  const uses = outside.join(', ');
+  return {
+    code: 'outside_used',
+    severity: 'warning',
+    issue: `The strategy uses ${uses}: its result can depend on files or a network that no lock names.`,
+    evidence: { uses },
+    remedy: 'Bring such data into the bot, or run it with --sealed, where it cannot reach them.',
+  };
+}
 
 const leftRunning: Check = ({ traces }) => {
   const left = traces?.left ?? {};

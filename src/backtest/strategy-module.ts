@@ -8,6 +8,7 @@ import { isMainThread } from 'node:worker_threads';
 import { ServiceError } from '../errors.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { strategyFault } from '../engine/strategy-fault.ts';
+import { noteImport, watchGlobals } from './outside.ts';
 import { guardLanguage, guardNode, loadGuarded, unguarded } from '../strategy-guard.ts';
 
 export interface StrategyModule {
@@ -75,15 +76,51 @@ export function loadStrategyModule(
       remedy: 'Write `export default defineStrategy({ name, description, params, create })`.',
     });
   }
+  return { strategy: strategy as Strategy, ...filesOf(url, specDirectory) };
+}
+
+/**
+ * What `loadStrategyModule` says of a module's files, without running any of its code.
+ *
+ * @returns also the path of the module itself, as in `files`.
+ * @throws ServiceError `invalid_strategy` when there is no such file, or it does not compile.
+ */
+export async function readStrategyFiles(
+  modulePath: string,
+  specDirectory: string,
+): Promise<Pick<StrategyModule, 'files' | 'others'> & { readonly entry: string }> {
+  const file = realEntry(resolve(specDirectory, modulePath), modulePath);
+  hookOnce(false);
+  const url = pathToFileURL(file).href;
+  wanted.add(url);
+  // All modules of a graph are read and linked before any is run, and this one is the first to run.
+  const stop = `data:text/javascript,throw Symbol.for('${STOP}')`;
+  const source = `import ${JSON.stringify(stop)}; import ${JSON.stringify(url)};`;
+  try {
+    await import(`data:text/javascript,${encodeURIComponent(source)}`);
+  } catch (error) {
+    if (error !== Symbol.for(STOP)) throw loadError(error, modulePath);
+  }
+  return { ...filesOf(url, specDirectory), entry: pathFrom(realpathSync(specDirectory), url) };
+}
+
+/** What ends the evaluation of modules that are only read. */
+const STOP = 'service-local.read-only';
+
+function filesOf(url: string, specDirectory: string): Pick<StrategyModule, 'files' | 'others'> {
   const base = realpathSync(specDirectory);
   const urls = [...reachable(url)];
   const others = new Set(urls.flatMap((file) => [...loaded.get(file)!.others]));
   const files = urls.map((file): [string, string] => [
-    relative(base, fileURLToPath(file)).split(sep).join('/'),
+    pathFrom(base, file),
     loaded.get(file)!.sha256,
   ]);
   files.sort(([a], [b]) => (a < b ? -1 : 1));
-  return { strategy: strategy as Strategy, files: Object.fromEntries(files), others: [...others] };
+  return { files: Object.fromEntries(files), others: [...others] };
+}
+
+function pathFrom(base: string, url: string): string {
+  return relative(base, fileURLToPath(url)).split(sep).join('/');
 }
 
 function realEntry(path: string, modulePath: string): string {
@@ -105,11 +142,13 @@ function hookOnce(isAlone: boolean): void {
   if (isMainThread) process.env['TZ'] = 'UTC';
   guardLanguage();
   guardNode(crypto, (stack) => isAlone || [...wanted].some((url) => stack.includes(url)));
+  if (isAlone) watchGlobals();
   syncBuiltinESMExports();
   registerHooks({
     resolve(specifier, context, nextResolve) {
       if (specifier === 'service-local/strategy') return { url: API, shortCircuit: true };
       const resolved = nextResolve(specifier, context);
+      if (isAlone && context.parentURL?.startsWith(CODE) === false) noteImport(resolved.url);
       const importer = loaded.get(context.parentURL ?? '');
       if (importer === undefined) return resolved;
       if (isOwnFile(resolved.url)) {

@@ -10,6 +10,7 @@ import { lateError } from '../engine/late-error.ts';
 import { ServiceError, type ErrorCode, type ServiceErrorOptions } from '../errors.ts';
 import { runStrategy } from '../strategy-guard.ts';
 import { execute, type StrategyTraces } from './execute.ts';
+import { outsideUsed } from './outside.ts';
 import { loadStrategyModule, type StrategyModule } from './strategy-module.ts';
 
 export interface StrategyThreadData {
@@ -36,6 +37,7 @@ export type Question =
 
 /** What a module declares, as plain data. */
 export interface Declaration extends Pick<StrategyModule, 'files' | 'others'> {
+  readonly outside: readonly string[];
   readonly declared: Omit<Strategy, 'create' | 'check'> & { readonly hasCheck: boolean };
 }
 
@@ -93,6 +95,7 @@ function load({ modulePath, specDirectory, timeoutMs }: LoadQuestion): Declarati
   return {
     files,
     others,
+    outside: outsideUsed(),
     declared: {
       name,
       description,
@@ -155,7 +158,9 @@ async function run({ setup, timeoutMs }: Extract<Question, { run: object }>['run
   const journal = result.journal.data;
   const columns = [result.equity, ...journal.rows.chunks].map(({ buffer }) => buffer);
   const owned = columns.filter((buffer) => buffer instanceof ArrayBuffer);
-  send({ done: { ...result, journal }, traces: { left: leftRunning() } }, [...new Set(owned)]);
+  send({ done: { ...result, journal }, traces: { left: leftRunning(), outside: outsideUsed() } }, [
+    ...new Set(owned),
+  ]);
 }
 
 function countResources(): Map<string, number> {

@@ -40,6 +40,8 @@ export interface OwnStrategy extends StrategyModule {
   /** Its `create` must not be called: `execute` runs it where it lives. */
   readonly strategy: Strategy;
   readonly execute: Execute;
+  /** What its modules use of the machine; see `StrategyTraces`. */
+  readonly outside?: readonly string[] | undefined;
 }
 
 const FILE = new URL(`./strategy-thread-worker${import.meta.url.slice(-3)}`, import.meta.url);
@@ -95,11 +97,13 @@ class StrategyThread {
   load(modulePath: string, specDirectory: string): OwnStrategy {
     const { timeoutMs } = this.#limits;
     const loaded = this.#ask({ load: { modulePath, specDirectory, timeoutMs } });
-    const { declared, files, others } = (loaded as { readonly loaded: Declaration }).loaded;
+    const { declared, files, others, outside } = (loaded as { readonly loaded: Declaration })
+      .loaded;
     const { hasCheck, ...rest } = declared;
     return {
       files,
       others,
+      outside,
       strategy: {
         ...rest,
         ...(hasCheck && { check: (params: ParamValues<Params>) => this.#check(params) }),

@@ -82,6 +82,11 @@ export interface Lock {
   readonly data: Readonly<Record<string, string>>;
   /** Absent where the spec has no models. */
   readonly models?: ModelsLock | undefined;
+  /**
+   * Ways to files, network and processes that the strategy used, such as `node:fs`: the result can
+   * depend on more than this lock names. Absent where there are none.
+   */
+  readonly outside?: readonly string[] | undefined;
 }
 
 export interface ModelsLock {

@@ -8,7 +8,7 @@ import { deflatedSharpe } from './deflated-sharpe.ts';
 import type { DeflatedSharpe } from './deflated-sharpe.ts';
 import { execute } from './execute.ts';
 import { writeText } from './files.ts';
-import { shortWindow, windowBeyondData } from './findings.ts';
+import { outsideFinding, shortWindow, windowBeyondData } from './findings.ts';
 import { axesOf, gridOf } from './grid.ts';
 import type { Axis, AxisText } from './grid.ts';
 import type { BacktestJob } from './job.ts';
@@ -130,9 +130,11 @@ export async function finishSweep(
     best: ranked[0] ?? null,
     deflated_sharpe: isComplete ? ((await judge(plan, job, ranked, results)) ?? null) : null,
     results: ranked,
-    findings: [windowBeyondData(job.instruments), shortWindow((to - from) / DAY)].filter(
-      (finding) => finding !== undefined,
-    ),
+    findings: [
+      windowBeyondData(job.instruments),
+      shortWindow((to - from) / DAY),
+      outsideFinding(job.lock.outside),
+    ].filter((finding) => finding !== undefined),
     hashes: { trials },
   };
   if (ranked.length > 0) {

@@ -39,6 +39,8 @@ export interface Bot {
   readonly strategy: Strategy;
   /** Where the strategy runs, if not in this thread. */
   readonly execute?: Execute | undefined;
+  /** What its modules use of the machine, where that is known; see `StrategyTraces`. */
+  readonly outside?: readonly string[] | undefined;
   /** The strategy's own file and what it imports, with sha256; `undefined` for a built-in one. */
   readonly strategyFiles: Readonly<Record<string, string>> | undefined;
   /** Complete: the spec's values, and the strategy's defaults for the rest. */
@@ -103,7 +105,7 @@ export function checkBot(file: string, load: LoadModule = loadStrategyModule): B
   const check = { document, problems, sources, models: models.models, failure };
   if (spec === undefined || problems.length > 0) return { bot: undefined, ...check };
 
-  const { strategy, files, execute }: LoadedStrategy = own.loaded ?? {
+  const { strategy, files, execute, outside }: LoadedStrategy = own.loaded ?? {
     // A valid spec names a strategy that exists, with parameters that it takes.
     strategy: BUILT_IN_STRATEGIES.get(spec.spec.strategy.name!)!,
     files: undefined,
@@ -115,6 +117,7 @@ export function checkBot(file: string, load: LoadModule = loadStrategyModule): B
     hash: specHash(document.value),
     strategy,
     execute,
+    outside,
     strategyFiles: files,
     params: resolveParams(strategy.params, spec.spec.strategy.params).values,
     models: models.models,
@@ -226,12 +229,16 @@ export function hostedBot(hosted: HostedSpec, own?: Strategy): Bot {
 export type LoadModule = (
   modulePath: string,
   specDirectory: string,
-) => StrategyModule & { readonly execute?: Execute };
+) => StrategyModule & {
+  readonly execute?: Execute;
+  readonly outside?: readonly string[] | undefined;
+};
 
 interface LoadedStrategy {
   readonly strategy: Strategy;
   readonly files: Readonly<Record<string, string>> | undefined;
   readonly execute?: Execute | undefined;
+  readonly outside?: readonly string[] | undefined;
 }
 
 /**

@@ -67,6 +67,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     strategy: bot.strategyFiles ?? bot.strategy.name,
     data: digests,
     models: modelsLock(bot.models),
+    outside: bot.outside,
   });
   const { name, slug } = bot.spec.metadata;
   return {

@@ -18,8 +18,17 @@ export function specHash(document: unknown): string {
 
 /** A lock over the parts, with their digest. */
 export function lockOf(parts: Omit<Lock, 'digest'>): Lock {
-  const { spec, engine, seed, strategy, data, models } = parts;
-  const rest = { spec, engine, seed, strategy, data, ...(models && { models }) };
+  const { spec, engine, seed, strategy, data, models, outside = [] } = parts;
+  const rest = {
+    spec,
+    engine,
+    seed,
+    strategy,
+    data,
+    ...(models && { models }),
+    // Only where there is any: locks made before there was such a mark keep their digests.
+    ...(outside.length > 0 && { outside }),
+  };
   return { digest: digest(rest), ...rest };
 }
 
@@ -27,6 +36,12 @@ function digest(value: unknown): string {
   const canonical = canonicalize(value);
   if (canonical === undefined) throw new TypeError('not a JSON value');
   return createHash('sha256').update(canonical).digest('hex');
+}
+
+/** The same lock with what the run showed beside it. @param outside see `StrategyTraces`. */
+export function withOutside(lock: Lock, outside: readonly string[] = []): Lock {
+  const all = [...new Set([...(lock.outside ?? []), ...outside])].toSorted();
+  return lockOf({ ...lock, outside: all });
 }
 
 /** What differs between two locks, one line for each part; empty when they are equal. */
@@ -86,6 +101,7 @@ const lockSchema = z.strictObject({
   strategy: z.union([z.string(), z.record(z.string(), sha256)]),
   data: z.record(z.string(), sha256),
   models: z.strictObject({ runtime: z.string(), files: z.record(z.string(), sha256) }).optional(),
+  outside: z.array(z.string()).optional(),
 });
 
 /**

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { loadStrategyModule } from '../backtest/strategy-module.ts';
-import { base64Of, bundleFaults, entryOf } from '../bots/bundle.ts';
+import { readStrategyFiles } from '../backtest/strategy-module.ts';
+import { base64Of, bundleFaults, entryOf, type Bundle } from '../bots/bundle.ts';
 import type { SourceDocument } from '../bots/document.ts';
 import { fieldsOf } from '../bots/fields.ts';
 import { hostedProblems } from '../bots/hosted.ts';
@@ -18,11 +18,14 @@ import { invalidFiles, type BotFile } from './bots.ts';
  * has none of the files beside them.
  * @throws ServiceError `invalid_spec` with the problems of all files, or `file_not_found`
  */
-export function readHostedFiles(files: readonly string[]): readonly BotFile[] {
+export async function readHostedFiles(files: readonly string[]): Promise<readonly BotFile[]> {
+  const strategies = new Map<string, Attached>();
+  for (const file of files) strategies.set(file, await strategyOf(file));
   const bundles = new Map<SourceDocument, BotFile['files']>();
   const read = readBotFiles(files, (source, file, known) => {
     const models = modelsOf(source, file, known);
-    const code = strategyOf(source, file, known);
+    const isKnown = known.some(({ pointer }) => pointer?.startsWith('/spec/strategy'));
+    const code = isKnown ? { faults: [] } : strategies.get(file)!;
     const bundle = { ...code.files, ...models.files };
     if (Object.keys(bundle).length > 0) bundles.set(source, bundle);
     return [...hostedProblems(source), ...models.faults, ...code.faults];
@@ -50,35 +53,39 @@ function modelsOf(source: SourceDocument, file: string, known: readonly Problem[
   return { faults: [...problems, source.problem(['spec', 'ml_models'], what)] };
 }
 
-function strategyOf(source: SourceDocument, file: string, known: readonly Problem[]): Attached {
-  if (known.some(({ pointer }) => pointer?.startsWith('/spec/strategy'))) return { faults: [] };
+async function strategyOf(file: string): Promise<Attached> {
+  const { document } = readSpec(file);
+  const { module } = fieldsOf(fieldsOf(fieldsOf(document.value).spec).strategy);
+  if (typeof module !== 'string') return { faults: [] };
   try {
-    const files = codeOf(file, source.value);
-    return files === undefined ? { faults: [] } : { files, faults: [] };
+    return { files: (await readCode(file, module)).files, faults: [] };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const { code, message } = error;
-    return { faults: [source.problem(MODULE, { code, message })] };
+    return { faults: [document.problem(MODULE, { code, message })] };
   }
 }
 
 const MODULE = ['spec', 'strategy', 'module'];
 
 /**
- * The files of a strategy of one's own, as they are: the module and all that it imports. Runs its
- * code, as `validate` does.
+ * The files of a strategy of one's own, as they are: the module and all that it imports. None of its
+ * code is run.
  *
+ * @param file the bot file that names the module.
+ * @returns also the path of the module among the files.
  * @throws ServiceError `invalid_strategy`
  */
-function codeOf(file: string, document: unknown): BotFile['files'] {
-  const { module } = fieldsOf(fieldsOf(fieldsOf(document).spec).strategy);
-  if (typeof module !== 'string') return undefined;
+export async function readCode(
+  file: string,
+  module: string,
+): Promise<{ readonly files: Bundle; readonly entry: string }> {
   const directory = realpathSync(dirname(resolve(file)));
-  const { files, others } = loadStrategyModule(module, directory);
+  const { files, others, entry } = await readStrategyFiles(module, directory);
   if (others.length > 0) {
     throw new ServiceError(
       'invalid_strategy',
-      `cannot import ${others.map((name) => `'${name}'`).join(', ')}: on a server there are no packages and no modules of Node. Copy what you need into a file beside it`,
+      `cannot import ${others.map((name) => `'${name}'`).join(', ')}: on a server and in its sandbox there are no packages and no modules of Node. Copy what you need into a file beside it`,
     );
   }
   const texts = Object.entries(files).map(([path, sha256]): [string, string] => {
@@ -95,7 +102,7 @@ function codeOf(file: string, document: unknown): BotFile['files'] {
   const bundle = Object.fromEntries(texts);
   const fault = bundleFaults(bundle)[0];
   if (fault !== undefined) throw new ServiceError('invalid_strategy', fault);
-  return bundle;
+  return { files: bundle, entry };
 }
 
 /**

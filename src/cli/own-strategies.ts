@@ -1,4 +1,5 @@
 import { ownStrategies, type OwnStrategies } from '../backtest/strategy-thread.ts';
+import type { LoadModule } from '../bots/load.ts';
 import type { Context } from './verb.ts';
 
 /** Loads strategies within the limits that the user has set. */
@@ -7,4 +8,15 @@ export function ownStrategiesOf({ settings }: Context): OwnStrategies {
     timeoutMs: settings.strategy_timeout_seconds * 1000,
     memoryMb: settings.strategy_memory_mb,
   });
+}
+
+/** Loads the strategy of a bot file in a thread or, sealed, in a sandbox. */
+export async function loaderOf(
+  context: Context,
+  file: string,
+  { sealed }: { readonly sealed: boolean },
+): Promise<LoadModule> {
+  if (!sealed) return ownStrategiesOf(context).load;
+  const { sealedStrategy } = await import('./sealed-strategies.ts');
+  return sealedStrategy(context, file);
 }

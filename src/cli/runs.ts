@@ -46,7 +46,7 @@ export function overridesOf({ param, from, to }: OverrideOptions): Overrides {
 export async function compareRuns(
   context: Context,
   spec: string,
-  { param, from, to }: OverrideOptions,
+  { param, from, to, sealed }: OverrideOptions & { readonly sealed: boolean },
   directory: string,
 ): Promise<number> {
   const again = await mkdtemp(join(tmpdir(), 'service-local-again-'));
@@ -67,6 +67,7 @@ export async function compareRuns(
         `--catalogue-dir=${catalogue}`,
         `--strategy-timeout-seconds=${timeout}`,
         `--strategy-memory=${memory}`,
+        ...(sealed ? ['--sealed'] : []),
         ...param.map((value) => `--param=${value}`),
         ...(from === undefined ? [] : [`--from=${from}`]),
         ...(to === undefined ? [] : [`--to=${to}`]),

@@ -248,10 +248,15 @@ function hung(withinMs: number): ServiceError {
 }
 
 function outOfMemory(memoryMb: number): ServiceError {
-  return new ServiceError('strategy_failed', `the strategy took more than ${memoryMb} MB`, {
-    reason: 'out_of_memory',
-    remedy: 'Keep less in it, or have the setting custom_code_memory_mb raised on the server.',
-  });
+  return new ServiceError(
+    'strategy_failed',
+    `the strategy took more memory than its limit of ${memoryMb} MB`,
+    {
+      reason: 'out_of_memory',
+      remedy:
+        'Keep less in it: look for a list, map or buffer that grows with every bar. If it needs more, have custom_code_memory_mb raised on the server, or --strategy-memory for a sealed backtest.',
+    },
+  );
 }
 
 function died(how: string): ServiceError {

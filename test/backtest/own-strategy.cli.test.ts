@@ -1,6 +1,16 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import canonicalize from 'canonicalize';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Summary } from '../../src/backtest/summary.ts';
 import { inProcess } from '../cli/in-process.ts';
@@ -268,5 +278,83 @@ describe('a strategy that is not repeatable', () => {
       env,
     });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+});
+
+describe('a strategy that uses files or the network', () => {
+  const lockOf = (file: string): Record<string, unknown> =>
+    JSON.parse(readFileSync(join(file, '../bot.lock.json'), 'utf8')) as Record<string, unknown>;
+
+  test.each([
+    ['imports it', { top: "import { existsSync } from 'node:fs'; void existsSync;" }, 'node:fs'],
+    ['imports it late', { onBar: "process.getBuiltinModule('fs');" }, 'node:fs'],
+    ['fetches', { onBar: `${FIRST} void fetch('data:,');` }, 'fetch'],
+  ])('and %s gets a finding and a mark in the lock', async (_, parts, use) => {
+    const file = bot(parts);
+    const args = ['backtest', file, '--json', `--out=${join(file, '../out')}`];
+    const { code, stdout } = await inProcess([...args, '--write-lock']);
+    const { findings, lock } = JSON.parse(stdout) as Summary;
+    expect({ code, outside: lock.outside }).toEqual({ code: 0, outside: [use] });
+    expect(findings).toContainEqual(
+      expect.objectContaining({ code: 'outside_used', evidence: { uses: use } }),
+    );
+    expect(lockOf(file)).toEqual(lock);
+    expect((await inProcess([...args, '--verify-lock'])).code).toBe(0);
+  });
+
+  test('verifies with a lock that was made before there was the mark', async () => {
+    const file = bot({ top: "import { existsSync } from 'node:fs'; void existsSync;" });
+    const args = ['backtest', file, '--json', `--out=${join(file, '../out')}`];
+    await inProcess([...args, '--write-lock']);
+    const { digest: _, outside: __, ...rest } = lockOf(file);
+    const digest = createHash('sha256').update(canonicalize(rest)!).digest('hex');
+    writeFileSync(join(file, '../bot.lock.json'), JSON.stringify({ digest, ...rest }));
+    expect((await inProcess([...args, '--verify-lock'])).code).toBe(0);
+  });
+
+  test('has no mark when it does not', async () => {
+    const { document } = await processOf({});
+    expect(document.lock).not.toHaveProperty('outside');
+    expect(document.findings.map(({ code }) => code)).not.toContain('outside_used');
+  });
+});
+
+describe('a sealed strategy', () => {
+  const TRADES = `if (instrument.count % 20 === 5) broker.target(instrument, random());
+    if (instrument.count % 20 === 15) broker.order({ instrument, side: 'sell', quantity: 1, type: 'stop', stop: instrument.close * 0.99 });`;
+
+  test('has the same results as one that is not', async () => {
+    const open = await processOf({ onBar: TRADES });
+    const sealed = await processOf({ onBar: TRADES }, '--sealed');
+    expect(sealed).toMatchObject({ code: 0, left: open.left });
+    expect(open.document.orders.filled).toBeGreaterThan(10);
+    expect(sealed.document.hashes).toEqual(open.document.hashes);
+    expect(sealed.document.lock).toEqual(open.document.lock);
+  });
+
+  test('runs none of its code outside of the sandbox', async () => {
+    const mark = join(directory, 'mark');
+    const top = `import { writeFileSync } from 'node:fs'; writeFileSync(${JSON.stringify(mark)}, '');`;
+    const error = await failureOf({ top }, '--sealed');
+    expect(error.exit).toBe(3);
+    expect(existsSync(mark)).toBe(false);
+    const write = `process.getBuiltinModule('fs').writeFileSync(${JSON.stringify(mark)}, '');`;
+    expect(await failureOf({ onBar: write }, '--sealed')).toMatchObject({
+      exit: 1,
+      code: 'strategy_failed',
+      message: expect.stringMatching(/process is not defined/) as string,
+    });
+    expect(existsSync(mark)).toBe(false);
+  });
+
+  test('fails as it does on a server when it takes memory without end', async () => {
+    const onBar = 'kept.push(new Float64Array(1e6).fill(1));';
+    const parts = { top: 'const kept: unknown[] = [];', onBar };
+    expect(await failureOf(parts, '--sealed', '--strategy-memory', '128')).toMatchObject({
+      exit: 1,
+      code: 'strategy_failed',
+      reason: 'out_of_memory',
+      message: 'the strategy took more memory than its limit of 128 MB',
+    });
   });
 });

@@ -174,7 +174,7 @@ describe('update', () => {
     const client = createClient({ url: server.url, authorize: () => `Bearer ${token}` });
     const found = await findBot(client, 'shared');
     await told('update', 'shared', '-f', await fileOf('shared', 11));
-    const [mine] = readHostedFiles([await fileOf('shared', 12)]);
+    const [mine] = await readHostedFiles([await fileOf('shared', 12)]);
     await expect(putBot(client, mine!, found)).rejects.toMatchObject({
       code: 'stale',
       exitCode: 6,

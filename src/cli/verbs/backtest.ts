@@ -35,6 +35,10 @@ export const verb = defineVerb({
       parse: parseAssertion,
     },
     junit: { value: 'file', description: 'write the gates as JUnit XML', complete: 'file' },
+    sealed: {
+      description:
+        'run a strategy of your own in the sandbox that a server uses: no files, no network',
+    },
     checkDeterminism: { description: 'run again in another process and compare the events' },
     writeLock: { description: 'keep a lock of everything that decides the result' },
     verifyLock: { description: 'refuse to run when anything differs from the lock' },
@@ -53,13 +57,14 @@ export const verb = defineVerb({
     const { backtest } = await import('../../backtest/backtest.ts');
     const { prepareDirectory, removeOld, writeRun, writeText } =
       await import('../../backtest/files.ts');
-    const { driftOf, lockPath, readLock, writeLock } = await import('../../bots/version.ts');
+    const { driftOf, lockPath, readLock, withOutside, writeLock } =
+      await import('../../bots/version.ts');
     const { compareRuns, newRunId, overridesOf } = await import('../runs.ts');
-    const { ownStrategiesOf } = await import('../own-strategies.ts');
+    const { loaderOf } = await import('../own-strategies.ts');
     const { showSummary } = await import('../show.ts');
 
     const file = resolve(context.cwd, args.spec);
-    const bot = loadBot(file, overridesOf(options), ownStrategiesOf(context).load);
+    const bot = loadBot(file, overridesOf(options), await loaderOf(context, file, options));
     const isOverridden = [...options.param, options.from, options.to].some(Boolean);
     if (options.writeLock && isOverridden) {
       throw new ServiceError('usage', '--write-lock goes with the bot as its file states it', {
@@ -126,7 +131,9 @@ export const verb = defineVerb({
     } finally {
       progress.stop();
     }
-    const { summary, report } = await writeRun(directory, job, outcome);
+    const lock = withOutside(job.lock, outcome.traces?.outside);
+    const marked = { ...outcome, summary: { ...outcome.summary, lock } };
+    const { summary, report } = await writeRun(directory, job, marked);
     // Asked to stop meanwhile: what was written is whole, but whoever asked waits for no more.
     context.signal.throwIfAborted();
     if (junitFile !== undefined) {
@@ -138,7 +145,7 @@ export const verb = defineVerb({
       context.message(`deterministic: two processes, the same ${events} events`);
     }
     if (options.verifyLock) context.message(`the lock holds: ${lockPath(file)}`);
-    if (options.writeLock) context.message(`lock: ${await writeLock(file, job.lock)}`);
+    if (options.writeLock) context.message(`lock: ${await writeLock(file, lock)}`);
 
     return {
       data: summary,

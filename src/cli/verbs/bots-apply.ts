@@ -19,7 +19,7 @@ export const verb = defineVerb({
   examples: ['bots apply -f bot.yaml', 'bots apply -f trend.yaml -f pairs.yaml --json'],
   async run(context, _args, { file: paths }) {
     const { readHostedFiles } = await import('../bot-files.ts');
-    const files = readHostedFiles(paths);
+    const files = await readHostedFiles(paths);
     const twice = files.find(({ slug }, i) => files.findIndex((one) => one.slug === slug) < i);
     if (twice) {
       throw new ServiceError('usage', `${twice.file}: another file has the slug ${twice.slug} too`);

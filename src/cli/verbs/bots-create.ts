@@ -12,7 +12,7 @@ export const verb = defineVerb({
   examples: ['bots create -f bot.yaml'],
   async run(context, _args, { file: path }) {
     const { readHostedFiles } = await import('../bot-files.ts');
-    const [file] = readHostedFiles([path]);
+    const [file] = await readHostedFiles([path]);
     const server = await connect(context);
     const bot = await sending(file!, () =>
       server.call<typeof createBot>('post', '/bots', {

@@ -23,7 +23,7 @@ export const verb = defineVerb({
       throw new ServiceError('usage', 'give either --file or --proposal');
     }
     const { readHostedFiles } = await import('../bot-files.ts');
-    const [own] = path === undefined ? [] : readHostedFiles([path]);
+    const [own] = path === undefined ? [] : await readHostedFiles([path]);
     const server = await connect(context);
     const found = await findBot(server, ref);
     const { proposedFile } = await import('../proposals.ts');

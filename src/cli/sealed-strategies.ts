@@ -1,0 +1,84 @@
+import { isDeepStrictEqual } from 'node:util';
+import { execute, type Execute } from '../backtest/execute.ts';
+import type { OwnStrategy } from '../backtest/strategy-thread.ts';
+import { digestsOf } from '../bots/bundle.ts';
+import type { LoadModule } from '../bots/load.ts';
+import { readSpec } from '../bots/parse.ts';
+import { engineConfig, type BotSpec } from '../bots/spec.ts';
+import { resolveParams } from '../engine/params.ts';
+import { ServiceError } from '../errors.ts';
+import { takeAll } from '../sandbox/hosted.ts';
+import { openSandbox, type SandboxOptions } from '../sandbox/sandbox.ts';
+import { readCode } from './bot-files.ts';
+import type { Context } from './verb.ts';
+
+/**
+ * Loads the strategy of a bot file in the sandbox that a server uses, where it reaches no file, no
+ * network and nothing else of the machine. None of its code runs anywhere else.
+ */
+export async function sealedStrategy(context: Context, file: string): Promise<LoadModule> {
+  const { spec } = readSpec(file);
+  const module = spec?.spec.strategy.module;
+  // What is wrong with the spec is found by whoever loads the bot.
+  if (spec === undefined || module === undefined) return () => refuseUnread();
+  const loading = open(context, spec, file, module);
+  const [loaded] = await Promise.allSettled([loading]);
+  return () => {
+    if (loaded.status === 'rejected') throw loaded.reason;
+    return loaded.value;
+  };
+}
+
+function refuseUnread(): never {
+  throw new Error('the bot file changed while it was read');
+}
+
+async function open(
+  { settings }: Context,
+  spec: BotSpec,
+  file: string,
+  module: string,
+): Promise<OwnStrategy> {
+  const { files, entry } = await readCode(file, module);
+  const options: SandboxOptions = {
+    files,
+    entry,
+    symbols: spec.spec.universe.symbols,
+    params: spec.spec.strategy.params,
+    config: engineConfig(spec),
+    timeoutMs: settings.strategy_timeout_seconds * 1000,
+    memoryMb: settings.strategy_memory_mb,
+  };
+  const { strategy, close } = await openSandbox(options);
+  await close();
+  const { values } = resolveParams(strategy.params, options.params);
+  return {
+    files: digestsOf(files),
+    others: [],
+    // It is known for the parameters of the spec; those of a run are checked as it begins.
+    strategy: {
+      ...strategy,
+      check: (params) => (isDeepStrictEqual(params, values) ? strategy.check?.(params) : undefined),
+    },
+    execute: (setup, how) => executeSealed(options, setup, how),
+  };
+}
+
+async function executeSealed(
+  options: SandboxOptions,
+  setup: Parameters<Execute>[0],
+  { timeoutMs, signal, onProgress }: Parameters<Execute>[1],
+): ReturnType<Execute> {
+  const { instruments, params, config, signals } = setup;
+  const sandbox = await openSandbox({ ...options, params, config, signals, signal });
+  try {
+    const fault = sandbox.strategy.check?.(params);
+    if (fault !== undefined) throw new ServiceError('usage', `--param: ${fault}`);
+    const total = Math.max(...instruments.map(({ bars }) => bars.length));
+    const hosted = { watches: true, take: sandbox.take };
+    await takeAll(hosted, instruments, (done) => onProgress?.(Math.min(done, total), total));
+    return await execute({ ...setup, strategy: sandbox.strategy }, { timeoutMs, signal });
+  } finally {
+    await sandbox.close();
+  }
+}
