@@ -13,5 +13,19 @@ export {
 } from './keys.ts';
 export { LEASE_REASONS, type LeaseReason } from './reasons.ts';
 export { LeaseError, type Refused } from './refusal.ts';
+export {
+  KEYSET_TYPE,
+  type KeysetClaims,
+  keysetToSign,
+  ROOT_TYPE,
+  type RootClaims,
+  rootFingerprint,
+  rootToSign,
+  type ToSign,
+  type TrustedRoot,
+  verifyKeyset,
+  verifyRoots,
+} from './root.ts';
 export { CLOCK_TOLERANCE_SECONDS, leaseStatus, type LeaseStatus } from './status.ts';
+export { type HeldTrust, type Trust, type TrustOptions, verifyTrust } from './trust.ts';
 export { verifyLease, type VerifiedLease } from './verify.ts';

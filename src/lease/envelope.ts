@@ -9,7 +9,7 @@ import { encodeUtf8 } from './utf8.ts';
 export const PAYLOAD_TYPE = 'application/vnd.service-local.license-lease.v1+json';
 
 /** One for the key in use and one for its successor are enough; each costs the reader time. */
-const MAX_SIGNATURES = 4;
+const MAX_LEASE_SIGNATURES = 4;
 
 export interface Signature {
   /** `publicKeyId` of the key that made it. */
@@ -50,34 +50,49 @@ export function leaseToSign(claims: LeaseClaims): {
   return { payload, toSign: preAuthEncoding(PAYLOAD_TYPE, payload) };
 }
 
-/** The text of a lease file: the JSON envelope of DSSE 1.0.2. */
-export function encodeEnvelope(payload: Uint8Array, signatures: readonly Signature[]): string {
+/** The JSON envelope of DSSE 1.0.2; with the default type, the text of a lease file. */
+export function encodeEnvelope(
+  payload: Uint8Array,
+  signatures: readonly Signature[],
+  type = PAYLOAD_TYPE,
+): string {
   return JSON.stringify({
-    payloadType: PAYLOAD_TYPE,
+    payloadType: type,
     payload: encodeBase64(payload),
     signatures: signatures.map(({ keyid, bytes }) => ({ keyid, sig: encodeBase64(bytes) })),
   });
 }
 
 /**
- * Reads a lease file without judging its signatures. Stricter than DSSE: no other members, every
- * signature names its key, base64 is of the standard alphabet with padding.
+ * Reads a lease file without judging its signatures.
  *
- * @throws LeaseError as `parseStrictJson`, and `not_an_envelope`, `wrong_payload_type`,
- * `bad_base64`.
+ * @throws LeaseError as `parseStrictJson` and `readEnvelope`.
  */
 export function parseEnvelope(text: string): Envelope {
-  const { payloadType, payload, signatures } = membersOf(
-    parseStrictJson(text, 'the lease'),
-    ['payloadType', 'payload', 'signatures'],
-    'the lease',
-  );
+  return readEnvelope(parseStrictJson(text, 'the lease'), PAYLOAD_TYPE, 'the lease');
+}
+
+/**
+ * Reads the envelope in a JSON value without judging its signatures. Stricter than DSSE: no other
+ * members, every signature names its key, base64 is of the standard alphabet with padding.
+ *
+ * @param what names the value in a refusal.
+ * @throws LeaseError `not_an_envelope`, `wrong_payload_type`, `bad_base64`.
+ */
+export function readEnvelope(
+  value: unknown,
+  type: string,
+  what: string,
+  maxSignatures = MAX_LEASE_SIGNATURES,
+): Envelope {
+  const members = membersOf(value, ['payloadType', 'payload', 'signatures'], what);
+  const { payloadType, payload, signatures } = members;
   if (typeof payloadType !== 'string') throw notAnEnvelope('payloadType is not a text');
-  if (payloadType !== PAYLOAD_TYPE) {
+  if (payloadType !== type) {
     throw new LeaseError('wrong_payload_type', `payloadType is ${quote(payloadType)}`);
   }
-  if (!Array.isArray(signatures) || signatures.length < 1 || signatures.length > MAX_SIGNATURES) {
-    throw notAnEnvelope(`signatures is not a list of 1 to ${MAX_SIGNATURES}`);
+  if (!Array.isArray(signatures) || signatures.length < 1 || signatures.length > maxSignatures) {
+    throw notAnEnvelope(`signatures is not a list of 1 to ${maxSignatures}`);
   }
   const read = signatures.map((signature: unknown, index): Signature => {
     const place = `signatures[${index}]`;

@@ -13,6 +13,15 @@ import {
   publicKeyId,
   type TrustedKeys,
 } from '../../src/lease/keys.ts';
+import {
+  KEYSET_TYPE,
+  keysetToSign,
+  ROOT_TYPE,
+  rootToSign,
+  type KeysetClaims,
+  type RootClaims,
+  type ToSign,
+} from '../../src/lease/root.ts';
 import { formatTime } from '../../src/lease/time.ts';
 
 /** The issuing side, on the cryptography of Node. */
@@ -98,4 +107,44 @@ export function seal(payload: string | Uint8Array, key: SigningKey): string {
 
 function signatureBy(key: SigningKey, message: Uint8Array): Signature {
   return { keyid: key.jwk.kid, bytes: key.sign(message) };
+}
+
+const TIMES = { issued_at: '2026-01-05T09:30:00Z', expires_at: '2027-01-05T09:30:00Z' };
+
+/** The envelope of a root with these keys, any one of which may sign, unless `change` says otherwise. */
+export function rootOf(
+  keys: readonly SigningKey[],
+  { by = keys, ...change }: Partial<RootClaims> & { readonly by?: readonly SigningKey[] } = {},
+): unknown {
+  const claims: RootClaims = {
+    version: 1,
+    issuer: 'https://licenses.example',
+    ...TIMES,
+    threshold: 1,
+    keys: keys.map(({ jwk }) => jwk),
+    ...change,
+  };
+  return sealed(rootToSign(claims), ROOT_TYPE, by);
+}
+
+/** The envelope of a keyset of these keys. */
+export function keysetOf(
+  keys: readonly SigningKey[],
+  by: readonly SigningKey[],
+  change: Partial<KeysetClaims> = {},
+): unknown {
+  const claims: KeysetClaims = {
+    version: 1,
+    issuer: 'https://licenses.example',
+    ...TIMES,
+    keys: keys.map(({ jwk }) => jwk),
+    retired: [],
+    ...change,
+  };
+  return sealed(keysetToSign(claims), KEYSET_TYPE, by);
+}
+
+function sealed({ payload, toSign }: ToSign, type: string, by: readonly SigningKey[]): unknown {
+  const signatures = by.map((key) => signatureBy(key, toSign));
+  return JSON.parse(encodeEnvelope(payload, signatures, type));
 }

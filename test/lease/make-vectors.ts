@@ -6,12 +6,16 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
-import { PAYLOAD_TYPE, preAuthEncoding } from '../../src/lease/envelope.ts';
+import { PAYLOAD_TYPE, preAuthEncoding, readEnvelope } from '../../src/lease/envelope.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 import type { LeaseReason } from '../../src/lease/reasons.ts';
+import { ROOT_TYPE, rootFingerprint } from '../../src/lease/root.ts';
+import type { Trust } from '../../src/lease/trust.ts';
 import {
   claimsOf,
   issue,
+  keysetOf,
+  rootOf,
   type LeaseFile,
   seal,
   signingKey,
@@ -38,11 +42,26 @@ export interface KeysetVector {
   readonly reason: LeaseReason | null;
 }
 
+/** A keyset document, and what the verifier trusts already. */
+export interface TrustVector {
+  readonly name: string;
+  readonly document: unknown;
+  /** Fingerprint of a root. */
+  readonly pin: string | null;
+  /** A document that was accepted before, on first contact. */
+  readonly held: unknown;
+  readonly now: string;
+  readonly reason: LeaseReason | null;
+  /** What vouches for the keys of a good one. */
+  readonly by?: Trust['by'];
+}
+
 export interface Vectors {
   readonly about: string;
   readonly keyset: unknown;
   readonly leases: readonly LeaseVector[];
   readonly keysets: readonly KeysetVector[];
+  readonly trust: readonly TrustVector[];
 }
 
 const active = testKey(1);
@@ -325,12 +344,130 @@ function keysets(): KeysetVector[] {
   ];
 }
 
+function fingerprintOf(root: unknown): string {
+  return rootFingerprint(readEnvelope(root, ROOT_TYPE, 'the root').payload);
+}
+
+function trust(): TrustVector[] {
+  const [first, second, foreign] = [testKey(11), testKey(12), testKey(13)];
+  const root = rootOf([first]);
+  const next = rootOf([second], { by: [first, second], version: 2 });
+  const otherRoot = rootOf([foreign]);
+  const bare = { keys: [active.jwk] };
+  const document = (roots: readonly unknown[], keyset: unknown): unknown => ({ roots, keyset });
+  const signed = document([root], keysetOf([active], [first]));
+  const rotated = document([root], keysetOf([active, retiring], [first], { version: 2 }));
+  const rerooted = document([root, next], keysetOf([active], [second], { version: 2 }));
+  const pin = fingerprintOf(root);
+  const [now, late] = ['2026-06-01T00:00:00Z', '2027-06-01T00:00:00Z'];
+  const vector = (
+    reason: LeaseReason | null,
+    name: string,
+    given: unknown,
+    change: Partial<TrustVector> = {},
+  ): TrustVector => ({ name, document: given, pin: null, held: null, now, reason, ...change });
+  const tampered = JSON.parse(JSON.stringify(signed)) as { keyset: LeaseFile };
+  const other = JSON.parse(JSON.stringify(rotated)) as { keyset: LeaseFile };
+  tampered.keyset = { ...tampered.keyset, payload: other.keyset.payload };
+  return [
+    vector(null, 'bare keys on first contact', bare, { by: 'first_contact' }),
+    vector(null, 'signed keys on first contact', signed, { by: 'first_contact' }),
+    vector(null, 'signed keys under a pin', signed, { pin, by: 'pin' }),
+    vector(null, 'the same keys again', signed, { held: signed, by: 'held' }),
+    vector(null, 'a key more, signed by the root', rotated, { held: signed, by: 'held' }),
+    vector(null, 'a new root, signed by the former one', rerooted, {
+      pin,
+      held: signed,
+      by: 'pin',
+    }),
+    vector(null, 'an expired keyset without a new key', signed, {
+      held: signed,
+      now: late,
+      by: 'held',
+    }),
+    vector(
+      null,
+      'bare keys, signed by a held key',
+      { keys: [retiring.jwk], keyset: keysetOf([retiring], [active]) },
+      { held: bare, by: 'held' },
+    ),
+    vector(
+      null,
+      'a first root, where a held key signed the keyset as well',
+      document([root], keysetOf([active], [first, active])),
+      { held: bare, by: 'held' },
+    ),
+    vector('not_vouched_for', 'bare keys under a pin', bare, { pin }),
+    vector('not_vouched_for', 'bare keys after signed ones', bare, { held: signed }),
+    vector('not_vouched_for', 'other bare keys', { keys: [stranger.jwk] }, { held: bare }),
+    vector('not_vouched_for', 'a first root that no held key vouches for', signed, { held: bare }),
+    vector(
+      'not_vouched_for',
+      'a keyset that the root did not sign',
+      document([root], keysetOf([stranger], [foreign])),
+    ),
+    vector(
+      'not_vouched_for',
+      'a root that the former one did not sign',
+      document([root, rootOf([foreign], { version: 2 })], keysetOf([active], [foreign])),
+    ),
+    vector(
+      'not_vouched_for',
+      'fewer signatures than the threshold',
+      document([rootOf([first, second], { threshold: 2 })], keysetOf([active], [first])),
+    ),
+    vector('bad_signature', 'a keyset changed after it was signed', tampered),
+    vector(
+      'other_root',
+      'another root than the pinned one',
+      document([otherRoot], keysetOf([active], [foreign])),
+      { pin },
+    ),
+    vector(
+      'other_root',
+      'another root than the held one',
+      document([otherRoot], keysetOf([active], [foreign])),
+      { held: signed },
+    ),
+    vector('root_rollback', 'an older root', rotated, { held: rerooted }),
+    vector(
+      'root_rollback',
+      'a chain that skips a version',
+      document(
+        [root, rootOf([second], { by: [first, second], version: 3 })],
+        keysetOf([active], [second]),
+      ),
+    ),
+    vector('keyset_rollback', 'an older keyset', signed, { held: rotated }),
+    vector(
+      'keyset_rollback',
+      'another keyset of the same version',
+      document([root], keysetOf([active, stranger], [first])),
+      { held: signed },
+    ),
+    vector('keyset_expired', 'an expired keyset on first contact', signed, { now: late }),
+    vector('keyset_expired', 'an expired keyset that adds a key', rotated, {
+      held: signed,
+      now: late,
+    }),
+    vector(
+      'other_issuer',
+      'a keyset of another issuer',
+      document([root], keysetOf([active], [first], { issuer: 'test' })),
+    ),
+    vector('invalid_root', 'no roots', document([], keysetOf([active], [first]))),
+    vector('wrong_payload_type', 'a root in the place of the keyset', document([root], root)),
+    vector('not_an_envelope', 'no keyset', { roots: [root] }),
+  ];
+}
+
 export function makeVectors(): Vectors {
   return {
     about:
       'For verifiers of license leases. Each lease is judged under `keyset`: `reason` is null for a ' +
       'good one, which says `claims`, and else why it is refused. `keysets` are judged when they ' +
-      'are imported. The keys are for tests: secret 32 × 0x01, 32 × 0x02 and so on.',
+      'are imported. `trust` are documents with signed keysets: each is judged at `now` under `pin` ' +
+      'after `held` was accepted, and `by` is what vouches for a good one. The keys are for tests: secret 32 × 0x01, 32 × 0x02 and so on.',
     keyset: {
       keys: [
         { ...active.jwk, status: 'active' },
@@ -340,6 +477,7 @@ export function makeVectors(): Vectors {
     },
     leases: leases(),
     keysets: keysets(),
+    trust: trust(),
   };
 }
 

@@ -9,22 +9,28 @@ import { VECTORS, type Vectors } from './make-vectors.ts';
 
 /** Judges the vectors with the bundle, as text, since that passes any border. */
 const JUDGE = `(input) => {
-  const { keyset, leases, keysets } = JSON.parse(input);
+  const { keyset, leases, keysets, trust } = JSON.parse(input);
   const { keys } = lease.importKeyset(keyset);
   const reasonOf = (result) => result.reason ?? null;
   const [good] = leases.map((vector) => lease.verifyLease(vector.lease, keys));
   return JSON.stringify({
     leases: leases.map((vector) => reasonOf(lease.verifyLease(vector.lease, keys))),
     keysets: keysets.map((vector) => reasonOf(lease.importKeyset(vector.keyset))),
+    trust: trust.map(({ document, held, pin, now }) => {
+      const options = { now: Date.parse(now), ...(pin && { pin }) };
+      const before = held && lease.verifyTrust(JSON.stringify(held), { ...options, now: 0 });
+      return reasonOf(lease.verifyTrust(JSON.stringify(document), { ...options, ...(before && { held: before }) }));
+    }),
     state: lease.leaseStatus(good.claims, Date.UTC(2026, 0, 13)).state,
   });
 }`;
 
 const vectors = readFileSync(VECTORS, 'utf8');
-const { leases, keysets } = JSON.parse(vectors) as Vectors;
+const { leases, keysets, trust } = JSON.parse(vectors) as Vectors;
 const expected = {
   leases: leases.map(({ reason }) => reason),
   keysets: keysets.map(({ reason }) => reason),
+  trust: trust.map(({ reason }) => reason),
   state: 'grace',
 };
 

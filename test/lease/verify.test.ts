@@ -9,6 +9,7 @@ import { importKeyset, publicKeyId } from '../../src/lease/keys.ts';
 import { LEASE_REASONS } from '../../src/lease/reasons.ts';
 import { orRefused } from '../../src/lease/refusal.ts';
 import { formatTime } from '../../src/lease/time.ts';
+import { verifyTrust } from '../../src/lease/trust.ts';
 import { verifyLease } from '../../src/lease/verify.ts';
 import { runs } from '../length.ts';
 import { claimsOf, issue, type LeaseFile, nodeKey, signingKey, testKey, trust } from './issuer.ts';
@@ -37,12 +38,24 @@ describe('vectors', () => {
     expect(importKeyset(JSON.stringify(keyset))).toMatchObject(expected);
   });
 
+  test.each(vectors.trust)('trust: $reason $name', ({ document, pin, held, now, reason, by }) => {
+    const options = pin === null ? {} : { pin };
+    const before =
+      held === null ? undefined : verifyTrust(JSON.stringify(held), { now: 0, ...options });
+    if (before?.ok === false) throw new Error(before.detail);
+    const at = { now: Date.parse(now), ...options, ...(before && { held: before }) };
+    const result = verifyTrust(JSON.stringify(document), at);
+    expect(result).toMatchObject(reason === null ? { ok: true, by } : { ok: false, reason });
+  });
+
   test('are those that the script makes', () => {
     expect(vectors).toEqual(JSON.parse(JSON.stringify(makeVectors())));
   });
 
   test('show every reason but those of files, time and features', () => {
-    const shown = [...vectors.leases, ...vectors.keysets].map(({ reason }) => reason);
+    const shown = [...vectors.leases, ...vectors.keysets, ...vectors.trust].map(
+      ({ reason }) => reason,
+    );
     const byTime = ['in_grace', 'not_yet_valid', 'clock_rollback', 'expired'];
     const byFile = ['missing', 'unreadable', 'too_large'];
     const others = [...byTime, ...byFile, 'entitlement_missing'];

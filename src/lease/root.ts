@@ -1,0 +1,248 @@
+/**
+ * The trust root: who may say which keys sign leases. An issuer keeps root keys offline; they sign
+ * the root document, which names them, and the keyset, which names the keys that sign leases. The
+ * rules are those of The Update Framework (https://theupdateframework.github.io/specification/latest/):
+ * versions only rise, and a new root is signed by a threshold of the former root and of its own keys.
+ */
+import { sha256 } from '@noble/hashes/sha2.js';
+import canonicalize from 'canonicalize';
+import { encodeBase64Url } from './base64.ts';
+import { isId } from './claims.ts';
+import { signatureFault } from './ed25519.ts';
+import { type Envelope, preAuthEncoding, readEnvelope } from './envelope.ts';
+import { isJsonObject, parseStrictJson } from './json.ts';
+import { importKeyset, type PublicKey, type TrustedKeys } from './keys.ts';
+import { LeaseError, orRefused, type Refused } from './refusal.ts';
+import { parseTime } from './time.ts';
+import { decodeUtf8, encodeUtf8 } from './utf8.ts';
+
+export const ROOT_TYPE = 'application/vnd.service-local.license-root.v1+json';
+export const KEYSET_TYPE = 'application/vnd.service-local.license-keyset.v1+json';
+
+/** A new root is signed by its own keys and by those of the former one. */
+const MAX_SIGNATURES = 16;
+
+/** What both documents state. Times are RFC 3339 in UTC and whole seconds. */
+interface Document {
+  /** From 1; each new document has a higher one. */
+  readonly version: number;
+  readonly issuer: string;
+  readonly issued_at: string;
+  /** From here on the document vouches for nothing new; keys already held keep verifying. */
+  readonly expires_at: string;
+}
+
+export interface RootClaims extends Document {
+  /** How many of `keys` must sign a keyset or the next root; at least 1. */
+  readonly threshold: number;
+  readonly keys: readonly PublicKey[];
+}
+
+export interface KeysetClaims extends Document {
+  /** The keys that verify leases. */
+  readonly keys: readonly PublicKey[];
+  /** Ids of keys that must not be trusted again. */
+  readonly retired: readonly string[];
+}
+
+/** The newest root of a chain whose signatures were verified. */
+export interface TrustedRoot {
+  readonly claims: RootClaims;
+  readonly keys: TrustedKeys;
+  /** Fingerprints of the roots that lead to this one, oldest first; the last is its own. */
+  readonly lineage: readonly string[];
+}
+
+/** The keys that may sign a document, and how many of them must. */
+export interface Signers {
+  readonly keys: TrustedKeys;
+  readonly threshold: number;
+}
+
+export interface VerifiedKeyset {
+  readonly ok: true;
+  readonly claims: KeysetClaims;
+  readonly keys: TrustedKeys;
+}
+
+/**
+ * What the root keys sign for a new root: `toSign`; `payload` goes into the envelope.
+ *
+ * @throws LeaseError for claims that `verifyRoots` would refuse.
+ */
+export function rootToSign(claims: RootClaims): ToSign {
+  checkRoot(claims);
+  return toSign(claims, ROOT_TYPE);
+}
+
+/**
+ * What the signers sign for a keyset: `toSign`; `payload` goes into the envelope.
+ *
+ * @throws LeaseError for claims that `verifyKeyset` would refuse.
+ */
+export function keysetToSign(claims: KeysetClaims): ToSign {
+  checkKeyset(claims);
+  return toSign(claims, KEYSET_TYPE);
+}
+
+export interface ToSign {
+  readonly payload: Uint8Array;
+  readonly toSign: Uint8Array;
+}
+
+/** Identifies a root: SHA-256 of its signed payload, 43 base64url characters. */
+export function rootFingerprint(payload: Uint8Array): string {
+  return encodeBase64Url(sha256(payload));
+}
+
+/**
+ * Verifies a chain of roots, oldest first, and returns the newest. Says nothing about time.
+ *
+ * @param roots the envelopes, as JSON text or as what `JSON.parse` makes of it.
+ * @param pin fingerprint of the root to begin with; roots before it do not count.
+ */
+export function verifyRoots(
+  roots: unknown,
+  pin?: string,
+): { readonly ok: true; readonly root: TrustedRoot } | Refused {
+  return orRefused(() => {
+    const value = typeof roots === 'string' ? parseStrictJson(roots, 'the roots') : roots;
+    if (!Array.isArray(value) || value.length === 0) {
+      throw new LeaseError('invalid_root', 'the roots are not a list of at least one');
+    }
+    const envelopes = value.map((item: unknown, index) =>
+      readEnvelope(item, ROOT_TYPE, `roots[${index}]`, MAX_SIGNATURES),
+    );
+    const first =
+      pin === undefined
+        ? 0
+        : envelopes.findIndex(({ payload }) => rootFingerprint(payload) === pin);
+    if (first === -1) throw new LeaseError('other_root', `none of the roots is ${pin}`);
+    let root: TrustedRoot | undefined;
+    envelopes.slice(first).forEach((envelope, index) => {
+      root = nextRoot(root, envelope, `roots[${first + index}]`);
+    });
+    return { ok: true, root: root! };
+  });
+}
+
+/**
+ * Verifies the signatures of a keyset. Says nothing about time.
+ *
+ * @param keyset the envelope, as what `JSON.parse` makes of it.
+ */
+export function verifyKeyset(keyset: unknown, signers: Signers): VerifiedKeyset | Refused {
+  return orRefused(() => {
+    const envelope = readEnvelope(keyset, KEYSET_TYPE, 'the keyset', MAX_SIGNATURES);
+    checkSignatures(envelope, KEYSET_TYPE, signers, 'the keyset');
+    const claims = readPayload(envelope, 'the keyset');
+    const keys = checkKeyset(claims);
+    return { ok: true, claims: claims as unknown as KeysetClaims, keys };
+  });
+}
+
+function nextRoot(before: TrustedRoot | undefined, envelope: Envelope, what: string): TrustedRoot {
+  const document = readPayload(envelope, what);
+  const keys = checkRoot(document, what);
+  const claims = document as unknown as RootClaims;
+  const { version, issuer, threshold } = claims;
+  checkSignatures(envelope, ROOT_TYPE, { keys, threshold }, what);
+  if (before !== undefined) {
+    const former = before.claims;
+    if (version !== former.version + 1) {
+      throw new LeaseError(
+        'root_rollback',
+        `${what} has version ${version}, not ${former.version + 1}`,
+      );
+    }
+    if (issuer !== former.issuer) throw new LeaseError('other_issuer', `${what} is of ${issuer}`);
+    checkSignatures(envelope, ROOT_TYPE, { keys: before.keys, threshold: former.threshold }, what);
+  }
+  const lineage = [...(before?.lineage ?? []), rootFingerprint(envelope.payload)];
+  return { claims, keys, lineage };
+}
+
+/** At least `threshold` of the keys signed; a wrong signature by one of them is never passed over. */
+function checkSignatures(
+  { payload, signatures }: Envelope,
+  type: string,
+  { keys, threshold }: Signers,
+  what: string,
+): void {
+  const signed = preAuthEncoding(type, payload);
+  let count = 0;
+  for (const { keyid, bytes } of signatures) {
+    const key = keys.get(keyid);
+    if (key === undefined) continue;
+    const fault = signatureFault(signed, bytes, key);
+    if (fault !== undefined) throw new LeaseError(fault, `the signature of ${what} by ${keyid}`);
+    count += 1;
+  }
+  if (count < threshold) {
+    throw new LeaseError(
+      'not_vouched_for',
+      `${what} has ${count} of ${threshold} signatures needed`,
+    );
+  }
+}
+
+function readPayload({ payload }: Envelope, what: string): Readonly<Record<string, unknown>> {
+  const text = decodeUtf8(payload);
+  if (text === undefined) throw new LeaseError('not_utf8', `the payload of ${what} is not UTF-8`);
+  const document = parseStrictJson(text, `the payload of ${what}`);
+  if (!isJsonObject(document)) {
+    throw new LeaseError('invalid_root', `the payload of ${what} is not a JSON object`);
+  }
+  return document;
+}
+
+function checkRoot(claims: object, what = 'the root'): TrustedKeys {
+  checkDocument(claims, what);
+  const { threshold, keys } = claims as RootClaims;
+  const trusted = keysOf(keys);
+  if (!Number.isSafeInteger(threshold) || threshold < 1 || threshold > trusted.size) {
+    throw new LeaseError('invalid_root', `${what}.threshold is not from 1 to ${trusted.size}`);
+  }
+  return trusted;
+}
+
+function checkKeyset(claims: object): TrustedKeys {
+  checkDocument(claims, 'the keyset');
+  const { keys, retired } = claims as KeysetClaims;
+  const trusted = keysOf(keys);
+  if (!Array.isArray(retired) || !retired.every((id) => isId(id))) {
+    throw new LeaseError('invalid_root', 'retired of the keyset is not a list of key ids');
+  }
+  const both = retired.find((id) => trusted.has(id));
+  if (both !== undefined) {
+    throw new LeaseError('invalid_root', `the keyset has the key ${both} as retired and in use`);
+  }
+  return trusted;
+}
+
+function keysOf(keys: unknown): TrustedKeys {
+  const imported = importKeyset({ keys });
+  if (!imported.ok) throw new LeaseError(imported.reason, imported.detail);
+  return imported.keys;
+}
+
+function checkDocument(claims: object, what: string): void {
+  const { version, issuer, issued_at, expires_at } = claims as Document;
+  const fail = (detail: string): never => {
+    throw new LeaseError('invalid_root', `${what}.${detail}`);
+  };
+  if (!Number.isSafeInteger(version) || version < 1) fail('version is not a whole number from 1');
+  if (!isId(issuer)) fail('issuer is not 1 to 128 visible ASCII characters');
+  const times = { issued_at, expires_at };
+  for (const [name, value] of Object.entries(times)) {
+    if (typeof value !== 'string' || parseTime(value) === undefined) {
+      fail(`${name} is not a UTC time in whole seconds`);
+    }
+  }
+  if (parseTime(expires_at)! <= parseTime(issued_at)!) fail('expires_at is not after issued_at');
+}
+
+function toSign(claims: Document, type: string): ToSign {
+  const payload = encodeUtf8(canonicalize(claims)!);
+  return { payload, toSign: preAuthEncoding(type, payload) };
+}
