@@ -211,6 +211,26 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     expect(items).toMatchObject([{ halt_id, deployments: 1, lifted_at: null }]);
   });
 
+  it('end nothing that was started after they were lifted, however late they come to it', async () => {
+    let writes = 0;
+    let started: readonly MadeSession[] = [];
+    const late: Storage = {
+      ...storage,
+      async write(work, options) {
+        writes += 1;
+        // The first puts the halt in force; the second is about to end what runs.
+        if (writes === 2) {
+          await resumeAll(service, BY, 'it is mended');
+          started = await makeSessions(storage, { count: 1 });
+        }
+        return storage.write(work, options);
+      },
+    };
+    const report = await haltAll({ ...service, storage: late }, BY, WHY);
+    expect(report).toMatchObject({ verified: false, in_force: false });
+    expect((await statusOf(started[0]!)).slice(0, 2)).toEqual(['running', 'running']);
+  });
+
   it('of all end whatever runs or waits, and keep from starting until all are resumed', async () => {
     const running = await makeSessions(storage, { count: 300 });
     const waiting = await makeSessions(storage, { count: 2, slug: 'new', waiting: true });

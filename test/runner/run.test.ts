@@ -148,14 +148,17 @@ test('it stays until the venue says that nothing is open, however long that take
   expect(exchange.orders[0]!.status).toBe('CANCELED');
 });
 
-test('what is not known to have ended is not said to be', async (context) => {
+test('what is not known to have ended is not said to be, and the next process ends it', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
-  const run = await world.begin({ times: { cancelWithinMs: 500 } });
+  control.claimSeconds = 1;
+  const run = await world.begin({ times: { cancelWithinMs: 300 } });
   await bar(ACTS.limit);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
   await vi.waitFor(() => expect(control.state?.working[0]).toBeDefined(), soon);
-  await exchange.close();
+  for (const call of ['DELETE /order', 'GET /openOrders']) {
+    exchange.fail(call, ...Array.from({ length: 1000 }, () => ({ kind: 'lost_before' }) as const));
+  }
   control.command = 'halt';
   await run.logged('ending: halted');
   run.stop();
@@ -164,6 +167,27 @@ test('what is not known to have ended is not said to be', async (context) => {
     verified: false,
     orders: [{ order: 1, verified: false }],
   });
+  expect(exchange.orders[0]!.status).toBe('NEW');
+  exchange.heal();
+  const next = world.run();
+  await vi.waitFor(() => expect(exchange.orders[0]!.status).toBe('CANCELED'), soon);
+  expect(await next.done).toMatchObject({ outcome: 'halted', verified: true });
+});
+
+test('a strategy that fails on a simulated venue leaves no order working in its log', async (context) => {
+  const world = await newWorld(context);
+  const { control, bar } = world;
+  const config = world.change({ bundle: './bundle.json', venue: { type: 'simulated' } });
+  const run = await world.begin({ config });
+  await bar(ACTS.limit);
+  await bar(ACTS.fail);
+  expect(await run.done).toMatchObject({
+    outcome: 'failed',
+    error: { code: 'strategy_failed' },
+    state: { status: 'failed', working: [] },
+  });
+  expect(control.state).toMatchObject({ status: 'failed', working: [] });
+  expect(control.events.map(({ kind }) => kind)).toContain('order.canceled');
 });
 
 test('whose log is lost trades no more, and leaves nothing open', async (context) => {

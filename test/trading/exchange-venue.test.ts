@@ -417,6 +417,19 @@ describe.concurrent('an order is never made twice', () => {
   });
 });
 
+it.concurrent('counts fills that came after the answer about their order', async (context) => {
+  const { exchange, open } = await newWorld(context);
+  const venue = await open();
+  await venue.place(limit(1, 90, { quantity: 3 }));
+  exchange.fill(order(1).client_order_id, 1);
+  const { length } = exchange.asked;
+  exchange.fail('GET /order', { kind: 'slow', ms: 100 });
+  const found = venue.find(order(1));
+  await vi.waitUntil(() => exchange.asked.slice(length).includes('GET /order'));
+  exchange.fill(order(1).client_order_id, 1, 80);
+  expect(await found).toMatchObject({ status: 'open', filled: 2, cost: 170 });
+});
+
 describe.concurrent('a cancel', () => {
   it('says what the order has come to', async (context) => {
     const { exchange, open } = await newWorld(context);
