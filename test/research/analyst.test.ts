@@ -232,7 +232,7 @@ const OTHERS: readonly (readonly [prompt: string, id: string, says: RegExp])[] =
   ['How much did it earn per year on average?', 'cagr', /CAGR: /],
   ['What is the median trade?', 'median_trade', /Median return of 85 closed trades: /],
   ['Was it better than buy and hold?', 'holding', /Buying at the start and holding made/],
-  ['Which trade lost the most in version 2?', 'worst_trade', /from 2011-07-13, to 2011-08-05: −/],
+  ['Which trade lost the most in version 2?', 'worst_trade', /from 2018-03-14, to 2018-03-28: −/],
   ['What is the average holding period?', 'trade_length', /85 closed trades lasted [\d.]+ cal/],
   ['What was the total return from 2010 to 2015?', 'total_return', /2010-01-04 to 2015-12-31: /],
   ['Total return without the last year?', 'total_return', /from 2000-01-03 to 2019-04-17: /],
@@ -257,7 +257,7 @@ const OTHERS: readonly (readonly [prompt: string, id: string, says: RegExp])[] =
   ['Which parameters were changed in version 2?', 'version_diff', /from 10 to 20/],
   ['What did trading cost?', 'costs', /Fees: .*\n- Slippage: 0.00\n- Turnover/],
   ['What was the biggest win?', 'best_trade', /long .* "SPX" from 2012-12-13, to 2013-06-19/],
-  ['What was the worst trade?', 'worst_trade', /from 2011-07-13, to 2011-08-05: −/],
+  ['What was the worst trade?', 'worst_trade', /from 2018-03-14, to 2018-03-28: −/],
   ['Show the latest trades', 'last_trades', /to 2020-02-28/],
   ['Is there an open trade?', 'open_trades', /There are none/],
   [
@@ -354,18 +354,20 @@ it('answers of the run that is named', async () => {
 });
 
 it.each([
-  ['What is the benchmark return?', 'total_return', '"benchmark"'],
-  ['What was the return in March, of AAPL?', 'total_return', '"march", "aapl"'],
-  ['How many short trades were there?', 'trade_count', '"short"'],
-  ['What is the total return of version 1 and version 2?', 'total_return', '"2"'],
-  ['What is the license status?', 'status', '"license"'],
-])('says what it does not look at: %s', async (prompt, id, left) => {
-  const { example } = QUESTIONS.find((question) => question.id === id)!;
-  const [line] = (await checked(prompt)).answer.split('\n');
-  expect(line).toBe(`I take it for "${example}", and leave out of account: ${left}.`);
+  ['What is the benchmark return?', '"benchmark"'],
+  ['What was the return in March, of AAPL?', '"march", "aapl"'],
+  ['How many short trades were there?', '"short"'],
+  ['What is the total return of version 1 and version 2?', '"2"'],
+  ['What is the license status?', '"license"'],
+])('refuses what it does not understand, and says which word: %s', async (prompt, words) => {
+  const { answer, citations } = await chat(prompt);
+  const [line, next] = answer.split('\n');
+  expect(line).toBe(`I do not know this question. I did not understand ${words}.`);
+  expect(next).toBe('Questions like it that I can answer:');
+  expect(citations).toEqual([]);
 });
 
-it('says nothing of the kind where it looks at all that is asked', async () => {
+it('understands names, days and politeness around a question', async () => {
   for (const prompt of [
     'What is the Sharpe ratio of demo, in version 1?',
     'And the total return of the latest backtest on SPX, please?',
@@ -374,7 +376,7 @@ it('says nothing of the kind where it looks at all that is asked', async () => {
   ]) {
     expect([prompt, (await chat(prompt)).answer]).toEqual([
       prompt,
-      expect.not.stringContaining('out of account'),
+      expect.not.stringContaining('I do not know'),
     ]);
   }
 });
@@ -426,10 +428,13 @@ it('says of a figure that there is not why there is none', async () => {
 
 describe('of what it does not know it says so', () => {
   it.each([
-    ['What is the meaning of life?', /^I do not know this question\.\nAsk "What can I ask\?"/],
+    [
+      'What is the meaning of life?',
+      /^I do not know this question\. I did not understand "meaning", "life"\.\nAsk "What/,
+    ],
     [
       'What is the Sharp ratoi?',
-      /^I do not know this question\.\nLike it are:\n- What is the Sharpe ratio\?/,
+      /^I do not know this question\. I did not understand "sharp", "ratoi"\.\nQuestions like it that I can answer:\n- What is the Sharpe ratio\?/,
     ],
     ['…', /^I do not know this question/],
     ['Will it rise tomorrow?', /^I tell what the records of this bot have; I forecast nothing/],

@@ -7,7 +7,7 @@ import { ServiceError } from '../../errors.ts';
 import { at, type Ask } from '../ask.ts';
 import type { Citation } from '../answering.ts';
 import { botOf, missing, openFacts, type Bot, type Facts } from './facts.ts';
-import { isNeutral, leftOut, nearest, questionsIn, wordsThatSay } from './match.ts';
+import { isNeutral, nearest, understand, wordsThatSay, type Understood } from './match.ts';
 import { periodIn, refusePeriod, tellPeriod, yearIn, type Period } from './period.ts';
 import { readPrompt, withoutIds, type Prompt } from './prompt.ts';
 import type { KnownQuestion, Told } from './question.ts';
@@ -48,43 +48,76 @@ export async function answerQuestion(
   const before = goesOn(asked) ? earlier.findLast((one) => !goesOn(readPrompt(one))) : undefined;
   const prompt = before === undefined ? asked : readPrompt(joined(before, asked));
   const isOpen = before === undefined && goesOn(asked) && asked.years.length === 0;
-  const [question, ...others] = isOpen ? [] : questionsIn(prompt);
-  if (question === undefined) {
-    const examples = nearest(prompt).map(({ example }) => `- ${example}`);
-    const near = examples.length === 0 ? [] : ['Like it are:', ...examples];
-    const lines = [
-      'I do not know this question.',
-      ...(isOpen ? ['What of that? Nothing that I know was asked before in this session.'] : near),
-      HOW_TO_LIST,
-      WHO_I_AM,
-    ];
-    return { question: null, answer: lines.join('\n'), citations: [] };
+  if (isOpen) return refusal(['I do not know this question.', WHAT_OF_THAT]);
+  const facts = openFacts(ask, { bot, role, prompt }, signal);
+  const understood = await understoodBy(facts, prompt);
+  if (understood.question === undefined) {
+    const other = await otherBot(facts, understood.nearest).catch((error: unknown) => {
+      // Whether it names another bot is known only where there is this one.
+      if (error instanceof ServiceError) return undefined;
+      throw error;
+    });
+    return refusal(other === undefined ? notUnderstood(prompt, understood) : whyNot(other));
   }
+  const { question, others } = understood;
   const onward =
     before === undefined ? [] : [`As asked before: ${JSON.stringify(before.slice(0, 200))}`];
-  const isLeft = ({ id }: KnownQuestion): boolean =>
-    (id !== 'current_version' || prompt.versions.length === 0) &&
-    (id !== 'years' || question.ofRun === undefined);
-  const more = others.filter(isLeft).map(({ example }) => `Ask apart, too: ${example}`);
+  const more = others.map(({ example }) => `Ask apart, too: ${example}`);
   try {
-    const facts = openFacts(ask, { bot, role, prompt }, signal);
-    const period = periodOf(question, prompt);
-    await refuseOtherBot(facts, question);
-    const { text: said, citations } = await answerOf(facts, question, period);
-    const taken = await takenFor(facts, question, others, period);
-    const answer = [...onward, ...taken, said, ...more, `(${WHO_I_AM})`].join('\n');
+    const other = await otherBot(facts, question);
+    if (other !== undefined) throw other;
+    const asking = { ...facts, prompt: understood.prompt };
+    const period = periodOf(question, understood.prompt);
+    const { text: said, citations } = await answerOf(asking, question, period);
+    const answer = [...onward, said, ...more, `(${WHO_I_AM})`].join('\n');
     return { question: question.id, answer, citations };
   } catch (error) {
     if (signal.aborted || !(error instanceof ServiceError)) throw error;
-    const answer = [
-      ...onward,
-      `I cannot tell: ${error.message}.`,
-      ...(error.remedy === undefined ? [] : [error.remedy]),
-      ...more,
-      `(${WHO_I_AM})`,
-    ];
+    const answer = [...onward, ...whyNot(error), ...more, `(${WHO_I_AM})`];
     return { question: question.id, answer: answer.join('\n'), citations: [] };
   }
+}
+
+const WHAT_OF_THAT = 'What of that? Nothing that I know was asked before in this session.';
+
+function refusal(lines: readonly string[]): AnalystAnswer {
+  const answer = [...lines, HOW_TO_LIST, WHO_I_AM].join('\n');
+  return { question: null, answer, citations: [] };
+}
+
+/** With the names of the bot where it is not understood without them. */
+async function understoodBy(facts: Facts, prompt: Prompt): Promise<Understood> {
+  const plain = understand(prompt, []);
+  if (plain.question !== undefined) return plain;
+  const bot = await botOf(facts).catch((error: unknown) => {
+    if (error instanceof ServiceError) return undefined;
+    throw error;
+  });
+  if (bot === undefined) return plain;
+  const { slug, name, document } = bot.data;
+  const { symbols } = document.spec.universe;
+  return understand(prompt, [slug, name, ...(symbols.length === 1 ? symbols : [])]);
+}
+
+/** Words that an answer quotes, and how much of each. */
+const MOST_QUOTED = 8;
+const LONGEST_WORD = 40;
+
+function notUnderstood(
+  prompt: Prompt,
+  { notUnderstood: words, nearest: first }: Extract<Understood, { question: undefined }>,
+): string[] {
+  const quoted = words
+    .slice(0, MOST_QUOTED)
+    .map((word) => JSON.stringify(word.slice(0, LONGEST_WORD)));
+  const why = quoted.length === 0 ? '' : ` I did not understand ${quoted.join(', ')}.`;
+  const like = nearest(prompt, first).map(({ example }) => `- ${example}`);
+  const near = like.length === 0 ? [] : ['Questions like it that I can answer:', ...like];
+  return [`I do not know this question.${why}`, ...near];
+}
+
+function whyNot({ message, remedy }: ServiceError): string[] {
+  return [`I cannot tell: ${message}.`, ...(remedy === undefined ? [] : [remedy])];
 }
 
 const GOES_ON = /^(?:and|but|or|what about|how about|the same|same|for|of|in)\b/;
@@ -149,19 +182,20 @@ const NAMED = [
 ];
 const MOST_NAMED = 4;
 
-/** What it tells is of one bot. @throws ServiceError `not_found` where another one is named. */
-async function refuseOtherBot(
+/** What it tells is of one bot. @returns the refusal where the prompt names another one. */
+async function otherBot(
   facts: Facts,
-  { seeks, example, keys }: KnownQuestion,
-): Promise<void> {
-  if (seeks === true) return;
+  question: KnownQuestion | undefined,
+): Promise<ServiceError | undefined> {
+  if (question === undefined || question.seeks === true) return undefined;
+  const { example, keys } = question;
   const { text } = facts.prompt;
   const named = NAMED.flatMap((pattern) => [...text.matchAll(pattern)].map(([, name]) => name!));
   const known = new Set(wordsThatSay(readPrompt(`${example} ${keys.join(' ')}`)));
   const said = [...new Set(named.map((name) => name.toLowerCase()))]
     .filter((name) => wordsThatSay(readPrompt(name)).some((word) => !isNeutral(word)))
     .filter((name) => text.includes(`\`${name}\``) || !known.has(name));
-  if (said.length === 0) return;
+  if (said.length === 0) return undefined;
   const { id, slug } = (await botOf(facts)).data;
   for (const name of said.filter((one) => one !== slug).slice(0, MOST_NAMED)) {
     const other = await facts.get<Bot>(at`/bots/${name}`).catch((error: unknown) => {
@@ -170,37 +204,14 @@ async function refuseOtherBot(
     });
     if (other === undefined || other.data.id === id) continue;
     const isTalkedTo = other.data.document.spec.kind === 'research';
-    throw missing(
+    return missing(
       `that is about the bot ${other.data.slug}, and I answer for ${slug} alone`,
       isTalkedTo
         ? `Ask it: \`service-local bots chat ${other.data.slug}\`.`
         : `Nobody can talk with it, as its kind is ${other.data.document.spec.kind}: see \`service-local tasks list --bot ${other.data.slug}\`, and \`tasks result ID\`.`,
     );
   }
-}
-
-/** Of the words that were left out of account, so many are told. */
-const MOST_LEFT_OUT = 8;
-
-/** What the answer does not look at, where the prompt says more than the question that it is taken for. */
-async function takenFor(
-  facts: Facts,
-  question: KnownQuestion,
-  others: readonly KnownQuestion[],
-  period: Period | undefined,
-): Promise<string[]> {
-  const ofDays = new Set(readPrompt(period?.said ?? '').words);
-  const left = leftOut(facts.prompt, question, others).filter((word) => !ofDays.has(word));
-  if (left.length === 0) return [];
-  const { slug, name, document } = (await botOf(facts)).data;
-  const { symbols } = document.spec.universe;
-  const { words: names } = readPrompt(
-    [slug, name, ...(symbols.length === 1 ? symbols : [])].join(' '),
-  );
-  const said = left.filter((word) => !names.includes(word)).slice(0, MOST_LEFT_OUT);
-  if (said.length === 0) return [];
-  const words = said.map((word) => JSON.stringify(word.slice(0, 40))).join(', ');
-  return [`I take it for "${question.example}", and leave out of account: ${words}.`];
+  return undefined;
 }
 
 /** Words with which somebody tells it to do something. */

@@ -27,6 +27,7 @@ const LIMITS = [
       'max|maximum|limit|largest value order',
       'order value',
       'how large|big order',
+      'how large|big may order',
       'max_order_value',
     ],
   ],

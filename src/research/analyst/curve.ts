@@ -77,13 +77,16 @@ function drawdowns(
     example,
     tells,
     keys,
-    counts: true,
+    counts: most === 1 ? 'place' : 'many',
     async answer(facts) {
       const run = await runOf(facts);
       const curve = await curveOf(facts, run);
       const place = ordinalIn(facts.prompt);
       const all = fallsOf(curve);
-      const falls = place > 1 ? all.slice(place - 1, place) : all.slice(0, most);
+      const falls =
+        place > 1
+          ? all.slice(place - 1, place)
+          : all.slice(0, most === 1 ? 1 : countIn(facts.prompt, most));
       if (falls.length === 0) {
         const text = all.length === 0 ? 'Equity never fell' : 'There are not so many';
         return told(`${text}, in ${run.said}.`, cite(run.result, '/risk/max_drawdown'));
@@ -178,19 +181,26 @@ function bestAndWorst(all: readonly Span[]): readonly Span[] {
   return [...new Set([sorted[0]!, sorted.at(-1)!])];
 }
 
+interface Ranking {
+  readonly counts?: KnownQuestion['counts'];
+  /** By what the trades are in order, for the answer. */
+  readonly order?: (prompt: Prompt) => string;
+}
+
 function tradesBy(
   id: string,
   example: string,
   tells: string,
   keys: readonly string[],
   choose: (trades: readonly TradeRow[], prompt: Prompt) => readonly TradeRow[],
+  { counts, order }: Ranking = {},
 ): KnownQuestion {
   return {
     id,
     example,
     tells,
     keys,
-    counts: true,
+    ...(counts !== undefined && { counts }),
     async answer(facts) {
       const run = await runOf(facts);
       const { path, trades } = await tradesOf(facts, run);
@@ -203,7 +213,10 @@ function tradesBy(
         );
       }
       return told(
-        [`In ${run.said}:`, ...chosen.map((trade) => `- ${sayTrade(trade)}`)],
+        [
+          `${order === undefined ? 'In' : `By ${order(facts.prompt)}, in`} ${run.said}:`,
+          ...chosen.map((trade) => `- ${sayTrade(trade)}`),
+        ],
         chosen.flatMap((trade) => citeTrade(path, trade)),
       );
     },
@@ -224,9 +237,26 @@ function citeTrade(path: string, trade: TradeRow): Citation[] {
 }
 
 /** Of those in order, as many as are asked for, or the one whose place is. */
-function nth(trades: readonly TradeRow[], prompt: Prompt): readonly TradeRow[] {
+function nth(trades: readonly TradeRow[], prompt: Prompt, usual = 1): readonly TradeRow[] {
   const place = ordinalIn(prompt);
-  return place > 1 ? trades.slice(place - 1, place) : trades.slice(0, countIn(prompt));
+  return place > 1 ? trades.slice(place - 1, place) : trades.slice(0, countIn(prompt, usual));
+}
+
+/** Best trades are those that made most money, unless the prompt asks for them by return. */
+function orderIn({ words }: Prompt): 'pnl' | 'return' {
+  const isByReturn = words.some((word) => /^(?:returns?|percent|percentage)$/.test(word));
+  return isByReturn ? 'return' : 'pnl';
+}
+
+const BY_PROFIT = {
+  counts: 'many',
+  order: (prompt) => (orderIn(prompt) === 'return' ? 'return' : 'profit'),
+} as const satisfies Ranking;
+
+/** From the highest profit, or the highest return, down. */
+function byProfit(trades: readonly TradeRow[], prompt: Prompt): readonly TradeRow[] {
+  const figure = orderIn(prompt);
+  return closed(trades).toSorted((a, b) => b[figure] - a[figure]);
 }
 
 function lengthOf({ entry_time, exit_time }: TradeRow): number {
@@ -295,6 +325,12 @@ async function medianTrade(facts: Facts): Promise<Told> {
   );
 }
 
+/** The last first. */
+const byEnd = (trades: readonly TradeRow[]): readonly TradeRow[] =>
+  closed(trades)
+    .toSorted((a, b) => (a.exit_time < b.exit_time ? -1 : 1))
+    .toReversed();
+
 const closed = (trades: readonly TradeRow[]): TradeRow[] =>
   trades.filter(({ status }) => status === 'closed');
 
@@ -304,35 +340,37 @@ export const CURVE: Questions = ofRuns({
     tradesBy(
       'best_trade',
       'What was the best trade?',
-      'its profit and its days, by its return; or as many as you say',
+      'its profit and its days; the one with the highest profit, or return if you say so; or as many as you say',
       [
-        'best|largest|biggest|top trade|win|winner',
+        'best|top trade|win|winner',
+        'largest|biggest|highest win|winner|profit|gain trade',
+        'largest|biggest win|winner',
+        'best|top trade profit|money|pnl|return|percent|percentage',
+        'most profitable trade',
         'best trade when',
         'which trade won|gained|made|earned most',
+        'which trade won|gained|made|earned most money|profit',
         '#ordinal best|largest|biggest trade|win|winner',
       ],
-      (trades, prompt) =>
-        nth(
-          closed(trades).toSorted((a, b) => b.return - a.return),
-          prompt,
-        ),
+      (trades, prompt) => nth(byProfit(trades, prompt), prompt),
+      BY_PROFIT,
     ),
     tradesBy(
       'worst_trade',
       'What was the worst trade?',
-      'its loss and its days, by its return; or as many as you say',
+      'its loss and its days; the one with the lowest profit, or return if you say so; or as many as you say',
       [
         'worst trade',
-        'worst|largest|biggest loss|loser|losing',
-        'largest|biggest losing|loss trade',
+        'worst trade profit|money|pnl|return|percent|percentage|loss',
+        'worst|largest|biggest|top loss|loser|losing',
+        'largest|biggest|top|worst losing|loss|loser trade',
         'which trade lost|lose most',
+        'which trade lost|lose most money',
         '#ordinal worst trade|loss',
+        '#ordinal largest|biggest loss|loser',
       ],
-      (trades, prompt) =>
-        nth(
-          closed(trades).toSorted((a, b) => a.return - b.return),
-          prompt,
-        ),
+      (trades, prompt) => nth(byProfit(trades, prompt).toReversed(), prompt),
+      BY_PROFIT,
     ),
     tradesBy(
       'longest_trade',
@@ -344,6 +382,7 @@ export const CURVE: Questions = ofRuns({
           closed(trades).toSorted((a, b) => lengthOf(b) - lengthOf(a)),
           prompt,
         ),
+      { counts: 'many' },
     ),
     {
       id: 'trade_length',
@@ -364,6 +403,7 @@ export const CURVE: Questions = ofRuns({
       'their number, and what they made on average',
       [
         'many|number|count trade profit|profitable|win|winning|won|gain|gained|positive',
+        'many trade made|make profit|gain|money',
         'winning|profitable trade',
         'average|mean win|winner',
         'average|mean profit|gain|win winning|profitable trade',
@@ -378,6 +418,9 @@ export const CURVE: Questions = ofRuns({
       'their number, and what they lost on average',
       [
         'many|number|count trade loss|losing|lose|lost|negative',
+        'many trade made|make loss',
+        'many trade lost|lose money',
+        'share|percent trade lost|lose|losing|loss',
         'losing trade',
         'average|mean loss',
         'average|mean loss losing|lost trade',
@@ -396,12 +439,10 @@ export const CURVE: Questions = ofRuns({
     tradesBy(
       'last_trades',
       'What were the last trades?',
-      'the five that were closed last',
+      'the five that were closed last, or as many as you say',
       ['last|latest|recent|newest trade', 'list|show trade'],
-      (trades) =>
-        closed(trades)
-          .toSorted((a, b) => (a.exit_time < b.exit_time ? -1 : 1))
-          .slice(-5),
+      (trades, prompt) => nth(byEnd(trades), prompt, 5).toReversed(),
+      { counts: 'many' },
     ),
     tradesBy(
       'open_trades',

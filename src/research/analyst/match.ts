@@ -1,64 +1,156 @@
 import { closest } from '../../closest.ts';
-import { COUNT, fitOf, formsOf, ORDINAL, readPrompt, type Prompt } from './prompt.ts';
+import { periodIn, yearIn } from './period.ts';
+import { COUNT, fitOf, formsOf, ORDINAL, readPrompt, withoutIds, type Prompt } from './prompt.ts';
 import type { KnownQuestion } from './question.ts';
 import { QUESTIONS } from './questions.ts';
 
-/** What else was probably asked, so many at most. */
-const MOST_OTHERS = 2;
+/** What a prompt asks: questions that cover every word of it, or the words that none covers. */
+export type Understood =
+  | {
+      readonly question: KnownQuestion;
+      /** The part of the prompt that asks it. */
+      readonly prompt: Prompt;
+      /** What the other parts of the prompt ask. */
+      readonly others: readonly KnownQuestion[];
+    }
+  | {
+      readonly question: undefined;
+      /** In the order of the prompt. */
+      readonly notUnderstood: readonly string[];
+      /** The question that covers most of the prompt. */
+      readonly nearest: KnownQuestion | undefined;
+    };
 
 /**
- * The question that fits best, then those that share no word of the prompt with it: in its own words,
- * or by its keys. One that looks for what the prompt says has all of its words.
+ * Finds the question that a prompt asks. Every word with content has to be part of the question, of a
+ * period or version that the question looks at, or of a name in `names`: an answer that ignores a
+ * word can be wrong without looking so.
+ *
+ * @param names of the bot that is asked, as people may write them: slug, name and only symbol.
  */
-export function questionsIn(prompt: Prompt): KnownQuestion[] {
+export function understand(prompt: Prompt, names: readonly string[]): Understood {
+  const whole = understandPart(prompt, names);
+  if (whole.question !== undefined) return { ...whole, prompt, others: [] };
+  const [first, ...rest] = partsOf(prompt).map((part) => ({
+    part,
+    ...understandPart(part, names),
+  }));
+  const isFirstClear = first?.question !== undefined && rest.length > 0;
+  if (!isFirstClear || rest.some(({ part, question }) => !question || isOfPart(part))) return whole;
+  const others = new Set(rest.map(({ question }) => question!));
+  others.delete(first.question);
+  return { question: first.question, prompt: first.part, others: [...others] };
+}
+
+/** Parts between `and`, commas and the ends of sentences. */
+function partsOf({ text }: Prompt): Prompt[] {
+  return withoutIds(text)
+    .split(/[,;?!]|\.\s|\band\b/i)
+    .map(readPrompt)
+    .filter(({ words }) => words.some((word) => !SILENT.has(word)));
+}
+
+/** Whether it names a run or days: it cannot be known which of several parts they are for. */
+function isOfPart(part: Prompt): boolean {
+  return part.versions.length + part.years.length > 0 || periodIn(part) !== undefined;
+}
+
+interface Candidate {
+  readonly question: KnownQuestion;
+  readonly weight: number;
+  readonly left: readonly string[];
+}
+
+function understandPart(prompt: Prompt, names: readonly string[]): Understood {
   const { words } = prompt;
   const plain = words.join(' ');
   const same = QUESTIONS.find(({ example }) => readPrompt(example).words.join(' ') === plain);
-  if (same !== undefined) return [same];
-  const meant = QUESTIONS.flatMap((question) => {
+  if (same !== undefined) return { question: same, prompt, others: [] };
+  const named = wordsOfNames(prompt, names);
+  const candidates = QUESTIONS.flatMap((question): Candidate[] => {
     const fits = question.keys.flatMap((key) => fitOf(key, words) ?? []);
-    const [best] = fits.toSorted((a, b) => b.weight - a.weight);
-    return best === undefined ? [] : [{ question, ...best }];
+    if (fits.length === 0) return [];
+    const covered = new Set(fits.flatMap(({ places }) => [...places]));
+    const isCovered = modifiersOf(prompt, question);
+    const left = [
+      ...words.filter(
+        (word, i) => !covered.has(i) && !SILENT.has(word) && !named.has(word) && !isCovered(word),
+      ),
+      ...prompt.ids.slice(runsOf(question)),
+    ];
+    return [{ question, weight: Math.max(...fits.map(({ weight }) => weight)), left }];
   });
-  const seeker = meant.find(({ question }) => question.seeks === true);
-  if (seeker !== undefined) return [seeker.question];
-  if (isOtherwise(prompt)) return [];
-  const chosen: KnownQuestion[] = [];
-  const used = new Set<number>();
-  for (const { question, places } of meant.toSorted((a, b) => b.weight - a.weight)) {
-    if (chosen.length > MOST_OTHERS || [...places].some((place) => used.has(place))) continue;
-    chosen.push(question);
-    for (const place of places) used.add(place);
-  }
-  return chosen;
+  const seeker = candidates.find(({ question }) => question.seeks === true);
+  if (seeker !== undefined) return { question: seeker.question, prompt, others: [] };
+  const [best] = candidates.toSorted(
+    (a, b) => a.left.length - b.left.length || b.weight - a.weight,
+  );
+  if (best?.left.length === 0) return { question: best.question, prompt, others: [] };
+  const left = best?.left ?? words.filter((word) => !SILENT.has(word) && !named.has(word));
+  return { question: undefined, notUnderstood: [...new Set(left)], nearest: best?.question };
 }
 
-/** Words that say nothing of what is asked. */
+/** Words that are part of the whole name of the bot, its slug or its only symbol. */
+function wordsOfNames({ words }: Prompt, names: readonly string[]): ReadonlySet<string> {
+  const plain = ` ${words.join(' ')} `;
+  const named = names
+    .map((name) => readPrompt(name).words)
+    .filter((one) => one.length > 0 && plain.includes(` ${one.join(' ')} `));
+  return new Set(named.flat());
+}
+
+/** Which other words a question looks at: its own, days, a version, a number or a place. */
+function modifiersOf(prompt: Prompt, question: KnownQuestion): (word: string) => boolean {
+  const { example, ofRun, counts } = question;
+  const own = new Set(
+    readPrompt(example).words.flatMap((word) => [
+      ...formsOf(word),
+      ...formsOf(word.replace(/(?:s|ed)$/, '')),
+    ]),
+  );
+  const days = new Set(ofRun === undefined ? [] : daysIn(prompt, ofRun));
+  const most = runsOf(question);
+  const versions = new Set(prompt.versions.slice(0, most));
+  const isVersion = (word: string): boolean =>
+    (most > 0 && /^versions?$/.test(word)) ||
+    (/^v?\d+$/.test(word) && versions.has(Number(word.replace('v', ''))));
+  const isCount = (word: string): boolean =>
+    counts !== undefined && ((counts === 'many' && COUNT.test(word)) || ORDINAL.test(word));
+  return (word) => own.has(word) || days.has(word) || isVersion(word) || isCount(word);
+}
+
+/** How many runs or versions a prompt may name. */
+function runsOf({ ofRun, versioned }: KnownQuestion): number {
+  return versioned ?? (ofRun === undefined ? 0 : 1);
+}
+
+function daysIn(prompt: Prompt, ofRun: NonNullable<KnownQuestion['ofRun']>): readonly string[] {
+  const period = periodIn(prompt) ?? yearIn(prompt);
+  const { words } = readPrompt(period?.said ?? '');
+  return ofRun === 'years' ? [...words, ...prompt.years.map(String)] : words;
+}
+
+/** Words that change nothing about what is asked, whatever else is. */
+const SILENT = new Set(
+  (
+    'a about again also am an and any anything are as ask at be been being but by can could currently d did display do does doing ' +
+    'each exist exists for from get give given go got had has have hello hey hi how i in into is it its just kindly know let like ll look m me my ' +
+    'of ok okay on or our per please print re really s see show so t tell thank thanks that the their them then there these they ' +
+    'this those to us ve want was we well were what whats which with you your ' +
+    'actual actually backtest backtests bot bots current exactly far figure figures full here latest much newest overall ' +
+    'question recent result results run runs strategy total value values'
+  ).split(' '),
+);
+
+/** Words that say nothing of what is looked for. */
 const COMMON = new Set(
   'a about also am an and any are ask at been bot by can could did do does each for from get give got had has have how i if in is it its just know let like list many me much my no not now of on only or our please see should show so some tell than that the their them then there these they this those to us want was we were what when which who why will with would you your'.split(
     ' ',
   ),
 );
 
-const wordsOf = (text: string): string[] => wordsThatSay(readPrompt(text));
-
 export function wordsThatSay({ words }: Prompt): string[] {
   return words.filter((word) => !COMMON.has(word));
-}
-
-let vocabulary: ReadonlySet<string> | undefined;
-
-/** Whether most of it is about what no question is about. */
-function isOtherwise(prompt: Prompt): boolean {
-  vocabulary ??= new Set(
-    QUESTIONS.flatMap(({ example, keys }) => [
-      ...wordsOf(example),
-      ...keys.flatMap((key) => key.split(' ')).flatMap((token) => [...formsOf(token)]),
-    ]),
-  );
-  const said = wordsThatSay(prompt);
-  const strange = said.filter((word) => !vocabulary!.has(word) && !/^v?\d+$/.test(word)).length;
-  return strange > 2 && strange > 2 * (said.length - strange);
 }
 
 /** What anybody says beside what he asks, and what all answers say themselves. */
@@ -73,51 +165,22 @@ export function isNeutral(word: string): boolean {
   return NEUTRAL.has(word.replace(/s$/, ''));
 }
 
-/**
- * Words of the prompt that neither the question nor the others are about: by them somebody may have
- * asked for something else, such as the return of a month. A year is not for the others.
- */
-export function leftOut(
-  prompt: Prompt,
-  question: KnownQuestion,
-  others: readonly KnownQuestion[],
-): string[] {
-  if (question.seeks === true) return [];
-  const tokens = [question, ...others].flatMap(({ example, tells, keys }) => [
-    ...wordsOf(`${example} ${tells}`),
-    ...keys.flatMap((key) => key.split(' ')),
-  ]);
-  const meant = new Set(
-    tokens.flatMap((token) => [...formsOf(token), ...formsOf(token.replace(/s$/, ''))]),
-  );
-  const isCounted = question.counts === true;
-  const isOfYears = question.keys.some((key) => key.includes('#year'));
-  const numbers = new Set([
-    ...(question.ofRun === undefined ? prompt.versions : prompt.versions.slice(0, 1)),
-    ...(isOfYears ? prompt.years : []),
-  ]);
-  return [...new Set(wordsThatSay(prompt))].filter((word) => {
-    const stem = word.replace(/s$/, '');
-    if (meant.has(word) || meant.has(stem) || isNeutral(word)) return false;
-    if (isCounted && (COUNT.test(word) || ORDINAL.test(word))) return false;
-    return /\d/.test(word) ? !numbers.has(Number(word.replace(/^v/, ''))) : word.length > 1;
-  });
-}
+const wordsOf = (text: string): string[] => wordsThatSay(readPrompt(text));
 
 const MOST_SUGGESTIONS = 5;
 
 /** Questions with words that are like those of the prompt. */
-export function nearest(prompt: Prompt): KnownQuestion[] {
+export function nearest(prompt: Prompt, first?: KnownQuestion): KnownQuestion[] {
   const known = new Set(QUESTIONS.flatMap(({ example }) => wordsOf(example)));
   const asked = wordsThatSay(prompt)
     .slice(0, 40)
     .map((word) => (known.has(word) ? word : closest(word.slice(0, 40), known)));
-  return QUESTIONS.map((question) => {
+  const like = QUESTIONS.map((question) => {
     const words = new Set(wordsOf(question.example));
     return { question, common: asked.filter((word) => words.has(word!)).length };
   })
     .filter(({ common }) => common > 0)
     .toSorted((a, b) => b.common - a.common)
-    .slice(0, MOST_SUGGESTIONS)
     .map(({ question }) => question);
+  return [...new Set([...(first ? [first] : []), ...like])].slice(0, MOST_SUGGESTIONS);
 }

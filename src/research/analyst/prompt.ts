@@ -57,12 +57,12 @@ const COUNTS = 'zero one two three four five six seven eight nine ten'.split(' '
 export const COUNT = new RegExp(`^(?:${COUNTS.slice(1).join('|')}|[1-9]\\d?)$`);
 const ORDINALS = 'first second third fourth fifth sixth seventh eighth ninth tenth'.split(' ');
 
-/** How many are asked for: `the five best`, `best 5`; 1 where that is not said. */
-export function countIn({ words, versions, years }: Prompt): number {
+/** How many are asked for: `the five best`, `best 5`. */
+export function countIn({ words, versions, years }: Prompt, otherwise = 1): number {
   const counts = words.map((word) =>
     COUNTS.includes(word) ? COUNTS.indexOf(word) : /^\d{1,2}$/.test(word) ? Number(word) : 0,
   );
-  return counts.find((one) => one > 1 && ![...versions, ...years].includes(one)) ?? 1;
+  return counts.find((one) => one > 0 && ![...versions, ...years].includes(one)) ?? otherwise;
 }
 
 /** Which of several is asked for, from 1: `the second worst`. */

@@ -20,8 +20,10 @@ export interface KnownQuestion {
   readonly seeks?: true;
   /** Whether it is about a run; `return` and `drawdown` are known of part of one, too. */
   readonly ofRun?: 'whole' | 'years' | OfPeriod;
-  /** Whether it looks at how many, or at which of several, the prompt asks for. */
-  readonly counts?: true;
+  /** Whether it looks at which of several the prompt asks for, as `second`, or at how many, too. */
+  readonly counts?: 'place' | 'many';
+  /** How many versions it looks at; 1 of a question about a run, else none. */
+  readonly versioned?: number;
   /** @throws ServiceError for what there is not, and what the API refuses. */
   readonly answer: (facts: Facts) => Promise<Told>;
 }

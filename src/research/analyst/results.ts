@@ -204,7 +204,8 @@ export const RESULTS: Questions = ofRuns({
         'the deepest fall below a former peak',
         [
           'drawdown',
-          'max|maximum|maximal|worst|largest|biggest drawdown',
+          'max|maximum|maximal|worst|largest|biggest|deepest drawdown',
+          'how bad|deep|large|big drawdown',
           'dd',
           'max|maximum dd',
           'mdd',
@@ -306,7 +307,13 @@ export const RESULTS: Questions = ofRuns({
       'conventions',
       'By which conventions are the figures worked out?',
       'sampling, periods per year and such',
-      ['convention', 'how figure|statistic compute|calculate|work', 'period per year', 'risk free'],
+      [
+        'convention',
+        'how figure|statistic compute|calculate|work',
+        'period per year',
+        'many period per year assume',
+        'risk free',
+      ],
       (run) => {
         const names = [
           'sampling',
@@ -422,7 +429,7 @@ export const RESULTS: Questions = ofRuns({
       'hashes',
       'What are the hashes of the result?',
       'SHA-256 of events, trades and equity',
-      ['hash|sha256|checksum', 'hash result|event|trade|equity'],
+      ['hash|sha256|checksum', 'hash result|event|trade|equity', 'hash file'],
       (run) => {
         const citations = ['events', 'trades', 'equity'].map((name) =>
           cite(run.result, `/hashes/${name}`),
@@ -475,18 +482,14 @@ export const TRADING: Questions = ofRuns({
       'trade_count',
       'How many trades were there?',
       'closed trades',
-      ['trade', 'many trade', 'number|count trade'],
+      ['trade', 'many trade', 'many trade make|made|close|closed', 'number|count trade'],
       TRADES,
     ),
     figures(
       'win_rate',
       'What is the win rate?',
       'share of the closed trades that gained',
-      [
-        'win|winning|hit|success rate|ratio',
-        'share|percent trade won|win|winning|profitable',
-        'share|percent trade lost|lose|losing|loss',
-      ],
+      ['win|winning|hit|success rate|ratio', 'share|percent trade won|win|winning|profitable'],
       WIN_RATE,
     ),
     figures(
@@ -521,7 +524,7 @@ export const TRADING: Questions = ofRuns({
       'kelly',
       'What is the Kelly fraction?',
       'share of the capital by the formula of Kelly',
-      ['kelly'],
+      ['kelly', 'kelly bet', 'kelly would bet'],
       ['/trades/kelly', 'Kelly fraction', formatRatio],
     ),
     figures(
@@ -533,12 +536,18 @@ export const TRADING: Questions = ofRuns({
       SLIPPAGE,
       TURNOVER,
     ),
-    figures('fees', 'How much were the fees?', 'all fees, in money', ['fee', 'commission'], FEES),
+    figures(
+      'fees',
+      'How much were the fees?',
+      'all fees, in money',
+      ['fee', 'commission', 'pay|paid fee|commission'],
+      FEES,
+    ),
     figures(
       'slippage',
       'How much was the slippage?',
       'all slippage, in money',
-      ['slippage'],
+      ['slippage', 'large|big|high slippage'],
       SLIPPAGE,
     ),
     figures(

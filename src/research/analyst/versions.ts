@@ -174,6 +174,7 @@ export const VERSIONS: Questions = {
     },
     {
       id: 'version_history',
+      versioned: 20,
       example: 'Which versions are there, when were they made and by whom?',
       tells: 'the newest twenty, with when and by whom',
       keys: [
@@ -196,6 +197,7 @@ export const VERSIONS: Questions = {
     },
     {
       id: 'version_diff',
+      versioned: 2,
       example: 'What differs between version 1 and version 2?',
       tells: 'all that differs, by its place in the spec; without numbers, of the two newest',
       keys: [
@@ -205,6 +207,7 @@ export const VERSIONS: Questions = {
         'differ|different|difference|diff|changed|change #version',
         'differ|diff|change|changed version',
         'differ|diff|change|changed parameter|param version',
+        'change|changed since last|latest|previous version',
       ],
       answer: diff,
     },
@@ -384,6 +387,7 @@ export const RUNS: Questions = {
     },
     {
       id: 'compare_runs',
+      versioned: 2,
       example: 'How do the last two runs compare?',
       tells:
         'two runs side by side: those whose ids you give, of two versions that you name, or the two newest',
