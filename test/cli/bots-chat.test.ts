@@ -1,16 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { once } from 'node:events';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
 import { NO_USAGE, type Answerer } from '../../src/research/answering.ts';
+import type { ChatTurn } from '../../src/api/research.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
+import { listen, type Listening } from '../server/listening.ts';
 import { researchDocument } from '../research/talk.ts';
 import { inProcess } from './in-process.ts';
 import { personWho } from './person.ts';
 
 let server: TestApp;
-let listening: Server;
+let listening: Listening;
 let env: Record<string, string>;
 
 const answerer: Answerer = {
@@ -29,18 +27,14 @@ const answerer: Answerer = {
 
 beforeAll(async () => {
   server = await newTestApp({}, undefined, answerer);
-  listening = createAdaptorServer({ fetch: server.app.fetch }) as Server;
-  listening.listen(0, '127.0.0.1');
-  await once(listening, 'listening');
+  listening = await listen(server.app);
   const token = (await server.bearer('read', 'write')).replace('Bearer ', '');
-  const url = `http://127.0.0.1:${(listening.address() as AddressInfo).port}`;
-  env = { SERVICE_LOCAL_SERVER_URL: url, SERVICE_LOCAL_TOKEN: token };
+  env = { SERVICE_LOCAL_SERVER_URL: listening.url, SERVICE_LOCAL_TOKEN: token };
   const headers = { authorization: `Bearer ${token}` };
   await server.send('POST', '/bots', { headers, body: { document: researchDocument('talk') } });
 });
 
 afterAll(async () => {
-  listening.closeAllConnections();
   listening.close();
   await server.close();
 });
@@ -66,6 +60,34 @@ describe('bots chat', () => {
     );
     expect(JSON.parse(again.stdout)).toMatchObject({ number: 2, answer: '1: Two\u001B[31m!' });
     expect(await inProcess(['bots', 'chat', 'talk'], { env })).toMatchObject({ code: 2 });
+  });
+
+  it('asks each line of standard input on its own, in one session', async () => {
+    const lines = Array.from({ length: 30 }, (_, i) => `Question ${i + 1}?`);
+    const input = `${lines.join('\n\n')}\n`;
+    const { code, stdout, stderr } = await inProcess(['bots', 'chat', 'talk', '--json'], {
+      env,
+      input,
+    });
+    expect({ code, stderr: stderr.match(/error/) }).toEqual({ code: 0, stderr: null });
+    const turns = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as ChatTurn);
+    expect(turns.map(({ prompt }) => prompt)).toEqual(lines);
+    expect(turns.map(({ number }) => number)).toEqual(lines.map((_, i) => i + 1));
+    expect(new Set(turns.map(({ session_id }) => session_id)).size).toBe(1);
+
+    const shown = await inProcess(['bots', 'chat', 'talk'], { env, input: 'One\r\nTwo' });
+    expect(shown.stdout).toMatch(/^> One\n0: One[^]*\n> Two\n1: Two/);
+  });
+
+  it('asks the lines after one that fails, and then fails', async () => {
+    const input = 'One\nfail\nThree\n';
+    const { code, stdout, stderr } = await inProcess(['bots', 'chat', 'talk'], { env, input });
+    expect(stdout).toMatch(/> One\n0: One[^]*> fail\n[^]*> Three\n\d: Three/);
+    expect(stderr).toContain('error failure');
+    expect(code).toBe(1);
   });
 
   it('asks a person until there is nothing more to ask', async () => {

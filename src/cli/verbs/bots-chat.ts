@@ -1,4 +1,4 @@
-import { text as readAll } from 'node:stream/consumers';
+import { createInterface } from 'node:readline';
 import type { cancelChatTurn, ChatParts, chatWithBot, ChatTurn } from '../../api/research.ts';
 import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../errors.ts';
@@ -11,7 +11,7 @@ import { defineVerb, type Context } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Answers by the language model that the server is set to or, without one, by an analyst that knows a set of questions and cites where each figure is from. It has your scopes and no more: with read it reads, with write it backtests and proposes versions too, and what changes trading it cannot do. Without a prompt it asks you for one after the other until an empty one or, where there is no terminal, reads it from standard input. What tools are called is told on stderr. Ctrl-C breaks the answer off; where the connection breaks, the answer goes on, and is kept in the session.',
+    'Answers by the language model that the server is set to or, without one, by an analyst that knows a set of questions and cites where each figure is from. It has your scopes and no more: with read it reads, with write it backtests and proposes versions too, and what changes trading it cannot do. Without a prompt it asks you for one after the other until an empty one or, where there is no terminal, asks each line of standard input that is not empty, one after the other in one session; with --json each answer is then a line of its own. Give a question of several lines as the prompt. What tools are called is told on stderr. Ctrl-C breaks the answer off; where the connection breaks, the answer goes on, and is kept in the session.',
   arguments: {
     bot: BOT_ARGUMENT,
     prompt: { description: 'what to ask', optional: true },
@@ -24,7 +24,8 @@ export const verb = defineVerb({
   examples: [
     'bots chat sma-research "What is the Sharpe ratio?"',
     'bots chat sma-research',
-    'bots chat sma-research --agent critic < question.txt',
+    'bots chat sma-research < questions.txt',
+    'bots chat sma-research --agent critic "$(cat question.txt)"',
     'bots chat sma-research "What is the maximum drawdown?" --json | jq .citations',
   ],
   async run(context, { bot, prompt }, { session, agent }) {
@@ -33,25 +34,81 @@ export const verb = defineVerb({
     if (prompt === undefined && context.interactive) {
       return { data: null, show: (out) => converse(context, server, talk, out) };
     }
-    const asked = prompt ?? (await readAll(context.io.stdin)).trim();
-    if (asked === '') {
-      throw new ServiceError('usage', 'there is nothing to ask', {
-        remedy: 'Give a prompt after the bot, or on standard input.',
-      });
+    if (prompt === undefined) {
+      const questions = linesOf(context);
+      return {
+        data: null,
+        stream: turnsOf(context, server, talk, questions),
+        async show(out) {
+          for await (const _turn of turnsOf(context, server, talk, questions, out));
+        },
+      };
     }
+    if (prompt.trim() === '') throw nothingToAsk();
     return {
       data: null,
       // The one document of --json.
       stream: (async function* () {
-        yield whole(await answerTo(context, server, talk, asked));
+        yield whole(await answerTo(context, server, talk, prompt));
       })(),
       async show(out) {
-        const turn = whole(await answerTo(context, server, talk, asked, out));
-        context.message(`to go on: --session ${printableLine(turn.session_id)}`);
+        const turn = whole(await answerTo(context, server, talk, prompt, out));
+        sayHowToContinue(context, turn.session_id);
       },
     };
   },
 });
+
+function nothingToAsk(): ServiceError {
+  return new ServiceError('usage', 'there is nothing to ask', {
+    remedy: 'Give a prompt after the bot, or questions on standard input, one a line.',
+  });
+}
+
+function sayHowToContinue(context: Context, session: string): void {
+  context.message(`to go on: --session ${printableLine(session)}`);
+}
+
+/** The questions on standard input. */
+async function* linesOf({ io: { stdin } }: Context): AsyncGenerator<string> {
+  for await (const line of createInterface({ input: stdin, crlfDelay: Infinity })) {
+    const asked = line.trim();
+    if (asked !== '') yield asked;
+  }
+}
+
+/**
+ * Asks one question after the other, in one session. A question whose answer fails does not keep the
+ * next from being asked.
+ *
+ * @param out where questions and answers are shown.
+ * @throws ServiceError that of the first answer that failed, after the last; `usage` without any.
+ */
+async function* turnsOf(
+  context: Context,
+  server: Client,
+  talk: Talk,
+  questions: AsyncIterable<string>,
+  out?: Output,
+): AsyncGenerator<ChatTurn> {
+  let { session } = talk;
+  let failed: ChatTurn | undefined;
+  let count = 0;
+  for await (const asked of questions) {
+    out?.line(out.style.bold(printableLine(`> ${asked}`)));
+    const turn = await answerTo(context, server, { ...talk, session }, asked, out);
+    session = turn.session_id;
+    count += 1;
+    if (turn.error !== null) {
+      failed ??= turn;
+      context.message(printableLine(`error: ${turn.error.detail}`));
+    }
+    yield turn;
+  }
+  if (count === 0) throw nothingToAsk();
+  if (out && session !== undefined) sayHowToContinue(context, session);
+  if (failed !== undefined) whole(failed);
+}
 
 interface Talk {
   readonly bot: string;
@@ -71,7 +128,7 @@ async function converse(context: Context, server: Client, talk: Talk, out: Outpu
     session = turn.session_id;
     if (turn.error !== null) context.message(printableLine(`error: ${turn.error.detail}`));
   }
-  if (session !== undefined) context.message(`to go on: --session ${printableLine(session)}`);
+  if (session !== undefined) sayHowToContinue(context, session);
 }
 
 /** @param out where the answer is shown as it comes. @returns the turn, also one that failed. */
