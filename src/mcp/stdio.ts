@@ -3,7 +3,10 @@ import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/s
 import { messagesOf } from './lines.ts';
 import { makeMcpServer, type McpCaller } from './server.ts';
 
-/** Speaks the protocol until the input ends, nobody reads the output, or the caller is gone. */
+/**
+ * Speaks the protocol until the input ends, nobody reads the output, or the caller is gone. Cancels
+ * the runs that calls under way have begun, since nobody waits for them then.
+ */
 export async function serveStreams(
   input: Readable,
   output: Writable,
@@ -11,7 +14,18 @@ export async function serveStreams(
 ): Promise<void> {
   const messages = messagesOf(input, output);
   const transport = new StdioServerTransport(messages, output);
-  const handle = serveStdio(() => makeMcpServer(caller), {
+  const calls = new Set<Promise<unknown>>();
+  const gone = new AbortController();
+  const own: McpCaller = {
+    ...caller,
+    signal: AbortSignal.any([caller.signal, gone.signal]),
+    isGoneBySignal: true,
+    onCall(ended) {
+      calls.add(ended);
+      void ended.then(() => calls.delete(ended));
+    },
+  };
+  const handle = serveStdio(() => makeMcpServer(own), {
     transport,
     // Nothing that could be subscribed to ever changes.
     maxSubscriptions: 0,
@@ -31,4 +45,6 @@ export async function serveStreams(
   await closed;
   messages.destroy();
   caller.signal.removeEventListener('abort', close);
+  gone.abort();
+  await Promise.all(calls);
 }

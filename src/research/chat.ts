@@ -291,7 +291,9 @@ async function answer(
       const use = { tool, args: argsText(args) };
       tell({ event: 'tool_call', data: use });
       try {
-        const answered = await callTool(toolNamed(tool, tools), ask, bot.bot_id, args, signal);
+        const isAbandoned = (): boolean => signal.reason !== ('stopping' satisfies AbortReason);
+        const known = toolNamed(tool, tools);
+        const answered = await callTool(known, ask, bot.bot_id, args, signal, { isAbandoned });
         await record(use, answered);
         return answered;
       } catch (thrown) {

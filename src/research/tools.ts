@@ -66,6 +66,23 @@ export interface ToolCall<I> {
   readonly bot: string | undefined;
   readonly args: I;
   readonly signal: AbortSignal;
+  readonly watch: Watch;
+}
+
+/** How the caller of a tool follows it while it runs. */
+export interface Watch {
+  /**
+   * Whether the caller gave up the call that is aborted: then the runs that it began are canceled. They
+   * continue where the server that answers stops.
+   */
+  readonly isAbandoned?: () => boolean;
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
+}
+
+export interface Progress {
+  readonly done: number;
+  readonly total: number | undefined;
+  readonly message: string;
 }
 
 /** Characters of the JSON of an answer. */
@@ -88,13 +105,14 @@ export async function callTool(
   bot: string | undefined,
   given: unknown,
   signal: AbortSignal,
+  watch: Watch = {},
 ): Promise<ToolAnswer | ToolRefusal> {
   try {
     const input = bot === undefined ? inputWithBot(tool) : tool.input;
     const parsed = input.safeParse(given ?? {});
     if (!parsed.success) throw wrongArguments(tool, parsed.error);
     const { bot: named, ...args } = parsed.data as { readonly bot?: string };
-    const call = { ask: within(tool, ask), bot: bot ?? named, args: args as never, signal };
+    const call = { ask: within(tool, ask), bot: bot ?? named, args: args as never, signal, watch };
     const { source, data, truncated } = await tool.run(call);
     const cut = cutTo(data, LARGEST_ANSWER);
     const isCut = cut.truncated || truncated === true;
@@ -186,6 +204,7 @@ interface TaskAnswer {
   readonly task_id: string;
   readonly bot_id: string;
   readonly status: string;
+  readonly progress?: { readonly done: number; readonly total: number | null };
   readonly input: { readonly params?: Params; readonly patch?: unknown };
 }
 interface ListAnswer<T> {
@@ -209,6 +228,9 @@ const values = {
     .optional()
     .describe("Parameters of the strategy, in place of the spec's own."),
 };
+
+/** For runs that a tool began itself. */
+const CANCEL: Reach = 'POST /tasks/{task_id}/cancel';
 
 /** What tells whether a run is one of the bot. */
 const OWN_TASK: readonly Reach[] = ['GET /tasks/{task_id}', 'GET /bots/{bot_ref}'];
@@ -472,16 +494,20 @@ export const TOOLS: readonly Tool[] = [
       'POST /bots/{bot_ref}/backtest',
       'GET /tasks/{task_id}',
       'GET /tasks/{task_id}/result',
+      CANCEL,
     ],
     input: z.strictObject({
       version: version.optional(),
       ...values,
       wait_seconds: z.number().min(0).max(MOST_WAIT_SECONDS).default(30),
     }),
-    async run({ ask, bot, args: { wait_seconds, ...asked }, signal }) {
-      const path = at`/bots/${bot!}/backtest`;
-      const { task_id } = await send<TaskAnswer>(ask, path, asked, signal);
-      return resultOf(ask, task_id, wait_seconds, signal);
+    run(call) {
+      const { ask, bot, signal, watch } = call;
+      const { wait_seconds, ...asked } = call.args;
+      return cancelingRuns(call, async (begin) => {
+        const task_id = await begin(at`/bots/${bot!}/backtest`, asked);
+        return resultOf(ask, task_id, wait_seconds, signal, watch.onProgress);
+      });
     },
   }),
   defineTool({
@@ -490,7 +516,7 @@ export const TOOLS: readonly Tool[] = [
     description: `Backtests a version of the bot with every combination of the values given, ${MOST_COMBINATIONS} at most, each as a run of its own, and waits for the results: a table with the best first, and the deflated Sharpe ratio of the run with the highest Sharpe, which judges it by all that were tried. It changes nothing of the bot.`,
     scope: 'write',
     bot: 'required',
-    reaches: ['POST /bots/{bot_ref}/backtest', ...OWN_TASK, ...OF_RUNS],
+    reaches: ['POST /bots/{bot_ref}/backtest', CANCEL, ...OWN_TASK, ...OF_RUNS],
     input: z.strictObject({
       grid: z
         .record(z.string(), z.array(oneValue).min(1).max(MOST_COMBINATIONS))
@@ -501,25 +527,17 @@ export const TOOLS: readonly Tool[] = [
       metric,
       wait_seconds: z.number().min(0).max(MOST_WAIT_SECONDS).default(MOST_WAIT_SECONDS),
     }),
-    async run({ ask, bot, args: { grid, metric: by, wait_seconds, ...asked }, signal }) {
-      const task_ids: string[] = [];
-      const refused: { readonly params: Params; readonly detail: string }[] = [];
-      const combinations = combinationsOf(grid);
-      for (const params of combinations) {
-        try {
-          const path = at`/bots/${bot!}/backtest`;
-          const { task_id } = await send<TaskAnswer>(ask, path, { ...asked, params }, signal);
-          task_ids.push(task_id);
-        } catch (error) {
-          // What the strategy does not take, such as a fast average that is slower than the slow one.
-          if (!(error instanceof ServiceError) || error.code !== 'invalid_spec') throw error;
-          if (refused.length + 1 === combinations.length) throw error;
-          refused.push({ params, detail: error.problems[0]?.message ?? error.message });
-        }
-      }
-      const until = performance.now() + wait_seconds * 1000;
-      const { source, data } = await tableOf(ask, bot, { task_ids, by, until }, signal);
-      return { source, data: { ...data, refused } };
+    run(call) {
+      const { grid, metric: by, wait_seconds, ...asked } = call.args;
+      return cancelingRuns(call, async (begin) => {
+        const path = at`/bots/${call.bot!}/backtest`;
+        const { task_ids, refused } = await beginSweep(grid, (params) =>
+          begin(path, { ...asked, params }),
+        );
+        const until = performance.now() + wait_seconds * 1000;
+        const { source, data } = await tableOf(call, { task_ids, by, until });
+        return { source, data: { ...data, refused } };
+      });
     },
   }),
   defineTool({
@@ -531,8 +549,7 @@ export const TOOLS: readonly Tool[] = [
     bot: 'optional',
     reaches: [...OWN_TASK, ...OF_RUNS],
     input: z.strictObject({ task_ids: z.array(taskId).min(1).max(MOST_COMBINATIONS), metric }),
-    run: ({ ask, bot, args: { task_ids, metric: by }, signal }) =>
-      tableOf(ask, bot, { task_ids, by, until: 0 }, signal),
+    run: (call) => tableOf(call, { task_ids: call.args.task_ids, by: call.args.metric, until: 0 }),
   }),
   defineTool({
     name: 'propose_version',
@@ -632,13 +649,66 @@ async function chosenTask(
   });
 }
 
+/**
+ * Runs a tool that begins runs. Where its caller gives the call up, they are canceled: nobody would
+ * wait for them.
+ */
+async function cancelingRuns<T>(
+  { ask, signal, watch }: Pick<ToolCall<unknown>, 'ask' | 'signal' | 'watch'>,
+  work: (begin: (path: string, body: unknown) => Promise<string>) => Promise<T>,
+): Promise<T> {
+  const begun: string[] = [];
+  try {
+    return await work(async (path, body) => {
+      signal.throwIfAborted();
+      // Without the signal: of a request that is broken off it is not known what it has begun.
+      const { task_id } = await send<TaskAnswer>(ask, path, body);
+      begun.push(task_id);
+      return task_id;
+    });
+  } catch (error) {
+    if (signal.aborted && watch.isAbandoned?.() === true) {
+      await Promise.allSettled(
+        begun.map((task_id) => send(ask, at`/tasks/${task_id}/cancel`, undefined)),
+      );
+    }
+    throw error;
+  }
+}
+
+interface BegunSweep {
+  readonly task_ids: readonly string[];
+  /** Combinations that the strategy does not take, such as a fast average slower than the slow one. */
+  readonly refused: readonly { readonly params: Params; readonly detail: string }[];
+}
+
+async function beginSweep(
+  grid: Parameters<typeof combinationsOf>[0],
+  begin: (params: Params) => Promise<string>,
+): Promise<BegunSweep> {
+  const combinations = combinationsOf(grid);
+  const task_ids: string[] = [];
+  const refused: BegunSweep['refused'][number][] = [];
+  for (const params of combinations) {
+    try {
+      task_ids.push(await begin(params));
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code !== 'invalid_spec') throw error;
+      if (refused.length + 1 === combinations.length) throw error;
+      refused.push({ params, detail: error.problems[0]?.message ?? error.message });
+    }
+  }
+  return { task_ids, refused };
+}
+
 async function resultOf(
   ask: Ask,
   task_id: string,
   seconds: number,
   signal: AbortSignal,
+  onProgress?: Watch['onProgress'],
 ): Promise<ToolAnswer> {
-  const { task, result } = await endOf(ask, task_id, seconds, signal);
+  const { task, result } = await endOf(ask, task_id, seconds, signal, onProgress);
   return result === undefined
     ? { source: at`/tasks/${task_id}`, data: task }
     : { source: at`/tasks/${task_id}/result`, data: result };
@@ -650,18 +720,27 @@ async function endOf(
   task_id: string,
   seconds: number,
   signal: AbortSignal,
+  onProgress?: Watch['onProgress'],
 ): Promise<{ readonly task: TaskAnswer; readonly result?: Result }> {
   const until = performance.now() + seconds * 1000;
+  let bars = 0;
   for (;;) {
     const task = await read<TaskAnswer>(ask, at`/tasks/${task_id}`, signal);
-    const isOpen = task.status === 'queued' || task.status === 'running';
+    const { done, total } = task.progress ?? { done: 0, total: null };
+    if (done > bars) {
+      bars = done;
+      onProgress?.({ done, total: total ?? undefined, message: `${done} bars are done` });
+    }
     if (task.status === 'success') {
       return { task, result: await read<Result>(ask, at`/tasks/${task_id}/result`, signal) };
     }
-    if (!isOpen || performance.now() >= until) return { task };
+    if (!isOpen(task) || performance.now() >= until) return { task };
     await wait(LOOK_EVERY_MS, undefined, { signal });
   }
 }
+
+const isOpen = ({ status }: Pick<TaskAnswer, 'status'>): boolean =>
+  status === 'queued' || status === 'running';
 
 interface SweepAsked {
   readonly task_ids: readonly string[];
@@ -676,10 +755,8 @@ const TABLE_FIGURES = ['risk.sharpe', 'returns.total', 'risk.max_drawdown', 'tra
 
 /** What came of the runs of a sweep, once they have ended or the time is over. */
 async function tableOf(
-  ask: Ask,
-  bot: string | undefined,
+  { ask, bot, signal, watch }: Omit<ToolCall<unknown>, 'args'>,
   { task_ids, by, until }: SweepAsked,
-  signal: AbortSignal,
 ): Promise<{ readonly source: string; readonly data: Readonly<Record<string, unknown>> }> {
   const trials: Trial[] = [];
   for (const task_id of task_ids) {
@@ -693,8 +770,11 @@ async function tableOf(
       status: task.status,
       ...(figures && { figures }),
     });
+    const done = trials.filter((trial) => !isOpen(trial)).length;
+    const message = `${done} of ${task_ids.length} runs have ended`;
+    watch.onProgress?.({ done, total: task_ids.length, message });
   }
-  const open = trials.filter(({ status }) => status === 'queued' || status === 'running').length;
+  const open = trials.filter(isOpen).length;
   const names = [...new Set([by, ...TABLE_FIGURES])];
   const table = ranked(trials, by).map(({ task_id, params, status, figures }) => {
     const told = names.map((name) => [name, figures?.[name] ?? null] as const);

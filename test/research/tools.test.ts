@@ -329,7 +329,11 @@ it('no tool reaches what deploys, promotes, halts, resumes, or changes limits, k
   expect([...reached].filter((reach) => reach.startsWith('POST')).toSorted()).toEqual([
     'POST /bots/{bot_ref}/backtest',
     'POST /bots/{bot_ref}/proposals',
+    'POST /tasks/{task_id}/cancel',
   ]);
+  // Of runs that the call itself began.
+  const canceling = TOOLS.filter(({ reaches }) => reaches.some((reach) => /cancel/.test(reach)));
+  expect(canceling.map(({ name }) => name)).toEqual(['run_backtest', 'run_sweep']);
   const forbidden =
     /deploy|promote|halt|resume|re-enable|limit|threshold|risk|paper|identity|auth|license|keys|token/;
   expect([...reached].filter((reach) => forbidden.test(reach))).toEqual([]);

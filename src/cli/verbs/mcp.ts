@@ -9,9 +9,8 @@ export const verb = defineVerb({
   settings: ['server_url'],
   examples: ['mcp', 'mcp --url https://bots.example'],
   async run(context) {
-    const gone = new AbortController();
-    const signal = AbortSignal.any([context.signal, gone.signal]);
-    const server = await connect(context, signal);
+    // Without the signal: runs that an assistant waits for are canceled when it is gone.
+    const server = await connect(context);
     const token = await server.call<typeof getOwnToken>('get', '/identity/token', {});
     const { askThrough } = await import('../../mcp/ask.ts');
     const { serveStreams } = await import('../../mcp/stdio.ts');
@@ -20,11 +19,9 @@ export const verb = defineVerb({
     await serveStreams(io.stdin, io.stdout, {
       ask: askThrough(server),
       scopes: new Set(token.scopes),
-      signal,
+      signal: context.signal,
       report: (error) => message(error instanceof Error ? error.message : String(error)),
     });
-    // Nobody waits any longer for what the server was asked.
-    gone.abort();
     context.signal.throwIfAborted();
     // What is on stdout is the protocol alone, also with --json.
     return { data: undefined, stream: Readable.from([]), show() {} };
