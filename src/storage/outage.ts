@@ -23,7 +23,7 @@ const CONNECTION_EXCEPTION = '08';
  * Whether the database was out of reach or busy, as opposed to refusing what it was asked. The same
  * request may succeed a moment later.
  */
-export function isOutage(error: unknown): boolean {
+function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof ServiceError) {
     return error.code === 'storage_unavailable' && isOutage(error.cause);

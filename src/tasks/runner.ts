@@ -152,7 +152,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   const hosts = startSessionHosts(service.live);
   const controls = watchControls(storage.read, clock);
   const worker_id = newWorkerId();
-  const share = sessionShare(storage, clock, worker_id, limits);
+  const fairShare = sessionShare(storage, clock, worker_id, limits);
   const running = new Map<string, Running>();
   const stopping = new AbortController();
 
@@ -198,14 +198,14 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     while ((free = freeFor(kind)) > 0 && (await isWaiting(storage.read, kind))) {
       if (stopping.signal.aborted) return;
       const most = isSession(kind)
-        ? Math.min(free, MOST_AT_ONCE, (await share.most(kind)) - countOf(kind))
+        ? Math.min(free, MOST_AT_ONCE, (await fairShare.most(kind)) - countOf(kind))
         : 1;
       // The others are for other workers.
       if (most <= 0) return;
       const claims = await storage.write((tx) => claimTasks(tx, clock(), worker_id, kind, most));
       for (const claim of claims) begin(claim);
     }
-    share.noneWaits(kind);
+    fairShare.noneWaits(kind);
   };
 
   /** Gives back what this worker has claimed without knowing it: the answer to its claim was lost. */
@@ -431,6 +431,15 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     }
   };
 
+  /** Leaves its share to the other workers. */
+  const leaveOthers = async (): Promise<void> => {
+    try {
+      await storage.write((tx) => removeWorker(tx, clock(), worker_id));
+    } catch (error) {
+      log.warn({ err: error, msg: 'other workers leave this one its share for ten seconds' });
+    }
+  };
+
   const keepBeating = (
     claim: Claim,
     stop: AbortController,
@@ -496,16 +505,12 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       clearInterval(timer);
       stopping.abort();
       await looking;
-      if (isShared) {
-        const remove = storage.write((tx) => removeWorker(tx, clock(), worker_id));
-        await remove.catch((error: unknown) => {
-          log.warn({ err: error, msg: 'others take this worker for alive for a few seconds' });
-        });
-      }
+      const leaving = isShared ? leaveOthers() : undefined;
       const open = [...running.values()];
       for (const { stop } of open) stop('server_stops');
       await Promise.all(open.map(({ ended }) => ended));
       clearInterval(beatingForSessions);
+      await leaving;
       await hosts.close();
       await remove(workDirectory(worker_id));
       retire(worker_id);
