@@ -11,6 +11,7 @@ import { readEvents } from '../../src/events/read.ts';
 import { verifyEvents } from '../../src/events/verify.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { serviceLocal, type Result } from '../cli/service-local.ts';
+import { isAtLength } from '../length.ts';
 import { startPostgres, type Cluster } from '../storage/cluster.ts';
 import { newDatabase, newSqlite, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../tasks/market.ts';
@@ -203,6 +204,43 @@ describe('while the database hangs', () => {
     await expectUninterrupted();
     expect(await halt('halt', 'sma')).toMatchObject({ code: 0 });
   });
+});
+
+describe('a database that breaks off while a halt is committed', () => {
+  beforeEach(start);
+  afterEach(stop);
+
+  /** Breaks the connection at the commit of a halt: at the first one, or at each. */
+  const cut = (when: 'once' | 'always'): Promise<void> =>
+    database.execute(`
+      create sequence halts_tried;
+      create function cut() returns trigger language plpgsql as $$ begin
+        if nextval('halts_tried') = 1 or ${when === 'always'} then
+          perform pg_terminate_backend(pg_backend_pid());
+        end if;
+        return null;
+      end $$;
+      create constraint trigger cut after insert on halts
+        deferrable initially deferred for each row execute function cut()`);
+
+  it('has the halt asked for again, and verified', async () => {
+    await cut('once');
+    const { code, stderr } = await halt('halt', 'sma');
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+  });
+
+  it.runIf(isAtLength)(
+    'has the halt reported as unknown when each attempt breaks off',
+    async () => {
+      await cut('always');
+      const { code, stderr } = await halt('halt', 'sma');
+      expect(stderr).toMatch(
+        /^error halt_not_verified: IT IS NOT KNOWN WHETHER THE HALT IS IN FORCE/,
+      );
+      expect(code).toBe(7);
+    },
+  );
 });
 
 describe('a restart of the database', () => {
