@@ -173,6 +173,16 @@ export function isSystemError(
   return codes.length === 0 || codes.includes(String(error.code));
 }
 
+/** What to do about a refused write: a full disk needs room, and no permission helps. */
+export function writeRemedy(error: unknown, otherwise: string): string {
+  if (isSystemError(error, 'ENOSPC'))
+    return 'The disk is full: free space on it, or write elsewhere.';
+  if (isSystemError(error, 'EDQUOT'))
+    return 'The quota is used up: free space, or write elsewhere.';
+  if (isSystemError(error, 'EROFS')) return 'The file system is read-only: write elsewhere.';
+  return otherwise;
+}
+
 /** `file:line:column /pointer CODE message (did you mean …)` in one line; absent parts are left out. */
 export function formatProblem(problem: Problem): string {
   const { file, line, column, pointer, code, message, suggestion } = problem;

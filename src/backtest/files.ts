@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { isMainThread } from 'node:worker_threads';
 import { removeAbandoned, tryToWriteInto, writeAtomically } from '../atomic-file.ts';
 import type { RunResult, Trade } from '../engine/result.ts';
-import { ServiceError, isSystemError } from '../errors.ts';
+import { ServiceError, isSystemError, writeRemedy } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
 import type { Outcome } from './backtest.ts';
 import { holdEquity } from './hold.ts';
@@ -143,7 +143,7 @@ export function notWritable(
 ): ServiceError {
   const reason = isSystemError(cause) ? cause.code : String(cause);
   return new ServiceError('output_not_writable', `cannot write ${path} (${reason})`, {
-    remedy,
+    remedy: writeRemedy(cause, remedy),
     cause,
   });
 }

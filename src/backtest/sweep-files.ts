@@ -29,7 +29,11 @@ export class TrialLog {
     const text = readIfThere(file);
     // A process that was killed may have left half a line. Half of the first one is no sweep at all.
     if (text === undefined || !text.includes('\n')) {
-      writeFileSync(file, header);
+      try {
+        writeFileSync(file, header);
+      } catch (error) {
+        throw notWritable(file, error);
+      }
       return new TrialLog(file, new Map());
     }
     if (!text.startsWith(header)) {

@@ -15,20 +15,28 @@ export interface DataCheck {
   readonly notes: readonly string[];
 }
 
+/** Where the data are, and how to read them in place of what the spec says. */
+export type DataReading = Pick<LoadOptions, 'catalogueDir' | 'columns' | 'repair'>;
+
 /**
  * Reads the data of a bot as a backtest would, as far as its spec says how: a field of `data` that is
  * wrong itself is left out.
  */
 export async function checkData(
   { sources, models, document }: BotCheck,
-  catalogueDir: string,
+  { catalogueDir, columns, repair }: DataReading,
 ): Promise<DataCheck> {
   const { data, engine } = fieldsOf(fieldsOf(document.value).spec);
   const { fill, slippage } = fieldsOf(engine);
   const modelOf = (value: unknown) =>
     typeof value === 'string' ? { model: value } : fieldsOf(value);
   const volume = volumeUse({ fill: modelOf(fill), slippage: modelOf(slippage) }, models);
-  const options = usableOptions(fieldsOf(data));
+  const stated = usableOptions(fieldsOf(data));
+  const options = {
+    ...stated,
+    columns: columns === undefined ? stated.columns : { ...stated.columns, ...columns },
+    repair: repair ?? stated.repair,
+  };
   const problems: Problem[] = [];
   const notes: string[] = [];
   for (const source of sources) {

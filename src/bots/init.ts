@@ -4,7 +4,8 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Params } from '../engine/params.ts';
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
-import { ServiceError, type Problem } from '../errors.ts';
+import { ServiceError, writeRemedy, type Problem } from '../errors.ts';
+import type { ColumnNames } from '../market/header.ts';
 import { makeDirectory } from '../make-directory.ts';
 import { parseSpec } from './parse.ts';
 
@@ -21,6 +22,9 @@ export interface BotPlan {
   readonly source?: string;
   /** Of the source; a day when absent. */
   readonly timeframe?: string;
+  /** How the source is read, see `data` of the spec. */
+  readonly columns?: ColumnNames | undefined;
+  readonly repair?: 'drop' | undefined;
 }
 
 /** `My bot` and `my-bot` for the directory `~/bots/my_bot`. */
@@ -94,7 +98,7 @@ export function writeBot(directory: string, files: ReadonlyMap<string, string>):
     }
   } catch (cause) {
     throw new ServiceError('output_not_writable', `cannot write into ${directory}`, {
-      remedy: 'Choose a directory that you may write to.',
+      remedy: writeRemedy(cause, 'Choose a directory that you may write to.'),
       cause,
     });
   }
@@ -117,7 +121,15 @@ function specText({
   cash,
   source,
   timeframe = '1d',
+  columns,
+  repair,
 }: BotPlan): string {
+  const data = [
+    `source: ${quoted(source ?? `./data/${BUNDLED}`)}`,
+    `timeframe: ${timeframe}`,
+    ...(columns === undefined ? [] : [`columns: ${JSON.stringify(columns)}`]),
+    ...(repair === undefined ? [] : [`repair: ${repair}`]),
+  ];
   return `# What this bot trades, on which data, by which strategy, at which costs.
 # \`service-local schema\` prints the JSON Schema of this file for your editor.
 apiVersion: bots/v1
@@ -128,7 +140,7 @@ metadata:
 spec:
   kind: trading
   universe: { symbols: [${quoted(symbol)}], currency: USD }
-  data: { source: ${quoted(source ?? `./data/${BUNDLED}`)}, timeframe: ${timeframe} }
+  data: { ${data.join(', ')} }
   strategy: { ${strategyText(strategy)} }
   engine:
     cash: ${quoted(cash)}

@@ -6,6 +6,7 @@ import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { isSystemError, ServiceError, type Problem } from '../errors.ts';
 import { isCatalogued } from '../market/catalogue.ts';
+import type { ColumnNames } from '../market/header.ts';
 import { parseWindow } from '../market/time.ts';
 import { MOST_MODEL_BYTES, tooLarge, type Model } from '../models/model.ts';
 import { codeOf, digestsOf } from './bundle.ts';
@@ -139,6 +140,8 @@ export interface Overrides {
   readonly params: Readonly<Record<string, string>>;
   readonly from: string | undefined;
   readonly to: string | undefined;
+  readonly columns?: ColumnNames | undefined;
+  readonly repair?: 'drop' | undefined;
 }
 
 /**
@@ -160,7 +163,7 @@ export function loadBot(file: string, overrides?: Overrides, load?: LoadModule):
   });
 }
 
-function override(bot: Bot, { params, from, to }: Overrides): Bot {
+function override(bot: Bot, { params, from, to, columns, repair }: Overrides): Bot {
   const { data, strategy } = bot.spec.spec;
   const window = { from: from ?? data.from, to: to ?? data.to };
   try {
@@ -185,11 +188,18 @@ function override(bot: Bot, { params, from, to }: Overrides): Bot {
   const combination = combinationFault(bot.strategy, resolved.values);
   if (combination !== undefined) throw new ServiceError('usage', `--param: ${combination}`);
 
-  const document = withChanges(bot.document, { ...window, params: changed });
+  const read = { ...(columns && { columns }), ...(repair && { repair }) };
+  const patch = Object.keys(read).length === 0 ? {} : { spec: { data: read } };
+  const document = withChanges(bot.document, { ...window, params: changed, patch });
+  const spec = botSpecSchema.safeParse(document);
+  if (!spec.success) {
+    const { path, message } = spec.error.issues[0]!;
+    throw new ServiceError('usage', `--${path.slice(2).join('.')}: ${message}`);
+  }
   return {
     ...bot,
     document,
-    spec: botSpecSchema.parse(document),
+    spec: spec.data,
     hash: specHash(document),
     params: resolved.values,
   };
@@ -316,7 +326,9 @@ function missingData({ address, at }: DataSource, document: SourceDocument): Pro
   const found = statSync(address, { throwIfNoEntry: false });
   if (found?.isFile()) return [];
   const meant =
-    found === undefined ? fileNear(address, document.written(at) ?? address) : undefined;
+    found === undefined
+      ? fileNear(address, document.written(at) ?? address, DATA_EXTENSION)
+      : undefined;
   const message =
     found === undefined
       ? `no such file: ${address}`
@@ -333,17 +345,30 @@ export function modelFiles(directory: string): FileOf {
       return size > MOST_MODEL_BYTES ? tooLarge(size) : readFileSync(file);
     } catch (error) {
       if (!isSystemError(error)) throw error;
-      const why = error.code === 'ENOENT' ? 'no such file' : `cannot be read (${error.code})`;
-      const meant = optional(fileNear(file, path));
-      return { code: 'model_not_found', message: `${why}: ${file}`, ...meant };
+      const code = 'model_not_found';
+      if (error.code === 'EISDIR') return { code, message: `is a directory: ${file}` };
+      if (error.code !== 'ENOENT')
+        return { code, message: `cannot be read (${error.code}): ${file}` };
+      const meant = optional(fileNear(file, path, /\.onnx$/i));
+      return { code, message: `no such file: ${file}`, ...meant };
     }
   };
 }
 
-/** The file beside `path` that has nearly its name, written as `authored` is. */
-function fileNear(path: string, authored: string): string | undefined {
+const DATA_EXTENSION = /\.(?:csv|parquet)(?:\.gz)?$/i;
+
+/**
+ * The file of the same kind beside `path` whose name, without its extension, is nearly that of
+ * `path`, written as `authored` is.
+ */
+function fileNear(path: string, authored: string, extension: RegExp): string | undefined {
   try {
-    const name = closest(basename(path), readdirSync(dirname(path)));
+    const stemOf = (name: string): string => name.replace(extension, '');
+    const names = readdirSync(dirname(path), { withFileTypes: true })
+      .filter((entry) => !entry.isDirectory() && extension.test(entry.name))
+      .map(({ name }) => name);
+    const stem = closest(stemOf(basename(path)), names.map(stemOf));
+    const name = names.find((one) => stemOf(one) === stem);
     return name && authored.slice(0, -basename(path).length) + name;
   } catch {
     return undefined;

@@ -9,7 +9,7 @@ import {
   type RiskLimits,
 } from '../engine/config.ts';
 import type { Problem } from '../errors.ts';
-import { SYMBOL } from '../market/symbol.ts';
+import { SYMBOL, SYMBOL_RULE } from '../market/symbol.ts';
 import { TIMEFRAME_NAMES } from '../market/timeframe.ts';
 import { parseWindow } from '../market/time.ts';
 import { FEATURE_COLUMNS, INDICATOR_NAMES } from '../models/features.ts';
@@ -77,9 +77,7 @@ function isTime(value: string): boolean {
   }
 }
 
-const symbol = z
-  .string()
-  .regex(SYMBOL, 'must be a symbol: up to 64 ASCII characters, no space, no = + - @ at the start');
+const symbol = z.string().regex(SYMBOL, SYMBOL_RULE);
 
 const metadataSchema = z.strictObject({
   name: text(120).describe('What people call the bot.'),

@@ -5,7 +5,7 @@ import canonicalize from 'canonicalize';
 import { z } from 'zod';
 import { writeAtomically } from '../atomic-file.ts';
 import type { Lock } from '../backtest/summary.ts';
-import { ServiceError, isSystemError } from '../errors.ts';
+import { ServiceError, isSystemError, writeRemedy } from '../errors.ts';
 
 /**
  * What identifies a version: sha256 over the spec in canonical JSON (RFC 8785), as its author wrote
@@ -132,7 +132,7 @@ export async function writeLock(specFile: string, lock: Lock): Promise<string> {
     await writeAtomically(file, [`${JSON.stringify(lock, null, 2)}\n`]);
   } catch (cause) {
     throw new ServiceError('output_not_writable', `cannot write ${file}`, {
-      remedy: 'Make the directory of the bot file writable.',
+      remedy: writeRemedy(cause, 'Make the directory of the bot file writable.'),
       cause,
     });
   }

@@ -6,7 +6,7 @@ import type { Context } from './verb.ts';
 /** What `init` has been told so far. */
 type Given = {
   readonly [K in 'name' | 'slug' | 'strategy' | 'symbol' | 'data' | 'cash']: string | undefined;
-};
+} & Pick<BotPlan, 'columns' | 'repair'>;
 
 /** The bot as given, with defaults for the rest. */
 export async function planFor(directory: string, given: Given, context: Context): Promise<BotPlan> {
@@ -14,19 +14,24 @@ export async function planFor(directory: string, given: Given, context: Context)
   const { name = preset.name, data, strategy = 'module', cash = '100000' } = given;
   const slug = given.slug ?? (given.name === undefined ? preset.slug : slugOf(name));
   const plan = { name, slug, strategy, cash, symbol: given.symbol ?? symbolOf(data) };
-  return data === undefined ? plan : { ...plan, ...(await sourceOf(data, directory, context)) };
+  if (data === undefined) return plan;
+  const { columns, repair } = given;
+  const reading = { columns, repair };
+  return { ...plan, ...reading, ...(await sourceOf(data, reading, directory, context)) };
 }
 
 /** Reads the data, so that what is written runs at once, and finds out how long a bar is. */
 async function sourceOf(
   data: string,
+  reading: Pick<BotPlan, 'columns' | 'repair'>,
   directory: string,
   { cwd, settings }: Context,
 ): Promise<Pick<BotPlan, 'source' | 'timeframe'>> {
   const { isCatalogued } = await import('../market/catalogue.ts');
   const { loadDataset } = await import('../market/load.ts');
   const source = isCatalogued(data) ? data : resolve(cwd, data);
-  const { timeframe } = await loadDataset({ source, catalogueDir: settings.catalogue_dir });
+  const catalogueDir = settings.catalogue_dir;
+  const { timeframe } = await loadDataset({ source, catalogueDir, ...reading });
   const path = relative(directory, source).split(sep).join('/');
   const written = path.startsWith('.') || path.startsWith('/') ? path : `./${path}`;
   return { source: isCatalogued(data) ? data : written, timeframe: timeframe.name };
@@ -87,7 +92,7 @@ export async function ask(
     );
   const isReadable = (file: string) =>
     file === '' ||
-    sourceOf(file, directory, context).then(
+    sourceOf(file, given, directory, context).then(
       () => true,
       (error: unknown) => (error instanceof ServiceError ? error.message : Promise.reject(error)),
     );
@@ -105,5 +110,5 @@ export async function ask(
   const data = prices === '' ? undefined : prices;
   const symbol = await question('What are these the prices of?', 'symbol', symbolOf(data));
   const cash = await question('Money at the start?', 'cash', sample.cash);
-  return { name, slug, strategy, data, symbol, cash };
+  return { ...given, name, slug, strategy, data, symbol, cash };
 }

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { isSystemError, ServiceError } from '../errors.ts';
+import { isSystemError, ServiceError, writeRemedy } from '../errors.ts';
 
 /** What a verb writes to a file that somebody then carries elsewhere. */
 export interface OutFile {
@@ -54,7 +54,7 @@ export async function writeOutFile(
 function notWritable(error: unknown, message: string): unknown {
   if (!isSystemError(error)) return error;
   return new ServiceError('output_not_writable', `${message} (${error.code})`, {
-    remedy: 'Name a file in a directory that is there and that you may write to.',
+    remedy: writeRemedy(error, 'Name a file in a directory that exists and that you may write to.'),
     cause: error,
   });
 }

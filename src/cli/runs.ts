@@ -9,12 +9,15 @@ import { createInterface } from 'node:readline';
 import { parseAxis } from '../backtest/grid.ts';
 import type { Overrides } from '../bots/load.ts';
 import { ServiceError } from '../errors.ts';
+import type { ColumnNames } from '../market/header.ts';
 import type { Context } from './verb.ts';
 
 interface OverrideOptions {
   readonly param: readonly string[];
   readonly from: string | undefined;
   readonly to: string | undefined;
+  readonly columns: ColumnNames | undefined;
+  readonly repair: 'drop' | undefined;
 }
 
 /** `20261120T070512Z-3f9a2c`: sorts by time, and never meets another. */
@@ -24,7 +27,7 @@ export function newRunId(): string {
 }
 
 /** What the command line puts in place of the spec's own values. */
-export function overridesOf({ param, from, to }: OverrideOptions): Overrides {
+export function overridesOf({ param, ...data }: OverrideOptions): Overrides {
   const params = param.map((text): [string, string] => {
     const { name, texts } = parseAxis(text);
     if (texts.length !== 1) {
@@ -34,8 +37,14 @@ export function overridesOf({ param, from, to }: OverrideOptions): Overrides {
     }
     return [name, texts[0]!];
   });
-  return { params: Object.fromEntries(params), from, to };
+  const { from, to, columns, repair } = data;
+  return { params: Object.fromEntries(params), from, to, columns, repair };
 }
+
+const columnsText = (columns: ColumnNames): string =>
+  Object.entries(columns)
+    .map(([name, column]) => `${name}=${column}`)
+    .join(',');
 
 /**
  * Runs the same backtest in a process of its own and compares what it did with what was done here.
@@ -46,7 +55,7 @@ export function overridesOf({ param, from, to }: OverrideOptions): Overrides {
 export async function compareRuns(
   context: Context,
   spec: string,
-  { param, from, to, sealed }: OverrideOptions & { readonly sealed: boolean },
+  { param, from, to, columns, repair, sealed }: OverrideOptions & { readonly sealed: boolean },
   directory: string,
 ): Promise<number> {
   const again = await mkdtemp(join(tmpdir(), 'service-local-again-'));
@@ -71,6 +80,8 @@ export async function compareRuns(
         ...param.map((value) => `--param=${value}`),
         ...(from === undefined ? [] : [`--from=${from}`]),
         ...(to === undefined ? [] : [`--to=${to}`]),
+        ...(columns === undefined ? [] : [`--columns=${columnsText(columns)}`]),
+        ...(repair === undefined ? [] : [`--repair=${repair}`]),
       ],
       { cwd: context.cwd, stdio: ['ignore', 'ignore', 'inherit'], signal: context.signal },
     );

@@ -14,7 +14,7 @@ import {
 } from '../../daemon/service-unit.ts';
 import { writeAtomically } from '../atomic-file.ts';
 import { isLocked } from '../client/lock.ts';
-import { isSystemError, ServiceError } from '../errors.ts';
+import { isSystemError, ServiceError, writeRemedy } from '../errors.ts';
 import { licenseFiles } from '../license-files.ts';
 import { makeDirectory, nearestExisting } from '../make-directory.ts';
 import { oldestNode } from '../version.ts';
@@ -124,7 +124,7 @@ async function writing<T>(path: string, work: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!isSystemError(error)) throw error;
     throw new ServiceError('output_not_writable', `${path}: ${error.message}`, {
-      remedy: 'Run it as one who may write there, or without --system.',
+      remedy: writeRemedy(error, 'Run it as a user who may write there, or without --system.'),
       cause: error,
     });
   }

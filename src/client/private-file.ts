@@ -2,7 +2,7 @@ import { constants, type Stats } from 'node:fs';
 import { lstat, open, readFile, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { replaceFile, syncDirectory, writeAtomically } from '../atomic-file.ts';
-import { isSystemError, ServiceError } from '../errors.ts';
+import { isSystemError, ServiceError, writeRemedy } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
 
 /** Far more than any of these files takes. */
@@ -94,7 +94,7 @@ export async function writing<T>(path: string, work: () => Promise<T>): Promise<
   } catch (error) {
     if (!isSystemError(error)) throw error;
     throw new ServiceError('output_not_writable', `${path}: ${error.message}`, {
-      remedy: 'See that this user may write there, and that the disk has room.',
+      remedy: writeRemedy(error, 'Make sure that this user may write there.'),
       cause: error,
     });
   }

@@ -7,7 +7,7 @@ import {
 } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { isSystemError, ServiceError } from '../errors.ts';
+import { isSystemError, ServiceError, writeRemedy } from '../errors.ts';
 import { publicKeyId } from '../lease/keys.ts';
 
 /** Makes the Ed25519 signatures of leases. The private key does not leave it. */
@@ -108,7 +108,10 @@ export async function generateSigningKey(path: string): Promise<string> {
       });
     }
     throw new ServiceError('output_not_writable', `cannot write ${path} (${error.code})`, {
-      remedy: 'Name a file in a directory that is there and that you may write to.',
+      remedy: writeRemedy(
+        error,
+        'Name a file in a directory that exists and that you may write to.',
+      ),
       cause: error,
     });
   }

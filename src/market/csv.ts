@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { ServiceError } from '../errors.ts';
 import { quotePath } from './duckdb.ts';
+import { findOverlongLine, OverlongLine, overlongLineOf } from './overlong-line.ts';
 
 /** A CSV file as found by its first line that is not blank. */
 export interface CsvFile {
@@ -25,6 +26,8 @@ const UNZIP_BYTES = 1_048_576;
 /** @throws ServiceError `invalid_data` for what is no text, is empty, or is a damaged archive. */
 export async function openCsv(path: string, isGzipped: boolean): Promise<CsvFile> {
   const head = await readHead(path, isGzipped);
+  const overlong = isGzipped ? undefined : await findOverlongLine(path);
+  if (overlong !== undefined) throw malformed(path, TOO_LONG, overlong);
   if (head.includes(0)) {
     throw new ServiceError('invalid_data', `${path} is neither CSV nor Parquet`, {
       remedy: 'Give a CSV file in UTF-8 (also gzipped) or a Parquet file; unpack other archives.',
@@ -62,12 +65,17 @@ async function readHead(path: string, isGzipped: boolean): Promise<Buffer> {
   const head: Buffer[] = [];
   let bytes = 0;
   const text = isGzipped ? unzip(path) : createReadStream(path, { end: HEAD_BYTES - 1 });
+  const lines = new OverlongLine();
   try {
     for await (const chunk of text as AsyncIterable<Buffer>) {
+      if (lines.isFoundIn(chunk)) {
+        throw malformed(path, TOO_LONG, await overlongLineOf(unzip(path)));
+      }
       if (bytes < HEAD_BYTES) head.push(chunk);
       bytes += chunk.length;
     }
   } catch (error) {
+    if (error instanceof ServiceError) throw error;
     throw new ServiceError('invalid_data', `${path} is damaged: ${(error as Error).message}`, {
       remedy: 'Fetch or pack the file again.',
       cause: error,
@@ -137,14 +145,22 @@ export function malformedCsv(
     ],
     [/unterminated quote/, 'a quote is opened and not closed, or stands inside a value'],
     [/not utf-8/, 'the text is not UTF-8'],
+    [/line size/i, TOO_LONG],
     [/invalid state|quoted new lines/, 'line endings of two kinds, or a quoted line feed'],
   ];
   const fault = faults.find(([pattern]) => pattern.test(message));
   if (fault === undefined) return undefined;
   const [, line] = /CSV Error on Line: (\d+)/.exec(message) ?? [];
-  const place = { file: path, ...(line && { line: Number(line) }) };
+  return malformed(path, fault[1], line === undefined ? undefined : Number(line));
+}
+
+const TOO_LONG =
+  'the line is longer than 1 MiB: a line feed is missing, or a field holds what does not belong there';
+
+function malformed(path: string, message: string, line?: number): ServiceError {
+  const place = { file: path, ...(line !== undefined && { line }) };
   return new ServiceError('invalid_data', `${path} is not well-formed CSV`, {
-    problems: [{ code: 'malformed_csv', message: fault[1], ...place }],
+    problems: [{ code: 'malformed_csv', message, ...place }],
     remedy: 'Correct the file: rows of one length, one kind of line ending, UTF-8.',
   });
 }

@@ -91,13 +91,17 @@ async function sniff(path: string): Promise<'parquet' | 'gzip' | 'text'> {
       await handle.close();
     }
   } catch (error) {
-    const isAbsent = isSystemError(error, 'ENOENT', 'ENOTDIR');
-    throw new ServiceError(
-      'file_not_found',
-      isAbsent ? `there is no file ${path}` : `${path} cannot be read: ${(error as Error).message}`,
-      { remedy: 'Check the path and its permissions.', cause: error },
-    );
+    throw unopened(path, error);
   }
+}
+
+function unopened(path: string, cause: unknown): ServiceError {
+  const [message, remedy] = isSystemError(cause, 'ENOENT', 'ENOTDIR')
+    ? [`there is no file ${path}`, 'Check the path.']
+    : isSystemError(cause, 'EISDIR')
+      ? [`${path} is a directory`, 'Name a CSV or Parquet file in it.']
+      : [`${path} cannot be read: ${(cause as Error).message}`, 'Check its permissions.'];
+  return new ServiceError('file_not_found', message, { remedy, cause });
 }
 
 /** Something DuckDB can select from. */

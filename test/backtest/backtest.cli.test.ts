@@ -1,11 +1,19 @@
 import { createHash } from 'node:crypto';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Summary } from '../../src/backtest/summary.ts';
 import { inProcess } from '../cli/in-process.ts';
-import { serviceLocal, type Result } from '../cli/service-local.ts';
+import { BIN, runNode, serviceLocal, type Result } from '../cli/service-local.ts';
+import { failAt } from '../fault/fail-points.ts';
 import { isAtLength } from '../length.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
@@ -87,7 +95,9 @@ async function failingAlone(file: string, ...args: string[]) {
 }
 
 function errorOf({ code, stdout }: Result) {
-  const { error } = JSON.parse(stdout) as { error: { code: string; message: string } };
+  const { error } = JSON.parse(stdout) as {
+    error: { code: string; message: string; remedy: string | null };
+  };
   return { exit: code, ...error };
 }
 
@@ -197,6 +207,51 @@ describe('a window that reaches beyond the data', () => {
   });
 });
 
+describe('data that need a word of how to read them', () => {
+  const rows = readFileSync(SP500, 'utf8').trimEnd().split('\n').slice(0, 400);
+  const dirty = (name: string): string => {
+    const file = join(directory, `${name}.csv`);
+    writeFileSync(file, rows.with(40, '2000-02-29,1,2,3,4,5,6').join('\n'));
+    return bot(name, { data: file });
+  };
+
+  test('are read with --repair drop, as the error suggests, by backtest, sweep and validate', async () => {
+    const file = dirty('dirty');
+    const refused = await inProcess(['backtest', file]);
+    expect(refused.code).toBe(3);
+    expect(refused.stderr).toContain('leave them out with --repair drop (data.repair: drop)');
+    const { code, document, stderr } = await backtest(file, '--repair', 'drop');
+    expect(code).toBe(0);
+    expect(document.window.bars).toBe(398);
+    expect(stderr).toContain('note: X: 1 bad of 399 rows were left out.');
+    const grid = ['-p', 'fast=5,10', '--out', fresh(), '--json'];
+    expect(await inProcess(['backtest', 'sweep', file, ...grid])).toMatchObject({ code: 3 });
+    const swept = await inProcess(['backtest', 'sweep', file, '--repair', 'drop', ...grid]);
+    expect(JSON.parse(swept.stdout)).toMatchObject({ window: { bars: 398 } });
+    expect(await inProcess(['validate', file])).toMatchObject({ code: 3 });
+    expect(await inProcess(['validate', file, '--repair', 'drop'])).toMatchObject({ code: 0 });
+  });
+
+  test('are read with --columns, as the error suggests, also a second time', async () => {
+    const data = join(directory, 'odd-columns.csv');
+    writeFileSync(data, rows.with(0, 'when,a,b,c,d,e,f').join('\n'));
+    const file = bot('odd-columns', { data });
+    const refused = await inProcess(['backtest', file]);
+    expect(refused.code).toBe(3);
+    expect(refused.stderr).toContain('--columns time=NAME');
+    const columns = ['--columns', 'time=when,open=a,high=b,low=c,close=d'];
+    const { code, document } = await backtest(file, ...columns);
+    expect({ code, bars: document.window.bars }).toEqual({ code: 0, bars: 399 });
+    expect(await inProcess(['validate', file, ...columns])).toMatchObject({ code: 0 });
+    expect(await failing(file, ...columns, '--write-lock')).toMatchObject({ exit: 2 });
+    const twice = await serviceLocal([
+      ...['backtest', file, '--check-determinism', '--out', fresh()],
+      ...columns,
+    ]);
+    expect(twice.code).toBe(0);
+  });
+});
+
 describe('gates', () => {
   test('that are not met end with 5 and say by how much; JUnit has one case for each', async () => {
     const junit = join(directory, 'gates.xml');
@@ -271,6 +326,35 @@ describe('determinism', () => {
   });
 });
 
+/** Interrupts a process once it has put a file of that name into its place. */
+const interruptAt = (name: string): string =>
+  `data:text/javascript,${encodeURIComponent(`
+    import fs from 'node:fs/promises';
+    import { syncBuiltinESMExports } from 'node:module';
+    const { rename } = fs;
+    fs.rename = async (from, to) => {
+      await rename(from, to);
+      if (to.endsWith(${JSON.stringify(name)})) process.kill(process.pid, 'SIGINT');
+    };
+    syncBuiltinESMExports();
+  `)}`;
+
+test.each([
+  ['backtest', ['--write-lock'], 'summary.json', /are complete; --write-lock did not run$/m],
+  ['backtest sweep', ['-p', 'fast=5,10', '--workers', '1'], 'trials.csv', /are complete$/m],
+])(
+  'a %s that is interrupted when its results are complete says so, and shows them',
+  async (verb, options, last, message) => {
+    const out = fresh();
+    const args = [...verb.split(' '), SMA, ...options, '--json', '--out', out];
+    const { code, stdout, stderr } = await runNode(['--import', interruptAt(last), BIN, ...args]);
+    expect({ code, stderr }).toMatchObject({ code: 130 });
+    expect(stderr).toMatch(message);
+    const file = verb === 'backtest' ? 'summary.json' : 'sweep.json';
+    expect(JSON.parse(stdout)).toEqual(JSON.parse(readFileSync(join(out, file), 'utf8')));
+  },
+);
+
 describe('bad input', () => {
   const csv = (name: string, text: string): string => {
     const file = join(directory, name);
@@ -334,6 +418,58 @@ describe('bad input', () => {
     const error = await failing(bot('hangs', { strategy }), ...args);
     expect(error).toMatchObject({ exit: 1, code: 'strategy_timeout' });
     expect(error.message).toContain('bar 300');
+  });
+
+  test('a full disk is said to be full', async () => {
+    const out = fresh();
+    mkdirSync(out);
+    const results: Result[] = [];
+    await failAt({ directory: out, at: 4, fault: 'ENOSPC for ever' }, async () => {
+      results.push(await inProcess(['backtest', SMA, '--json', '--out', out]));
+    });
+    expect(errorOf(results[0]!)).toMatchObject({
+      exit: 1,
+      code: 'output_not_writable',
+      message: expect.stringMatching(/^cannot write .* \(ENOSPC\)$/) as string,
+      remedy: 'The disk is full: free space on it, or write elsewhere.',
+    });
+  });
+
+  test('a directory as the source is called one, and nothing absurd is suggested', async () => {
+    mkdirSync(join(directory, 'prices'), { recursive: true });
+    for (const name of ['prices.csv.lock', 'us.csv', 'prizes.txt']) csv(name, '');
+    const problemOf = async (data: string): Promise<string> => {
+      const { code, stderr } = await inProcess(['backtest', bot('source', { data })]);
+      expect(code).toBe(3);
+      return stderr.split('\n')[1]!;
+    };
+    const isDirectory = await problemOf('./prices');
+    expect(isDirectory).toMatch(
+      /data_not_found .*prices is a directory: name a CSV or Parquet file$/,
+    );
+    expect(await problemOf('./eu.csv')).toMatch(/no such file: .*eu\.csv$/);
+    expect(await problemOf('./prices.csv')).toMatch(/no such file: .*prices\.csv$/);
+    csv('spx-daily.csv', '');
+    expect(await problemOf('./spx-dialy.csv')).toMatch(/\(did you mean \.\/spx-daily\.csv\?\)$/);
+    expect(await inProcess(['data', 'import', join(directory, 'prices')])).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(
+        /is a directory\n→ Name a CSV or Parquet file in it\./,
+      ) as string,
+    });
+  });
+
+  test('a symbol that leads out of a directory is refused', async () => {
+    for (const symbol of ['../X', '..', 'A/../B', '..\\X', './X']) {
+      const file = bot('symbol', {});
+      writeFileSync(file, readFileSync(file, 'utf8').replace('[X]', `['${symbol}']`));
+      const { code, stderr } = await inProcess(['backtest', file]);
+      expect({ symbol, code }).toEqual({ symbol, code: 3 });
+      expect(stderr).toContain('/spec/universe/symbols/0 invalid_value must be a symbol');
+    }
+    const file = bot('symbol', {});
+    writeFileSync(file, readFileSync(file, 'utf8').replace('[X]', "['BTC/USDT:USDT']"));
+    expect(await inProcess(['validate', file])).toMatchObject({ code: 0 });
   });
 
   test('an output directory that cannot be written is refused before the run', async () => {

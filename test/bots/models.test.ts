@@ -46,7 +46,7 @@ describe('what is wrong', () => {
     pointer: string,
     suggestion: string | undefined,
   ])[] = [
-    ['m.onnx', 'n.onnx', 'model_not_found', '/0/path', './models/m.onnx'],
+    ['m.onnx', 'n.onnx', 'model_not_found', '/0/path', undefined],
     ['m.onnx', 'm.pb', 'invalid_value', '/0/path', undefined],
     [digest, wrong, 'digest_mismatch', '/0/digest', digest],
     [digest, 'sha256:?', 'invalid_value', '/0/digest', digest],

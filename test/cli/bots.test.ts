@@ -14,6 +14,8 @@ const NO_OPTIONS = {
   strategy: undefined,
   data: undefined,
   symbol: undefined,
+  columns: undefined,
+  repair: undefined,
   cash: undefined,
   force: false,
 };
@@ -236,6 +238,24 @@ describe('init', () => {
     expect(again.stderr).toMatch(/^error conflict: already there: .*bot\.yaml/);
     writeFileSync(join(directory, 'bot.yaml'), '');
     expect((await inProcess([...args, '--force'], { cwd })).code).toBe(0);
+  });
+
+  it('reads prices as --columns and --repair say, which the bot then does, too', async () => {
+    const opens = [1, 1, 9, 1, 1];
+    const days = opens.map((open, day) => `2000-01-0${3 + day},${open},2,1,2,10`);
+    const rows = ['when,first,high,low,close,volume', ...days].join('\n');
+    const cwd = directoryWith({ 'odd.csv': rows });
+    const args = ['init', 'b', '--data', 'odd.csv', '--strategy', 'buy_and_hold', '--no-input'];
+    const refused = await inProcess(args, { cwd });
+    expect(refused.code).toBe(3);
+    expect(refused.stderr).toContain('--columns time=NAME,open=NAME');
+    const reading = ['--columns', 'time=when,open=first', '--repair', 'drop'];
+    expect(await inProcess([...args, ...reading], { cwd })).toMatchObject({ code: 0 });
+    const { code, stdout } = await inProcess(['backtest', 'b/bot.yaml', '--json'], { cwd });
+    expect({ code, ...(JSON.parse(stdout) as object) }).toMatchObject({
+      code: 0,
+      window: { bars: 4 },
+    });
   });
 
   it('asks a person for what no option gives, on stderr, until the answer is right', async () => {

@@ -173,6 +173,12 @@ test('whenever the power fails, all files are the old or the new ones', async ()
   expect([...seen].sort()).toEqual(['new,new,new', 'new,old,new', 'new,old,old', 'old,old,old']);
 });
 
+const REMEDIES: Readonly<Record<string, string>> = {
+  ENOSPC: 'The disk is full: free space on it, or write elsewhere.',
+  EROFS: 'The file system is read-only: write elsewhere.',
+  EIO: 'Make sure that this user may write there.',
+};
+
 test('whatever the system refuses is told, and nothing that was there is lost', async () => {
   const ends: unknown[] = [];
   const more = ['EIO', 'ENOSPC for ever'] as const;
@@ -188,7 +194,7 @@ test('whatever the system refuses is told, and nothing that was there is lost', 
         expect(texts(directory)).toEqual(NEW);
       } else {
         const message = expect.stringContaining(fault.split(' ')[0]!) as string;
-        const remedy = 'See that this user may write there, and that the disk has room.';
+        const remedy = REMEDIES[fault.split(' ')[0]!];
         expect(end).toMatchObject({ error: { code: 'output_not_writable', message, remedy } });
         ends.push(end);
       }

@@ -128,6 +128,35 @@ describe('columns', () => {
   });
 });
 
+describe('a line that is too long', () => {
+  const rows = Array.from({ length: 50 }, (_, day) => {
+    const date = new Date(DAY_1 + day * 86_400_000).toISOString().slice(0, 10);
+    return `${date},10,12,9,11,500`;
+  });
+  const header = 'date,open,high,low,close,volume';
+  const long = (length: number): string => `${rows[0]},${'x'.repeat(length)}`;
+
+  // Beyond 32 MiB DuckDB drops the last line of a file in silence.
+  test.each([
+    ['alone', [header, long(40_000_000)], 2],
+    ['in the middle', [header, ...rows, long(3_000_000), ...rows], 52],
+    ['at the end, without a line feed', [header, ...rows, long(40_000_000)], 52],
+    ['as the only one', [`${header},${'x'.repeat(3_000_000)}`], 1],
+  ])('%s is named with its number', async (name, lines, line) => {
+    const problems = [
+      expect.objectContaining({
+        code: 'malformed_csv',
+        line,
+        message: expect.stringMatching(/^the line is longer than 1 MiB/) as string,
+      }),
+    ];
+    const path = await files.write(`long ${name}.csv`, lines.join('\n'));
+    await expect(readBars(path)).rejects.toMatchObject({ code: 'invalid_data', problems });
+    const packed = await files.write(`long ${name}.csv.gz`, gzipSync(lines.join('\n')));
+    await expect(readBars(packed)).rejects.toMatchObject({ code: 'invalid_data', problems });
+  });
+});
+
 describe('time', () => {
   test.each([
     ['seconds', ['1577836800', '1577923200']],

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { parseAxis } from '../../backtest/grid.ts';
 import type { TrialResult } from '../../backtest/trial.ts';
 import { ServiceError } from '../../errors.ts';
+import { DATA_OPTIONS } from '../data-options.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -21,6 +22,7 @@ export const verb = defineVerb({
     },
     from: { value: 'date', description: "first day used, in place of the spec's" },
     to: { value: 'date', description: "last day used, in place of the spec's" },
+    ...DATA_OPTIONS,
     out: { value: 'dir', description: 'where the files go', complete: 'directory' },
     top: { value: 'n', description: 'rows of the table shown', default: 10, parse: parseCount },
   },
@@ -48,7 +50,8 @@ export const verb = defineVerb({
     const { ownStrategiesOf } = await import('../own-strategies.ts');
     const { settings } = context;
 
-    const overrides = { params: {}, from: options.from, to: options.to };
+    const { from, to, columns, repair } = options;
+    const overrides = { params: {}, from, to, columns, repair };
     const strategies = ownStrategiesOf(context);
     const bot = loadBot(resolve(context.cwd, args.spec), overrides, strategies.load);
     const { job: prepared, notes } = await prepare(bot, {
@@ -99,6 +102,13 @@ export const verb = defineVerb({
       progress.stop();
     }
     const document = await finishSweep(plan, job, results, directory);
+    if (signal.aborted) {
+      failure ??= new ServiceError(
+        'interrupted',
+        `interrupted after the last trial: the results in ${directory} are complete`,
+        { reason: 'complete' },
+      );
+    }
     const failed = document.trials.failed;
     if (failed > 0) {
       const first = results.find((result) => 'error' in result);

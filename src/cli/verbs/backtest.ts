@@ -4,7 +4,8 @@ import { PROFILES } from '../../backtest/profiles.ts';
 import { parseAssertion } from '../../backtest/gates.ts';
 import { ServiceError } from '../../errors.ts';
 import { gateFailure } from '../gate-failure.ts';
-import { defineVerb } from '../verb.ts';
+import { DATA_OPTIONS } from '../data-options.ts';
+import { defineVerb, type Answer } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
@@ -22,6 +23,7 @@ export const verb = defineVerb({
     },
     from: { value: 'date', description: "first day used, in place of the spec's" },
     to: { value: 'date', description: "last day used, in place of the spec's" },
+    ...DATA_OPTIONS,
     out: { value: 'dir', description: 'where the files go', complete: 'directory' },
     profile: {
       value: 'library',
@@ -65,10 +67,12 @@ export const verb = defineVerb({
 
     const file = resolve(context.cwd, args.spec);
     const bot = loadBot(file, overridesOf(options), await loaderOf(context, file, options));
-    const isOverridden = [...options.param, options.from, options.to].some(Boolean);
+    const { param, from, to, columns, repair } = options;
+    const isOverridden = [...param, from, to, columns, repair].some(Boolean);
     if (options.writeLock && isOverridden) {
       throw new ServiceError('usage', '--write-lock goes with the bot as its file states it', {
-        remedy: 'Write the parameters and the window into the file, or leave out --write-lock.',
+        remedy:
+          'Write parameters, window, columns and repair into the file, or leave out --write-lock.',
       });
     }
     const junitFile = options.junit === undefined ? undefined : resolve(context.cwd, options.junit);
@@ -102,7 +106,7 @@ export const verb = defineVerb({
           `not what was locked${overrides}: ${drift.join('; ')}`,
           {
             remedy: isOverridden
-              ? 'Leave out --param, --from and --to, or undo what else changed.'
+              ? 'Leave out --param, --from, --to, --columns and --repair, or undo what else changed.'
               : 'Undo the change, or accept it with --write-lock.',
           },
         );
@@ -134,8 +138,16 @@ export const verb = defineVerb({
     const lock = withOutside(job.lock, outcome.traces?.outside);
     const marked = { ...outcome, summary: { ...outcome.summary, lock } };
     const { summary, report } = await writeRun(directory, job, marked);
-    // Asked to stop meanwhile: what was written is whole, but whoever asked waits for no more.
-    context.signal.throwIfAborted();
+    const answer: Answer = {
+      data: summary,
+      show(out) {
+        showSummary(out, summary);
+        out.line();
+        out.line(`report: ${report}`);
+      },
+      failure: gateFailure(summary),
+    };
+    if (context.signal.aborted) return { ...answer, failure: lateInterrupt(directory, options) };
     if (junitFile !== undefined) {
       const { junit } = await import('../../backtest/junit.ts');
       await writeText(junitFile, [junit(summary.gates, job.bot.slug)]);
@@ -147,14 +159,28 @@ export const verb = defineVerb({
     if (options.verifyLock) context.message(`the lock holds: ${lockPath(file)}`);
     if (options.writeLock) context.message(`lock: ${await writeLock(file, lock)}`);
 
-    return {
-      data: summary,
-      show(out) {
-        showSummary(out, summary);
-        out.line();
-        out.line(`report: ${report}`);
-      },
-      failure: gateFailure(summary),
-    };
+    return answer;
   },
 });
+
+/** What else was asked for of a run that has written all of its results. */
+const FOLLOW_UPS = {
+  junit: '--junit',
+  checkDeterminism: '--check-determinism',
+  writeLock: '--write-lock',
+} as const;
+
+/** An interrupt that came when the results were complete. */
+function lateInterrupt(
+  directory: string,
+  options: Readonly<Record<keyof typeof FOLLOW_UPS, unknown>>,
+): ServiceError {
+  const names = Object.keys(FOLLOW_UPS) as (keyof typeof FOLLOW_UPS)[];
+  const undone = names.filter((name) => Boolean(options[name])).map((name) => FOLLOW_UPS[name]);
+  const rest = undone.length === 0 ? '' : `; ${undone.join(', ')} did not run`;
+  return new ServiceError(
+    'interrupted',
+    `interrupted after the run had ended: the results in ${directory} are complete${rest}`,
+    { reason: 'complete' },
+  );
+}

@@ -1,10 +1,8 @@
 import { basename, resolve } from 'node:path';
-import { ServiceError } from '../../errors.ts';
-import { BAR_COLUMNS } from '../../market/bars.ts';
-import type { ColumnNames } from '../../market/header.ts';
 import { formatTime } from '../../market/time.ts';
 import { TIMEFRAME_NAMES } from '../../market/timeframe.ts';
 import { formatCount } from '../../format.ts';
+import { DATA_OPTIONS } from '../data-options.ts';
 import { defineVerb } from '../verb.ts';
 
 const GAPS_SHOWN = 10;
@@ -24,12 +22,7 @@ export const verb = defineVerb({
       description: 'make longer bars of the file; as they are by default',
       choices: TIMEFRAME_NAMES,
     },
-    columns: {
-      value: 'name=column,…',
-      description: 'which column is which, such as time=ts,close=px',
-      parse: parseColumns,
-    },
-    repair: { value: 'how', description: 'leave bad rows out', choices: ['drop'] },
+    ...DATA_OPTIONS,
     replace: { description: 'replace a dataset of the same name' },
   },
   settings: ['catalogue_dir'],
@@ -91,15 +84,3 @@ export const verb = defineVerb({
     };
   },
 });
-
-function parseColumns(text: string): ColumnNames {
-  const pairs = text.split(',').map((pair) => {
-    const [, name, column] = /^(\w+)=(.+)$/.exec(pair.trim()) ?? [];
-    const known = BAR_COLUMNS.find((candidate) => candidate === name);
-    if (known !== undefined && column !== undefined) return [known, column] as const;
-    throw new ServiceError('usage', `'${pair}' does not say which column is which`, {
-      remedy: `Write name=column with names of ${BAR_COLUMNS.join(', ')}.`,
-    });
-  });
-  return Object.fromEntries(pairs);
-}

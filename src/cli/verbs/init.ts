@@ -1,5 +1,6 @@
 import { relative, resolve } from 'node:path';
 import { BUILT_IN_STRATEGIES } from '../../engine/strategies/built-in.ts';
+import { DATA_OPTIONS } from '../data-options.ts';
 import { defineVerb } from '../verb.ts';
 
 /** A file of one's own, and the built-in strategies that run on the one symbol of a new bot. */
@@ -37,6 +38,7 @@ export const verb = defineVerb({
       description: 'CSV or Parquet file, or catalog://NAME, in place of the S&P 500',
       complete: 'file',
     },
+    ...DATA_OPTIONS,
     symbol: { value: 'symbol', description: 'what the data are the prices of' },
     cash: { value: 'amount', description: 'money at the start' },
     force: { description: 'overwrite files that are there already' },

@@ -1,6 +1,8 @@
+import type { DataReading } from '../../bots/data-checks.ts';
 import type { BotCheck, LoadModule } from '../../bots/load.ts';
 import { ServiceError, formatProblem, type Problem } from '../../errors.ts';
 import { formatCountOf } from '../../format.ts';
+import { DATA_OPTIONS } from '../data-options.ts';
 import { defineVerb } from '../verb.ts';
 
 interface FileReport {
@@ -20,14 +22,20 @@ export const verb = defineVerb({
   arguments: {
     files: { description: 'bot files, YAML or JSON', variadic: true, complete: 'file' },
   },
+  options: DATA_OPTIONS,
   settings: ['catalogue_dir', 'strategy_timeout_seconds', 'strategy_memory_mb'],
-  examples: ['validate bot.yaml', 'validate bots/*.yaml --json | jq .files[].problems'],
-  async run(context, args) {
+  examples: [
+    'validate bot.yaml',
+    'validate bots/*.yaml --json | jq .files[].problems',
+    'validate bot.yaml --repair drop',
+  ],
+  async run(context, args, { columns, repair }) {
+    const catalogueDir = context.settings.catalogue_dir;
     const files: FileReport[] = [];
     const { ownStrategiesOf } = await import('../own-strategies.ts');
     for (const file of args.files) {
       const strategies = ownStrategiesOf(context);
-      files.push(await report(file, context.settings.catalogue_dir, strategies.load));
+      files.push(await report(file, strategies.load, { catalogueDir, columns, repair }));
       await strategies.close();
     }
     for (const { file, notes } of files) {
@@ -54,13 +62,13 @@ export const verb = defineVerb({
   },
 });
 
-async function report(file: string, catalogueDir: string, load: LoadModule): Promise<FileReport> {
+async function report(file: string, load: LoadModule, reading: DataReading): Promise<FileReport> {
   const { checkBot } = await import('../../bots/load.ts');
   const { checkData } = await import('../../bots/data-checks.ts');
   const { inOrder } = await import('../../bots/parse.ts');
   try {
     const check = checkBot(file, load);
-    const data = await checkData(check, catalogueDir);
+    const data = await checkData(check, reading);
     const isOfSpec = (problem: Problem): boolean => problem.file === file;
     const found = [...check.problems, ...data.problems, ...(await failingModels(check))];
     // Those of data files follow those of the spec.
