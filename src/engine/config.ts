@@ -28,7 +28,9 @@ export type Account =
   | { readonly model: 'cash' }
   /**
    * Long and short. `initial`: equity needed per unit of gross exposure to open; `maintenance`:
-   * below this share at a close, everything is closed at the next open (a margin call).
+   * below this share at a close, everything is closed at the next open (a margin call). New orders
+   * are denied until equity is above it again at a close, or only positions without bars are left,
+   * and for the instrument of such a position until that is closed.
    */
   | { readonly model: 'margin'; readonly initial: number; readonly maintenance: number };
 

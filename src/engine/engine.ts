@@ -56,7 +56,7 @@ export interface EngineSetup<P extends Params = Params> {
 
 const NOTHING = [] as const;
 
-/** At a venue, an instrument without a bar for more steps than these is not traded. */
+/** An instrument without a bar for more steps than these is not traded at a venue, nor waited for in a margin call. */
 const STEPS_TO_FREEZE = 2;
 
 /**
@@ -326,7 +326,7 @@ export class Engine {
       // A cancel on its way may come too late, but to cancel others for that would leave nothing.
       let staying = this.#working.filter((order) => !this.#isLeaving(order));
       for (const order of staying.toReversed()) {
-        if (order.parent !== 0 || order.permit !== undefined) continue;
+        if (order.parent !== 0 || order.permit !== undefined || order.isLiquidation) continue;
         this.#intend(order, this.#unitsLeft(order), order.instrument.close, staying);
         const reason = this.#thresholdDenial(order, [], staying);
         if (reason === undefined) {
@@ -456,6 +456,7 @@ export class Engine {
         denied: this.#denied,
       },
       fees: portfolio.fees,
+      otherFees: portfolio.otherFees,
       slippage: portfolio.slippage,
       tradedNotional: portfolio.tradedNotional,
       stepsInMarket: this.#stepsInMarket,
@@ -532,7 +533,7 @@ export class Engine {
     this.#recorded = step + 1;
     if (inMarket) this.#stepsInMarket += 1;
     if (this.#equity[step]! <= 0) this.#ruinedAt = step;
-    else if (this.#isMargin && inMarket) this.#checkMargin();
+    else if (this.#isMargin && (inMarket || this.#inMarginCall)) this.#checkMargin();
     try {
       if (this.#fills.length > 0) this.#deliverFills();
       this.#run!.onBar();
@@ -562,24 +563,47 @@ export class Engine {
     for (const fill of fills) this.#run!.onFill!(fill);
   }
 
+  /**
+   * Begins a margin call where equity is below maintenance, and ends it at the first close at which it
+   * no longer is, or at which nothing is left that could be closed: a position without bars must not
+   * keep the account from trading. Its closing order works on until it has a bar again.
+   */
   #checkMargin(): void {
     const { account } = this.#config;
-    if (account.model !== 'margin' || this.#inMarginCall) return;
+    if (account.model !== 'margin') return;
     const equity = this.#equity[this.#step]!;
     const required = account.maintenance * this.#portfolio.grossExposure();
-    if (equity >= required) return;
-    this.#inMarginCall = true;
+    const closable =
+      equity >= required ? [] : this.#instruments.filter((one) => this.#isClosable(one));
+    const isCalled = this.#inMarginCall;
+    this.#inMarginCall = closable.length > 0;
+    if (isCalled || closable.every((instrument) => this.#isLiquidated(instrument))) return;
     this.#marginCalls += 1;
     this.#journal.marginCall(this.#now, equity, required);
-    for (const order of this.#working) this.#end(order, 'canceled', 'margin_call');
+    for (const order of this.#working) {
+      if (!order.isLiquidation) this.#end(order, 'canceled', 'margin_call');
+    }
     this.#dropEnded();
     for (const instrument of this.#instruments) {
       const position = this.#portfolio.positions[instrument.index]!;
-      if (position === 0) continue;
+      if (position === 0 || this.#isLiquidated(instrument)) continue;
       const side = position > 0 ? 'sell' : 'buy';
       const quantity = Math.abs(position);
-      this.#accept(this.#newOrder({ instrument, side, quantity, reduceOnly: true }));
+      const order = this.#newOrder({ instrument, side, quantity, reduceOnly: true });
+      order.isLiquidation = true;
+      this.#accept(order);
     }
+  }
+
+  /** Whether there is a position, and a price at which it was traded lately. */
+  #isClosable({ index, time }: Instrument): boolean {
+    const at = this.#step - STEPS_TO_FREEZE;
+    return this.#portfolio.positions[index] !== 0 && !(at >= 0 && !(time >= this.#times[at]!));
+  }
+
+  #isLiquidated(instrument: Instrument): boolean {
+    if (this.#marginCalls === 0) return false;
+    return this.#working.some((order) => order.isLiquidation && order.instrument === instrument);
   }
 
   // ---- Orders from the strategy -------------------------------------------------------------
@@ -597,8 +621,7 @@ export class Engine {
 
   #cancel(id: number): void {
     const found = this.#working.find((order) => order.id === id);
-    // Whatever works during a margin call closes a position, and is not the strategy's.
-    if (found === undefined || this.#inMarginCall) return;
+    if (found === undefined || found.isLiquidation) return;
     this.#countMessage();
     this.#withdraw(found, 'canceled_by_strategy');
     this.#dropEnded();
@@ -643,6 +666,7 @@ export class Engine {
       permit: undefined,
       farthest: side === 'buy' ? Infinity : -Infinity,
       view: undefined,
+      isLiquidation: false,
     };
   }
 
@@ -708,7 +732,7 @@ export class Engine {
     if (this.#denying !== undefined) return this.#denying;
     const bar = this.#controls?.bar(index);
     if (bar !== undefined) return bar;
-    if (this.#inMarginCall) return 'margin_call';
+    if (this.#inMarginCall || this.#isLiquidated(order.instrument)) return 'margin_call';
     const unfit = this.#unfit(order);
     if (unfit !== undefined) return unfit;
     if (!isTarget && order.quantity === 0) return 'quantity_rounds_to_zero';
@@ -1079,9 +1103,9 @@ export class Engine {
     execution.time = time;
     execution.step = this.#step;
     if (isCorrection) portfolio.correct(execution, order.side, sent.trade);
-    else if (quantity === 0) portfolio.charge(instrument.index, fee);
-    else portfolio.book(execution);
-    if (isFill) sent.trade = portfolio.openTrade(instrument.index);
+    else if (isFill) portfolio.book(execution);
+    else portfolio.settle(execution, sent.trade);
+    if (isFill) sent.trade = portfolio.lastTrade(instrument.index);
     const after = portfolio.positions[instrument.index]!;
     if (isCorrection) {
       this.#journal.corrected(order, execution, after, portfolio.cash);
@@ -1328,9 +1352,6 @@ export class Engine {
     if (quantity === closing && order.status === 'working') this.#end(order, 'canceled', denial!);
     if (order.ocoGroup !== 0) this.#reduceGroup(order, quantity);
     if (after === 0 || after * position < 0) this.#cancelExits(index, order);
-    if (after === 0 && this.#inMarginCall && portfolio.grossExposure() === 0) {
-      this.#inMarginCall = false;
-    }
     return after * sign > 0 ? this.#placeExits(order, Math.min(quantity, after * sign), price) : [];
   }
 

@@ -31,6 +31,8 @@ export class Portfolio {
   fees = -0;
   slippage = -0;
   tradedNotional = -0;
+  /** Of `fees`, those that belong to no trade. */
+  otherFees = -0;
   readonly #symbols: readonly string[];
   /** The trade that each open position belongs to; stale where the position is flat. */
   readonly #open: readonly Float64Array[];
@@ -97,6 +99,11 @@ export class Portfolio {
     return this.positions[index] === 0 ? undefined : this.#open[index]![ID]!;
   }
 
+  /** The id of the trade that the newest fill of the instrument went into, whether it is open or closed. */
+  lastTrade(index: number): number {
+    return this.#open[index]![ID]!;
+  }
+
   /** Mean price of the open position's entries; NaN when flat. */
   entryPrice(index: number): number {
     if (this.positions[index] === 0) return Number.NaN;
@@ -139,7 +146,7 @@ export class Portfolio {
   }
 
   /**
-   * Undoes or changes what was booked of an order, by the trade that `openTrade` told of then: what it
+   * Undoes or changes what was booked of an order, by the trade that its newest fill went into: what it
    * has bought and sold in one that is still open is taken out of that. What has closed since, or
    * would turn the position round, is booked as though it were traded back.
    */
@@ -153,7 +160,7 @@ export class Portfolio {
     const isInside = tradeId === this.openTrade(instrument) && after * before >= 0;
     // More of an exit is one more exit.
     if (tradeId === undefined || !isInside || (!isEntry && units > 0)) {
-      if (quantity === 0) this.charge(instrument, fee);
+      if (quantity === 0) this.#charge(fee, tradeId);
       else this.book(execution);
       return;
     }
@@ -171,12 +178,32 @@ export class Portfolio {
     if (this.positions[instrument] === 0 && isSold) this.#close(trade, execution);
   }
 
-  /** A cost that comes without units, in `instrument`. */
-  charge(instrument: number, fee: number): void {
+  /**
+   * Books what was reported of an earlier fill only after it: a fee in money, or in units, which leave
+   * the position at `price`. The fee counts to the trade of that fill, also if it has closed since; to
+   * none if nothing of the order was filled.
+   */
+  settle(execution: Execution, tradeId: number | undefined): void {
+    if (execution.quantity !== 0) this.book({ ...execution, fee: 0 });
+    this.#charge(execution.fee, tradeId);
+  }
+
+  #charge(fee: number, tradeId: number | undefined): void {
     this.cash -= fee;
     this.fees += fee;
-    // Of a trade that has closed the fees are told already.
-    this.#open[instrument]![FEES]! += fee;
+    const trade = tradeId === undefined ? undefined : this.#trade(tradeId);
+    if (trade === undefined) this.otherFees += fee;
+    else trade[FEES]! += fee;
+  }
+
+  #trade(id: number): Float64Array | undefined {
+    const open = this.#open.find((trade, index) => this.positions[index] !== 0 && trade[ID] === id);
+    if (open !== undefined) return open;
+    for (let index = this.#closed.count - 1; index >= 0; index -= 1) {
+      const trade = this.#closed.row(index);
+      if (trade[ID] === id) return trade;
+    }
+    return undefined;
   }
 
   /** Closed trades in order of exit. */

@@ -57,6 +57,8 @@ export interface RunResult {
   /** Account currency, summed over all fills; both are costs, as positive numbers. */
   readonly fees: number;
   readonly slippage: number;
+  /** Of `fees`, those that belong to no trade, such as a fee for an order that was not filled. */
+  readonly otherFees: number;
   /** Σ quantity × price over all fills, account currency. */
   readonly tradedNotional: number;
   /** Steps at whose close any position was held. */

@@ -53,12 +53,15 @@ export class Rows {
     return this.#offset;
   }
 
+  /** Row `index`, from 0, as a view. */
+  row(index: number): Float64Array {
+    const rowsPerChunk = Math.floor(this.chunk.length / this.#width);
+    const at = (index % rowsPerChunk) * this.#width;
+    return this.#chunks[Math.floor(index / rowsPerChunk)]!.subarray(at, at + this.#width);
+  }
+
   /** The rows but the first `skipped`, in order. */
   *after(skipped: number): Generator<Float64Array> {
-    const rowsPerChunk = Math.floor(this.chunk.length / this.#width);
-    for (let index = skipped; index < this.#count; index += 1) {
-      const at = (index % rowsPerChunk) * this.#width;
-      yield this.#chunks[Math.floor(index / rowsPerChunk)]!.subarray(at, at + this.#width);
-    }
+    for (let index = skipped; index < this.#count; index += 1) yield this.row(index);
   }
 }

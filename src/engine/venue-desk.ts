@@ -17,7 +17,7 @@ export interface SentOrder {
   fee: number;
   feeUnits: number;
   corrections: number;
-  /** The trade that its newest fill went into, if that left a position. */
+  /** The trade that its newest fill went into; undefined before its first. */
   trade: number | undefined;
 }
 

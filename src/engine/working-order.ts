@@ -20,6 +20,8 @@ export interface WorkingOrder extends Mutable<Order> {
    * Infinite before any check.
    */
   farthest: number;
+  /** It closes a position for a margin call, and is not the strategy's to cancel. */
+  isLiquidation: boolean;
   /** What strategies hold of it; made when one first asks. */
   view: Order | undefined;
 }

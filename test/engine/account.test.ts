@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { EngineConfig } from '../../src/engine/config.ts';
 import type { Trade } from '../../src/engine/result.ts';
+import { barsFromRows } from '../../src/market/bars.ts';
+import type { Bars } from '../../src/market/bars.ts';
 import { bars, DAY, flat, MARGIN, play, START } from './market.ts';
 import type { Candle, Scene } from './market.ts';
 
@@ -552,7 +554,7 @@ describe('a margin account', () => {
       expect(result.cash).toBe(5200);
     });
 
-    it('waits for the bar of each instrument, and denies orders until all is closed', () => {
+    it('waits for the bar of each instrument, and denies orders until enough is closed', () => {
       const late = bars([STILL, STILL, at(71), at(71)], START, 2 * DAY);
       const { fills, result, ends } = play({
         bars: { A: bars([...flat(3), ...flat(6, 71)]), B: late },
@@ -573,9 +575,67 @@ describe('a margin account', () => {
         [2, 2, 100, 100],
         [5, 3, -100, 71],
         [6, 4, -100, 71],
+        // Without A the account can bear B.
+        [6, 5, 1, 71],
         [7, 6, 1, 71],
       ]);
-      expect(ends).toEqual([[5, 5, 'denied', 'margin_call']]);
+      expect(ends).toEqual([]);
+    });
+
+    describe('with an instrument that has no more bars', () => {
+      const days = (...prices: number[]): Bars => bars(prices.map(at));
+      // Seen on the first three days and on the eleventh.
+      const back = barsFromRows(
+        [0, 1, 2, 10].map((day) => [START + day * DAY, 100, 100, 100, 100, 1000] as const),
+      );
+
+      it('ends once the account can bear what is left, which nobody can cancel or add to', () => {
+        const statuses: unknown[] = [];
+        const { fills, ends, result } = play({
+          bars: { A: days(100, 100, 100, 60, 60, 60, 60, 60, 60, 60, 60, 60), B: back },
+          config: { cash: 10_000, account },
+          script: {
+            0: ({ buy, instruments: [, b] }) => [buy(150), buy(50, { instrument: b! })],
+            4: ({ buy, broker, instruments: [, b] }) => {
+              statuses.push(buy(1).status, buy(1, { instrument: b! }).reason);
+              for (const order of broker.working()) broker.cancel(order);
+            },
+            5: ({ buy }) => buy(1),
+          },
+        });
+        expect(result.marginCalls).toBe(1);
+        expect(statuses).toEqual(['working', 'margin_call']);
+        expect(fills.slice(2)).toEqual([
+          [4, 3, -150, 60],
+          [6, 7, 1, 60],
+          [10, 4, -50, 100],
+        ]);
+        expect(ends.map(([step, , , reason]) => [step, reason])).toEqual([
+          [4, 'margin_call'],
+          [4, 'canceled_by_strategy'],
+        ]);
+      });
+
+      it('ends, and is not made again each day, where what is left is too much', () => {
+        const { ends, result } = play({
+          bars: { A: days(100, 100, 200, 200, 200, 200, 200, 200), B: bars(flat(2)) },
+          config: { cash: 10_000, account },
+          script: {
+            0: ({ buy, sell, instruments: [, b] }) => [sell(60), buy(140, { instrument: b! })],
+            3: ({ buy }) => buy(1),
+            5: ({ buy }) => buy(1),
+            6: ({ buy }) => buy(1),
+          },
+        });
+        expect(result.marginCalls).toBe(1);
+        expect(result.positions).toEqual({ B: 140 });
+        // No margin call any more: there is too little equity to open anything.
+        expect(ends.map(([step, , , reason]) => [step, reason])).toEqual([
+          [3, 'margin_call'],
+          [6, 'insufficient_funds'],
+          [7, 'insufficient_funds'],
+        ]);
+      });
     });
   });
 

@@ -884,6 +884,52 @@ describe('fees', () => {
     expect(session.result().result.fees).toBe(27);
   });
 
+  it('count to the trade of their fill, whatever is open when they are reported', () => {
+    const session = scripted({
+      onStep: (at, { order }) => {
+        if (at < 3) order({ side: at === 1 ? 'sell' : 'buy', quantity: 4 });
+        if (at === 3) order({ side: 'buy', quantity: 1, type: 'limit', limit: 50 });
+      },
+    });
+    const fills = [
+      { status: 'filled', filled: 4, cost: 400 },
+      { status: 'filled', filled: 4, cost: 440 },
+      { status: 'filled', filled: 4, cost: 420 },
+    ] as const;
+    for (const [at, fill] of fills.entries()) {
+      session.push(step(at, 100));
+      session.report(report(at + 1, fill));
+      // The fee of the sale comes while nothing is open.
+      if (at === 1) session.report(report(2, { ...fill, fee: 3 }));
+    }
+    // That of the first purchase comes while the next trade is open.
+    session.report(report(1, { ...fills[0], fee: 2 }));
+    session.report(report(3, { ...fills[2], fee: 5 }));
+    session.push(step(3, 105));
+    session.report(report(4, { status: 'canceled', fee: 0.5 }));
+    const { trades, openTrades, fees, otherFees, cash } = session.result().result;
+    expect(trades).toMatchObject([{ id: 1, fees: 5, pnl: 35 }]);
+    expect(openTrades).toMatchObject([{ id: 2, fees: 5, pnl: -5 }]);
+    expect({ fees, otherFees, cash }).toEqual({ fees: 10.5, otherFees: 0.5, cash: 609.5 });
+  });
+
+  it('in units leave the position, and count to the trade of their fill', () => {
+    const session = scripted({
+      onStep: (at, { order }) => {
+        if (at < 3) order({ side: at === 1 ? 'sell' : 'buy', quantity: at === 2 ? 2 : 4 });
+      },
+    });
+    for (const [at, filled] of [4, 4, 2].entries()) {
+      session.push(step(at, 100));
+      session.report(report(at + 1, { status: 'filled', filled, cost: filled * 100 }));
+    }
+    session.report(report(2, { status: 'filled', filled: 4, cost: 400, fee_units: 0.5 }));
+    const { trades, openTrades, positions, cash } = session.result().result;
+    expect({ positions, cash }).toEqual({ positions: { X: 1.5 }, cash: 800 });
+    expect(trades).toMatchObject([{ fees: 50, pnl: -50 }]);
+    expect(openTrades).toMatchObject([{ fees: 0, pnl: 0 }]);
+  });
+
   it('may be given back', () => {
     const session = bought();
     const { state } = session.report(report(1, { filled: 2, cost: 200, fee: -1 }));
@@ -1366,6 +1412,9 @@ describe('whatever happens, in whatever order', () => {
       }
       const booked = play.events.filter((event) => 'cash' in event);
       expect(booked.at(-1)?.cash ?? start).toBe(state.cash);
+      const { result } = play.session.result();
+      const made = [...result.trades, ...result.openTrades].reduce((sum, { pnl }) => sum + pnl, 0);
+      expect(made - result.otherFees).toBeCloseTo(state.equity - result.initialCash, 6);
     }));
 
   it('a session made again of what it was told is the same, wherever it was left', () =>
