@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { administrator, answer, defineRoute, id, json } from './http.ts';
+import { administrator, answer, defineRoute, id, json, text } from './http.ts';
 import { EXAMPLE_SESSION_ID } from './replay.ts';
 import { changes, speed, Task, TaskReference, TASK_LOCATION } from './tasks.ts';
 
@@ -23,6 +23,10 @@ const PaperRequest = z
     ...changes,
     speed: speed.optional(),
     live: live.optional(),
+    reset_losses: text(500).optional().openapi({
+      description:
+        'Why the loss limits of a live session are to count from its own cash. Without it, it has used up the same share of them as the bot’s live session before.',
+    }),
   })
   .refine(({ live: isLive, speed: at, from, to }) => !isLive || !(at ?? from ?? to), {
     message: 'live bars come as they come: there is no speed, from or to',

@@ -9,9 +9,9 @@ import type { Claim } from '../tasks/claim.ts';
 import { readSession } from '../tasks/record.ts';
 import { stepOf } from '../tasks/session-events.ts';
 import {
+  openingAfterLosses,
   openingFrom,
   openingProblems,
-  rescaleRisk,
   type AccountRules,
 } from '../trading/opening.ts';
 import type { SessionState } from '../trading/session-state.ts';
@@ -83,7 +83,7 @@ export async function replacementProblems(
  * What an account of `cash` begins with so that the bot's losses in its last deployment to the same
  * kind of venue still count, in proportion; null where it has had none.
  */
-export async function openingAfterLosses(
+export async function openingAfterDeployment(
   tx: Db,
   { bot_id, venue }: Pick<ProductionPlan, 'bot_id' | 'venue'>,
   cash: number,
@@ -100,15 +100,12 @@ export async function openingAfterLosses(
     .limit(MOST_DEPLOYMENTS)
     .execute();
   const last = rows.find(({ plan }) => (JSON.parse(plan) as ProductionPlan).venue === venue);
-  return last === undefined ? null : afterLosses(JSON.parse(last.state) as SessionState, cash);
+  return last === undefined
+    ? null
+    : openingAfterLosses(JSON.parse(last.state) as SessionState, cash);
 }
 
 const MOST_DEPLOYMENTS = 100;
-
-function afterLosses({ carry, equity }: SessionState, cash: number): Opening | null {
-  if (carry === undefined) return null;
-  return { cash, positions: {}, risk: rescaleRisk(carry.risk, equity, cash) };
-}
 
 /** Steps in which a price is looked for, at a time. */
 const STEPS_AT_ONCE = 1000;

@@ -26,7 +26,12 @@ import { getTask, queueTask, type Task } from '../tasks/tasks.ts';
 import { chooseExchange } from '../trading/exchanges-file.ts';
 import type { AccountRules } from '../trading/opening.ts';
 import type { SessionState } from '../trading/session-state.ts';
-import { accountRules, openingAfterLosses, replacementProblems, withoutRisk } from './account.ts';
+import {
+  accountRules,
+  openingAfterDeployment,
+  replacementProblems,
+  withoutRisk,
+} from './account.ts';
 import {
   parseOpening,
   wholePlan,
@@ -263,7 +268,7 @@ async function openingNow(
   { replaced, reset_losses }: { replaced: ActiveDeployment | undefined } & DeployStart,
 ): Promise<Opening | null> {
   if (replaced === undefined) {
-    return reset_losses === undefined ? openingAfterLosses(tx, plan, cash) : null;
+    return reset_losses === undefined ? openingAfterDeployment(tx, plan, cash) : null;
   }
   // Of one that has not begun, what it was to begin with.
   const opening = replaced.opening === null ? null : parseOpening(replaced.opening);

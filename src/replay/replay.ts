@@ -133,10 +133,13 @@ async function newestSession(db: Db, ref: string): Promise<string> {
 }
 
 async function workOf(service: TaskService, { task, session }: Found) {
-  const { from, to, params } = JSON.parse(task.input) as SpecChanges;
+  const { from, to, params, opening } = JSON.parse(task.input) as PaperInput;
   return {
     run_id: task.task_id,
-    session: await subjectOf(service, task, task.version, { from, to, params }),
+    session: {
+      ...(await subjectOf(service, task, task.version, { from, to, params })),
+      opening,
+    },
     before: await headBefore(service.storage.read, task.bot_id, session.first_seq),
     timeoutMs: TIMEOUT_MS,
     customCode: service.customCode,

@@ -1,5 +1,6 @@
 /** What is done in a thread: a recorded session made again, by its own bars or by those there are. */
 import canonicalize from 'canonicalize';
+import type { Opening } from '../engine/venue.ts';
 import type { Bundle } from '../bots/bundle.ts';
 import { readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
 import { prepare } from '../bots/prepare.ts';
@@ -23,6 +24,8 @@ export interface Subject {
   /** Of a strategy that came with it. */
   readonly files: Bundle | undefined;
   readonly changes: SpecChanges;
+  /** The account with which it began, where that was not the cash of the spec. */
+  readonly opening?: Opening | undefined;
 }
 
 /** A session as one thread tells another of it. */
@@ -90,7 +93,12 @@ export async function doReplay(
     return { matches: false, ...counts, events_hash: null, first_difference: null, fault };
   }
   const replayed = await withBot(work, work.session, signal, (run) =>
-    again(run, instruments, { ...work, isHalted: endsHalted(orders), controls }),
+    again(run, instruments, {
+      ...work,
+      opening: work.session.opening,
+      isHalted: endsHalted(orders),
+      controls,
+    }),
   );
   const difference = firstDifferentEvent(orders, replayed.lines);
   return {
@@ -175,12 +183,13 @@ async function withBot<T>(
 async function again(
   run: HostedRun,
   instruments: readonly Instrument[],
-  options: Parameters<typeof rerun>[1],
+  { opening, ...options }: Parameters<typeof rerun>[1] & Pick<Subject, 'opening'>,
 ): Promise<Rerun> {
   const { strategy, params, spec } = run.bot;
   await takeAll(run, instruments);
   const { signals } = run;
-  return rerun({ instruments, strategy, params, config: engineConfig(spec), signals }, options);
+  const setup = { instruments, strategy, params, config: engineConfig(spec), signals, opening };
+  return rerun(setup, options);
 }
 
 function specOf({ document, changes, files }: Subject) {

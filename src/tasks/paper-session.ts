@@ -226,7 +226,7 @@ async function open(
   { bot, take, signals, watches }: HostedRun,
 ): Promise<{ readonly bot: Bot; readonly feed: SessionFeed; readonly trader: Trader }> {
   const { input, catalogueDir, timeoutMs, recorded } = work;
-  const { speed, live } = input;
+  const { speed, live, opening } = input;
   const { universe, data } = bot.spec.spec;
   const timeframe = parseTimeframe(data.timeframe);
   const replay = async (): Promise<SessionFeed> => {
@@ -240,7 +240,8 @@ async function open(
   const feed = live === undefined ? await replay() : follow(live);
   const { strategy, params } = bot;
   const config = engineConfig(bot.spec);
-  const setup = { symbols: universe.symbols, strategy, params, config, timeoutMs, signals };
+  const { symbols } = universe;
+  const setup = { symbols, strategy, params, config, timeoutMs, signals, opening };
   const session = await Session.resume(setup, shown(desk.steps, take));
   // What was recorded as over, was halted after its last bars.
   if (recorded.state.status === 'halted' || recorded.state.status === 'failed') session.halt();

@@ -4,6 +4,7 @@ import { getRunnable } from '../bot-registry/versions.ts';
 import { invalidSpec, readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
 import { engineConfig, type BotSpec } from '../bots/spec.ts';
 import { NO_RISK_LIMITS } from '../engine/config.ts';
+import type { Opening } from '../engine/venue.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import type { Manifest } from '../market/catalogue.ts';
 import { parseWindow } from '../market/time.ts';
@@ -12,6 +13,7 @@ import { subjectsOf } from '../risk/subjects.ts';
 import { refuseUnattributed } from '../risk/thresholds.ts';
 import { refuseNotAdopted } from '../storage/database-identity.ts';
 import type { Db } from '../storage/tables.ts';
+import { openingAfterLosses } from '../trading/opening.ts';
 import { NO_LIVE_MARKETS } from '../trading/live-thread.ts';
 import type { SessionState } from '../trading/session-state.ts';
 import { refuseHalted } from './latch.ts';
@@ -27,6 +29,8 @@ export interface PaperRequest extends SpecChanges {
   readonly speed?: number | 'max' | undefined;
   /** Bars of an exchange as they close, in place of those of the catalogue. */
   readonly live?: LiveRequest | undefined;
+  /** Why the loss limits of a live session are to count from its own cash. */
+  readonly reset_losses?: string | undefined;
 }
 
 export interface LiveRequest {
@@ -38,6 +42,9 @@ export interface LiveRequest {
 export interface PaperInput extends SpecChanges {
   readonly speed: number | 'max';
   readonly live?: { readonly exchange: string };
+  readonly reset_losses?: string;
+  /** Its own cash, with what the live session before has used up of the loss limits. */
+  readonly opening?: Opening;
 }
 
 /** A session that is queued, and what whoever started it may not expect. */
@@ -60,7 +67,7 @@ export async function startPaper(
   service: TaskService,
   by: string,
   ref: string,
-  { version: asked, speed = 1, live, ...changes }: PaperRequest,
+  { version: asked, speed = 1, live, reset_losses, ...changes }: PaperRequest,
 ): Promise<StartedPaper> {
   const { storage, clock, catalogueDir } = service;
   await refuseNotAdopted(storage.read);
@@ -77,7 +84,9 @@ export async function startPaper(
     ...changes,
     speed,
     ...(live && { live: await settleLive(service, hosted.spec, live) }),
+    ...(reset_losses !== undefined && { reset_losses }),
   };
+  const { cash } = engineConfig(hosted.spec);
   return storage.write(async (tx) => {
     const now = clock();
     await refuseHalted(tx, bot_id);
@@ -85,14 +94,15 @@ export async function startPaper(
     const subjects = subjectsOf(hosted.spec);
     await refuseUnattributed(tx, subjects);
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
+    const isContinued = live !== undefined && reset_losses === undefined;
+    const opening = isContinued ? await openingAfterLive(tx, bot_id, cash) : null;
     const task = await queueTask(tx, now, by, {
       kind: 'paper',
       bot_id,
       version,
-      input: { ...input },
+      input: { ...input, ...(opening && { opening }) },
     });
     const { task_id, seq: first_seq } = task;
-    const { cash } = engineConfig(hosted.spec);
     const state: SessionState = {
       status: 'running',
       time: null,
@@ -113,6 +123,32 @@ export async function startPaper(
     return { task_id, status: 'queued' as const, other_sessions, pace };
   });
 }
+
+/**
+ * What a live session of `cash` begins with so that the losses of the bot's live session before still
+ * count, in proportion; null where there was none. A session of the catalogue begins at its first bar.
+ */
+async function openingAfterLive(tx: Db, bot_id: string, cash: number): Promise<Opening | null> {
+  const rows = await tx
+    .selectFrom('bot_deployments as deployment')
+    .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+    .innerJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
+    .select(['tasks.input', 'session.state'])
+    .where('deployment.bot_id', '=', bot_id)
+    .where('deployment.target', '=', 'paper')
+    .where('deployment.ended_at', 'is not', null)
+    .where('session.batches', '>', 0)
+    .orderBy('deployment.ended_at', 'desc')
+    .limit(MOST_SESSIONS)
+    .execute();
+  const last = rows.find(({ input }) => (JSON.parse(input) as PaperInput).live !== undefined);
+  return last === undefined
+    ? null
+    : openingAfterLosses(JSON.parse(last.state) as SessionState, cash);
+}
+
+/** Of those that have ended, in which a live one is looked for. */
+const MOST_SESSIONS = 100;
 
 function paceOf(
   { spec: { data } }: BotSpec,

@@ -6,7 +6,7 @@ import type { SessionState } from './session-state.ts';
 
 const money = z.number();
 
-export const riskSchema = z.strictObject({
+const riskSchema = z.strictObject({
   peak_equity: money.positive(),
   day_start_equity: money.positive(),
   day: z.iso.date().nullable(),
@@ -79,14 +79,19 @@ export function openingFrom(
   return { cash, positions: Object.fromEntries(held), ...(risk && { risk }) };
 }
 
+/** An account of `cash` that has used up the same share of each loss limit as another has. */
+export function openingAfterLosses(
+  { carry, equity }: Pick<SessionState, 'carry' | 'equity'>,
+  cash: number,
+): Opening | null {
+  if (carry === undefined) return null;
+  return { cash, positions: {}, risk: rescaleRisk(carry.risk, equity, cash) };
+}
+
 /** At most so much of an account is gone that another can begin with the same losses. */
 const MOST_LOST = 1e6;
 
-/**
- * What limits remember of an account, for another that begins with `cash`: the same share of each loss
- * limit is used up.
- */
-export function rescaleRisk(risk: RiskState, equity: number, cash: number): RiskState {
+function rescaleRisk(risk: RiskState, equity: number, cash: number): RiskState {
   const share = (value: number): number => {
     const ratio = equity > 0 ? value / equity : MOST_LOST;
     return cash * Math.min(Math.max(ratio, 1 / MOST_LOST), MOST_LOST);

@@ -183,6 +183,34 @@ test('a session trades live bars, through a cut and a crash, as a backtest of th
   expect(live!.hashes.events).toBe(again!.hashes.events);
 });
 
+test('what a live session has lost counts in the next one', async () => {
+  await call('POST', '/bots', { document: documentOf('lossy', BTC) });
+  const follow = async (from: number, to: number) => {
+    const { task_id } = await call<{ task_id: string }>('POST', '/bots/lossy/paper/start', {
+      live: { exchange: 'local' },
+    });
+    await heard();
+    await pass(from, to);
+    await recorded('lossy', task_id, to - from);
+    await call('POST', `/bots/lossy/paper/stop/${task_id}`);
+    await ended(task_id);
+    const states = await eventsOf('lossy', task_id, 'session.state');
+    return states.map(({ payload }) => payload as unknown as Account);
+  };
+  // It buys as the price rises, and ends while it falls again.
+  const { equity, carry } = (await follow(41, 56)).at(-1)!;
+  const used = carry!.risk.peak_equity / equity;
+  expect(used).toBeGreaterThan(1.001);
+  const next = (await follow(57, 59)).find((state) => state.carry !== undefined)!;
+  expect(next.carry!.risk.peak_equity / next.cash).toBeCloseTo(used);
+});
+
+interface Account {
+  readonly cash: number;
+  readonly equity: number;
+  readonly carry?: { readonly risk: { readonly peak_equity: number } };
+}
+
 interface Summary {
   readonly orders: { readonly filled: number };
   readonly hashes: { readonly events: string };

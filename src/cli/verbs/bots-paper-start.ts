@@ -23,6 +23,11 @@ export const verb = defineVerb({
       value: 'name',
       description: 'which one, with --live; by default the only one the server knows',
     },
+    resetLosses: {
+      value: 'reason',
+      description:
+        'count loss limits from here, with --live; without it, what the last live session has lost still counts',
+    },
     ...RUN_OPTIONS,
   },
   settings: ['server_url'],
@@ -35,7 +40,7 @@ export const verb = defineVerb({
   async run(
     context,
     { bot: bot_ref },
-    { speed, live, exchange, version, param, from, to, detach },
+    { speed, live, exchange, resetLosses, version, param, from, to, detach },
   ) {
     if (exchange !== undefined && !live) {
       throw new ServiceError('usage', '--exchange is for live bars', { remedy: 'Add --live.' });
@@ -50,6 +55,7 @@ export const verb = defineVerb({
         to,
         params: Object.fromEntries(param),
         ...(live && { live: { exchange } }),
+        reset_losses: resetLosses,
       },
     });
     const { task_id } = task;
