@@ -269,7 +269,7 @@ export const getProductionDeployment = defineRoute({
 
 /** What a runner may tell the log of its bot: all else there is for others to tell. */
 const EVENT_KIND =
-  /^(order|account|data|venue|clock)(\.[a-z_]+)+$|^control\.(denying|halted|latch_lifted)$|^risk\.(thresholds_set|override_(granted|ended|used))$/;
+  /^(order|account|data|venue|clock)(\.[a-z_]+)+$|^control\.(denying|halted|latch_lifted|epoch_set)$|^risk\.(thresholds_set|override_(granted|ended|used))$/;
 
 /** RFC 3339 has no other years. */
 const [FIRST_TIME, LAST_TIME] = [Date.parse('0001-01-01'), Date.parse('9999-12-31')];
@@ -358,6 +358,10 @@ const RunnerReport = z
     }),
     status: RunnerStatus,
     denying: text(500).nullable(),
+    database_epoch: z.int().min(1).optional().openapi({
+      description:
+        "The newest epoch of a server's database of which it knows; 1 unless given. A server with an older one trades no more until its database is adopted.",
+    }),
     batch: Batch.nullable(),
     venue: z.strictObject({
       connected: z.boolean(),
@@ -432,6 +436,9 @@ const RunnerControls = z
     }),
     permits: z.array(Permit).openapi({ description: 'Overrides that may still be used.' }),
     latches_lifted: z.int().openapi({ description: 'How many of its latches, ever.' }),
+    database_epoch: z.int().optional().openapi({
+      description: "Of the server's database, and of new orders; 1 where it is absent.",
+    }),
   })
   .openapi('RunnerControls', { description: 'What people have settled for the session.' });
 

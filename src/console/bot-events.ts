@@ -75,6 +75,7 @@ const KINDS = {
       'venue.phase',
       'venue.halted',
       'venue.orphan',
+      'venue.foreign',
       'venue.mismatch',
     ],
   },

@@ -275,6 +275,11 @@ export class Engine {
     this.#stepCount += 1;
   }
 
+  /** How many orders were created, which is the number of the last one. */
+  get orderCount(): number {
+    return this.#orderCount;
+  }
+
   /** Whether the account was lost, after which no step is taken. */
   get isRuined(): boolean {
     return this.#ruinedAt !== undefined;

@@ -89,6 +89,7 @@ export const ORDER_REASONS = [
   'repeated_execution',
   'instrument_not_permitted',
   'stale_data',
+  'superseded',
   // Of those for whom a run trades.
   'threshold_order_value',
   'threshold_order_qty',

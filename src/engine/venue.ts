@@ -6,6 +6,8 @@ export type DenyReason =
   | 'control_unreachable'
   | 'reconcile_mismatch'
   | 'stale_data'
+  /** Another copy of the server's database was adopted, and its runner trades. */
+  | 'superseded'
   | 'stopping';
 
 /** An order as a venue is to work it. */

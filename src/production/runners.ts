@@ -7,7 +7,12 @@ import { sql } from 'kysely';
 import { ERROR_CODES, ServiceError, type ErrorCode } from '../errors.ts';
 import { hashSecret } from '../identity/secrets.ts';
 import { controlsOf, readInForce } from '../risk/controls.ts';
-import { notAdopted, tradingHold } from '../storage/database-identity.ts';
+import {
+  databaseIdentity,
+  notAdopted,
+  supersede,
+  tradingHold,
+} from '../storage/database-identity.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db, RunnersTable } from '../storage/tables.ts';
 import { haltInForce, type KnownHalt } from '../tasks/latch.ts';
@@ -48,6 +53,8 @@ export interface KnownReport {
 
 export interface Report extends KnownReport {
   readonly instance_id: string;
+  /** The newest epoch of a server's database of which it knows; 1 where it does not say. */
+  readonly database_epoch?: number | undefined;
   /** Null asks for the claim. */
   readonly epoch: number | null;
   readonly batch: Omit<Batch, 'total'> | null;
@@ -92,6 +99,7 @@ export async function takeReport(
 ): Promise<Orders> {
   // Before anybody has to wait for it.
   admit(await find(storage.read, deployment_id), token);
+  const database_epoch = await epochOf(storage, report);
   const hold = await tradingHold(storage.read);
   return storage.write(async (tx) => {
     const now = storage.kind === 'postgres' ? await timeOf(tx) : clock();
@@ -106,7 +114,9 @@ export async function takeReport(
       runner.cancel_requested_at !== null ||
       last?.outcome === 'failed';
     const command = halt ? 'halt' : isToStop ? 'stop' : 'trade';
-    if (hold !== undefined && command === 'trade') throw notAdopted(hold);
+    // The end of an instance is heard at any rate: nothing trades by it any longer.
+    const isToTrade = command === 'trade' && report.ended === null;
+    if (hold !== undefined && isToTrade) throw notAdopted(hold);
     const epoch = claim(runner, last, report, now, command);
 
     const { batch } = report;
@@ -142,9 +152,22 @@ export async function takeReport(
       command,
       halt: halt ?? null,
       recorded: isNext ? batch.number : before.batches,
-      controls: await controlsOf(tx, task_id, await readInForce(tx, now)),
+      controls: {
+        ...(await controlsOf(tx, task_id, await readInForce(tx, now))),
+        ...(database_epoch > 1 && { database_epoch }),
+      },
     };
   });
+}
+
+/**
+ * The epoch of the database. Where a runner knows of a newer one, a copy was adopted: that is kept,
+ * and nothing trades by this database until it is adopted itself.
+ */
+async function epochOf(storage: Storage, { database_epoch = 1 }: Report): Promise<number> {
+  const { epoch } = await databaseIdentity(storage.read);
+  if (database_epoch > epoch) await storage.write((tx) => supersede(tx, database_epoch));
+  return epoch;
 }
 
 type Runner = NonNullable<Awaited<ReturnType<typeof find>>>;

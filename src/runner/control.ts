@@ -14,7 +14,7 @@ import type { RunConfig } from './config.ts';
 import type { LogBatch } from './journal.ts';
 
 /** What a report says beside who it is from. */
-export type Said = Pick<RunnerReport, 'status' | 'denying' | 'venue'>;
+export type Said = Pick<RunnerReport, 'status' | 'denying' | 'venue' | 'database_epoch'>;
 export type Ended = NonNullable<RunnerReport['ended']>;
 
 export type ControlNews =
@@ -110,12 +110,13 @@ export function startControl(options: ControlOptions): Control {
     const isLast = ended !== null && batch === undefined;
     // Counted from before it is sent: the server counts from when it comes.
     const sent = thisMoment();
+    const said = say();
     let answer: RunnerAnswer;
     try {
       answer = await client.report(deploymentId, {
         instance_id: instanceId,
         epoch,
-        ...say(),
+        ...said,
         ...(isLast && { status: 'ended' as const }),
         batch: batch ?? null,
         ended: isLast ? ended : null,
@@ -125,6 +126,7 @@ export function startControl(options: ControlOptions): Control {
       if (isRefused && batch !== undefined) breakLog(error);
       throw error;
     }
+    refuseSuperseded(answer, said);
     heard = sent;
     const isFirst = epoch === null;
     ({ epoch, recorded } = answer);
@@ -218,6 +220,22 @@ export function startControl(options: ControlOptions): Control {
       }
     },
   };
+}
+
+/** A halt is heard from any server. @throws ServiceError `server_unreachable` */
+function refuseSuperseded(
+  { command, controls: { database_epoch = 1 } }: RunnerAnswer,
+  { database_epoch: known = 1 }: Said,
+): void {
+  if (database_epoch >= known || command === 'halt') return;
+  throw new ServiceError(
+    'server_unreachable',
+    `the database of the server has the epoch ${database_epoch}, and a copy of it with the epoch ${known} was adopted`,
+    {
+      remedy:
+        'See which of the two servers is to continue, and run `service-local server adopt` there.',
+    },
+  );
 }
 
 async function within<T>(work: Promise<T>, ms: number): Promise<T> {

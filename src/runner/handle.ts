@@ -11,6 +11,7 @@ import type { RunningFeed } from './bot.ts';
 import type { ControlNews } from './control.ts';
 import { end, fail, haltSession } from './ending.ts';
 import { compare, openBars, pumpBars, pumpReports, pumpTerms, reconcile } from './opening.ts';
+import { isOfNewerEpoch } from './foreign-epoch.ts';
 import { takeHoldings } from './holdings.ts';
 import { settleDenial } from './permission.ts';
 import { take } from './record.ts';
@@ -32,11 +33,12 @@ export async function handle(t: Trading, item: Item): Promise<void> {
   else fail(t, item.fault);
 }
 
-function takeOpened(t: Trading, { session, denying }: Opened): void {
+function takeOpened(t: Trading, { session, denying, foreignEpoch }: Opened): void {
   const { log, metrics } = t.parts;
   t.session = session;
   t.resumed.resolve();
   t.denying = denying;
+  t.foreignEpoch = Math.max(t.foreignEpoch, foreignEpoch);
   metrics.denying(denying);
   const { status, time, working: left } = session.state();
   log.info(
@@ -59,6 +61,7 @@ function takeReconciled(t: Trading, { reports, orphans }: OrderReconciliation): 
   for (const report of reports) takeReport(t, report);
   for (const orphan of orphans) {
     const { client_order_id: id } = orphan;
+    if (isOfNewerEpoch(t, orphan)) continue;
     t.parts.log.warn(`order ${id} is open at the venue and not known: it is canceled`);
     t.at!.desk.cancel(orphan);
   }
@@ -125,6 +128,7 @@ function takeReport(t: Trading, report: VenueReport): void {
     else reported.delete(order);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
+    if (isOfNewerEpoch(t, report)) return;
     t.parts.log.warn(`the venue tells of an order that is not known: ${error.message}`);
     t.events.push({ kind: 'venue.orphan', occurred_at: Date.now(), payload: { ...report } });
   }

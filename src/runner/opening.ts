@@ -88,7 +88,15 @@ async function resume(t: Trading): Promise<Opened> {
   const { setup, at } = t;
   const { journal, bot, config } = t.parts;
   let denying: DenyReason | null = null;
-  const inputs = shown(journal.inputs(), bot.take, (reason) => (denying = reason));
+  let epoch = 1;
+  let foreignEpoch = 0;
+  const inputs = shown(journal.inputs(), bot.take, (input) => {
+    if (input.kind === 'control.epoch_set') ({ epoch } = input);
+    else if (input.kind === 'control.denying') {
+      denying = input.reason;
+      if (denying === 'superseded') foreignEpoch = epoch + 1;
+    }
+  });
   const session =
     at === undefined
       ? await Session.resume(setup, inputs)
@@ -102,7 +110,7 @@ async function resume(t: Trading): Promise<Opened> {
       remedy: 'Deploy anew: the engine or the strategy is not what it was.',
     });
   }
-  return { session, denying };
+  return { session, denying, foreignEpoch };
 }
 
 /** Steps shown to a strategy elsewhere at once. */
@@ -112,7 +120,7 @@ const STEPS_AT_ONCE = 256;
 async function* shown(
   inputs: AsyncIterable<SessionInput>,
   show: RunningBot['take'],
-  onDenying: (reason: DenyReason | null) => void,
+  onInput: (input: SessionInput) => void,
 ): AsyncGenerator<SessionInput> {
   let some: SessionInput[] = [];
   const flush = async function* () {
@@ -123,7 +131,7 @@ async function* shown(
     yield* all;
   };
   for await (const input of inputs) {
-    if (input.kind === 'control.denying') onDenying(input.reason);
+    onInput(input);
     some.push(input);
     if (some.length === STEPS_AT_ONCE) yield* flush();
   }

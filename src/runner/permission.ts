@@ -17,11 +17,17 @@ const SILENCE_MS = 60_000;
 function whyDeny(t: Trading): DenyReason | null {
   const { ending, mismatches, control, parts } = t;
   if (ending !== undefined) return ending.outcome === 'finished' ? t.denying : 'stopping';
+  if (t.foreignEpoch > epochOf(t)) return 'superseded';
   const isMissing = mismatches !== undefined && mismatches.length > 0;
   if (t.isLatched || isMissing) return 'reconcile_mismatch';
   if (parts.gate?.check(FEATURE).allowed === false) return 'license_invalid';
   if (control !== undefined && !control.mayTrade()) return 'control_unreachable';
   return t.isStale ? 'stale_data' : null;
+}
+
+/** Of the server's database, as the session was told. */
+export function epochOf({ session }: Trading): number {
+  return session?.supervised.epoch ?? 1;
 }
 
 /** Whether an order that is on disk may be sent to the venue at this very moment, or any at all. */
@@ -74,9 +80,12 @@ export function said(t: Trading): Said {
     if (mismatches === undefined) return 'starting';
     return denying === null ? 'trading' : 'denying';
   };
+  const database_epoch = Math.max(epochOf(t), t.foreignEpoch);
   return {
     status: status(),
     denying,
+    // Servers that know of one epoch alone take no other field.
+    ...(database_epoch > 1 && { database_epoch }),
     venue: {
       connected: isExchange ? at !== undefined && at.desk.isConnected : true,
       open_orders: isExchange ? t.openOrders : working(t).length,

@@ -103,6 +103,8 @@ export interface Opened {
   readonly session: Session;
   /** Why it denies orders, as its log says. */
   readonly denying: DenyReason | null;
+  /** The epoch that it was known to be superseded by; 0 where it was not. */
+  readonly foreignEpoch: number;
 }
 
 /** Why it is to end. */
@@ -163,6 +165,8 @@ export interface Trading {
   latches: number;
   /** Whether a person has not lifted the last of these. */
   isLatched: boolean;
+  /** The newest epoch of which an order of another runner was seen; 0 before any. */
+  foreignEpoch: number;
   /** Whether the newest bars were too old to trade by. */
   isStale: boolean;
   /** Of each order, what its newest report said. */
@@ -224,6 +228,7 @@ export function newTrading(parts: Trade, doors: Doors, signal: AbortSignal): Tra
     mayLatch: false,
     latches: journal.latches,
     isLatched: journal.latches > 0,
+    foreignEpoch: 0,
     isStale: false,
     reported: new Map(),
     endedBefore: new Set(),

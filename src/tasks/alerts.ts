@@ -60,6 +60,7 @@ const CAUSES: Readonly<Record<string, CauseOf>> = {
   'data.refused': () => ({ control: 'data_refused', severity: 'warning' }),
   'order.corrected': () => ({ control: 'trade_corrected', severity: 'critical' }),
   'venue.halted': () => ({ control: 'market_halt', severity: 'warning' }),
+  'venue.foreign': () => ({ control: 'foreign_order', severity: 'critical' }),
   'venue.mismatch': () => ({ control: 'reconciliation', severity: 'critical' }),
   'venue.orphan': () => ({ control: 'reconciliation', severity: 'critical' }),
 };

@@ -8,6 +8,8 @@ export interface SessionControls {
   readonly permits: readonly TimedPermit[];
   /** How many of its latches people have lifted, ever. */
   readonly latches_lifted: number;
+  /** Of the server's database; 1 where it does not say. */
+  readonly database_epoch?: number | undefined;
 }
 
 export interface TimedPermit extends Permit {
@@ -23,13 +25,16 @@ export type ControlInput =
   /** It was not used in time, or was taken back. */
   | { readonly kind: 'risk.override_ended'; readonly override_id: string }
   /** It takes orders again; `latches` of it are lifted by now. */
-  | { readonly kind: 'control.latch_lifted'; readonly latches: number };
+  | { readonly kind: 'control.latch_lifted'; readonly latches: number }
+  /** A copy of the server's database was adopted: orders from now on are of this epoch. */
+  | { readonly kind: 'control.epoch_set'; readonly epoch: number };
 
 export const CONTROL_KINDS = [
   'risk.thresholds_set',
   'risk.override_granted',
   'risk.override_ended',
   'control.latch_lifted',
+  'control.epoch_set',
 ] as const satisfies readonly ControlInput['kind'][];
 
 /** Has an engine heed it from now on. */
@@ -37,7 +42,7 @@ export function controlEngine(engine: Engine, input: ControlInput): void {
   if (input.kind === 'risk.thresholds_set') engine.setThresholds(input.thresholds);
   else if (input.kind === 'risk.override_granted') engine.grant(input.permit);
   else if (input.kind === 'risk.override_ended') engine.endPermit(input.override_id);
-  else engine.reEnable();
+  else if (input.kind === 'control.latch_lifted') engine.reEnable();
 }
 
 /** As far as a session was told. */
@@ -49,6 +54,8 @@ export interface Supervised {
   /** How often it was latched, and how many of these were lifted. */
   readonly latches: number;
   readonly lifted: number;
+  /** Of the server's database. */
+  readonly epoch: number;
 }
 
 /**
@@ -57,11 +64,13 @@ export interface Supervised {
  * @param now milliseconds since the Unix epoch, by which permits expire.
  */
 export function controlInputs(
-  { thresholds, open, used, latches, lifted }: Supervised,
+  { thresholds, open, used, latches, lifted, epoch }: Supervised,
   controls: SessionControls,
   now: number,
 ): ControlInput[] {
   const inputs: ControlInput[] = [];
+  const { database_epoch = 1 } = controls;
+  if (database_epoch > epoch) inputs.push({ kind: 'control.epoch_set', epoch: database_epoch });
   if (JSON.stringify(thresholds) !== JSON.stringify(controls.thresholds)) {
     inputs.push({ kind: 'risk.thresholds_set', thresholds: controls.thresholds });
   }

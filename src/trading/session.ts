@@ -58,6 +58,7 @@ export class Session {
   #failure: ServiceError | undefined;
   #thresholds: Thresholds = {};
   #latchesLifted = 0;
+  #epoch = 1;
 
   constructor(setup: SessionSetup, venue?: VenueRules) {
     const { symbols, strategy, params, config, opening, signals } = setup;
@@ -120,6 +121,7 @@ export class Session {
     return this.progress(() => {
       if (input.kind === 'risk.thresholds_set') this.#thresholds = input.thresholds;
       if (input.kind === 'control.latch_lifted') this.#latchesLifted = input.latches;
+      if (input.kind === 'control.epoch_set') this.#epoch = input.epoch;
       controlEngine(this.engine, input);
     });
   }
@@ -134,6 +136,7 @@ export class Session {
       used: permits.used.map(idOf),
       latches,
       lifted: this.#latchesLifted,
+      epoch: this.#epoch,
     };
   }
 

@@ -2,6 +2,7 @@ import type { Order } from '../engine/orders.ts';
 import type { SentOrder } from '../engine/venue-desk.ts';
 import type { VenueOrder, VenueReport, VenueRules } from '../engine/venue.ts';
 import { ServiceError } from '../errors.ts';
+import type { ControlInput } from './session-controls.ts';
 import type { SessionInput } from './session-input.ts';
 import type { Progress, SessionState, WorkingOrder } from './session-state.ts';
 import { Session, workingOrder } from './session.ts';
@@ -26,6 +27,8 @@ export type VenueRequest = { readonly place: VenueOrder } | { readonly cancel: V
 export class VenueSession extends Session {
   readonly #deploymentId: string;
   #rules: VenueRules;
+  /** From which order on which epoch of the server's database is in their names. */
+  readonly #epochs = [{ from: 1, epoch: 1 }];
   #known: readonly Current[] = [];
   #told: readonly WorkingOrder[] = [];
   /** Whether these are of now. */
@@ -67,7 +70,7 @@ export class VenueSession extends Session {
    */
   report(report: VenueReport): Progress {
     return this.progress(() => {
-      if (report.client_order_id !== clientOrderId(this.#deploymentId, report.order)) {
+      if (report.client_order_id !== this.#nameOf(report.order)) {
         throw new RangeError(`order ${report.order} is not called ${report.client_order_id}`);
       }
       this.engine.report(report);
@@ -80,6 +83,13 @@ export class VenueSession extends Session {
       this.engine.revise(rules);
       this.#rules = rules;
     });
+  }
+
+  override control(input: ControlInput): Progress {
+    if (input.kind === 'control.epoch_set') {
+      this.#epochs.push({ from: this.engine.orderCount + 1, epoch: input.epoch });
+    }
+    return super.control(input);
   }
 
   /** Those of the venue that it goes by. */
@@ -144,7 +154,7 @@ export class VenueSession extends Session {
       const sent = this.engine.sent!.get(order.id);
       const told: WorkingOrder = {
         ...workingOrder(order),
-        ...(sent && { client_order_id: clientOrderId(this.#deploymentId, order.id) }),
+        ...(sent && { client_order_id: this.#nameOf(order.id) }),
         ...(sent?.canceling !== undefined && { pending_cancel: true as const }),
       };
       return { order, sent, told, request: undefined };
@@ -155,7 +165,13 @@ export class VenueSession extends Session {
   }
 
   #named({ id, instrument: { symbol } }: Readonly<Order>): VenueOrderId {
-    return { order: id, client_order_id: clientOrderId(this.#deploymentId, id), symbol };
+    return { order: id, client_order_id: this.#nameOf(id), symbol };
+  }
+
+  /** An order keeps the name under which it was placed, whatever the epoch is now. */
+  #nameOf(order: number): string {
+    const epoch = this.#epochs.findLast(({ from }) => from <= order)?.epoch;
+    return clientOrderId(this.#deploymentId, order, epoch);
   }
 
   protected override tell(input: Exclude<SessionInput, { readonly kind: 'data.bars' }>): void {

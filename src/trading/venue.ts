@@ -60,17 +60,34 @@ export interface Venue {
 
 /**
  * The name under which a venue knows an order, the same whenever it is placed:
- * `sl<10 characters of the deployment's hash>-<order number>`, at most 32 of [a-z0-9-].
+ * `sl<10 characters of the deployment's hash>-<order number>`, at most 32 of [a-z0-9-]. From the
+ * second epoch of the server's database on, `e<epoch in base 36>` stands before the hyphen.
  */
-export function clientOrderId(deploymentId: string, order: number): string {
-  return `${prefixOf(deploymentId)}${order}`;
+export function clientOrderId(deploymentId: string, order: number, epoch = 1): string {
+  const mark = epoch === 1 ? '' : `e${epoch.toString(36)}`;
+  return `${prefixOf(deploymentId)}${mark}-${order}`;
 }
 
 /** Undefined: no order of this deployment is called so. */
 export function orderOfClientId(deploymentId: string, clientId: string): number | undefined {
+  return partsOf(deploymentId, clientId)?.order;
+}
+
+/** The epoch in which an order of this deployment was placed; undefined for any other order. */
+export function epochOfClientId(deploymentId: string, clientId: string): number | undefined {
+  return partsOf(deploymentId, clientId)?.epoch;
+}
+
+/** What follows the prefix. */
+const MARK_AND_NUMBER = /^(?:e([1-9a-z][\da-z]{0,2}))?-([1-9]\d{0,14})$/;
+
+function partsOf(deploymentId: string, clientId: string) {
   const prefix = prefixOf(deploymentId);
-  const number = clientId.slice(prefix.length);
-  return clientId.startsWith(prefix) && /^[1-9]\d{0,14}$/.test(number) ? Number(number) : undefined;
+  if (!clientId.startsWith(prefix)) return undefined;
+  const found = MARK_AND_NUMBER.exec(clientId.slice(prefix.length));
+  if (found === null) return undefined;
+  const [, mark = '1', number] = found;
+  return { epoch: Number.parseInt(mark, 36), order: Number(number) };
 }
 
 /** A process trades for one deployment, and asks for each order that works at each step. */
@@ -85,5 +102,5 @@ function hashed(deploymentId: string): string {
   const hex = createHash('sha256').update(deploymentId).digest('hex');
   // Ten characters of base 32 are the first 50 bits of it.
   const bits = Math.floor(Number.parseInt(hex.slice(0, 13), 16) / 4);
-  return `sl${bits.toString(32).padStart(10, '0')}-`;
+  return `sl${bits.toString(32).padStart(10, '0')}`;
 }

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { adoptDatabase } from '../../src/identity/adopt.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { batchOf, newProductionWorld, STATE, type ProductionWorld } from './world.ts';
 
@@ -191,5 +192,52 @@ describe('of the runners of a deployment', () => {
     });
     const kinds = (await world.eventsOf('halted', task_id)).map(({ kind }) => kind);
     expect(kinds.slice(-3)).toEqual(['deploy.scaled_down', 'deploy.ended', 'run.ended']);
+  });
+
+  it('one that knows of an adopted copy stops all trading by this database, until it is adopted itself', async () => {
+    const { identity } = world.services;
+    const { deployment_id } = await deployed('copied');
+    const one = world.instance(deployment_id);
+    expect((await one.report()).controls).not.toHaveProperty('database_epoch');
+    const refused = {
+      status: 409,
+      body: { code: 'database_not_adopted', reason: 'superseded' },
+    };
+    expect(await one.send({ database_epoch: 2 })).toMatchObject(refused);
+    // Also of a runner that knows nothing of it, and of what is to start.
+    expect(await one.send()).toMatchObject(refused);
+    await world.newBot('later');
+    const start = { cluster: 'trading', namespace: 'later' };
+    expect(await world.post('/bots/later/deploy', start)).toMatchObject(refused);
+    expect(await world.get('/readyz')).toMatchObject({
+      body: { missing: [{ part: 'trading', reason: 'superseded' }, { part: 'signing_key' }] },
+    });
+    // A halt is heard all the same.
+    expect(await adoptDatabase(identity)).toMatchObject({ epoch: 3, superseded_by: null });
+    expect(await one.report({ database_epoch: 2 })).toMatchObject({
+      command: 'trade',
+      controls: { database_epoch: 3 },
+    });
+    await identity.storage.write((tx) =>
+      tx.updateTable('database_identity').set({ epoch: 1 }).execute(),
+    );
+  });
+
+  it('are halted also by a server whose database is not adopted', async () => {
+    const { storage } = world.services.identity;
+    const { deployment_id } = await deployed('held');
+    const one = world.instance(deployment_id);
+    await one.report();
+    const supersededBy = (epoch: number | null) =>
+      storage.write((tx) =>
+        tx.updateTable('database_identity').set({ superseded_by: epoch }).execute(),
+      );
+    await supersededBy(2);
+    const halting = world.halt('/bots/held/halt');
+    await vi.waitFor(async () => expect(await one.report()).toMatchObject({ command: 'halt' }));
+    const ended = { outcome: 'halted' as const, verified: true, orders: [], error: null };
+    await one.report({ status: 'ended', ended });
+    await halting;
+    await supersededBy(null);
   });
 });

@@ -428,6 +428,59 @@ test('what is taken from its account while it trades latches it until a person h
   await again.done;
 });
 
+test('it takes no more orders once it sees one of an adopted copy of its server, and leaves that alone', async (context) => {
+  const world = await newWorld(context);
+  const { exchange, control, bar } = world;
+  const foreign = clientOrderId(DEPLOYMENT, 1, 2);
+  const sell = { symbol: 'BTCUSDT', side: 'SELL', type: 'LIMIT', quantity: 1, price: 200 } as const;
+  exchange.open({ clientId: foreign, ...sell });
+  const run = await world.begin();
+  await run.logged('new orders are denied: superseded');
+  await bar(ACTS.buy);
+  await vi.waitFor(async () => {
+    const metrics = await (await run.get('/metrics')).text();
+    expect(metrics).toContain('service_local_run_orders_total{outcome="denied"} 1');
+  }, soon);
+  expect(exchange.orders.map(({ clientId, status }) => [clientId, status])).toEqual([
+    [foreign, 'NEW'],
+  ]);
+  expect(control.events.find(({ kind }) => kind === 'venue.foreign')?.payload).toEqual({
+    order: 1,
+    client_order_id: foreign,
+    epoch: 2,
+  });
+  expect(control.reports.at(-1)).toMatchObject({ database_epoch: 2, denying: 'superseded' });
+
+  // Its server is adopted, too: orders of it have the new epoch from then on.
+  control.controls = { ...control.controls, database_epoch: 3 };
+  await run.logged('new orders are taken again');
+  await bar(ACTS.buy);
+  const next = clientOrderId(DEPLOYMENT, 2, 3);
+  await vi.waitFor(() => expect(exchange.orders.at(-1)!.clientId).toBe(next), soon);
+  await vi.waitFor(() => {
+    const denied = control.events.find(({ kind }) => kind === 'order.denied');
+    expect(denied?.payload).toMatchObject({ order: 1, reason: 'superseded' });
+  }, soon);
+  run.stop();
+  await run.done;
+});
+
+test('an answer of a server whose database is older than one it has obeyed renews no permission', async (context) => {
+  const world = await newWorld(context);
+  const { control, bar } = world;
+  control.claimSeconds = 1;
+  control.controls = { ...control.controls, database_epoch: 2 };
+  const run = await world.begin();
+  await bar(100);
+  await vi.waitFor(() => expect(control.reports.at(-1)!.database_epoch).toBe(2), soon);
+  control.controls = { ...control.controls, database_epoch: 1 };
+  await run.logged('and a copy of it with the epoch 2 was adopted');
+  await run.logged('new orders are denied: control_unreachable');
+  control.controls = { ...control.controls, database_epoch: 2 };
+  run.stop();
+  await run.done;
+});
+
 test('killed before the answer to an order is recorded, it makes none twice', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;

@@ -222,7 +222,7 @@ describe('a latch that was lifted', () => {
 });
 
 it('says what a session is still to be told', () => {
-  const told = { thresholds: {}, open: ['a', 'b'], used: ['c'], latches: 2, lifted: 1 };
+  const told = { thresholds: {}, open: ['a', 'b'], used: ['c'], latches: 2, lifted: 1, epoch: 1 };
   const thresholds = { max_order_value: { value: 1 } };
   const permits = ['a', 'b', 'c', 'd'].map((override_id) => ({ ...PERMIT, override_id }));
   permits[1] = { ...permits[1]!, expires_at: START - 1 };
@@ -236,6 +236,12 @@ it('says what a session is still to be told', () => {
   const all = { ...told, thresholds, open: ['a', 'd'] };
   const lifted = controlInputs(all, { thresholds, permits: late, latches_lifted: 2 }, START);
   expect(lifted).toEqual([{ kind: 'control.latch_lifted', latches: 2 }]);
+  const adopted = { thresholds, permits: late, latches_lifted: 2, database_epoch: 3 };
+  expect(controlInputs(all, adopted, START)[0]).toEqual({ kind: 'control.epoch_set', epoch: 3 });
+  const known = { ...all, epoch: 3 };
+  expect(controlInputs(known, adopted, START).map(({ kind }) => kind)).toEqual([
+    'control.latch_lifted',
+  ]);
 });
 
 /** A session that does at each step what is wished, in X or Y at 100 each. */

@@ -406,6 +406,31 @@ test('an order that waited until no bars came any more is not sent by old prices
   expect(session.outbox()).toEqual([]);
 });
 
+test('an order keeps its name when the epoch of the server rises, and later ones have the new one', async () => {
+  const options: Options = {
+    onStep: (_, { order }) => order({ side: 'buy', quantity: 1, type: 'limit', limit: 50 }),
+  };
+  const session = scripted(options);
+  session.push(step(0, 100));
+  session.report(report(1, {}));
+  session.control({ kind: 'control.epoch_set', epoch: 2 });
+  const { state } = session.push(step(1, 100));
+  const names = [clientOrderId(DEPLOYMENT, 1), clientOrderId(DEPLOYMENT, 2, 2)];
+  expect(state.working.map(({ client_order_id }) => client_order_id)).toEqual(names);
+  expect(session.supervised.epoch).toBe(2);
+  expect(() => session.report(report(2, {}))).toThrow(RangeError);
+  session.report(report(2, { client_order_id: names[1]! }));
+
+  const again = await VenueSession.resume(setupOf(options), [
+    { kind: 'data.bars', step: step(0, 100) },
+    { kind: 'venue.report', report: report(1, {}) },
+    { kind: 'control.epoch_set', epoch: 2 },
+    { kind: 'data.bars', step: step(1, 100) },
+    { kind: 'venue.report', report: report(2, { client_order_id: names[1]! }) },
+  ]);
+  expect(again.state()).toEqual(session.state());
+});
+
 test('an order is worked by the venue alone, and its fills are told with the next bars', () => {
   const heard: unknown[] = [];
   const session = scripted({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { clientOrderId, orderOfClientId } from '../../src/trading/venue.ts';
+import { clientOrderId, epochOfClientId, orderOfClientId } from '../../src/trading/venue.ts';
 
 const DEPLOYMENT = '01980000-0000-7000-8000-000000000001';
 
@@ -20,4 +20,22 @@ test('only orders of the deployment itself are recognised', () => {
   }
   expect(orderOfClientId(DEPLOYMENT, 'x')).toBeUndefined();
   expect(orderOfClientId(DEPLOYMENT, '')).toBeUndefined();
+});
+
+test('the epoch of the server is in the name from the second one on, within what venues take', () => {
+  expect(clientOrderId(DEPLOYMENT, 17, 1)).toBe('slkkdj6sgf3h-17');
+  expect(clientOrderId(DEPLOYMENT, 17, 2)).toBe('slkkdj6sgf3he2-17');
+  const longest = clientOrderId(DEPLOYMENT, 999_999_999_999_999, 36 ** 3 - 1);
+  expect(longest).toMatch(/^[a-z0-9-]{32}$/);
+  for (const epoch of [1, 2, 35, 36, 36 ** 3 - 1]) {
+    const name = clientOrderId(DEPLOYMENT, 17, epoch);
+    expect([orderOfClientId(DEPLOYMENT, name), epochOfClientId(DEPLOYMENT, name)]).toEqual([
+      17,
+      epoch,
+    ]);
+    expect(epochOfClientId('another', name)).toBeUndefined();
+  }
+  for (const mark of ['e', 'e0', 'e01', 'e1234', 'x2']) {
+    expect(orderOfClientId(DEPLOYMENT, `slkkdj6sgf3h${mark}-17`)).toBeUndefined();
+  }
 });

@@ -1,0 +1,24 @@
+import { epochOfClientId, type VenueReport } from '../trading/venue.ts';
+import { epochOf } from './permission.ts';
+import type { Trading } from './trading.ts';
+
+type Placed = Pick<VenueReport, 'order' | 'client_order_id'>;
+
+/**
+ * Whether an order at the venue is of a newer epoch than the session: a copy of the server's database
+ * was adopted, and its runner trades. From then on this one places no order, and touches none of those.
+ */
+export function isOfNewerEpoch(t: Trading, { order, client_order_id }: Placed): boolean {
+  const epoch = epochOfClientId(t.parts.config.deployment_id, client_order_id) ?? 0;
+  if (epoch <= epochOf(t)) return false;
+  if (epoch > t.foreignEpoch) {
+    t.foreignEpoch = epoch;
+    t.parts.log.error(
+      `order ${client_order_id} at the venue is of the epoch ${epoch}, and this runner of ${epochOf(t)}: another runner trades for this deployment. No order is placed until \`service-local server adopt\` is run for the server of this one`,
+    );
+    const payload = { order, client_order_id, epoch };
+    t.events.push({ kind: 'venue.foreign', occurred_at: Date.now(), payload });
+    t.control?.report();
+  }
+  return true;
+}
