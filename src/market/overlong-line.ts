@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
  * Bytes. DuckDB refuses lines twice as long without saying why, and of one longer than its buffers it
  * silently drops the last or takes the file for empty.
  */
-export const LONGEST_LINE = 1 << 20;
+const LONGEST_LINE = 1 << 20;
 
 const PIECE = 4096;
 const LINE_FEED = 0x0a;

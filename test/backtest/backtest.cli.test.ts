@@ -244,10 +244,8 @@ describe('data that need a word of how to read them', () => {
     expect({ code, bars: document.window.bars }).toEqual({ code: 0, bars: 399 });
     expect(await inProcess(['validate', file, ...columns])).toMatchObject({ code: 0 });
     expect(await failing(file, ...columns, '--write-lock')).toMatchObject({ exit: 2 });
-    const twice = await serviceLocal([
-      ...['backtest', file, '--check-determinism', '--out', fresh()],
-      ...columns,
-    ]);
+    const again = ['backtest', file, '--check-determinism', '--out', fresh()];
+    const twice = await serviceLocal([...again, ...columns]);
     expect(twice.code).toBe(0);
   });
 });
