@@ -22,7 +22,7 @@ export interface Span {
 }
 
 /** A host that withholds more than this share of a span has disturbed it. */
-export const DISTURBED_SHARE = 0.1;
+const DISTURBED_SHARE = 0.1;
 /** Smaller differences in the speed of the processor are noise of the measurement. */
 const LEAST_SLOWDOWN = 1.25;
 

@@ -6,34 +6,19 @@ import { digest } from '../report/fields.ts';
 import { agree } from './agree.ts';
 import { inWorld, type TriedBot, type World } from '../conformance/world.ts';
 import { openLoad, type Beat, type Durations, type Meters } from './load.ts';
-import { CLASSES, WINDOWS, type MessageClass } from './peaks.ts';
 import type { Plan } from './plan.ts';
+import {
+  doneWithin,
+  queueOf,
+  reachedOf,
+  sum,
+  volumeReached,
+  type Queue,
+  type Reached,
+  type VolumeReached,
+} from './reached.ts';
 import { percentiles, rounded, slope, type Percentiles } from './samples.ts';
 import { loadOf, refuseTooMuch, scheduleOf, targetOf, type Phase } from './schedule.ts';
-
-export interface Reached {
-  readonly class: MessageClass;
-  readonly window_s: number;
-  readonly target: number;
-  readonly offered: number;
-  /** Of it, what was done within the time, by the clock of the machine. */
-  readonly achieved: number;
-  /** The same by the time that is held against the bot, see `Span`. */
-  readonly achieved_net: number;
-  readonly is_reached: boolean;
-}
-
-export interface VolumeReached {
-  readonly measure: string;
-  readonly of: string | null;
-  readonly window_s: number;
-  readonly target: number;
-  /** Within the time, by the clock of the machine. */
-  readonly achieved: number;
-  /** The same by the time that is held against the bot. */
-  readonly achieved_net: number;
-  readonly is_reached: boolean;
-}
 
 export interface PhaseResult {
   readonly phase: Phase;
@@ -91,13 +76,7 @@ export interface PassResult {
     readonly largest: number;
     readonly limit: number | null;
   };
-  readonly queue: {
-    /** Messages that still waited a second after they were asked for, at most. */
-    readonly depth_max: number;
-    /** Until all of a bar was done, at most, ms. */
-    readonly drain_max_ms: number;
-    readonly drain_net_max_ms: number;
-  };
+  readonly queue: Queue;
   readonly durations_ms: Readonly<Record<keyof Durations | 'alert' | 'alert_net', Percentiles>>;
   readonly host: {
     readonly real_ms: number;
@@ -339,71 +318,6 @@ function phasesOf(
   return results;
 }
 
-/** The part of what took so many ms that was done within so many seconds. */
-function partWithin(ms: number, window_s: number): number {
-  return Math.min(1, (window_s * 1000) / Math.max(ms, 1e-9));
-}
-
-/** @param ms that the bar took. */
-function doneWithin(beat: Beat, ms: number, of: MessageClass, window_s: number): number {
-  return Math.floor(beat.counts[of] * partWithin(ms, window_s));
-}
-
-/** What a bar took by the clock of the machine, or what of it is held against the bot. */
-type Clock = 'realMs' | 'netMs';
-
-function reachedOf(plan: Plan, beats: readonly Beat[]): Reached[] {
-  return CLASSES.flatMap((one) =>
-    WINDOWS.map((window_s) => {
-      const target = targetOf(plan, one, window_s)?.count ?? 0;
-      const isDay = window_s === 86_400;
-      const all = sum(beats, ({ counts }) => counts[one]);
-      // What was asked for and denied was offered, too.
-      const amounts = beats.map(({ asked, counts }) =>
-        one === 'out' ? asked.orders + asked.cancels : counts[one],
-      );
-      const offered = isDay ? sum(amounts, (count) => count) : Math.max(0, ...amounts);
-      const doneBy = (clock: Clock): number => {
-        const took = sum(beats, (beat) => beat[clock]);
-        return isDay
-          ? Math.floor(all * partWithin(took, window_s))
-          : Math.max(0, ...beats.map((beat) => doneWithin(beat, beat[clock], one, window_s)));
-      };
-      const [achieved, achieved_net] = [doneBy('realMs'), doneBy('netMs')];
-      const is_reached = achieved >= target;
-      return { class: one, window_s, target, offered, achieved, achieved_net, is_reached };
-    }),
-  );
-}
-
-function volumeReached(plan: Plan, beats: readonly Beat[]): VolumeReached[] {
-  return plan.volume.map(({ measure, of, window_s, amount: target }) => {
-    // Prices are of one currency here: of several, each has its part of the value.
-    const together = sum(
-      plan.volume.filter((one) => one.measure === measure && one.window_s === window_s),
-      ({ amount }) => amount,
-    );
-    const part = measure === 'value' && together > 0 ? target / together : 1;
-    const amounts = beats.map(({ fills }) =>
-      Object.entries(fills).reduce((all, [symbol, filled]) => {
-        if (measure === 'quantity') return symbol === of ? all + filled.quantity : all;
-        return all + (measure === 'fills' ? filled.count : filled.value * part);
-      }, 0),
-    );
-    const doneBy = (clock: Clock): number => {
-      const took = sum(beats, (beat) => beat[clock]);
-      return rounded(
-        window_s === 86_400
-          ? sum(amounts, (amount) => amount) * partWithin(took, window_s)
-          : Math.max(0, ...amounts.map((one, at) => one * partWithin(beats[at]![clock], window_s))),
-      );
-    };
-    const [achieved, achieved_net] = [doneBy('realMs'), doneBy('netMs')];
-    const is_reached = achieved >= target * (1 - 1e-9);
-    return { measure, of, window_s, target, achieved, achieved_net, is_reached };
-  });
-}
-
 function limiterOf(world: World, beats: readonly Beat[]): PassResult['limiter'] {
   const { risk, controls } = world.config;
   const limit = risk.max_messages_per_second;
@@ -428,17 +342,6 @@ function limiterOf(world: World, beats: readonly Beat[]): PassResult['limiter'] 
   return { limit, ...made };
 }
 
-function queueOf(beats: readonly Beat[]): PassResult['queue'] {
-  const waiting = beats.map((beat) => beat.counts.out - doneWithin(beat, beat.realMs, 'out', 1));
-  const longest = (clock: Clock): number =>
-    rounded(Math.max(0, ...beats.map((beat) => beat[clock])));
-  return {
-    depth_max: Math.max(0, ...waiting),
-    drain_max_ms: longest('realMs'),
-    drain_net_max_ms: longest('netMs'),
-  };
-}
-
 function counted(beats: readonly Beat[], what: 'denied' | 'rejected'): Record<string, number> {
   const all: Record<string, number> = {};
   for (const beat of beats) {
@@ -451,10 +354,6 @@ function counted(beats: readonly Beat[], what: 'denied' | 'rejected'): Record<st
 
 function total(counts: Readonly<Record<string, number>>): number {
   return sum(Object.values(counts), (count) => count);
-}
-
-function sum<T>(all: readonly T[], of: (one: T) => number): number {
-  return all.reduce((made, one) => made + of(one), 0);
 }
 
 function perThousand(value: number | null): number | null {
