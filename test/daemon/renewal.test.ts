@@ -6,7 +6,16 @@ import type { ServiceError } from '../../src/errors.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { backupOf, readLicense } from '../../src/gate/license.ts';
 import { testKey } from '../lease/issuer.ts';
-import { DAY, giving, HOUR, MINUTE, newRig, refusing, type Fault, type Rig } from './rig.ts';
+import {
+  DAY,
+  giving as givingLease,
+  HOUR,
+  MINUTE,
+  newRig,
+  refusing,
+  type Fault,
+  type Rig,
+} from './rig.ts';
 
 let rig: Rig;
 
@@ -293,7 +302,7 @@ describe('a failure', () => {
   test('to store a lease of a new key leaves the held lease its old key, which goes with it', async () => {
     const { files } = rig.machine;
     const newKey = testKey(2);
-    const byNewKey = giving(
+    const byNewKey = givingLease(
       ({ renewal_id }) => {
         const known = rig.leases.find((lease) => lease.renewal_id === renewal_id);
         return rig.newLease(known ?? { renewal_id: renewal_id! }, newKey);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test } from 'vitest';
 import { engineConfig } from '../../../src/bots/spec.ts';
-import type { TriedBot } from '../../../src/compliance/conformance/world.ts';
+import { inWorld, type TriedBot } from '../../../src/compliance/conformance/world.ts';
 import { tryControls } from '../../../src/compliance/stress/controls.ts';
 import { openHost, openSpan } from '../../../src/compliance/stress/host.ts';
 import type { Meters } from '../../../src/compliance/stress/load.ts';
@@ -93,6 +93,18 @@ test('what the host withheld and a slower processor are not held against the bot
   const slower = openSpan({ ...meters, slowdown: () => 2 });
   clock.now += 100;
   expect(slower()).toEqual({ realMs: 100, withheldMs: 0, netMs: 50 });
+});
+
+test('a session of a test goes on after a bar for which the host needed more than a second', async () => {
+  const now = performance.now.bind(performance);
+  await inWorld(bots.correct, { seed: 7 }, async (world) => {
+    await world.begin();
+    world.exerciser.tell(() => {
+      for (const begun = now(); now() - begun < 1100;);
+    });
+    await world.bar();
+    expect(world.end).toBeUndefined();
+  });
 });
 
 test('a busy host is seen to withhold the processor', async () => {
