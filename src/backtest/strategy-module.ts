@@ -7,9 +7,16 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
 import { ServiceError } from '../errors.ts';
 import type { Strategy } from '../engine/strategy.ts';
+import { lateError } from '../engine/late-error.ts';
 import { strategyFault } from '../engine/strategy-fault.ts';
 import { noteImport, watchGlobals } from './outside.ts';
-import { guardLanguage, guardNode, loadGuarded, unguarded } from '../strategy-guard.ts';
+import {
+  failStrategy,
+  guardLanguage,
+  guardNode,
+  loadGuarded,
+  unguarded,
+} from '../strategy-guard.ts';
 
 export interface StrategyModule {
   readonly strategy: Strategy;
@@ -143,6 +150,7 @@ function hookOnce(isAlone: boolean): void {
   guardLanguage();
   guardNode(crypto, (stack) => isAlone || [...wanted].some((url) => stack.includes(url)));
   if (isAlone) watchGlobals();
+  else process.on('unhandledRejection', failLate);
   syncBuiltinESMExports();
   registerHooks({
     resolve(specifier, context, nextResolve) {
@@ -169,6 +177,19 @@ function hookOnce(isAlone: boolean): void {
         : nextLoad(url, context);
     },
   });
+}
+
+/**
+ * Where a strategy shares its thread with the rest of the process, such as in production, an error
+ * that it leaves to a promise fails the strategy at its next turn, and not the process.
+ */
+function failLate(error: unknown): void {
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  if ([...wanted].some((url) => stack.includes(url))) {
+    failStrategy(lateError(error, {}));
+  } else if (process.listenerCount('unhandledRejection') === 1) {
+    throw error; // As if nothing had listened.
+  }
 }
 
 function isOwnFile(url: string): boolean {

@@ -85,7 +85,7 @@ function fail(error: unknown): void {
 }
 
 function failLate(error: unknown): void {
-  fail(lateError(error, { strategy: strategy?.name ?? 'of this thread', done }));
+  fail(lateError(error, { ...(strategy && { strategy: strategy.name }), done }));
 }
 
 function load({ modulePath, specDirectory, timeoutMs }: LoadQuestion): Declaration {

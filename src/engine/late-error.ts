@@ -9,14 +9,16 @@ import { strategyStack } from './strategy-error.ts';
  */
 export function lateError(
   error: unknown,
-  { strategy, done }: { readonly strategy: string; readonly done: number },
+  { strategy, done }: { readonly strategy?: string; readonly done?: number },
 ): ServiceError {
   if (error instanceof ServiceError) return error;
   const place = placeIn(error instanceof Error ? error.stack : undefined);
   const where = place === undefined ? '' : `${place}: `;
+  const who = strategy === undefined ? 'the strategy' : `strategy ${strategy}`;
+  const when = done === undefined ? '' : `, after ${done} bars`;
   return new ServiceError(
     'strategy_failed',
-    `${where}strategy ${strategy} threw outside of create, onBar and onFill, after ${done} bars: ${strategyStack(error)}`,
+    `${where}${who} threw outside of create, onBar and onFill${when}: ${strategyStack(error)}`,
     {
       reason: 'late_error',
       remedy:
