@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { TLSSocket } from 'node:tls';
 import type { DiagnosticsChannel } from 'undici';
-import type { getHealth } from '../api/health.ts';
+import type { getHealth, getReadiness } from '../api/health.ts';
 import type { dryRunRenewal, LeaseAnswer } from '../api/leases.ts';
 import { daemonFiles } from '../../daemon/files.ts';
 import { readNote, type DaemonNote } from '../../daemon/note.ts';
 import { readState, type DaemonState } from '../../daemon/state.ts';
-import { createClient, type AnswerOf } from '../client/client.ts';
+import { createClient, type AnswerOf, type Client } from '../client/client.ts';
 import { readDeviceKey, type DeviceKey } from '../client/device-key.ts';
 import { connectAsDevice } from '../client/lease-server.ts';
 import { isLocked } from '../client/lock.ts';
@@ -44,6 +44,8 @@ export interface ServerAnswer {
   readonly certificate: { readonly begins: number; readonly ends: number } | undefined;
   /** What somebody should know who uses it. */
   readonly warning: string | undefined;
+  /** Whether nothing trades by its database, as that may be a copy. */
+  readonly isHeld: boolean;
 }
 
 /** What several checks need, each read once and when it is first asked for. */
@@ -138,9 +140,21 @@ async function askServer({ url, clock }: Machine, signal: AbortSignal): Promise<
   const began = performance.now();
   try {
     await client.call<typeof getHealth>('get', '/healthz', {});
-    return { ms: Math.round(performance.now() - began), ahead, certificate, warning };
+    const ms = Math.round(performance.now() - began);
+    const isHeld = await tradesNothing(client);
+    return { ms, ahead, certificate, warning, isHeld };
   } finally {
     unsubscribe(CONNECTED, onConnected);
+  }
+}
+
+/** Whether it says so; one whose database does not answer says nothing. */
+async function tradesNothing(client: Client): Promise<boolean> {
+  try {
+    const { missing } = await client.call<typeof getReadiness>('get', '/readyz', {});
+    return missing.some(({ part }) => part === 'trading');
+  } catch {
+    return false;
   }
 }
 

@@ -353,10 +353,25 @@ describe('the server', () => {
     [3650 * DAY, 13 * DAY, 'warn'],
   ])('whose certificate lasts %i ms, of which %i are left, is %s', async (all, left, status) => {
     const certificate = { begins: issuer.now + left - all, ends: issuer.now + left };
-    const answer = { ms: 1, ahead: 0, certificate, warning: undefined };
+    const answer = { ms: 1, ahead: 0, certificate, warning: undefined, isHeld: false };
     const check = SERVER_CHECKS.find(({ code }) => code === 'server')!;
     const facts = { ...factsOf(machine), server: () => Promise.resolve(answer) };
     expect(await check.look(facts)).toMatchObject({ status });
+  });
+
+  test('by whose database nothing trades is a warning, until it is adopted', async () => {
+    const { storage } = issuer.world.identity;
+    const supersededBy = (epoch: number | null) =>
+      storage.write((tx) =>
+        tx.updateTable('database_identity').set({ superseded_by: epoch }).execute(),
+      );
+    await supersededBy(2);
+    expect(await found('server')).toMatchObject({
+      status: 'warn',
+      summary: expect.stringMatching(/^nothing trades by the database of/) as string,
+    });
+    await supersededBy(null);
+    expect(await found('server')).toMatchObject({ status: 'ok' });
   });
 
   test('that nobody has set is not missed', async () => {

@@ -96,7 +96,7 @@ const server: Check<Facts> = {
         remedy: 'If there is one for this machine, set server_url in config.yaml to its origin.',
       };
     }
-    const { ms, certificate, warning } = answer;
+    const { ms, certificate, warning, isHeld } = answer;
     const ends = certificate === undefined ? null : new Date(certificate.ends).toISOString();
     const evidence = { url, ms, proxies: proxiesOf(env), certificate_ends_at: ends };
     if (certificate !== undefined) {
@@ -110,6 +110,15 @@ const server: Check<Facts> = {
     if (warning !== undefined) {
       const remedy = 'Have the server speak TLS, and set server_url to its https address.';
       return { status: 'warn', summary: warning, evidence, remedy };
+    }
+    if (isHeld) {
+      return {
+        status: 'warn',
+        summary: `nothing trades by the database of ${url}, as it may be a copy of one that does`,
+        evidence,
+        remedy:
+          'See the log of the server, and `service-local server adopt --help` on its machine.',
+      };
     }
     return { status: 'ok', summary: `${url} answered in ${ms} ms`, evidence };
   },
