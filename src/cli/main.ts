@@ -99,7 +99,7 @@ export async function run(
 const END_MS = 500;
 
 /** The longest verb that the words name; options of every verb may stand before it. */
-function findVerb(
+export function findVerb(
   verbs: readonly VerbEntry[],
   argv: readonly string[],
 ): {

@@ -193,7 +193,7 @@ async function show(visit: Visit): Promise<Content> {
 function recoveryCodes(left: number): Html | string {
   if (left >= FEW_CODES) return String(left);
   return html`<strong class="warning">${left}</strong>: get new ones, on the server's machine, with
-    <code>service-local identity administrators reset</code>`;
+    <code>service-local identity administrators reset NAME</code>`;
 }
 
 function passkeyTable(passkeys: readonly Passkey[]): Html {

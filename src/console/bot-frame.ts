@@ -29,12 +29,12 @@ export function botFrame(bot: BotDetail, page: (typeof TABS)[number]['page'], bo
       </p>
       <div class="actions">
         <a class="button" href="${botPath(slug, 'backtest')}">Backtest…</a>
-        <a class="button" href="${botPath(slug, 'paper')}">Paper session…</a>
         ${
           kind === 'trading' &&
-          html`<a class="button" href="/bots/${slug}/risk/validation-report?format=html"
-            >RTS 6 report</a
-          >`
+          html`<a class="button" href="${botPath(slug, 'paper')}">Paper session…</a>
+            <a class="button" href="/bots/${slug}/risk/validation-report?format=html"
+              >RTS 6 report</a
+            >`
         }
         <a class="button danger" href="${botPath(slug, 'halt')}">Halt this bot</a>
       </div>

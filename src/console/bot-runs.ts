@@ -86,7 +86,7 @@ async function showRuns(visit: Visit): Promise<Content> {
           items.length === 0
             ? emptyState(
                 'It has not run yet. Backtest it:',
-                `service-local bots backtest ${bot.slug} --wait`,
+                `service-local bots backtest ${bot.slug}`,
               )
             : runTable(visit, bot, items)
         }
@@ -201,15 +201,22 @@ async function showBacktest(visit: Visit, form?: Form): Promise<Content> {
         >
         <button class="main">Start the backtest</button>
       </form>
-      <p class="note">
-        From the command line: <code>service-local bots backtest ${slug} --wait</code>
-      </p>`,
+      <p class="note">From the command line: <code>service-local bots backtest ${slug}</code></p>`,
+  };
+}
+
+function showNoPaper({ slug, name }: BotDetail): Content {
+  return {
+    title: `Paper session of ${name}`,
+    body: html`<p><a href="${botPath(slug)}">Back to the bot</a></p>
+      ${emptyState('A research bot does not trade. Backtest it:', `service-local bots backtest ${slug}`)}`,
   };
 }
 
 async function showPaper(visit: Visit, form?: Form): Promise<Content> {
   const bot = await botOf(visit);
-  const { slug, name } = bot;
+  const { slug, name, kind } = bot;
+  if (kind === 'research') return showNoPaper(bot);
   const isLive = form?.get('source') === 'live';
   return {
     title: `Paper session of ${name}`,

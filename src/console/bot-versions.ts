@@ -56,7 +56,7 @@ async function showVersions(visit: Visit): Promise<Content> {
               ? await diff(visit, bot, from, to)
               : html`<p class="note">
                   From the command line:
-                  <code>service-local bots diff ${bot.slug} 1 2</code>
+                  <code>service-local bots diff ${bot.slug} --from 1 --to 2</code>
                 </p>`
           }
         </section>
@@ -124,7 +124,7 @@ async function diff({ call }: Visit, bot: BotDetail, from: string, to: string): 
   if (changes.length === 0 && files.length === 0) {
     return emptyState(
       `Versions ${from} and ${to} are the same.`,
-      `service-local bots diff ${bot.slug} ${from} ${to}`,
+      `service-local bots diff ${bot.slug} --from ${from} --to ${to}`,
     );
   }
   const value = (given: unknown): Child =>

@@ -109,7 +109,7 @@ function nothing({ slug, kind }: BotDetail): Html {
   return kind === 'research'
     ? emptyState(
         'A research bot does not trade. Backtest it:',
-        `service-local bots backtest ${slug} --wait`,
+        `service-local bots backtest ${slug}`,
       )
     : emptyState(
         'No paper session runs now. Start one, here or from the command line:',

@@ -203,7 +203,7 @@ function reportPage(report: HaltReport, names: BotNames): Content {
         ['All was read back after', `${formatCount(verified_ms)} ms`],
       )}
       ${shown.length === 0 ? html`<p>Nothing was trading.</p>` : deploymentTable(shown, names)}
-      ${left > 0 && html`<p class="note">${formatCountOf(left, 'more deployment')} ${left === 1 ? 'is' : 'are'} not shown. All of them: <code>service-local bots halt-all --json</code></p>`}
+      ${left > 0 && html`<p class="note">${formatCountOf(left, 'more deployment')} ${left === 1 ? 'is' : 'are'} not shown. All of them, verified again: <code>service-local bots ${bot_id === null ? 'halt-all' : `halt ${names.get(bot_id)?.slug ?? bot_id}`} --reason "…" --json</code></p>`}
       <p class="actions">
         ${bot_id !== null && html`<a class="button" href="${botPath(names.get(bot_id)?.slug ?? bot_id)}">To the bot</a>`}
         <a class="button" href="${HALTS_PATH}">All halts</a>

@@ -165,7 +165,7 @@ async function show(
         A customer has contracts, each under a plan, and runs deployments under them. Plan and
         contract together say what leases give, and until when. Changes are made on the command
         line:
-        <code>service-local identity contracts update</code>.
+        <code>service-local identity contracts update CONTRACT</code>.
       </p>
       <section aria-labelledby="customers">
         <h2 id="customers">Customers</h2>

@@ -132,7 +132,7 @@ function signInPage(next: string, name: string): Content {
       </div>
       <p class="note">
         Nothing works any more? On the server's machine,
-        <code>service-local identity administrators reset</code> gives you new factors.
+        <code>service-local identity administrators reset NAME</code> gives you new factors.
       </p>
     </div>`,
   };

@@ -111,10 +111,7 @@ async function showTasks({ call, query, session }: Visit): Promise<Content> {
               'No task is like that. The same from the command line:',
               'service-local tasks list --status running',
             )
-          : emptyState(
-              'Nothing has run yet. Start a backtest:',
-              'service-local bots backtest BOT --wait',
-            )
+          : emptyState('Nothing has run yet. Start a backtest:', 'service-local bots backtest BOT')
     }
     ${pager(TASKS_PATH, { ...filter, cursor }, next_cursor)}`,
   };
