@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { announce } from './client/announce.ts';
+import { connection } from './client/connection.ts';
 import { equityChart } from './client/equity-chart.ts';
 import { eventText } from './client/event-text.ts';
 import { followBot } from './client/follow.ts';
@@ -76,6 +77,7 @@ function vendorScript(
 export const STYLE_SHEET = asset('style.css', 'text/css; charset=utf-8', STYLE + STYLE_OF_BOTS);
 export const THEME = script('theme', theme);
 export const FORMS = script('forms', announce, forms);
+export const CONNECTION = script('connection', announce, connection);
 export const WEBAUTHN = vendorScript(
   'webauthn',
   '@simplewebauthn/browser',

@@ -4,7 +4,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { ServiceError } from '../errors.ts';
 import type { Session } from '../identity/sessions.ts';
 import type { AppEnv } from '../server/services.ts';
-import { FORMS, ICON, STYLE_SHEET, THEME, type Asset } from './assets.ts';
+import { CONNECTION, FORMS, ICON, STYLE_SHEET, THEME, type Asset } from './assets.ts';
 import type { Child, Html } from './html.ts';
 
 /** What the server is for, in the order of the navigation: the first is where `/console` leads. */
@@ -96,7 +96,7 @@ export async function page(
           ${failure && failureMessage(failure)} ${body}
         </main>
         <p id="live" class="unseen" role="status" aria-live="polite"></p>
-        ${[FORMS, ...scripts].map(({ url }) => html`<script src="${url}" defer></script>`)}
+        ${[FORMS, ...(session ? [CONNECTION] : []), ...scripts].map(({ url }) => html`<script src="${url}" defer></script>`)}
       </body>
     </html> `;
   return c.html(source, status);

@@ -3,6 +3,11 @@ export const STYLE_OF_BOTS = `
 a.button.danger { border-color: var(--bad); color: var(--bad); font-weight: 600; }
 .who .button { min-height: 2rem; padding-block: 0.125rem; }
 .halted { display: flex; flex-wrap: wrap; gap: 0.5rem 1rem; align-items: center; justify-content: space-between; max-width: 88rem; margin-inline: auto; padding: 0.5rem clamp(1rem, 3vw, 2.5rem); border-bottom: 2px solid var(--bad); background: var(--panel); overflow-wrap: anywhere; }
+.offline { position: sticky; top: 0; z-index: 3; max-width: none; margin: 0; padding: 0.625rem clamp(1rem, 3vw, 2.5rem); border-block: 2px solid var(--bad); background: var(--panel); color: var(--bad); font-weight: 600; }
+.stale { margin: 0 0 0.25rem; color: var(--bad); font-size: 0.8125rem; font-weight: 600; }
+[data-offline] main :is(dd, td) { font-style: italic; }
+[data-offline] main canvas { opacity: 0.5; }
+a.button[aria-disabled] { opacity: 0.5; cursor: not-allowed; }
 .halted .button { min-height: 2rem; padding-block: 0.125rem; }
 .actions { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; }
 .sub { display: block; white-space: nowrap; color: var(--muted); font-weight: 400; font-size: 0.8125rem; }

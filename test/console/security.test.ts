@@ -36,7 +36,7 @@ test('what pages refer to is there for ever, and under that name only', async ()
   const urls = [...text.matchAll(/(?:src|href)="(\/console\/assets\/[^"]+)"/g)].map(
     ([, url]) => url!,
   );
-  expect(urls).toHaveLength(6);
+  expect(urls).toHaveLength(7);
   let bytes = text.length;
   for (const url of urls) {
     const { status, headers, text: asset } = await newVisitor(server).open(url);

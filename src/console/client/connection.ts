@@ -1,0 +1,109 @@
+/// <reference lib="dom" />
+
+import { announce } from './announce.ts';
+
+/**
+ * Watches whether the server answers. While it does not, a banner says since when, what is shown is
+ * marked with that time, and buttons that would ask the server are off. Recovers by itself.
+ */
+export function connection(): void {
+  const LOOK_EVERY_MS = 3000;
+  const LOOK_AGAIN_MS = 500;
+  const PATIENCE_MS = 4000;
+  /** Buttons of the page alone. */
+  const LOCAL = '#theme, [data-copy]';
+
+  let lastAnswer = Date.now();
+  let failures = 0;
+  let isEdited = false;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  const utc = (at: number): string => `${new Date(at).toISOString().slice(11, 19)} UTC`;
+  const isOffline = (): boolean => document.documentElement.dataset['offline'] !== undefined;
+
+  async function isReady(): Promise<boolean> {
+    try {
+      const signal = AbortSignal.timeout(PATIENCE_MS);
+      return (await fetch('/readyz', { cache: 'no-store', signal })).ok;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Also those that came since, or that a script has put on again. */
+  function turnOff(): void {
+    for (const button of document.querySelectorAll<HTMLButtonElement>('button:enabled')) {
+      if (button.matches(LOCAL)) continue;
+      button.disabled = true;
+      button.dataset['off'] = '';
+    }
+    for (const link of document.querySelectorAll('a.button')) {
+      link.setAttribute('aria-disabled', 'true');
+    }
+  }
+
+  function turnOn(): void {
+    for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-off]')) {
+      button.disabled = false;
+      delete button.dataset['off'];
+    }
+    for (const link of document.querySelectorAll('a.button[aria-disabled]')) {
+      link.removeAttribute('aria-disabled');
+    }
+  }
+
+  function goOffline(): void {
+    const since = utc(lastAnswer);
+    document.documentElement.dataset['offline'] = '';
+    const banner = document.createElement('p');
+    banner.className = 'offline';
+    banner.setAttribute('role', 'alert');
+    banner.textContent = `The server has not answered since ${since}. What this page shows is as of then. Nothing can be started, stopped or halted from here until it is back.`;
+    document.querySelector('header.top')!.after(banner);
+    for (const section of document.querySelectorAll('main section')) {
+      const mark = document.createElement('p');
+      mark.className = 'stale';
+      mark.textContent = `As of ${since}`;
+      section.prepend(mark);
+    }
+  }
+
+  function goOnline(): void {
+    delete document.documentElement.dataset['offline'];
+    for (const made of document.querySelectorAll('.offline, .stale')) made.remove();
+    turnOn();
+    announce('The server answers again.');
+    // A page that follows events has caught up. Others are loaded again, by GET: nothing is sent twice.
+    if (document.querySelector('#connection') === null && !isEdited) {
+      location.replace(location.pathname + location.search);
+    }
+  }
+
+  async function look(): Promise<void> {
+    clearTimeout(timer);
+    const isBack = await isReady();
+    // Events that the page missed come first.
+    const stream = document.querySelector('#connection .badge')?.textContent;
+    failures = isBack ? 0 : failures + 1;
+    if (isBack && !(isOffline() && stream === 'reconnecting')) {
+      lastAnswer = Date.now();
+      if (isOffline()) goOnline();
+    } else if (failures > 1 || isOffline()) {
+      if (!isOffline()) goOffline();
+      turnOff();
+    }
+    clearTimeout(timer);
+    const isSure = failures === 0 && !isOffline();
+    timer = setTimeout(look, isSure ? LOOK_EVERY_MS : LOOK_AGAIN_MS);
+  }
+
+  document.addEventListener('input', () => (isEdited = true));
+  document.addEventListener('click', (event) => {
+    const link = (event.target as Element).closest('a.button[aria-disabled]');
+    if (link !== null) event.preventDefault();
+  });
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) void look();
+  });
+  timer = setTimeout(look, LOOK_EVERY_MS);
+}
