@@ -1,3 +1,4 @@
+import { parseEnrolmentText } from '../enrolment-code.ts';
 import { ServiceError } from '../errors.ts';
 import { isId } from '../lease/claims.ts';
 import { importKeyset, publicKeyId } from '../lease/keys.ts';
@@ -174,7 +175,7 @@ async function findCode(db: Db, now: number, code: string, deviceId: string): Pr
   const row = await db
     .selectFrom('enrolment_codes')
     .selectAll()
-    .where('code_hash', '=', hashCode(code))
+    .where('code_hash', '=', hashCode(parseEnrolmentText(code)?.code ?? code))
     .executeTakeFirst();
   if (row === undefined) throw badCode('unknown_code', 'there is no such enrolment code');
   const isUsed = row.device_id === deviceId;

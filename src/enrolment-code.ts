@@ -1,0 +1,32 @@
+/**
+ * The text that an administrator gives to a new machine: the one-time code, and, where the issuer has
+ * a trust root, its fingerprint after a dot, as in `9F3K-….Zx3…`. The fingerprint lets the machine
+ * check the keys of the server at its first contact.
+ */
+export interface EnrolmentText {
+  /** What the server redeems. */
+  readonly code: string;
+  /** Of the issuer's root: 43 base64url characters. */
+  readonly rootFingerprint?: string | undefined;
+}
+
+const FINGERPRINT = /^[\w-]{43}$/;
+
+export function isRootFingerprint(text: string): boolean {
+  return FINGERPRINT.test(text);
+}
+
+export function formatEnrolmentText({ code, rootFingerprint }: EnrolmentText): string {
+  return rootFingerprint === undefined ? code : `${code}.${rootFingerprint}`;
+}
+
+/**
+ * Accepts a code without a fingerprint, too. Returns undefined where what follows the dot is no
+ * fingerprint: such a text was cut off, and must not be taken for one without a root.
+ */
+export function parseEnrolmentText(text: string): EnrolmentText | undefined {
+  const [code = '', rootFingerprint, ...rest] = text.trim().split('.');
+  if (rootFingerprint === undefined) return { code };
+  if (rest.length > 0 || !isRootFingerprint(rootFingerprint)) return undefined;
+  return { code, rootFingerprint };
+}

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest';
+import { formatEnrolmentText, parseEnrolmentText } from '../src/enrolment-code.ts';
+
+const CODE = '9F3K-EFGH-JKMN-PQRS-TVWX-YZ23-4567';
+const ROOT = 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k';
+
+test('an enrolment code carries the fingerprint of the root, and old codes stay readable', () => {
+  const text = formatEnrolmentText({ code: CODE, rootFingerprint: ROOT });
+  expect(text).toBe(`${CODE}.${ROOT}`);
+  expect(parseEnrolmentText(` ${text}\n`)).toEqual({ code: CODE, rootFingerprint: ROOT });
+  expect(formatEnrolmentText({ code: CODE })).toBe(CODE);
+  expect(parseEnrolmentText(CODE)).toEqual({ code: CODE });
+});
+
+test('a code whose fingerprint was cut off does not pass for one without a root', () => {
+  for (const text of [`${CODE}.`, `${CODE}.${ROOT.slice(0, -1)}`, `${CODE}.${ROOT}.${ROOT}`]) {
+    expect(parseEnrolmentText(text)).toBeUndefined();
+  }
+});
