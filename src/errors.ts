@@ -173,10 +173,11 @@ export function isSystemError(
   return codes.length === 0 || codes.includes(String(error.code));
 }
 
+export const FULL_DISK = 'The disk is full: free space on it, or write elsewhere.';
+
 /** What to do about a refused write: a full disk needs room, and no permission helps. */
 export function writeRemedy(error: unknown, otherwise: string): string {
-  if (isSystemError(error, 'ENOSPC'))
-    return 'The disk is full: free space on it, or write elsewhere.';
+  if (isSystemError(error, 'ENOSPC')) return FULL_DISK;
   if (isSystemError(error, 'EDQUOT'))
     return 'The quota is used up: free space, or write elsewhere.';
   if (isSystemError(error, 'EROFS')) return 'The file system is read-only: write elsewhere.';

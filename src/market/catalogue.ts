@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat } from 'node:
 import { join } from 'node:path';
 import { z } from 'zod';
 import { writeAtomically } from '../atomic-file.ts';
-import { ServiceError, isSystemError, type Problem } from '../errors.ts';
+import { FULL_DISK, ServiceError, isSystemError, writeRemedy, type Problem } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
 import { BAR_COLUMNS, type Bars } from './bars.ts';
 import { badDataError, checkBars } from './check.ts';
@@ -78,13 +78,33 @@ export async function checkName(
  * Puts bars, which the caller has checked, into the catalogue. The dataset appears whole or not at
  * all. One that is replaced stays until then and comes back when that fails: at once, or when the
  * import was killed, with the next look at the catalogue.
- * @throws ServiceError as `checkName` does.
+ * @throws ServiceError as `checkName` does; `output_not_writable`.
  */
 export async function importBars(
   dir: string,
   bars: Bars,
   options: ImportOptions,
 ): Promise<Manifest> {
+  try {
+    return await writeDataset(dir, bars, options);
+  } catch (error) {
+    throw refusedWrite(dir, error);
+  }
+}
+
+/** DuckDB has errors of its own for what the system refuses. */
+function refusedWrite(dir: string, error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof ServiceError) return error;
+  const isFull = /No space left on device/.test(error.message);
+  if (!isFull && !isSystemError(error) && !/^IO Error: /.test(error.message)) return error;
+  const otherwise = 'Make the catalogue writable, or choose another with --catalogue-dir.';
+  return new ServiceError('output_not_writable', `cannot write into ${dir}: ${error.message}`, {
+    remedy: isFull ? FULL_DISK : writeRemedy(error, otherwise),
+    cause: error,
+  });
+}
+
+async function writeDataset(dir: string, bars: Bars, options: ImportOptions): Promise<Manifest> {
   const { symbol, timeframe, hasVolume, origin, importedAt, replace = false } = options;
   await checkName(dir, options);
   const target = folderOf(dir, symbol);
@@ -299,7 +319,7 @@ async function flushDirectory(path: string): Promise<void> {
 }
 
 function ignoreAbsence(error: unknown): undefined {
-  if (!isSystemError(error, 'ENOENT')) throw error;
+  if (!isSystemError(error, 'ENOENT', 'ENOTDIR')) throw error;
 }
 
 function parseJson(text: string): unknown {

@@ -138,3 +138,16 @@ test('an empty catalogue says how to fill it', async () => {
   expect(JSON.parse((await data('none', 'list', '--json')).stdout).datasets).toEqual([]);
   expect(await data('none', 'verify')).toMatchObject({ code: 0 });
 });
+
+test('a catalogue that cannot be written is no bug, and the remedy names the option', async () => {
+  await files.write('a-file', 'not a directory');
+  const refused = await data('a-file/below', 'import', SP500, '--symbol', 'SPX', '--json');
+  expect(refused.code).toBe(1);
+  expect(JSON.parse(refused.stdout)).toMatchObject({
+    error: {
+      code: 'output_not_writable',
+      message: expect.stringContaining('cannot write into') as string,
+      remedy: 'Make the catalogue writable, or choose another with --catalogue-dir.',
+    },
+  });
+});

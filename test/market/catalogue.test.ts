@@ -171,7 +171,7 @@ describe('a dataset that is being replaced', () => {
     vi.mocked(rename).mockImplementation((from, to) =>
       String(from).endsWith('new') ? Promise.reject(broken) : really(from, to),
     );
-    await expect(add({ replace: true }, other)).rejects.toBe(broken);
+    await expect(add({ replace: true }, other)).rejects.toMatchObject({ cause: broken });
     vi.mocked(rename).mockImplementation(really);
     expect((await readManifest(dir, 'SPX')).rows).toBe(2);
     expect(await verifyDataset(dir, 'SPX')).toEqual([]);
