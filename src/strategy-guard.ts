@@ -150,7 +150,7 @@ function guardGetter(
   Object.defineProperty(owner, name, {
     ...descriptor,
     get(this: unknown) {
-      return replacement(() => Reflect.apply(descriptor.get!, this, []));
+      return replacement(() => descriptor.get!.call(this) as unknown);
     },
   });
 }

@@ -44,11 +44,12 @@ export function watchGlobals(): void {
   for (const name of ['binding', 'dlopen', 'loadEnvFile'] as const) {
     noteUse(process, name, () => used.add(`process.${name}`));
   }
-  const { getBuiltinModule } = process;
-  process.getBuiltinModule = ((id: string) => {
+  const builtin = process.getBuiltinModule.bind(process);
+  const value = (id: string): unknown => {
     noteImport(id);
-    return getBuiltinModule(id);
-  }) as typeof getBuiltinModule;
+    return builtin(id);
+  };
+  Object.defineProperty(process, 'getBuiltinModule', { value, configurable: true, writable: true });
 }
 
 /** Notes that a property is read; assigning it works as before. */
@@ -62,7 +63,7 @@ function noteUse(owner: object, name: string, note: () => void): void {
       note();
       return descriptor.get === undefined
         ? (descriptor.value as unknown)
-        : (Reflect.apply(descriptor.get, this, []) as unknown);
+        : (descriptor.get.call(this) as unknown);
     },
     set(value: unknown) {
       Object.defineProperty(owner, name, {
