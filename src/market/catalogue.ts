@@ -96,7 +96,7 @@ export async function importBars(
 function refusedWrite(dir: string, error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof ServiceError) return error;
   const isFull = /No space left on device/.test(error.message);
-  if (!isFull && !isSystemError(error) && !/^IO Error: /.test(error.message)) return error;
+  if (!isFull && !isSystemError(error) && !error.message.startsWith('IO Error: ')) return error;
   const otherwise = 'Make the catalogue writable, or choose another with --catalogue-dir.';
   return new ServiceError('output_not_writable', `cannot write into ${dir}: ${error.message}`, {
     remedy: isFull ? FULL_DISK : writeRemedy(error, otherwise),
