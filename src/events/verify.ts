@@ -72,7 +72,7 @@ export function faultOf(row: BotEventsTable, last: EventHead): EventFault | unde
 }
 
 /** Whether the log goes as far as it should: rows cut off at the end, or put there, show. */
-function endFault(last: EventHead, end: number, head: EventHead): EventFault | undefined {
+export function endFault(last: EventHead, end: number, head: EventHead): EventFault | undefined {
   if (last.seq < end) return { seq: last.seq + 1, fault: 'missing' };
   if (last.seq > head.seq) return { seq: head.seq + 1, fault: 'beyond_head' };
   const isHead = last.seq === head.seq;

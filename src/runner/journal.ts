@@ -4,16 +4,19 @@
  * has not been asked of anybody.
  */
 import { join } from 'node:path';
-import { ServiceError } from '../errors.ts';
+import { sql } from 'kysely';
+import { isSystemError, ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import { NO_EVENTS, type NewEvent } from '../events/event.ts';
 import { readEvents, readRows } from '../events/read.ts';
-import { verifyEvents } from '../events/verify.ts';
+import { endFault, faultOf, type EventFault } from '../events/verify.ts';
 import { openStorage } from '../storage/storage.ts';
+import type { BotEventsTable } from '../storage/tables.ts';
 import type { SessionEvent } from '../tasks/session-events.ts';
 import type { SessionInput } from '../trading/session-input.ts';
 import type { SessionState } from '../trading/session-state.ts';
 import type { VenueRules } from '../trading/venue.ts';
+import { openArchive } from './archive.ts';
 import { INPUT_KINDS, inputOf } from './inputs.ts';
 
 /** Whose log it is: nobody else's may go on with it. */
@@ -70,6 +73,15 @@ const FILE = 'runner.sqlite';
 /** There is one log in the database. */
 const ID = '00000000-0000-7000-8000-000000000000';
 const PAGE = 500;
+/** Events that the server has recorded go to the archive so many at a time. */
+const ARCHIVE_EVERY = 10_000;
+/** Kinds of which the newest event counts. */
+const LOOKED_FOR: ReadonlySet<string> = new Set([
+  'session.state',
+  'venue.rules',
+  'runner.begun',
+  'runner.ended',
+]);
 const MOST_EVENTS = 512;
 /** A server takes twice as much, the state included. */
 const MOST_BYTES = 512 * 1024;
@@ -94,9 +106,14 @@ interface LoggedState {
  * Opens the log of a directory, or begins one, and verifies all of it.
  * @throws ServiceError `events_tampered`; `conflict`, reason `other_deployment`; `storage_unavailable`.
  */
-export async function openJournal(directory: string, owner: Owner): Promise<Journal> {
+export async function openJournal(
+  directory: string,
+  owner: Owner,
+  { archiveEvery = ARCHIVE_EVERY }: { readonly archiveEvery?: number } = {},
+): Promise<Journal> {
   const storage = await openStorage({ file: join(directory, FILE) });
   const { read } = storage;
+  const archive = await openArchive(directory, ID);
   const { deployment_id, version } = owner;
   const entry = ({ kind, occurred_at, payload }: SessionEvent): NewEvent => ({
     kind,
@@ -119,7 +136,10 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
     payload: { ...payload },
   });
   const all = async function* (kinds: readonly string[]) {
-    for (let after_seq = 0; ;) {
+    for await (const row of archive.rows(0, archive.head.seq)) {
+      if (kinds.includes(row.kind)) yield row;
+    }
+    for (let after_seq = archive.head.seq; ;) {
       const { rows } = await readRows(read, ID, { after_seq, kinds, limit: PAGE });
       yield* rows;
       if (rows.length < PAGE) return;
@@ -127,12 +147,55 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
     }
   };
   const last = async (kind: string, until_seq?: number) => {
-    const range = { after_seq: 0, until_seq, kinds: [kind], limit: 1, last: true };
+    const range = { after_seq: archive.head.seq, until_seq, kinds: [kind], limit: 1, last: true };
     const { events } = await readEvents(read, ID, range);
-    return events[0]?.payload;
+    if (events[0] !== undefined) return events[0].payload;
+    if (until_seq !== undefined && until_seq < archive.head.seq)
+      return lastArchived(kind, until_seq);
+    return archived.get(kind) ?? undefined;
   };
+  const lastArchived = async (kind: string, until_seq: number) => {
+    let found: string | undefined;
+    for await (const row of archive.rows(0, until_seq)) if (row.kind === kind) found = row.payload;
+    return found === undefined ? undefined : (JSON.parse(found) as Payload);
+  };
+  /** Of each kind that is looked for, the newest payload in the archive. */
+  const archived = new Map<string, Payload>();
+  const remember = ({ kind, payload }: BotEventsTable): void => {
+    if (LOOKED_FOR.has(kind)) archived.set(kind, JSON.parse(payload) as Payload);
+  };
+  /** Moves to the archive what the server has recorded, once it is enough. */
+  const rotate = async (through: number): Promise<void> => {
+    if (through - archive.head.seq < archiveEvery) return;
+    const { seq: newest } = await read
+      .selectFrom('bot_snapshots')
+      .select(({ fn }) => fn.coalesce(fn.max('seq'), sql<number>`0`).as('seq'))
+      .executeTakeFirstOrThrow();
+    const until_seq = Math.min(through, newest, archive.head.seq + archiveEvery);
+    const rows: BotEventsTable[] = [];
+    for (let after_seq = archive.head.seq; after_seq < until_seq;) {
+      const page = await readRows(read, ID, { after_seq, until_seq, limit: PAGE });
+      rows.push(...page.rows.map(columnsOf));
+      if (page.rows.length === 0) break;
+      after_seq = page.rows.at(-1)!.seq;
+    }
+    if (rows.length === 0) return;
+    for (const row of rows) remember(row);
+    await archive.add(rows);
+    await dropArchived();
+  };
+  /** Also what a process before was about to drop. */
+  const dropArchived = (): Promise<void> =>
+    storage.write(
+      async (tx) => {
+        await tx.deleteFrom('bot_events').where('seq', '<=', archive.head.seq).execute();
+        await tx.deleteFrom('bot_snapshots').where('seq', '<', archive.head.seq).execute();
+      },
+      { urgent: true },
+    );
 
   try {
+    for await (const row of archive.rows(0, archive.head.seq)) remember(row);
     const isNew = await begin();
     if (!isNew) await check();
     /** Where each batch ends: the first is at place 0. A year has half a million of them. */
@@ -157,8 +220,7 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
       /** The last place after which a state is known: what is cut there makes sense by itself. */
       let whole = { through: after, count: 0 };
       for (;;) {
-        const range = { after_seq: through, until_seq: until, limit: PAGE };
-        const { rows } = await readRows(read, ID, range);
+        const rows = await pageAfter(through, until);
         for (const { seq, kind, occurred_at, recorded_at, payload } of rows) {
           if (TOLD.test(kind)) {
             bytes += Buffer.byteLength(payload);
@@ -175,6 +237,18 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
         }
         if (rows.length < PAGE) return { events, made_at, through };
       }
+    };
+    const pageAfter = async (after_seq: number, until_seq: number | undefined) => {
+      if (after_seq >= archive.head.seq) {
+        return (await readRows(read, ID, { after_seq, until_seq, limit: PAGE })).rows;
+      }
+      const rows: BotEventsTable[] = [];
+      for await (const row of archive.rows(after_seq, until_seq ?? Infinity)) {
+        rows.push(row);
+        if (rows.length === PAGE) return rows;
+      }
+      const rest = { after_seq: archive.head.seq, until_seq, limit: PAGE - rows.length };
+      return [...rows, ...(await readRows(read, ID, rest)).rows];
     };
     const stateAt = async (seq: number) =>
       splitState((await last('session.state', seq)) as LoggedState | undefined);
@@ -223,6 +297,10 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
       },
       async nextBatch(recorded) {
         if (recorded > cuts.length) throw logLost(directory, recorded);
+        // A disk that is full shows with the next event; until then nothing is lost by waiting.
+        await rotate(cuts[recorded - 1] ?? 0).catch((error: unknown) => {
+          if (!isSystemError(error) && !(error instanceof ServiceError)) throw error;
+        });
         if (state === undefined) return undefined;
         const number = recorded + 1;
         const after = cuts[recorded - 1] ?? 0;
@@ -268,8 +346,22 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
     return true;
   }
 
+  /** Whether what follows the archive is as it was written. */
+  async function findFault(): Promise<EventFault | undefined> {
+    for (let good = archive.head; ;) {
+      const { rows, head } = await readRows(read, ID, { after_seq: good.seq, limit: PAGE });
+      for (const row of rows) {
+        const fault = faultOf(row, good);
+        if (fault !== undefined) return fault;
+        good = { seq: row.seq, hash: row.hash };
+      }
+      if (rows.length < PAGE) return endFault(good, head.seq, head);
+    }
+  }
+
   async function check(): Promise<void> {
-    const { fault } = await verifyEvents(read, ID);
+    const fault = archive.fault ?? (await findFault());
+    if (fault === undefined) await dropArchived();
     if (fault !== undefined) {
       throw new ServiceError(
         'events_tampered',
@@ -296,6 +388,14 @@ export async function openJournal(directory: string, owner: Owner): Promise<Jour
 /** Those of the session are of repeated execution. */
 function isOwnLatch(payload: { readonly control?: unknown }): boolean {
   return payload.control === 'reconciliation';
+}
+
+/** Without what a page of rows has beside. */
+function columnsOf(row: BotEventsTable): BotEventsTable {
+  const { bot_id, seq, event_id, version, run_id, kind, occurred_at, recorded_at } = row;
+  const { causation_id, payload, prev_hash, hash } = row;
+  const place = { bot_id, seq, event_id, version, run_id, kind, occurred_at, recorded_at };
+  return { ...place, causation_id, payload, prev_hash, hash };
 }
 
 function splitState(logged: LoggedState | undefined): {
