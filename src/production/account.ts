@@ -2,7 +2,7 @@
 import { filesOf, getVersion } from '../bot-registry/versions.ts';
 import { readChangedSpec } from '../bots/hosted.ts';
 import { engineConfig, type BotSpec } from '../bots/spec.ts';
-import type { Opening } from '../engine/venue.ts';
+import type { Opening } from '../trading/opening.ts';
 import type { Problem } from '../errors.ts';
 import type { Db, TradingSessionsTable } from '../storage/tables.ts';
 import type { Claim } from '../tasks/claim.ts';

@@ -5,7 +5,7 @@ import { filesOf, getVersion } from '../bot-registry/versions.ts';
 import { codeOf } from '../bots/bundle.ts';
 import { invalidSpec, readChangedSpec } from '../bots/hosted.ts';
 import { engineConfig } from '../bots/spec.ts';
-import type { Opening } from '../engine/venue.ts';
+import type { Opening } from '../trading/opening.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import { appendAudit, type Actor } from '../identity/audit.ts';

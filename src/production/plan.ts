@@ -2,7 +2,7 @@
 import { filesOf, getVersion } from '../bot-registry/versions.ts';
 import type { Bundle } from '../bots/bundle.ts';
 import { withChanges } from '../bots/hosted.ts';
-import type { Opening } from '../engine/venue.ts';
+import type { Opening } from '../trading/opening.ts';
 import type { DeployPlan } from '../kubernetes/manifests.ts';
 import type { Db, ProductionDeploymentsTable } from '../storage/tables.ts';
 import type { ExchangeDefinition } from '../trading/exchanges-file.ts';

@@ -1,5 +1,5 @@
 import { botIdOf } from '../bot-registry/bots.ts';
-import type { Opening } from '../engine/venue.ts';
+import type { Opening } from '../trading/opening.ts';
 import { ServiceError } from '../errors.ts';
 import type { ClusterState } from '../kubernetes/cluster.ts';
 import type { Db, ProductionDeploymentsTable, RunnersTable } from '../storage/tables.ts';

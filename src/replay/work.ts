@@ -1,6 +1,6 @@
 /** What is done in a thread: a recorded session made again, by its own bars or by those there are. */
 import canonicalize from 'canonicalize';
-import type { Opening } from '../engine/venue.ts';
+import type { Opening } from '../trading/opening.ts';
 import type { Bundle } from '../bots/bundle.ts';
 import { readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
 import { prepare } from '../bots/prepare.ts';

@@ -4,6 +4,8 @@ import type { Opening, RiskState } from '../engine/venue.ts';
 import type { Problem } from '../errors.ts';
 import type { SessionState } from './session-state.ts';
 
+export type { Opening } from '../engine/venue.ts';
+
 const money = z.number();
 
 const riskSchema = z.strictObject({
