@@ -669,7 +669,7 @@ export class Engine {
       isCheckedAtFill: !Number.isNaN(weight) || Number.isNaN(instrument.close),
       exits: [],
       permit: undefined,
-      farthest: side === 'buy' ? Infinity : -Infinity,
+      farthest: undefined,
       view: undefined,
       isLiquidation: false,
     };

@@ -16,6 +16,7 @@ export class OrderView implements Order {
 
   constructor(order: Order) {
     this.#order = order;
+    // A property of the strategy's own, such as another id, would stand before what is read here.
     Object.preventExtensions(this);
   }
 

@@ -16,10 +16,10 @@ export interface WorkingOrder extends Mutable<Order> {
   /** Lets it pass a limit. */
   permit: Permit | undefined;
   /**
-   * The farthest position in its direction, signed units, for which it was checked against the limits.
-   * Infinite before any check.
+   * The farthest position in its direction, signed units, for which it was checked against the limits;
+   * undefined before any check. A number from the start would cost each order an allocation.
    */
-  farthest: number;
+  farthest: number | undefined;
   /** It closes a position for a margin call, and is not the strategy's to cancel. */
   isLiquidation: boolean;
   /** What strategies hold of it; made when one first asks. */

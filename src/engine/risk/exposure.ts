@@ -75,7 +75,7 @@ export class Exposure {
 
   /** Whether a fill of `delta` units leads to a position that the order was not checked for. */
   goesFarther(order: WorkingOrder, delta: number): boolean {
-    if (order.reduceOnly) return false;
+    if (order.reduceOnly || order.farthest === undefined) return false;
     const position = this.#portfolio.positions[order.instrument.index]!;
     const beyond = (position + delta - order.farthest) * Math.sign(delta);
     return beyond > DUST * Math.max(Math.abs(position), Math.abs(delta));
@@ -92,6 +92,7 @@ export class Exposure {
     order.farthest = farthest;
     for (const other of beside) {
       if (!isOpen(other, order.instrument.index) || other.side !== order.side) continue;
+      if (other.farthest === undefined) continue;
       const isFarther =
         order.side === 'buy' ? farthest > other.farthest : farthest < other.farthest;
       if (isFarther) other.farthest = farthest;
