@@ -267,19 +267,21 @@ export async function countOpen(db: Db, kind: Claim['kind']): Promise<number> {
   return Number(one.count) + Number(other.count);
 }
 
-/** Who is at tasks, and when of one of them he was heard of longest ago. */
-export interface TaskWorker {
+/** A running task, its worker, and when the worker last reported it, by the clock of the worker. */
+export interface HeldTask {
+  readonly task_id: string;
   readonly worker_id: string;
   readonly heartbeat_at: number;
 }
 
-export async function taskWorkers(db: Db): Promise<TaskWorker[]> {
+/** The running tasks of all workers but one. */
+export async function tasksOfOthers(db: Db, worker_id: string): Promise<HeldTask[]> {
   return db
     .selectFrom('tasks')
-    .select(({ fn }) => ['worker_id', fn.min('heartbeat_at').as('heartbeat_at')])
+    .select(['task_id', 'worker_id', 'heartbeat_at'])
     .where('status', '=', 'running')
-    .groupBy('worker_id')
-    .$castTo<TaskWorker>()
+    .where('worker_id', '<>', worker_id)
+    .$narrowType<HeldTask>()
     .execute();
 }
 

@@ -24,17 +24,18 @@ import {
   recoverTask,
   retryTask,
   runningTasks,
-  taskWorkers,
+  tasksOfOthers,
   unwantedTasks,
+  type HeldTask,
   type Progress,
   type TaskOutcome,
-  type TaskWorker,
 } from './lifecycle.ts';
 import { startSessionHosts } from './paper-hosts.ts';
 import type { PaperDone, PaperWork } from './paper-session.ts';
 import type { PaperInput } from './paper.ts';
 import { readSession, recordBatch, type Batch } from './record.ts';
 import { recordedInputs } from './recorded-bars.ts';
+import { SilenceWatch } from './silence.ts';
 import { asTaskError } from './task-error.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
 import { runThread, TaskFailure, ThreadDied } from './thread.ts';
@@ -107,7 +108,7 @@ export interface TaskRunner {
 
 const LOOK_EVERY_MS = 1000;
 const BEAT_EVERY_MS = 2000;
-/** Of a worker on another machine; on this one it can be seen whether it is there. */
+/** Time without a new heartbeat after which a worker on another machine counts as dead. */
 const DEAD_AFTER_MS = 30_000;
 /** So long at it, a session has come to something, though its market may stand still. */
 const PROVEN_AFTER_MS = 30_000;
@@ -152,17 +153,23 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   const hosts = startSessionHosts(service.live);
   const controls = watchControls(storage.read, clock);
   const worker_id = newWorkerId();
-  const fairShare = sessionShare(storage, clock, worker_id, limits);
+  const fairShare = sessionShare(storage, worker_id, limits);
   const running = new Map<string, Running>();
   const stopping = new AbortController();
 
   /** Whether the database did not answer at the last look. */
   let isOut = false;
-  /** Since when it answers again, by `clock`: no worker could write its heartbeat before. */
-  let answersSince = -Infinity;
-  const isDead = ({ worker_id: who, heartbeat_at }: TaskWorker): boolean =>
-    who !== worker_id &&
-    (hasEnded(who) || clock() - Math.max(heartbeat_at, answersSince) > DEAD_AFTER_MS);
+  const silence = new SilenceWatch();
+  /** The tasks whose workers have ended, or have not been heard of for too long, by worker. */
+  const tasksOfDead = async (): Promise<ReadonlyMap<string, readonly HeldTask[]>> => {
+    const held = await tasksOfOthers(storage.read, worker_id);
+    const heartbeats = held.map((one) => [one.task_id, heartbeatOf(one)] as const);
+    const silentFor = silence.observe(new Map(heartbeats));
+    const dead = held.filter(
+      (one) => hasEnded(one.worker_id) || silentFor.get(one.task_id)! > DEAD_AFTER_MS,
+    );
+    return Map.groupBy(dead, (one) => one.worker_id);
+  };
   const countOf = (kind: Claim['kind']): number =>
     [...running.values()].filter(({ claim }) => claim.kind === kind).length;
 
@@ -182,14 +189,15 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     }
     if (isOut) {
       await returnDropped();
-      answersSince = clock();
+      silence.reset();
+      fairShare.reset();
       isOut = false;
     }
     if (countOf('production') > 0) {
       const wanted = await deploymentsToEnd(storage.read, worker_id);
       for (const task_id of wanted) running.get(task_id)?.wrapUp();
     }
-    for (const worker of (await taskWorkers(storage.read)).filter(isDead)) await takeFrom(worker);
+    for (const [who, tasks] of await tasksOfDead()) await takeFrom(who, tasks);
     for (const kind of kinds) await takeWaiting(kind);
   };
 
@@ -217,12 +225,13 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     }
   };
 
-  const takeFrom = async (worker: TaskWorker): Promise<void> => {
-    const tasks = (await runningTasks(storage.read, worker.worker_id)).filter(
-      (task) => !running.has(task.task_id) && isDead(task),
+  const takeFrom = async (who: string, dead: readonly HeldTask[]): Promise<void> => {
+    const seen = new Map(dead.map((one) => [one.task_id, heartbeatOf(one)]));
+    const tasks = (await runningTasks(storage.read, who)).filter(
+      (task) => !running.has(task.task_id) && seen.get(task.task_id) === heartbeatOf(task),
     );
     if (tasks.length > 0) {
-      log.warn(`${worker.worker_id} is dead: its tasks are begun anew, ${tasks.length} of them`);
+      log.warn(`${who} is dead: its tasks are begun anew, ${tasks.length} of them`);
     }
     for (let done = 0; done < tasks.length; done += MOST_AT_ONCE) {
       const some = tasks.slice(done, done + MOST_AT_ONCE);
@@ -230,7 +239,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
         for (const task of some) await recoverTask(tx, task, clock());
       });
     }
-    if (hasEnded(worker.worker_id)) await remove(workDirectory(worker.worker_id));
+    if (hasEnded(who)) await remove(workDirectory(who));
   };
 
   const begin = (claim: Claim): void => {
@@ -516,6 +525,11 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       retire(worker_id);
     },
   };
+}
+
+/** A value that is another after each report of a worker, and for each worker. */
+function heartbeatOf({ worker_id, heartbeat_at }: HeldTask): string {
+  return `${worker_id} ${heartbeat_at}`;
 }
 
 /** Whether the database did not answer, which is no failure of a task or of its bot. */

@@ -3,6 +3,7 @@ import type { Storage } from '../storage/storage.ts';
 import type { Db, WorkersTable } from '../storage/tables.ts';
 import type { Claim, SessionKind } from './claim.ts';
 import { countOpen } from './lifecycle.ts';
+import { SilenceWatch } from './silence.ts';
 import { hasEnded } from './worker-id.ts';
 
 /** A worker writes its heartbeat every two seconds. Without one for this long, others take its share. */
@@ -45,37 +46,46 @@ export interface SessionShare {
   readonly most: (kind: SessionKind) => Promise<number>;
   /** Reports that no task of a kind waits for this worker. */
   readonly noneWaits: (kind: Claim['kind']) => void;
+  /** Judges all workers afresh, as after an outage in which none could write its heartbeat. */
+  readonly reset: () => void;
 }
 
 /** The fair share of a worker. It may have any number where no other process can take sessions. */
 export function sessionShare(
   { kind: database, read }: Storage,
-  clock: () => number,
   worker_id: string,
   capacities: Capacities,
 ): SessionShare {
-  /** Since when sessions have waited, by kind. */
+  const silence = new SilenceWatch();
+  const liveOthers = async (): Promise<readonly Readonly<WorkersTable>[]> => {
+    const rows = await otherWorkers(read, worker_id);
+    const heartbeats = rows.map((one) => [one.worker_id, String(one.heartbeat_at)] as const);
+    const silentFor = silence.observe(new Map(heartbeats));
+    return rows.filter((one) => silentFor.get(one.worker_id)! <= ALIVE_WITHIN_MS);
+  };
+  /** Since when sessions have waited, by kind and `performance.now()`. */
   const waitingSince = new Map<Claim['kind'], number>();
   return {
     async most(kind) {
       if (database === 'sqlite') return Infinity;
-      const now = clock();
+      const now = performance.now();
       const since = waitingSince.get(kind) ?? now;
       waitingSince.set(kind, since);
       if (now - since > MOST_WAIT_MS) return Infinity;
-      const others = (await liveWorkers(read, now)).filter((one) => one.worker_id !== worker_id);
-      const rooms = others.map((one) => one[CAPACITY[kind]]);
+      const rooms = (await liveOthers()).map((one) => one[CAPACITY[kind]]);
       return fairShare(await countOpen(read, kind), [capacities[kind], ...rooms]);
     },
     noneWaits: (kind) => void waitingSince.delete(kind),
+    reset: () => silence.reset(),
   };
 }
 
-async function liveWorkers(db: Db, now: number): Promise<readonly Readonly<WorkersTable>[]> {
+/** The workers that have not stopped, dead ones included unless they were on this machine. */
+async function otherWorkers(db: Db, worker_id: string): Promise<readonly Readonly<WorkersTable>[]> {
   const rows = await db
     .selectFrom('workers')
     .selectAll()
-    .where('heartbeat_at', '>', now - ALIVE_WITHIN_MS)
+    .where('worker_id', '<>', worker_id)
     .execute();
   return rows.filter((one) => !hasEnded(one.worker_id));
 }

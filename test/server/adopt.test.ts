@@ -1,4 +1,5 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { openStorage } from '../../src/storage/storage.ts';
@@ -98,8 +99,9 @@ describe('a copy of a SQLite file, made while its server runs', () => {
     const location = { file: join(home, 'server.sqlite') };
     const copy: TestDatabase = { ...database, location };
     const storage = await openStorage(location);
-    // Who is at the session there is heard of no more.
-    await storage.write((tx) => tx.updateTable('tasks').set({ heartbeat_at: 0 }).execute());
+    // As if the copy were on another machine, where the worker of the session does not exist.
+    const worker_id = `${hostname()}/${2 ** 30}/0198c0de-0000-7000-8000-00000000aaaa`;
+    await storage.write((tx) => tx.updateTable('tasks').set({ worker_id }).execute());
     await storage.close();
 
     const server = await serveHere(copy, { SERVICE_LOCAL_CATALOGUE_DIR: scratch });

@@ -41,6 +41,21 @@ import { documentOn, fillCatalogue, tradingDocument } from './market.ts';
 /** In a process of this machine that there is not. */
 const DEAD = `${hostname()}/${2 ** 30}/0198c0de-0000-7000-8000-00000000aaaa`;
 
+/** On another machine. */
+const ELSEWHERE = 'other-machine/1/0198c0de-0000-7000-8000-00000000bbbb';
+
+const realNow = performance.now.bind(performance);
+let advanced = 0;
+/** Has the clock of this process advance by `ms` at once. */
+function advance(ms: number): void {
+  advanced += ms;
+  vi.spyOn(performance, 'now').mockImplementation(() => realNow() + advanced);
+}
+afterEach(() => {
+  advanced = 0;
+  vi.restoreAllMocks();
+});
+
 let catalogueDir: string;
 beforeAll(async () => {
   catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-tasks-test-'));
@@ -288,22 +303,61 @@ describe('tasks', () => {
     ]);
   });
 
+  /** Once the runner has looked at the tasks of all others, at least once. */
+  const looked = async (): Promise<unknown> => start().then(ended);
+
   it('of workers that are heard of no more are begun anew, and others left alone', async () => {
-    const elsewhere = 'other-machine/1/0198c0de-0000-7000-8000-00000000bbbb';
     const [lost, kept] = [await start(), await start()];
     const { storage } = service;
-    for (let i = 0; i < 2; i += 1) await claimAs(elsewhere);
+    for (let i = 0; i < 2; i += 1) await claimAs(ELSEWHERE);
     const claims = await runningTasks(storage.read);
-    now += 31_000;
     const alive = claims.find((claim) => claim.task_id === kept)!;
-    await storage.write((tx) => beat(tx, alive, now, { done: 1, total: 2 }, true));
-    run();
+    const runner = run();
+    await looked();
+    await storage.write((tx) => beat(tx, alive, now + 1, { done: 1, total: 2 }, true));
+    advance(31_000);
+    runner.wake();
     expect(await ended(lost)).toMatchObject({ status: 'success', attempts: 2 });
     expect(await find(kept)).toMatchObject({ status: 'running', attempts: 1, progress_done: 1 });
     expect((await runEvents(kept)).at(-1)).toMatchObject({
       kind: 'run.progress',
       payload: { done: 1, total: 2 },
     });
+  });
+
+  it.each([
+    ['ahead', 3_600_000],
+    ['behind', -3_600_000],
+  ])(
+    'of a worker whose clock is an hour %s are taken when it dies, not before',
+    async (_, skew) => {
+      const { storage } = service;
+      const task_id = await start();
+      now += skew;
+      const claim = (await claimAs(ELSEWHERE))!;
+      now -= skew;
+      const runner = run();
+      await looked();
+      for (const beats of [1, 2]) {
+        advance(20_000);
+        await storage.write((tx) => beat(tx, claim, now + skew + beats, undefined, false));
+        await looked();
+        expect(await find(task_id)).toMatchObject({ status: 'running', attempts: 1 });
+      }
+      advance(31_000);
+      runner.wake();
+      expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 2 });
+    },
+  );
+
+  it('of a live worker are left alone by one whose clock is set ahead', async () => {
+    const task_id = await start();
+    await claimAs(ELSEWHERE);
+    run();
+    await looked();
+    now += 86_400_000;
+    await looked();
+    expect(await find(task_id)).toMatchObject({ status: 'running', attempts: 1 });
   });
 });
 
@@ -313,9 +367,8 @@ describe('a worker whose database does not answer', () => {
   const unavailable = (): ServiceError => storageUnavailable(new Error('it hangs'));
 
   it('takes nobody for dead who could not have been heard of meanwhile', async () => {
-    const elsewhere = 'other-machine/1/0198c0de-0000-7000-8000-00000000bbbb';
     const task_id = await start();
-    await claimAs(elsewhere);
+    await claimAs(ELSEWHERE);
     let isOut = false;
     const { storage } = service;
     const failing = {
@@ -328,14 +381,14 @@ describe('a worker whose database does not answer', () => {
     const runner = run({ ...service, storage: failing });
     await start().then(ended);
     isOut = true;
-    now += 60_000;
+    advance(60_000);
     runner.wake();
     await vi.waitFor(() => expect(log.join()).toContain('tasks cannot be looked for'));
     isOut = false;
     // Another task is done only after the worker has looked for dead ones.
     await start().then(ended);
     expect(await find(task_id)).toMatchObject({ status: 'running', attempts: 1 });
-    now += 31_000;
+    advance(31_000);
     expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 2 });
   });
 
@@ -427,15 +480,13 @@ describe('paper sessions on one PostgreSQL', () => {
   });
 
   it('do not wait for long for a worker that takes none', async () => {
-    const silent = 'other-machine/1/0198c0de-0000-7000-8000-00000000bbbb';
     const room = { paper: 100, production: 0 };
-    await service.storage.write((tx) => announceWorker(tx, now, silent, room));
+    await service.storage.write((tx) => announceWorker(tx, now, ELSEWHERE, room));
     const runner = await addWorker(100);
     await makeSessions(4);
-    await vi.waitFor(async () => {
-      expect(await runningTasks(service.storage.read)).toHaveLength(2);
-    });
-    now += 6_000;
+    const isHalved = async () => expect(await runningTasks(service.storage.read)).toHaveLength(2);
+    await vi.waitFor(isHalved, { timeout: 20_000 });
+    advance(6_000);
     runner.wake();
     expect(await counts()).toEqual([4]);
   });
