@@ -68,7 +68,7 @@ function takeReconciled(t: Trading, { reports, orphans }: OrderReconciliation): 
   begin(t, () => compare(t));
 }
 
-function takeCompared(t: Trading, found: readonly Mismatch[]): void {
+function takeCompared(t: Trading, found: readonly Mismatch[] | undefined): void {
   const isFirst = t.mismatches === undefined;
   takeHoldings(t, found);
   if (isFirst) begin(t, () => openBars(t));

@@ -3,7 +3,7 @@
  * withdrawal or a trade by hand is noticed while the deployment trades.
  */
 import type { Mismatch } from '../trading/reconcile.ts';
-import { reconcile } from './opening.ts';
+import { compareAgain, reconcile } from './opening.ts';
 import { told } from './permission.ts';
 import { begin, type Trading } from './trading.ts';
 
@@ -17,8 +17,9 @@ const RECHECK_MS = 30_000;
 const LATCH_SHARE = 0.01;
 
 /** Takes the result of a comparison, which denies new orders while something is missing. */
-export function takeHoldings(t: Trading, found: readonly Mismatch[]): void {
+export function takeHoldings(t: Trading, found: readonly Mismatch[] | undefined): void {
   const { confirmMs = CONFIRM_MS, reconcileMs = EVERY_MS } = t.parts.venueTimes ?? {};
+  if (found === undefined) return again(t, confirmMs);
   const before = t.mismatches;
   const isConfirmed = isSame(found, t.suspected);
   t.suspected = found;
@@ -78,7 +79,9 @@ function isSame(found: readonly Mismatch[], before: readonly Mismatch[] | undefi
 
 function again(t: Trading, ms: number): void {
   const check = (): void => {
-    if (!t.signal.aborted && t.ending === undefined) begin(t, () => reconcile(t));
+    if (t.signal.aborted || t.ending !== undefined) return;
+    const isWhole = t.mismatches?.length === 0;
+    begin(t, () => (isWhole ? compareAgain(t) : reconcile(t)));
   };
   setTimeout(check, ms).unref();
 }

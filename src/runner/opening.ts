@@ -154,6 +154,20 @@ export async function compare(t: Trading): Promise<Item> {
   return { holdings };
 }
 
+/**
+ * The same while it trades. Nothing is compared while an order is on its way to the venue: it may have
+ * been filled there, and to ask for it by name would withdraw it.
+ */
+export async function compareAgain(t: Trading): Promise<Item> {
+  const orders = workingAtVenue(t);
+  if (orders.some(({ order }) => !t.reported.has(order))) return { holdings: undefined };
+  for (const order of orders) {
+    const report = await answered(t, 'an order is not known', () => t.at!.venue.find(order));
+    if (report !== undefined) t.inbox.put({ report });
+  }
+  return compare(t);
+}
+
 export async function openBars(t: Trading): Promise<Item> {
   const { config, bot, catalogueDir, log } = t.parts;
   const feedOpened = await answered(t, 'no bars are to be had', () =>

@@ -94,7 +94,8 @@ export type Item =
   | { readonly control: ControlNews }
   | { readonly opened: Opened }
   | { readonly reconciled: OrderReconciliation }
-  | { readonly holdings: readonly Mismatch[] }
+  /** Undefined: they cannot be compared at the moment. */
+  | { readonly holdings: readonly Mismatch[] | undefined }
   | { readonly feedOpened: RunningFeed }
   | { readonly fault: unknown }
   | { readonly concluded: boolean };
