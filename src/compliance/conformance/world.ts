@@ -100,6 +100,8 @@ export interface World {
   start(): void;
   /** Ends it as SIGKILL does: nothing of it goes on. */
   kill(): void;
+  /** Asks it to end, as SIGTERM does. */
+  terminate(): void;
   /** Begins, and shows the bot its first bars. */
   begin(): Promise<void>;
   /** Ends the bar with one trade of the others, and begins the next. @param price of every instrument */
@@ -258,6 +260,7 @@ export async function inWorld<T>(
         };
       },
     });
+    let terminate = (): void => {};
     const links = new Map<Life, Venue>();
     const ended = async (done: Promise<RunEnd>, its: Life): Promise<void> => {
       try {
@@ -294,6 +297,7 @@ export async function inWorld<T>(
         const its: Life = { isOver: false };
         life = its;
         const stop = new AbortController();
+        terminate = () => stop.abort();
         const done = time.live(its, () =>
           trade({
             config: configOf(deploymentId),
@@ -321,6 +325,7 @@ export async function inWorld<T>(
         );
         void ended(done, its);
       },
+      terminate: () => terminate(),
       kill() {
         if (life === undefined) return;
         life.isOver = true;
