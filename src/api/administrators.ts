@@ -158,10 +158,11 @@ const StepUpRequest = z
       'identity.passkey.add',
       'identity.passkey.delete',
       'bots.validation_report.attest',
+      'identity.root.set',
     ]),
     target: z.string().max(150).openapi({
       description:
-        '`lease:` or `deployment:`, of a revocation; `administrator:`, of the passkey to be added; `passkey:`, of one to be deleted; and its id. `validation_report:` and its `content_hash`, of an attestation.',
+        '`lease:` or `deployment:`, of a revocation; `administrator:`, of the passkey to be added; `passkey:`, of one to be deleted; and its id. `validation_report:` and its `content_hash`, of an attestation. `root:` and its fingerprint, of a trust root.',
     }),
     code: code.optional(),
     passkey: PasskeyAssertion.optional(),
@@ -174,7 +175,7 @@ export const createStepUp = defineRoute({
   operationId: 'createStepUp',
   summary: 'Show a second factor, for the right to do one thing once',
   description:
-    'To revoke needs the scope `license`, to attest the scope `write`. After five wrong codes of one administrator it is refused for up to 15 minutes.',
+    'To revoke needs the scope `license`, to attest the scope `write`, to set a trust root the scope `admin`. After five wrong codes of one administrator it is refused for up to 15 minutes.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: {

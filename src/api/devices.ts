@@ -126,7 +126,15 @@ export const rotateDevice = defineRoute({
 // For administrators.
 
 const EnrolmentCode = z
-  .strictObject({ code: z.string(), deployment_id: z.string(), expires_at: time })
+  .strictObject({
+    code: z.string().openapi({
+      description:
+        "Where the issuer has a trust root, the root's fingerprint follows a dot: the device checks the keys of the server by it.",
+    }),
+    root_fingerprint: z.string().nullable(),
+    deployment_id: z.string(),
+    expires_at: time,
+  })
   .openapi('EnrolmentCode');
 
 export const createEnrolmentCode = defineRoute({

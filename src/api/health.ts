@@ -18,7 +18,7 @@ const Readiness = z
     status: z.enum(['ready', 'degraded', 'unavailable']),
     missing: z.array(
       z.strictObject({
-        part: z.enum(['storage', 'signing_key', 'trading']),
+        part: z.enum(['storage', 'signing_key', 'trading', 'trust_root']),
         detail: z.string(),
         reason: z.string().optional().openapi({ description: 'The log of the server has more.' }),
       }),
@@ -36,7 +36,7 @@ export const getReadiness = defineRoute({
   operationId: 'getReadiness',
   summary: 'What the server lacks to do its work',
   description:
-    'Without a signing key it is `degraded`: all but issuing leases works. So it is while nothing trades by its database, as that may be a copy: see `service-local server adopt`.',
+    'Without a signing key it is `degraded`: all but issuing leases works. So it is while nothing trades by its database, as that may be a copy: see `service-local server adopt`. With an expired trust root or keyset, machines keep the keys that they hold and take no new one.',
   tags: ['Server'],
   security: ANYBODY,
   responses: {

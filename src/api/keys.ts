@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi';
-import { administrator, answer, ANYBODY, defineRoute, id, page, time } from './http.ts';
+import { administrator, answer, ANYBODY, defineRoute, id, json, page, time } from './http.ts';
+import { EXAMPLE_TRUST } from './root-example.ts';
 
 const EXAMPLE_KEY = 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k';
 
@@ -13,9 +14,29 @@ const Jwk = z
   })
   .openapi('PublicKey', { description: 'A public key as a JWK (RFC 8037).' });
 
-export const Keyset = z.strictObject({ keys: z.array(Jwk) }).openapi('PublicKeyset', {
-  description: 'The keys that verify leases, as a JWK set (RFC 7517).',
+const SignedDocument = z
+  .strictObject({
+    payloadType: z.string(),
+    payload: z.base64(),
+    signatures: z.array(z.strictObject({ keyid: z.string(), sig: z.base64() })),
+  })
+  .openapi('SignedDocument', { description: 'A DSSE envelope with Ed25519 signatures.' });
+
+const Roots = z.array(SignedDocument).openapi({
+  description: 'The chain of roots of the issuer, oldest first. Absent where it has none.',
 });
+
+export const Keyset = z
+  .strictObject({
+    keys: z.array(Jwk),
+    roots: Roots.optional(),
+    keyset: SignedDocument.optional().openapi({
+      description: 'The keys as the root signed them; verifiers that know a root trust only these.',
+    }),
+  })
+  .openapi('PublicKeyset', {
+    description: 'The keys that verify leases, as a JWK set (RFC 7517), and who vouches for them.',
+  });
 
 export type Keyset = z.infer<typeof Keyset>;
 
@@ -60,9 +81,16 @@ export const getPublicKey = defineRoute({
 export const KeyState = z
   .strictObject({
     public_key_id: z.string(),
-    status: z.enum(['active', 'retiring', 'retired']),
+    status: z.enum(['pending', 'active', 'retiring', 'retired']).openapi({
+      description: 'A pending key signs once the signed keyset holds it.',
+    }),
     x: z.string(),
-    activated_at: time,
+    activated_at: time.openapi({
+      description: 'Of a pending key: when a server was first started with it.',
+    }),
+    in_keyset: z.boolean().nullable().openapi({
+      description: 'Whether the signed keyset holds it; null where the issuer has no trust root.',
+    }),
     retiring_at: time.nullable(),
     retired_at: time.nullable(),
     outstanding_leases: z.int(),
@@ -95,4 +123,54 @@ export const retireKey = defineRoute({
   request: { params: z.strictObject({ public_key_id: id(EXAMPLE_KEY) }) },
   responses: { 200: answer('The key, retired.', KeyState) },
   errors: ['not_found', 'key_in_use'],
+});
+
+const StoredTrust = z
+  .strictObject({
+    root_fingerprint: z.string(),
+    root_version: z.int(),
+    root_expires_at: time,
+    keyset_version: z.int(),
+    keyset_expires_at: time,
+    key_ids: z.array(z.string()),
+    retired: z.array(z.string()),
+    activated: z.string().nullable().openapi({
+      description: 'The key that signs from now on, where it waited for this keyset.',
+    }),
+  })
+  .openapi('StoredTrust');
+
+export type StoredTrust = z.infer<typeof StoredTrust>;
+
+export const storeTrust = defineRoute({
+  method: 'put',
+  path: '/identity/root',
+  operationId: 'storeTrust',
+  summary: 'Store the roots and the signed keyset that the server publishes',
+  description:
+    'Versions only rise, and the keyset must hold the key that signs and those under which leases are still in use. A first root, and one that replaces another, need a step-up for `identity.root.set` and `root:FINGERPRINT`.',
+  tags: ['Keys'],
+  security: administrator('admin'),
+  request: {
+    headers: z.object({
+      'service-step-up': z.string().optional().openapi({
+        description: 'Token of a step-up for `identity.root.set` and this very root.',
+        example: 'step-up-token',
+      }),
+    }),
+    body: json(
+      z
+        .strictObject({
+          roots: Roots.min(1).max(64),
+          keyset: SignedDocument,
+          replaces: z.string().max(64).optional().openapi({
+            description: 'Fingerprint of the stored root that is given up for this one.',
+          }),
+        })
+        .openapi('TrustDocument'),
+      { administrator: EXAMPLE_TRUST },
+    ),
+  },
+  responses: { 200: answer('What is published from now on.', StoredTrust) },
+  errors: ['conflict', 'step_up_required'],
 });

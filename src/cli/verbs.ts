@@ -609,6 +609,26 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/identity-leases-revoke.ts'),
   },
   {
+    path: ['identity', 'root', 'init'],
+    summary: 'Make the root keys that vouch for signing keys, and the first root',
+    load: () => import('./verbs/identity-root-init.ts'),
+  },
+  {
+    path: ['identity', 'root', 'show'],
+    summary: 'Show the fingerprint, versions and expiry of a root and its keyset',
+    load: () => import('./verbs/identity-root-show.ts'),
+  },
+  {
+    path: ['identity', 'root', 'sign-keyset'],
+    summary: 'Sign the keys that verify leases with root keys, and upload them',
+    load: () => import('./verbs/identity-root-sign-keyset.ts'),
+  },
+  {
+    path: ['identity', 'root', 'rotate'],
+    summary: 'Make the next root, signed by the current root and by its own keys',
+    load: () => import('./verbs/identity-root-rotate.ts'),
+  },
+  {
     path: ['identity', 'keys', 'generate'],
     summary: 'make a key that signs leases',
     load: () => import('./verbs/identity-keys-generate.ts'),

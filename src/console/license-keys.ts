@@ -71,6 +71,7 @@ function keyTable(visit: Visit, keys: readonly KeyState[], now: number): Html {
 
 function statusBadge(status: KeyState['status']): Html {
   if (status === 'active') return badge('good', 'active');
+  if (status === 'pending') return badge('warning', 'not in the signed keyset');
   return status === 'retiring' ? badge('warning', 'retiring') : badge('neutral', 'retired');
 }
 
@@ -80,6 +81,7 @@ function retirement(
   now: number,
 ): Child {
   if (status === 'active') return 'not while it signs';
+  if (status === 'pending') return 'does not sign yet';
   if (retired_at !== null) return html`retired ${moment(retired_at, now)}`;
   if (Date.parse(retirable_at!) > now) return html`from ${moment(retirable_at!, now)} on`;
   return html`<details>

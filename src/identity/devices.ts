@@ -1,4 +1,4 @@
-import { parseEnrolmentText } from '../enrolment-code.ts';
+import { formatEnrolmentText, parseEnrolmentText } from '../enrolment-code.ts';
 import { ServiceError } from '../errors.ts';
 import { isId } from '../lease/claims.ts';
 import { importKeyset, publicKeyId } from '../lease/keys.ts';
@@ -18,6 +18,7 @@ import {
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { deploymentRevoked, REINSTATE } from './revoke.ts';
 import { hashCode, newCode } from './secrets.ts';
+import { selectTrust } from './trust.ts';
 
 /** A machine that gets leases by itself. */
 export type Device = Readonly<DevicesTable>;
@@ -26,8 +27,9 @@ const CODE_MS = 10 * 60_000;
 
 /** Good for the enrolment of one device. */
 export interface EnrolmentCode {
-  /** Told once and kept as a hash. */
+  /** Shown once and kept as a hash; with the fingerprint of the issuer's root, where it has one. */
   readonly code: string;
+  readonly root_fingerprint: string | null;
   readonly deployment_id: string;
   /** Milliseconds since the Unix epoch. */
   readonly expires_at: number;
@@ -51,7 +53,13 @@ export async function createEnrolmentCode(
       action: 'admin.identity.device.enrol_code',
       target: `deployment:${deploymentId}`,
     });
-    const answer = { code, deployment_id: deploymentId, expires_at: now + CODE_MS };
+    const rootFingerprint = (await selectTrust(tx))?.root_fingerprint;
+    const answer = {
+      code: formatEnrolmentText({ code, rootFingerprint }),
+      root_fingerprint: rootFingerprint ?? null,
+      deployment_id: deploymentId,
+      expires_at: now + CODE_MS,
+    };
     await tx
       .insertInto('enrolment_codes')
       .values({

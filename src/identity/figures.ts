@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { Db } from '../storage/tables.ts';
 import type { LeaseState } from './leases.ts';
 import { isSilent } from './licenses.ts';
+import { selectTrust } from './trust.ts';
 
 /** What an operator watches. */
 export interface IdentityFigures {
@@ -14,6 +15,8 @@ export interface IdentityFigures {
   readonly silent_deployments: number;
   /** When the key that signs became the active one; null without one. */
   readonly key_activated_at: number | null;
+  /** Of the trust root and its keyset, milliseconds since the Unix epoch; null without a root. */
+  readonly trust: { readonly root: number; readonly keyset: number } | null;
 }
 
 /** Reads a row for every device and every lease that has not ended, so not for every request. */
@@ -44,9 +47,11 @@ export async function identityFigures(db: Db, now: number): Promise<IdentityFigu
     .select('activated_at')
     .where('status', '=', 'active')
     .executeTakeFirst();
+  const trust = await selectTrust(db);
   return {
     leases: { valid, grace, expired: all - valid - grace - denied, revoked: denied },
     silent_deployments: rows[0]!.silent,
     key_activated_at: key?.activated_at ?? null,
+    trust: trust ? { root: trust.root_expires_at, keyset: trust.keyset_expires_at } : null,
   };
 }

@@ -3,10 +3,11 @@ import type { PublicKey } from '../lease/keys.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../lease/status.ts';
 import { formatTime } from '../lease/time.ts';
 import { prepared } from '../storage/prepared.ts';
-import type { Db, SigningKeysTable } from '../storage/tables.ts';
+import type { Db, PendingSigningKeysTable, SigningKeysTable } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import type { Identity } from './context.ts';
 import { unavailable, type Signer } from './signing-key.ts';
+import { activateKey, isVouchedFor, SIGN_COMMAND, trustState } from './trust.ts';
 
 /** A signing key and how far its rotation is. Times are milliseconds since the Unix epoch. */
 export interface KeyState {
@@ -14,9 +15,10 @@ export interface KeyState {
   readonly x: string;
   /**
    * `active` signs; `retiring` does so only where a server has not been restarted yet; both are
-   * published. `retired` is not trusted any more.
+   * published. `retired` is not trusted any more. `pending` waits until the signed keyset holds it.
    */
-  readonly status: SigningKeysTable['status'];
+  readonly status: SigningKeysTable['status'] | 'pending';
+  /** Of a pending key: when a server was first started with it. */
   readonly activated_at: number;
   readonly retiring_at: number | null;
   readonly retired_at: number | null;
@@ -24,10 +26,14 @@ export interface KeyState {
   readonly outstanding_leases: number;
   /** From when on it can be retired; null while it signs, and once it is retired. */
   readonly retirable_at: number | null;
+  /** Whether the signed keyset holds the key; null where the issuer has no trust root. */
+  readonly in_keyset: boolean | null;
 }
 
 /**
- * Makes the signer's key the active one, and the former one a retiring one.
+ * Makes the signer's key the active one, and the former one a retiring one. Where the issuer has a
+ * trust root whose keyset lacks the key, the key stays pending, and `usableSigner` refuses it.
+ *
  * @returns the signer; or why it must not sign, for a key that has been retired.
  */
 export async function registerSigner(
@@ -40,26 +46,30 @@ export async function registerSigner(
     const known = await findKey(tx, publicKeyId);
     if (known?.status === 'active') return signer;
     if (known?.status === 'retired') return retired(publicKeyId);
-    const former = await activeKey(tx);
-    await appendAudit(tx, now, {
-      actor: 'server',
-      action: 'identity.key.activate',
-      target: `key:${publicKeyId}`,
-      details: { former: former?.public_key_id ?? null },
-    });
-    await tx
-      .updateTable('signing_keys')
-      .set({ status: 'retiring', retiring_at: now })
-      .where('status', '=', 'active')
-      .execute();
-    const active = { status: 'active', activated_at: now, retiring_at: null } as const;
-    await tx
-      .insertInto('signing_keys')
-      .values({ public_key_id: publicKeyId, x, ...active, retired_at: null })
-      .onConflict((conflict) => conflict.column('public_key_id').doUpdateSet(active))
-      .execute();
+    if (await isVouchedFor(tx, publicKeyId))
+      await activateKey(tx, now, { public_key_id: publicKeyId, x });
+    else await addPending(tx, now, { public_key_id: publicKeyId, x, seen_at: now });
     return signer;
   });
+}
+
+async function addPending(tx: Db, now: number, key: PendingSigningKeysTable): Promise<void> {
+  if (await isPending(tx, key.public_key_id)) return;
+  await appendAudit(tx, now, {
+    actor: 'server',
+    action: 'identity.key.pending',
+    target: `key:${key.public_key_id}`,
+  });
+  await tx.insertInto('pending_signing_keys').values(key).execute();
+}
+
+async function isPending(db: Db, id: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('pending_signing_keys')
+    .select('public_key_id')
+    .where('public_key_id', '=', id)
+    .executeTakeFirst();
+  return row !== undefined;
 }
 
 /**
@@ -75,9 +85,19 @@ export async function usableSigner(tx: Db, signer: Identity['signer']): Promise<
     });
   }
   const key = await findKey(tx, signer.publicKeyId);
+  if (key?.status === 'active') return signer;
+  if (await isPending(tx, signer.publicKeyId)) throw unsigned(signer.publicKeyId);
   // Another server may have retired it while this one was running.
   if (key === undefined || key.status === 'retired') throw retired(signer.publicKeyId);
   return signer;
+}
+
+function unsigned(id: string): ServiceError {
+  const message = `the signed keyset does not hold the key ${id}, so that every verifier would refuse its leases`;
+  return new ServiceError('license_lease_unavailable', message, {
+    reason: 'unsigned_key',
+    remedy: `Run \`${SIGN_COMMAND}\` where the root key is.`,
+  });
 }
 
 function retired(id: string): ServiceError {
@@ -108,10 +128,35 @@ export async function listKeys(db: Db, now: number): Promise<KeyState[]> {
     .selectAll()
     .orderBy('activated_at', 'desc')
     .execute();
-  return Promise.all(rows.map((row) => keyState(db, row, now)));
+  const pending = await db
+    .selectFrom('pending_signing_keys')
+    .selectAll()
+    .orderBy('seen_at', 'desc')
+    .execute();
+  const known = await Promise.all(rows.map((row) => keyState(db, row, now)));
+  const isKnown = (id: string): boolean => rows.some((row) => row.public_key_id === id);
+  return [
+    ...pending.filter(({ public_key_id }) => !isKnown(public_key_id)).map(pendingState),
+    ...known,
+  ];
+}
+
+function pendingState({ public_key_id, x, seen_at }: PendingSigningKeysTable): KeyState {
+  return {
+    public_key_id,
+    x,
+    status: 'pending',
+    activated_at: seen_at,
+    retiring_at: null,
+    retired_at: null,
+    outstanding_leases: 0,
+    retirable_at: null,
+    in_keyset: false,
+  };
 }
 
 async function keyState(db: Db, row: SigningKeysTable, now: number): Promise<KeyState> {
+  const trust = await trustState(db);
   const { outstanding, last } = await db
     .selectFrom('license_leases')
     .select(({ fn }) => [
@@ -124,6 +169,7 @@ async function keyState(db: Db, row: SigningKeysTable, now: number): Promise<Key
     .executeTakeFirstOrThrow();
   return {
     ...row,
+    in_keyset: trust === undefined ? null : trust.key_ids.includes(row.public_key_id),
     outstanding_leases: outstanding,
     retirable_at:
       row.status !== 'retiring'

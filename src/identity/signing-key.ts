@@ -58,6 +58,28 @@ function readPem(env: NodeJS.ProcessEnv): { readonly text: string; readonly orig
   }
 }
 
+/**
+ * A signer from a PEM file that the caller names.
+ * @throws ServiceError `invalid_signing_key`, whose message has nothing of the key.
+ */
+export function readSigner(path: string): Signer {
+  const fail = (message: string): ServiceError =>
+    new ServiceError('invalid_signing_key', message, {
+      remedy: 'Name a PEM file that `service-local identity root init` wrote.',
+    });
+  let pem: string;
+  try {
+    pem = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw fail((error as Error).message);
+  }
+  try {
+    return signerOf(privateKeyOf(pem, path));
+  } catch (error) {
+    throw error instanceof ServiceError ? fail(error.message) : error;
+  }
+}
+
 /** @throws ServiceError whose message has nothing of the key. */
 function privateKeyOf(pem: string, origin: string): KeyObject {
   let key: KeyObject;

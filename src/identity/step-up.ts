@@ -20,6 +20,7 @@ export const STEP_UP_ACTIONS = [
   'identity.passkey.add',
   'identity.passkey.delete',
   'bots.validation_report.attest',
+  'identity.root.set',
 ] as const;
 
 export type StepUpAction = (typeof STEP_UP_ACTIONS)[number];
@@ -34,12 +35,13 @@ const ACTIONS: Readonly<Record<StepUpAction, { readonly scope?: Scope; readonly 
       scope: 'write',
       target: /^validation_report:[0-9a-f]{64}$/,
     },
+    'identity.root.set': { scope: 'admin', target: /^root:[\w-]{43}$/ },
   };
 
 /** What is to be done, and to what. */
 export interface StepUpSubject {
   readonly action: StepUpAction;
-  /** As `lease:…`, `deployment:…`, `administrator:…`, `passkey:…` or `validation_report:…`. */
+  /** As `lease:…`, `deployment:…`, `administrator:…`, `passkey:…`, `validation_report:…` or `root:…`. */
   readonly target: string;
 }
 

@@ -1,6 +1,7 @@
 import { getHealth, getMetrics, getReadiness } from '../api/health.ts';
 import type { Identity } from '../identity/context.ts';
 import { usableSigner } from '../identity/keys.ts';
+import { expiryWarnings, SIGN_COMMAND } from '../identity/trust.ts';
 import { tradingHold } from '../storage/database-identity.ts';
 import { asServiceError } from './failure.ts';
 import type { App, Services } from './services.ts';
@@ -12,7 +13,11 @@ export function addHealth(app: App, { identity, metrics }: Services): void {
     const { storage, signer } = identity;
     try {
       if (!(await metrics.process.askStorage())) return c.json(UNAVAILABLE, 503);
-      const missing = [...(await heldTrading(storage)), ...(await missingSigner(storage, signer))];
+      const missing = [
+        ...(await heldTrading(storage)),
+        ...(await missingSigner(storage, signer)),
+        ...(await expiredTrust(identity)),
+      ];
       const status = missing.length === 0 ? ('ready' as const) : ('degraded' as const);
       return c.json({ status, missing }, 200);
     } catch {
@@ -46,8 +51,19 @@ async function missingSigner({ read }: Identity['storage'], signer: Identity['si
 
 /** Anybody may ask, so it does not say more, such as the path of the key. */
 function noSigner(reason: string | undefined) {
-  const part = { part: 'signing_key' as const, detail: 'no leases are issued' };
-  return { ...part, ...(reason !== undefined && { reason }) };
+  const detail =
+    reason === 'unsigned_key'
+      ? `no leases are issued: the signed keyset lacks the signing key; run \`${SIGN_COMMAND}\` where the root key is`
+      : 'no leases are issued';
+  return { part: 'signing_key' as const, detail, ...(reason !== undefined && { reason }) };
+}
+
+/** A warning 60 days ahead is no fault, so it is left to log, metrics and `doctor`. */
+async function expiredTrust({ storage, clock }: Identity) {
+  const warnings = await expiryWarnings(storage.read, clock());
+  return warnings
+    .filter(({ reason }) => reason.endsWith('_expired'))
+    .map(({ reason, detail }) => ({ part: 'trust_root' as const, detail, reason }));
 }
 
 export function addMetrics(app: App, { metrics }: Services): void {

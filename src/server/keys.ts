@@ -5,6 +5,7 @@ import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/keys.ts';
 import { ServiceError } from '../errors.ts';
 import { listKeys, publishedKeys, retireKey, type KeyState } from '../identity/keys.ts';
+import { publishedTrust, storeTrust } from '../identity/trust.ts';
 import type { App, Services } from './services.ts';
 import { actorOf } from './authentication.ts';
 
@@ -18,7 +19,9 @@ export function addKeys(app: App, { identity }: Services): void {
 
   app.openapi(api.getKeyset, async (c) => {
     c.header('Cache-Control', CACHE_CONTROL);
-    return c.json({ keys: await publishedKeys(storage.read) }, 200);
+    const keys = await publishedKeys(storage.read);
+    const trust = await publishedTrust(storage.read);
+    return c.json({ keys, ...(trust as Pick<api.Keyset, 'roots' | 'keyset'>) }, 200);
   });
 
   app.openapi(api.getPublicKey, async (c) => {
@@ -41,6 +44,24 @@ export function addKeys(app: App, { identity }: Services): void {
   app.openapi(api.retireKey, async (c) => {
     const { public_key_id } = c.req.valid('param');
     return c.json(keyAnswer(await retireKey(identity, actorOf(c), public_key_id)), 200);
+  });
+
+  app.openapi(api.storeTrust, async (c) => {
+    const { replaces, ...document } = c.req.valid('json');
+    const stored = await storeTrust(identity, c.get('caller')!, document, {
+      replaces,
+      step_up_token: c.req.header('service-step-up'),
+    });
+    return c.json(
+      {
+        ...stored,
+        root_expires_at: formatInstant(stored.root_expires_at),
+        keyset_expires_at: formatInstant(stored.keyset_expires_at),
+        key_ids: [...stored.key_ids],
+        retired: [...stored.retired],
+      },
+      200,
+    );
   });
 }
 

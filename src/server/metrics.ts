@@ -42,16 +42,27 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
   );
   const keyAge = gauge('license_signing_key_age_seconds', 'Since the key that signs began to');
 
+  const trustSeconds = gauge(
+    'license_trust_expires_in_seconds',
+    'Until the trust root or its keyset expires; negative afterwards',
+    ['document'],
+  );
+
   const process = createProcessMetrics(register, storage);
 
   const show = ({
     leases: byState,
     silent_deployments,
     key_activated_at,
+    trust,
   }: IdentityFigures): void => {
     for (const [state, count] of Object.entries(byState)) leases.set({ state }, count);
     silent.set(silent_deployments);
     if (key_activated_at !== null) keyAge.set((clock() - key_activated_at) / 1000);
+    trustSeconds.reset();
+    for (const [document, end] of Object.entries(trust ?? {})) {
+      trustSeconds.set({ document }, (end - clock()) / 1000);
+    }
   };
   let lastRead: { readonly at: number; readonly done: Promise<void> } | undefined;
   /** Without a database all other metrics are still worth knowing; stale figures are not. */
@@ -59,6 +70,7 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
     leases.reset();
     silent.remove();
     keyAge.remove();
+    trustSeconds.reset();
     lastRead = undefined;
   };
   const refresh = (): Promise<void> => {

@@ -7,11 +7,12 @@ import { hasAdministrators } from '../identity/administrators.ts';
 import type { Identity, LeasePolicy } from '../identity/context.ts';
 import type { LicenseGate } from '../gate/gate.ts';
 import { purgeDevices } from '../identity/devices.ts';
-import { activeKey, registerSigner } from '../identity/keys.ts';
+import { activeKey, registerSigner, usableSigner } from '../identity/keys.ts';
 import { purgeChallenges } from '../identity/passkey-proof.ts';
 import { eraseAnswers } from '../identity/renew.ts';
 import { purgeSessions } from '../identity/sessions.ts';
 import { loadSigner, type Signer } from '../identity/signing-key.ts';
+import { expiryWarnings } from '../identity/trust.ts';
 import { clearLeftPassages } from '../knowledge/documents.ts';
 import { federationOf } from '../knowledge/federation.ts';
 import { readKnowledgeFile } from '../knowledge/knowledge-file.ts';
@@ -53,6 +54,7 @@ const TIMEOUTS = {
 };
 
 const PURGE_EVERY_MS = 10 * 60_000;
+const WARN_EVERY_MS = 24 * 3_600_000;
 
 /** What is kept for a time only. */
 const PURGES: readonly ((tx: Db, now: number) => Promise<void>)[] = [
@@ -93,6 +95,7 @@ export async function startServer(
     const drain = drainable(server);
     const url = await listen(server, settings);
     const identity = await createIdentity(storage, policy, env, log);
+    await warnOfExpiry(identity, log);
     const origins = originsOf(settings, url, log);
     const metrics = createMetrics(identity);
     endWatch = await watchDatabase(storage, metrics.process, log);
@@ -133,10 +136,12 @@ export async function startServer(
     const purging = setInterval(() => {
       purged = purge(identity, log);
     }, PURGE_EVERY_MS).unref();
+    const warning = setInterval(() => void warnOfExpiry(identity, log), WARN_EVERY_MS).unref();
     await tellPlaces(storage, settings, env, origins, log);
     log.info(`listening on ${url}`);
     const stop = async (): Promise<void> => {
       clearInterval(purging);
+      clearInterval(warning);
       stopping.abort();
       await Promise.all([agents.stop(), drain(), chat.stop(), work.stop(), purged]);
       await own.close();
@@ -203,12 +208,29 @@ async function registeredSigner(
   if (loaded instanceof ServiceError) return loaded;
   const former = await activeKey(identity.storage.read);
   const signer = await registerSigner(identity, loaded);
-  if (former && !(signer instanceof ServiceError) && former.public_key_id !== signer.publicKeyId) {
+  if (signer instanceof ServiceError) return signer;
+  try {
+    await usableSigner(identity.storage.read, signer);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    log.warn(`no leases will be issued: ${error.message}. ${error.remedy ?? ''}`.trimEnd());
+    return signer;
+  }
+  if (former && former.public_key_id !== signer.publicKeyId) {
     log.warn(
       `${signer.publicKeyId} signs from now on, and ${former.public_key_id} retires: see \`service-local identity keys rotate-status\``,
     );
   }
   return signer;
+}
+
+/** Logs a warning from 60 days before the trust root or its keyset expires. */
+async function warnOfExpiry({ storage, clock }: Identity, log: Log): Promise<void> {
+  try {
+    for (const { detail } of await expiryWarnings(storage.read, clock())) log.warn(detail);
+  } catch (error) {
+    log.warn({ err: error, msg: 'the expiry of the trust root could not be checked' });
+  }
 }
 
 /** @returns its URL. @throws ServiceError `conflict` or `invalid_setting` */

@@ -708,4 +708,27 @@ export const MIGRATIONS: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    name: 'license root',
+    statements: [
+      `create table license_trust (
+        id bigint primary key check (id = 1),
+        roots text not null,
+        keyset text not null,
+        root_fingerprint text not null,
+        root_version bigint not null,
+        root_expires_at bigint not null,
+        keyset_version bigint not null,
+        keyset_expires_at bigint not null,
+        stored_at bigint not null,
+        stored_by text not null
+      )`,
+      // Keys with which a server was started and that the signed keyset does not hold yet.
+      `create table pending_signing_keys (
+        public_key_id text primary key,
+        x text not null,
+        seen_at bigint not null
+      )`,
+    ],
+  },
 ];

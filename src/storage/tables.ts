@@ -14,6 +14,8 @@ export interface Tables {
   contracts: ContractsTable;
   deployments: DeploymentsTable;
   signing_keys: SigningKeysTable;
+  pending_signing_keys: PendingSigningKeysTable;
+  license_trust: LicenseTrustTable;
   license_leases: LicenseLeasesTable;
   renewals: RenewalsTable;
   devices: DevicesTable;
@@ -118,6 +120,29 @@ export interface SigningKeysTable {
   activated_at: number;
   retiring_at: number | null;
   retired_at: number | null;
+}
+
+/** Keys with which a server was started and that the signed keyset does not hold yet. */
+export interface PendingSigningKeysTable {
+  public_key_id: string;
+  x: string;
+  seen_at: number;
+}
+
+/** The trust root that administrators stored; at most one row. */
+export interface LicenseTrustTable {
+  id: number;
+  /** Envelopes of the chain of roots, oldest first, as JSON. */
+  roots: string;
+  /** The envelope of the signed keyset, as JSON. */
+  keyset: string;
+  root_fingerprint: string;
+  root_version: number;
+  root_expires_at: number;
+  keyset_version: number;
+  keyset_expires_at: number;
+  stored_at: number;
+  stored_by: string;
 }
 
 export interface LicenseLeasesTable {

@@ -64,11 +64,12 @@ test('a signing key is made for its owner alone, is never shown, and never overw
   const path = join(directory, 'key.pem');
   const made = await identity('keys', 'generate', '--out', 'key.pem');
   const pem = await readFile(path, 'utf8');
-  const { publicKeyId } = signerOf(createPrivateKey(pem));
+  const { publicKeyId, x } = signerOf(createPrivateKey(pem));
+  const sign = `service-local identity root sign-keyset --chain license-root.json --key root-key-1.pem --add=${x} --upload`;
   expect(made).toEqual({
     code: 0,
     stderr: '',
-    stdout: `${path}: ${publicKeyId}\nStart the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}\n`,
+    stdout: `${path}: ${publicKeyId}\nPublic key: ${x}\nIf you have a trust root, sign the keyset with it first: ${sign}\nStart the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}\n`,
   });
   expect((await stat(path)).mode & 0o777).toBe(0o600);
   const again = await identity('keys', 'generate', '--out', 'key.pem');

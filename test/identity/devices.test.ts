@@ -101,6 +101,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
       expect(made).toEqual({
         code: expect.stringMatching(/^([0-9A-HJKMNP-TV-Z]{4}-){6}[0-9A-HJKMNP-TV-Z]{4}$/) as string,
         deployment_id: 'tokyo',
+        root_fingerprint: null,
         expires_at: start + 10 * MINUTE,
       });
       const kept = JSON.stringify([

@@ -22,6 +22,7 @@ import { termsOf } from '../../src/knowledge/terms.ts';
 import type { Clusters } from '../../src/kubernetes/clusters-file.ts';
 import { signerOf } from '../../src/identity/signing-key.ts';
 import { addToken } from '../../src/identity/tokens.ts';
+import { SET_ROOT_ACTION } from '../../src/identity/trust.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 import type { Scope } from '../../src/scopes.ts';
 import { EXAMPLE_DEPLOYMENT_ID } from '../../src/api/production.ts';
@@ -29,6 +30,7 @@ import { EXAMPLE_CHAT_SESSION_ID, EXAMPLE_RESEARCH_BOT } from '../../src/api/res
 import { NO_USAGE } from '../../src/research/answering.ts';
 import { beginTurn, endTurn } from '../../src/research/turns.ts';
 import { EXAMPLE_SESSION_ID } from '../../src/api/replay.ts';
+import { EXAMPLE_ROOT_FINGERPRINT } from '../../src/api/root-example.ts';
 import { EXAMPLE_OVERRIDE_ID } from '../../src/api/risk.ts';
 import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
 import { endTask, tell } from '../../src/tasks/lifecycle.ts';
@@ -54,6 +56,12 @@ const STEP_UP_TARGETS: Readonly<Record<string, string>> = {
   revokeLease: `lease:${LEASE_ID}`,
   revokeDeployment: 'deployment:acme-tokyo',
   deletePasskey: `passkey:${EXAMPLE_PASSKEY_ID}`,
+  storeTrust: `root:${EXAMPLE_ROOT_FINGERPRINT}`,
+};
+
+const STEP_UP_ACTIONS: Readonly<Record<string, string>> = {
+  deletePasskey: 'identity.passkey.delete',
+  storeTrust: SET_ROOT_ACTION,
 };
 
 /** Of the license of the server: hardly any of the examples needs one that is good. */
@@ -156,7 +164,7 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
       .values({
         token_hash: hashSecret('step-up-token'),
         administrator_id: 'ada',
-        action: operation === 'deletePasskey' ? 'identity.passkey.delete' : REVOKE_ACTION,
+        action: STEP_UP_ACTIONS[operation] ?? REVOKE_ACTION,
         target: STEP_UP_TARGETS[operation] ?? '',
         expires_at: now + 300_000,
         used_at: null,

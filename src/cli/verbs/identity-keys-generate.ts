@@ -9,13 +9,18 @@ export const verb = defineVerb({
   },
   examples: ['identity keys generate --out license-key.pem'],
   async run({ cwd }, _args, { out: file }) {
-    const { generateSigningKey } = await import('../../identity/signing-key.ts');
+    const { generateSigningKey, readSigner } = await import('../../identity/signing-key.ts');
     const path = resolve(cwd, file);
     const public_key_id = await generateSigningKey(path);
+    const { x: public_key } = readSigner(path);
     return {
-      data: { path, public_key_id },
+      data: { path, public_key_id, public_key },
       show(out) {
         out.line(`${path}: ${public_key_id}`);
+        out.line(`Public key: ${public_key}`);
+        out.line(
+          `If you have a trust root, sign the keyset with it first: service-local identity root sign-keyset --chain license-root.json --key root-key-1.pem --add=${public_key} --upload`,
+        );
         out.line(`Start the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}`);
       },
     };

@@ -13,8 +13,17 @@ export const verb = defineVerb({
     const { items } = await server.call<typeof listKeys>('get', '/identity/keys', {});
     const active = items.find(({ status }) => status === 'active');
     const retiring = items.filter(({ status }) => status === 'retiring');
+    const pending = items.filter(({ status }) => status === 'pending');
+    const withdrawn = items.filter(({ status, in_keyset }) => status === 'retired' && in_keyset);
+    const isToSign = pending.length > 0 || withdrawn.length > 0;
+    const { SIGN_COMMAND } = await import('../../identity/trust.ts');
     return {
-      data: { active: active ?? null, retiring },
+      data: {
+        active: active ?? null,
+        retiring,
+        pending,
+        next_command: isToSign ? SIGN_COMMAND : null,
+      },
       show(out) {
         out.line(
           active
@@ -23,6 +32,13 @@ export const verb = defineVerb({
         );
         if (retiring.length === 0) out.line('No rotation is under way.');
         for (const key of retiring) out.line(progressOf(key));
+        for (const { public_key_id } of pending) {
+          out.line(`${public_key_id} does not sign yet: the signed keyset does not hold it.`);
+        }
+        for (const { public_key_id } of withdrawn) {
+          out.line(`${public_key_id} is retired, and the signed keyset still holds it.`);
+        }
+        if (isToSign) out.line(`Run this where the root key is: ${SIGN_COMMAND}`);
       },
     };
   },

@@ -1,0 +1,162 @@
+/** What the verbs `identity root …` have in common. */
+import { dirname, resolve } from 'node:path';
+import type { createStepUp } from '../api/administrators.ts';
+import type { getKeyset, StoredTrust, storeTrust } from '../api/keys.ts';
+import type { Client } from '../client/client.ts';
+import { ServiceError } from '../errors.ts';
+import type { SignatureCount, TrustDocument } from '../identity/root-documents.ts';
+import type { Signer } from '../identity/signing-key.ts';
+import { parseSeconds } from '../seconds.ts';
+import { ask } from './ask.ts';
+import { connect } from './connect.ts';
+import { readDocumentFile } from './document-files.ts';
+import type { Output } from './output.ts';
+import type { Context } from './verb.ts';
+
+export const CHAIN_OPTION = {
+  value: 'file',
+  description: 'the file with the chain of roots; it is updated in place',
+  required: true,
+  complete: 'file',
+} as const;
+
+export const KEY_OPTION = {
+  value: 'file',
+  description: 'a private key to sign with, as PEM; repeat it for several',
+  repeat: true,
+  complete: 'file',
+} as const;
+
+export function parseLifetime(text: string): number {
+  const seconds = parseSeconds(text);
+  if (seconds > 0) return seconds;
+  throw new ServiceError('usage', 'a document must be valid for some time', {
+    remedy: 'Write it as 365d.',
+  });
+}
+
+/** @throws ServiceError `usage` */
+export function parseCount(text: string): number {
+  if (/^([1-9]|1[0-6])$/.test(text)) return Number(text);
+  throw new ServiceError('usage', `'${text}' is no number from 1 to 16`);
+}
+
+/** @throws ServiceError `invalid_signing_key`; `conflict` for a key that is named twice. */
+export async function readSigners(
+  { cwd }: Context,
+  files: readonly string[],
+): Promise<readonly Signer[]> {
+  const { readSigner } = await import('../identity/signing-key.ts');
+  const signers = files.map((file) => readSigner(resolve(cwd, file)));
+  const ids = signers.map(({ publicKeyId }) => publicKeyId);
+  const twice = ids.findIndex((id, index) => ids.indexOf(id) < index);
+  if (twice === -1) return signers;
+  throw new ServiceError('usage', `${files[twice]} holds a key that another --key holds, too`);
+}
+
+/** @throws ServiceError `file_not_found`, `invalid_data` */
+export async function readChain({ cwd }: Context, file: string): Promise<TrustDocument> {
+  const { readTrustDocument } = await import('../identity/root-documents.ts');
+  return readTrustDocument(readDocumentFile(file, cwd).text, file);
+}
+
+export async function writeChain(
+  { cwd }: Context,
+  file: string,
+  document: TrustDocument,
+): Promise<void> {
+  const { writeOutFile } = await import('./out-file.ts');
+  await writeOutFile({ path: resolve(cwd, file) }, textOf(document));
+}
+
+/** With the bare keys, too, so that the file can serve as the keyset of a verifier. */
+export function textOf(document: TrustDocument & { readonly keys?: unknown }): string {
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+/**
+ * Makes private keys in new files.
+ * @throws ServiceError `conflict` where one of the files exists; no key is made then.
+ */
+export async function makeRootKeys(
+  directory: string,
+  names: readonly string[],
+): Promise<readonly { readonly path: string; readonly signer: Signer }[]> {
+  const { existsSync } = await import('node:fs');
+  const { generateSigningKey, readSigner } = await import('../identity/signing-key.ts');
+  const paths = names.map((name) => resolve(directory, name));
+  const taken = paths.find((path) => existsSync(path));
+  if (taken !== undefined) throw exists(taken);
+  const made = [];
+  for (const path of paths) {
+    await generateSigningKey(path);
+    made.push({ path, signer: readSigner(path) });
+  }
+  return made;
+}
+
+export function exists(path: string): ServiceError {
+  return new ServiceError('conflict', `${path} exists already`, {
+    remedy: 'Name another directory with --out: root keys are never overwritten.',
+  });
+}
+
+export function directoryOf({ cwd }: Context, file: string): string {
+  return dirname(resolve(cwd, file));
+}
+
+/** What the server publishes; undefined where it has no root. */
+export async function publishedDocument(server: Client): Promise<TrustDocument | undefined> {
+  const { readTrustDocument } = await import('../identity/root-documents.ts');
+  const answer = await server.call<typeof getKeyset>('get', '/.well-known/license-keys.json', {});
+  if (answer.roots === undefined) return undefined;
+  return readTrustDocument(JSON.stringify(answer), '/.well-known/license-keys.json');
+}
+
+/**
+ * Stores a document at the server; a first root, and one that replaces another, ask for a code.
+ * @throws ServiceError of the server
+ */
+export async function uploadTrust(
+  context: Context,
+  { roots, keyset }: TrustDocument,
+  { code, replace }: { readonly code: string | undefined; readonly replace: boolean },
+): Promise<StoredTrust> {
+  const { fingerprintOf } = await import('../identity/root-documents.ts');
+  const server = await connect(context);
+  const served = replace ? await publishedDocument(server) : undefined;
+  const body = {
+    roots: roots as never,
+    keyset: keyset as never,
+    ...(served && { replaces: fingerprintOf(served) }),
+  };
+  const put = (headers: Readonly<Record<string, string>>): Promise<StoredTrust> =>
+    server.call<typeof storeTrust>('put', '/identity/root', { headers, body });
+  try {
+    return await put({});
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'step_up_required') throw error;
+  }
+  const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
+    body: {
+      action: 'identity.root.set',
+      target: `root:${fingerprintOf({ roots, keyset })}`,
+      code: code ?? (await ask(context, 'Code of your authenticator:', '--code')),
+    },
+  });
+  return put({ 'service-step-up': step_up_token });
+}
+
+export const CODE_OPTION = {
+  value: 'digits',
+  description: 'of your authenticator, or a recovery code, where nobody can be asked',
+} as const;
+
+/** One line for each signature that is missing. */
+export function showMissing(out: Output, what: string, counts: readonly SignatureCount[]): void {
+  for (const { by, count, threshold } of counts) {
+    if (count >= threshold) continue;
+    const whose = by === 'root' ? 'its root keys' : 'the keys of the former root';
+    out.line(`${what} has ${count} of ${threshold} signatures by ${whose}.`);
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * The documents of the trust root as an issuer makes them: first and later roots, signed keysets,
+ * and signatures that several key holders add one after another. See `src/lease/root.ts` for what
+ * verifiers ask of them. Nothing here reads or writes files, or asks a server.
+ */
+import { ServiceError } from '../errors.ts';
+import { decodeBase64 } from '../lease/base64.ts';
+import { encodeEnvelope, preAuthEncoding } from '../lease/envelope.ts';
+import { isJsonObject, parseStrictJson } from '../lease/json.ts';
+import { importKeyset, type PublicKey } from '../lease/keys.ts';
+import { LeaseError } from '../lease/refusal.ts';
+import {
+  KEYSET_TYPE,
+  type KeysetClaims,
+  keysetToSign,
+  ROOT_TYPE,
+  type RootClaims,
+  rootFingerprint,
+  rootToSign,
+} from '../lease/root.ts';
+import { formatTime } from '../lease/time.ts';
+import { decodeUtf8 } from '../lease/utf8.ts';
+import type { Signer } from './signing-key.ts';
+
+export interface SignedDocument {
+  readonly payloadType: string;
+  readonly payload: string;
+  readonly signatures: readonly { readonly keyid: string; readonly sig: string }[];
+}
+
+/** The file that goes from one key holder to the next and, once complete, to the server. */
+export interface TrustDocument {
+  /** The chain of roots, oldest first. */
+  readonly roots: readonly SignedDocument[];
+  readonly keyset?: SignedDocument | undefined;
+}
+
+/** How many of the signatures that a document needs it has; one entry for each group of signers. */
+export interface SignatureCount {
+  readonly by: 'root' | 'former_root';
+  readonly count: number;
+  readonly threshold: number;
+}
+
+/**
+ * Reads a trust document without judging its signatures, so that an incomplete one can be read.
+ *
+ * @param name of the file, for errors.
+ * @throws ServiceError `invalid_data`
+ */
+export function readTrustDocument(text: string, name: string): TrustDocument {
+  const value = refusing(() => parseStrictJson(text, name));
+  const { roots, keyset } = isJsonObject(value) ? value : {};
+  if (!Array.isArray(roots) || roots.length === 0) {
+    throw invalid(`${name} has no list "roots"`);
+  }
+  const document = { roots: roots as SignedDocument[], keyset: keyset as SignedDocument };
+  document.roots.forEach((root, index) => claimsOf(root, `${name}: roots[${index}]`));
+  if (keyset !== undefined) claimsOf(document.keyset, `${name}: the keyset`);
+  return document;
+}
+
+/** @throws ServiceError `invalid_data` */
+export function rootClaims({ roots }: TrustDocument): RootClaims {
+  return claimsOf(roots.at(-1)!, 'the newest root') as RootClaims;
+}
+
+/** @throws ServiceError `invalid_data` */
+export function keysetClaims({ keyset }: TrustDocument): KeysetClaims | undefined {
+  return keyset && (claimsOf(keyset, 'the keyset') as KeysetClaims);
+}
+
+/** Fingerprint of the newest root. */
+export function fingerprintOf({ roots }: TrustDocument): string {
+  return rootFingerprint(payloadOf(roots.at(-1)!, 'the newest root'));
+}
+
+/** @throws ServiceError `invalid_data` */
+export function signRoot(claims: RootClaims, signers: readonly Signer[]): SignedDocument {
+  return sign(ROOT_TYPE, refusing(() => rootToSign(claims)).payload, signers);
+}
+
+/** @throws ServiceError `invalid_data` */
+export function signKeyset(claims: KeysetClaims, signers: readonly Signer[]): SignedDocument {
+  return sign(KEYSET_TYPE, refusing(() => keysetToSign(claims)).payload, signers);
+}
+
+/** The same document with signatures by these keys, too; a key that has signed does not again. */
+export function addSignatures(
+  document: SignedDocument,
+  signers: readonly Signer[],
+): SignedDocument {
+  const { payloadType, payload, signatures } = document;
+  const signed = new Set(signatures.map(({ keyid }) => keyid));
+  const added = sign(
+    payloadType,
+    payloadOf(document, 'the document'),
+    signers.filter(({ publicKeyId }) => !signed.has(publicKeyId)),
+  );
+  return { payloadType, payload, signatures: [...signatures, ...added.signatures] };
+}
+
+/** What the newest root still needs: signatures by its own keys and by those of the root before. */
+export function rootSignatures({ roots }: TrustDocument): SignatureCount[] {
+  const newest = roots.at(-1)!;
+  const former = roots.at(-2);
+  return [
+    countOf('root', newest, claimsOf(newest, 'the newest root') as RootClaims),
+    ...(former
+      ? [countOf('former_root', newest, claimsOf(former, 'the former root') as RootClaims)]
+      : []),
+  ];
+}
+
+export function keysetSignatures(document: TrustDocument): SignatureCount[] {
+  return document.keyset ? [countOf('root', document.keyset, rootClaims(document))] : [];
+}
+
+export function isComplete(counts: readonly SignatureCount[]): boolean {
+  return counts.every(({ count, threshold }) => count >= threshold);
+}
+
+/** When a document that is issued now expires. */
+export function lifetime(
+  now: number,
+  seconds: number,
+): { readonly issued_at: string; readonly expires_at: string } {
+  const from = Math.floor(now / 1000);
+  return { issued_at: formatTime(from * 1000), expires_at: formatTime((from + seconds) * 1000) };
+}
+
+export function publicKeyOf({ x, publicKeyId: kid }: Signer): PublicKey {
+  return { kty: 'OKP', crv: 'Ed25519', x, kid };
+}
+
+/** @throws ServiceError `invalid_data` for what is no list of Ed25519 keys. */
+export function checkKeys(keys: readonly PublicKey[], name: string): void {
+  const imported = importKeyset({ keys });
+  if (!imported.ok) throw invalid(`${name}: ${imported.detail}`);
+}
+
+function countOf(
+  by: SignatureCount['by'],
+  { signatures }: SignedDocument,
+  { keys, threshold }: RootClaims,
+): SignatureCount {
+  const ids = new Set(keys.map(({ kid }) => kid));
+  return { by, count: signatures.filter(({ keyid }) => ids.has(keyid)).length, threshold };
+}
+
+function sign(type: string, payload: Uint8Array, signers: readonly Signer[]): SignedDocument {
+  const toSign = preAuthEncoding(type, payload);
+  const signatures = signers.map((signer) => ({
+    keyid: signer.publicKeyId,
+    bytes: signer.sign(toSign),
+  }));
+  return JSON.parse(encodeEnvelope(payload, signatures, type)) as SignedDocument;
+}
+
+/** Enough of the form for the document to be shown and signed; verifiers check the rest. */
+function claimsOf(document: SignedDocument, what: string): RootClaims | KeysetClaims {
+  const text = decodeUtf8(payloadOf(document, what));
+  const claims = refusing(() => parseStrictJson(text ?? '', `the payload of ${what}`));
+  const { version, issuer, expires_at, keys } = isJsonObject(claims) ? claims : {};
+  const isOne =
+    typeof version === 'number' &&
+    typeof issuer === 'string' &&
+    typeof expires_at === 'string' &&
+    Array.isArray(keys);
+  if (!isOne) throw invalid(`the payload of ${what} is no root and no keyset`);
+  checkKeys(keys as PublicKey[], what);
+  return claims as unknown as RootClaims | KeysetClaims;
+}
+
+function payloadOf(document: unknown, what: string): Uint8Array {
+  const { payload, signatures } = isJsonObject(document) ? document : {};
+  const bytes = typeof payload === 'string' ? decodeBase64(payload) : undefined;
+  const isOne =
+    bytes !== undefined &&
+    Array.isArray(signatures) &&
+    signatures.every((one) => isJsonObject(one) && typeof one['keyid'] === 'string');
+  if (!isOne) throw invalid(`${what} is not a signed document`);
+  return bytes;
+}
+
+function refusing<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof LeaseError) throw invalid(error.message);
+    throw error;
+  }
+}
+
+function invalid(message: string): ServiceError {
+  return new ServiceError('invalid_data', message, {
+    remedy: 'Use a file that `service-local identity root init` or `sign-keyset` wrote.',
+  });
+}

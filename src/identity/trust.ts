@@ -1,0 +1,323 @@
+import { ServiceError } from '../errors.ts';
+import { decodeBase64 } from '../lease/base64.ts';
+import { preAuthEncoding } from '../lease/envelope.ts';
+import type { Refused } from '../lease/refusal.ts';
+import { KEYSET_TYPE, type KeysetClaims } from '../lease/root.ts';
+import { CLOCK_TOLERANCE_SECONDS } from '../lease/status.ts';
+import { formatTime, parseTime } from '../lease/time.ts';
+import { type HeldTrust, type Trust, verifyTrust } from '../lease/trust.ts';
+import type { Db, LicenseTrustTable } from '../storage/tables.ts';
+import { appendAudit } from './audit.ts';
+import type { Identity } from './context.ts';
+import type { SignedDocument, TrustDocument } from './root-documents.ts';
+import { consumeStepUp } from './step-up.ts';
+import { checkCaller, meansOf, type Caller } from './tokens.ts';
+
+export const SET_ROOT_ACTION = 'identity.root.set';
+
+/** From when on before its end an operator is warned of a root or a keyset that expires. */
+const EXPIRY_WARNING_MS = 60 * 86_400_000;
+
+/** The one command to run where the root key is. */
+export const SIGN_COMMAND =
+  'service-local identity root sign-keyset --chain license-root.json --key root-key-1.pem --upload';
+
+const ROTATE_COMMAND =
+  'service-local identity root rotate --chain license-root.json --key root-key-1.pem';
+
+/** The trust root as it is stored. Times are milliseconds since the Unix epoch. */
+export interface TrustState {
+  readonly root_fingerprint: string;
+  readonly root_version: number;
+  readonly root_expires_at: number;
+  readonly keyset_version: number;
+  readonly keyset_expires_at: number;
+  /** Ids of the keys that the signed keyset holds. */
+  readonly key_ids: readonly string[];
+  readonly retired: readonly string[];
+}
+
+export interface Stored extends TrustState {
+  /** The key that signs from now on, where it waited for this keyset. */
+  readonly activated: string | null;
+}
+
+export async function selectTrust(db: Db): Promise<LicenseTrustTable | undefined> {
+  return db.selectFrom('license_trust').selectAll().executeTakeFirst();
+}
+
+/** The members `roots` and `keyset` of the published keyset; none where the issuer has no root. */
+export async function publishedTrust(
+  db: Db,
+): Promise<{ readonly roots: unknown; readonly keyset: unknown } | undefined> {
+  const row = await selectTrust(db);
+  return row && { roots: JSON.parse(row.roots), keyset: JSON.parse(row.keyset) };
+}
+
+export async function trustState(db: Db): Promise<TrustState | undefined> {
+  const row = await selectTrust(db);
+  return row && stateOf(row);
+}
+
+/**
+ * Stores a trust root and its signed keyset, and lets a key sign that waited for it.
+ *
+ * @param replaces fingerprint of the stored root that is given up, for one that does not descend
+ * from it. This and a first root need a step-up for `identity.root.set` and `root:FINGERPRINT`.
+ * @throws ServiceError `invalid_request` for a document that verifiers would refuse; `conflict` for
+ * an older one, for that of another root, and for a keyset without a key that it must hold;
+ * `step_up_required`.
+ */
+export async function storeTrust(
+  identity: Identity,
+  caller: Caller,
+  { roots, keyset }: TrustDocument,
+  {
+    replaces,
+    step_up_token,
+  }: {
+    readonly replaces?: string | undefined;
+    readonly step_up_token?: string | undefined;
+  } = {},
+): Promise<Stored> {
+  const { storage, clock, policy, signer } = identity;
+  return storage.write(async (tx) => {
+    const now = clock();
+    await checkCaller(tx, now, caller);
+    const before = await selectTrust(tx);
+    const held = before === undefined ? undefined : heldOf(before);
+    const isNewRoot = before === undefined || replaces === before.root_fingerprint;
+    const text = JSON.stringify({ roots, keyset });
+    const trust = verifyTrust(text, { held: isNewRoot ? undefined : held, now });
+    if (!trust.ok) throw refused(trust);
+    const { root, keyset: claims } = trust;
+    if (root === undefined || claims === undefined) throw noRoot();
+    refuseOtherIssuer(claims, policy.issuer);
+    const fingerprint = root.lineage.at(-1)!;
+    if (isNewRoot) {
+      const { administrator_id } = caller;
+      const target = `root:${fingerprint}`;
+      await consumeStepUp(tx, now, administrator_id, step_up_token, SET_ROOT_ACTION, target);
+    }
+    await refuseLackingKeys(tx, now, trust);
+    const row: LicenseTrustTable = {
+      id: 1,
+      roots: JSON.stringify(roots),
+      keyset: JSON.stringify(await endorsed(tx, keyset!, trust, signer)),
+      root_fingerprint: fingerprint,
+      root_version: root.claims.version,
+      root_expires_at: parseTime(root.claims.expires_at)!,
+      keyset_version: claims.version,
+      keyset_expires_at: parseTime(claims.expires_at)!,
+      stored_at: now,
+      stored_by: `administrator:${caller.administrator_id}`,
+    };
+    await appendAudit(tx, now, {
+      actor: `administrator:${caller.administrator_id}`,
+      action: 'admin.identity.root.store',
+      target: `root:${fingerprint}`,
+      details: {
+        former: before?.root_fingerprint ?? null,
+        root_version: row.root_version,
+        keyset_version: row.keyset_version,
+        keys: claims.keys.map(({ kid }) => kid),
+        retired: claims.retired,
+        expires_at: claims.expires_at,
+        ...meansOf(caller),
+      },
+    });
+    await tx.deleteFrom('license_trust').execute();
+    await tx.insertInto('license_trust').values(row).execute();
+    return { ...stateOf(row), activated: await activatePending(tx, now, claims) };
+  });
+}
+
+export interface ExpiryWarning {
+  readonly reason: 'keyset_expires' | 'keyset_expired' | 'root_expires' | 'root_expired';
+  readonly detail: string;
+}
+
+/** What expires within 60 days, or has expired, and the command to run. */
+export async function expiryWarnings(db: Db, now: number): Promise<readonly ExpiryWarning[]> {
+  const row = await selectTrust(db);
+  if (row === undefined) return [];
+  const ends = [
+    { what: 'root', end: row.root_expires_at, command: ROTATE_COMMAND },
+    { what: 'keyset', end: row.keyset_expires_at, command: SIGN_COMMAND },
+  ] as const;
+  return ends
+    .filter(({ end }) => end - now < EXPIRY_WARNING_MS)
+    .map(({ what, end, command }) => ({
+      reason: end <= now ? (`${what}_expired` as const) : (`${what}_expires` as const),
+      detail:
+        end <= now
+          ? `the license ${what} expired at ${formatTime(end)}: machines go on with the keys that they hold and take no new key; run \`${command}\` where the root key is`
+          : `the license ${what} expires at ${formatTime(end)}: run \`${command}\` where the root key is`,
+    }));
+}
+
+/** Whether verifiers will trust what the key signs: no root is stored, or its keyset holds the key. */
+export async function isVouchedFor(db: Db, publicKeyId: string): Promise<boolean> {
+  const state = await trustState(db);
+  return state === undefined || state.key_ids.includes(publicKeyId);
+}
+
+function stateOf(row: LicenseTrustTable): TrustState {
+  const { keys, retired } = heldOf(row).keyset!;
+  const { root_fingerprint, root_version, root_expires_at } = row;
+  const { keyset_version, keyset_expires_at } = row;
+  return {
+    root_fingerprint,
+    root_version,
+    root_expires_at,
+    keyset_version,
+    keyset_expires_at,
+    key_ids: keys.map(({ kid }) => kid),
+    retired,
+  };
+}
+
+/** What was verified when it was stored, whatever has expired since. */
+function heldOf({ roots, keyset }: Pick<LicenseTrustTable, 'roots' | 'keyset'>): HeldTrust {
+  const trust = verifyTrust(`{"roots":${roots},"keyset":${keyset}}`, { now: 0 });
+  if (!trust.ok) throw new Error(`the stored trust root does not verify: ${trust.detail}`);
+  return trust;
+}
+
+/** @throws ServiceError `conflict` */
+async function refuseLackingKeys(db: Db, now: number, { keyset }: Trust): Promise<void> {
+  const held = new Set(keyset!.keys.map(({ kid }) => kid));
+  const rows = await db.selectFrom('signing_keys').selectAll().execute();
+  for (const { public_key_id: id, status } of rows) {
+    const isHeld = held.has(id);
+    if (status === 'retired' && isHeld) {
+      throw lacking('retired_key', `the keyset holds the key ${id}, which was retired here`);
+    }
+    if (status === 'active' && !isHeld) {
+      throw lacking('active_key_missing', `the keyset lacks the key that signs, ${id}`);
+    }
+    if (status === 'retiring' && !isHeld && (await hasOutstanding(db, now, id))) {
+      const message = `the keyset lacks the key ${id}, under which leases are still in use`;
+      throw lacking('retiring_key_missing', message);
+    }
+  }
+}
+
+async function hasOutstanding(db: Db, now: number, publicKeyId: string): Promise<boolean> {
+  const lease = await db
+    .selectFrom('license_leases')
+    .select('lease_id')
+    .where('public_key_id', '=', publicKeyId)
+    .where('grace_ends_at', '>', now - CLOCK_TOLERANCE_SECONDS * 1000)
+    .limit(1)
+    .executeTakeFirst();
+  return lease !== undefined;
+}
+
+/**
+ * The keyset with a signature by the key that signs leases, too: machines that were enrolled before
+ * the issuer had a root hold that key, and take the root from it.
+ */
+async function endorsed(
+  db: Db,
+  keyset: SignedDocument,
+  { keys }: Trust,
+  signer: Identity['signer'],
+): Promise<SignedDocument> {
+  if (signer instanceof ServiceError || !keys.has(signer.publicKeyId)) return keyset;
+  const known = await db
+    .selectFrom('signing_keys')
+    .select('status')
+    .where('public_key_id', '=', signer.publicKeyId)
+    .executeTakeFirst();
+  const hasSigned = keyset.signatures.some(({ keyid }) => keyid === signer.publicKeyId);
+  if (known === undefined || hasSigned) return keyset;
+  const toSign = preAuthEncoding(KEYSET_TYPE, decodeBase64(keyset.payload)!);
+  const sig = Buffer.from(signer.sign(toSign)).toString('base64');
+  return { ...keyset, signatures: [...keyset.signatures, { keyid: signer.publicKeyId, sig }] };
+}
+
+/** @returns the id of the key that becomes the active one. */
+async function activatePending(
+  tx: Db,
+  now: number,
+  { keys }: KeysetClaims,
+): Promise<string | null> {
+  const pending = await tx
+    .selectFrom('pending_signing_keys')
+    .selectAll()
+    .orderBy('seen_at', 'desc')
+    .execute();
+  const key = pending.find(({ public_key_id: id }) => keys.some(({ kid }) => kid === id));
+  if (key === undefined) return null;
+  await activateKey(tx, now, key);
+  return key.public_key_id;
+}
+
+/** Makes a key the active one, and the former one a retiring one. */
+export async function activateKey(
+  tx: Db,
+  now: number,
+  { public_key_id, x }: { readonly public_key_id: string; readonly x: string },
+): Promise<void> {
+  const former = await tx
+    .selectFrom('signing_keys')
+    .select('public_key_id')
+    .where('status', '=', 'active')
+    .executeTakeFirst();
+  await appendAudit(tx, now, {
+    actor: 'server',
+    action: 'identity.key.activate',
+    target: `key:${public_key_id}`,
+    details: { former: former?.public_key_id ?? null },
+  });
+  await tx
+    .updateTable('signing_keys')
+    .set({ status: 'retiring', retiring_at: now })
+    .where('status', '=', 'active')
+    .execute();
+  const active = { status: 'active', activated_at: now, retiring_at: null } as const;
+  await tx
+    .insertInto('signing_keys')
+    .values({ public_key_id, x, ...active, retired_at: null })
+    .onConflict((conflict) => conflict.column('public_key_id').doUpdateSet(active))
+    .execute();
+  await tx.deleteFrom('pending_signing_keys').where('public_key_id', '=', public_key_id).execute();
+}
+
+/** What verifiers refuse, and what they would refuse once they hold what is stored here. */
+function refused({ reason, detail }: Refused): ServiceError {
+  const remedy = REMEDIES[reason];
+  if (remedy !== undefined) return new ServiceError('conflict', detail, { reason, remedy });
+  return new ServiceError('invalid_request', detail, {
+    reason,
+    problems: [{ code: reason, pointer: '', message: detail }],
+    remedy: 'Send a document that `service-local identity root sign-keyset` wrote.',
+  });
+}
+
+const REMEDIES: Readonly<Record<string, string>> = {
+  other_root: 'See docs/licenses.md, "The trust root", for what to do when a root key is lost.',
+  root_rollback: 'Sign with the newest chain of roots.',
+  keyset_rollback: 'Sign a keyset of a higher version: `service-local identity root sign-keyset`.',
+  not_vouched_for: 'Have more key holders sign: `identity root sign-keyset --continue`.',
+};
+
+function refuseOtherIssuer({ issuer }: KeysetClaims, own: string): void {
+  if (issuer === own) return;
+  const message = `the keyset is of the issuer ${issuer}, and this server issues as ${own}`;
+  throw new ServiceError('conflict', message, {
+    reason: 'other_issuer',
+    remedy: 'Set license_issuer of the server, or make the root with --license-issuer.',
+  });
+}
+
+function lacking(reason: string, message: string): ServiceError {
+  return new ServiceError('conflict', message, { reason, remedy: `Run \`${SIGN_COMMAND}\`.` });
+}
+
+function noRoot(): ServiceError {
+  return new ServiceError('invalid_request', 'the document has no signed keyset', {
+    remedy: 'Send a document that `service-local identity root sign-keyset` wrote.',
+  });
+}

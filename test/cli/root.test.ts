@@ -1,0 +1,341 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { KeyState, Keyset } from '../../src/api/keys.ts';
+import { parseEnrolmentText } from '../../src/enrolment-code.ts';
+import { createContract } from '../../src/identity/contracts.ts';
+import { createCustomer } from '../../src/identity/customers.ts';
+import { createDeployment } from '../../src/identity/deployments.ts';
+import { createPlan } from '../../src/identity/plans.ts';
+import { signerOf } from '../../src/identity/signing-key.ts';
+import { verifyTrust, type Trust } from '../../src/lease/trust.ts';
+import { newWorld, type Person, type World } from '../identity/people.ts';
+import { serveHere, type ServerHere } from '../server/running.ts';
+import { DATABASES } from '../storage/databases.ts';
+import { inProcess } from './in-process.ts';
+import type { Result } from './service-local.ts';
+
+describe.each(DATABASES)('the trust root, with a server on %s', (kind) => {
+  let world: World;
+  let server: ServerHere;
+  let ada: Person;
+  let token: string;
+  let directory: string;
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'service-local-root-'));
+    world = await newWorld(kind);
+    world.now = Date.now();
+    ada = await world.newPerson();
+    token = await ada.token('license', 'admin', 'read');
+    const vendor = [world.identity, 'operator'] as const;
+    await createCustomer(...vendor, { customer_id: 'acme', name: 'Acme' });
+    await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
+    const contract = { contract_id: 'c', customer_id: 'acme', plan_id: 'pro' };
+    await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
+    await createDeployment(...vendor, { deployment_id: 'tokyo', contract_id: 'c', name: 'Tokyo' });
+    server = await serveHere(world.database);
+  });
+  afterEach(async () => {
+    await server.stop();
+    await world.close();
+    await rm(directory, { recursive: true });
+  });
+
+  const cli = (...words: string[]): Promise<Result> =>
+    inProcess(['identity', ...words], {
+      cwd: directory,
+      env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
+    });
+  const ask = async <T = Record<string, unknown>>(...words: string[]): Promise<T> => {
+    const { code, stdout, stderr } = await cli(...words, '--json');
+    expect({ code, error: code === 0 ? '' : stderr }).toEqual({ code: 0, error: '' });
+    return JSON.parse(stdout) as T;
+  };
+  const chain = ['--chain', 'root/license-root.json'] as const;
+  const key = (name: string): string[] => ['--key', `root/${name}.pem`];
+  const code = (): string[] => ['--code', ada.recovery_codes[used++]!];
+  let used = 0;
+  beforeEach(() => {
+    used = 0;
+  });
+  const published = async (): Promise<string> =>
+    (await fetch(`${server.url}/.well-known/license-keys.json`)).text();
+  const trusted = async (held?: Trust, pin?: string, now = Date.now()): Promise<Trust> => {
+    const trust = verifyTrust(await published(), { held, pin, now });
+    if (!trust.ok) throw new Error(`${trust.reason}: ${trust.detail}`);
+    return trust;
+  };
+  const keys = async (): Promise<KeyState[]> =>
+    (await ask<{ keys: KeyState[] }>('keys', 'list')).keys;
+  /** Restarts the server with another signing key. */
+  const restart = async (pem: string): Promise<void> => {
+    await server.stop();
+    server = await serveHere(world.database, { SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: pem });
+  };
+  const newPem = (): { readonly pem: string; readonly id: string; readonly x: string } => {
+    const { privateKey } = generateKeyPairSync('ed25519');
+    const { publicKeyId: id, x } = signerOf(privateKey);
+    return { pem: privateKey.export({ format: 'pem', type: 'pkcs8' }) as string, id, x };
+  };
+  const setUp = async (): Promise<string> => {
+    const { fingerprint } = await ask<{ fingerprint: string }>('root', 'init', '--out', 'root');
+    await ask(
+      'root',
+      'sign-keyset',
+      ...chain,
+      ...key('root-key-1'),
+      '--yes',
+      '--upload',
+      ...code(),
+    );
+    return fingerprint;
+  };
+
+  test('init writes keys for their owner alone, shows none, and overwrites nothing', async () => {
+    const words = ['root', 'init', '--out', 'root', '--keys', '2', '--threshold', '2'];
+    const made = await cli(...words);
+    expect(made).toMatchObject({ code: 0, stderr: '' });
+    expect(made.stdout).not.toMatch(/PRIVATE/);
+    const pem = await readFile(join(directory, 'root/root-key-2.pem'), 'utf8');
+    expect(pem).toMatch(/^-----BEGIN PRIVATE KEY-----/);
+    expect((await stat(join(directory, 'root/root-key-2.pem'))).mode & 0o777).toBe(0o600);
+    expect(await cli(...words)).toMatchObject({ code: 6 });
+    expect(await readFile(join(directory, 'root/root-key-2.pem'), 'utf8')).toBe(pem);
+    expect(await cli('root', 'init', '--out', 'x', '--threshold', '2')).toMatchObject({ code: 2 });
+    const shown = await cli('root', 'show', 'root/license-root.json');
+    expect(shown.stdout).toMatch(/^root +[\w-]{43}\nissuer +service-local\nversion +1, until 20/);
+    expect((await cli('root', 'show')).stdout).toMatch(/publishes no root/);
+  });
+
+  test('the server publishes the signed keyset, and machines that hold its key take the root', async () => {
+    const before = await trusted();
+    expect(before.root).toBeUndefined();
+    const fingerprint = await setUp();
+    expect(await trusted(undefined, fingerprint)).toMatchObject({
+      by: 'pin',
+      keyset: { version: 1 },
+    });
+    // They hold a bare key, which has endorsed the keyset.
+    expect(await trusted(before)).toMatchObject({ by: 'held', root: { lineage: [fingerprint] } });
+    const { keys: bare } = JSON.parse(await published()) as Keyset;
+    expect(bare).toMatchObject([{ status: 'active' }]);
+    expect(await ask('root', 'show')).toMatchObject({
+      root: { fingerprint },
+      keyset: { version: 1 },
+    });
+    const { entries } = await ask<{ entries: object[] }>(
+      ...['audit', 'list', '--action', 'admin.identity.root.store'],
+    );
+    expect(entries).toMatchObject([{ target: `root:${fingerprint}`, details: { former: null } }]);
+  });
+
+  test('a first root needs a fresh second factor', async () => {
+    await ask('root', 'init', '--out', 'root');
+    const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes', '--upload'];
+    expect(await cli(...sign, '--code', '000000')).toMatchObject({ code: 4 });
+    expect(JSON.parse(await published())).not.toHaveProperty('roots');
+  });
+
+  test('an enrollment code carries the fingerprint, and is redeemed with and without it', async () => {
+    const fingerprint = await setUp();
+    for (const strip of [false, true]) {
+      const { stdout } = await cli('devices', 'enroll-code', '--deployment', 'tokyo');
+      const parsed = parseEnrolmentText(stdout)!;
+      expect(parsed.rootFingerprint).toBe(fingerprint);
+      const home = join(directory, `home-${strip}`);
+      const enrolled = await inProcess(
+        ['license', 'enroll', '--code', strip ? parsed.code : stdout.trim()],
+        { cwd: directory, env: { ...server.env, SERVICE_LOCAL_HOME: home } },
+      );
+      expect({ code: enrolled.code, error: enrolled.stderr }).toMatchObject({ code: 0 });
+    }
+  });
+
+  test('a new signing key issues nothing until the keyset that holds it is uploaded', async () => {
+    await setUp();
+    const held = await trusted();
+    await ask('leases', 'issue', '--deployment', 'tokyo', '--out', 'old.json');
+    const next = newPem();
+    await restart(next.pem);
+    expect(server.log()).toMatch(/no leases will be issued: the signed keyset does not hold/);
+    const issue = ['leases', 'issue', '--deployment', 'tokyo', '--out', 'new.json'];
+    const refused = await cli(...issue);
+    expect(refused).toMatchObject({ code: 1 });
+    expect(refused.stderr).toMatch(
+      /license_lease_unavailable.*\n→ Run `service-local identity root sign-keyset/,
+    );
+    const ready = (await (await fetch(`${server.url}/readyz`)).json()) as object;
+    expect(ready).toMatchObject({
+      status: 'degraded',
+      missing: [{ part: 'signing_key', reason: 'unsigned_key' }],
+    });
+    const status = await cli('keys', 'rotate-status');
+    expect(status.stdout).toContain(`${next.id} does not sign yet`);
+    expect(status.stdout).toMatch(/Run this where the root key is: service-local identity root/);
+    expect(await keys()).toMatchObject([
+      { public_key_id: next.id, status: 'pending', in_keyset: false },
+      { status: 'active', in_keyset: true },
+    ]);
+
+    // On a machine without a network, with the list of keys brought there.
+    await writeFile(join(directory, 'keys.json'), JSON.stringify({ keys: await keys() }));
+    const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1')];
+    const offline = await inProcess(
+      ['identity', ...sign, '--keys-from', 'keys.json', '--yes', '--json'],
+      { cwd: directory },
+    );
+    expect(offline).toMatchObject({ code: 0 });
+    expect(offline.stderr).toContain(`adds the key ${next.id}`);
+    const uploaded = await ask('root', 'sign-keyset', ...chain, '--upload');
+    expect(uploaded).toMatchObject({ version: 2, stored: { activated: next.id } });
+    expect(await cli(...issue)).toMatchObject({ code: 0 });
+    expect(await trusted(held)).toMatchObject({ by: 'held', keyset: { version: 2 } });
+  });
+
+  test('a key that the keyset holds already signs from the start of the server', async () => {
+    await setUp();
+    const next = newPem();
+    const add = [`--add=${next.x}`, '--yes', '--upload'];
+    await ask('root', 'sign-keyset', ...chain, ...key('root-key-1'), ...add);
+    await restart(next.pem);
+    await ask('leases', 'issue', '--deployment', 'tokyo', '--out', 'new.json');
+    expect(await keys()).toMatchObject([{ public_key_id: next.id, status: 'active' }, {}]);
+  });
+
+  test('refuses an older keyset, another root, another issuer, and one without a key in use', async () => {
+    await setUp();
+    const first = await readFile(join(directory, 'root/license-root.json'), 'utf8');
+    const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes'];
+    await ask(...sign, '--upload');
+    await writeFile(join(directory, 'old.json'), first);
+    const old = await cli('root', 'sign-keyset', '--chain', 'old.json', '--upload');
+    expect(old).toMatchObject({ code: 6 });
+    expect(old.stderr).toMatch(/keyset_rollback|is version 1; version 2 is trusted/);
+
+    const other = await newChain('other');
+    expect((await cli(...other)).stderr).toMatch(/does not descend from the trusted one/);
+    const foreign = await newChain('foreign', '--license-issuer', 'evil');
+    expect(await cli(...foreign, '--replace', ...code())).toMatchObject({
+      code: 6,
+      stderr: expect.stringMatching(/of the issuer evil/) as string,
+    });
+
+    const [active] = await keys();
+    const lacking = await cli(
+      ...sign,
+      '--retire',
+      active!.public_key_id,
+      '--add',
+      newPem().x,
+      '--upload',
+    );
+    expect(lacking.stderr).toMatch(/the keyset lacks the key that signs/);
+    expect(await trusted()).toMatchObject({ keyset: { version: 2 } });
+
+    await ask('leases', 'issue', '--deployment', 'tokyo', '--out', 'lease.json');
+    const next = newPem();
+    await ask(...sign, `--add=${next.x}`, '--upload');
+    await restart(next.pem);
+    const without = await cli(...sign, '--retire', active!.public_key_id, '--upload');
+    expect(without.stderr).toMatch(/lacks the key \S+, under which leases are still in use/);
+  });
+
+  test('a retired key is withdrawn with the next keyset, and the status names the command', async () => {
+    await setUp();
+    const [former] = await keys();
+    const next = newPem();
+    const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes', '--upload'];
+    await ask(...sign, `--add=${next.x}`);
+    await restart(next.pem);
+    const id = former!.public_key_id;
+    await ask('keys', 'retire', id);
+    const { stdout } = await cli('keys', 'rotate-status');
+    expect(stdout).toContain(`${id} is retired, and the signed keyset still holds it.`);
+    expect(await ask(...sign)).toMatchObject({ keys: [next.id], retired: [id] });
+    expect((await trusted()).keyset).toMatchObject({ retired: [id] });
+    expect((await cli('keys', 'rotate-status')).stdout).not.toMatch(/Run this/);
+  });
+
+  /** @returns the words that upload a keyset signed by another root. */
+  const newChain = async (name: string, ...more: string[]): Promise<string[]> => {
+    await ask('root', 'init', '--out', name, ...more);
+    const file = ['root', 'sign-keyset', '--chain', `${name}/license-root.json`];
+    await ask(...file, '--key', `${name}/root-key-1.pem`, '--yes');
+    return [...file, '--upload'];
+  };
+
+  test('two of three key holders sign one after another, and one alone does not suffice', async () => {
+    await ask('root', 'init', '--out', 'root', '--keys', '3', '--threshold', '2');
+    const sign = ['root', 'sign-keyset', ...chain];
+    const alone = await cli(...sign, ...key('root-key-1'), '--yes', '--upload', '--json');
+    expect(alone).toMatchObject({ code: 6 });
+    expect(JSON.parse(await published())).not.toHaveProperty('roots');
+    const again = await ask(...sign, ...key('root-key-1'), '--continue');
+    expect(again).toMatchObject({ complete: false, signatures: [{ count: 1, threshold: 2 }] });
+    const both = [...sign, ...key('root-key-3'), '--continue', '--upload', ...code()];
+    expect(await ask(...both)).toMatchObject({ version: 1, complete: true });
+    expect(await trusted()).toMatchObject({ keyset: { version: 1 } });
+    const stranger = newPem();
+    await writeFile(join(directory, 'stranger.pem'), stranger.pem);
+    const refused = await cli(...sign, '--key', 'stranger.pem', '--continue');
+    expect(refused).toMatchObject({ code: 3 });
+  });
+
+  test('machines follow a rotation of the root, and the lost key counts no longer', async () => {
+    await setUp();
+    const held = await trusted();
+    await ask(
+      'root',
+      'rotate',
+      ...chain,
+      ...key('root-key-1'),
+      '--new-keys',
+      '2',
+      '--threshold',
+      '2',
+    );
+    const sign = ['root', 'sign-keyset', ...chain, '--yes', '--upload'];
+    expect(await cli(...sign, ...key('root-key-1'))).toMatchObject({ code: 3 });
+    const signed = await ask(...sign, ...key('root-key-v2-1'), ...key('root-key-v2-2'));
+    expect(signed).toMatchObject({ version: 2 });
+    const after = await trusted(held);
+    expect(after).toMatchObject({ by: 'held', root: { claims: { version: 2, threshold: 2 } } });
+    expect(verifyTrust(JSON.stringify({ keys: [] }), { held: after, now: 0 })).toMatchObject({
+      ok: false,
+    });
+  });
+
+  test('a lost root is replaced with a second factor, and pinned machines refuse the new one', async () => {
+    const lost = await setUp();
+    const held = await trusted();
+    const upload = await newChain('fresh');
+    expect(await cli(...upload)).toMatchObject({ code: 6 });
+    await ask(...upload, '--replace', ...code());
+    const fingerprint = (await trusted()).root!.lineage.at(-1)!;
+    expect(fingerprint).not.toBe(lost);
+    await expect(trusted(held)).rejects.toThrow('other_root');
+    expect(await trusted(undefined, fingerprint)).toMatchObject({ by: 'pin' });
+  });
+
+  test('warns of what expires within 60 days, in the log and the metrics', async () => {
+    await ask('root', 'init', '--out', 'root', '--expires-in', '61d');
+    const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes', '--upload'];
+    await ask(...sign, '--expires-in', '59d', ...code());
+    await restart(newPem().pem);
+    expect(server.log()).toMatch(
+      /the license keyset expires at 20\S+: run `service-local identity root sign/,
+    );
+    expect(server.log()).not.toMatch(/license root expires/);
+    const answer = await fetch(`${server.url}/metrics`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    const [, left] = /license_trust_expires_in_seconds\{document="keyset"\} (\d+)/.exec(
+      await answer.text(),
+    )!;
+    expect(Number(left)).toBeGreaterThan(58 * 86_400);
+    expect(Number(left)).toBeLessThan(59 * 86_400 + 1);
+  });
+});
