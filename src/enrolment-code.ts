@@ -12,10 +12,6 @@ export interface EnrolmentText {
 
 const FINGERPRINT = /^[\w-]{43}$/;
 
-export function isRootFingerprint(text: string): boolean {
-  return FINGERPRINT.test(text);
-}
-
 export function formatEnrolmentText({ code, rootFingerprint }: EnrolmentText): string {
   return rootFingerprint === undefined ? code : `${code}.${rootFingerprint}`;
 }
@@ -27,6 +23,6 @@ export function formatEnrolmentText({ code, rootFingerprint }: EnrolmentText): s
 export function parseEnrolmentText(text: string): EnrolmentText | undefined {
   const [code = '', rootFingerprint, ...rest] = text.trim().split('.');
   if (rootFingerprint === undefined) return { code };
-  if (rest.length > 0 || !isRootFingerprint(rootFingerprint)) return undefined;
+  if (rest.length > 0 || !FINGERPRINT.test(rootFingerprint)) return undefined;
   return { code, rootFingerprint };
 }

@@ -134,7 +134,7 @@ export function publicKeyOf({ x, publicKeyId: kid }: Signer): PublicKey {
 }
 
 /** @throws ServiceError `invalid_data` for what is no list of Ed25519 keys. */
-export function checkKeys(keys: readonly PublicKey[], name: string): void {
+function checkKeys(keys: readonly PublicKey[], name: string): void {
   const imported = importKeyset({ keys });
   if (!imported.ok) throw invalid(`${name}: ${imported.detail}`);
 }
@@ -169,7 +169,7 @@ function claimsOf(document: SignedDocument, what: string): RootClaims | KeysetCl
     Array.isArray(keys);
   if (!isOne) throw invalid(`the payload of ${what} is no root and no keyset`);
   checkKeys(keys as PublicKey[], what);
-  return claims as unknown as RootClaims | KeysetClaims;
+  return claims as RootClaims | KeysetClaims;
 }
 
 function payloadOf(document: unknown, what: string): Uint8Array {

@@ -78,7 +78,7 @@ describe.each(DATABASES)('the trust root, with a server on %s', (kind) => {
   const newPem = (): { readonly pem: string; readonly id: string; readonly x: string } => {
     const { privateKey } = generateKeyPairSync('ed25519');
     const { publicKeyId: id, x } = signerOf(privateKey);
-    return { pem: privateKey.export({ format: 'pem', type: 'pkcs8' }) as string, id, x };
+    return { pem: privateKey.export({ format: 'pem', type: 'pkcs8' }), id, x };
   };
   const setUp = async (): Promise<string> => {
     const { fingerprint } = await ask<{ fingerprint: string }>('root', 'init', '--out', 'root');
