@@ -13,16 +13,19 @@ export const getHealth = defineRoute({
   responses: { 200: answer('It does.', Health) },
 });
 
+const Part = z.strictObject({
+  part: z.enum(['storage', 'signing_key', 'trading', 'trust_root']),
+  detail: z.string(),
+  reason: z.string().optional().openapi({ description: 'The log of the server has more.' }),
+});
+
 const Readiness = z
   .strictObject({
     status: z.enum(['ready', 'degraded', 'unavailable']),
-    missing: z.array(
-      z.strictObject({
-        part: z.enum(['storage', 'signing_key', 'trading', 'trust_root']),
-        detail: z.string(),
-        reason: z.string().optional().openapi({ description: 'The log of the server has more.' }),
-      }),
-    ),
+    missing: z.array(Part),
+    warnings: z.array(Part).optional().openapi({
+      description: 'What will be missing, such as a trust root that expires within 60 days.',
+    }),
   })
   .openapi('Readiness');
 

@@ -35,10 +35,14 @@ export function parseLifetime(text: string): number {
   });
 }
 
+/** A new root is signed by its own keys and by those of the former one, 16 in all. */
+export const MAX_ROOT_KEYS = 8;
+
 /** @throws ServiceError `usage` */
 export function parseCount(text: string): number {
-  if (/^([1-9]|1[0-6])$/.test(text)) return Number(text);
-  throw new ServiceError('usage', `'${text}' is no number from 1 to 16`);
+  const count = /^\d$/.test(text) ? Number(text) : 0;
+  if (count >= 1 && count <= MAX_ROOT_KEYS) return count;
+  throw new ServiceError('usage', `'${text}' is no number from 1 to ${MAX_ROOT_KEYS}`);
 }
 
 /** @throws ServiceError `invalid_signing_key`; `conflict` for a key that is named twice. */

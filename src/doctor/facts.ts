@@ -46,6 +46,8 @@ export interface ServerAnswer {
   readonly warning: string | undefined;
   /** Whether nothing trades by its database, as that may be a copy. */
   readonly isHeld: boolean;
+  /** What it reports of its trust root: that it expires soon, or lacks the signing key. */
+  readonly trust: readonly string[];
 }
 
 /** What several checks need, each read once and when it is first asked for. */
@@ -141,20 +143,26 @@ async function askServer({ url, clock }: Machine, signal: AbortSignal): Promise<
   try {
     await client.call<typeof getHealth>('get', '/healthz', {});
     const ms = Math.round(performance.now() - began);
-    const isHeld = await tradesNothing(client);
-    return { ms, ahead, certificate, warning, isHeld };
+    return { ms, ahead, certificate, warning, ...(await readReadiness(client)) };
   } finally {
     unsubscribe(CONNECTED, onConnected);
   }
 }
 
-/** Whether it says so; one whose database does not answer says nothing. */
-async function tradesNothing(client: Client): Promise<boolean> {
+/** Nothing where it does not report it, as while its database does not answer. */
+async function readReadiness(client: Client): Promise<Pick<ServerAnswer, 'isHeld' | 'trust'>> {
   try {
-    const { missing } = await client.call<typeof getReadiness>('get', '/readyz', {});
-    return missing.some(({ part }) => part === 'trading');
+    const answer = await client.call<typeof getReadiness>('get', '/readyz', {});
+    const { missing, warnings = [] } = answer;
+    const trust = [...missing, ...warnings].filter(
+      ({ part, reason }) => part === 'trust_root' || reason === 'unsigned_key',
+    );
+    return {
+      isHeld: missing.some(({ part }) => part === 'trading'),
+      trust: trust.map(({ detail }) => detail),
+    };
   } catch {
-    return false;
+    return { isHeld: false, trust: [] };
   }
 }
 

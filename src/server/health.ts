@@ -13,13 +13,15 @@ export function addHealth(app: App, { identity, metrics }: Services): void {
     const { storage, signer } = identity;
     try {
       if (!(await metrics.process.askStorage())) return c.json(UNAVAILABLE, 503);
+      const trust = await expiryParts(identity);
+      const warnings = trust.filter(({ reason }) => !reason.endsWith('_expired'));
       const missing = [
         ...(await heldTrading(storage)),
         ...(await missingSigner(storage, signer)),
-        ...(await expiredTrust(identity)),
+        ...trust.filter((part) => !warnings.includes(part)),
       ];
       const status = missing.length === 0 ? ('ready' as const) : ('degraded' as const);
-      return c.json({ status, missing }, 200);
+      return c.json({ status, missing, ...(warnings.length > 0 && { warnings }) }, 200);
     } catch {
       return c.json(UNAVAILABLE, 503);
     }
@@ -58,12 +60,9 @@ function noSigner(reason: string | undefined) {
   return { part: 'signing_key' as const, detail, ...(reason !== undefined && { reason }) };
 }
 
-/** A warning 60 days ahead is no fault, so it is left to log, metrics and `doctor`. */
-async function expiredTrust({ storage, clock }: Identity) {
+async function expiryParts({ storage, clock }: Identity) {
   const warnings = await expiryWarnings(storage.read, clock());
-  return warnings
-    .filter(({ reason }) => reason.endsWith('_expired'))
-    .map(({ reason, detail }) => ({ part: 'trust_root' as const, detail, reason }));
+  return warnings.map((warning) => ({ part: 'trust_root' as const, ...warning }));
 }
 
 export function addMetrics(app: App, { metrics }: Services): void {

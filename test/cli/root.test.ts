@@ -329,6 +329,21 @@ describe.each(DATABASES)('the trust root, with a server on %s', (kind) => {
       /the license keyset expires at 20\S+: run `service-local identity root sign/,
     );
     expect(server.log()).not.toMatch(/license root expires/);
+    const ready = (await (await fetch(`${server.url}/readyz`)).json()) as object;
+    expect(ready).toMatchObject({ warnings: [{ part: 'trust_root', reason: 'keyset_expires' }] });
+    // Of a machine that is enrolled, since others ask no server.
+    const { stdout: text } = await cli('devices', 'enroll-code', '--deployment', 'tokyo');
+    const machine = {
+      cwd: directory,
+      env: { ...server.env, SERVICE_LOCAL_HOME: join(directory, 'machine') },
+    };
+    await inProcess(['license', 'enroll', '--code', text.trim()], machine);
+    const doctor = await inProcess(['doctor', '--json'], machine);
+    const { checks } = JSON.parse(doctor.stdout) as { checks: { code: string }[] };
+    expect(checks.find(({ code: name }) => name === 'server')).toMatchObject({
+      status: 'warn',
+      summary: expect.stringMatching(/the license keyset expires at 20/) as string,
+    });
     const answer = await fetch(`${server.url}/metrics`, {
       headers: { authorization: `Bearer ${token}` },
     });

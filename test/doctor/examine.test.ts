@@ -353,7 +353,7 @@ describe('the server', () => {
     [3650 * DAY, 13 * DAY, 'warn'],
   ])('whose certificate lasts %i ms, of which %i are left, is %s', async (all, left, status) => {
     const certificate = { begins: issuer.now + left - all, ends: issuer.now + left };
-    const answer = { ms: 1, ahead: 0, certificate, warning: undefined, isHeld: false };
+    const answer = { ms: 1, ahead: 0, certificate, warning: undefined, isHeld: false, trust: [] };
     const check = SERVER_CHECKS.find(({ code }) => code === 'server')!;
     const facts = { ...factsOf(machine), server: () => Promise.resolve(answer) };
     expect(await check.look(facts)).toMatchObject({ status });

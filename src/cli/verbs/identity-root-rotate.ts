@@ -6,6 +6,7 @@ import {
   directoryOf,
   KEY_OPTION,
   makeRootKeys,
+  MAX_ROOT_KEYS,
   parseCount,
   parseLifetime,
   readChain,
@@ -126,6 +127,9 @@ async function nextRoot(
     throw new ServiceError('usage', `the threshold ${wanted} is more than the ${count} keys`, {
       remedy: 'Give --threshold, keep more keys with --keep, or make more with --new-keys.',
     });
+  }
+  if (count > MAX_ROOT_KEYS) {
+    throw new ServiceError('usage', `a root has at most ${MAX_ROOT_KEYS} keys, not ${count}`);
   }
   const version = former.version + 1;
   const names = Array.from({ length: newKeys ?? 0 }, (_, i) => `root-key-v${version}-${i + 1}.pem`);

@@ -96,7 +96,7 @@ const server: Check<Facts> = {
         remedy: 'If there is one for this machine, set server_url in config.yaml to its origin.',
       };
     }
-    const { ms, certificate, warning, isHeld } = answer;
+    const { ms, certificate, warning, isHeld, trust } = answer;
     const ends = certificate === undefined ? null : new Date(certificate.ends).toISOString();
     const evidence = { url, ms, proxies: proxiesOf(env), certificate_ends_at: ends };
     if (certificate !== undefined) {
@@ -118,6 +118,14 @@ const server: Check<Facts> = {
         evidence,
         remedy:
           'See the log of the server, and `service-local server adopt --help` on its machine.',
+      };
+    }
+    if (trust.length > 0) {
+      return {
+        status: 'warn',
+        summary: `${url} reports: ${trust.join('; ')}`,
+        evidence,
+        remedy: 'Tell whoever runs the server.',
       };
     }
     return { status: 'ok', summary: `${url} answered in ${ms} ms`, evidence };
