@@ -93,8 +93,9 @@ test('a backtest on the server comes to what it comes to on this machine', async
 });
 
 test('one that fails says why, and one that is wrong is not begun', async () => {
-  await newBot('never', 'SPX', '1d');
-  const failed = await service('bots', 'backtest', 'never', '--from', '2030-01-01');
+  await newBot('never', 'TWO', '1d');
+  await writeFile(join(directory, 'catalogue', 'TWO', '1d.parquet'), 'cut short');
+  const failed = await service('bots', 'backtest', 'never');
   expect(failed).toMatchObject({ code: 3, stdout: '' });
   expect(failed.stderr).toMatch(/error invalid_data: /);
   const wrong = await service('bots', 'backtest', 'never', '-p', 'fsat=3');
