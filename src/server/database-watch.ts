@@ -42,6 +42,7 @@ export async function watchDatabase(
     isHeld = hold !== undefined;
 
     const skew = storage.kind === 'postgres' ? await clockSkew(storage.read) : 0;
+    if (skew === undefined) return;
     metrics.clockSkew.set(skew / 1000);
     const wasSkewed = isSkewed;
     isSkewed = Math.abs(skew) > CLOCK_TOLERANCE_MS;
@@ -66,11 +67,19 @@ export async function watchDatabase(
   };
 }
 
-/** By how many milliseconds the clock of this process is ahead of that of the database. */
-async function clockSkew(db: Db): Promise<number> {
-  const before = Date.now();
+/** A slower answer could be of any time since the question. */
+const LONGEST_ROUND_TRIP_MS = 1_000;
+
+/**
+ * By how many milliseconds the clock of this process is ahead of that of the database; undefined when
+ * the database answers too slowly to tell.
+ */
+async function clockSkew(db: Db): Promise<number | undefined> {
+  const asked = performance.now();
   const { rows } = await sql<{
     readonly now: number;
   }>`select cast(extract(epoch from clock_timestamp()) * 1000 as bigint) as now`.execute(db);
-  return Math.round((before + Date.now()) / 2 - rows[0]!.now);
+  const roundTripMs = performance.now() - asked;
+  if (roundTripMs > LONGEST_ROUND_TRIP_MS) return undefined;
+  return Math.round(Date.now() - roundTripMs / 2 - rows[0]!.now);
 }

@@ -7,7 +7,7 @@ import { tradingHold } from '../storage/database-identity.ts';
 import { openOwnStorage, ownStorage } from '../storage/location.ts';
 import type { Storage } from '../storage/storage.ts';
 import { watchDatabase } from './database-watch.ts';
-import { createProcessMetrics } from './process-metrics.ts';
+import { createProcessMetrics, type ProcessMetrics } from './process-metrics.ts';
 import { startWork } from './work.ts';
 
 /** Where it answers with its health and metrics; port 0 is any that is free. */
@@ -57,10 +57,18 @@ export async function startWorker(
     const metrics = createProcessMetrics(register, storage);
     ends.push(metrics.close);
     ends.push(await watchDatabase(storage, metrics, log));
-    const probes = await serveOwn(place, storage, async () => {
-      await metrics.askStorage();
-      return { status: 200, body: await register.metrics(), contentType: register.contentType };
-    });
+    const probes = await serveProbes(
+      place,
+      {
+        '/healthz': () => ({ status: 200, body: { status: 'ok' } }),
+        '/readyz': () => readiness(storage, metrics),
+        '/metrics': async () => {
+          await metrics.askStorage();
+          return { status: 200, body: await register.metrics(), contentType: register.contentType };
+        },
+      },
+      'Name an address of this machine with --host, and a port that is free with --port; 0 is any.',
+    );
     ends.push(() => probes.close());
     const work = startWork(storage, settings, log);
     ends.push(() => work.stop());
@@ -73,21 +81,13 @@ export async function startWorker(
   }
 }
 
-function serveOwn(place: Place, storage: Storage, metrics: () => Promise<ProbeAnswer>) {
-  return serveProbes(
-    place,
-    {
-      '/healthz': () => ({ status: 200, body: { status: 'ok' } }),
-      '/readyz': () => readiness(storage),
-      '/metrics': metrics,
-    },
-    'Name an address of this machine with --host, and a port that is free with --port; 0 is any.',
-  );
-}
-
 /** As that of a server. */
-async function readiness(storage: Storage): Promise<ProbeAnswer> {
+async function readiness(
+  storage: Storage,
+  { askStorage }: Pick<ProcessMetrics, 'askStorage'>,
+): Promise<ProbeAnswer> {
   try {
+    if (!(await askStorage())) return UNAVAILABLE;
     const hold = await tradingHold(storage.read);
     if (hold === undefined) return { status: 200, body: { status: 'ready', missing: [] } };
     const missing = [
@@ -95,7 +95,14 @@ async function readiness(storage: Storage): Promise<ProbeAnswer> {
     ];
     return { status: 200, body: { status: 'degraded', missing } };
   } catch {
-    const missing = [{ part: 'storage', detail: 'the database does not answer' }];
-    return { status: 503, body: { status: 'unavailable', missing } };
+    return UNAVAILABLE;
   }
 }
+
+const UNAVAILABLE: ProbeAnswer = {
+  status: 503,
+  body: {
+    status: 'unavailable',
+    missing: [{ part: 'storage', detail: 'the database does not answer' }],
+  },
+};

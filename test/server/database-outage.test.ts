@@ -15,7 +15,7 @@ import { isAtLength } from '../length.ts';
 import { startPostgres, type Cluster } from '../storage/cluster.ts';
 import { newDatabase, newSqlite, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../tasks/market.ts';
-import { serveHere, type ServerHere } from './running.ts';
+import { serveHere, startWorker, type ServerHere } from './running.ts';
 import { addTrader, tradingDocument } from './trader.ts';
 
 let cluster: Cluster;
@@ -203,6 +203,24 @@ describe('while the database hangs', () => {
     expect(await send('/halts')).toMatchObject({ status: 200, body: { items: [] } });
     await expectUninterrupted();
     expect(await halt('halt', 'sma')).toMatchObject({ code: 0 });
+  });
+});
+
+describe('a worker whose database hangs', () => {
+  it('says so to /readyz within the time that a probe waits', async () => {
+    database = await newDatabase('postgres', cluster.url);
+    const worker = await startWorker(database, ['--catalogue-dir', catalogueDir]);
+    try {
+      const [, url] = /health and metrics at (\S+)/.exec(worker.log())!;
+      await cluster.hang();
+      const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(3_000) });
+      expect(answer.status).toBe(503);
+      expect(await answer.json()).toMatchObject({ missing: [{ part: 'storage' }] });
+    } finally {
+      cluster.resume();
+      await worker.kill();
+      await database.remove();
+    }
   });
 });
 
