@@ -244,7 +244,7 @@ export async function giveBack(
   tx: Db,
   held: Claim,
   now: number,
-  reason: 'server_stopped' | 'storage_unavailable' | 'claim_lost',
+  reason: 'server_stopped' | 'storage_unavailable' | 'claim_lost' | 'database_not_adopted',
 ): Promise<void> {
   if (!(await isHeld(tx, held))) return;
   if (await isToEnd(tx, held)) return endUnattended(tx, held, now, { status: 'canceled' });

@@ -9,6 +9,7 @@ import { getRunnable, type RunnableVersion } from '../bot-registry/versions.ts';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { watchControls } from '../risk/controls.ts';
+import { notAdopted, tradingHold } from '../storage/database-identity.ts';
 import type { SessionState } from '../trading/session-state.ts';
 import type { BacktestDone, BacktestWork } from './backtest-work.ts';
 import { isSession, type Claim } from './claim.ts';
@@ -118,7 +119,11 @@ const MOST_AT_ONCE = 32;
 const TOLD_SHARE = 1 / 4;
 
 /** Why a task is not gone on with. */
-type StopReason = 'canceled' | 'server_stops' | 'not_ours';
+type StopReason = 'canceled' | 'server_stops' | 'not_ours' | 'not_adopted';
+
+/** Why a task is given back that was stopped so; the others are left as they are. */
+const GIVEN_BACK: Readonly<Partial<Record<StopReason, 'server_stopped' | 'database_not_adopted'>>> =
+  { server_stops: 'server_stopped', not_adopted: 'database_not_adopted' };
 
 interface Running {
   readonly claim: Claim;
@@ -193,12 +198,23 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       fairShare.reset();
       isOut = false;
     }
+    await leaveHeld();
     if (countOf('production') > 0) {
       const wanted = await deploymentsToEnd(storage.read, worker_id);
       for (const task_id of wanted) running.get(task_id)?.wrapUp();
     }
     for (const [who, tasks] of await tasksOfDead()) await takeFrom(who, tasks);
     for (const kind of kinds) await takeWaiting(kind);
+  };
+
+  /** Gives back the paper sessions here while nothing may trade by the database. */
+  const leaveHeld = async (): Promise<void> => {
+    const sessions = [...running.values()].filter(({ claim }) => claim.kind === 'paper');
+    if (sessions.length === 0) return;
+    const hold = await tradingHold(storage.read);
+    if (hold === undefined) return;
+    log.warn(`${sessions.length} paper sessions are given back: ${notAdopted(hold).message}`);
+    for (const { stop } of sessions) stop('not_adopted');
   };
 
   const takeWaiting = async (kind: Claim['kind']): Promise<void> => {
@@ -298,8 +314,10 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
         await persist(() =>
           storage.write((tx) => finishTask(tx, claim, clock(), outcome, progress)),
         );
-      } else if ((signal.reason as StopReason) === 'server_stops') {
-        await storage.write((tx) => giveBack(tx, claim, clock(), 'server_stopped'));
+      } else {
+        const reason = GIVEN_BACK[signal.reason as StopReason];
+        if (reason === undefined) return;
+        await storage.write((tx) => giveBack(tx, claim, clock(), reason));
       }
     } catch (error) {
       if (error instanceof NotOurs) return;

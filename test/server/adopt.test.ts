@@ -2,6 +2,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { adoptAt, supersede } from '../../src/storage/database-identity.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { differences, placeOf } from '../../src/storage/place.ts';
 import { serviceLocal } from '../cli/service-local.ts';
@@ -188,6 +189,26 @@ describe('a copy of a PostgreSQL database', () => {
     ends.push(again.stop);
     const { body } = await to(again.url)('GET', '/readyz');
     expect(body).toEqual({ status: 'ready', missing: [] });
+  });
+
+  it('has its running session stop when a runner knows of an adopted copy, until it is adopted', async () => {
+    const { database, to } = await databaseWithTrader('postgres');
+    const server = await serveHere(database, { SERVICE_LOCAL_CATALOGUE_DIR: scratch });
+    ends.push(server.stop);
+    const send = to(server.url);
+    const session = await trade(send);
+    await until(send, session, 'running');
+    const storage = await openStorage(database.location);
+    await storage.write((tx) => supersede(tx, 2));
+    await until(send, session, 'queued');
+    const { items } = (await send('GET', '/bots/sma/state/events?kind=run.requeued')).body as {
+      readonly items: readonly object[];
+    };
+    expect(items).toMatchObject([{ payload: { reason: 'database_not_adopted' } }]);
+    await expectHeld(send, 'superseded');
+    await storage.write(async (tx) => adoptAt(tx, await placeOf(storage.read)));
+    await storage.close();
+    await until(send, session, 'running');
   });
 
   it('is told from the original by users without privileges, too', async () => {
