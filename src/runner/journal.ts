@@ -135,15 +135,22 @@ export async function openJournal(
     occurred_at: Date.now(),
     payload: { ...payload },
   });
+  /** Events of these kinds, oldest first; `rotate` may move events to the archive meanwhile. */
   const all = async function* (kinds: readonly string[]) {
-    for await (const row of archive.rows(0, archive.head.seq)) {
-      if (kinds.includes(row.kind)) yield row;
-    }
-    for (let after_seq = archive.head.seq; ;) {
-      const { rows } = await readRows(read, ID, { after_seq, kinds, limit: PAGE });
-      yield* rows;
-      if (rows.length < PAGE) return;
-      after_seq = rows.at(-1)!.seq;
+    for (let after_seq = 0; ;) {
+      const until_seq = archive.head.seq;
+      for await (const row of archive.rows(after_seq, until_seq)) {
+        if (kinds.includes(row.kind)) yield row;
+      }
+      after_seq = Math.max(after_seq, until_seq);
+      for (;;) {
+        const { rows } = await readRows(read, ID, { after_seq, kinds, limit: PAGE });
+        // The page may lack events that were archived before it was read.
+        if (archive.head.seq > after_seq) break;
+        yield* rows;
+        if (rows.length < PAGE) return;
+        after_seq = rows.at(-1)!.seq;
+      }
     }
   };
   const last = async (kind: string, until_seq?: number) => {

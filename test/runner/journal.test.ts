@@ -146,3 +146,22 @@ test('an archive that was written before the process was killed is not read twic
   await again.close();
   expect(await countRows(directory)).toBeLessThan(2400);
 });
+
+test('what is archived while its inputs are read is read all the same', async () => {
+  const directory = newDirectory();
+  const journal = await openJournal(directory, OWNER);
+  await append(journal, 2600);
+  const batches = await report(journal, 0);
+  await journal.close();
+  for (const readBefore of [0, 1, 700]) {
+    const again = await open(directory);
+    const times: number[] = [];
+    for await (const input of again.inputs()) {
+      if (input.kind === 'data.bars') times.push(input.step.time);
+      if (times.length === readBefore + 1) await again.nextBatch(batches.length);
+    }
+    expect(times).toEqual(Array.from({ length: 2600 }, (_, step) => timeOf(step)));
+    await again.close();
+  }
+  expect(archives(directory)).toHaveLength(3);
+});
