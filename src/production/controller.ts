@@ -7,6 +7,7 @@ import { ServiceError } from '../errors.ts';
 import { newSecret, hashSecret } from '../identity/secrets.ts';
 import type { Cluster, ClusterState } from '../kubernetes/cluster.ts';
 import { manifests, runnerSecret, type DeployPlan } from '../kubernetes/manifests.ts';
+import { refuseNotAdopted } from '../storage/database-identity.ts';
 import type { Db, ProductionDeploymentsTable } from '../storage/tables.ts';
 import { isHeld, type Claim } from '../tasks/claim.ts';
 import type { TaskError } from '../tasks/lifecycle.ts';
@@ -196,6 +197,8 @@ async function look(
       } else if (wanted !== undefined) {
         if (await conclude(service, claim, target, now, wanted)) return;
       } else if (isToApply(now, isSeen)) {
+        // The adopted copy may have removed it from the cluster.
+        await refuseNotAdopted(storage.read);
         const failure =
           plan instanceof ServiceError
             ? asTaskError(plan).error

@@ -1,4 +1,5 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
@@ -186,6 +187,19 @@ describe('a deployment', () => {
     await patiently(async () => expect(world.cluster.token(deployment_id)).not.toBe(before));
     expect(await world.instance(deployment_id).send({}, before)).toMatchObject({ status: 401 });
     expect(await world.instance(deployment_id).report()).toMatchObject({ command: 'trade' });
+  });
+
+  it('that is gone from the cluster is not applied again by a database that may not trade', async () => {
+    const { deployment_id } = await world.deploy('sma');
+    await world.execute('update database_identity set superseded_by = 2');
+    const asked = world.cluster.asked.length;
+    world.cluster.lose(deployment_id);
+    await until(deployment_id, {
+      cluster_state: { message: expect.stringContaining('may be a copy') },
+    });
+    expect(world.cluster.asked).toHaveLength(asked);
+    await world.execute('update database_identity set superseded_by = null');
+    await patiently(async () => expect(world.cluster.asked.length).toBeGreaterThan(asked));
   });
 
   it('is not applied beside a pod that is left of it', async () => {
@@ -476,11 +490,11 @@ describe('a deployment', () => {
     const { body: old } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
     const { task_id } = old as Deployed;
     await isRunning(task_id);
-    await world.execute(`update tasks set worker_id = 'elsewhere' where task_id = '${task_id}'`);
+    const dead = `${hostname()}/${2 ** 30}/0198c0de-0000-7000-8000-00000000aaaa`;
+    await world.execute(`update tasks set worker_id = '${dead}' where task_id = '${task_id}'`);
     const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
     expect((await world.post(`/tasks/${task_id}/cancel`)).status).toBe(200);
     Object.assign(production, { cluster: connect });
-    world.now += 31_000;
     world.runner.wake();
     const { deployment_id } = body as Deployed;
     await until(deployment_id, { waits: false, cluster_state: { phase: 'progressing' } });
