@@ -162,7 +162,7 @@ const StepUpRequest = z
     ]),
     target: z.string().max(150).openapi({
       description:
-        '`lease:` or `deployment:`, of a revocation; `administrator:`, of the passkey to be added; `passkey:`, of one to be deleted; and its id. `validation_report:` and its `content_hash`, of an attestation. `root:` and its fingerprint, of a trust root.',
+        '`lease:` or `deployment:`, of a revocation; `administrator:`, of the passkey to be added; `passkey:`, of one to be deleted; and its id. `validation_report:` and its `content_hash`, of an attestation. `root:` and its fingerprint, of a trust root; `key:`, of a signing key that is announced.',
     }),
     code: code.optional(),
     passkey: PasskeyAssertion.optional(),

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { administrator, answer, ANYBODY, defineRoute, id, json, page, time } from './http.ts';
-import { EXAMPLE_TRUST } from './root-example.ts';
+import { EXAMPLE_NEXT_KEY, EXAMPLE_TRUST } from './root-example.ts';
 
 const EXAMPLE_KEY = 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k';
 
@@ -173,4 +173,39 @@ export const storeTrust = defineRoute({
   },
   responses: { 200: answer('What is published from now on.', StoredTrust) },
   errors: ['conflict', 'step_up_required'],
+});
+
+export const announceKey = defineRoute({
+  method: 'post',
+  path: '/identity/keys',
+  operationId: 'announceKey',
+  summary: 'Have the key that signs vouch for the next one',
+  description:
+    'For an issuer without a trust root: machines that hold the current key then accept the next. Needs a step-up for `identity.root.set` and `key:ID`.',
+  tags: ['Keys'],
+  security: administrator('admin'),
+  request: {
+    headers: z.object({
+      'service-step-up': z.string().optional().openapi({
+        description: 'Token of a step-up for `identity.root.set` and this very key.',
+        example: 'step-up-token',
+      }),
+    }),
+    body: json(z.strictObject({ x: z.string().regex(/^[\w-]{43}$/) }).openapi('NextKey'), {
+      administrator: { x: EXAMPLE_NEXT_KEY },
+    }),
+  },
+  responses: {
+    200: answer(
+      'The key, announced.',
+      z
+        .strictObject({
+          public_key_id: z.string(),
+          keyset_version: z.int(),
+          endorsed_by: z.string(),
+        })
+        .openapi('AnnouncedKey'),
+    ),
+  },
+  errors: ['conflict', 'step_up_required', 'license_lease_unavailable'],
 });

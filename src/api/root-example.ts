@@ -35,3 +35,6 @@ export const EXAMPLE_TRUST = {
 };
 
 export const EXAMPLE_ROOT_FINGERPRINT = 'wsW-LTGCsfnXBT5YePxHExOz3BKumyUT5-kbFkozUMs';
+
+/** The public key of RFC 8032, §7.1, test 2. */
+export const EXAMPLE_NEXT_KEY = 'PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw';

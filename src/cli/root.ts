@@ -6,6 +6,7 @@ import type { Client } from '../client/client.ts';
 import { ServiceError } from '../errors.ts';
 import type { SignatureCount, TrustDocument } from '../identity/root-documents.ts';
 import type { Signer } from '../identity/signing-key.ts';
+import type { KeysetClaims } from '../lease/root.ts';
 import { parseSeconds } from '../seconds.ts';
 import { ask } from './ask.ts';
 import { connect } from './connect.ts';
@@ -115,6 +116,17 @@ export async function publishedDocument(server: Client): Promise<TrustDocument |
   const answer = await server.call<typeof getKeyset>('get', '/.well-known/license-keys.json', {});
   if (answer.roots === undefined) return undefined;
   return readTrustDocument(JSON.stringify(answer), '/.well-known/license-keys.json');
+}
+
+/** The signed keyset that machines may hold, whoever signed it. */
+export async function publishedKeyset(server: Client): Promise<KeysetClaims | undefined> {
+  const { keysetClaims } = await import('../identity/root-documents.ts');
+  const { keyset } = await server.call<typeof getKeyset>(
+    'get',
+    '/.well-known/license-keys.json',
+    {},
+  );
+  return keysetClaims({ roots: [], keyset });
 }
 
 /**

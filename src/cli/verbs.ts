@@ -634,6 +634,11 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/identity-keys-generate.ts'),
   },
   {
+    path: ['identity', 'keys', 'announce'],
+    summary: 'Have the current signing key vouch for the next, without a trust root',
+    load: () => import('./verbs/identity-keys-announce.ts'),
+  },
+  {
     path: ['identity', 'keys', 'list'],
     summary: 'list the keys that sign, and those that did',
     load: () => import('./verbs/identity-keys-list.ts'),

@@ -39,9 +39,10 @@ async function show(visit: Visit, now: number): Promise<Content> {
         : html`${keyTable(visit, items, now)}
             <p class="note">
               To rotate, make a key with
-              <code>service-local identity keys generate --out next.pem</code> and start the server
-              with it: this one then retires, and stays published until no lease under it can be in
-              use any more. The private key is never here.
+              <code>service-local identity keys generate --out next.pem</code>, run the command that
+              it prints, and start the server with the key: this one then retires, and stays
+              published until no lease under it can be in use any more. The private key is never
+              here.
             </p>`
     }`,
   };

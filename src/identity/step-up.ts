@@ -35,13 +35,13 @@ const ACTIONS: Readonly<Record<StepUpAction, { readonly scope?: Scope; readonly 
       scope: 'write',
       target: /^validation_report:[0-9a-f]{64}$/,
     },
-    'identity.root.set': { scope: 'admin', target: /^root:[\w-]{43}$/ },
+    'identity.root.set': { scope: 'admin', target: /^(root|key):[\w-]{43}$/ },
   };
 
 /** What is to be done, and to what. */
 export interface StepUpSubject {
   readonly action: StepUpAction;
-  /** As `lease:…`, `deployment:…`, `administrator:…`, `passkey:…`, `validation_report:…` or `root:…`. */
+  /** As `lease:…`, `deployment:…`, `administrator:…`, `passkey:…`, `validation_report:…`, `root:…` or `key:…`. */
   readonly target: string;
 }
 

@@ -100,6 +100,7 @@ export async function storeTrust(
       await consumeStepUp(tx, now, administrator_id, step_up_token, SET_ROOT_ACTION, target);
     }
     await refuseLackingKeys(tx, now, trust);
+    if (before === undefined) await refuseEndorsedVersion(tx, claims);
     const row: LicenseTrustTable = {
       id: 1,
       roots: JSON.stringify(roots),
@@ -201,6 +202,17 @@ async function refuseLackingKeys(db: Db, now: number, { keyset }: Trust): Promis
       throw lacking('retiring_key_missing', message);
     }
   }
+}
+
+/** Machines that hold a keyset by which a signing key vouched take only a later one. */
+async function refuseEndorsedVersion(db: Db, { version }: KeysetClaims): Promise<void> {
+  const row = await db.selectFrom('license_endorsement').select('version').executeTakeFirst();
+  if (row === undefined || version > row.version) return;
+  const message = `machines may hold version ${row.version} of the keyset; this is version ${version}`;
+  throw new ServiceError('conflict', message, {
+    reason: 'keyset_rollback',
+    remedy: 'Sign it once more: each signing raises the version.',
+  });
 }
 
 async function hasOutstanding(db: Db, now: number, publicKeyId: string): Promise<boolean> {

@@ -5,7 +5,9 @@ import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/keys.ts';
 import { ServiceError } from '../errors.ts';
 import { listKeys, publishedKeys, retireKey, type KeyState } from '../identity/keys.ts';
+import { announceKey, publishedEndorsement } from '../identity/endorsement.ts';
 import { publishedTrust, storeTrust } from '../identity/trust.ts';
+import type { Db } from '../storage/tables.ts';
 import type { App, Services } from './services.ts';
 import { actorOf } from './authentication.ts';
 
@@ -20,7 +22,8 @@ export function addKeys(app: App, { identity }: Services): void {
   app.openapi(api.getKeyset, async (c) => {
     c.header('Cache-Control', CACHE_CONTROL);
     const keys = await publishedKeys(storage.read);
-    const trust = await publishedTrust(storage.read);
+    const trust =
+      (await publishedTrust(storage.read)) ?? (await publishedEndorsementOf(storage.read));
     return c.json({ keys, ...(trust as Pick<api.Keyset, 'roots' | 'keyset'>) }, 200);
   });
 
@@ -46,6 +49,12 @@ export function addKeys(app: App, { identity }: Services): void {
     return c.json(keyAnswer(await retireKey(identity, actorOf(c), public_key_id)), 200);
   });
 
+  app.openapi(api.announceKey, async (c) => {
+    const { x } = c.req.valid('json');
+    const stepUp = c.req.header('service-step-up');
+    return c.json(await announceKey(identity, c.get('caller')!, x, stepUp), 200);
+  });
+
   app.openapi(api.storeTrust, async (c) => {
     const { replaces, ...document } = c.req.valid('json');
     const stored = await storeTrust(identity, c.get('caller')!, document, {
@@ -63,6 +72,11 @@ export function addKeys(app: App, { identity }: Services): void {
       200,
     );
   });
+}
+
+async function publishedEndorsementOf(db: Db): Promise<{ readonly keyset?: unknown }> {
+  const keyset = await publishedEndorsement(db);
+  return keyset === undefined ? {} : { keyset };
 }
 
 /** Scripts of any web site may read what anybody may read anyway. */

@@ -9,10 +9,11 @@ import type { LicenseGate } from '../gate/gate.ts';
 import { purgeDevices } from '../identity/devices.ts';
 import { activeKey, registerSigner, usableSigner } from '../identity/keys.ts';
 import { purgeChallenges } from '../identity/passkey-proof.ts';
+import { countersign, publishedEndorsement } from '../identity/endorsement.ts';
 import { eraseAnswers } from '../identity/renew.ts';
 import { purgeSessions } from '../identity/sessions.ts';
 import { loadSigner, type Signer } from '../identity/signing-key.ts';
-import { expiryWarnings } from '../identity/trust.ts';
+import { expiryWarnings, publishedTrust } from '../identity/trust.ts';
 import { clearLeftPassages } from '../knowledge/documents.ts';
 import { federationOf } from '../knowledge/federation.ts';
 import { readKnowledgeFile } from '../knowledge/knowledge-file.ts';
@@ -209,6 +210,7 @@ async function registeredSigner(
   const former = await activeKey(identity.storage.read);
   const signer = await registerSigner(identity, loaded);
   if (signer instanceof ServiceError) return signer;
+  await identity.storage.write((tx) => countersign(tx, signer));
   try {
     await usableSigner(identity.storage.read, signer);
   } catch (error) {
@@ -220,8 +222,17 @@ async function registeredSigner(
     log.warn(
       `${signer.publicKeyId} signs from now on, and ${former.public_key_id} retires: see \`service-local identity keys rotate-status\``,
     );
+    await warnIfUnannounced(identity.storage, signer, log);
   }
   return signer;
+}
+
+/** Without a root, machines accept a new key only by the word of one that they hold. */
+async function warnIfUnannounced({ read }: Storage, signer: Signer, log: Log): Promise<void> {
+  if ((await publishedTrust(read)) ?? (await publishedEndorsement(read))) return;
+  log.warn(
+    `machines that hold other keys will refuse ${signer.publicKeyId}, since no key vouches for it: start the server with the former key again, and run \`service-local identity keys announce --key=${signer.x}\``,
+  );
 }
 
 /** Logs a warning from 60 days before the trust root or its keyset expires. */

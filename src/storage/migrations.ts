@@ -731,4 +731,15 @@ export const MIGRATIONS: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    name: 'license endorsement',
+    statements: [
+      // The keyset that a signing key vouches for, where the issuer has no trust root.
+      `create table license_endorsement (
+        id bigint primary key check (id = 1),
+        version bigint not null,
+        keyset text not null
+      )`,
+    ],
+  },
 ];

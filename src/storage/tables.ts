@@ -16,6 +16,7 @@ export interface Tables {
   signing_keys: SigningKeysTable;
   pending_signing_keys: PendingSigningKeysTable;
   license_trust: LicenseTrustTable;
+  license_endorsement: LicenseEndorsementTable;
   license_leases: LicenseLeasesTable;
   renewals: RenewalsTable;
   devices: DevicesTable;
@@ -143,6 +144,14 @@ export interface LicenseTrustTable {
   keyset_expires_at: number;
   stored_at: number;
   stored_by: string;
+}
+
+/** The keyset that a signing key vouches for, where the issuer has no root; at most one row. */
+export interface LicenseEndorsementTable {
+  id: number;
+  version: number;
+  /** The envelope, as JSON. */
+  keyset: string;
 }
 
 export interface LicenseLeasesTable {

@@ -69,7 +69,7 @@ test('a signing key is made for its owner alone, is never shown, and never overw
   expect(made).toEqual({
     code: 0,
     stderr: '',
-    stdout: `${path}: ${publicKeyId}\nPublic key: ${x}\nIf you have a trust root, sign the keyset with it first: ${sign}\nStart the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}\n`,
+    stdout: `${path}: ${publicKeyId}\nPublic key: ${x}\nWith a trust root, sign the keyset first: ${sign}\nWithout one, if a server signs already: service-local identity keys announce --key=${x}\nStart the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}\n`,
   });
   expect((await stat(path)).mode & 0o777).toBe(0o600);
   const again = await identity('keys', 'generate', '--out', 'key.pem');

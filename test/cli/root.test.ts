@@ -132,6 +132,43 @@ describe.each(DATABASES)('the trust root, with a server on %s', (kind) => {
     expect(entries).toMatchObject([{ target: `root:${fingerprint}`, details: { former: null } }]);
   });
 
+  test('without a root, the current key vouches for the next, and a root comes after it', async () => {
+    const held = await trusted();
+    const next = newPem();
+    expect(await cli('keys', 'announce', `--key=${next.x}`, '--code', '000000')).toMatchObject({
+      code: 4,
+    });
+    await ask('keys', 'announce', `--key=${next.x}`, ...code());
+    const told = await trusted(held);
+    expect(told).toMatchObject({ by: 'held', keyset: { version: 1 } });
+    await restart(next.pem);
+    const [active, former] = await keys();
+    expect(active).toMatchObject({ public_key_id: next.id, status: 'active', in_keyset: null });
+    // Both a machine that holds the former key and one that renewed since.
+    for (const one of [held, told]) expect((await trusted(one)).keys.has(next.id)).toBe(true);
+
+    await ask('keys', 'retire', former!.public_key_id);
+    expect(JSON.parse(await published())).not.toHaveProperty('keyset');
+    expect((await trusted(told)).keys.size).toBe(1);
+    const again = newPem();
+    await ask('keys', 'announce', `--key=${again.x}`, ...code());
+    const second = await trusted(told);
+    expect(second).toMatchObject({ keyset: { version: 2 } });
+    await setUp();
+    expect(await trusted(second)).toMatchObject({ by: 'held', root: {}, keyset: { version: 3 } });
+    const refused = await cli('keys', 'announce', `--key=${newPem().x}`, ...code());
+    expect(refused.stderr).toMatch(/conflict: the trust root vouches for keys here/);
+  });
+
+  test('without a root, a key that nobody announced is not trusted by machines', async () => {
+    const held = await trusted();
+    await ask('keys', 'announce', `--key=${newPem().x}`, ...code());
+    await restart(newPem().pem);
+    expect(JSON.parse(await published())).not.toHaveProperty('keyset');
+    await expect(trusted(held)).rejects.toThrow('not_vouched_for');
+    expect(server.log()).toMatch(/will refuse \S+ since no key vouches for it: start the server/);
+  });
+
   test('a first root needs a fresh second factor', async () => {
     await ask('root', 'init', '--out', 'root');
     const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes', '--upload'];

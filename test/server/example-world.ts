@@ -30,7 +30,7 @@ import { EXAMPLE_CHAT_SESSION_ID, EXAMPLE_RESEARCH_BOT } from '../../src/api/res
 import { NO_USAGE } from '../../src/research/answering.ts';
 import { beginTurn, endTurn } from '../../src/research/turns.ts';
 import { EXAMPLE_SESSION_ID } from '../../src/api/replay.ts';
-import { EXAMPLE_ROOT_FINGERPRINT } from '../../src/api/root-example.ts';
+import { EXAMPLE_NEXT_KEY, EXAMPLE_ROOT_FINGERPRINT } from '../../src/api/root-example.ts';
 import { EXAMPLE_OVERRIDE_ID } from '../../src/api/risk.ts';
 import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
 import { endTask, tell } from '../../src/tasks/lifecycle.ts';
@@ -57,11 +57,13 @@ const STEP_UP_TARGETS: Readonly<Record<string, string>> = {
   revokeDeployment: 'deployment:acme-tokyo',
   deletePasskey: `passkey:${EXAMPLE_PASSKEY_ID}`,
   storeTrust: `root:${EXAMPLE_ROOT_FINGERPRINT}`,
+  announceKey: `key:${publicKeyId(EXAMPLE_NEXT_KEY)}`,
 };
 
 const STEP_UP_ACTIONS: Readonly<Record<string, string>> = {
   deletePasskey: 'identity.passkey.delete',
   storeTrust: SET_ROOT_ACTION,
+  announceKey: SET_ROOT_ACTION,
 };
 
 /** Of the license of the server: hardly any of the examples needs one that is good. */

@@ -19,7 +19,10 @@ export const verb = defineVerb({
         out.line(`${path}: ${public_key_id}`);
         out.line(`Public key: ${public_key}`);
         out.line(
-          `If you have a trust root, sign the keyset with it first: service-local identity root sign-keyset --chain license-root.json --key root-key-1.pem --add=${public_key} --upload`,
+          `With a trust root, sign the keyset first: service-local identity root sign-keyset --chain license-root.json --key root-key-1.pem --add=${public_key} --upload`,
+        );
+        out.line(
+          `Without one, if a server signs already: service-local identity keys announce --key=${public_key}`,
         );
         out.line(`Start the server with SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH=${path}`);
       },

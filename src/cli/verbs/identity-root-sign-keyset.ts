@@ -12,6 +12,7 @@ import {
   KEY_OPTION,
   parseLifetime,
   publishedDocument,
+  publishedKeyset,
   readChain,
   readSigners,
   showMissing,
@@ -163,7 +164,7 @@ async function askServer(
   context: Context,
   own: TrustDocument,
 ): Promise<{ readonly keys: readonly ListedKey[]; readonly served: KeysetClaims | undefined }> {
-  const { keysetClaims, rootClaims } = await import('../../identity/root-documents.ts');
+  const { rootClaims } = await import('../../identity/root-documents.ts');
   const server = await connect(context);
   const { items } = await server.call<typeof listKeys>('get', '/identity/keys', {});
   const document = await publishedDocument(server);
@@ -173,7 +174,7 @@ async function askServer(
         'Take the chain from /.well-known/license-keys.json of the server, or the newest file.',
     });
   }
-  return { keys: items, served: document && keysetClaims(document) };
+  return { keys: items, served: await publishedKeyset(server) };
 }
 
 /** A signature by another key would count for nothing. */
