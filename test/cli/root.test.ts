@@ -127,7 +127,10 @@ describe.each(DATABASES)('the trust root, with a server on %s', (kind) => {
       keyset: { version: 1 },
     });
     const { entries } = await ask<{ entries: object[] }>(
-      ...['audit', 'list', '--action', 'admin.identity.root.store'],
+      'audit',
+      'list',
+      '--action',
+      'admin.identity.root.store',
     );
     expect(entries).toMatchObject([{ target: `root:${fingerprint}`, details: { former: null } }]);
   });
