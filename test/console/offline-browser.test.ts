@@ -2,6 +2,7 @@ import { strict as assert } from 'node:assert';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addToken } from '../../src/identity/tokens.ts';
+import { some } from '../length.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
 import { tradingDocument } from '../server/trader.ts';
 import { fillCatalogue } from '../tasks/market.ts';
@@ -51,7 +52,7 @@ const lookNow = () =>
 const enabled = () => desk.page.locator('button:enabled:not(#theme):not([data-copy])').count();
 
 describe('when the server dies', () => {
-  test.each(['/console/bots/watched', '/console/bots'])(
+  test.each(some(1, ['/console/bots/watched', '/console/bots']))(
     '%s says so above the fold, turns its buttons off, and recovers by itself',
     async (path) => {
       const { page } = desk;

@@ -278,34 +278,37 @@ describe('a restart of the database', () => {
   });
 });
 
-it('a SQLite file that another process keeps locked is 503, and serves again afterwards', async () => {
-  const locked = await newSqlite();
-  const own = await openStorage(locked.location);
-  const bearer = await addTrader(own, Date.now());
-  const here = await serveHere(locked, { SERVICE_LOCAL_CATALOGUE_DIR: catalogueDir });
-  const other = new Database(locked.location.file);
-  other.exec('begin immediate');
-  const create = (): Promise<Response> =>
-    fetch(`${here.url}/bots`, {
-      method: 'POST',
-      headers: { authorization: bearer, 'content-type': 'application/json' },
-      body: JSON.stringify({ document: tradingDocument('sma', 'SPX', '1d', 1) }),
-    });
-  const creating = create();
-  // The process is not blocked meanwhile, and what is committed can be read.
-  const list = await fetch(`${here.url}/bots`, { headers: { authorization: bearer } });
-  expect(list.status).toBe(200);
-  const refused = await creating;
-  expect(refused.status).toBe(503);
-  expect(await refused.json()).toMatchObject({ code: 'storage_unavailable', retryable: true });
-  const creatingAgain = create();
-  other.exec('commit');
-  other.close();
-  expect((await creatingAgain).status).toBe(201);
-  await here.stop();
-  await own.close();
-  await locked.remove();
-});
+it.runIf(isAtLength)(
+  'a SQLite file that another process keeps locked is 503, and serves again afterwards',
+  async () => {
+    const locked = await newSqlite();
+    const own = await openStorage(locked.location);
+    const bearer = await addTrader(own, Date.now());
+    const here = await serveHere(locked, { SERVICE_LOCAL_CATALOGUE_DIR: catalogueDir });
+    const other = new Database(locked.location.file);
+    other.exec('begin immediate');
+    const create = (): Promise<Response> =>
+      fetch(`${here.url}/bots`, {
+        method: 'POST',
+        headers: { authorization: bearer, 'content-type': 'application/json' },
+        body: JSON.stringify({ document: tradingDocument('sma', 'SPX', '1d', 1) }),
+      });
+    const creating = create();
+    // The process is not blocked meanwhile, and what is committed can be read.
+    const list = await fetch(`${here.url}/bots`, { headers: { authorization: bearer } });
+    expect(list.status).toBe(200);
+    const refused = await creating;
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({ code: 'storage_unavailable', retryable: true });
+    const creatingAgain = create();
+    other.exec('commit');
+    other.close();
+    expect((await creatingAgain).status).toBe(201);
+    await here.stop();
+    await own.close();
+    await locked.remove();
+  },
+);
 
 describe('a halt whose server', () => {
   const haltAt = (url: string): Promise<Result> =>
