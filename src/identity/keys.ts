@@ -89,6 +89,8 @@ export async function usableSigner(tx: Db, signer: Identity['signer']): Promise<
   if (await isPending(tx, signer.publicKeyId)) throw unsigned(signer.publicKeyId);
   // Another server may have retired it while this one was running.
   if (key === undefined || key.status === 'retired') throw retired(signer.publicKeyId);
+  // A later keyset may have withdrawn it while this server was running.
+  if (!(await isVouchedFor(tx, signer.publicKeyId))) throw unsigned(signer.publicKeyId);
   return signer;
 }
 

@@ -70,6 +70,10 @@ describe.each(DATABASES)('the trust root, with a server on %s', (kind) => {
   };
   const keys = async (): Promise<KeyState[]> =>
     (await ask<{ keys: KeyState[] }>('keys', 'list')).keys;
+  /** Ids may begin with a hyphen. */
+  const retire = async (id: string): Promise<void> => {
+    expect(await cli('keys', 'retire', '--', id)).toMatchObject({ code: 0 });
+  };
   /** Restarts the server with another signing key. */
   const restart = async (pem: string): Promise<void> => {
     await server.stop();
@@ -150,7 +154,7 @@ describe.each(DATABASES)('the trust root, with a server on %s', (kind) => {
     // Both a machine that holds the former key and one that renewed since.
     for (const one of [held, told]) expect((await trusted(one)).keys.has(next.id)).toBe(true);
 
-    await ask('keys', 'retire', former!.public_key_id);
+    await retire(former!.public_key_id);
     expect(JSON.parse(await published())).not.toHaveProperty('keyset');
     expect((await trusted(told)).keys.size).toBe(1);
     const again = newPem();
@@ -245,6 +249,27 @@ describe.each(DATABASES)('the trust root, with a server on %s', (kind) => {
     expect(await keys()).toMatchObject([{ public_key_id: next.id, status: 'active' }, {}]);
   });
 
+  test('a second server with the former key issues until the keyset no longer holds that key', async () => {
+    await setUp();
+    const [former] = await keys();
+    const next = newPem();
+    const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes', '--upload'];
+    await ask(...sign, `--add=${next.x}`);
+    const env = { SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: next.pem };
+    const second = await serveHere(world.database, env);
+    try {
+      const preview = ['leases', 'issue', '--deployment', 'tokyo', '--dry-run'];
+      expect(await cli(...preview)).toMatchObject({ code: 0 });
+      await ask(...sign, '--retire', former!.public_key_id);
+      const refused = await cli(...preview);
+      expect(refused.stderr).toMatch(/license_lease_unavailable: the signed keyset does not hold/);
+      const there = { env: { ...second.env, SERVICE_LOCAL_TOKEN: token } };
+      expect(await inProcess(['identity', ...preview], there)).toMatchObject({ code: 0 });
+    } finally {
+      await second.stop();
+    }
+  });
+
   test('refuses an older keyset, another root, another issuer, and one without a key in use', async () => {
     await setUp();
     const first = await readFile(join(directory, 'root/license-root.json'), 'utf8');
@@ -291,7 +316,7 @@ describe.each(DATABASES)('the trust root, with a server on %s', (kind) => {
     await ask(...sign, `--add=${next.x}`);
     await restart(next.pem);
     const id = former!.public_key_id;
-    await ask('keys', 'retire', id);
+    await retire(id);
     const { stdout } = await cli('keys', 'rotate-status');
     expect(stdout).toContain(`${id} is retired, and the signed keyset still holds it.`);
     expect(await ask(...sign)).toMatchObject({ keys: [next.id], retired: [id] });
