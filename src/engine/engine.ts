@@ -335,7 +335,7 @@ export class Engine {
         this.#intend(order, this.#unitsLeft(order), order.instrument.close, staying);
         const reason = this.#thresholdDenial(order, [], staying);
         if (reason === undefined) {
-          this.#exposure.passed(order, this.#intent.farthest, staying);
+          this.#passed(order, staying);
           continue;
         }
         this.#withdraw(order, reason);
@@ -815,8 +815,16 @@ export class Engine {
       order.permit = permit;
       this.#permits.use(permit, proposal, reason);
     }
-    if (this.#hasRisk) this.#exposure.passed(order, this.#intent.farthest);
+    if (this.#hasRisk) this.#passed(order);
     return undefined;
+  }
+
+  /** Records that the intended order passed, with what was counted beside it. */
+  #passed(order: WorkingOrder, beside = this.#working): void {
+    this.#exposure.passed(order, this.#intent.farthest, beside);
+    if (this.#thresholds?.max_gross_exposure !== undefined) {
+      this.#exposure.holdBeside(order, beside);
+    }
   }
 
   #limitDenial(
@@ -1276,7 +1284,8 @@ export class Engine {
       order.side = delta < 0 ? 'sell' : 'buy';
     }
     const sign = order.side === 'buy' ? 1 : -1;
-    if (order.reduceOnly) {
+    // A target of none, too, was sized by a position that other orders may have reduced since.
+    if (order.reduceOnly || (order.weight === 0 && !isSizing)) {
       if (position * sign >= 0) {
         this.#end(order, 'canceled', 'nothing_to_reduce');
         return [];
@@ -1372,7 +1381,7 @@ export class Engine {
 
   /** Units of an order beyond its limits that may be filled all the same, since they only reduce. */
   #closingUnits(order: WorkingOrder, sign: number): number {
-    if (order.isCheckedAtFill) return 0;
+    if (order.isCheckedAtFill && order.filled === 0) return 0;
     return Math.max(0, -sign * this.#portfolio.positions[order.instrument.index]!);
   }
 

@@ -174,6 +174,54 @@ describe('a target', () => {
   });
 });
 
+describe('a target of none that is filled in parts', () => {
+  it('sells no more than is left when another order sells meanwhile', () => {
+    const thin = (low: number, volume: number): Candle => [100, 100, low, 100, volume];
+    const run = play({
+      bars: bars([at(100), thin(100, 1000), thin(100, 20), thin(93, 10), thin(100, 1000)]),
+      config: { account: MARGIN, fill: { model: 'volume_share', limit: 0.1 } },
+      script: {
+        0: ({ buy }) => buy(5),
+        1: ({ broker, sell, instruments: [x] }) => [
+          sell(1, { type: 'stop', stop: 94 }),
+          broker.target(x!, 0),
+        ],
+      },
+    });
+    expect(run.fills.slice(1)).toEqual([
+      [2, 3, -2, 100],
+      [3, 3, -1, 100],
+      [4, 2, -1, 100],
+      [4, 3, -1, 100],
+    ]);
+    expect(run.result.orders).toMatchObject({ filled: 3, working: 0 });
+  });
+});
+
+describe('the threshold for all positions together', () => {
+  it.each<[string, (scene: Scene) => unknown]>([
+    ['a reduce-only order', ({ order }) => order({ side: 'buy', quantity: 3, reduceOnly: true })],
+    ['a target of none', ({ broker, instruments: [x] }) => broker.target(x!, 0)],
+  ])('holds for an order that leads farther once %s was filled before it', (_, close) => {
+    const run = play({
+      bars: {
+        X: bars([at(100), at(100), at(100), [100, 100, 90, 95], at(95)]),
+        Y: bars(flat(5)),
+      },
+      config: { account: MARGIN },
+      thresholds: { max_gross_exposure: { value: 1500 } },
+      script: {
+        0: ({ buy, sell }) => [sell(3), buy(10, { type: 'limit', limit: 93 })],
+        // X is 3 short and may become 7 long.
+        1: ({ buy, instruments: [, y] }) => buy(7, { instrument: y! }),
+        2: close,
+      },
+    });
+    expect(run.result.positions).toEqual({ Y: 7 });
+    expect(reasons(run)).toEqual([[2, 'threshold_gross_exposure']]);
+  });
+});
+
 describe('whatever is ordered and however it fills', () => {
   /** The most units, at 100 each, that `max_position_pct` of 10⁹ allows. */
   const MOST = 10;

@@ -7,6 +7,7 @@ import type { EngineSetup } from '../../src/engine/engine.ts';
 import type { Instrument } from '../../src/engine/instrument.ts';
 import type { OrderEvent } from '../../src/engine/journal.ts';
 import type { Order, OrderRequest } from '../../src/engine/orders.ts';
+import type { Thresholds } from '../../src/engine/risk/supervision.ts';
 import type { RunResult } from '../../src/engine/result.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
 import { stepsOf } from '../../src/engine/steps.ts';
@@ -97,6 +98,7 @@ export interface Play {
   /** One market of symbol X, or several by symbol. */
   readonly bars: Bars | Readonly<Record<string, Bars>>;
   readonly config?: Partial<EngineConfig>;
+  readonly thresholds?: Thresholds;
   readonly script?: Script;
   readonly everyBar?: (scene: Scene) => void;
   readonly onCreate?: (scene: Scene) => void;
@@ -117,7 +119,7 @@ export interface Played {
 /** Signed: bought is positive. */
 export type FillRow = readonly [step: number, order: number, quantity: number, price: number];
 
-export function play({ slice = Infinity, config, ...setup }: Play): Played {
+export function play({ slice = Infinity, config, thresholds, ...setup }: Play): Played {
   const instruments =
     'time' in setup.bars
       ? [{ symbol: 'X', bars: setup.bars as Bars }]
@@ -126,17 +128,20 @@ export function play({ slice = Infinity, config, ...setup }: Play): Played {
   return run(
     { instruments, strategy, params: {}, config: { ...ENGINE_DEFAULTS, ...config } },
     slice,
+    thresholds,
   );
 }
 
-function run(setup: EngineSetup, slice: Play['slice'] & {}): Played {
+function run(setup: EngineSetup, slice: Play['slice'] & {}, thresholds: Thresholds = {}): Played {
   if (slice !== 'as they come') {
     const engine = new Engine(setup);
+    engine.setThresholds(thresholds);
     while (engine.advance(slice));
     return played(engine.result());
   }
   const instruments = setup.instruments.map(({ symbol }) => ({ symbol, bars: allocateBars(0) }));
   const engine = new Engine({ ...setup, instruments });
+  engine.setThresholds(thresholds);
   for (const step of stepsOf(setup.instruments)) {
     engine.append(step);
     engine.advance(1);

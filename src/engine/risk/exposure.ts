@@ -9,6 +9,13 @@ type Side = WorkingOrder['side'];
 /** Share of a position below which a difference is a rounding error. */
 const DUST = 1e-9;
 
+interface Reach {
+  readonly high: number;
+  readonly low: number;
+  /** Weights of targets before the first bar of their instrument, when no more of them is known. */
+  readonly unpriced: number;
+}
+
 /**
  * The positions that an account may come to once its working orders are filled, in whatever order
  * that happens. Limits, thresholds, permits and the sizes of orders at a venue all ask here.
@@ -101,28 +108,50 @@ export class Exposure {
 
   /** Σ |position × mark| over all instruments but one, at the worst that working orders may lead to. */
   grossBeside({ instrument }: WorkingOrder, beside = this.#working): number {
-    const { positions, marks } = this.#portfolio;
+    const { marks } = this.#portfolio;
     let sum = 0;
     for (const { index } of this.#instruments) {
       if (index === instrument.index) continue;
-      const position = positions[index]!;
-      let high = position;
-      let low = position;
-      for (const order of beside) {
-        if (!isOpen(order, index) || order.reduceOnly || !isUnsizedTarget(order)) continue;
-        const goal = this.#goal(order);
-        if (goal > high) high = goal;
-        else if (goal < low) low = goal;
-        // Before its first bar only the weight of a target is known.
-        else if (Number.isNaN(goal)) sum += Math.abs(order.weight) * this.#portfolio.equity();
-      }
-      high += pendingUnits(beside, index, 'buy');
-      low -= pendingUnits(beside, index, 'sell');
-      const units = Math.max(Math.abs(high), Math.abs(this.#isLongOnly ? Math.max(0, low) : low));
+      const { high, low, unpriced } = this.#reach(index, beside);
+      const units = Math.max(Math.abs(high), Math.abs(low));
       // Before its first bar it has no mark, and nothing of it is held.
       if (units !== 0) sum += units * marks[index]!;
+      sum += unpriced * this.#portfolio.equity();
     }
     return sum;
+  }
+
+  /**
+   * Has the orders of other instruments checked again if they come to lead farther than
+   * `grossBeside` counts them now, such as when a reduce-only order is filled before them.
+   */
+  holdBeside({ instrument }: WorkingOrder, beside = this.#working): void {
+    for (const { index } of this.#instruments) {
+      if (index === instrument.index) continue;
+      const { high, low } = this.#reach(index, beside);
+      for (const order of beside) {
+        if (!isOpen(order, index)) continue;
+        order.farthest =
+          order.side === 'buy' ? Math.min(order.farthest, high) : Math.max(order.farthest, low);
+      }
+    }
+  }
+
+  /** The highest and lowest positions of an instrument, signed units, that its orders may lead to. */
+  #reach(index: number, beside: readonly WorkingOrder[]): Reach {
+    let high = this.#portfolio.positions[index]!;
+    let low = high;
+    let unpriced = 0;
+    for (const order of beside) {
+      if (!isOpen(order, index) || order.reduceOnly || !isUnsizedTarget(order)) continue;
+      const goal = this.#goal(order);
+      if (goal > high) high = goal;
+      else if (goal < low) low = goal;
+      else if (Number.isNaN(goal)) unpriced += Math.abs(order.weight);
+    }
+    high += pendingUnits(beside, index, 'buy');
+    low -= pendingUnits(beside, index, 'sell');
+    return { high, low: this.#isLongOnly ? Math.max(0, low) : low, unpriced };
   }
 
   /** Instruments that are held or may come to be, `index` included. */
