@@ -130,7 +130,7 @@ export class Exposure {
       if (index === instrument.index) continue;
       const { high, low } = this.#reach(index, beside);
       for (const order of beside) {
-        if (!isOpen(order, index)) continue;
+        if (!isOpen(order, index) || order.farthest === undefined) continue;
         order.farthest =
           order.side === 'buy' ? Math.min(order.farthest, high) : Math.max(order.farthest, low);
       }
