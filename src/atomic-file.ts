@@ -14,8 +14,8 @@ export interface AtomicWriteOptions {
    */
   readonly check?: (temporary: string) => Promise<void>;
   /**
-   * Whether what dead processes left of their writes of this file stays; by default it is removed
-   * once the new file is in place.
+   * Whether temporary files that dead processes left beside this file stay; by default they are
+   * removed once the new file is in place.
    */
   readonly keepAbandoned?: boolean;
 }
@@ -56,15 +56,15 @@ export async function writeAtomically(
   if (!keepAbandoned) await removeAbandoned(dirname(path), { of: basename(path) });
 }
 
-/** The name names the process that writes it, so that others can tell when it is abandoned. */
+/**
+ * The name contains the id of the writing process, so that other processes can detect an abandoned
+ * file.
+ */
 function temporaryOf(path: string): string {
   return `${path}.${ownerName()}.${randomBytes(8).toString('hex')}.tmp`;
 }
 
-/**
- * Makes sure that files can be made in a directory.
- * @throws the system's error where they cannot.
- */
+/** Makes sure that files can be created in a directory. @throws the system's error if not. */
 export async function tryToWriteInto(directory: string): Promise<void> {
   const probe = temporaryOf(join(directory, '.probe'));
   await (await open(probe, 'wx', 0o600)).close();
@@ -81,11 +81,11 @@ const TEMPORARY = /^(.*?)(?:\.(\d+-\d+-[0-9a-f]{8}))?\.[0-9a-f]{16}\.tmp$/;
 const DAY_MS = 86_400_000;
 
 export interface AbandonedOptions {
-  /** Name of the file that was written; any by default. */
+  /** Name of the written file; any by default. */
   readonly of?: string;
   /**
-   * How long a file is left alone after its last write when its process cannot be looked at: one on
-   * another host or in another container that shares the directory. By default a day.
+   * How long a file stays after its last write if its process cannot be checked, ms: a process on
+   * another host or in another container that shares the directory. Default: one day.
    */
   readonly unknownAfterMs?: number;
 }
@@ -120,8 +120,8 @@ async function removeIfAbandoned(
     const { mtimeMs } = await lstat(path);
     if (state === 'dead' || Date.now() - mtimeMs > unknownAfterMs) await rm(path);
   } catch (error) {
-    // Another process has put it into its place or removed it, or it cannot be removed: whoever
-    // wrote a file must not hear of that as if the file were not written.
+    // Another process has moved or removed it, or it cannot be removed. The caller's own file is
+    // written, so this is no error for the caller.
     if (!isSystemError(error)) throw error;
   }
 }

@@ -4,9 +4,9 @@
  * check the keys of the server at its first contact.
  */
 export interface EnrolmentText {
-  /** What the server redeems. */
+  /** The part of the code that the server redeems. */
   readonly code: string;
-  /** Of the issuer's root: 43 base64url characters. */
+  /** Fingerprint of the issuer's root: 43 base64url characters. */
   readonly rootFingerprint?: string | undefined;
 }
 

@@ -173,9 +173,9 @@ export function isSystemError(
   return codes.length === 0 || codes.includes(String(error.code));
 }
 
-export const FULL_DISK = 'The disk is full: free space on it, or write elsewhere.';
+export const FULL_DISK = 'The disk is full: free space, or write elsewhere.';
 
-/** What to do about a refused write: a full disk needs room, and no permission helps. */
+/** Remedy for a failed write; a full disk needs free space, not permissions. */
 export function writeRemedy(error: unknown, otherwise: string): string {
   if (isSystemError(error, 'ENOSPC')) return FULL_DISK;
   if (isSystemError(error, 'EDQUOT'))

@@ -8,12 +8,11 @@ export interface ProbeAnswer {
   readonly status: number;
   /** An object is sent as JSON. */
   readonly body: object | string;
-  /** Of a text. */
   readonly contentType?: string;
 }
 
 export interface ProbeServer {
-  /** Where it listens: `http://127.0.0.1:8787`. */
+  /** URL, such as `http://127.0.0.1:8787`. */
   readonly url: string;
   close(): Promise<void>;
 }

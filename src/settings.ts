@@ -270,8 +270,7 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
   },
   strategy_memory_mb: {
     type: megabytes,
-    description:
-      'memory that a strategy of your own may take in a run, typed arrays and buffers included',
+    description: 'memory limit of your own strategy in a run, including typed arrays and buffers',
     flag: '--strategy-memory',
     defaultText: '1024',
     default: () => 1024,

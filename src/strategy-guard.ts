@@ -1,9 +1,9 @@
 /**
- * A guard against mistakes in strategies: while one is at work, it refuses clocks, randomness without
- * a seed, and attempts to end the process. It is no sandbox: code that wants to get around it can.
+ * Guard against mistakes in strategies: while a strategy runs, it rejects clocks, unseeded
+ * randomness and attempts to end the process. It is not a sandbox: code can deliberately bypass it.
  *
- * The patched functions look at one flag, which is set for a whole slice of steps. Outside of it the
- * engine, libraries and Node itself get what they always got.
+ * The patched functions check one flag, which is set for a whole slice of steps. While it is not
+ * set, they behave as usual for the engine, libraries and Node.
  */
 import { fileURLToPath } from 'node:url';
 import { ServiceError } from './errors.ts';
@@ -13,27 +13,28 @@ const CODE = new URL('.', import.meta.url).href;
 const CODE_PATH = fileURLToPath(CODE);
 
 const USE_BAR_TIME =
-  'Use instrument.time, the time of the bar; new Date(ms) of a given time is fine.';
+  'Use instrument.time, the time of the bar; new Date(ms) with a time is allowed.';
 const USE_SEEDED =
-  'Use random(), which create() is passed: engine.seed seeds it, so that a run can be repeated.';
-const RETURN = 'Remove the call; a strategy that wants to stop trading places no more orders.';
+  'Use random(), which create() receives: engine.seed seeds it, so that runs are repeatable.';
+const RETURN = 'Remove the call; to stop trading, place no further orders.';
 
 let isAtWork = false;
-/** While modules load: packages may read the clock then, the strategy's own files may not. */
+/** Mode while modules load: packages may read the clock, the strategy's own files may not. */
 let isLoading = false;
 let firstRefusal: ServiceError | undefined;
 
 /**
  * Runs strategy code, and V8's watchdog over it (see `underWatchdog`).
  *
- * @throws ServiceError `strategy_failed` for what is refused, even if the strategy caught it.
+ * @throws ServiceError `strategy_failed` for a rejected call, even if the strategy caught the
+ *   error.
  */
 export function runStrategy<T>(timeoutMs: number, work: () => T): T {
   isAtWork = true;
   try {
     return underWatchdog(timeoutMs, work);
   } finally {
-    // Code that the watchdog ended reaches no `finally` of its own, but this one is outside.
+    // The watchdog skips `finally` blocks of the code that it ends, but this one is outside.
     isAtWork = false;
     isLoading = false;
     throwRefusal();
@@ -54,7 +55,7 @@ export function loadGuarded<T>(load: () => T): T {
   }
 }
 
-/** Does something for the strategy, such as reading its files, that is not refused to this package. */
+/** Runs work on behalf of the strategy, such as reading its files, without the guard. */
 export function unguarded<T>(work: () => T): T {
   const wasAtWork = isAtWork;
   isAtWork = false;
@@ -65,7 +66,7 @@ export function unguarded<T>(work: () => T): T {
   }
 }
 
-/** Makes the strategy fail with this error at its next turn, whatever it catches itself. */
+/** Makes the strategy fail with this error at its next step, even if it catches errors. */
 export function failStrategy(error: ServiceError): void {
   firstRefusal ??= error;
 }
@@ -73,7 +74,8 @@ export function failStrategy(error: ServiceError): void {
 function throwRefusal(): void {
   const refusal = firstRefusal;
   firstRefusal = undefined;
-  // oxlint-disable-next-line no-unsafe-finally -- What was refused outranks what came of it.
+  // oxlint-disable-next-line no-unsafe-finally -- The rejected call takes precedence over errors
+  // that follow from it.
   if (refusal !== undefined) throw refusal;
 }
 
@@ -231,12 +233,11 @@ const RANDOM_OF_CRYPTO = [
 let isNodeGuarded = false;
 
 /**
- * Guards what Node has beside the language, once per thread: its clocks, `crypto`, and what ends the
- * process.
+ * Guards Node's own APIs, once per thread: clocks, `crypto`, and functions that end the process.
  *
- * @param crypto the module `node:crypto`; its exports are to be synchronized afterwards.
- * @param isForeign whether a call that ends the process comes from a strategy that is not at work,
- *   such as from a timer, by its stack.
+ * @param crypto the module `node:crypto`; the caller must synchronize its exports afterwards.
+ * @param isForeign tells by the stack whether a call that ends the process comes from a strategy
+ *   outside its functions, such as from a timer.
  */
 export function guardNode(crypto: object, isForeign: (stack: string) => boolean): void {
   if (isNodeGuarded) return;

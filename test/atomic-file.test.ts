@@ -73,7 +73,7 @@ describe('a file that is written atomically', () => {
     expect(readdirSync(directory)).toEqual(['file']);
   });
 
-  it('leaves what is removed once its process is dead, and never while it is alive', async () => {
+  it('leaves a file that is removed once its process is dead, and never while it runs', async () => {
     const mine = await temporaryNameOf(file);
     const [, pid, start, where, random] = /^file\.(\d+)-(\d+)-(\w{8})\.(\w{16})\.tmp$/.exec(mine)!;
     const { pid: dead } = spawnSync(process.execPath, ['--version']);
@@ -101,7 +101,7 @@ describe('a file that is written atomically', () => {
     expect(readdirSync(directory).sort()).toEqual(['file', mine, names.foreign].sort());
   });
 
-  it('takes away what dead processes left of the same file, unless told not to', async () => {
+  it('removes temporary files of dead processes for the same path, unless the option keeps them', async () => {
     const mine = await temporaryNameOf(file);
     const dead = mine.replace(/-\d+-/, '-1-');
     const other = dead.replace('file', 'other');

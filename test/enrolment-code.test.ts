@@ -12,7 +12,7 @@ test('an enrolment code carries the fingerprint of the root, and old codes stay 
   expect(parseEnrolmentText(CODE)).toEqual({ code: CODE });
 });
 
-test('a code whose fingerprint was cut off does not pass for one without a root', () => {
+test('a code with a truncated fingerprint is not accepted as a code without a root', () => {
   for (const text of [`${CODE}.`, `${CODE}.${ROOT.slice(0, -1)}`, `${CODE}.${ROOT}.${ROOT}`]) {
     expect(parseEnrolmentText(text)).toBeUndefined();
   }

@@ -113,7 +113,7 @@ describe('files of 0.1.0', () => {
   const run = (...words: string[]): Promise<Result> =>
     inProcess([...words, '--json'], { cwd: directory, env: env() });
 
-  it('have the sums that their summary names', async () => {
+  it('have the checksums in their summary', async () => {
     const { hashes } = JSON.parse(await read('results/summary.json')) as Summary;
     expect({
       events: sha256(await read('results/events.ndjson')),
@@ -122,7 +122,7 @@ describe('files of 0.1.0', () => {
     }).toMatchObject(hashes);
   });
 
-  it('come to the same trades when the bot is backtested again', async () => {
+  it('have the same trades when the bot is backtested again', async () => {
     const before = JSON.parse(await read('results/summary.json')) as Summary;
     const words = ['backtest', 'bot.json', '--out', join(directory, 'again')];
     const again = await run(...words);
@@ -133,7 +133,7 @@ describe('files of 0.1.0', () => {
     expectLocked(await run(...words, '--verify-lock'));
   });
 
-  it('have a catalogue and settings that are read', async () => {
+  it('have a readable catalogue and settings', async () => {
     const list = await run('data', 'list');
     expect(list).toMatchObject({ code: 0 });
     expect(list.stdout).toContain('SPX');
@@ -141,7 +141,7 @@ describe('files of 0.1.0', () => {
     expect((await run('config', 'explain', 'workers')).stdout).toContain('config.yaml');
   });
 
-  it('have a journal of a runner, which continues to what a backtest comes to', async () => {
+  it("have a runner's journal, which continues to the result of a backtest", async () => {
     const journal = join(directory, 'runner/runner/runner.sqlite');
     await writeFile(journal, gunzipSync(await readFile(`${journal}.gz`)), { mode: 0o600 });
     const storage = await openStorage({ file: journal });

@@ -9,7 +9,7 @@ test('every property uses the seed of the run, the same one in every run of npm 
   if (!isAtLength) expect([seed, runs(7)]).toEqual([1, 7]);
 });
 
-test('no property has a seed of its own, or a number of examples that stays the same at length', () => {
+test('no property has its own seed or a fixed number of examples', () => {
   const root = import.meta.dirname;
   const files = globSync('**/*.ts', { cwd: root, exclude: (path) => basename(path) === 'bench' });
   const own = files.flatMap((file) => {

@@ -382,20 +382,24 @@ export const RiskState = z
       )
       .readonly()
       .optional()
-      .openapi({ description: 'Recent ones, in ms, where repeated execution is limited.' }),
+      .openapi({
+        description: 'Times of recent executions, ms, if `repeated_execution` is limited.',
+      }),
   })
-  .openapi('RiskState', { description: 'What the limits of a session remember of its account.' });
+  .openapi('RiskState', {
+    description: 'State of the loss limits and of `repeated_execution` of a session.',
+  });
 
-/** Absent in what version 0.1.0 recorded. */
+/** Absent in sessions recorded by version 0.1.0. */
 export const Carry = z
   .strictObject({
     marks: z.record(z.string(), z.number()).openapi({
-      description: 'The prices at which positions are valued.',
+      description: 'Prices at which positions are valued.',
     }),
     risk: RiskState,
   })
   .optional()
-  .openapi({ description: 'What a session that continues this account takes over.' });
+  .openapi({ description: 'State that a session inherits when it continues this account.' });
 
 const Session = z
   .strictObject({
@@ -491,10 +495,12 @@ export const getBotSnapshot = defineRoute({
       z
         .strictObject({
           seq: z.int().openapi({ description: 'The last event that is in it.' }),
-          head_seq: z.int().openapi({ description: 'The last event that there is.' }),
+          head_seq: z
+            .int()
+            .openapi({ description: 'Sequence number of the newest event in the log.' }),
           in_doubt: z.strictObject({ first_seq: z.int(), last_seq: z.int() }).optional().openapi({
             description:
-              'For `at`, where a clock was wrong: events whose times do not show whether they were recorded by then. Those up to `seq` are in the state. Ask by `at_seq` to be certain.',
+              'Only with `at`, if a clock was wrong: the events whose times do not show whether they were recorded before `at`. Events up to `seq` are included in the state. Use `at_seq` for an exact answer.',
           }),
           state: State,
           state_hash: stateHash,
@@ -561,7 +567,9 @@ export const listBotEvents = defineRoute({
       z
         .strictObject({
           items: z.array(BotEvent),
-          head_seq: z.int().openapi({ description: 'The last event that there is.' }),
+          head_seq: z
+            .int()
+            .openapi({ description: 'Sequence number of the newest event in the log.' }),
           next_after_seq: z.int().openapi({ description: '`after_seq` of the next request.' }),
         })
         .openapi('BotEvents'),

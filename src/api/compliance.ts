@@ -59,7 +59,7 @@ export const startStress = defineRoute({
   operationId: 'startStress',
   summary: 'Test a bot at twice the busiest of its last six months',
   description:
-    'Takes the peaks of the last six months from the event log (RTS 6, Article 10), and puts twice as much on the engine and the session code of production at a simulated venue: once with all limits, once without that of messages. Where there is no such history, what is to be withstood is assumed, the assumption is told, and the verdict is `provisional` at most. Where only the time that the host withheld made a figure too high, the verdict is `inconclusive`: run it again on a host that is less busy. Fingerprints of production before and after it are in the result. It trades with nobody, so that a halt does not keep it from running. A draft becomes active.',
+    'Takes the peaks of the last six months from the event log (RTS 6, Article 10), and applies twice that load to the production engine and session code at a simulated venue: once with all limits, once without the message limit. Without such a history, the result states the assumed load, and the verdict is at best `provisional`. If a figure is too high only because the host ran other work, the verdict is `inconclusive`: run the test again on a less busy host. The result contains fingerprints of production before and after the test. No real trades are made, so a halt does not prevent the test. A draft bot becomes active.',
   idempotent: true,
   request: {
     params: botPath,
@@ -132,7 +132,7 @@ export interface StressResult extends TestResult {
   readonly multiplier: number;
   readonly coverage_days: number;
   readonly peaks: { readonly days: number };
-  /** Of the machine during the passes; absent of older results. */
+  /** Total real time of the passes, and the part that the host ran other work; absent in older results. */
   readonly host?: { readonly real_ms: number; readonly withheld_ms: number };
   readonly assumption: { readonly text: string; readonly owner: string | null } | null;
   readonly passes: readonly {

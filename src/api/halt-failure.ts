@@ -1,14 +1,12 @@
 import { ServiceError } from '../errors.ts';
 
-/** What is known when a request for a halt failed. */
 type HaltFailureReason = 'halt_not_in_force' | 'halt_unknown';
 
 const REMEDY =
-  'Bots may still be trading. Ask for the halt again. If it fails again, stop the servers and workers, and cancel open orders at the exchange.';
+  'Bots may still be trading. Request the halt again. If it fails again, stop the servers and workers, and cancel open orders at the exchange.';
 
 /**
- * The same failure, saying whether the halt that was asked for is in force: somebody who asked for one
- * must not have to guess.
+ * Adds to a failure whether the requested halt is in force.
  * @param isExcluded whether it is certain that nothing was written.
  */
 export function haltFailure(error: ServiceError, isExcluded: boolean): ServiceError {

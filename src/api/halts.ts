@@ -110,7 +110,7 @@ const reports = {
 };
 
 const WHAT_IT_DOES =
-  'From then on nothing starts, until it is resumed. Working orders are canceled and what runs is ended, with nothing needed from the session itself. Then all is read back: 200 only when each deployment and each order is verified, else 207. A halt that is in force stays as it is: asking for it again ends what trades all the same, and verifies again. Backtests are not halted. In production the runner cancels its orders and reads them back from the venue before its pod goes; of one that says nothing any more the pod goes all the same, and its orders are not verified. A failure with status 500 or above says by its `reason` whether the halt is in force: `halt_not_in_force` or `halt_unknown`.';
+  'From then on no session starts until a resume. The server cancels working orders and ends running sessions, without their cooperation. Then it reads everything back: 200 only if each deployment and each order is verified, else 207. A halt that is in force is not changed: requesting it again ends all remaining trading, and verifies again. Backtests are not halted. In production, the runner cancels its orders and reads them back from the venue before its pod is removed. If the runner of a simulated venue no longer reports, its pod is removed anyway, and its orders are not verified. The `reason` of a failure with status 500 or above states whether the halt is in force: `halt_not_in_force` or `halt_unknown`.';
 
 export const haltBot = defineRoute({
   ...halting,
@@ -178,7 +178,7 @@ const ReEnabled = z
           count: z
             .int()
             .nullable()
-            .openapi({ description: 'Orders executed within so many seconds.' }),
+            .openapi({ description: 'Number of orders executed within `seconds`.' }),
           seconds: z.number().nullable(),
           active: z.boolean().openapi({
             description: 'Whether the session has not ended.',
@@ -199,7 +199,7 @@ export const reEnableBot = defineRoute({
   operationId: 'reEnableBot',
   summary: 'Let a bot trade again after it was latched',
   description:
-    'A session that executed as many orders of one instrument and side as `repeated_execution` of its risk limits allows, or whose account at an exchange lacks more than 1 % of its equity, denies every order from then on, also after a restart, and no other session of the bot starts, until a person lifts that here. It starts nothing by itself; a latched session that has not ended takes orders again once it hears of it: within two seconds on paper, with its next report in production, told by `control.latch_lifted` in the log.',
+    'A session is latched once it has executed as many orders of one instrument and side as `repeated_execution` of its risk limits allows, or once more than 1 % of the equity is missing from its account at an exchange. It then denies every order, even after a restart, and no other session of the bot starts, until a person re-enables the bot here. This request starts no session. A latched session that has not ended accepts orders again within two seconds on paper, or with its next report in production; the log then records `control.latch_lifted`.',
   request: {
     params: botPath,
     body: json(HaltInput, { re_enable: { reason: 'the feed repeated a price; it is mended' } }),

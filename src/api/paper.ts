@@ -25,7 +25,7 @@ const PaperRequest = z
     live: live.optional(),
     reset_losses: text(500).optional().openapi({
       description:
-        'Why the loss limits of a live session are to count from its own cash. Without it, it has used up the same share of them as the bot’s live session before.',
+        'Reason to let the loss limits of a live session count from its own cash. By default, the session has used up the same share of them as the bot’s previous live session.',
     }),
   })
   .refine(({ live: isLive, speed: at, from, to }) => !isLive || !(at ?? from ?? to), {

@@ -62,11 +62,11 @@ const DeployRequest = z
     ...request,
     replace: z.boolean().optional().openapi({
       description:
-        'What the bot has in the namespace is stopped first, and this one begins with the account that it leaves: cash, positions, and what its loss limits remember.',
+        'Stops the bot’s deployment in the namespace first, and begins with its remaining account: cash, positions, and the state of its loss limits.',
     }),
     reset_losses: text(500).optional().openapi({
       description:
-        'Why loss limits are to count from here. Without it, losses of the deployment before still count: in full with `replace`, else in proportion to the new account.',
+        'Reason to restart the loss limits. By default, losses of the previous deployment still count: in full with `replace`, else in proportion to the new account.',
     }),
     mode: z.enum(['apply', 'render', 'dry_run']).optional().openapi({
       description: 'By default `apply`; the others change nothing, neither here nor there.',
@@ -141,13 +141,13 @@ export const stopDeployment = defineRoute({
   operationId: 'stopDeployment',
   summary: 'Stop a production deployment',
   description:
-    'Its runner cancels what it has working and reads that back from the venue; then the pod goes, and all else in the cluster but its volume. Positions stay as they are. It is a success when all orders are known to have ended; at an exchange the pod stays, and keeps canceling, until they are. One that has not begun is canceled. What has ended stays as it ended.',
+    'The runner cancels its working orders and reads them back from the venue; then its pod and everything else in the cluster except its volume is removed. Positions do not change. The stop succeeds once all orders are known to have ended; at an exchange the pod stays, and keeps sending cancels, until then. A deployment that has not begun is canceled. A deployment that has ended does not change.',
   request: {
     params: z.strictObject({ ...botPath.shape, task_id: id(EXAMPLE_DEPLOYMENT_ID) }),
     query: z.strictObject({
       abandon: text(500).optional().openapi({
         description:
-          'Why orders that may rest at the exchange are not to be waited for, such as that a person has canceled them there. The deployment then ends as not verified.',
+          'Reason not to wait for orders that may rest at the exchange, for example that a person has canceled them there. The deployment then ends as not verified.',
       }),
     }),
   },
@@ -228,7 +228,9 @@ const ProductionDeployment = z
     namespace: z.string(),
     request: z.strictObject(request).openapi({ description: 'What was asked for.' }),
     replaces: z.string().nullable(),
-    waits: z.boolean().openapi({ description: 'For the end of the one that it replaces.' }),
+    waits: z.boolean().openapi({
+      description: 'Whether it waits until the deployment that it replaces has ended.',
+    }),
     opening: z
       .strictObject({
         cash: z.number(),
@@ -241,7 +243,7 @@ const ProductionDeployment = z
       .nullable()
       .openapi({
         description:
-          'The account with which it begins, where that continues another or its losses; null for the cash of the spec.',
+          'The account with which it begins if it continues an account or its losses; null if it begins with the cash of the spec.',
       }),
     applied_at: time.nullable(),
     scaled_down_at: time
@@ -360,7 +362,7 @@ const RunnerReport = z
     denying: text(500).nullable(),
     database_epoch: z.int().min(1).optional().openapi({
       description:
-        "The newest epoch of a server's database of which it knows; 1 unless given. A server with an older one trades no more until its database is adopted.",
+        "The newest epoch of a server's database that the runner knows; 1 by default. A server with an older epoch stops trading until its database is adopted.",
     }),
     batch: Batch.nullable(),
     venue: z.strictObject({
@@ -435,9 +437,11 @@ const RunnerControls = z
         .optional(),
     }),
     permits: z.array(Permit).openapi({ description: 'Overrides that may still be used.' }),
-    latches_lifted: z.int().openapi({ description: 'How many of its latches, ever.' }),
+    latches_lifted: z
+      .int()
+      .openapi({ description: 'Number of its latches that people have lifted.' }),
     database_epoch: z.int().optional().openapi({
-      description: "Of the server's database, and of new orders; 1 where it is absent.",
+      description: "Epoch of the server's database, used in the ids of new orders; 1 by default.",
     }),
   })
   .openapi('RunnerControls', { description: 'What people have settled for the session.' });

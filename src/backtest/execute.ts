@@ -11,19 +11,19 @@ export interface ExecuteOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
-  /** Called once after a run in a thread of its own. */
+  /** Called once after a run in a separate thread. */
   readonly onTraces?: ((traces: StrategyTraces) => void) | undefined;
 }
 
-/** What a strategy did beside its work. */
+/** Side effects of a strategy's run. */
 export interface StrategyTraces {
   /** Timers, sockets and the like that were still active at the end, by Node's name for them. */
   readonly left: Readonly<Record<string, number>>;
-  /** Ways to files, network and processes that it used; see `outside.ts`. */
+  /** File, network and process APIs that it used; see `outside.ts`. */
   readonly outside: readonly string[];
 }
 
-/** `execute`, or the same in the thread where the strategy lives. */
+/** `execute`, or its equivalent in the thread of the strategy. */
 export type Execute = (setup: EngineSetup, options: ExecuteOptions) => Promise<RunResult>;
 
 /**
@@ -50,7 +50,8 @@ export async function execute(setup: EngineSetup, options: ExecuteOptions): Prom
       });
     }
     options.onProgress?.(engine.done, engine.steps);
-    // Also after the last slice: what the strategy left to a promise shows its errors now.
+    // This also runs after the last slice, so that errors in the strategy's pending promises
+    // surface.
     await nextTurn();
     if (!more) return engine.result();
   }

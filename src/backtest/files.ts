@@ -61,15 +61,15 @@ export async function writeRun(
 }
 
 /**
- * Makes the directory, removes what dead processes were writing there, and tries to write into it,
- * so that a run that could not be kept is refused before it is made.
+ * Creates the directory, removes temporary files of dead processes, and tries to write there, so
+ * that a run whose results could not be stored fails before it starts.
  *
  * @throws ServiceError `output_not_writable`
  */
 export async function prepareDirectory(directory: string): Promise<void> {
   try {
     makeDirectory(directory);
-    // First, since it may be what fills the disk.
+    // These files come first, since they may be what fills the disk.
     await removeAbandoned(directory);
     await tryToWriteInto(directory);
   } catch (error) {

@@ -109,9 +109,10 @@ export function outsideFinding(outside: readonly string[] = []): Finding | undef
   return {
     code: 'outside_used',
     severity: 'warning',
-    issue: `The strategy uses ${uses}: its result can depend on files or a network that no lock names.`,
+    issue: `The strategy uses ${uses}: its result can depend on files or a network that the lock does not cover.`,
     evidence: { uses },
-    remedy: 'Bring such data into the bot, or run it with --sealed, where it cannot reach them.',
+    remedy:
+      'Declare such data in the bot file, or use --sealed, which blocks files and the network.',
   };
 }
 
@@ -123,10 +124,10 @@ const leftRunning: Check = ({ traces }) => {
   return {
     code: 'left_running',
     severity: 'warning',
-    issue: `The strategy left something running, which was stopped after the last bar: ${list}.`,
+    issue: `The strategy left timers or connections open, which were closed after the last bar: ${list}.`,
     evidence: { ...left },
     remedy:
-      'Clear timers and close connections: in paper and production they would run as long as the bot does.',
+      'Clear timers and close connections: in paper and production they stay open as long as the bot runs.',
   };
 };
 
@@ -356,7 +357,7 @@ const missingBars: Check = ({ instruments }) => {
   };
 };
 
-/** What the run leaves out of the window that was asked for. */
+/** Finds parts of the requested window that have no data. */
 export function windowBeyondData(
   instruments: readonly Pick<JobInstrument, 'symbol' | 'uncovered'>[],
 ): Finding | undefined {
@@ -367,7 +368,7 @@ export function windowBeyondData(
   return {
     code: 'window_beyond_data',
     severity: 'warning',
-    issue: `The window reaches beyond the data: ${beyond.map(describeEdge).join('; ')}.`,
+    issue: `The window extends beyond the data: ${beyond.map(describeEdge).join('; ')}.`,
     evidence: Object.fromEntries(
       beyond.map(({ symbol, edge, missing }) => [`${symbol} ${EDGE_SIDES[edge]}`, missing]),
     ),

@@ -33,6 +33,6 @@ export interface JobInstrument {
   readonly bars: Bars;
   /** Before they were made longer: bars there were, and that a regular series would have beside. */
   readonly source: { readonly bars: number; readonly missing: number };
-  /** Edges of the window that these do not reach. */
+  /** Edges of the window that the bars do not reach. */
   readonly uncovered?: readonly UncoveredEdge[];
 }

@@ -40,11 +40,11 @@ export function isHeapFull(error: Error): boolean {
 export function outOfMemory(memoryMb: number): ServiceError {
   return new ServiceError(
     'strategy_failed',
-    `the strategy took more memory than its limit of ${memoryMb} MB`,
+    `the strategy exceeded its memory limit of ${memoryMb} MB`,
     {
       reason: 'out_of_memory',
       remedy:
-        'Keep less in it: look for a list, map or buffer that grows with every bar. If it needs more, raise --strategy-memory.',
+        'Look for a list, map or buffer that grows with every bar. If the strategy needs more memory, raise --strategy-memory.',
     },
   );
 }

@@ -1,7 +1,6 @@
 /**
- * Notes which ways out of its run a strategy can take: modules of Node for files, network and
- * processes that it imports, and globals for them that it reads. It cannot see addons, or what code
- * does that hides on purpose.
+ * Records which file, network and process APIs a strategy uses: the Node modules that it imports
+ * and the globals that it reads. It does not detect addons or deliberately hidden code.
  */
 import { builtinModules } from 'node:module';
 
@@ -52,7 +51,7 @@ export function watchGlobals(): void {
   Object.defineProperty(process, 'getBuiltinModule', { value, configurable: true, writable: true });
 }
 
-/** Notes that a property is read; assigning it works as before. */
+/** Records that a property is read; assigning it still works. */
 function noteUse(owner: object, name: string, note: () => void): void {
   const descriptor = Object.getOwnPropertyDescriptor(owner, name);
   if (descriptor?.configurable !== true) return;

@@ -87,7 +87,7 @@ export function loadStrategyModule(
 }
 
 /**
- * What `loadStrategyModule` says of a module's files, without running any of its code.
+ * Returns the files of a module as `loadStrategyModule` does, without running any of its code.
  *
  * @returns also the path of the module itself, as in `files`.
  * @throws ServiceError `invalid_strategy` when there is no such file, or it does not compile.
@@ -111,7 +111,7 @@ export async function readStrategyFiles(
   return { ...filesOf(url, specDirectory), entry: pathFrom(realpathSync(specDirectory), url) };
 }
 
-/** What ends the evaluation of modules that are only read. */
+/** Thrown to end the evaluation of modules that are only read. */
 const STOP = 'service-local.read-only';
 
 function filesOf(url: string, specDirectory: string): Pick<StrategyModule, 'files' | 'others'> {
@@ -180,15 +180,15 @@ function hookOnce(isAlone: boolean): void {
 }
 
 /**
- * Where a strategy shares its thread with the rest of the process, such as in production, an error
- * that it leaves to a promise fails the strategy at its next turn, and not the process.
+ * If a strategy shares its thread with the rest of the process, as in production, an error in one
+ * of its promises fails the strategy at its next step, and not the process.
  */
 function failLate(error: unknown): void {
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   if ([...wanted].some((url) => stack.includes(url))) {
     failStrategy(lateError(error, {}));
   } else if (process.listenerCount('unhandledRejection') === 1) {
-    throw error; // As if nothing had listened.
+    throw error; // Node then handles the error as if there were no listener.
   }
 }
 

@@ -1,4 +1,4 @@
-/** The thread of a strategy of the user's own: loads it, checks parameters, and runs it. */
+/** Thread that loads a user's own strategy, checks its parameters and runs it. */
 import { Console } from 'node:console';
 import { workerData, type MessagePort } from 'node:worker_threads';
 import type { EngineSetup } from '../engine/engine.ts';
@@ -15,7 +15,7 @@ import { loadStrategyModule, type StrategyModule } from './strategy-module.ts';
 
 export interface StrategyThreadData {
   readonly port: MessagePort;
-  /** One number, counted on with each answer. */
+  /** One shared number, incremented with each answer. */
   readonly answers: Int32Array;
 }
 
@@ -35,7 +35,7 @@ export type Question =
       };
     };
 
-/** What a module declares, as plain data. */
+/** Declarations of a strategy module, as plain data. */
 export interface Declaration extends Pick<StrategyModule, 'files' | 'others'> {
   readonly outside: readonly string[];
   readonly declared: Omit<Strategy, 'create' | 'check'> & { readonly hasCheck: boolean };
@@ -58,7 +58,7 @@ export type Answer =
 
 const { port, answers } = workerData as StrategyThreadData;
 let strategy: Strategy | undefined;
-/** Steps that the present run has taken. */
+/** Steps that the current run has taken. */
 let done = 0;
 const resourcesBefore = countResources();
 
@@ -117,10 +117,10 @@ function guardedLoad(module: string, directory: string, timeoutMs: number): Stra
     if (!isTimeout(error)) throw error;
     throw new ServiceError(
       'strategy_timeout',
-      `${module} was not loaded within ${timeoutMs / 1000} s`,
+      `${module} did not load within ${timeoutMs / 1000} s`,
       {
         remedy:
-          'Look for a loop that never ends outside of its functions; for one that is only slow, raise --strategy-timeout-seconds.',
+          'Look for an endless loop at the top level of the module; if it is only slow, raise --strategy-timeout-seconds.',
       },
     );
   }
@@ -135,7 +135,7 @@ function check(params: ParamValues<Params>, timeoutMs: number): string | null {
     throw new ServiceError(
       'strategy_timeout',
       `check() of strategy ${strategy!.name} did not return within ${timeoutMs / 1000} s`,
-      { remedy: 'Look for a loop that never ends.' },
+      { remedy: 'Look for an endless loop.' },
     );
   }
 }
@@ -171,7 +171,7 @@ function countResources(): Map<string, number> {
   return counts;
 }
 
-/** What keeps the thread busy and did not before the strategy was loaded. */
+/** Counts resources that keep the thread alive and were opened since the strategy was loaded. */
 function leftRunning(): Record<string, number> {
   const left = [...countResources()].map(([name, count]): [string, number] => [
     name,
@@ -182,7 +182,7 @@ function leftRunning(): Record<string, number> {
   );
 }
 
-// Stdout is for the answer of the command; what a strategy prints goes to stderr.
+// Stdout carries the output of the command, so strategies print to stderr.
 Object.defineProperty(process, 'stdout', { value: process.stderr });
 Object.assign(console, new Console(process.stderr));
 process.on('uncaughtException', failLate);

@@ -1,6 +1,6 @@
 /**
- * Runs a strategy of the user's own in a thread: what it leaves behind ends with the thread, it
- * cannot end the process, and its memory has a limit.
+ * Runs a user's own strategy in a thread: its timers and connections end with the thread, it cannot
+ * end the process, and its memory is limited.
  */
 import {
   MessageChannel,
@@ -32,26 +32,25 @@ export interface StrategyLimits {
 /** Loads the strategies of bot files, each of which runs once; see `loadStrategyModule`. */
 export interface OwnStrategies {
   readonly load: (modulePath: string, specDirectory: string) => OwnStrategy;
-  /** Ends the threads. */
   readonly close: () => Promise<void>;
 }
 
 export interface OwnStrategy extends StrategyModule {
-  /** Its `create` must not be called: `execute` runs it where it lives. */
+  /** Do not call its `create`: `execute` runs the strategy in its own thread. */
   readonly strategy: Strategy;
   readonly execute: Execute;
-  /** What its modules use of the machine; see `StrategyTraces`. */
+  /** File, network and process APIs that its modules use; see `StrategyTraces`. */
   readonly outside?: readonly string[] | undefined;
 }
 
 const FILE = new URL(`./strategy-thread-worker${import.meta.url.slice(-3)}`, import.meta.url);
-/** Time that a thread has to start, beside the time of the strategy. */
+/** Time for a thread to start, in addition to the time of the strategy, ms. */
 const START_MS = 10_000;
-/** Answers of a thread whose watchdog is at work come within this time after its own limit. */
+/** A thread with a working watchdog answers within this time after its own limit, ms. */
 const LATE_MS = 5000;
 const LOOK_EVERY_MS = 25;
 
-/** @param limits of every strategy by itself. */
+/** @param limits apply to each strategy separately. */
 export function ownStrategies(limits: StrategyLimits): OwnStrategies {
   const threads: StrategyThread[] = [];
   return {
@@ -70,7 +69,7 @@ class StrategyThread {
   readonly #limits: StrategyLimits;
   readonly #worker: Worker;
   readonly #port: MessagePort;
-  /** Counts the answers of the thread, for a caller that waits for one. */
+  /** Counter of the thread's answers, on which a caller can wait. */
   readonly #answers = new Int32Array(new SharedArrayBuffer(4));
   #ended: ServiceError | undefined;
   #onEnd: (error: ServiceError) => void = () => {};
@@ -108,7 +107,7 @@ class StrategyThread {
         ...rest,
         ...(hasCheck && { check: (params: ParamValues<Params>) => this.#check(params) }),
         create() {
-          throw new Error('the strategy lives in another thread');
+          throw new Error('the strategy runs in another thread');
         },
       },
       execute: (setup, options) => this.#execute(setup, options),
@@ -132,7 +131,10 @@ class StrategyThread {
     return (answer as { readonly checked: string | null }).checked ?? undefined;
   }
 
-  /** Asks and blocks this thread until the answer is there: loading and checking are synchronous. */
+  /**
+   * Sends a request and blocks this thread until the answer arrives: loading and checking are
+   * synchronous.
+   */
   #ask(question: Question): Answer {
     if (this.#ended !== undefined) throw this.#ended;
     const { timeoutMs, memoryMb } = this.#limits;
@@ -207,7 +209,7 @@ function hung(timeoutMs: number): ServiceError {
     `the strategy did not return within ${timeoutMs / 1000} s`,
     {
       remedy:
-        'Look for a loop that never ends; for one that is only slow, raise --strategy-timeout-seconds.',
+        'Look for an endless loop; if the strategy is only slow, raise --strategy-timeout-seconds.',
     },
   );
 }
@@ -215,7 +217,7 @@ function hung(timeoutMs: number): ServiceError {
 function died(how: string, cause?: unknown): ServiceError {
   return new ServiceError('strategy_failed', `the strategy's thread ended: ${how}`, {
     reason: 'process_ended',
-    remedy: 'Remove whatever ends the thread or the process from the strategy and its libraries.',
+    remedy: 'Remove calls that end the thread or the process from the strategy and its libraries.',
     cause,
   });
 }

@@ -83,8 +83,8 @@ export interface Lock {
   /** Absent where the spec has no models. */
   readonly models?: ModelsLock | undefined;
   /**
-   * Ways to files, network and processes that the strategy used, such as `node:fs`: the result can
-   * depend on more than this lock names. Absent where there are none.
+   * File, network and process APIs that the strategy used, such as `node:fs`: the result can depend
+   * on inputs that this lock does not cover. Absent if there are none.
    */
   readonly outside?: readonly string[] | undefined;
 }

@@ -67,7 +67,7 @@ interface FinishedTrial {
   readonly metrics: TrialMetrics;
 }
 
-/** A trial runs again if it failed, its line is damaged, or a figure of it is missing. */
+/** A trial runs again if it failed, its line is damaged, or one of its figures is missing. */
 function readLine(line: string): FinishedTrial | undefined {
   try {
     const { index, metrics } = JSON.parse(line) as Partial<FinishedTrial>;

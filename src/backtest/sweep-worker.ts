@@ -18,7 +18,7 @@ if (!isDeepStrictEqual(files, source.files)) {
   });
 }
 
-/** An error in what the strategy of the present trial left to a promise or a timer. */
+/** Error in a promise or timer of the strategy in the current trial. */
 let late: ServiceError | undefined;
 const failLate = (error: unknown): void => {
   late ??= lateError(error, { strategy: strategy.name, done: setup.instruments[0]!.bars.length });

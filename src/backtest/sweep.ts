@@ -42,9 +42,10 @@ export async function sweep(
 
   const threads: Worker[] = [];
   /**
-   * Runs trials in one thread until there are none left.
+   * Runs trials in one thread until none are left.
    *
-   * @returns those of its chunk that another thread has to run, where its memory was full.
+   * @returns trials of its chunk that another thread must run because the memory of this one was
+   *   full.
    */
   const workIn = async (rest: readonly Trial[]): Promise<readonly Trial[] | undefined> => {
     const thread = startThread(source, setup, memoryMb);
@@ -74,10 +75,10 @@ export async function sweep(
     const full = (): void => {
       if (isFull) return;
       isFull = true;
-      // Results that are on their way come first.
+      // Pending results are received first.
       void thread.terminate().then(fill).catch(reject);
     };
-    // Strategies of this package take no more than a run needs.
+    // Built-in strategies need no memory limit.
     const isOwn = 'module' in source;
     const unwatch = isOwn ? watchMemory(thread, memoryMb, full) : () => {};
     thread.on('error', (error: Error) => {
@@ -108,7 +109,7 @@ function startThread(source: StrategySource, setup: TrialSetup, memoryMb: number
   const file = new URL(`./sweep-worker${import.meta.url.slice(-3)}`, import.meta.url);
   const resourceLimits = heapLimits(memoryMb);
   const thread = new Worker(file, { workerData: { source, setup }, stdout: true, resourceLimits });
-  // A strategy's own prints are for whoever watches, not part of the answer.
+  // Output that a strategy prints is not part of the result, so it goes to stderr.
   thread.stdout.pipe(process.stderr, { end: false });
   return thread;
 }

@@ -1,4 +1,4 @@
-/** What is wrong with the data that a spec names. */
+/** Checks of the data that a spec names. */
 import { windowBeyondData } from '../backtest/findings.ts';
 import { ServiceError, type Problem } from '../errors.ts';
 import { loadCheckedBars, loadDataset, type Dataset, type LoadOptions } from '../market/load.ts';
@@ -11,16 +11,16 @@ import { dataSchema } from './spec.ts';
 
 export interface DataCheck {
   readonly problems: readonly Problem[];
-  /** What a person should know of the data, one sentence each. */
+  /** Notes on the data, one sentence each. */
   readonly notes: readonly string[];
 }
 
-/** Where the data are, and how to read them in place of what the spec says. */
+/** Location of the data, and options that override the spec. */
 export type DataReading = Pick<LoadOptions, 'catalogueDir' | 'columns' | 'repair'>;
 
 /**
- * Reads the data of a bot as a backtest would, as far as its spec says how: a field of `data` that is
- * wrong itself is left out.
+ * Reads the data of a bot as a backtest would, ignoring fields of `data` that are invalid
+ * themselves.
  */
 export async function checkData(
   { sources, models, document }: BotCheck,
@@ -64,7 +64,7 @@ export async function checkData(
 
 type ReadAs = Pick<LoadOptions, 'timeframe' | 'from' | 'to' | 'columns' | 'repair'>;
 
-/** The options of `data` that are right, each by itself. */
+/** Options of `data` that are valid by themselves. */
 function usableOptions(data: Record<string, unknown>): ReadAs {
   const { timeframe, from, to, columns, repair } = dataSchema.shape;
   const options = {
@@ -82,14 +82,14 @@ function usableOptions(data: Record<string, unknown>): ReadAs {
   }
 }
 
-/** Without a timeframe only the rows are checked. */
+/** If the timeframe is unknown, only the rows are checked. */
 async function load(options: LoadOptions): Promise<Dataset | undefined> {
   if (options.timeframe !== undefined) return loadDataset(options);
   await loadCheckedBars(options);
   return undefined;
 }
 
-/** Located in the file of the data where the fault has a line there, else in the spec. */
+/** Problem located in the data file if the fault has a line there, else in the spec. */
 function problemsOf(
   { code, message, remedy, problems }: ServiceError,
   { at }: DataSource,

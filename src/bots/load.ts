@@ -38,9 +38,9 @@ export interface Bot {
   /** Identifies the version: see `specHash`. */
   readonly hash: string;
   readonly strategy: Strategy;
-  /** Where the strategy runs, if not in this thread. */
+  /** Runs the strategy elsewhere than in this thread. */
   readonly execute?: Execute | undefined;
-  /** What its modules use of the machine, where that is known; see `StrategyTraces`. */
+  /** File, network and process APIs that its modules use, if known; see `StrategyTraces`. */
   readonly outside?: readonly string[] | undefined;
   /** The strategy's own file and what it imports, with sha256; `undefined` for a built-in one. */
   readonly strategyFiles: Readonly<Record<string, string>> | undefined;
@@ -62,7 +62,9 @@ export interface BotCheck {
   readonly problems: readonly Problem[];
   /** The sources of its data that exist or are catalogued, also of a bot with problems. */
   readonly sources: readonly DataSource[];
-  /** Set where the strategy's own code failed or did not return; it is one of the problems. */
+  /**
+   * Error of the strategy's own code, which failed or did not return; also listed in the problems.
+   */
   readonly failure: ServiceError | undefined;
   /** Its models that could be read, also of a bot with problems. */
   readonly models: readonly Model[];
@@ -71,7 +73,7 @@ export interface BotCheck {
 /** One symbol's data as the spec names them. */
 export interface DataSource {
   readonly symbol: string;
-  /** Where the spec names it. */
+  /** Location of its name in the spec. */
   readonly at: Path;
   /** Absolute path or `catalog://`. */
   readonly address: string;
@@ -79,8 +81,8 @@ export interface DataSource {
 
 /**
  * Checks all of a bot that can be checked without reading its data: spec, strategy, parameters,
- * models, and whether the data files exist. Each part is checked whatever is wrong with the others.
- * Runs the code of the strategy's module.
+ * models, and whether the data files exist. Each part is checked even if others are invalid. Runs
+ * the code of the strategy's module.
  *
  * @throws ServiceError `file_not_found` when the spec itself cannot be read.
  */
@@ -235,7 +237,7 @@ export function hostedBot(hosted: HostedSpec, own?: Strategy): Bot {
   };
 }
 
-/** Loads the module of a strategy, in this thread or in one of its own. */
+/** Loads the module of a strategy, in this thread or a separate one. */
 export type LoadModule = (
   modulePath: string,
   specDirectory: string,
@@ -254,7 +256,7 @@ interface LoadedStrategy {
 /**
  * Loads the strategy's own module where the spec names one, and checks the spec against it.
  *
- * @param known what is wrong with the spec: a module that cannot be one is not loaded.
+ * @param known problems of the spec; a module with an invalid name is not loaded.
  */
 function checkOwnStrategy(
   document: SourceDocument,
@@ -283,7 +285,7 @@ function checkOwnStrategy(
   }
 }
 
-/** Every source that the document names, whatever else is wrong with it. */
+/** Every data source in the document, even if the document has other problems. */
 function sourcesNamed({ value }: SourceDocument, directory: string): DataSource[] {
   const { universe, data } = fieldsOf(fieldsOf(value).spec);
   const { source, sources } = fieldsOf(data);

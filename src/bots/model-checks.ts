@@ -98,7 +98,7 @@ const KEPT_OF_INPUT = 50;
 /** One for each output and symbol. */
 const MOST_SIGNALS = 20_000;
 
-/** What a run of these models would not have the memory for. */
+/** Problems of models that need more memory than a run may use. */
 function excesses(models: readonly ModelSpec[], document: SourceDocument): Problem[] {
   const { universe } = fieldsOf(fieldsOf(document.value).spec);
   const symbols = listOf(fieldsOf(universe).symbols).length;
@@ -121,7 +121,8 @@ function excesses(models: readonly ModelSpec[], document: SourceDocument): Probl
 /**
  * The models of a spec with their files; runs none of them.
  *
- * @param known what is wrong with the spec: of a model with a problem only the file is looked for.
+ * @param known problems of the spec; for a model with a problem, only the existence of its file is
+ *   checked.
  */
 export function readModels(
   document: SourceDocument,

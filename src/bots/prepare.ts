@@ -102,11 +102,11 @@ function refuseWithoutVolume(symbol: string, config: EngineConfig, models: reado
   const use = volumeUse(config, models);
   if (use === undefined) return;
   throw new ServiceError('invalid_data', `${use.by} needs volume, and ${symbol} has none`, {
-    remedy: `Use data with volume (data.columns.volume names its column), or ${use.instead}.`,
+    remedy: `Use data with volume (data.columns.volume names the column), or ${use.instead}.`,
   });
 }
 
-/** What of a bot reads volume, and what can take its place; undefined where nothing does. */
+/** The part of a bot that reads volume, and its alternative; undefined if no part does. */
 export function volumeUse(
   { fill, slippage }: VolumeModels,
   models: readonly Model[],

@@ -26,7 +26,7 @@ export function lockOf(parts: Omit<Lock, 'digest'>): Lock {
     strategy,
     data,
     ...(models && { models }),
-    // Only where there is any: locks made before there was such a mark keep their digests.
+    // Set only if not empty, so that locks from earlier versions keep their digests.
     ...(outside.length > 0 && { outside }),
   };
   return { digest: digest(rest), ...rest };
@@ -38,7 +38,10 @@ function digest(value: unknown): string {
   return createHash('sha256').update(canonical).digest('hex');
 }
 
-/** The same lock with what the run showed beside it. @param outside see `StrategyTraces`. */
+/**
+ * The same lock with the file, network and process APIs that the run used.
+ * @param outside see `StrategyTraces`.
+ */
 export function withOutside(lock: Lock, outside: readonly string[] = []): Lock {
   const all = [...new Set([...(lock.outside ?? []), ...outside])].toSorted();
   return lockOf({ ...lock, outside: all });

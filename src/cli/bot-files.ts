@@ -36,7 +36,7 @@ export async function readHostedFiles(files: readonly string[]): Promise<readonl
   });
 }
 
-/** Files that go with a spec, and what is wrong with them. */
+/** Files of a spec, and their problems. */
 interface Attached {
   readonly files?: BotFile['files'];
   readonly faults: readonly Problem[];
@@ -69,8 +69,8 @@ async function strategyOf(file: string): Promise<Attached> {
 const MODULE = ['spec', 'strategy', 'module'];
 
 /**
- * The files of a strategy of one's own, as they are: the module and all that it imports. None of its
- * code is run.
+ * Source files of a user's own strategy: the module and everything that it imports. Runs none of
+ * its code.
  *
  * @param file the bot file that names the module.
  * @returns also the path of the module among the files.

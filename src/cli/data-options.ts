@@ -2,14 +2,14 @@ import { ServiceError } from '../errors.ts';
 import { BAR_COLUMNS } from '../market/bars.ts';
 import type { ColumnNames } from '../market/header.ts';
 
-/** How the data are read, in place of what the spec says. */
+/** Options for reading the data, which override the spec. */
 export const DATA_OPTIONS = {
   columns: {
     value: 'name=column,…',
-    description: 'which column of the data is which, such as time=ts,close=px',
+    description: 'maps columns of the data, such as time=ts,close=px',
     parse: parseColumns,
   },
-  repair: { value: 'how', description: 'drop: leave bad rows of the data out', choices: ['drop'] },
+  repair: { value: 'how', description: 'drop: skip bad rows of the data', choices: ['drop'] },
 } as const;
 
 function parseColumns(text: string): ColumnNames {
@@ -17,8 +17,8 @@ function parseColumns(text: string): ColumnNames {
     const [, name, column] = /^(\w+)=(.+)$/.exec(pair.trim()) ?? [];
     const known = BAR_COLUMNS.find((candidate) => candidate === name);
     if (known !== undefined && column !== undefined) return [known, column] as const;
-    throw new ServiceError('usage', `'${pair}' does not say which column is which`, {
-      remedy: `Write name=column with names of ${BAR_COLUMNS.join(', ')}.`,
+    throw new ServiceError('usage', `'${pair}' is not a column mapping`, {
+      remedy: `Write name=column, where name is one of ${BAR_COLUMNS.join(', ')}.`,
     });
   });
   return Object.fromEntries(pairs);

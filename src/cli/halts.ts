@@ -35,9 +35,9 @@ export async function haltOfAll(server: Client): Promise<Halt | undefined> {
 }
 
 /**
- * Asks for a halt.
- * @throws ServiceError `halt_not_verified` where the halt failed, which says whether it is in force;
- * what the server refused keeps its own code.
+ * Requests a halt.
+ * @throws ServiceError `halt_not_verified` if the halt failed, stating whether it is in force; an
+ *   error that the server returned keeps its own code.
  */
 export async function requestHalt(ask: () => Promise<HaltReport>): Promise<HaltReport> {
   try {

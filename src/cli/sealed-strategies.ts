@@ -13,13 +13,13 @@ import { readCode } from './bot-files.ts';
 import type { Context } from './verb.ts';
 
 /**
- * Loads the strategy of a bot file in the sandbox that a server uses, where it reaches no file, no
- * network and nothing else of the machine. None of its code runs anywhere else.
+ * Loads the strategy of a bot file in the sandbox that a server uses, without access to files,
+ * network or the rest of the machine. None of its code runs outside the sandbox.
  */
 export async function sealedStrategy(context: Context, file: string): Promise<LoadModule> {
   const { spec } = readSpec(file);
   const module = spec?.spec.strategy.module;
-  // What is wrong with the spec is found by whoever loads the bot.
+  // Loading the bot reports problems of the spec.
   if (spec === undefined || module === undefined) return () => refuseUnread();
   const loading = open(context, spec, file, module);
   const [loaded] = await Promise.allSettled([loading]);
@@ -30,7 +30,7 @@ export async function sealedStrategy(context: Context, file: string): Promise<Lo
 }
 
 function refuseUnread(): never {
-  throw new Error('the bot file changed while it was read');
+  throw new Error('the bot file changed while it was being read');
 }
 
 async function open(
@@ -55,7 +55,7 @@ async function open(
   return {
     files: digestsOf(files),
     others: [],
-    // It is known for the parameters of the spec; those of a run are checked as it begins.
+    // The sandbox has checked the parameters of the spec; a run checks its own when it begins.
     strategy: {
       ...strategy,
       check: (params) => (isDeepStrictEqual(params, values) ? strategy.check?.(params) : undefined),

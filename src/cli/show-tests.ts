@@ -152,7 +152,8 @@ function showStress(out: Output, result: StressResult): void {
   for (const reason of reasons) out.line(`- ${reason}`);
   for (const what of result.not_judged) out.line(`NOT JUDGED: ${what}`);
   if (verdict === 'provisional') out.line('PROVISIONAL: that is no pass.');
-  if (verdict === 'inconclusive') out.line(`INCONCLUSIVE: that is no pass. ${QUIETER}`);
+  if (verdict === 'inconclusive')
+    out.line(`INCONCLUSIVE: this does not count as a pass. ${QUIETER}`);
   showStale(out, result);
   out.line(SIMULATED);
 }
@@ -160,7 +161,7 @@ function showStress(out: Output, result: StressResult): void {
 function stressFailure({ run_id, verdict, reasons }: StressResult): ServiceError | undefined {
   if (verdict === 'pass') return undefined;
   if (verdict === 'inconclusive') {
-    return new ServiceError('inconclusive', `the host was too busy to judge by: ${reasons[0]}`, {
+    return new ServiceError('inconclusive', `the host was too busy for a verdict: ${reasons[0]}`, {
       remedy: `${QUIETER} ${whereIn('stress.json', run_id)}`,
     });
   }
@@ -170,11 +171,11 @@ function stressFailure({ run_id, verdict, reasons }: StressResult): ServiceError
   });
 }
 
-const QUIETER = 'Run it again while the host has a processor to spare for it.';
+const QUIETER = 'Run it again while the host has a free processor.';
 
 function wordedHost({ real_ms, withheld_ms }: NonNullable<StressResult['host']>): string {
   const share = real_ms === 0 ? 0 : withheld_ms / real_ms;
-  return `ran something else for ${Math.round(100 * share)} % of the time`;
+  return `ran other work for ${Math.round(100 * share)} % of the time`;
 }
 
 function whereIn(file: string, run_id: string): string {

@@ -49,8 +49,7 @@ export const VERBS: readonly VerbEntry[] = [
   },
   {
     path: ['server', 'adopt'],
-    summary:
-      "have trading continue by a database that was copied or moved; on the server's machine",
+    summary: "allow trading with a copied or moved database; run on the server's machine",
     load: () => import('./verbs/server-adopt.ts'),
   },
   {

@@ -409,7 +409,7 @@ const WHAT: Readonly<Record<string, string>> = {
   UND_ERR_RES_EXCEEDED_MAX_SIZE: 'its answer does not end',
 };
 
-/** With these there was no connection on which the request could have gone out. */
+/** Error codes that mean that no connection existed, so the request was not sent. */
 const NOT_SENT: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',

@@ -157,7 +157,7 @@ async function askForBot(visit: Visit, form?: Form): Promise<Content> {
   };
 }
 
-/** Without the names that cannot be read: a halt that succeeded must not look like a failure. */
+/** Names that cannot be read are left out: a halt that succeeded must not look like a failure. */
 async function botsOf(call: Visit['call'], { bot_id, deployments }: HaltReport): Promise<BotNames> {
   const shown = firstUnverified(deployments).map((one) => one.bot_id);
   return namesOf(call, bot_id === null ? shown : [bot_id, ...shown]).catch(() => new Map());

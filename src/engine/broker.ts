@@ -7,7 +7,7 @@ import type { Portfolio } from './portfolio.ts';
 import type { Broker } from './strategy.ts';
 import type { WorkingOrder } from './working-order.ts';
 
-/** What a broker needs of the run that it trades in. */
+/** The parts of a run that its broker needs. */
 export interface Trading {
   readonly portfolio: Portfolio;
   readonly instruments: readonly Instrument[];
@@ -81,7 +81,7 @@ export class StrategyBroker implements Broker {
 
   #checkTurn(): void {
     if (this.#trading.isStrategysTurn()) return;
-    throw new Error('orders are placed within create, onBar and onFill, not after an await');
+    throw new Error('orders must be placed within create, onBar or onFill, not after an await');
   }
 
   #indexOf(instrument: Instrument): number {

@@ -415,7 +415,7 @@ export class Engine {
     return this.#portfolio.equity();
   }
 
-  /** What limits remember of the account, as of the last step. */
+  /** State of the account's limits after the last step. */
   get risk(): RiskState {
     const recorded = this.#recorded;
     if (recorded > 0) this.#losses.follow(this.#times, this.#equity, recorded, recorded - 1);

@@ -56,7 +56,7 @@ export type OrderEvent = {
       readonly kind: 'account.latched';
       readonly control: 'repeated_execution';
       readonly side: 'buy' | 'sell';
-      /** Orders executed within so many seconds. */
+      /** Number of orders executed within `seconds`. */
       readonly count: number;
       readonly seconds: number;
     }

@@ -22,7 +22,7 @@ export function lateError(
     {
       reason: 'late_error',
       remedy:
-        'Finish all work within these calls: the run does not wait for promises, timers or events.',
+        'Finish all work within these functions: the run does not wait for promises, timers or events.',
       cause: error,
     },
   );

@@ -10,7 +10,7 @@ import type {
 
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
-/** An order as a strategy holds it: it shows what the engine keeps, and changes nothing. */
+/** Read-only view of an order, for strategies. */
 export class OrderView implements Order {
   readonly #order: Order;
 
@@ -112,7 +112,7 @@ export class OrderView implements Order {
     return { symbol: (instrument as Instrument).symbol, ...Object.fromEntries(set) };
   }
 
-  /** What `console.log` shows. */
+  /** Representation for `console.log`. */
   [INSPECT](): Record<string, unknown> {
     return this.toJSON();
   }

@@ -31,7 +31,7 @@ export class Portfolio {
   fees = -0;
   slippage = -0;
   tradedNotional = -0;
-  /** Of `fees`, those that belong to no trade. */
+  /** The part of `fees` that belongs to no trade. */
   otherFees = -0;
   readonly #symbols: readonly string[];
   /** The trade that each open position belongs to; stale where the position is flat. */

@@ -57,7 +57,7 @@ export interface RunResult {
   /** Account currency, summed over all fills; both are costs, as positive numbers. */
   readonly fees: number;
   readonly slippage: number;
-  /** Of `fees`, those that belong to no trade, such as a fee for an order that was not filled. */
+  /** The part of `fees` that belongs to no trade, such as a fee for an unfilled order. */
   readonly otherFees: number;
   /** Σ quantity × price over all fills, account currency. */
   readonly tradedNotional: number;

@@ -76,7 +76,7 @@ export interface InstrumentRules {
   readonly phase?: MarketPhase;
 }
 
-/** What the loss limits and the control of repeated execution remember of an account. Plain JSON. */
+/** State of an account's loss limits and of `repeated_execution`. Plain JSON. */
 export interface RiskState {
   /** Highest equity at a close. */
   readonly peak_equity: number;
@@ -84,7 +84,7 @@ export interface RiskState {
   readonly day_start_equity: number;
   /** The UTC date of the newest step, as `YYYY-MM-DD`; null before the first. */
   readonly day: string | null;
-  /** Times in ms of the orders executed lately, oldest first; only where repeated execution is limited. */
+  /** Times of recent executions, ms, oldest first; set only if `repeated_execution` is limited. */
   readonly executions?: readonly RecentExecutions[] | undefined;
 }
 
@@ -94,7 +94,7 @@ export interface RecentExecutions {
   readonly times: readonly number[];
 }
 
-/** What an account begins with where it goes on from another: no fees, no events. */
+/** Initial state of an account that continues another, without fees and events. */
 export interface Opening {
   /** Account currency. */
   readonly cash: number;
@@ -102,6 +102,9 @@ export interface Opening {
   readonly positions: Readonly<
     Record<string, { readonly quantity: number; readonly price: number }>
   >;
-  /** Of the account before, so that its losses still count; without it they begin from `cash`. */
+  /**
+   * Risk state of the previous account, so that its losses still count; without it, losses count
+   * from `cash`.
+   */
   readonly risk?: RiskState | undefined;
 }

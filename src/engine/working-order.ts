@@ -22,7 +22,7 @@ export interface WorkingOrder extends Mutable<Order> {
   farthest: number | undefined;
   /** It closes a position for a margin call, and is not the strategy's to cancel. */
   isLiquidation: boolean;
-  /** What strategies hold of it; made when one first asks. */
+  /** View for strategies, created on first use. */
   view: Order | undefined;
 }
 

@@ -6,7 +6,7 @@ import type { NewEvent } from './event.ts';
 /** Records that the clock was set back: the events from here on carry earlier times. */
 export const CLOCK_SET_BACK = 'clock.set_back';
 
-/** What is known of the event before: its place, and when it was recorded. */
+/** The previous event: its sequence number and recording time. */
 interface Before {
   readonly seq: number;
   readonly recorded_at: number;
@@ -41,11 +41,14 @@ export function setBackEvents(before: Before, now: number, version: number): New
   ];
 }
 
-/** Where a log is at a time. */
+/** Position of a log at a given time. */
 export interface PlaceInTime {
-  /** The last event that was recorded by then; 0 where there is none. */
+  /** Last event recorded by that time; 0 if no event was. */
   readonly seq: number;
-  /** Events whose times do not show whether they were recorded by then; undefined where none is. */
+  /**
+   * Events whose times do not show whether they were recorded by that time; undefined if there are
+   * none.
+   */
   readonly in_doubt: SeqSpan | undefined;
 }
 
@@ -111,8 +114,8 @@ const selectSteps = prepared((db, { bot_id, head_seq }: { bot_id: string; head_s
 );
 
 /**
- * The last event of a span that was recorded by a time, by halves; the one before the span where
- * there is none. `next` is the time of the one after it in the span.
+ * Binary search for the last event of a span that was recorded by a given time; returns the event
+ * before the span if no event was. `next` is the time of the following event in the span.
  */
 async function lastIn(
   db: Db,

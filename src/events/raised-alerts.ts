@@ -1,9 +1,9 @@
-/** An alert as it is counted in the metrics of the process that records it. */
+/** An alert, for the metrics of the process that records it. */
 export interface RaisedAlert {
   /** The control that caused it, as a limit of `risk` is called, or what else went wrong. */
   readonly control: string;
   readonly severity: 'warning' | 'critical';
-  /** From its cause to its record; null where the time of the cause is unknown. */
+  /** Time from its cause to its record, ms; null if the time of the cause is unknown. */
   readonly latency_ms: number | null;
 }
 

@@ -74,7 +74,7 @@ async function halt(
   ]).catch((error: unknown) => {
     service.log.warn({
       err: error,
-      msg: `the halt ${latched.halt_id} could not end all it should`,
+      msg: `the halt ${latched.halt_id} could not end everything that it covers`,
     });
   });
   await within(ms, ending);

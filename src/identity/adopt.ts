@@ -3,7 +3,7 @@ import { placeOf } from '../storage/place.ts';
 import { appendAudit } from './audit.ts';
 import type { Identity } from './context.ts';
 
-/** Has trading go on by this database, and by none of its copies; kept in the audit log. */
+/** Allows trading with this database and with none of its copies; writes an audit entry. */
 export async function adoptDatabase({
   storage,
   clock,

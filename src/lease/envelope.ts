@@ -92,7 +92,7 @@ export function readEnvelope(
     throw new LeaseError('wrong_payload_type', `payloadType is ${quote(payloadType)}`);
   }
   if (!Array.isArray(signatures) || signatures.length < 1 || signatures.length > maxSignatures) {
-    throw notAnEnvelope(`signatures is not a list of 1 to ${maxSignatures}`);
+    throw notAnEnvelope(`signatures must be a list of 1 to ${maxSignatures} entries`);
   }
   const read = signatures.map((signature: unknown, index): Signature => {
     const place = `signatures[${index}]`;

@@ -36,12 +36,12 @@ export const LEASE_REASONS = {
   key_small_order: 'A public key is one under which almost anything verifies.',
 
   invalid_root: 'A root or a signed keyset does not have the expected form.',
-  not_vouched_for: 'The keys are not signed by the trusted root or by a key that is held.',
-  other_root: 'The keys are signed by another root than the trusted one.',
-  root_rollback: 'The root is older than the one that is trusted.',
-  keyset_rollback: 'The keyset is older than the one that is trusted.',
-  keyset_expired: 'The signed keyset has expired, and adds keys that are not trusted yet.',
-  other_issuer: 'The document is of another issuer.',
+  not_vouched_for: 'The keys are not signed by the trusted root or by a trusted key.',
+  other_root: 'The keys are signed by a root other than the trusted one.',
+  root_rollback: 'The root is older than the trusted one.',
+  keyset_rollback: 'The keyset is older than the trusted one.',
+  keyset_expired: 'The signed keyset has expired and adds keys that are not trusted yet.',
+  other_issuer: 'The document belongs to another issuer.',
 
   in_grace: 'The lease was not renewed in time and is in its grace period.',
   not_yet_valid: 'The clock of this machine is more than 5 minutes behind the issue of the lease.',

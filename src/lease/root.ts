@@ -1,8 +1,9 @@
 /**
- * The trust root: who may say which keys sign leases. An issuer keeps root keys offline; they sign
- * the root document, which names them, and the keyset, which names the keys that sign leases. The
- * rules are those of The Update Framework (https://theupdateframework.github.io/specification/latest/):
- * versions only rise, and a new root is signed by a threshold of the former root and of its own keys.
+ * The trust root determines which keys may sign leases. An issuer keeps root keys offline; they
+ * sign the root document, which names them, and the keyset, which names the keys that sign leases.
+ * The rules are those of The Update Framework
+ * (https://theupdateframework.github.io/specification/latest/): versions only rise, and a new root
+ * is signed by a threshold of the former root and of its own keys.
  */
 import { sha256 } from '@noble/hashes/sha2.js';
 import canonicalize from 'canonicalize';
@@ -19,16 +20,16 @@ import { decodeUtf8, encodeUtf8 } from './utf8.ts';
 export const ROOT_TYPE = 'application/vnd.service-local.license-root.v1+json';
 export const KEYSET_TYPE = 'application/vnd.service-local.license-keyset.v1+json';
 
-/** A new root is signed by its own keys and by those of the former one. */
+/** A new root is signed by its own keys and by the keys of the previous root. */
 const MAX_SIGNATURES = 16;
 
-/** What both documents state. Times are RFC 3339 in UTC and whole seconds. */
+/** Claims of both documents. Times are RFC 3339 in UTC and whole seconds. */
 interface Document {
-  /** From 1; each new document has a higher one. */
+  /** Starts at 1; each new document has a higher version. */
   readonly version: number;
   readonly issuer: string;
   readonly issued_at: string;
-  /** From here on the document vouches for nothing new; keys already held keep verifying. */
+  /** After this time the document adds no keys; trusted keys still verify. */
   readonly expires_at: string;
 }
 
@@ -66,7 +67,8 @@ export interface VerifiedKeyset {
 }
 
 /**
- * What the root keys sign for a new root: `toSign`; `payload` goes into the envelope.
+ * Returns the bytes that the root keys sign for a new root (`toSign`), and the `payload` for the
+ * envelope.
  *
  * @throws LeaseError for claims that `verifyRoots` would refuse.
  */
@@ -76,7 +78,8 @@ export function rootToSign(claims: RootClaims): ToSign {
 }
 
 /**
- * What the signers sign for a keyset: `toSign`; `payload` goes into the envelope.
+ * Returns the bytes that the signers sign for a keyset (`toSign`), and the `payload` for the
+ * envelope.
  *
  * @throws LeaseError for claims that `verifyKeyset` would refuse.
  */
@@ -108,7 +111,7 @@ export function verifyRoots(
   return orRefused(() => {
     const value = typeof roots === 'string' ? parseStrictJson(roots, 'the roots') : roots;
     if (!Array.isArray(value) || value.length === 0) {
-      throw new LeaseError('invalid_root', 'the roots are not a list of at least one');
+      throw new LeaseError('invalid_root', 'the roots must be a non-empty list');
     }
     const envelopes = value.map((item: unknown, index) =>
       readEnvelope(item, ROOT_TYPE, `roots[${index}]`, MAX_SIGNATURES),
@@ -201,7 +204,7 @@ function checkRoot(claims: object, what = 'the root'): TrustedKeys {
   const { threshold, keys } = claims as RootClaims;
   const trusted = keysOf(keys);
   if (!Number.isSafeInteger(threshold) || threshold < 1 || threshold > trusted.size) {
-    throw new LeaseError('invalid_root', `${what}.threshold is not from 1 to ${trusted.size}`);
+    throw new LeaseError('invalid_root', `${what}.threshold must be from 1 to ${trusted.size}`);
   }
   return trusted;
 }
@@ -211,11 +214,14 @@ function checkKeyset(claims: object): TrustedKeys {
   const { keys, retired } = claims as KeysetClaims;
   const trusted = keysOf(keys);
   if (!Array.isArray(retired) || !retired.every((id) => isId(id))) {
-    throw new LeaseError('invalid_root', 'retired of the keyset is not a list of key ids');
+    throw new LeaseError('invalid_root', 'retired in the keyset must be a list of key ids');
   }
   const both = retired.find((id) => trusted.has(id));
   if (both !== undefined) {
-    throw new LeaseError('invalid_root', `the keyset has the key ${both} as retired and in use`);
+    throw new LeaseError(
+      'invalid_root',
+      `the keyset lists key ${both} both as retired and as in use`,
+    );
   }
   return trusted;
 }
@@ -231,7 +237,8 @@ function checkDocument(claims: object, what: string): void {
   const fail = (detail: string): never => {
     throw new LeaseError('invalid_root', `${what}.${detail}`);
   };
-  if (!Number.isSafeInteger(version) || version < 1) fail('version is not a whole number from 1');
+  if (!Number.isSafeInteger(version) || version < 1)
+    fail('version must be a whole number of at least 1');
   if (!isId(issuer)) fail('issuer is not 1 to 128 visible ASCII characters');
   const times = { issued_at, expires_at };
   for (const [name, value] of Object.entries(times)) {

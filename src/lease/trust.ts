@@ -4,7 +4,7 @@ import { LeaseError, orRefused, type Refused } from './refusal.ts';
 import { type KeysetClaims, type TrustedRoot, verifyKeyset, verifyRoots } from './root.ts';
 import { parseTime } from './time.ts';
 
-/** What a verifier already trusts. */
+/** Keys and documents that a verifier already trusts. */
 export interface HeldTrust {
   /** The keys that verify leases. */
   readonly keys: TrustedKeys;
@@ -16,8 +16,8 @@ export interface HeldTrust {
 export interface Trust extends HeldTrust {
   readonly ok: true;
   /**
-   * Why the keys are trusted: a pinned root, what was held before, or nothing but that no other keys
-   * were known.
+   * Why the keys are trusted: a pinned root, previously trusted keys, or first contact, when no
+   * other keys were known.
    */
   readonly by: 'pin' | 'held' | 'first_contact';
 }
@@ -38,7 +38,7 @@ export interface TrustOptions {
  * - With a pin or a held root, keys without a root are refused, and so is a root that does not
  *   descend from it.
  * - A keyset of a lower version than the one held, or of another issuer, is refused.
- * - An expired keyset or root is good for the keys already held, and adds none.
+ * - An expired keyset or root confirms keys that are already trusted, and adds none.
  * - Without a root, held keys vouch for new ones, and for a first root, by signing the keyset; other
  *   keys are refused.
  */
@@ -63,19 +63,19 @@ function signedTrust(roots: unknown, keyset: unknown, options: TrustOptions): Tr
     throw isOlder
       ? new LeaseError(
           'root_rollback',
-          `the root is version ${root.claims.version}, not ${former.claims.version} or later`,
+          `the root has version ${root.claims.version}, but must have ${former.claims.version} or later`,
         )
       : new LeaseError('other_root', 'the root does not descend from the trusted one');
   }
   const signers = { keys: root.keys, threshold: root.claims.threshold };
   const { claims, keys } = orThrow(verifyKeyset(keyset, signers));
-  // A machine that has keys but no root takes a root from whoever holds one of those keys.
+  // A machine with keys but no root accepts a root that is signed by one of those keys.
   const isFirstRoot = pin === undefined && former === undefined && held !== undefined;
   if (isFirstRoot) orThrow(verifyKeyset(keyset, { keys: held.keys, threshold: 1 }));
   if (claims.issuer !== root.claims.issuer) {
     throw new LeaseError(
       'other_issuer',
-      `the keyset is of ${claims.issuer}, the root of ${root.claims.issuer}`,
+      `the keyset belongs to ${claims.issuer}, the root to ${root.claims.issuer}`,
     );
   }
   checkSuccession(claims, held?.keyset);
@@ -91,7 +91,7 @@ function bareTrust(document: unknown, keyset: unknown, { held, now }: TrustOptio
   if (keyset === undefined) {
     const added = [...bare.keys.keys()].find((id) => !held.keys.has(id));
     if (added === undefined) return { ok: true, keys: bare.keys, keyset: held.keyset, by: 'held' };
-    throw new LeaseError('not_vouched_for', `no key that is held vouches for the key ${added}`);
+    throw new LeaseError('not_vouched_for', `no trusted key signs the new key ${added}`);
   }
   const { claims, keys } = orThrow(verifyKeyset(keyset, { keys: held.keys, threshold: 1 }));
   checkSuccession(claims, held.keyset);
@@ -102,13 +102,16 @@ function bareTrust(document: unknown, keyset: unknown, { held, now }: TrustOptio
 function checkSuccession(offered: KeysetClaims, held: KeysetClaims | undefined): void {
   if (held === undefined) return;
   if (offered.issuer !== held.issuer) {
-    throw new LeaseError('other_issuer', `the keyset is of ${offered.issuer}, not ${held.issuer}`);
+    throw new LeaseError(
+      'other_issuer',
+      `the keyset belongs to ${offered.issuer}, not to ${held.issuer}`,
+    );
   }
   const isOther = JSON.stringify(offered) !== JSON.stringify(held);
   if (offered.version < held.version || (offered.version === held.version && isOther)) {
     throw new LeaseError(
       'keyset_rollback',
-      `the keyset is version ${offered.version}; version ${held.version} is trusted`,
+      `the keyset has version ${offered.version}, but version ${held.version} is already trusted`,
     );
   }
 }

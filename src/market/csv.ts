@@ -154,8 +154,7 @@ export function malformedCsv(
   return malformed(path, fault[1], line === undefined ? undefined : Number(line));
 }
 
-const TOO_LONG =
-  'the line is longer than 1 MiB: a line feed is missing, or a field holds what does not belong there';
+const TOO_LONG = 'the line is longer than 1 MiB: a line feed is missing, or a field is too long';
 
 function malformed(path: string, message: string, line?: number): ServiceError {
   const place = { file: path, ...(line !== undefined && { line }) };

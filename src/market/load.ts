@@ -52,7 +52,7 @@ interface CheckedBars {
   readonly file: BarFile;
   readonly report: CheckReport;
   readonly bars: Bars;
-  /** Of a dataset in the catalogue. */
+  /** Manifest of a dataset in the catalogue; undefined for a file. */
   readonly manifest: Manifest | undefined;
 }
 

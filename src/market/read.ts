@@ -97,7 +97,7 @@ async function sniff(path: string): Promise<'parquet' | 'gzip' | 'text'> {
 
 function unopened(path: string, cause: unknown): ServiceError {
   const [message, remedy] = isSystemError(cause, 'ENOENT', 'ENOTDIR')
-    ? [`there is no file ${path}`, 'Check the path.']
+    ? [`no such file: ${path}`, 'Check the path.']
     : isSystemError(cause, 'EISDIR')
       ? [`${path} is a directory`, 'Name a CSV or Parquet file in it.']
       : [`${path} cannot be read: ${(cause as Error).message}`, 'Check its permissions.'];

@@ -86,7 +86,7 @@ function progressOf({ _meta, notify }: ServerContext['mcpReq']): Watch['onProgre
       ...(total !== undefined && { total }),
       message,
     };
-    // Of an assistant that is gone the call itself gets to know.
+    // If the assistant has disconnected, the call itself fails.
     notify({ method: 'notifications/progress', params }).catch(() => {});
   };
 }

@@ -21,7 +21,7 @@ export function accountRules(bot: BotSpec): AccountRules {
   return { symbols: bot.spec.universe.symbols, model: engineConfig(bot).account.model };
 }
 
-/** What the version of a bot in a plan allows of an account. */
+/** Account rules of the bot version in a deployment plan. */
 export async function plannedRules(db: Db, text: string): Promise<AccountRules> {
   const { bot_id, version, params } = JSON.parse(text) as ProductionPlan;
   const found = await getVersion(db, bot_id, version);
@@ -74,14 +74,14 @@ export async function replacementProblems(
     ...missing.map(({ order, symbol }) => ({
       code: 'position_not_in_universe',
       pointer: '/spec/universe/symbols',
-      message: `order ${order} for ${symbol}, which the bot does not trade, works in the account to continue`,
+      message: `the account to continue has a working order ${order} for ${symbol}, which the bot does not trade`,
     })),
   ];
 }
 
 /**
- * What an account of `cash` begins with so that the bot's losses in its last deployment to the same
- * kind of venue still count, in proportion; null where it has had none.
+ * Opening of an account of `cash` that carries over, in proportion, the bot's losses in its last
+ * deployment to the same kind of venue; null if there was none.
  */
 export async function openingAfterDeployment(
   tx: Db,

@@ -259,8 +259,8 @@ function isGone(
 }
 
 /**
- * Whether orders of it may rest at an exchange, as far as is known: whoever ended it now would leave
- * nobody to cancel them. A person who has looked there can say that none does.
+ * Whether orders of the deployment may still rest at an exchange. Until a person confirms that none
+ * does, the deployment must not end: no process would cancel them.
  */
 function mayRest({ plan, epoch, ended, abandoned }: Known): boolean {
   const { venue } = JSON.parse(plan) as ProductionPlan;

@@ -260,7 +260,10 @@ export async function deploy(
   });
 }
 
-/** What is known by now of the account with which it begins; a replacement learns the rest later. */
+/**
+ * Opening of the account as known now; a replacement receives the rest when the previous deployment
+ * has ended.
+ */
 async function openingNow(
   tx: Db,
   plan: ProductionPlan,
@@ -270,12 +273,12 @@ async function openingNow(
   if (replaced === undefined) {
     return reset_losses === undefined ? openingAfterDeployment(tx, plan, cash) : null;
   }
-  // Of one that has not begun, what it was to begin with.
+  // If the replaced deployment has not begun, its own opening applies.
   const opening = replaced.opening === null ? null : parseOpening(replaced.opening);
   return reset_losses === undefined ? opening : withoutRisk(opening);
 }
 
-/** Before anything is stopped: what cannot continue its account is not to replace it. */
+/** Rejects a replacement that cannot continue the account, before anything is stopped. */
 async function refuseOtherAccount(
   tx: Db,
   { venue, exchange }: ProductionPlan,
@@ -293,7 +296,8 @@ async function refuseOtherAccount(
       `${replaced.deployment_id} trades at ${named(before)}: its account cannot be continued elsewhere`,
       {
         reason: 'other_venue',
-        remedy: 'Stop it with `service-local bots deploy stop`, and deploy without --replace.',
+        remedy:
+          'Stop that deployment with `service-local bots deploy stop`, and deploy without --replace.',
       },
     );
   }
@@ -408,7 +412,7 @@ export async function stopDeployment(
   });
 }
 
-/** From then on the deployment ends whether or not its orders are known to have ended. */
+/** Lets the deployment end even if its orders are not known to have ended. */
 async function abandonOrders(tx: Db, task: Task, now: number, reason: string): Promise<void> {
   const input = JSON.stringify({ ...(JSON.parse(task.input) as DeployInput), abandoned: reason });
   await tx.updateTable('tasks').set({ input }).where('task_id', '=', task.task_id).execute();

@@ -174,15 +174,17 @@ async function letReplace(tx: Db, now: number, held: Claim, { verified }: Left):
 const LATCHED: TaskError = {
   code: 'conflict',
   reason: 'latched',
-  message: 'it does not begin: the deployment that it was to replace was latched before it ended',
-  remedy: 'See what it did, let the bot trade again with `bots re-enable`, and deploy again.',
+  message: 'the deployment does not start: the one that it replaces was latched before it ended',
+  remedy:
+    'Check what that deployment did, let the bot trade again with `bots re-enable`, and deploy again.',
 };
 
 function notContinued({ deployment_id }: Claim, problems: readonly Problem[]): TaskError {
   return {
     code: 'conflict',
     reason: 'account_not_continued',
-    message: `it cannot continue the account of ${deployment_id}: ${problems.map(({ message }) => message).join('; ')}`,
-    remedy: 'Close what the bot does not trade at the venue, or deploy a version that trades it.',
+    message: `the deployment cannot continue the account of ${deployment_id}: ${problems.map(({ message }) => message).join('; ')}`,
+    remedy:
+      'At the venue, close positions and orders in symbols that the bot does not trade, or deploy a version that trades them.',
   };
 }

@@ -18,18 +18,18 @@ export interface DeployRequest {
   readonly params?: Readonly<Record<string, number | boolean | string>> | undefined;
 }
 
-/** How a deployment is to begin, which whoever repeats the request has to ask for again. */
+/** Start options of a deployment; a repeated request must state them again. */
 export interface DeployStart {
-  /** Stops what the bot has in the namespace, and continues its account. */
+  /** Stops the bot's deployment in the namespace, and continues its account. */
   readonly replace?: boolean | undefined;
-  /** Why the loss limits are to count from here, and not from the account before. */
+  /** Reason to restart the loss limits instead of continuing those of the previous account. */
   readonly reset_losses?: string | undefined;
 }
 
-/** What the task of a deployment keeps. */
+/** Input of a deployment task. */
 export interface DeployInput extends Pick<DeployStart, 'reset_losses'> {
   readonly production: DeployRequest;
-  /** Why a person says that no order of it has to be waited for any longer. */
+  /** Reason given by a person not to wait for open orders any longer. */
   readonly abandoned?: string | undefined;
 }
 

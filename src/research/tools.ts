@@ -649,10 +649,7 @@ async function chosenTask(
   });
 }
 
-/**
- * Runs a tool that begins runs. Where its caller gives the call up, they are canceled: nobody would
- * wait for them.
- */
+/** Runs a tool that starts runs, and cancels these runs if the caller cancels the call. */
 async function cancelingRuns<T>(
   { ask, signal, watch }: Pick<ToolCall<unknown>, 'ask' | 'signal' | 'watch'>,
   work: (begin: (path: string, body: unknown) => Promise<string>) => Promise<T>,
@@ -661,7 +658,7 @@ async function cancelingRuns<T>(
   try {
     return await work(async (path, body) => {
       signal.throwIfAborted();
-      // Without the signal: of a request that is broken off it is not known what it has begun.
+      // Sent without the signal: after an aborted request, the started run would be unknown.
       const { task_id } = await send<TaskAnswer>(ask, path, body);
       begun.push(task_id);
       return task_id;

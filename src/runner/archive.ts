@@ -1,6 +1,6 @@
 /**
- * The old part of a runner's log, which the server has recorded: compressed files beside the database.
- * A session is what all of its inputs make of it, so that none of them can be thrown away.
+ * Archive of a runner's log: events that the server has recorded, in compressed files beside the
+ * database. A session is rebuilt from all of its inputs, so no event is deleted.
  */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { open, readdir, rename } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { GENESIS, hashOf, type EventHead } from '../events/event.ts';
 import type { EventFault } from '../events/verify.ts';
 import type { BotEventsTable } from '../storage/tables.ts';
 
-/** A file, by the sequence numbers of its first and last event. */
+/** Archive file with the sequence numbers of its first and last event. */
 interface Segment {
   readonly name: string;
   readonly first: number;
@@ -23,11 +23,11 @@ interface Segment {
 }
 
 export interface Archive {
-  /** The last event that is archived. */
+  /** Last archived event. */
   readonly head: EventHead;
-  /** Why the archive is not as it was written; undefined when it is. */
+  /** Fault found in the archive; undefined if it is intact. */
   readonly fault: EventFault | undefined;
-  /** Events after a sequence number, up to another. */
+  /** Events after `after_seq`, up to and including `until_seq`. */
   rows(after_seq: number, until_seq: number): AsyncGenerator<BotEventsTable>;
   /** Adds the events that follow `head`; resolves when they are on disk. */
   add(rows: readonly BotEventsTable[]): Promise<void>;
@@ -53,7 +53,10 @@ export async function openArchive(directory: string, bot_id: string): Promise<Ar
     head = last;
   }
 
-  /** Events of a segment, whose hashes follow from the event before it; last of all, what it ends with. */
+  /**
+   * Events of a segment, with hashes chained from the event before it, and finally the head
+   * recorded at its end.
+   */
   async function* read(
     { name }: Segment,
     before: EventHead,
@@ -75,7 +78,7 @@ export async function openArchive(directory: string, bot_id: string): Promise<Ar
     }
   }
 
-  /** @returns its last event; undefined when the file is not as it was written. */
+  /** @returns its last event; undefined if the file was altered. */
   async function headOf(segment: Segment, before: EventHead): Promise<EventHead | undefined> {
     let last = before;
     try {

@@ -230,10 +230,10 @@ function refuseSuperseded(
   if (database_epoch >= known || command === 'halt') return;
   throw new ServiceError(
     'server_unreachable',
-    `the database of the server has the epoch ${database_epoch}, and a copy of it with the epoch ${known} was adopted`,
+    `the server's database has epoch ${database_epoch}, but a copy of it with epoch ${known} was adopted`,
     {
       remedy:
-        'See which of the two servers is to continue, and run `service-local server adopt` there.',
+        'Decide which of the two servers should continue, and run `service-local server adopt` there.',
     },
   );
 }

@@ -97,7 +97,9 @@ async function conclude(t: Trading): Promise<Item> {
     });
   let [concluded] = await Promise.all([cancel(until - performance.now()), resumed]);
   while (!concluded && keepsCanceling(t)) {
-    t.parts.log.error('orders may still be open at the venue: they are canceled until none is');
+    t.parts.log.error(
+      'orders may still be open at the venue: the runner keeps canceling until none is open',
+    );
     concluded = await cancel(withinMs);
   }
   return { concluded };

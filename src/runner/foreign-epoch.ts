@@ -14,7 +14,7 @@ export function isOfNewerEpoch(t: Trading, { order, client_order_id }: Placed): 
   if (epoch > t.foreignEpoch) {
     t.foreignEpoch = epoch;
     t.parts.log.error(
-      `order ${client_order_id} at the venue is of the epoch ${epoch}, and this runner of ${epochOf(t)}: another runner trades for this deployment. No order is placed until \`service-local server adopt\` is run for the server of this one`,
+      `order ${client_order_id} at the venue has epoch ${epoch}, and this runner ${epochOf(t)}: another runner trades for this deployment. This runner places no orders until \`service-local server adopt\` is run for its server`,
     );
     const payload = { order, client_order_id, epoch };
     t.events.push({ kind: 'venue.foreign', occurred_at: Date.now(), payload });

@@ -27,6 +27,6 @@ export function serveHealth(
         contentType: metrics.contentType,
       }),
     },
-    'Name another health.port in the configuration; 0 is any that is free.',
+    'Set another health.port in the configuration; 0 chooses a free port.',
   );
 }

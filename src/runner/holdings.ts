@@ -1,6 +1,6 @@
 /**
- * Compares what the venue holds with what the session says, at the start and then on a schedule: a
- * withdrawal or a trade by hand is noticed while the deployment trades.
+ * Compares the holdings at the venue with the session, at the start and then on a schedule, to
+ * detect withdrawals and manual trades while the deployment trades.
  */
 import type { Mismatch } from '../trading/reconcile.ts';
 import { compareAgain, reconcile } from './opening.ts';
@@ -8,12 +8,15 @@ import { told } from './permission.ts';
 import { begin, type Trading } from './trading.ts';
 
 const EVERY_MS = 60_000;
-/** After the first mismatch; a fill between two questions looks like one, and is gone by then. */
+/**
+ * Delay before a mismatch is confirmed, ms; a fill between two queries looks like a mismatch and
+ * has resolved by then.
+ */
 const CONFIRM_MS = 2000;
-/** While a mismatch lasts. */
+/** Interval while a mismatch lasts, ms. */
 const RECHECK_MS = 30_000;
 
-/** Of equity: when more than this is missing, a person has to look before the bot trades again. */
+/** Share of equity; if more is missing, a person must re-enable the bot before it trades again. */
 const LATCH_SHARE = 0.01;
 
 /** Takes the result of a comparison, which denies new orders while something is missing. */
@@ -26,7 +29,8 @@ export function takeHoldings(t: Trading, found: readonly Mismatch[] | undefined)
   if (before?.length === 0 && found.length > 0 && !isConfirmed) return again(t, confirmMs);
   report(t, found);
   t.mismatches = found;
-  // At its very beginning a deployment has lost nothing: it was given too little.
+  // A mismatch at the first comparison means that the account started with too little, not that
+  // holdings were lost.
   if (before === undefined) t.mayLatch = t.steps > 0;
   if (found.length === 0) t.mayLatch = true;
   const share = missingShare(t, found);
@@ -39,8 +43,8 @@ export function takeHoldings(t: Trading, found: readonly Mismatch[] | undefined)
 function report(t: Trading, found: readonly Mismatch[]): void {
   if (JSON.stringify(found) === JSON.stringify(t.mismatches ?? [])) return;
   const { log } = t.parts;
-  if (found.length === 0) return log.info('the venue holds what the session says');
-  log.warn(`the venue holds less than the session says: ${told(found)}`);
+  if (found.length === 0) return log.info('the holdings at the venue match the session');
+  log.warn(`the venue holds less than the session expects: ${told(found)}`);
   const payload = { mismatches: found };
   t.events.push({ kind: 'venue.mismatch', occurred_at: Date.now(), payload });
 }
@@ -55,7 +59,7 @@ function latch(t: Trading, mismatches: readonly Mismatch[], share: number): void
   t.parts.log.error(`latched: ${(100 * share).toFixed(1)} % of the equity is missing at the venue`);
 }
 
-/** Of the equity, by the prices at which positions are valued. */
+/** Share of the equity that is missing, at the prices at which positions are valued. */
 function missingShare(t: Trading, found: readonly Mismatch[]): number {
   if (t.session === undefined || found.length === 0) return 0;
   const { equity, carry } = t.session.state();

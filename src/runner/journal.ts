@@ -73,9 +73,9 @@ const FILE = 'runner.sqlite';
 /** There is one log in the database. */
 const ID = '00000000-0000-7000-8000-000000000000';
 const PAGE = 500;
-/** Events that the server has recorded go to the archive so many at a time. */
+/** Number of recorded events that move to the archive at a time. */
 const ARCHIVE_EVERY = 10_000;
-/** Kinds of which the newest event counts. */
+/** Event kinds of which only the newest event matters. */
 const LOOKED_FOR: ReadonlySet<string> = new Set([
   'session.state',
   'venue.rules',
@@ -166,12 +166,12 @@ export async function openJournal(
     for await (const row of archive.rows(0, until_seq)) if (row.kind === kind) found = row.payload;
     return found === undefined ? undefined : (JSON.parse(found) as Payload);
   };
-  /** Of each kind that is looked for, the newest payload in the archive. */
+  /** Newest archived payload of each kind in `LOOKED_FOR`. */
   const archived = new Map<string, Payload>();
   const remember = ({ kind, payload }: BotEventsTable): void => {
     if (LOOKED_FOR.has(kind)) archived.set(kind, JSON.parse(payload) as Payload);
   };
-  /** Moves to the archive what the server has recorded, once it is enough. */
+  /** Moves events that the server has recorded to the archive, once there are enough. */
   const rotate = async (through: number): Promise<void> => {
     if (through - archive.head.seq < archiveEvery) return;
     const { seq: newest } = await read
@@ -191,7 +191,10 @@ export async function openJournal(
     await archive.add(rows);
     await dropArchived();
   };
-  /** Also what a process before was about to drop. */
+  /**
+   * Deletes archived events from the database, including those that a previous process had not
+   * deleted yet.
+   */
   const dropArchived = (): Promise<void> =>
     storage.write(
       async (tx) => {
@@ -353,7 +356,7 @@ export async function openJournal(
     return true;
   }
 
-  /** Whether what follows the archive is as it was written. */
+  /** Verifies the events that follow the archive. */
   async function findFault(): Promise<EventFault | undefined> {
     for (let good = archive.head; ;) {
       const { rows, head } = await readRows(read, ID, { after_seq: good.seq, limit: PAGE });
@@ -392,12 +395,12 @@ export async function openJournal(
   }
 }
 
-/** Those of the session are of repeated execution. */
+/** Whether the runner itself latched the bot; the session latches only for `repeated_execution`. */
 function isOwnLatch(payload: { readonly control?: unknown }): boolean {
   return payload.control === 'reconciliation';
 }
 
-/** Without what a page of rows has beside. */
+/** Drops the additional fields of a page row. */
 function columnsOf(row: BotEventsTable): BotEventsTable {
   const { bot_id, seq, event_id, version, run_id, kind, occurred_at, recorded_at } = row;
   const { causation_id, payload, prev_hash, hash } = row;

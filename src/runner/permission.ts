@@ -25,7 +25,7 @@ function whyDeny(t: Trading): DenyReason | null {
   return t.isStale ? 'stale_data' : null;
 }
 
-/** Of the server's database, as the session was told. */
+/** Epoch of the server's database that the session last received. */
 export function epochOf({ session }: Trading): number {
   return session?.supervised.epoch ?? 1;
 }
@@ -45,7 +45,7 @@ export function settleControls(t: Trading): void {
   if (session === undefined || controls === undefined || t.isBroken) return;
   if (session.status !== 'running') return;
   const { supervised } = session;
-  // The server counts the latches of the session and those of the runner as one.
+  // The server counts latches of the session and of the runner together.
   if (t.isLatched && controls.latches_lifted >= supervised.latches + t.latches) {
     t.isLatched = false;
     t.parts.log.info('a person has lifted the latch');

@@ -158,7 +158,7 @@ export interface Trading {
   controls: SessionControls | undefined;
   /** What the venue holds less of; undefined until it was asked. */
   mismatches: readonly Mismatch[] | undefined;
-  /** What the last comparison found missing, which the next may confirm. */
+  /** Mismatches of the last comparison, which the next one may confirm. */
   suspected: readonly Mismatch[] | undefined;
   /** Whether something that is found missing now was there before. */
   mayLatch: boolean;

@@ -207,8 +207,8 @@ function beginning(): Uint8Array {
   try {
     return underWatchdog(timeoutMs, first);
   } catch {
-    const message = `${entry} was not loaded within ${timeoutMs / 1000} s`;
-    const remedy = 'Look for a loop that never ends.';
+    const message = `${entry} did not load within ${timeoutMs / 1000} s`;
+    const remedy = 'Look for an endless loop.';
     return framed({ refused: { code: 'strategy_timeout', message, remedy } });
   }
 }

@@ -243,18 +243,18 @@ function watchMemory(
 
 function hung(withinMs: number): ServiceError {
   return new ServiceError('strategy_timeout', `the strategy did not answer within ${withinMs} ms`, {
-    remedy: 'Look for a loop that never ends.',
+    remedy: 'Look for an endless loop.',
   });
 }
 
 function outOfMemory(memoryMb: number): ServiceError {
   return new ServiceError(
     'strategy_failed',
-    `the strategy took more memory than its limit of ${memoryMb} MB`,
+    `the strategy exceeded its memory limit of ${memoryMb} MB`,
     {
       reason: 'out_of_memory',
       remedy:
-        'Keep less in it: look for a list, map or buffer that grows with every bar. If it needs more, have custom_code_memory_mb raised on the server, or --strategy-memory for a sealed backtest.',
+        'Look for a list, map or buffer that grows with every bar. If the strategy needs more memory, raise custom_code_memory_mb on the server, or --strategy-memory for a sealed backtest.',
     },
   );
 }

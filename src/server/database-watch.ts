@@ -15,11 +15,11 @@ import type { ProcessMetrics } from './process-metrics.ts';
 const LOOK_EVERY_MS = 5_000;
 
 /**
- * Looks whether this process may trade by its database, and whether their clocks agree, now and from
- * now on: what changes is logged, counted as an alert, and in the metrics. A database on which no
- * server was started yet gets its place first.
+ * Checks, now and periodically, whether this process may trade with its database and whether their
+ * clocks agree. Changes are logged, counted as alerts and exported as metrics. Records the place of
+ * a database on which no server was started yet.
  *
- * @returns what ends that.
+ * @returns a function that stops the checks.
  * @throws ServiceError `storage_unavailable`
  */
 export async function watchDatabase(
@@ -38,7 +38,7 @@ export async function watchDatabase(
       const { message, remedy } = notAdopted(hold);
       log.error(`${message}. ${remedy}`);
       alertRaised({ control: 'database_not_adopted', severity: 'critical', latency_ms: null });
-    } else if (hold === undefined && isHeld) log.info('the database is adopted: trading goes on');
+    } else if (hold === undefined && isHeld) log.info('the database is adopted: trading resumes');
     isHeld = hold !== undefined;
 
     const skew = storage.kind === 'postgres' ? await clockSkew(storage.read) : 0;
@@ -48,7 +48,7 @@ export async function watchDatabase(
     isSkewed = Math.abs(skew) > CLOCK_TOLERANCE_MS;
     if (isSkewed && !wasSkewed) {
       log.error(
-        `the clock of this machine is ${Math.abs(skew) / 1000} s ${skew > 0 ? 'ahead of' : 'behind'} that of the PostgreSQL: set both right`,
+        `the clock of this machine is ${Math.abs(skew) / 1000} s ${skew > 0 ? 'ahead of' : 'behind'} that of PostgreSQL: synchronize both`,
       );
       alertRaised({ control: 'clock_skew', severity: 'critical', latency_ms: null });
     }
@@ -56,7 +56,7 @@ export async function watchDatabase(
   await look();
   let looking: Promise<void> | undefined;
   const timer = setInterval(() => {
-    // One that does not answer is told of by others.
+    // Other checks report a database that does not answer.
     looking ??= look()
       .catch(() => {})
       .finally(() => (looking = undefined));

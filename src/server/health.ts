@@ -36,7 +36,7 @@ const UNAVAILABLE = {
 async function heldTrading({ read }: Identity['storage']) {
   const hold = await tradingHold(read);
   if (hold === undefined) return [];
-  const detail = 'nothing trades by the database until it is adopted';
+  const detail = 'nothing trades with the database until it is adopted';
   return [{ part: 'trading' as const, detail, reason: hold.reason }];
 }
 

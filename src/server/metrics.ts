@@ -16,7 +16,7 @@ export interface Metrics {
   /** Requests for a lease that were refused, by `code` and `reason`. */
   readonly denied: Counter<'code' | 'reason'>;
   readonly requestSeconds: Histogram<'method' | 'route' | 'status'>;
-  /** What a worker measures, too. */
+  /** Metrics that a worker has, too. */
   readonly process: ProcessMetrics;
   readonly text: () => Promise<string>;
   readonly contentType: string;
@@ -65,7 +65,7 @@ export function createMetrics({ storage, clock }: Pick<Identity, 'storage' | 'cl
     }
   };
   let lastRead: { readonly at: number; readonly done: Promise<void> } | undefined;
-  /** Without a database all other metrics are still worth knowing; stale figures are not. */
+  /** Without a database, the other metrics are still exported, but no stale figures. */
   const drop = (): void => {
     leases.reset();
     silent.remove();

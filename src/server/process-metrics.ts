@@ -1,18 +1,21 @@
-/** What a server and a worker measure alike, of themselves and of their database. */
+/** Metrics that servers and workers share, about themselves and their database. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { onAlert } from '../events/raised-alerts.ts';
 import { storageProbe } from '../storage/probe.ts';
 import type { Storage } from '../storage/storage.ts';
 
 export interface ProcessMetrics {
-  /** 1 while nothing may trade by the database. */
+  /** 1 while nothing may trade with the database. */
   readonly held: Gauge;
   readonly epoch: Gauge;
   /** How far the clock of this process is ahead of that of the database. */
   readonly clockSkew: Gauge;
-  /** Measures within a second whether the database answers, and returns that. */
+  /**
+   * Checks within one second whether the database answers, updates the metric and returns the
+   * result.
+   */
   readonly askStorage: () => Promise<boolean>;
-  /** Ends the counting of alerts. */
+  /** Stops counting alerts. */
   readonly close: () => void;
 }
 
@@ -23,14 +26,14 @@ export function createProcessMetrics(
   const registers = [register];
   const latency = new Histogram({
     name: 'service_local_alert_latency_seconds',
-    help: 'From what an alert is about to its record; each within 5 seconds, by Article 16(5) of RTS 6',
+    help: 'Time from the cause of an alert to its record; Article 16(5) of RTS 6 allows 5 seconds',
     labelNames: ['control', 'severity'],
     buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers,
   });
   const raised = new Counter({
     name: 'service_local_alerts_total',
-    help: 'Alerts that this process has recorded',
+    help: 'Alerts recorded by this process',
     labelNames: ['control', 'severity'],
     registers,
   });
@@ -50,12 +53,15 @@ export function createProcessMetrics(
     },
     held: gauge(
       'trading_held',
-      '1 while nothing may trade by the database, as it may be a copy: see `server adopt`',
+      '1 while nothing may trade with the database because it may be a copy: see `server adopt`',
     ),
-    epoch: gauge('database_epoch', 'One more each time that a copy of the database is adopted'),
+    epoch: gauge(
+      'database_epoch',
+      'Number that rises by one each time a copy of the database is adopted',
+    ),
     clockSkew: gauge(
       'clock_skew_seconds',
-      'How far the clock of this process is ahead of that of the PostgreSQL',
+      'Seconds by which the clock of this process is ahead of that of PostgreSQL',
     ),
     close,
   };

@@ -10,26 +10,26 @@ import { watchDatabase } from './database-watch.ts';
 import { createProcessMetrics, type ProcessMetrics } from './process-metrics.ts';
 import { startWork } from './work.ts';
 
-/** Where it answers with its health and metrics; port 0 is any that is free. */
+/** Address for health and metrics; port 0 chooses a free one. */
 interface Place {
   readonly host: string;
   readonly port: number;
 }
 
 export interface RunningWorker {
-  /** Which database it works on, without the password. */
+  /** Name of its database, without the password. */
   readonly database: string;
-  /** Where its health and metrics are: `http://127.0.0.1:8788`. */
+  /** URL of its health and metrics: `http://127.0.0.1:8788`. */
   readonly url: string;
-  /** Gives back what it is at, and closes the database. */
+  /** Releases its tasks, and closes the database. */
   readonly stop: () => Promise<void>;
 }
 
 /**
- * Works on tasks as a server does, and serves nothing but its health and metrics. Workers and servers
- * need to know nothing of one another: what has to be done, and who does it, is in the database.
+ * Runs tasks as a server does, and serves only its health and metrics. Workers and servers need no
+ * knowledge of each other: the database holds the tasks and their claims.
  *
- * @throws ServiceError `invalid_setting`, also where the database is a file; `storage_unavailable`.
+ * @throws ServiceError `invalid_setting`, also if the database is a file; `storage_unavailable`.
  */
 export async function startWorker(
   settings: Settings,
@@ -38,10 +38,14 @@ export async function startWorker(
   log: Log,
 ): Promise<RunningWorker> {
   if (!env['DATABASE_URL']) {
-    throw new ServiceError('invalid_setting', 'a worker needs the PostgreSQL of its servers', {
-      remedy:
-        'Set DATABASE_URL to that of the server. One that keeps its data in a SQLite file works on its tasks itself, so many at a time as its --workers says.',
-    });
+    throw new ServiceError(
+      'invalid_setting',
+      'a worker needs the PostgreSQL database of its servers',
+      {
+        remedy:
+          'Set DATABASE_URL as on the server. A server with a SQLite file runs its tasks itself, up to --workers at a time.',
+      },
+    );
   }
   const { name: database } = ownStorage(settings.home, env);
   const storage = await openOwnStorage(settings.home, env, (error) =>

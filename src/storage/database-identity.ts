@@ -1,4 +1,4 @@
-/** Which database it is, so that of a database and its copies only one trades. */
+/** Identity of a database, so that only one of a database and its copies trades. */
 import { ServiceError } from '../errors.ts';
 import { differences, placeOf, type Place } from './place.ts';
 import type { DatabaseIdentityTable, Db } from './tables.ts';
@@ -6,20 +6,20 @@ import { storageUnavailable } from './unavailable.ts';
 import type { Storage } from './storage.ts';
 
 export interface DatabaseIdentity {
-  /** A UUID that all copies have in common. */
+  /** A UUID that all copies share. */
   readonly database_id: string;
-  /** From 1: one more each time that a copy is adopted. */
+  /** Starts at 1 and rises by one each time a copy is adopted. */
   readonly epoch: number;
-  /** Where it lay when it was adopted, or when a server was first started on it. */
+  /** Its place when it was adopted, or when a server was first started on it. */
   readonly place: Place | null;
-  /** The epoch of another copy, of which a runner knows; null while none is known. */
+  /** Epoch of a newer copy, as reported by a runner; null if none is known. */
   readonly superseded_by: number | null;
 }
 
-/** Why nothing may trade by this database until it is adopted. */
+/** Reason why nothing may trade with this database until it is adopted. */
 export interface TradingHold {
   readonly reason: 'moved' | 'superseded';
-  /** A clause that says why. */
+  /** The reason as a clause. */
   readonly why: string;
 }
 
@@ -41,7 +41,8 @@ function identityOf({ database_id, epoch, place, superseded_by }: DatabaseIdenti
 }
 
 /**
- * Why nothing may trade by this database; undefined when it may. Ask outside of transactions.
+ * Returns why nothing may trade with this database; undefined if trading is allowed. Call it
+ * outside of transactions.
  * @throws ServiceError `storage_unavailable`
  */
 export async function tradingHold(db: Db): Promise<TradingHold | undefined> {
@@ -49,7 +50,7 @@ export async function tradingHold(db: Db): Promise<TradingHold | undefined> {
   if (superseded_by !== null) {
     return {
       reason: 'superseded',
-      why: `a runner has taken orders from a copy of it with the epoch ${superseded_by}, and this one has ${epoch}`,
+      why: `a runner works with a copy that has epoch ${superseded_by}, and this database has epoch ${epoch}`,
     };
   }
   if (place === null) return undefined;
@@ -57,7 +58,7 @@ export async function tradingHold(db: Db): Promise<TradingHold | undefined> {
   return found.length === 0 ? undefined : { reason: 'moved', why: found.join('; ') };
 }
 
-/** @throws ServiceError `database_not_adopted` while nothing may trade by the database. */
+/** @throws ServiceError `database_not_adopted` while nothing may trade with the database. */
 export async function refuseNotAdopted(db: Db): Promise<void> {
   const hold = await tradingHold(db);
   if (hold !== undefined) throw notAdopted(hold);
@@ -66,15 +67,15 @@ export async function refuseNotAdopted(db: Db): Promise<void> {
 export function notAdopted({ reason, why }: TradingHold): ServiceError {
   return new ServiceError(
     'database_not_adopted',
-    `nothing trades by this database, as it may be a copy of one that does: ${why}`,
+    `nothing trades with this database, because it may be a copy of another one that trades: ${why}`,
     { reason, remedy: ADOPT },
   );
 }
 
 const ADOPT =
-  "See that nothing trades by the other one; then run `service-local server adopt` on the server's machine.";
+  "Make sure that nothing trades with the other database; then run `service-local server adopt` on the server's machine.";
 
-/** Keeps where a database lies on which no server has been started yet. */
+/** Records the place of a database on which no server has been started yet. */
 export async function settlePlace(storage: Storage): Promise<void> {
   if ((await databaseIdentity(storage.read)).place !== null) return;
   const place = await placeOf(storage.read);
@@ -87,7 +88,7 @@ export async function settlePlace(storage: Storage): Promise<void> {
   );
 }
 
-/** Has the database be the one by which trading goes on, at this place. @returns its new identity. */
+/** Makes this database, at this place, the one that may trade. @returns its new identity. */
 export async function adoptAt(tx: Db, place: Place): Promise<DatabaseIdentity> {
   const { epoch, superseded_by } = await databaseIdentity(tx);
   await tx
@@ -101,7 +102,7 @@ export async function adoptAt(tx: Db, place: Place): Promise<DatabaseIdentity> {
   return databaseIdentity(tx);
 }
 
-/** Keeps that a copy has been adopted: nothing may trade by this database any longer. */
+/** Records that a copy has been adopted: nothing may trade with this database from now on. */
 export async function supersede(tx: Db, epoch: number): Promise<void> {
   await tx
     .updateTable('database_identity')

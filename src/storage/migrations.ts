@@ -677,7 +677,7 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: 'database identity',
     statements: [
-      // Of a database and its copies one trades: see database-identity.ts.
+      // Only one of a database and its copies trades: see database-identity.ts.
       `create table database_identity (
         id bigint primary key check (id = 1),
         database_id text not null,

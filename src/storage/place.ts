@@ -1,31 +1,37 @@
-/** Where a database lies, so that a copy of it can be told from it. */
+/** Location of a database, to distinguish the database from its copies. */
 import { statSync } from 'node:fs';
 import { PostgresAdapter, sql, type DialectAdapter } from 'kysely';
 import type { Db } from './tables.ts';
 
-/** Values are text; null where the system does not say. */
+/** Values are text; null if the system does not provide one. */
 export type Place = Readonly<Record<string, string | null>>;
 
-/** What a place is compared by, and what to call it. The device is told, and may change at a restart. */
+/**
+ * Properties by which places are compared, and their names. The device is shown, but may change at
+ * a restart.
+ */
 const NAMES: Readonly<Record<string, string>> = {
   inode: 'inode of the file',
-  born: 'time at which the file was made',
+  born: 'birth time of the file',
   device: 'device of the file',
-  system: 'system identifier of the PostgreSQL',
-  timeline: 'timeline of the PostgreSQL',
+  system: 'PostgreSQL system identifier',
+  timeline: 'PostgreSQL timeline',
   oid: 'OID of the database',
 };
 
-/** Where the database of a connection lies. Ask outside of transactions: an error would end them. */
+/**
+ * Returns the location of the database of a connection. Call it outside of transactions: an error
+ * would abort them.
+ */
 export async function placeOf(db: Db): Promise<Place> {
   const { adapter } = db.getExecutor();
   return adapter instanceof PostgresAdapter ? placeOnPostgres(db, adapter) : placeOfFile(db);
 }
 
 /**
- * What of the place is another, in words; empty for the same one. A device gets another number when
- * a machine restarts, or a volume is mounted elsewhere: it decides only where the system does not
- * say when a file was made.
+ * Describes the differences between two places; empty if they are the same. A device number can
+ * change when a machine restarts or a volume is mounted elsewhere, so it counts only if the system
+ * does not provide the birth time of the file.
  */
 export function differences(before: Place, now: Place): string[] {
   return Object.entries(NAMES).flatMap(([name, words]) => {
@@ -44,12 +50,12 @@ async function placeOfFile(db: Db): Promise<Place> {
   const file = rows[0]?.file;
   if (!file) return {};
   const { ino, dev, birthtimeNs, ctimeNs } = statSync(file, { bigint: true });
-  // Where the system does not know when a file was made, it says when it was changed, or 0.
+  // Systems that do not know the birth time return the change time or 0.
   const born = birthtimeNs > 0n && birthtimeNs !== ctimeNs ? String(birthtimeNs) : null;
   return { inode: String(ino), born, device: String(dev) };
 }
 
-/** Services that speak as PostgreSQL does without having its files do not have these functions. */
+/** PostgreSQL-compatible services without PostgreSQL files lack these functions. */
 const UNSUPPORTED: ReadonlySet<unknown> = new Set(['42501', '42883', '0A000', '55000']);
 
 const withoutFiles = new WeakSet<DialectAdapter>();

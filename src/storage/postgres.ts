@@ -5,13 +5,16 @@ import { PostgresDialect, type Dialect } from 'kysely';
 const READING_CONNECTIONS = 9;
 /** Writes come one after the other, over a connection that no read can keep from them. */
 const WRITING_CONNECTIONS = 1;
-/** What takes longer than these fails, so that nobody waits for ever on a database that hangs. */
+/** Timeouts, so that no caller waits forever for a database that hangs. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
-/** A server that is stopped, or its machine, amid a write would keep all others from writing. */
+/** A server that is suspended during a write would block all other writers. */
 const IDLE_WRITE_TIMEOUT_MS = 5_000;
 const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 1000;
-/** A query that is silent for so long has the database asked on another connection whether it answers. */
+/**
+ * After a query has had no answer for this time, another connection checks whether the database
+ * responds, ms.
+ */
 const SUSPECT_AFTER_MS = 2_000;
 const PROBE_TIMEOUT_MS = 3_000;
 
@@ -39,7 +42,7 @@ export function openPostgres(url: string, onIdleError: (error: Error) => void): 
       application_name: 'service-local',
       types: { getTypeParser },
       Client,
-      // Kysely's own hook keeps a connection for ever on which it fails.
+      // If Kysely's own hook fails, it never releases the connection.
       onConnect: prepareConnection,
     });
     pool.on('error', onIdleError);
@@ -53,8 +56,8 @@ export function openPostgres(url: string, onIdleError: (error: Error) => void): 
 }
 
 /**
- * Whatever the defaults of the database are: a snapshot from before the write lock was had would be
- * an old one, and what is acknowledged must be on disk.
+ * Set explicitly, independent of database defaults: a snapshot taken before the write lock would be
+ * stale, and acknowledged writes must be on disk.
  */
 async function prepareConnection(client: pg.ClientBase): Promise<void> {
   await client.query("set default_transaction_isolation = 'read committed'");

@@ -71,7 +71,7 @@ class ReadDriver implements Driver {
 }
 
 function noTransaction(): Promise<never> {
-  return Promise.reject(new TypeError('a transaction begins with `storage.write`'));
+  return Promise.reject(new TypeError('begin a transaction with `storage.write`'));
 }
 
 function noStream(): never {

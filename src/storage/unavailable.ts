@@ -8,12 +8,12 @@ export function storageUnavailable(cause: unknown): ServiceError {
   });
 }
 
-/** The connection broke while a commit was under way: it may have been done or not. */
+/** The connection broke during a commit, which may or may not have succeeded. */
 export class OutcomeUnknown extends ServiceError {
   constructor(cause: unknown) {
-    super('storage_unavailable', 'the database did not confirm what it was asked to write', {
+    super('storage_unavailable', 'the database did not confirm a write', {
       reason: 'outcome_unknown',
-      remedy: 'See whether it has been done before you try again.',
+      remedy: 'Check whether the change was made before you try again.',
       cause,
     });
   }
@@ -24,12 +24,15 @@ export function ofDriver(error: unknown): unknown {
   return isBug(error) || error instanceof ServiceError ? error : storageUnavailable(error);
 }
 
-/** The same for what a work threw, which may be an error of its own: those of drivers have codes. */
+/**
+ * The same for an error thrown inside a transaction, which may be the caller's own: only driver
+ * errors have codes.
+ */
 export function ofWork(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? ofDriver(error) : error;
 }
 
-/** Node's own errors have codes, too; those of wrong arguments are of these types. */
+/** Node's own errors have codes, too; errors for wrong arguments have these types. */
 function isBug(error: unknown): boolean {
   return error instanceof TypeError || error instanceof RangeError;
 }

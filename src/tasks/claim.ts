@@ -11,7 +11,7 @@ export interface Claim extends Readonly<
   readonly worker_id: string;
 }
 
-/** Of tasks that trade: what they do is in the log as they do it, and a halt is about them. */
+/** Kinds of tasks that trade. They log each step as it happens, and halts apply to them. */
 export type SessionKind = 'paper' | 'production';
 
 export function isSession(kind: Claim['kind']): kind is SessionKind {

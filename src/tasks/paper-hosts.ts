@@ -111,7 +111,7 @@ export function startSessionHosts(live: LiveMarkets = NO_LIVE_MARKETS): SessionH
             port.postMessage({ id, answer: given }, given instanceof MessagePort ? [given] : []),
           (error: unknown) => {
             const { error: told, bug } = asTaskError(error);
-            // What the database does not answer is no failure of the session.
+            // A database that does not answer is not a failure of the session.
             if (bug !== undefined || told.code === 'storage_unavailable') reject(error);
             else port.postMessage({ id, error: told } satisfies ToSession);
           },

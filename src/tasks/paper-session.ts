@@ -172,7 +172,7 @@ async function runHosted(
   /** Before each step, so that no order is placed by what was settled long before. */
   const hear = async (): Promise<void> => {
     if (heardAt !== undefined && msSince(heardAt) < HEARD_EVERY_MS) return;
-    // From before they are read: what is answered late is of that time.
+    // Taken before the read: a late answer reflects this time.
     const asked = thisMoment();
     const controls = await desk.controls();
     heardAt = asked;

@@ -125,8 +125,9 @@ export async function startPaper(
 }
 
 /**
- * What a live session of `cash` begins with so that the losses of the bot's live session before still
- * count, in proportion; null where there was none. A session of the catalogue begins at its first bar.
+ * Opening of a live session of `cash` that carries over, in proportion, the losses of the bot's
+ * previous live session; null if there was none. Catalogue sessions begin at their first bar and
+ * carry nothing over.
  */
 async function openingAfterLive(tx: Db, bot_id: string, cash: number): Promise<Opening | null> {
   const rows = await tx
@@ -147,7 +148,7 @@ async function openingAfterLive(tx: Db, bot_id: string, cash: number): Promise<O
     : openingAfterLosses(JSON.parse(last.state) as SessionState, cash);
 }
 
-/** Of those that have ended, in which a live one is looked for. */
+/** Number of ended sessions that are searched for a live one. */
 const MOST_SESSIONS = 100;
 
 function paceOf(

@@ -2,21 +2,21 @@ import { ServiceError } from '../errors.ts';
 import type { Db } from '../storage/tables.ts';
 
 /**
- * That a session may not order until a person has looked at it: it executed too often what its limits
- * for repeated execution are about, or its account at the venue lacks what it should hold.
+ * Latches: a session may place no orders until a person re-enables the bot, because it reached its
+ * `repeated_execution` limit, or because holdings are missing from its account at the venue.
  */
 export interface ExecutionLatch {
-  /** Of the event that tells of it. */
+  /** Sequence number of the event that recorded the latch. */
   readonly event_seq: number;
   /** Task of the session. */
   readonly run_id: string;
   /** When it was recorded, milliseconds since the Unix epoch. */
   readonly latched_at: number;
   readonly control: 'repeated_execution' | 'reconciliation';
-  /** Of repeated execution; null for the other. */
+  /** Set for `repeated_execution`; null for `reconciliation`. */
   readonly symbol: string | null;
   readonly side: 'buy' | 'sell' | null;
-  /** Orders executed within so many seconds. */
+  /** Number of orders executed within `seconds`. */
   readonly count: number | null;
   readonly seconds: number | null;
   /** Whether the session has not ended. */
@@ -63,17 +63,20 @@ export async function latchesInForce(tx: Db, bot_id: string): Promise<readonly E
   });
 }
 
-/** @throws ServiceError `conflict` with the reason `latched` for a bot that nobody has re-enabled. */
+/**
+ * @throws ServiceError `conflict` with the reason `latched` for a bot that no person has
+ *   re-enabled.
+ */
 export async function refuseLatched(tx: Db, bot_id: string): Promise<void> {
   const latch = (await latchesInForce(tx, bot_id)).at(-1);
   if (latch === undefined) return;
   const { control, count, side, symbol, seconds } = latch;
   const why =
     control === 'reconciliation'
-      ? 'its account at the venue lacks what it should hold'
+      ? 'holdings are missing from its account at the venue'
       : `it executed ${count} orders to ${side} ${symbol} within ${seconds} s`;
   throw new ServiceError('conflict', `the bot is latched: ${why}`, {
     reason: 'latched',
-    remedy: `See \`service-local bots events ${bot_id} --kind account.latched\` for what it did, and let it trade again with \`service-local bots re-enable ${bot_id} --reason "…"\`.`,
+    remedy: `See \`service-local bots events ${bot_id} --kind account.latched\` for the cause, and let the bot trade again with \`service-local bots re-enable ${bot_id} --reason "…"\`.`,
   });
 }

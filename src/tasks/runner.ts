@@ -327,11 +327,11 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     }
   };
 
-  /** Has a task begun again at once that could not be seen to its end here. */
+  /** Releases a task that could not be finished here, so that it restarts at once. */
   const leave = async (claim: Claim, error: unknown): Promise<void> => {
     const { task_id } = claim;
     if (isStorageFault(error)) {
-      log.warn({ err: error, msg: `task ${task_id} is given back: the database does not answer` });
+      log.warn({ err: error, msg: `task ${task_id} is released: the database does not answer` });
       await persist(() =>
         storage.write((tx) => giveBack(tx, claim, clock(), 'storage_unavailable')),
       );
@@ -340,7 +340,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     if (error instanceof ThreadDied) {
       log.warn(`paper session ${task_id} begins again: ${error.message}`);
     } else {
-      log.error({ err: error, msg: `task ${task_id} begins again after an unexpected error` });
+      log.error({ err: error, msg: `task ${task_id} restarts after an unexpected error` });
     }
     await persist(() => storage.write((tx) => retryTask(tx, claim, clock())));
   };
@@ -433,7 +433,10 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   /** Other processes can work on the same tasks. */
   const isShared = storage.kind === 'postgres';
 
-  /** Records that this worker is at its sessions, and lets go of those that others have. */
+  /**
+   * Sends heartbeats for this worker's sessions, and stops sessions that other workers have
+   * claimed.
+   */
   const beatForSessions = async (): Promise<void> => {
     const sessions = [...running.values()].filter(({ claim }) => isSession(claim.kind));
     if (sessions.length === 0 && !isShared) return;
@@ -458,12 +461,12 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     }
   };
 
-  /** Leaves its share to the other workers. */
+  /** Removes this worker, so that others can take its share. */
   const leaveOthers = async (): Promise<void> => {
     try {
       await storage.write((tx) => removeWorker(tx, clock(), worker_id));
     } catch (error) {
-      log.warn({ err: error, msg: 'other workers leave this one its share for ten seconds' });
+      log.warn({ err: error, msg: 'other workers reserve a share for this one for ten seconds' });
     }
   };
 

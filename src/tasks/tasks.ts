@@ -149,7 +149,7 @@ export async function refuseWithoutData(
       manifests.push(found.manifest);
       const { from, to } = found.manifest;
       if (Date.parse(to) >= window.from && Date.parse(from) < window.to) continue;
-      const message = `${address} has no bars in the window: it begins at ${from} and ends at ${to}`;
+      const message = `${address} has no bars in the window: its data begin at ${from} and end at ${to}`;
       problems.push({ code: 'data_not_found', pointer, message });
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;

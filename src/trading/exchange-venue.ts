@@ -44,7 +44,9 @@ export interface ExchangeVenueOptions {
   readonly signal: AbortSignal;
   /** Told what goes wrong and is tried again; nothing secret. */
   readonly onTrouble?: (message: string) => void;
-  /** Asked with the client order id right before an order is sent, however long that had to wait. */
+  /**
+   * Called with the client order id right before an order is sent, however long the order waited.
+   */
   readonly mayPlace?: (client_order_id: string) => boolean;
   /** For so long an order that got no answer may still reach the exchange, ms. */
   readonly settleMs?: number;

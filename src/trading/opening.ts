@@ -1,4 +1,4 @@
-/** The account with which a session begins where it continues that of another. */
+/** Initial account of a session that continues another one. */
 import { z } from 'zod';
 import type { Opening, RiskState } from '../engine/venue.ts';
 import type { Problem } from '../errors.ts';
@@ -32,7 +32,7 @@ export const openingSchema = z.strictObject({
   risk: riskSchema.optional(),
 });
 
-/** What a bot allows of an account. */
+/** Rules of a bot for an account. */
 export interface AccountRules {
   readonly symbols: readonly string[];
   readonly model: 'cash' | 'margin';
@@ -65,8 +65,8 @@ export function openingProblems(opening: Opening, { symbols, model }: AccountRul
 }
 
 /**
- * What a session begins with that continues an account.
- * @param priceOf of a position whose state has no price, as those that version 0.1.0 recorded.
+ * Opening of a session that continues an account.
+ * @param priceOf price of a position whose state has none, as recorded by version 0.1.0.
  */
 export function openingFrom(
   { cash, positions, carry }: Pick<SessionState, 'cash' | 'positions' | 'carry'>,

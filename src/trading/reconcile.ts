@@ -60,7 +60,7 @@ export function notAtVenue({ order, client_order_id }: VenueOrderId, time: numbe
 const TOLERANCE = 1e-9;
 
 /**
- * Whether the venue holds what the session says that it has, to within one step. That the account has
+ * Whether the holdings at the venue match the session that it has, to within one step. That the account has
  * more is nobody's business: it may be used for other things as well. To be asked once the session
  * was told what became of its orders; what is filled between the two shows here as a mismatch, which
  * is gone when both are asked again.

@@ -8,7 +8,7 @@ export interface SessionControls {
   readonly permits: readonly TimedPermit[];
   /** How many of its latches people have lifted, ever. */
   readonly latches_lifted: number;
-  /** Of the server's database; 1 where it does not say. */
+  /** Epoch of the server's database; 1 by default. */
   readonly database_epoch?: number | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface Supervised {
   /** How often it was latched, and how many of these were lifted. */
   readonly latches: number;
   readonly lifted: number;
-  /** Of the server's database. */
+  /** Epoch of the server's database. */
   readonly epoch: number;
 }
 

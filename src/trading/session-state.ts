@@ -25,11 +25,11 @@ export interface SessionState {
   readonly positions: Readonly<Record<string, number>>;
   /** Oldest first. */
   readonly working: readonly WorkingOrder[];
-  /** Absent in what version 0.1.0 recorded. */
+  /** Absent in sessions recorded by version 0.1.0. */
   readonly carry?: Carry;
 }
 
-/** What a session that continues the account needs beside its cash and positions. */
+/** State that a session needs to continue the account, besides cash and positions. */
 export interface Carry {
   /** The prices at which positions are valued, by symbol. */
   readonly marks: Readonly<Record<string, number>>;

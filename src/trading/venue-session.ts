@@ -27,7 +27,7 @@ export type VenueRequest = { readonly place: VenueOrder } | { readonly cancel: V
 export class VenueSession extends Session {
   readonly #deploymentId: string;
   #rules: VenueRules;
-  /** From which order on which epoch of the server's database is in their names. */
+  /** Epochs of the server's database in client order ids, each with its first order. */
   readonly #epochs = [{ from: 1, epoch: 1 }];
   #known: readonly Current[] = [];
   #told: readonly WorkingOrder[] = [];

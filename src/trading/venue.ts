@@ -78,7 +78,7 @@ export function epochOfClientId(deploymentId: string, clientId: string): number 
   return partsOf(deploymentId, clientId)?.epoch;
 }
 
-/** What follows the prefix. */
+/** Epoch mark and order number, which follow the prefix. */
 const MARK_AND_NUMBER = /^(?:e([1-9a-z][\da-z]{0,2}))?-([1-9]\d{0,14})$/;
 
 function partsOf(deploymentId: string, clientId: string) {

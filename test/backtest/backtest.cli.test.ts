@@ -180,14 +180,14 @@ describe('a result', () => {
 describe('a window that reaches beyond the data', () => {
   const WINDOW = ['--from', '1990-01-01', '--to', '2030-12-31'];
 
-  test('is a finding with both edges, of a backtest and of a sweep', async () => {
+  test('is a finding that names both edges, in a backtest and in a sweep', async () => {
     const { code, document } = await backtest(SMA, ...WINDOW);
     expect(code).toBe(0);
     const finding = {
       code: 'window_beyond_data',
       severity: 'warning',
       issue:
-        'The window reaches beyond the data: ' +
+        'The window extends beyond the data: ' +
         'from is 1990-01-01, and the first bar of SPX is of 2000-01-03; ' +
         'to is 2030-12-31, and the last bar of SPX is of 2020-04-17.',
     };
@@ -200,14 +200,14 @@ describe('a window that reaches beyond the data', () => {
     expect(JSON.parse(stdout)).toMatchObject({ findings: [finding] });
   });
 
-  test('is refused when no bar lies inside', async () => {
+  test('is rejected when it contains no bar', async () => {
     const error = await failing(SMA, '--from', '2030-01-01', '--to', '2030-12-31');
     expect(error).toMatchObject({ exit: 3, code: 'invalid_data' });
     expect(error.message).toContain('it begins at 2000-01-03 and ends at 2020-04-17');
   });
 });
 
-describe('data that need a word of how to read them', () => {
+describe('data that need read options', () => {
   const rows = readFileSync(SP500, 'utf8').trimEnd().split('\n').slice(0, 400);
   const dirty = (name: string): string => {
     const file = join(directory, `${name}.csv`);
@@ -418,7 +418,7 @@ describe('bad input', () => {
     expect(error.message).toContain('bar 300');
   });
 
-  test('a full disk is said to be full', async () => {
+  test('reports a full disk as full', async () => {
     const out = fresh();
     mkdirSync(out);
     const results: Result[] = [];
@@ -429,11 +429,11 @@ describe('bad input', () => {
       exit: 1,
       code: 'output_not_writable',
       message: expect.stringMatching(/^cannot write .* \(ENOSPC\)$/) as string,
-      remedy: 'The disk is full: free space on it, or write elsewhere.',
+      remedy: 'The disk is full: free space, or write elsewhere.',
     });
   });
 
-  test('a directory as the source is called one, and nothing absurd is suggested', async () => {
+  test('reports a directory given as the source as a directory, without an absurd suggestion', async () => {
     mkdirSync(join(directory, 'prices'), { recursive: true });
     for (const name of ['prices.csv.lock', 'us.csv', 'prizes.txt']) csv(name, '');
     const problemOf = async (data: string): Promise<string> => {
@@ -457,7 +457,7 @@ describe('bad input', () => {
     });
   });
 
-  test('a symbol that leads out of a directory is refused', async () => {
+  test('rejects a symbol that leads out of a directory', async () => {
     for (const symbol of ['../X', '..', 'A/../B', '..\\X', './X']) {
       const file = bot('symbol', {});
       writeFileSync(file, readFileSync(file, 'utf8').replace('[X]', `['${symbol}']`));

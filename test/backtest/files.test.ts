@@ -129,7 +129,7 @@ async function endlessWriter(path: string) {
   };
 }
 
-it('of a run that was killed, nothing stays beside later results; what a living process writes does', async () => {
+it('removes files of a killed run beside later results, but not files that a running process writes', async () => {
   const out = join(directory, 'out');
   mkdirSync(out);
   const [killed, alive] = await Promise.all(

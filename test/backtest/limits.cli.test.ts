@@ -76,7 +76,7 @@ spec:
   return { out, result };
 }
 
-test('four sales of nearly all pass no limit on the position together', async () => {
+test('four sales of nearly the whole position cannot break a position limit together', async () => {
   const { summary, positions } = await run({
     name: 'stacked',
     closes: [100, 100, 100, 100],
@@ -114,7 +114,7 @@ test.each([
   expect(error.message).toContain('quantity');
 });
 
-test('what a strategy writes to an order all the same changes neither fills nor the log', async () => {
+test('writing to an order changes neither fills nor the log', async () => {
   const { positions, events } = await run({
     name: 'defaced',
     closes: [100, 100, 100],

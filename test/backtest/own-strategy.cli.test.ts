@@ -148,7 +148,7 @@ describe('a strategy that ends the process', () => {
   });
 });
 
-describe('a strategy that acts after its turn', () => {
+describe('a strategy that acts after its functions have returned', () => {
   test('fails the run when it places an order after an await', async () => {
     const order = "broker.order({ instrument, side: 'buy', quantity: 1 })";
     const { code, left, document } = await processOf({
@@ -157,7 +157,7 @@ describe('a strategy that acts after its turn', () => {
     expect({ code, left }).toEqual({ code: 1, left: [] });
     expect(document.error).toMatchObject({
       code: 'strategy_failed',
-      message: expect.stringMatching(/own\.ts:9: .*orders are placed within create/) as string,
+      message: expect.stringMatching(/own\.ts:9: .*orders must be placed within create/) as string,
     });
   });
 
@@ -188,14 +188,14 @@ describe('a strategy that acts after its turn', () => {
     });
   });
 
-  test('and never ends a promise is stopped', async () => {
+  test('is stopped when it never settles a promise', async () => {
     const parts = { onBar: `${FIRST} queueMicrotask(() => { for (;;); });` };
     const error = await failureOf(parts, '--strategy-timeout-seconds', '0.1');
     expect(error).toMatchObject({ exit: 1, code: 'strategy_timeout' });
   });
 });
 
-test('what a strategy leaves running does not keep the process alive, and is a finding', async () => {
+test('timers that a strategy leaves open do not keep the process alive, and are a finding', async () => {
   const { code, document } = await processOf({
     top: "import { createServer } from 'node:net';",
     create: 'setInterval(() => {}, 1000); createServer().listen(0);',
@@ -209,7 +209,7 @@ test('what a strategy leaves running does not keep the process alive, and is a f
   );
 });
 
-describe('a strategy that takes memory without end', () => {
+describe('a strategy that allocates memory endlessly', () => {
   const limit = ['--strategy-memory', '128'];
 
   test.each([
@@ -222,7 +222,7 @@ describe('a strategy that takes memory without end', () => {
     expect(document.error).toMatchObject({
       code: 'strategy_failed',
       reason: 'out_of_memory',
-      message: 'the strategy took more memory than its limit of 128 MB',
+      message: 'the strategy exceeded its memory limit of 128 MB',
       remedy: expect.stringContaining('--strategy-memory') as string,
     });
   });
@@ -273,7 +273,7 @@ describe('a strategy that is not repeatable', () => {
     expect(error.message).toMatch(new RegExp(`own\\.ts:${line}: a strategy must not call`));
   });
 
-  test('may make dates of given times, in UTC on every machine', async () => {
+  test('may create dates from given times, in UTC on every machine', async () => {
     const file = bot({
       create: `
         const date = new Date(instrument.time);
@@ -311,7 +311,7 @@ describe('a strategy that uses files or the network', () => {
     expect((await inProcess([...args, '--verify-lock'])).code).toBe(0);
   });
 
-  test('verifies with a lock that was made before there was the mark', async () => {
+  test('verifies with a lock from before `outside` existed', async () => {
     const file = bot({ top: "import { existsSync } from 'node:fs'; void existsSync;" });
     const args = ['backtest', file, '--json', `--out=${join(file, '../out')}`];
     await inProcess([...args, '--write-lock']);
@@ -321,7 +321,7 @@ describe('a strategy that uses files or the network', () => {
     expect((await inProcess([...args, '--verify-lock'])).code).toBe(0);
   });
 
-  test('has no mark when it does not', async () => {
+  test('has no `outside` when it uses neither', async () => {
     const { document } = await processOf({});
     expect(document.lock).not.toHaveProperty('outside');
     expect(document.findings.map(({ code }) => code)).not.toContain('outside_used');
@@ -332,7 +332,7 @@ describe('a sealed strategy', () => {
   const TRADES = `if (instrument.count % 20 === 5) broker.target(instrument, random());
     if (instrument.count % 20 === 15) broker.order({ instrument, side: 'sell', quantity: 1, type: 'stop', stop: instrument.close * 0.99 });`;
 
-  test('has the same results as one that is not', async () => {
+  test('has the same results as an unsealed one', async () => {
     const open = await processOf({ onBar: TRADES });
     const sealed = await processOf({ onBar: TRADES }, '--sealed');
     expect(sealed).toMatchObject({ code: 0, left: open.left });
@@ -356,14 +356,14 @@ describe('a sealed strategy', () => {
     expect(existsSync(mark)).toBe(false);
   });
 
-  test('fails as it does on a server when it takes memory without end', async () => {
+  test('fails as it does on a server when it allocates memory endlessly', async () => {
     const onBar = 'kept.push(new Float64Array(1e6).fill(1));';
     const parts = { top: 'const kept: unknown[] = [];', onBar };
     expect(await failureOf(parts, '--sealed', '--strategy-memory', '128')).toMatchObject({
       exit: 1,
       code: 'strategy_failed',
       reason: 'out_of_memory',
-      message: 'the strategy took more memory than its limit of 128 MB',
+      message: 'the strategy exceeded its memory limit of 128 MB',
     });
   });
 });

@@ -46,7 +46,7 @@ describe('bots chat', () => {
     expect(stderr).toContain('read_bot {"name":"\\u001b[2J"}\n');
     expect(stderr).toContain('read_bot: these are no arguments of read_bot');
     expect(stderr).toContain('scripted: 2 requests');
-    expect(stderr).toMatch(/to go on: --session [0-9a-f-]{36}/);
+    expect(stderr).toMatch(/to continue: --session [0-9a-f-]{36}/);
     expect(code).toBe(0);
   });
 
@@ -62,7 +62,7 @@ describe('bots chat', () => {
     expect(await inProcess(['bots', 'chat', 'talk'], { env })).toMatchObject({ code: 2 });
   });
 
-  it('asks each line of standard input on its own, in one session', async () => {
+  it('asks each line of standard input as a separate question, in one session', async () => {
     const lines = Array.from({ length: 30 }, (_, i) => `Question ${i + 1}?`);
     const input = `${lines.join('\n\n')}\n`;
     const { code, stdout, stderr } = await inProcess(['bots', 'chat', 'talk', '--json'], {

@@ -26,7 +26,7 @@ const EXAMPLES = join(import.meta.dirname, '../../examples');
 const SPX = 'date,open,high,low,close,volume\n2000-01-03,1,2,1,2,10\n2020-04-17,1,2,1,2,10\n';
 
 describe('validate', () => {
-  it('prints problems of every part at once: spec, strategy, risk, metrics, models and data', async () => {
+  it('prints problems of all parts at once: spec, strategy, risk, metrics, models and data', async () => {
     const cwd = directoryWith({
       'bot.yaml': `apiVersion: bots/v1
 kind: Bot
@@ -91,7 +91,7 @@ export default defineStrategy({
     }
   });
 
-  it('refuses a window without bars, and notes one that reaches beyond them', async () => {
+  it('rejects a window without bars, and notes one that extends beyond them', async () => {
     const cwd = directoryWith({
       'none.yaml': VALID.replace('2000-01-03, to: 2020-04-17', '2021-01-01'),
       'beyond.yaml': VALID.replace('2000-01-03', '1990-01-01'),
@@ -105,7 +105,7 @@ export default defineStrategy({
     const beyond = await serviceLocal(['validate', 'beyond.yaml'], { cwd });
     expect(beyond).toMatchObject({ code: 0, stdout: 'beyond.yaml: valid\n' });
     expect(beyond.stderr).toContain(
-      'note: beyond.yaml: The window reaches beyond the data: from is 1990-01-01, and the first bar',
+      'note: beyond.yaml: The window extends beyond the data: from is 1990-01-01, and the first bar',
     );
   });
 
@@ -240,7 +240,7 @@ describe('init', () => {
     expect((await inProcess([...args, '--force'], { cwd })).code).toBe(0);
   });
 
-  it('reads prices as --columns and --repair say, which the bot then does, too', async () => {
+  it('reads prices with --columns and --repair, and writes both into the bot', async () => {
     const opens = [1, 1, 9, 1, 1];
     const days = opens.map((open, day) => `2000-01-0${3 + day},${open},2,1,2,10`);
     const rows = ['when,first,high,low,close,volume', ...days].join('\n');
@@ -267,7 +267,7 @@ describe('init', () => {
       ['And in files and commands?', 'Not So\r'],
       ['must be lower-case words', '\x7F\x7F\x7F\x7F\x7F\x7Fso\r'],
       ['CSV or Parquet file', 'none.csv\r'],
-      ['there is no file', `${'\x7F'.repeat(8)}\r`],
+      ['no such file', `${'\x7F'.repeat(8)}\r`],
       ['What are these the prices of?', '\r'],
       ['Money at the start?', '\r'],
     ];

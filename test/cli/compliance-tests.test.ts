@@ -80,7 +80,7 @@ test('a test that nobody waits for is canceled like any task', async () => {
   expect(await run('bots', 'conformance', 'sma', '--case', 'A99')).toMatchObject({ code: 3 });
 });
 
-test('what is no pass leaves with 5, or with 8 where the host was too busy to judge by', () => {
+test('exits with 5 if a test is not passed, or with 8 if the host was too busy for a verdict', () => {
   const codeOf = (result: object) => testResultAnswer({ ...result })?.failure?.code;
   const stress = (verdict: string) => ({ schema: 'stress/1', verdict, reasons: ['assumed'] });
   expect(['pass', 'provisional', 'fail'].map((verdict) => codeOf(stress(verdict)))).toEqual([
@@ -91,7 +91,7 @@ test('what is no pass leaves with 5, or with 8 where the host was too busy to ju
   expect(testResultAnswer(stress('inconclusive'))?.failure).toMatchObject({
     code: 'inconclusive',
     exitCode: 8,
-    message: expect.stringContaining('the host was too busy to judge by'),
+    message: expect.stringContaining('the host was too busy for a verdict'),
   });
   const isolation = { logs_kept: true, orders_of_test: 0 };
   const cases = (...all: readonly string[]) => ({

@@ -139,7 +139,7 @@ test('an empty catalogue says how to fill it', async () => {
   expect(await data('none', 'verify')).toMatchObject({ code: 0 });
 });
 
-test('a catalogue that cannot be written is no bug, and the remedy names the option', async () => {
+test('reports a catalogue that cannot be written as an error, not a bug, with a remedy that names the option', async () => {
   await files.write('a-file', 'not a directory');
   const refused = await data('a-file/below', 'import', SP500, '--symbol', 'SPX', '--json');
   expect(refused.code).toBe(1);

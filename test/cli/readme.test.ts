@@ -120,7 +120,7 @@ async function faultsOf(
   return [];
 }
 
-test('a first bot is made, validated and run as README.md says', async () => {
+test('a first bot is created, validated and run as described in README.md', async () => {
   const lines = await linesOf('README.md', 'service-local init my-bot');
   const claims = {
     'service-local init my-bot': /^my-bot\/bot\.yaml$/m,
@@ -138,7 +138,7 @@ test('a first bot is made, validated and run as README.md says', async () => {
 });
 
 describe('a server', () => {
-  test('is started, and a session on it halted while it runs, as README.md says', async () => {
+  test('is started, and a running session on it is halted, as described in README.md', async () => {
     const lines = await linesOf('README.md', 'service-local server');
     const claims = {
       'service-local data import': /^catalog:\/\/SPX: 5,105 bars of 1d/m,
@@ -171,7 +171,7 @@ describe('a server', () => {
     expect(halts).toEqual([expect.objectContaining({ lifted_at: expect.any(String) as string })]);
   });
 
-  test('keeps and shows what its bots do, as docs/server.md says', async () => {
+  test('stores and shows what its bots do, as described in docs/server.md', async () => {
     const lines = await linesOf('docs/server.md', 'service-local bots snapshot');
     const before = await linesOf('README.md', 'service-local server');
     const starts = new Set(before.slice(0, 4).map((line) => line.split('#')[0]!.trim()));

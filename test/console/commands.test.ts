@@ -39,7 +39,7 @@ async function faultsOf(commands: readonly string[]): Promise<string[]> {
   return faults.flat();
 }
 
-describe('pages name commands that the CLI takes', () => {
+describe('pages name commands that the CLI accepts', () => {
   let server: TestApp;
   let visitor: Visitor;
   beforeAll(async () => {
@@ -125,7 +125,7 @@ function commandsIn(pattern: string): string[] {
   });
 }
 
-it('the console names no command that the CLI does not take', async () => {
+it('the console names no command that the CLI rejects', async () => {
   const commands = commandsIn('src/console/**/*.ts');
   expect(commands.length).toBeGreaterThan(20);
   expect(await faultsOf(commands)).toEqual([]);

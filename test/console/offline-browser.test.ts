@@ -92,7 +92,7 @@ describe('when the server dies', () => {
     },
   );
 
-  test('what somebody has typed stays', async () => {
+  test('keeps what the user has typed', async () => {
     const { page } = desk;
     await desk.open('/console/bots/watched/halt');
     const reason = page.locator('main input[name=reason], main textarea[name=reason]').first();

@@ -359,7 +359,7 @@ describe('the server', () => {
     expect(await check.look(facts)).toMatchObject({ status });
   });
 
-  test('by whose database nothing trades is a warning, until it is adopted', async () => {
+  test('warns while nothing trades with its database, until it is adopted', async () => {
     const { storage } = issuer.world.identity;
     const supersededBy = (epoch: number | null) =>
       storage.write((tx) =>
@@ -368,7 +368,7 @@ describe('the server', () => {
     await supersededBy(2);
     expect(await found('server')).toMatchObject({
       status: 'warn',
-      summary: expect.stringMatching(/^nothing trades by the database of/) as string,
+      summary: expect.stringMatching(/^nothing trades with the database of/) as string,
     });
     await supersededBy(null);
     expect(await found('server')).toMatchObject({ status: 'ok' });

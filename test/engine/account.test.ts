@@ -554,7 +554,7 @@ describe('a margin account', () => {
       expect(result.cash).toBe(5200);
     });
 
-    it('waits for the bar of each instrument, and denies orders until enough is closed', () => {
+    it('waits for a bar of each instrument, and denies orders until enough is closed', () => {
       const late = bars([STILL, STILL, at(71), at(71)], START, 2 * DAY);
       const { fills, result, ends } = play({
         bars: { A: bars([...flat(3), ...flat(6, 71)]), B: late },
@@ -589,7 +589,7 @@ describe('a margin account', () => {
         [0, 1, 2, 10].map((day) => [START + day * DAY, 100, 100, 100, 100, 1000] as const),
       );
 
-      it('ends once the account can bear what is left, which nobody can cancel or add to', () => {
+      it('ends once the account can bear the remaining position, which cannot be canceled or increased', () => {
         const statuses: unknown[] = [];
         const { fills, ends, result } = play({
           bars: { A: days(100, 100, 100, 60, 60, 60, 60, 60, 60, 60, 60, 60), B: back },
@@ -616,7 +616,7 @@ describe('a margin account', () => {
         ]);
       });
 
-      it('ends, and is not made again each day, where what is left is too much', () => {
+      it('ends, and does not repeat each day, if the remaining position is too large', () => {
         const { ends, result } = play({
           bars: { A: days(100, 100, 200, 200, 200, 200, 200, 200), B: bars(flat(2)) },
           config: { cash: 10_000, account },

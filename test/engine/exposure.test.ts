@@ -17,7 +17,7 @@ const positionOf = ({ result }: Played): number => result.positions['X'] ?? 0;
 const reasons = ({ ends }: Played): unknown[] => ends.map(([, id, , reason]) => [id, reason]);
 
 describe('several orders that each reduce the position', () => {
-  it('pass no limit on the position together: 500 long, four sales of 499', () => {
+  it('cannot break a position limit together: 500 long, four sales of 499', () => {
     const run = play({
       bars: bars(flat(5)),
       config: limits({ max_position_pct: 0.5 }),
@@ -34,7 +34,7 @@ describe('several orders that each reduce the position', () => {
     ]);
   });
 
-  it('turn no position around once the loss limit is exceeded', () => {
+  it('reverse no position once the loss limit is exceeded', () => {
     const run = play({
       bars: bars([at(100), at(100), at(80), at(80), at(80)]),
       config: limits({ max_drawdown_pct: 0.1 }),
@@ -44,7 +44,7 @@ describe('several orders that each reduce the position', () => {
     expect(reasons(run)).toEqual([[3, 'max_drawdown_pct']]);
   });
 
-  it('may leave in parts that add up to the position, rounding errors included', () => {
+  it('may close in parts that add up to the position, rounding errors included', () => {
     const run = play({
       bars: bars([at(100), at(100), at(80), at(80), at(80)]),
       config: { cash: 40, ...limits({ max_drawdown_pct: 0.1 }) },
@@ -57,7 +57,7 @@ describe('several orders that each reduce the position', () => {
     expect(reasons(run)).toEqual([[5, 'max_drawdown_pct']]);
   });
 
-  it('count what is left of an order that was filled in part', () => {
+  it('count the remaining quantity of a partly filled order', () => {
     const low = (volume: number): Candle => [80, 80, 80, 80, volume];
     const run = play({
       bars: bars([at(100), [100, 100, 100, 100, 8000], low(0), low(2000), low(9000), low(9000)]),
@@ -74,7 +74,7 @@ describe('several orders that each reduce the position', () => {
   });
 });
 
-describe('once the loss limit is exceeded, a position of 800 can be left', () => {
+describe('once the loss limit is exceeded, a position of 800 can be closed', () => {
   /** 800 bought by `entry` at 100; the price is 80 from the third bar on, at which `exit` runs. */
   const leave = (
     exit: (scene: Scene) => unknown,
@@ -124,7 +124,7 @@ describe('once the loss limit is exceeded, a position of 800 can be left', () =>
     expect(run.result.orders.denied).toEqual({});
   });
 
-  it('by hand while the exits of its bracket work', () => {
+  it('by an order while the exits of its bracket work', () => {
     const run = leave(({ sell }) => sell(800), { stopLoss: 50, takeProfit: 200 });
     expect(positionOf(run)).toBe(0);
     expect(run.result.orders.denied).toEqual({});
@@ -136,7 +136,7 @@ describe('once the loss limit is exceeded, a position of 800 can be left', () =>
     [90, 95, 90, 90],
   ] as const;
 
-  it('but what its stop has closed is not sold again', () => {
+  it('but the part that its stop has closed is not sold again', () => {
     const byHand = ({ sell }: Scene): unknown => sell(800, { type: 'limit', limit: 90 });
     const run = leave(byHand, { stopLoss: 75, rest });
     expect(positionOf(run)).toBe(0);
@@ -144,7 +144,7 @@ describe('once the loss limit is exceeded, a position of 800 can be left', () =>
     expect(run.ends).toEqual([[4, 3, 'denied', 'max_drawdown_pct']]);
   });
 
-  it('and of what a stop has closed in part the rest is sold', () => {
+  it('and the rest is sold if a stop has closed a part', () => {
     const run = leave(
       ({ sell }) => [
         sell(500, { type: 'stop', stop: 75, reduceOnly: true }),
@@ -304,7 +304,7 @@ describe('whatever is ordered and however it fills', () => {
     });
   });
 
-  it('an order placed after a loss limit does nothing but reduce', () => {
+  it('an order placed after a loss limit only reduces', () => {
     always((days, fill, volume) => {
       const late = new Set<number>();
       const x = ups(days, volume);

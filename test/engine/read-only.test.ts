@@ -138,7 +138,7 @@ const outcome = ({ events, result }: Played): unknown => [
 ];
 
 describe('a run', () => {
-  it('comes to the same whatever its strategy writes to all that it can reach', () => {
+  it('has the same result whatever its strategy writes to reachable objects', () => {
     let attacked = 0;
     fc.assert(
       fc.property(scenario, (drawn) => {
@@ -179,7 +179,7 @@ describe('a run', () => {
     expect(target).toMatchObject({ limit: 100 * 1.1 });
   });
 
-  it('reads a request once, so that none is checked with other values than it is placed with', () => {
+  it('reads a request once, so that it is checked with the values with which it is placed', () => {
     const answers = [1, -50, -50, -50];
     const { events } = play({
       bars: bars(flat(3)),
@@ -220,7 +220,7 @@ describe('an order that a strategy holds', () => {
     expect(events.at(-1)).toMatchObject({ kind: 'order.filled', quantity: 1 });
   });
 
-  it('shows how the order goes on, is the same object each time, and prints its fields', () => {
+  it('shows the current state of the order, is the same object each time, and prints its fields', () => {
     let held: Readonly<Order> | undefined;
     play({
       bars: bars(flat(3)),
@@ -257,7 +257,7 @@ describe('an order that a strategy holds', () => {
   });
 });
 
-it('a definition stays what it was when it was made', () => {
+it('a definition cannot be changed after its creation', () => {
   const strategy = defineStrategy({
     name: 'fixed',
     description: 'made by a test',

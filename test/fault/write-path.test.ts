@@ -174,7 +174,7 @@ test('whenever the power fails, all files are the old or the new ones', async ()
 });
 
 const REMEDIES: Readonly<Record<string, string>> = {
-  ENOSPC: 'The disk is full: free space on it, or write elsewhere.',
+  ENOSPC: 'The disk is full: free space, or write elsewhere.',
   EROFS: 'The file system is read-only: write elsewhere.',
   EIO: 'Make sure that this user may write there.',
 };

@@ -211,7 +211,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     expect(items).toMatchObject([{ halt_id, deployments: 1, lifted_at: null }]);
   });
 
-  it('end nothing that was started after they were lifted, however late they come to it', async () => {
+  it('end no session that was started after the halt was lifted, however late they act', async () => {
     let writes = 0;
     let started: readonly MadeSession[] = [];
     const late: Storage = {

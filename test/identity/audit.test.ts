@@ -60,7 +60,7 @@ describe.each(DATABASES)('the audit log on %s', (kind) => {
     return (await readAudit(storage.read, 8, 1)).head;
   };
 
-  test('says that the clock was set back, before the entry whose time is earlier', async () => {
+  test('records that the clock was set back, before the entry with the earlier time', async () => {
     const event = { actor: 'operator', action: 'a', target: 't' } as const;
     await storage.write((tx) => appendAudit(tx, NOW + 3_600_000, event));
     await storage.write(async (tx) => {

@@ -491,7 +491,7 @@ describe('hostile proofs', () => {
   });
   const edits = fc.array(edit, { minLength: 1, maxLength: 4 });
 
-  test('made by editing one never deceive', async () => {
+  test('made by editing one are never accepted', async () => {
     await fc.assert(
       fc.asyncProperty(edits, async (changes) => {
         const input = changes.reduce((text, { at, removed, inserted }) => {
@@ -504,7 +504,7 @@ describe('hostile proofs', () => {
     );
   });
 
-  test('made of any text never deceive', async () => {
+  test('made of any text are never accepted', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.oneof(
@@ -519,7 +519,7 @@ describe('hostile proofs', () => {
     );
   });
 
-  test('made of any header and claims never deceive', async () => {
+  test('made of any header and claims are never accepted', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.dictionary(fc.constantFrom('typ', 'alg', 'kid', 'crit', 'b64', 'jwk'), fc.jsonValue()),
@@ -537,7 +537,7 @@ describe('hostile proofs', () => {
     );
   });
 
-  test('signed by the device itself are taken only with sound claims', async () => {
+  test('signed by the device itself are accepted only with valid claims', async () => {
     const nearly = fc.constantFrom<unknown>(0, -1, 1.5, '', null, [], ORIGIN, 'POST', key.jwk.kid);
     const names = Object.keys(claimsFor(key, request, 0));
     await fc.assert(

@@ -224,7 +224,7 @@ describe('hostile text', () => {
     );
   }
 
-  test('made by editing a lease never deceives', () => {
+  test('made by editing a lease is never accepted', () => {
     fc.assert(
       fc.property(edited(lease), (input) => {
         expect(deceives(input)).toBe(false);
@@ -233,7 +233,7 @@ describe('hostile text', () => {
     );
   });
 
-  test('made by flipping a bit of what is signed, or of the signature, is refused', () => {
+  test('made by flipping a bit of the signed text or of the signature is rejected', () => {
     const parsed = JSON.parse(lease) as LeaseFile;
     const [payload, signature] = [parsed.payload, parsed.signatures[0]!.sig].map((part) =>
       Buffer.from(part, 'base64'),
@@ -254,7 +254,7 @@ describe('hostile text', () => {
     );
   });
 
-  test('made of envelopes with any values never deceives', () => {
+  test('made of envelopes with any values is never accepted', () => {
     const parsed = JSON.parse(lease) as LeaseFile;
     const member = (real: unknown): fc.Arbitrary<unknown> =>
       fc.oneof(
@@ -283,7 +283,7 @@ describe('hostile text', () => {
     );
   });
 
-  test('of any kind never deceives', () => {
+  test('of any kind is never accepted', () => {
     fc.assert(
       fc.property(fc.oneof(anyText, fc.json(), text), (input) => {
         expect(deceives(input)).toBe(false);
@@ -292,7 +292,7 @@ describe('hostile text', () => {
     );
   });
 
-  test('that is signed all the same is accepted only with sound claims', () => {
+  test('that is signed nevertheless is accepted only with valid claims', () => {
     const nearly = fc.constantFrom<unknown>(0, 1, -1, 604_800.5, null, '', '2026-01-12T09:30:00Z');
     const changed = fc
       .dictionary(fc.constantFrom(...Object.keys(claims)), fc.oneof(nearly, fc.jsonValue()))
@@ -308,7 +308,7 @@ describe('hostile text', () => {
     );
   });
 
-  test('as a keyset brings in no other key', () => {
+  test('adds no other key when used as a keyset', () => {
     const keyset = JSON.stringify({ keys: [key.jwk, testKey(2).jwk] });
     const known = new Set([key.jwk.kid, testKey(2).jwk.kid]);
     fc.assert(

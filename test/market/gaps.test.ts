@@ -134,7 +134,7 @@ describe('edges of a window', () => {
     expect(uncovered(days, '1d')).toEqual([]);
   });
 
-  test('are covered by nothing less than every bar where the market never closes', () => {
+  test('are covered only by every bar if the market never closes', () => {
     const days = instants(START, DAY, 100);
     const last = new Date(days.at(-1)!).toISOString().slice(0, 10);
     expect(uncovered(days, '1d', '2024-01-01', last)).toEqual([]);

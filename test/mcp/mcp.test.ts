@@ -315,7 +315,7 @@ describe('service-local mcp', () => {
     expect(errors).toEqual([]);
   });
 
-  it('tells the progress of a sweep, and cancels its runs when the assistant cancels it', async () => {
+  it('reports the progress of a sweep, and cancels its runs when the assistant cancels it', async () => {
     const client = await overStdio(writer);
     const canceling = new AbortController();
     const progress: object[] = [];

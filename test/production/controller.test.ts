@@ -336,7 +336,7 @@ describe('a deployment', () => {
     return answer;
   };
 
-  it('counts what was lost before against its limits, in proportion to its own cash', async () => {
+  it('counts earlier losses against its limits, in proportion to its own cash', async () => {
     const old = await world.deploy('sma');
     await lose(old, () => stop(old.task_id));
     const next = await world.deploy('sma');
@@ -352,7 +352,7 @@ describe('a deployment', () => {
     expect((await world.stateOf('sma', fresh.deployment_id)).opening).toBeNull();
   });
 
-  it('takes over losses and prices with the account that it continues, unless a person resets them', async () => {
+  it('inherits losses and prices with the account that it continues, unless a person resets them', async () => {
     const continued = async (change: object): Promise<ProductionDeployment['opening']> => {
       const old = await world.deploy('sma', { cluster: 'trading', reset_losses: 'a test' });
       const request = { cluster: 'trading', replace: true, ...change };
@@ -372,7 +372,7 @@ describe('a deployment', () => {
     });
   });
 
-  it('is refused, and stops nothing, where it cannot continue the account', async () => {
+  it('is rejected, and stops nothing, if it cannot continue the account', async () => {
     const old = await world.deploy('sma');
     const one = world.instance(old.deployment_id);
     await one.report();
@@ -405,7 +405,7 @@ describe('a deployment', () => {
     expect(await one.report()).toMatchObject({ command: 'trade' });
   });
 
-  it('does not begin where what it was to replace was latched before it ended', async () => {
+  it('does not begin if the deployment to replace was latched before it ended', async () => {
     const old = await world.deploy('sma');
     const one = world.instance(old.deployment_id);
     await one.report();
@@ -424,7 +424,7 @@ describe('a deployment', () => {
     });
   });
 
-  it('has a price for what it takes over, however long ago that had a bar', async () => {
+  it('has a price for each inherited position, however long ago its last bar was', async () => {
     const old = await world.deploy('sma');
     const one = world.instance(old.deployment_id);
     await one.report();
@@ -647,7 +647,7 @@ describe('a halt', () => {
       await halting;
     });
 
-    it('brings the pod back where it was deleted before no order rests', async () => {
+    it('restores the pod if it was deleted while orders may rest', async () => {
       const { task_id, deployment_id, runner, halting } = await halted();
       const before = world.cluster.asked.length;
       world.cluster.lose(deployment_id);

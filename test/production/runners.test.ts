@@ -194,7 +194,7 @@ describe('of the runners of a deployment', () => {
     expect(kinds.slice(-3)).toEqual(['deploy.scaled_down', 'deploy.ended', 'run.ended']);
   });
 
-  it('one that knows of an adopted copy stops all trading by this database, until it is adopted itself', async () => {
+  it('one that knows of an adopted copy stops all trading with this database, until it is adopted itself', async () => {
     const { identity } = world.services;
     const { deployment_id } = await deployed('copied');
     const one = world.instance(deployment_id);

@@ -106,7 +106,7 @@ describe('counts what was asked for', () => {
   });
 });
 
-describe('lists the trades that were asked for, by money unless by return', () => {
+describe('lists the requested trades, ranked by money unless by return', () => {
   it.each([
     ['Top 5 trades by profit', () => by('pnl', 5)],
     ['Top 5 trades', () => by('pnl', 5)],
@@ -130,7 +130,7 @@ describe('lists the trades that were asked for, by money unless by return', () =
       .slice(-count)
       .map(({ pnl }) => formatMoney(pnl));
 
-  it('tells as many drawdowns as are asked for', async () => {
+  it('lists the requested number of drawdowns', async () => {
     const { answer } = await ask('Top 3 drawdowns');
     expect(answer.match(/^- −/gm)).toHaveLength(3);
   });
@@ -214,7 +214,7 @@ describe('refuses, and names the word', () => {
   });
 });
 
-describe('refuses part of a run that it has no figure of', () => {
+describe('refuses a part of a run for which it has no figure', () => {
   it.each([
     'What is the Sharpe ratio in 2008?',
     'How many trades were there in 2008?',

@@ -69,7 +69,7 @@ async function countRows(directory: string): Promise<number> {
   return rows.length;
 }
 
-test('what the server has recorded is archived, and a new process goes on from the archive', async () => {
+test('archives what the server has recorded, and a new process continues from the archive', async () => {
   const directory = newDirectory();
   const journal = await open(directory);
   await append(journal, 1200);
@@ -96,7 +96,7 @@ test('what the server has recorded is archived, and a new process goes on from t
   await again.close();
 });
 
-test('what is not recorded stays, and is sent after a restart, however much of the rest is archived', async () => {
+test('keeps unrecorded events and sends them after a restart, however many others are archived', async () => {
   const directory = newDirectory();
   const journal = await open(directory);
   await append(journal, 1100);

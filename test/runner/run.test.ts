@@ -127,7 +127,7 @@ test('a halt ends it for good, and whoever starts it again does nothing', async 
     expect(written).not.toContain(canary);
 });
 
-test('it stays until the venue says that nothing is open, however long that takes', async (context) => {
+test('it stays until the venue confirms that no order is open, however long that takes', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   const run = await world.begin({ times: { cancelWithinMs: 200 } });
@@ -148,7 +148,7 @@ test('it stays until the venue says that nothing is open, however long that take
   expect(exchange.orders[0]!.status).toBe('CANCELED');
 });
 
-test('what is not known to have ended is not said to be, and the next process ends it', async (context) => {
+test('it does not report an order as ended that may be open, and the next process ends the order', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   control.claimSeconds = 1;
@@ -393,7 +393,7 @@ test('it takes no more orders while the venue holds less than it has', async (co
   await run.logged('new orders are taken again');
 });
 
-test('what is taken from its account while it trades latches it until a person has looked, also after a restart', async (context) => {
+test('a withdrawal while it trades latches it until a person re-enables the bot, even after a restart', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   const times = { reconcileMs: 100, confirmMs: 50 };
@@ -412,7 +412,7 @@ test('what is taken from its account while it trades latches it until a person h
   }, soon);
   // That it is there again is not enough.
   exchange.holdings.set('BTC', 1).set('USDT', 900);
-  await run.logged('the venue holds what the session says');
+  await run.logged('the holdings at the venue match the session');
   control.claimSeconds = 1;
   run.stop();
   await run.done;
@@ -428,7 +428,7 @@ test('what is taken from its account while it trades latches it until a person h
   await again.done;
 });
 
-test('it takes no more orders once it sees one of an adopted copy of its server, and leaves that alone', async (context) => {
+test('it accepts no orders once it sees an order of an adopted copy of its server, and does not touch that order', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   const foreign = clientOrderId(DEPLOYMENT, 1, 2);
@@ -465,7 +465,7 @@ test('it takes no more orders once it sees one of an adopted copy of its server,
   await run.done;
 });
 
-test('an answer of a server whose database is older than one it has obeyed renews no permission', async (context) => {
+test('an answer with an older database epoch than the newest known one renews no permission', async (context) => {
   const world = await newWorld(context);
   const { control, bar } = world;
   control.claimSeconds = 1;
@@ -474,7 +474,7 @@ test('an answer of a server whose database is older than one it has obeyed renew
   await bar(100);
   await vi.waitFor(() => expect(control.reports.at(-1)!.database_epoch).toBe(2), soon);
   control.controls = { ...control.controls, database_epoch: 1 };
-  await run.logged('and a copy of it with the epoch 2 was adopted');
+  await run.logged('but a copy of it with epoch 2 was adopted');
   await run.logged('new orders are denied: control_unreachable');
   control.controls = { ...control.controls, database_epoch: 2 };
   run.stop();

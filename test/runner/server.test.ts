@@ -84,7 +84,7 @@ async function newPods({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) 
   };
 }
 
-test('it runs what a server has deployed, shows what it does there, and ends by a halt', async (context) => {
+test('it runs a deployment of a server, reports to it, and ends by a halt', async (context) => {
   const { server, create, start, bars } = await newPods(context);
   await create();
   const deployed = await server.deploy('told');
@@ -102,7 +102,7 @@ test('it runs what a server has deployed, shows what it does there, and ends by 
   expect(await server.ended(task_id)).toMatchObject({ status: 'canceled' });
 });
 
-test('what a deployment has lost counts against the limits of the one that replaces it', async (context) => {
+test('losses of a deployment count against the limits of its replacement', async (context) => {
   const { server, create, start, bars } = await newPods(context);
   await create({ max_drawdown_pct: 0.5 });
   const old = await server.deploy('told');

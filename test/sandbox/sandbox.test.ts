@@ -117,7 +117,7 @@ test.each([
   [
     'places an order after an await',
     'broker.target(instruments[0], 1)',
-    /orders are placed within/,
+    /orders must be placed within/,
   ],
   ['rejects a promise', 'throw new Error("late")', /late/],
 ])('a strategy that %s has failed', async (_, code, message) => {

@@ -88,7 +88,7 @@ async function expectHeld(send: Send, reason: string): Promise<void> {
 }
 
 describe('a copy of a SQLite file, made while its server runs', () => {
-  it('trades by itself only once it is adopted', async () => {
+  it('trades only once it is adopted', async () => {
     const { database, to } = await databaseWithTrader('sqlite');
     const first = to((await start(database)).url);
     const session = await trade(first);
@@ -110,7 +110,9 @@ describe('a copy of a SQLite file, made while its server runs', () => {
     const second = to(server.url);
     await until(second, session, 'queued');
     await expectHeld(second, 'moved');
-    expect(server.log()).toContain('may be a copy of one that does: the inode of the file was');
+    expect(server.log()).toContain(
+      'may be a copy of another one that trades: the inode of the file was',
+    );
     const halted = await second('POST', '/bots/sma/halt', { reason: 'a test' });
     expect(halted.status).toBe(200);
     expect((await first('GET', `/tasks/${session}`)).body).toMatchObject({ status: 'running' });
@@ -131,7 +133,7 @@ describe('a copy of a SQLite file, made while its server runs', () => {
     expect(JSON.parse(entry.details)).toMatchObject({ epoch: 2, previous_epoch: 1 });
   });
 
-  it('is told from the original by more than the device, which a restart may change', async () => {
+  it('is distinguished from the original by more than the device, which a restart may change', async () => {
     const database = await newDatabase('sqlite');
     ends.push(database.remove);
     const storage = await openStorage(database.location);
@@ -149,7 +151,7 @@ describe('a copy of a SQLite file, made while its server runs', () => {
 });
 
 describe('a copy of a PostgreSQL database', () => {
-  it('begins no session before it is adopted, and says why to probes and metrics', async () => {
+  it('starts no session before it is adopted, and reports why to probes and metrics', async () => {
     const { database, to } = await databaseWithTrader('postgres');
     const variables = { SERVICE_LOCAL_CATALOGUE_DIR: scratch };
     const server = await serveHere(database, variables);

@@ -74,7 +74,7 @@ test('one write with a clock ten years ahead leaves the times of later events ri
   }
 });
 
-test('a clock that was set back is in the log, as an alert, and in the metrics', async () => {
+test('a clock that was set back is recorded in the log, as an alert and in the metrics', async () => {
   await addVersion(AHEAD, 11);
   const { seq: ahead } = (await events()).at(-1)!;
   await addVersion(started + DAY_MS, 12);

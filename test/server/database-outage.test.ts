@@ -138,7 +138,7 @@ describe('while the database hangs', () => {
   beforeEach(start);
   afterEach(stop);
 
-  it('each route answers 503 but /metrics, a halt says that it is not in force, and sessions wait', async () => {
+  it('each route but /metrics answers 503, a halt reports that it is not in force, and sessions wait', async () => {
     await startSessions();
     const before = await send('/metrics');
     expect(before).toMatchObject({ status: 200 });
@@ -241,7 +241,7 @@ describe('a database that breaks off while a halt is committed', () => {
       create constraint trigger cut after insert on halts
         deferrable initially deferred for each row execute function cut()`);
 
-  it('has the halt asked for again, and verified', async () => {
+  it('lets the halt be requested again, and verified', async () => {
     await cut('once');
     const { code, stderr } = await halt('halt', 'sma');
     expect(stderr).toBe('');
@@ -265,7 +265,7 @@ describe('a restart of the database', () => {
   beforeEach(start);
   afterEach(stop);
 
-  it('interrupts no paper session: none begins again, fails, or loses or repeats an event', async () => {
+  it('interrupts no paper session: none restarts, fails, loses an event or repeats one', async () => {
     await startSessions();
     await cluster.shutDown();
     const document = tradingDocument('other', 'SPX', '1d', 1);
@@ -338,7 +338,7 @@ describe('a halt whose server', () => {
     expect(code).toBe(7);
   });
 
-  it('goes away before it answers is reported as unknown', async () => {
+  it('disconnects before it answers is reported as unknown', async () => {
     const { listener, url } = await listening((socket) => {
       socket.once('data', () => socket.destroy());
     });

@@ -183,7 +183,7 @@ test('a session trades live bars, through a cut and a crash, as a backtest of th
   expect(live!.hashes.events).toBe(again!.hashes.events);
 });
 
-test('what a live session has lost counts in the next one', async () => {
+test('losses of a live session count in the next one', async () => {
   await call('POST', '/bots', { document: documentOf('lossy', BTC) });
   const follow = async (from: number, to: number) => {
     const { task_id } = await call<{ task_id: string }>('POST', '/bots/lossy/paper/start', {

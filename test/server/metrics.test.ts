@@ -112,7 +112,7 @@ test('alerts are counted, with how long each took; a halt of all bots is one', a
   expect(took.some((line) => line.startsWith(labels))).toBe(true);
 });
 
-test('a token that read them before is refused once it is revoked', async () => {
+test('a token that read them before is rejected once it is revoked', async () => {
   const token = await server.token('read');
   const read = () =>
     server.send('GET', '/metrics', { headers: { authorization: `Bearer ${token}` } });

@@ -87,7 +87,7 @@ describe('a backtest', () => {
     expect((await get('/bots/sma')).body).toMatchObject({ status: 'active' });
   });
 
-  it('has a finding when its window reaches beyond the data, and is refused when none lie inside', async () => {
+  it('has a finding when its window extends beyond the data, and is rejected when it contains no bar', async () => {
     const task_id = await start({ from: '1990-01-01', to: '2000-09-30' });
     const { tasks, log } = server.services;
     const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 100, timeoutMs: 5000, log });

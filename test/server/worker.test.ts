@@ -122,7 +122,7 @@ describe('workers', () => {
     expect(server.log()).not.toContain('dead');
   });
 
-  it('count the alerts of their sessions and how long these took, in metrics of their own', async () => {
+  it('export the alerts of their sessions and their latency in their own metrics', async () => {
     const document = tradingDocument('limited', 'SPX', '1d', 1);
     const { spec } = document as { readonly spec: { readonly risk: object } };
     const risk = { ...spec.risk, max_order_qty: '0.001' };

@@ -180,7 +180,7 @@ describe('several servers on one PostgreSQL', () => {
   const CUT_OTHERS = `select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()`;
 
-  test('do again what a broken connection has kept from its commit', async () => {
+  test('repeat a write whose connection broke before its commit', async () => {
     const database = await newDatabase('postgres');
     const server = await openStorage(database.location);
     let attempts = 0;
@@ -200,7 +200,7 @@ describe('several servers on one PostgreSQL', () => {
     await database.remove();
   });
 
-  test('say that it is not known whether what broke off at its commit is done', async () => {
+  test('report as unknown a write whose connection broke during its commit', async () => {
     const database = await newDatabase('postgres');
     const server = await openStorage(database.location);
     await database.execute(`
@@ -225,7 +225,7 @@ describe('several servers on one PostgreSQL', () => {
     await database.remove();
   });
 
-  test('read on when their connections break', async () => {
+  test('continue to read when their connections break', async () => {
     const database = await newDatabase('postgres');
     const server = await openStorage(database.location);
     const read = () => server.read.selectFrom('audit_head').select('seq').execute();
@@ -237,7 +237,7 @@ describe('several servers on one PostgreSQL', () => {
     await database.remove();
   });
 
-  test('read on when a newer version adds to a table', async () => {
+  test('continue to read when a newer version adds to a table', async () => {
     const database = await newDatabase('postgres');
     const server = await openStorage(database.location);
     const find = () =>

@@ -392,7 +392,7 @@ describe('a worker whose database does not answer', () => {
     expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 2 });
   });
 
-  it('gives back at once what it has claimed without being told', async () => {
+  it('releases at once a task that it has claimed without knowing it', async () => {
     const { storage } = service;
     let isLost = false;
     const write: Storage['write'] = async (work, options) => {
@@ -461,14 +461,14 @@ describe('paper sessions on one PostgreSQL', () => {
       expect(rows).toHaveLength(count);
     });
 
-  it('are spread over the workers, as many as each has room for', async () => {
+  it('are spread over the workers, within the capacity of each', async () => {
     await Promise.all([addWorker(100), addWorker(2), addWorker(100)]);
     await announced(3);
     await makeSessions(12);
     expect(await counts()).toEqual([2, 5, 5]);
   });
 
-  it('are all taken by a worker that is alone, and by those left when one stops', async () => {
+  it('are all taken by a single worker, and by the remaining workers when one stops', async () => {
     const first = await addWorker(100);
     await makeSessions(6);
     expect(await counts()).toEqual([6]);

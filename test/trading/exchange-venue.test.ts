@@ -417,7 +417,7 @@ describe.concurrent('an order is never made twice', () => {
   });
 });
 
-it.concurrent('counts fills that came after the answer about their order', async (context) => {
+it.concurrent('counts fills that arrive after the answer about their order', async (context) => {
   const { exchange, open } = await newWorld(context);
   const venue = await open();
   await venue.place(limit(1, 90, { quantity: 3 }));

@@ -51,7 +51,7 @@ test.each([
   [
     'orders after an await',
     'void Promise.resolve().then(() => broker.target(instruments[0]!, 1));',
-    /own\.ts:3: .*orders are placed within/,
+    /own\.ts:3: .*orders must be placed within/,
   ],
 ])('a session fails, and not its process, when its strategy %s', async (_, onBar, message) => {
   const failure = { status: 'failed', message: expect.stringMatching(message) as string };

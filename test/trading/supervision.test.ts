@@ -81,7 +81,7 @@ describe('thresholds', () => {
     await s.sameAgain();
   });
 
-  it('let leave once after a loss, and not turn the position around', async () => {
+  it('allow one full exit after a loss, and no reversal of the position', async () => {
     const s = newSession({}, [
       [{ quantity: 10 }],
       [],

@@ -909,7 +909,7 @@ describe('fees', () => {
     expect(session.result().result.fees).toBe(27);
   });
 
-  it('count to the trade of their fill, whatever is open when they are reported', () => {
+  it('count to the trade of their fill, whichever trade is open when they are reported', () => {
     const session = scripted({
       onStep: (at, { order }) => {
         if (at < 3) order({ side: at === 1 ? 'sell' : 'buy', quantity: 4 });
@@ -938,7 +938,7 @@ describe('fees', () => {
     expect({ fees, otherFees, cash }).toEqual({ fees: 10.5, otherFees: 0.5, cash: 609.5 });
   });
 
-  it('in units leave the position, and count to the trade of their fill', () => {
+  it('in units reduce the position, and count to the trade of their fill', () => {
     const session = scripted({
       onStep: (at, { order }) => {
         if (at < 3) order({ side: at === 1 ? 'sell' : 'buy', quantity: at === 2 ? 2 : 4 });
@@ -1122,7 +1122,7 @@ describe('an opening', () => {
     expect(reasons.find((one) => one !== undefined)).toBe(reason);
   });
 
-  it('hands on what its limits remember, as one session would', () => {
+  it('passes on the state of its limits, as if it were one session', () => {
     const limits = { max_drawdown_pct: 0.5, max_daily_loss_pct: 0.5 };
     const options: Options = {
       onStep: (at, { order }) => at === 0 && order({ side: 'buy', quantity: 8 }),
@@ -1143,7 +1143,7 @@ describe('an opening', () => {
     expect(second.state().carry!.risk.peak_equity).toBe(1240);
   });
 
-  it('brings executions that count towards the latch', () => {
+  it('carries over executions that count towards the latch', () => {
     const repeated_execution = { count: 3, seconds: 3 * 86_400 };
     const controls = { repeated_execution };
     const options: Options = {

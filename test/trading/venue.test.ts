@@ -22,7 +22,7 @@ test('only orders of the deployment itself are recognised', () => {
   expect(orderOfClientId(DEPLOYMENT, '')).toBeUndefined();
 });
 
-test('the epoch of the server is in the name from the second one on, within what venues take', () => {
+test("client order ids contain the server's epoch from the second one on, and fit venue limits", () => {
   expect(clientOrderId(DEPLOYMENT, 17, 1)).toBe('slkkdj6sgf3h-17');
   expect(clientOrderId(DEPLOYMENT, 17, 2)).toBe('slkkdj6sgf3he2-17');
   const longest = clientOrderId(DEPLOYMENT, 999_999_999_999_999, 36 ** 3 - 1);

@@ -38,8 +38,7 @@ export const verb = defineVerb({
     },
     junit: { value: 'file', description: 'write the gates as JUnit XML', complete: 'file' },
     sealed: {
-      description:
-        'run a strategy of your own in the sandbox that a server uses: no files, no network',
+      description: 'run your own strategy in the sandbox that a server uses: no files, no network',
     },
     checkDeterminism: { description: 'run again in another process and compare the events' },
     writeLock: { description: 'keep a lock of everything that decides the result' },
@@ -106,7 +105,7 @@ export const verb = defineVerb({
           `not what was locked${overrides}: ${drift.join('; ')}`,
           {
             remedy: isOverridden
-              ? 'Leave out --param, --from, --to, --columns and --repair, or undo what else changed.'
+              ? 'Leave out --param, --from, --to, --columns and --repair, or undo the other changes.'
               : 'Undo the change, or accept it with --write-lock.',
           },
         );
@@ -163,14 +162,14 @@ export const verb = defineVerb({
   },
 });
 
-/** What else was asked for of a run that has written all of its results. */
+/** Remaining steps that were requested for a run whose results are complete. */
 const FOLLOW_UPS = {
   junit: '--junit',
   checkDeterminism: '--check-determinism',
   writeLock: '--write-lock',
 } as const;
 
-/** An interrupt that came when the results were complete. */
+/** Error for an interrupt after the results were complete. */
 function lateInterrupt(
   directory: string,
   options: Readonly<Record<keyof typeof FOLLOW_UPS, unknown>>,
@@ -180,7 +179,7 @@ function lateInterrupt(
   const rest = undone.length === 0 ? '' : `; ${undone.join(', ')} did not run`;
   return new ServiceError(
     'interrupted',
-    `interrupted after the run had ended: the results in ${directory} are complete${rest}`,
+    `interrupted after the run ended: the results in ${directory} are complete${rest}`,
     { reason: 'complete' },
   );
 }

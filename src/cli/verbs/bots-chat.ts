@@ -11,7 +11,7 @@ import { defineVerb, type Context } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Answers by the language model that the server is set to or, without one, by an analyst that knows a set of questions and cites where each figure is from. It has your scopes and no more: with read it reads, with write it backtests and proposes versions too, and what changes trading it cannot do. Without a prompt it asks you for one after the other until an empty one or, where there is no terminal, asks each line of standard input that is not empty, one after the other in one session; with --json each answer is then a line of its own. Give a question of several lines as the prompt. What tools are called is told on stderr. Ctrl-C breaks the answer off; where the connection breaks, the answer goes on, and is kept in the session.',
+    'The answer comes from the language model configured on the server or, without one, from an analyst that knows a fixed set of questions and cites the source of each figure. It has only your scopes: with read it reads, with write it also runs backtests and proposes versions. It cannot change trading. Without a prompt, it asks for questions until you enter an empty one. Without a terminal, it reads questions from standard input, one per line, all in one session; with --json each answer is one line. Pass a question of several lines as the prompt. Tool calls are reported on stderr. Ctrl-C stops the answer; if the connection breaks, the server finishes the answer and keeps it in the session.',
   arguments: {
     bot: BOT_ARGUMENT,
     prompt: { description: 'what to ask', optional: true },
@@ -60,13 +60,13 @@ export const verb = defineVerb({
 });
 
 function nothingToAsk(): ServiceError {
-  return new ServiceError('usage', 'there is nothing to ask', {
-    remedy: 'Give a prompt after the bot, or questions on standard input, one a line.',
+  return new ServiceError('usage', 'no question given', {
+    remedy: 'Give a prompt after the bot, or questions on standard input, one per line.',
   });
 }
 
 function sayHowToContinue(context: Context, session: string): void {
-  context.message(`to go on: --session ${printableLine(session)}`);
+  context.message(`to continue: --session ${printableLine(session)}`);
 }
 
 /** The questions on standard input. */
@@ -78,11 +78,12 @@ async function* linesOf({ io: { stdin } }: Context): AsyncGenerator<string> {
 }
 
 /**
- * Asks one question after the other, in one session. A question whose answer fails does not keep the
- * next from being asked.
+ * Asks the questions one after the other in one session. If an answer fails, the next question is
+ * still asked.
  *
- * @param out where questions and answers are shown.
- * @throws ServiceError that of the first answer that failed, after the last; `usage` without any.
+ * @param out receives questions and answers.
+ * @throws ServiceError of the first failed answer, after the last question; `usage` if there is no
+ *   question.
  */
 async function* turnsOf(
   context: Context,

@@ -15,9 +15,9 @@ export const verb = defineVerb({
     abandon: {
       value: 'reason',
       description:
-        'end it although orders may still be open at the exchange, for example because you canceled them there',
+        'end it even if orders may still be open at the exchange, for example because you canceled them there',
     },
-    wait: { description: 'wait for its end; Ctrl-C leaves it to go on' },
+    wait: { description: 'wait until it has ended; Ctrl-C stops only the waiting' },
   },
   settings: ['server_url'],
   examples: ['bots deploy stop sma-crossover --wait'],

@@ -36,8 +36,7 @@ export const verb = defineVerb({
     replace: { description: 'stop what is there, and begin with the account that it leaves' },
     resetLosses: {
       value: 'reason',
-      description:
-        'count loss limits from here; without it, what the last deployment has lost still counts',
+      description: 'restart the loss limits; by default, losses of the last deployment still count',
     },
     render: {
       description:

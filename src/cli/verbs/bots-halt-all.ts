@@ -5,7 +5,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'The kill switch: does to all bots what `bots halt` does to one, and asks nothing before. None starts until `bots resume-all`. It ends with 7 where not all could be verified, and where the halt failed; then it says whether it is in force.',
+    'The kill switch: halts all bots as `bots halt` halts one, without confirmation. No bot starts until `bots resume-all`. The exit code is 7 if not everything could be verified, or if the halt failed; a failure states whether the halt is in force.',
   options: { reason: REASON_OPTION },
   settings: ['server_url'],
   examples: ['bots halt-all --reason "the feed is wrong"'],

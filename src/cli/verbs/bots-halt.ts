@@ -6,7 +6,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Cancels its working orders, ends its paper sessions, whether they answer or not, and keeps it from starting any until `bots resume`. In production its runner cancels them at the venue, before its pod goes. Then reads back what became of each deployment and each order: it ends with 7 where that is not all as it should be, and where the server cannot be reached or its database does not answer; then it says whether the halt is in force. Halting again is harmless, and verifies again. A token with the scope halt is enough.',
+    'Cancels the working orders of the bot, ends its paper sessions, whether they respond or not, and prevents new ones until `bots resume`. In production, the runner cancels the orders at the venue before its pod is removed. Then it reads back the state of each deployment and each order. The exit code is 7 if any of them is not verified, or if the server or its database does not answer; a failure states whether the halt is in force. Halting again is harmless, and verifies again. A token with the scope halt is enough.',
   arguments: { bot: BOT_ARGUMENT },
   options: { reason: REASON_OPTION },
   settings: ['server_url'],

@@ -26,7 +26,7 @@ export const verb = defineVerb({
     resetLosses: {
       value: 'reason',
       description:
-        'count loss limits from here, with --live; without it, what the last live session has lost still counts',
+        'restart the loss limits, with --live; by default, losses of the last live session still count',
     },
     ...RUN_OPTIONS,
   },

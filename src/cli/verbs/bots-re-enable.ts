@@ -7,7 +7,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Lets it trade again after a session was latched, by `repeated_execution` of its risk limits or because its account at the exchange lacks what it should hold: others may start, and a latched one that has not ended takes orders again, within two seconds on paper, with its next report in production. It starts nothing by itself.',
+    'Lets the bot trade again after a session was latched by `repeated_execution` of its risk limits, or because holdings are missing from its account at the exchange. New sessions may start. A latched session that has not ended accepts orders again, within two seconds on paper, with its next report in production. This command starts no session.',
   arguments: { bot: BOT_ARGUMENT },
   options: { reason: REASON_OPTION },
   settings: ['server_url'],

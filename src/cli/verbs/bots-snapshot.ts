@@ -32,7 +32,7 @@ export const verb = defineVerb({
     if (in_doubt !== undefined) {
       const { first_seq, last_seq } = in_doubt;
       context.message(
-        `a clock was wrong when events ${first_seq} to ${last_seq} were recorded: they may lie on the other side of ${at}. Name the event with --at-seq`,
+        `a clock was wrong when events ${first_seq} to ${last_seq} were recorded: they may belong on the other side of ${at}. Use --at-seq to choose the event`,
       );
     }
     return {

@@ -7,7 +7,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Takes the peaks of the last six months of production and puts twice as much on the engine and the session code of production, at a simulated venue, with its limits and without that of messages. Without such a history it says what it assumes, and the verdict is provisional at most. With --wait, exit 5 where the verdict is fail, or provisional, which is no pass; exit 8 where it is inconclusive, because the host was too busy to judge by. Let nobody apply a version of the bot, archive or deploy it meanwhile, or the verdict is provisional at most: it says who did. The longer the hold, the longer it takes: some minutes by default.',
+    'Takes the peaks of the last six months of production and applies twice that load to the production engine and session code at a simulated venue: once with all limits, once without the message limit. Without such a history, the result states the assumption, and the verdict is at best provisional. With --wait, the exit code is 5 if the verdict is fail or provisional, and 8 if it is inconclusive because the host was too busy. If someone changes, archives or deploys the bot during the test, the verdict is also at best provisional, and the result names that person. A longer hold takes longer; the default takes some minutes.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     ...TEST_OPTIONS,

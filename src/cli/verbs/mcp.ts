@@ -9,7 +9,8 @@ export const verb = defineVerb({
   settings: ['server_url'],
   examples: ['mcp', 'mcp --url https://bots.example'],
   async run(context) {
-    // Without the signal: runs that an assistant waits for are canceled when it is gone.
+    // Connects without the interrupt signal, so that runs can still be canceled after the assistant
+    // has disconnected.
     const server = await connect(context);
     const token = await server.call<typeof getOwnToken>('get', '/identity/token', {});
     const { askThrough } = await import('../../mcp/ask.ts');

@@ -5,9 +5,9 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    "Has trading continue by this database after it was copied, restored or moved. A server that finds its database at another place than before starts no paper session and no deployment, as the original may still trade. See first that nothing trades by the other one. The epoch of the database is raised, so that runners take no orders from servers of the other one; the audit log keeps it. Works on the server's database, on the server's machine; a running server continues by itself within seconds.",
+    "Allows trading with this database after it was copied, restored or moved. A server that finds its database at a new location starts no paper session and no deployment, because the original may still trade. First make sure that nothing trades with the other database. The command raises the epoch of the database, so that runners reject servers of the other one, and writes an audit entry. Run it on the server's machine; a running server resumes within seconds.",
   options: {
-    yes: { description: 'adopt it without asking' },
+    yes: { description: 'adopt without confirmation' },
   },
   examples: ['server adopt', 'server adopt --yes --json'],
   async run(context, _args, { yes }) {
@@ -21,8 +21,8 @@ export const verb = defineVerb({
       ];
       context.message(
         hold
-          ? `nothing trades by it: ${hold.why}`
-          : 'it is where it was, and may trade as it is: adopt it only where an exact clone of the whole machine exists',
+          ? `nothing trades with this database: ${hold.why}`
+          : 'the database is at its known location and may trade already: adopt it only if an exact clone of the whole machine exists',
       );
       if (!yes) await confirm(context, database_id, epoch);
       const adopted = await adoptDatabase(identity);
@@ -30,24 +30,26 @@ export const verb = defineVerb({
       return {
         data,
         show(out) {
-          out.line(`Adopted: the database ${database_id} has the epoch ${adopted.epoch} now.`);
+          out.line(`Adopted: database ${database_id} now has epoch ${adopted.epoch}.`);
         },
       };
     });
   },
 });
 
-/** @throws ServiceError `confirmation_mismatch`; `usage` where nobody can be asked. */
+/**
+ * @throws ServiceError `confirmation_mismatch`; `usage` without a terminal for the confirmation.
+ */
 async function confirm(
   context: Parameters<typeof ask>[0],
   database_id: string,
   epoch: number,
 ): Promise<void> {
   const wanted = database_id.slice(0, 8);
-  const question = `Nothing else may trade by the database ${database_id}, epoch ${epoch}. Type ${wanted} to adopt it:`;
+  const question = `Make sure that nothing trades with another copy of database ${database_id}, epoch ${epoch}. Type ${wanted} to adopt this one:`;
   const typed = await ask(context, question, '--yes');
   if (typed === wanted) return;
   throw new ServiceError('confirmation_mismatch', `'${typed}' is not ${wanted}`, {
-    remedy: `Type ${wanted}, the beginning of the id of the database.`,
+    remedy: `Type ${wanted}, the beginning of the database id.`,
   });
 }

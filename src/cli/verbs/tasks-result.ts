@@ -6,7 +6,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Shows the result of a backtest as `backtest` does, and that of a test of a bot; exit 5 where a gate is not met, or a test is no pass: a case that failed or is inconclusive, a stress test that failed or is provisional; exit 8 where a stress test is inconclusive, because the host was too busy to judge by.',
+    'Shows the result of a backtest as `backtest` does, or the result of a conformance or stress test. The exit code is 5 if a gate is not met, a case failed or is inconclusive, or a stress test failed or is provisional. It is 8 if a stress test is inconclusive because the host was too busy.',
   arguments: { task: TASK_ARGUMENT },
   options: {
     wait: { description: 'wait for it; Ctrl-C leaves the task running' },

@@ -71,7 +71,7 @@ async function report(file: string, load: LoadModule, reading: DataReading): Pro
     const data = await checkData(check, reading);
     const isOfSpec = (problem: Problem): boolean => problem.file === file;
     const found = [...check.problems, ...data.problems, ...(await failingModels(check))];
-    // Those of data files follow those of the spec.
+    // Problems of the spec come first, then problems of data files.
     const problems = [
       ...inOrder(found.filter(isOfSpec)),
       ...found.filter((problem) => !isOfSpec(problem)),

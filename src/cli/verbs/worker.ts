@@ -4,16 +4,16 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Does the backtests and paper sessions, and looks after the production deployments, of the servers whose PostgreSQL DATABASE_URL names, beside them and beside any number of other workers. Tasks are claimed in that database, without a queue of its own: what a worker is at that is killed, or not heard of for half a minute, is taken by another. Catalogue and settings must be those of the servers. It answers /healthz, /readyz and /metrics to anybody who reaches its port, and logs which that is. Stops on Ctrl-C or SIGTERM, and gives back what it is at.',
+    'Runs backtests and paper sessions, and supervises production deployments, for the servers that share the PostgreSQL database in DATABASE_URL. Any number of workers and servers run side by side. Workers claim tasks in that database, without a separate queue; another worker reclaims the tasks of a worker that was killed or has sent no heartbeat for 30 seconds. Catalogue and settings must match those of the servers. The worker serves /healthz, /readyz and /metrics without authentication on a port that it logs. It stops on Ctrl-C or SIGTERM and releases its tasks.',
   options: {
     host: {
       value: 'host',
-      description: 'where it answers with its health and metrics',
+      description: 'address to serve health and metrics on',
       default: '127.0.0.1',
     },
     port: {
       value: 'port',
-      description: 'on which port; 0 takes a free one',
+      description: 'port for health and metrics; 0 chooses a free one',
       parse: parseCountIn(0, 65_535),
       default: 0,
     },

@@ -408,7 +408,10 @@ const ALERTING: ReadonlySet<string> = new Set([
 
 /** Two thirds of a claim. */
 const CLAIM_MS = 40_000;
-/** The orders are those of the test, which ends: a busy host must not end the session for it. */
+/**
+ * Long, because the test itself places the orders and ends: a busy host must not end the session by
+ * this timeout.
+ */
 const STRATEGY_TIMEOUT_MS = 3_600_000;
 const NOTHING = Promise.resolve();
 

@@ -340,9 +340,9 @@ export async function tryControls(
     const { alertMs: ms, alertNetMs: netMs } = await loader.beat(load);
     measure('alert_ms', ms);
     measure('alert_net_ms', netMs);
-    check(ms !== null, 'an order that is denied raises an alert');
+    check(ms !== null, 'a denied order raises an alert');
     if (ms === null || netMs === null) return;
-    inTime({ ms, netMs }, BOUNDS.alertMs, 'the alert is raised, whatever else there is to do,');
+    inTime({ ms, netMs }, BOUNDS.alertMs, 'the alert is raised under full load');
   });
 
   await under(
@@ -418,7 +418,7 @@ function replay(events: readonly SessionEvent[]) {
 
 interface Note {
   readonly check: Check;
-  /** Expects something within so many ms. */
+  /** Requires `took` to be at most `mostMs`, ms. */
   readonly inTime: (
     took: { readonly ms: number; readonly netMs: number },
     mostMs: number,
@@ -434,9 +434,9 @@ function none(...settings: readonly string[]): string {
   return `none (set ${settings.map((name) => `spec.risk.${name}`).join(', ')})`;
 }
 
-/** What of a duration is held against the bot, in words. */
+/** Describes the part of a duration that counts against the bot. */
 export function ofHost(netMs: number): string {
-  return `and ${milliseconds(netMs)} without the time that the host withheld`;
+  return `and ${milliseconds(netMs)} without the time that the host ran other work`;
 }
 
 function milliseconds(ms: number): string {

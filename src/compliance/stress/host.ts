@@ -1,4 +1,7 @@
-/** What the host keeps from the thread under test, so that a busy host is not taken for a slow bot. */
+/**
+ * Measures the time that the host withholds from the thread under test, to distinguish a busy host
+ * from a slow bot.
+ */
 import { readFileSync } from 'node:fs';
 
 export interface HostMeters {
@@ -6,18 +9,20 @@ export interface HostMeters {
   readonly now: () => number;
   /** Processor time that this thread has used so far, ms. */
   readonly cpu: () => number;
-  /** Time so far in which this thread could run and the host ran something else, ms. */
+  /** Time so far in which this thread was ready to run but the host ran other work, ms. */
   readonly withheld: () => number;
-  /** How many times as long a fixed piece of work takes now as at its fastest in this run; at least 1. */
+  /**
+   * Duration of a fixed computation now, divided by its fastest duration in this run; at least 1.
+   */
   readonly slowdown: () => number;
 }
 
-/** How long something took, ms. */
+/** Duration, split into the host's part and the bot's, ms. */
 export interface Span {
   readonly realMs: number;
-  /** The part of it in which the host ran something else. */
+  /** The part in which the host ran other work. */
   readonly withheldMs: number;
-  /** The part that is held against the bot. */
+  /** The part that counts against the bot. */
   readonly netMs: number;
 }
 
@@ -83,7 +88,7 @@ function timeOfReference(cpu: () => number): number {
       value ^= value >>> 17;
       value ^= value << 5;
     }
-    // A value of 0 cannot come of it, but the compiler does not know, and so computes it.
+    // The value is never 0, but the compiler cannot know that, so it cannot skip the computation.
     if (value !== 0) least = Math.min(least, cpu() - begun);
   }
   // The clock of the processor counts microseconds.

@@ -4,7 +4,7 @@ import type { PassResult } from './pass.ts';
 import type { Plan } from './plan.ts';
 
 export interface Judged {
-  /** `inconclusive`: what failed did so only by time that the host withheld, so run it again. */
+  /** `inconclusive`: the test failed only by time that the host withheld; run it again. */
   readonly verdict: 'pass' | 'fail' | 'inconclusive' | 'provisional';
   readonly reasons: readonly string[];
   /** What the run was too small to tell: the verdict says nothing of it. */
@@ -21,7 +21,7 @@ export interface Tested {
 export function judge(plan: Plan, { passes, controls, log_on_disk: log }: Tested): Judged {
   const findings: Findings = { faults: [], byHost: [] };
   const [on, lifted] = passes;
-  if (on === undefined || lifted === undefined) findings.faults.push('it was not run');
+  if (on === undefined || lifted === undefined) findings.faults.push('the test was not run');
   for (const pass of passes) {
     const own = findingsOf(pass);
     const named = (what: string): string => `limits ${pass.limits}: ${what}`;
@@ -50,7 +50,7 @@ export function judge(plan: Plan, { passes, controls, log_on_disk: log }: Tested
 
 interface Findings {
   readonly faults: string[];
-  /** What the host may be to blame for. */
+  /** Failures that the host may have caused. */
   readonly byHost: string[];
 }
 
@@ -64,7 +64,7 @@ function faultsOfLimits({ limiter, positions }: PassResult): string[] {
   const faults: string[] = [];
   if (limiter.limit === null) {
     faults.push(
-      'limits on: there is no message limit (set spec.risk.max_messages_per_second), and what is not there cannot engage',
+      'limits on: the bot has no message limit that could engage; set spec.risk.max_messages_per_second',
     );
   } else if (limiter.offered > 0 && limiter.caught === 0) {
     faults.push('limits on: the message limit did not engage');
@@ -119,7 +119,7 @@ function findingsOf(pass: PassResult): Findings {
   const { heap_slope: slope, messages } = memory;
   if (slope !== null && messages >= BOUNDS.heapMessages && slope > BOUNDS.heapPerThousand) {
     faults.push(
-      `memory grew by ${slope} bytes for a thousand messages (a house number: ${BOUNDS.heapPerThousand})`,
+      `memory grew by ${slope} bytes per thousand messages (an internal threshold: ${BOUNDS.heapPerThousand})`,
     );
   }
   const findings = { faults, byHost: [] };
@@ -127,12 +127,15 @@ function findingsOf(pass: PassResult): Findings {
   return findings;
 }
 
-/** What took too long: for that the bot is to blame only where it did so by its own time. */
+/**
+ * Adds durations that are too long; they count against the bot only if their net time is too long,
+ * too.
+ */
 function addLate(findings: Findings, pass: PassResult): void {
   const { queue, host, durations_ms: durations } = pass;
   if (pass.evidence_hash === null) {
     (host.has_cut_short ? findings.byHost : findings.faults).push(
-      'it was cut short: not all was offered',
+      'the pass was cut short: not all messages were offered',
     );
   }
   const late = (ms: number, netMs: number, mostMs: number, what: string): void => {
@@ -143,7 +146,7 @@ function addLate(findings: Findings, pass: PassResult): void {
   const { max: alert } = durations.alert;
   const { max: alertNet } = durations.alert_net;
   late(alert ?? 0, alertNet ?? 0, BOUNDS.alertMs, `an alert took ${alert} ms`);
-  const drain = `a queue was there for ${queue.drain_max_ms} ms (a house number: ${BOUNDS.drainMs})`;
+  const drain = `the queue took ${queue.drain_max_ms} ms to drain (an internal threshold: ${BOUNDS.drainMs})`;
   late(queue.drain_max_ms, queue.drain_net_max_ms, BOUNDS.drainMs, drain);
   addSlower(findings, pass);
 }
@@ -158,7 +161,7 @@ function addSlower({ faults, byHost }: Findings, { phases }: PassResult): void {
   const { before: netBefore, after: netAfter } = waits(phases, 'ack_net_ms');
   if (before === null || after === null || netBefore === null || netAfter === null) return;
   const most = (ms: number): number => Math.max(BOUNDS.slowerTimes * ms, BOUNDS.noiseMs);
-  const what = `an order in a hundred waited ${after} ms, and ${before} ms before the load (a house number: ${BOUNDS.slowerTimes} times)`;
+  const what = `one order in a hundred waited ${after} ms or longer, and ${before} ms before the load (an internal threshold: ${BOUNDS.slowerTimes} times)`;
   if (netAfter > most(before)) faults.push(what);
   else if (after > most(netBefore)) byHost.push(`${what}, ${ofHost(netAfter)}`);
 }
@@ -176,7 +179,7 @@ function addMissed(findings: Findings, { reached, volume, host }: PassResult): v
     const missed = `the target was not reached: ${what} in ${window_s} s: ${achieved} of ${target}`;
     const isByHost = net >= target * (1 - 1e-9) || host.has_cut_short;
     if (isByHost)
-      findings.byHost.push(`${missed}, and ${net} without the time that the host withheld`);
+      findings.byHost.push(`${missed}, and ${net} without the time that the host ran other work`);
     else findings.faults.push(missed);
   }
 }

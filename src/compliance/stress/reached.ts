@@ -1,4 +1,4 @@
-/** What of a target was done in time, by the clock of the machine and by what of it is held against the bot. */
+/** The part of each target that was achieved in time, by real time and by net time. */
 import type { Beat } from './load.ts';
 import { CLASSES, WINDOWS, type MessageClass } from './peaks.ts';
 import type { Plan } from './plan.ts';
@@ -10,9 +10,9 @@ export interface Reached {
   readonly window_s: number;
   readonly target: number;
   readonly offered: number;
-  /** Of it, what was done within the time, by the clock of the machine. */
+  /** The part of `offered` that was done within the window, by real time. */
   readonly achieved: number;
-  /** The same by the time that is held against the bot, see `Span`. */
+  /** The same by net time, see `Span`. */
   readonly achieved_net: number;
   readonly is_reached: boolean;
 }
@@ -22,14 +22,14 @@ export interface VolumeReached {
   readonly of: string | null;
   readonly window_s: number;
   readonly target: number;
-  /** Within the time, by the clock of the machine. */
+  /** Volume within the window, by real time. */
   readonly achieved: number;
-  /** The same by the time that is held against the bot. */
+  /** The same by net time. */
   readonly achieved_net: number;
   readonly is_reached: boolean;
 }
 
-/** The part of what took so many ms that was done within so many seconds. */
+/** Share of work that took `ms` that was done within the window. */
 function partWithin(ms: number, window_s: number): number {
   return Math.min(1, (window_s * 1000) / Math.max(ms, 1e-9));
 }
@@ -39,7 +39,7 @@ export function doneWithin(beat: Beat, ms: number, of: MessageClass, window_s: n
   return Math.floor(beat.counts[of] * partWithin(ms, window_s));
 }
 
-/** What a bar took by the clock of the machine, or what of it is held against the bot. */
+/** Duration of a bar by real time or by net time. */
 type Clock = 'realMs' | 'netMs';
 
 export function reachedOf(plan: Plan, beats: readonly Beat[]): Reached[] {
@@ -48,7 +48,7 @@ export function reachedOf(plan: Plan, beats: readonly Beat[]): Reached[] {
       const target = targetOf(plan, one, window_s)?.count ?? 0;
       const isDay = window_s === 86_400;
       const all = sum(beats, ({ counts }) => counts[one]);
-      // What was asked for and denied was offered, too.
+      // Denied orders and cancels count as offered, too.
       const amounts = beats.map(({ asked, counts }) =>
         one === 'out' ? asked.orders + asked.cancels : counts[one],
       );

@@ -58,7 +58,7 @@ export function connection(): void {
     const banner = document.createElement('p');
     banner.className = 'offline';
     banner.setAttribute('role', 'alert');
-    banner.textContent = `The server has not answered since ${since}. What this page shows is as of then. Nothing can be started, stopped or halted from here until it is back.`;
+    banner.textContent = `The server has not answered since ${since}. This page shows the state at that time. You cannot start, stop or halt anything from here until the server answers again.`;
     document.querySelector('header.top')!.after(banner);
     for (const section of document.querySelectorAll('main section')) {
       const mark = document.createElement('p');

@@ -114,10 +114,10 @@ const server: Check<Facts> = {
     if (isHeld) {
       return {
         status: 'warn',
-        summary: `nothing trades by the database of ${url}, as it may be a copy of one that does`,
+        summary: `nothing trades with the database of ${url}, because it may be a copy of another one that trades`,
         evidence,
         remedy:
-          'See the log of the server, and `service-local server adopt --help` on its machine.',
+          'Read the log of the server, and run `service-local server adopt --help` on its machine.',
       };
     }
     if (trust.length > 0) {

@@ -2,20 +2,23 @@ import type { Order } from '../orders.ts';
 import { isStop, priceOnMove } from './order-prices.ts';
 import type { BarPrices } from './order-prices.ts';
 
-/** How `ohlc_path` takes the price to have moved within a bar. */
+/** Path of the price within a bar that `ohlc_path` assumes. */
 export interface Path {
-  /** Open, the extreme nearer to it, the other one, close. Where both are equally near, the low first. */
+  /**
+   * Open, nearer extreme, other extreme, close. If both extremes are equally near, the low comes
+   * first.
+   */
   readonly prices: readonly [number, number, number, number];
-  /** Both extremes are equally near, so that it might as well have been the high first. */
+  /** Both extremes are equally near to the open, so that the high might have come first. */
   readonly isUndecided: boolean;
 }
 
 /** The order that the price meets next. */
 export interface Met<T> {
   readonly order: T;
-  /** Where it fills, or where the stop of a stop-limit is reached. */
+  /** Price at which it fills, or at which the stop of a stop-limit is triggered. */
   readonly price: number;
-  /** Where the price is on the path then. */
+  /** Position of the price on the path at that moment. */
   readonly at: number;
   /** The path does not decide between it and the other side of its one-cancels-other group. */
   readonly isAmbiguous: boolean;
@@ -65,7 +68,10 @@ export function nextOnPath<T extends Order>(
   return { order: other, price: other.stop, at, isAmbiguous: true };
 }
 
-/** Of the order's one-cancels-other group, a limit for a stop or a stop for a limit that lies ahead. */
+/**
+ * An order of the opposite kind (limit or stop) in the same one-cancels-other group that lies ahead
+ * on the path.
+ */
 function otherSide<T extends Order>(
   orders: readonly T[],
   order: T,

@@ -2,11 +2,11 @@ import type { Order } from '../orders.ts';
 import { beyondLimit, isStop, priceWithinBar } from './order-prices.ts';
 import type { BarPrices } from './order-prices.ts';
 
-/** What happens next within a bar. */
+/** The next event within a bar. */
 export interface NextInRange<T> {
   /** Undefined: no further order is reached. */
   readonly order: T | undefined;
-  /** Where it fills, or where the stop of a stop-limit is reached. */
+  /** Price at which it fills, or at which the stop of a stop-limit is triggered. */
   readonly price: number;
   /** The range does not say which of several orders came first, or whether an exit was reached. */
   readonly isAmbiguous: boolean;
@@ -35,7 +35,7 @@ export function nextInRange<T extends Order>(
     if (entered.has(order)) {
       const isProven = !isStop(order) && beyondLimit(order, close);
       if (!isProven) isAmbiguous = true;
-      // That it was met before its entry cannot be ruled out.
+      // The price may have been reached before the entry was filled.
       if (!isProven && !isStop(order)) continue;
     }
     reached += 1;

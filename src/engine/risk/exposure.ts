@@ -17,8 +17,8 @@ interface Reach {
 }
 
 /**
- * The positions that an account may come to once its working orders are filled, in whatever order
- * that happens. Limits, thresholds, permits and the sizes of orders at a venue all ask here.
+ * Positions that an account may reach once its working orders are filled, in any order. Limits,
+ * thresholds, permits and order sizing at a venue all use this class.
  *
  * - A one-cancels-other group counts once, with its largest order.
  * - What was filled of an order counts as part of the position.
@@ -91,7 +91,7 @@ export class Exposure {
   /** Records that the order passed its checks, and with it all others of its side up to `farthest`. */
   passed(order: WorkingOrder, farthest: number, beside = this.#working): void {
     if (order.reduceOnly) return;
-    // It passed for itself alone: what works beside it may not go farther for that.
+    // The order passed alone: this does not allow other working orders to go farther.
     if (order.weight === 0) {
       order.farthest = 0;
       return;

@@ -98,7 +98,6 @@ export class Losses {
   /** Highest close of equity, and the last one of the UTC day before. */
   peak: number;
   dayStart: number;
-  /** Before the first step. */
   readonly #initial: number;
   #dayEnd = -Infinity;
   #followed = 0;

@@ -78,7 +78,8 @@ export async function answerQuestion(
   }
 }
 
-const WHAT_OF_THAT = 'What of that? Nothing that I know was asked before in this session.';
+const WHAT_OF_THAT =
+  'I do not know what this refers to: no earlier question in this session was understood.';
 
 function refusal(lines: readonly string[]): AnalystAnswer {
   const answer = [...lines, HOW_TO_LIST, WHO_I_AM].join('\n');
@@ -182,7 +183,7 @@ const NAMED = [
 ];
 const MOST_NAMED = 4;
 
-/** What it tells is of one bot. @returns the refusal where the prompt names another one. */
+/** Answers are about one bot. @returns the refusal where the prompt names another one. */
 async function otherBot(
   facts: Facts,
   question: KnownQuestion | undefined,

@@ -83,7 +83,7 @@ test.each<[Cause, string, RegExp]>([
   expect(result.headroom.broke_by).toBe(verdict === 'fail' ? 'slow' : 'host');
 });
 
-test('what the host withheld and a slower processor are not held against the bot', () => {
+test('withheld time and a slower processor do not count against the bot', () => {
   const clock = { now: 0, withheld: 0 };
   const meters = { now: () => clock.now, cpu: () => 0, withheld: () => clock.withheld };
   const span = openSpan({ ...meters, slowdown: () => 1 });
@@ -95,7 +95,7 @@ test('what the host withheld and a slower processor are not held against the bot
   expect(slower()).toEqual({ realMs: 100, withheldMs: 0, netMs: 50 });
 });
 
-test('a session of a test goes on after a bar for which the host needed more than a second', async () => {
+test('a session of a test continues after a bar for which the host needed more than a second', async () => {
   const now = performance.now.bind(performance);
   await inWorld(bots.correct, { seed: 7 }, async (world) => {
     await world.begin();
@@ -107,7 +107,7 @@ test('a session of a test goes on after a bar for which the host needed more tha
   });
 });
 
-test('a busy host is seen to withhold the processor', async () => {
+test('measures that a busy host withholds the processor', async () => {
   const threads = Array.from(
     { length: 2 * availableParallelism() },
     () =>

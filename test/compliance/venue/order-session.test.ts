@@ -38,7 +38,7 @@ describe('numbers of messages', () => {
   const calm = undated(trade(1, []));
   const chance = fc.constantFrom(0, 0.05, 0.3);
 
-  it('have each message heard once and in turn, whatever was lost, late, twice or garbled on the way', () => {
+  it('deliver each message once and in order, even if messages are lost, late, repeated or garbled on the way', () => {
     fc.assert(
       fc.property(fc.nat(), chance, chance, chance, chance, (seed, lost, late, twice, cut) => {
         const heard = trade(seed, [
