@@ -1,29 +1,32 @@
 import { uptime } from 'node:os';
 
 /**
- * A point in time on three clocks. `performance.now()` stands still while the machine sleeps (on Linux
- * it is CLOCK_MONOTONIC), the machine's uptime does not, and the calendar may be set by anyone.
- * A permission, a claim or a price that must not outlive its time is measured with `msSince`.
+ * A point in time on three clocks. `performance.now()` stops while the machine sleeps (on Linux it
+ * is CLOCK_MONOTONIC), the machine's uptime does not, and the wall clock can be changed. A
+ * permission, a claim or a price that must not outlive its time is measured with `msSince`.
  */
 export interface Moment {
-  /** Milliseconds, each from an origin of its own. */
+  /** Milliseconds, each from its own origin. */
   readonly process: number;
   readonly machine: number;
   readonly calendar: number;
 }
 
-/** The calendar and the clock of the process differ by less than this unless the machine has slept. */
+/**
+ * The wall clock and `performance.now()` advance equally up to this difference unless the machine
+ * has slept, ms.
+ */
 const AGREE_MS = 50;
 
 export function thisMoment(): Moment {
   return { process: performance.now(), machine: 1000 * uptime(), calendar: Date.now() };
 }
 
-/** The longest time, in ms, that can have passed: that of the clock which has advanced the most. */
+/** Upper bound of the elapsed time, ms: the largest advance of the three clocks. */
 export function msSince(moment: Moment): number {
   const process = performance.now() - moment.process;
   const calendar = Date.now() - moment.calendar;
-  // To read the uptime takes a hundred times as long as to read these two.
+  // Reading the uptime is a hundred times slower than reading these two.
   if (Math.abs(calendar - process) < AGREE_MS) return Math.max(process, calendar);
   return Math.max(process, calendar, 1000 * uptime() - moment.machine);
 }

@@ -17,8 +17,8 @@ export function formatEnrolmentText({ code, rootFingerprint }: EnrolmentText): s
 }
 
 /**
- * Accepts a code without a fingerprint, too. Returns undefined where what follows the dot is no
- * fingerprint: such a text was cut off, and must not be taken for one without a root.
+ * Accepts a code without a fingerprint, too. Returns undefined if the text after the dot is not a
+ * fingerprint: a truncated code must not be accepted as one without a root.
  */
 export function parseEnrolmentText(text: string): EnrolmentText | undefined {
   const [code = '', rootFingerprint, ...rest] = text.trim().split('.');

@@ -22,7 +22,7 @@ const CODES = {
   lock_drift: { exit: 6 },
   /** A halt failed, or not all of it is known to have ended; the message says whether it is in force. */
   halt_not_verified: { exit: 7 },
-  /** The host was too slow, too busy or too small to judge by. */
+  /** The host was too slow, too busy or too small for a verdict. */
   inconclusive: { exit: 8 },
   interrupted: { exit: 130 },
 
@@ -55,7 +55,7 @@ const CODES = {
   not_found: { exit: 1, status: 404 },
   method_not_allowed: { exit: 1, status: 405 },
   conflict: { exit: 6, status: 409 },
-  /** The database is a copy, or lies elsewhere than before: nothing trades by it until it is adopted. */
+  /** The database is a copy or has moved: nothing trades with it until it is adopted. */
   database_not_adopted: { exit: 6, status: 409 },
   /** What is to be changed is not as the request says it is. */
   stale: { exit: 6, status: 412 },

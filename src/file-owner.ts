@@ -2,13 +2,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { isSystemError } from './errors.ts';
 
-/** Whether the process that made a file still runs. */
+/** Tells whether the process that created a file is still running. */
 export type OwnerState = 'alive' | 'dead' | 'unknown';
 
 let own: string | undefined;
 
 /**
- * Names this process in the name of a file: `<pid>-<start time>-<process namespace>`. Two processes
+ * Identifies this process in a file name: `<pid>-<start time>-<process namespace>`. Two processes
  * never share it, even if they have the same pid, one after the other or in two containers.
  */
 export function ownerName(): string {
@@ -18,24 +18,24 @@ export function ownerName(): string {
 const OWNER = /^(\d+)-(\d+)-([0-9a-f]{8})$/;
 
 /**
- * @param owner as `ownerName` gave it, perhaps in another container or on another host.
- * @returns `unknown` where the process does not belong to this process's namespace: its pid means
- *   nothing here.
+ * @param owner as returned by `ownerName`, possibly in another container or on another host.
+ * @returns `unknown` if the owner belongs to another pid namespace, where its pid cannot be
+ *   checked.
  */
 export function ownerState(owner: string): OwnerState {
   const [, pid, start, where] = OWNER.exec(owner) ?? [];
   if (pid === undefined || where !== namespace()) return 'unknown';
   if (!exists(Number(pid))) return 'dead';
   const now = startOf(Number(pid));
-  // A process that may not be looked at is taken for the owner.
+  // A process that cannot be inspected counts as the owner.
   return now === undefined || now === start ? 'alive' : 'dead';
 }
 
 let known: string | undefined;
 
 /**
- * Identifies the kernel's boot and the pid namespace. Where the system does not tell them, it is a
- * random value, so that no other process is judged by its pid.
+ * Identifies the kernel's boot and the pid namespace. If the system does not provide them, the
+ * value is random, so that no pid is compared across processes.
  */
 function namespace(): string {
   if (known !== undefined) return known;
@@ -63,7 +63,8 @@ function exists(pid: number): boolean {
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name of the program, in parentheses, may hold anything; field 22 is the 20th after it.
+    // The program name in parentheses may contain any character; field 22 is the 20th field after
+    // it.
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
   } catch (error) {
     if (isSystemError(error)) return undefined;

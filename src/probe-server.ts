@@ -1,4 +1,4 @@
-/** A small HTTP server for probes and metrics, beside what a process really does. */
+/** Small HTTP server for the probes and metrics of a process. */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -19,7 +19,7 @@ export interface ProbeServer {
 
 /**
  * Answers GET and HEAD of these paths, for any caller.
- * @param remedy what to do where it cannot listen.
+ * @param remedy of the error if it cannot listen.
  * @throws ServiceError `invalid_setting` when it cannot listen there.
  */
 export async function serveProbes(

@@ -79,7 +79,7 @@ function throwRefusal(): void {
   if (refusal !== undefined) throw refusal;
 }
 
-/** The first place outside of this package and of Node: `/path/strategy.ts:12`. */
+/** First stack location outside of this package and Node: `/path/strategy.ts:12`. */
 export function placeIn(stack: string | undefined): string | undefined {
   const frames = framesOf(stack).filter((url) => !isOwn(url));
   const place = frames.find((url) => !url.includes('/node_modules/')) ?? frames[0];
@@ -123,7 +123,7 @@ function refusalOf(call: string, stack: string, remedy: string): ServiceError {
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;
 
-/** Puts a guarded function in the place of a method, with the same name, length and attributes. */
+/** Replaces a method by a guarded function with the same name, length and attributes. */
 function guard(
   owner: object,
   name: string,

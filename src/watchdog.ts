@@ -27,7 +27,7 @@ export function underWatchdog<T>(timeoutMs: number, work: () => T): T {
   return script.runInThisContext({ timeout: timeoutMs, breakOnSigint: isMainThread }) as T;
 }
 
-/** The clock itself: a strategy at work is refused it (see `strategy-guard.ts`). */
+/** The unguarded clock, which `strategy-guard.ts` denies to strategies. */
 const now = performance.now.bind(performance);
 
 /** Short enough to answer Ctrl-C and draw progress at once, long enough to cost nothing. */

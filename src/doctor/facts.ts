@@ -44,7 +44,7 @@ export interface ServerAnswer {
   readonly certificate: { readonly begins: number; readonly ends: number } | undefined;
   /** What somebody should know who uses it. */
   readonly warning: string | undefined;
-  /** Whether nothing trades by its database, as that may be a copy. */
+  /** Whether nothing trades with its database because it may be a copy. */
   readonly isHeld: boolean;
   /** What it reports of its trust root: that it expires soon, or lacks the signing key. */
   readonly trust: readonly string[];

@@ -2,10 +2,11 @@
  * What a strategy is written with: `import { defineStrategy, integer, Sma } from
  * 'service-local/strategy'`. The package's public surface for strategies, and nothing else.
  *
- * What a run gives to a strategy cannot be changed by it: the broker, instruments, orders, fills and
- * parameters are frozen or views. Indicators are the strategy's own objects, and their classes may be
- * patched. So may the objects of the language (`Array.prototype`, `Math`), which the engine shares
- * with everything in the process: strategies from others belong in the sandbox, a process of its own.
+ * A strategy cannot change the objects that a run gives it: the broker, instruments, orders, fills
+ * and parameters are frozen or views. Indicators are the strategy's own objects, and their classes
+ * may be patched. So may the objects of the language (`Array.prototype`, `Math`), which the engine
+ * shares with everything in the process: run strategies from others in the sandbox, a separate
+ * process.
  */
 export { defineStrategy } from './strategy.ts';
 export type { Broker, Fill, Strategy, StrategyContext, StrategyRun } from './strategy.ts';

@@ -12,7 +12,7 @@ export interface Trading {
   readonly portfolio: Portfolio;
   readonly instruments: readonly Instrument[];
   readonly working: readonly WorkingOrder[];
-  /** Whether the strategy may order now: it is within `create`, `onBar` or `onFill`. */
+  /** Whether the strategy may place orders now, within `create`, `onBar` or `onFill`. */
   isStrategysTurn(): boolean;
   order(request: RequestFields): WorkingOrder;
   target(instrument: Instrument, weight: number): WorkingOrder;
@@ -21,8 +21,8 @@ export interface Trading {
 }
 
 /**
- * The broker that a strategy is given. Nothing of the engine can be reached through it: what it returns
- * are numbers, views of orders and fresh arrays, and what it is given is copied.
+ * The broker that a strategy receives. It exposes no engine state: it returns numbers, views of
+ * orders and new arrays, and copies its arguments.
  */
 export class StrategyBroker implements Broker {
   readonly #trading: Trading;
@@ -96,7 +96,7 @@ export class StrategyBroker implements Broker {
 Object.freeze(StrategyBroker.prototype);
 Object.freeze(StrategyBroker);
 
-/** The one view of an order, so that a strategy can compare the orders that it holds. */
+/** The single view of an order, so that strategies can compare orders by identity. */
 export function viewOf(order: WorkingOrder): Order {
   return (order.view ??= new OrderView(order));
 }

@@ -56,7 +56,10 @@ export interface EngineSetup<P extends Params = Params> {
 
 const NOTHING = [] as const;
 
-/** An instrument without a bar for more steps than these is not traded at a venue, nor waited for in a margin call. */
+/**
+ * Number of steps without a bar after which an instrument is not traded at a venue and a margin
+ * call does not wait for it.
+ */
 const STEPS_TO_FREEZE = 2;
 
 /**
@@ -275,7 +278,7 @@ export class Engine {
     this.#stepCount += 1;
   }
 
-  /** How many orders were created, which is the number of the last one. */
+  /** Number of orders created so far, which is also the number of the newest one. */
   get orderCount(): number {
     return this.#orderCount;
   }
@@ -569,9 +572,9 @@ export class Engine {
   }
 
   /**
-   * Begins a margin call where equity is below maintenance, and ends it at the first close at which it
-   * no longer is, or at which nothing is left that could be closed: a position without bars must not
-   * keep the account from trading. Its closing order works on until it has a bar again.
+   * Begins a margin call if equity is below maintenance. Ends it at the first close with enough
+   * equity, or with no position left that could be closed: a position without bars must not block
+   * the account. Its closing order stays in the market until the instrument has a bar again.
    */
   #checkMargin(): void {
     const { account } = this.#config;
@@ -600,7 +603,7 @@ export class Engine {
     }
   }
 
-  /** Whether there is a position, and a price at which it was traded lately. */
+  /** Whether there is a position with a recent price. */
   #isClosable({ index, time }: Instrument): boolean {
     const at = this.#step - STEPS_TO_FREEZE;
     return this.#portfolio.positions[index] !== 0 && !(at >= 0 && !(time >= this.#times[at]!));
@@ -1188,7 +1191,9 @@ export class Engine {
     }
   }
 
-  /** Fills within a bar of which only the range is known; whether the range left a doubt. */
+  /**
+   * Fills within a bar of which only the range is known; returns whether the result is ambiguous.
+   */
   #matchRange(index: number): boolean {
     const bar = this.#barOf(index);
     const entered = new Map<WorkingOrder, number>();
@@ -1207,7 +1212,10 @@ export class Engine {
     return ambiguous;
   }
 
-  /** Fills along the path of a bar, exits of entries within it included; whether it left a doubt. */
+  /**
+   * Fills along the path of a bar, including exits of entries within it; returns whether the result
+   * is ambiguous.
+   */
   #matchPath(index: number): boolean {
     const path = pathOf(this.#barOf(index));
     let ambiguous = false;
@@ -1370,8 +1378,8 @@ export class Engine {
   }
 
   /**
-   * Why an order that was accepted breaks a limit now that it would be filled: its size was not known
-   * before, or other fills have changed the position that it leads to.
+   * Limit that an accepted order breaks at its fill, because its size was unknown before or other
+   * fills have changed the resulting position.
    */
   #denialAtFill(order: WorkingOrder, delta: number, price: number): OrderReason | undefined {
     const isDue = order.isCheckedAtFill && order.filled === 0;
@@ -1379,7 +1387,10 @@ export class Engine {
     return this.#riskDenial(order, delta, price);
   }
 
-  /** Units of an order beyond its limits that may be filled all the same, since they only reduce. */
+  /**
+   * Units of an order beyond its limits that may still be filled because they only reduce the
+   * position.
+   */
   #closingUnits(order: WorkingOrder, sign: number): number {
     if (order.isCheckedAtFill && order.filled === 0) return 0;
     return Math.max(0, -sign * this.#portfolio.positions[order.instrument.index]!);

@@ -28,7 +28,7 @@ export class Instrument {
     this.#bars = bars;
     this.#close = bars.close;
     this.#signals = signals;
-    // A property of the strategy's own would stand before what the engine reads, too.
+    // An own property set by a strategy would also shadow the values that the engine reads.
     Object.freeze(this);
   }
 

@@ -5,7 +5,7 @@ import { strategyStack } from './strategy-error.ts';
 /**
  * An error in code that a strategy left behind: a callback of a promise, a timer or an event.
  *
- * @param done steps the engine had taken by then.
+ * @param done number of steps completed at that time.
  */
 export function lateError(
   error: unknown,

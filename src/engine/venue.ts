@@ -6,7 +6,7 @@ export type DenyReason =
   | 'control_unreachable'
   | 'reconcile_mismatch'
   | 'stale_data'
-  /** Another copy of the server's database was adopted, and its runner trades. */
+  /** Another copy of the server's database was adopted, and the runner of that copy trades. */
   | 'superseded'
   | 'stopping';
 

@@ -3,13 +3,16 @@ import type { Permit } from './risk/supervision.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** An order as the engine keeps it. Strategies never hold one. */
+/** Internal state of an order. Strategies receive only its view. */
 export interface WorkingOrder extends Mutable<Order> {
-  /** Last step in which it was tried at a price, so that a partial fill waits for the next bar. */
+  /** Last step in which a fill was attempted, so that a partial fill waits for the next bar. */
   triedAt: number;
   /** Price that a market order's collar is measured from; NaN for others. */
   reference: number;
-  /** Its size, or the price of its instrument, is known only at its first fill: limits are checked there. */
+  /**
+   * Its size or the price of its instrument is known only at its first fill, so limits are checked
+   * then.
+   */
   readonly isCheckedAtFill: boolean;
   /** The bracket exits that guard what this entry last filled. */
   exits: readonly WorkingOrder[];
@@ -20,7 +23,7 @@ export interface WorkingOrder extends Mutable<Order> {
    * undefined before any check. A number from the start would cost each order an allocation.
    */
   farthest: number | undefined;
-  /** It closes a position for a margin call, and is not the strategy's to cancel. */
+  /** It closes a position for a margin call; the strategy cannot cancel it. */
   isLiquidation: boolean;
   /** View for strategies, created on first use. */
   view: Order | undefined;

@@ -3,7 +3,9 @@ import { prepared } from '../storage/prepared.ts';
 import type { Db } from '../storage/tables.ts';
 import type { NewEvent } from './event.ts';
 
-/** Records that the clock was set back: the events from here on carry earlier times. */
+/**
+ * Event kind that records that the clock was set back: the following events carry earlier times.
+ */
 export const CLOCK_SET_BACK = 'clock.set_back';
 
 /** The previous event: its sequence number and recording time. */
@@ -13,8 +15,8 @@ interface Before {
 }
 
 /**
- * When events that follow `before` are recorded: never earlier than it, unless it is ahead by more
- * than clocks may be apart. One time that was far ahead is not passed on.
+ * Recording time of events that follow `before`: never earlier than `before`, unless `before` is
+ * ahead by more than `CLOCK_TOLERANCE_MS`. A time that was far ahead does not affect later events.
  */
 export function recordingTime(before: Before, now: number): number {
   return isSetBack(before, now) ? now : Math.max(now, before.recorded_at);
@@ -59,13 +61,13 @@ export interface SeqSpan {
 }
 
 /**
- * The last event that was recorded by a time. An event before it in the log was recorded before it,
- * whatever its own time says, so a time that is ahead of those after it counts as theirs. In doubt
- * are events with a time that is yet to come, until the next whose time is not; and events whose
- * times are behind those before them, as either clock may have been wrong.
+ * Finds the last event recorded by a given time. The order in the log is certain, whatever the
+ * times are, so an event counts as recorded no later than the events after it. In doubt are events
+ * with times in the future, up to the next event with a past time, and events with times earlier
+ * than those before them, since either clock may have been wrong.
  *
  * @param at milliseconds since the Unix epoch.
- * @param now the reader's clock: a time after it was ahead when it was written.
+ * @param now the reader's clock; a later time was written with a fast clock.
  */
 export async function placeAt(
   db: Db,

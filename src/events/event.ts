@@ -27,7 +27,10 @@ export interface BotEvent {
   readonly run_id: string | null;
   readonly kind: string;
   readonly occurred_at: number;
-  /** Not before that of the event before, unless a clock was set back: see `clock-steps.ts`. */
+  /**
+   * Never earlier than the time of the previous event, unless a clock was set back: see
+   * `clock-steps.ts`.
+   */
   readonly recorded_at: number;
   readonly causation_id: string | null;
   readonly payload: Readonly<Record<string, unknown>>;

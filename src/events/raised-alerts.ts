@@ -1,6 +1,6 @@
 /** An alert, for the metrics of the process that records it. */
 export interface RaisedAlert {
-  /** The control that caused it, as a limit of `risk` is called, or what else went wrong. */
+  /** Name of the limit in `risk` that caused it, or of another cause. */
   readonly control: string;
   readonly severity: 'warning' | 'critical';
   /** Time from its cause to its record, ms; null if the time of the cause is unknown. */
@@ -11,7 +11,7 @@ const listeners = new Set<(alert: RaisedAlert) => void>();
 
 /**
  * Calls `listener` with each alert that this process records.
- * @returns what ends that.
+ * @returns a function that removes the listener.
  */
 export function onAlert(listener: (alert: RaisedAlert) => void): () => void {
   listeners.add(listener);

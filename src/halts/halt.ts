@@ -253,7 +253,7 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * Repeats `access` for a time while the database does not answer.
+ * Retries `access` for a limited time while the database does not answer.
  * @throws OutcomeUnknown when any attempt may have been written, and no later one has clarified it.
  */
 async function insist<T>(access: () => Promise<T>): Promise<T> {

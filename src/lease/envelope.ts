@@ -76,7 +76,7 @@ export function parseEnvelope(text: string): Envelope {
  * Reads the envelope in a JSON value without judging its signatures. Stricter than DSSE: no other
  * members, every signature names its key, base64 is of the standard alphabet with padding.
  *
- * @param what names the value in a refusal.
+ * @param what name of the value in error messages.
  * @throws LeaseError `not_an_envelope`, `wrong_payload_type`, `bad_base64`.
  */
 export function readEnvelope(

@@ -99,9 +99,9 @@ export function rootFingerprint(payload: Uint8Array): string {
 }
 
 /**
- * Verifies a chain of roots, oldest first, and returns the newest. Says nothing about time.
+ * Verifies a chain of roots, oldest first, and returns the newest. Does not check expiry.
  *
- * @param roots the envelopes, as JSON text or as what `JSON.parse` makes of it.
+ * @param roots the envelopes, as JSON text or parsed JSON.
  * @param pin fingerprint of the root to begin with; roots before it do not count.
  */
 export function verifyRoots(
@@ -130,9 +130,9 @@ export function verifyRoots(
 }
 
 /**
- * Verifies the signatures of a keyset. Says nothing about time.
+ * Verifies the signatures of a keyset. Does not check expiry.
  *
- * @param keyset the envelope, as what `JSON.parse` makes of it.
+ * @param keyset the envelope, as parsed JSON.
  */
 export function verifyKeyset(keyset: unknown, signers: Signers): VerifiedKeyset | Refused {
   return orRefused(() => {
@@ -165,7 +165,10 @@ function nextRoot(before: TrustedRoot | undefined, envelope: Envelope, what: str
   return { claims, keys, lineage };
 }
 
-/** At least `threshold` of the keys signed; a wrong signature by one of them is never passed over. */
+/**
+ * Requires signatures by at least `threshold` of the keys; any invalid signature by one of them is
+ * an error.
+ */
 function checkSignatures(
   { payload, signatures }: Envelope,
   type: string,

@@ -92,7 +92,7 @@ export async function importBars(
   }
 }
 
-/** DuckDB has errors of its own for what the system refuses. */
+/** DuckDB reports system errors as its own. */
 function refusedWrite(dir: string, error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof ServiceError) return error;
   const isFull = /No space left on device/.test(error.message);

@@ -60,7 +60,7 @@ export function findGaps(bars: Bars, timeframe: Timeframe): GapReport {
 /** Bars missing between an edge of the window and the bar nearest to it. */
 export interface UncoveredEdge {
   readonly edge: 'from' | 'to';
-  /** The edge as it was given, see `parseWindow`. */
+  /** The edge as given by the user, see `parseWindow`. */
   readonly asked: string;
   /** Time of the nearest bar, ms since the epoch. */
   readonly nearest: number;
@@ -68,7 +68,7 @@ export interface UncoveredEdge {
 }
 
 /**
- * The edges of the window that the bars do not reach, judged as `findGaps` judges holes: a window
+ * Returns the edges of the window that the bars do not reach, by the rules of `findGaps`: a window
  * from 1 January is covered by bars that begin after the holiday.
  *
  * @param bars at least one, all inside the window.
@@ -94,7 +94,7 @@ export function findUncoveredEdges(
   return edges.filter(({ missing }) => missing > 0);
 }
 
-/** How many bars are missing between an edge of a window and the bar nearest to it. */
+/** Number of bars missing between an edge of a window and the nearest bar. */
 interface MissingAtEdges {
   readonly before: (from: number, first: number) => number;
   readonly after: (last: number, to: number) => number;

@@ -38,7 +38,7 @@ export interface Dataset {
   readonly gaps: GapReport;
   /** How many those were. */
   readonly sourceBars: number;
-  /** Edges of the window that those do not reach. */
+  /** Edges of the window that the bars do not reach. */
   readonly uncovered: readonly UncoveredEdge[];
   /** Rows left out by `repair`. */
   readonly dropped: DefectCounts;

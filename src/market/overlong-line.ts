@@ -2,8 +2,8 @@ import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 
 /**
- * Bytes. DuckDB refuses lines twice as long without saying why, and of one longer than its buffers it
- * silently drops the last or takes the file for empty.
+ * Maximum line length, bytes. DuckDB rejects lines twice as long without a reason. If a line
+ * exceeds its buffers, it silently drops the last line or treats the file as empty.
  */
 const LONGEST_LINE = 1 << 20;
 
@@ -12,9 +12,9 @@ const LINE_FEED = 0x0a;
 const RETURN = 0x0d;
 
 /**
- * Finds a line of twice `LONGEST_LINE` and more; of shorter ones only some. Reads little of the file:
- * a line of that length fills one of its blocks, and a look at the start of a block mostly shows
- * where a line ends.
+ * Finds a line of at least twice `LONGEST_LINE`, and some shorter ones. Reads only a small part of
+ * the file: a line of that length fills a whole block, and the start of a block usually contains
+ * the end of a line.
  *
  * @returns its number, 1-based.
  */
@@ -37,7 +37,7 @@ export async function findOverlongLine(path: string): Promise<number | undefined
   }
 }
 
-/** The same for a text that comes in chunks of at most `LONGEST_LINE`, without its number. */
+/** The same for a text in chunks of at most `LONGEST_LINE`, without the line number. */
 export class OverlongLine {
   #length = 0;
 
@@ -52,7 +52,10 @@ export class OverlongLine {
   }
 }
 
-/** The number of the first line of twice `LONGEST_LINE` in a text that has one; reads all before it. */
+/**
+ * Number of the first line of at least twice `LONGEST_LINE` in a text that has one; reads
+ * everything before it.
+ */
 export async function overlongLineOf(text: AsyncIterable<Buffer>): Promise<number> {
   let line = 1;
   let length = 0;
@@ -72,7 +75,10 @@ export async function overlongLineOf(text: AsyncIterable<Buffer>): Promise<numbe
 
 const endsLine = (piece: Buffer): boolean => piece.includes(LINE_FEED) || piece.includes(RETURN);
 
-/** The line that the byte at `offset` belongs to, by line feeds, or by returns where there are none. */
+/**
+ * Number of the line with the byte at `offset`, counted by line feeds, or by carriage returns if
+ * there are none.
+ */
 async function lineAt(path: string, offset: number): Promise<number> {
   let feeds = 0;
   let returns = 0;

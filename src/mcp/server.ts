@@ -27,9 +27,12 @@ export interface McpCaller {
   readonly scopes: ReadonlySet<Scope>;
   /** Breaks off the calls under way. */
   readonly signal: AbortSignal;
-  /** Whether the signal says that the assistant is gone: then runs that it waits for are canceled. */
+  /**
+   * Whether an aborted signal means that the assistant has disconnected: then its runs are
+   * canceled.
+   */
   readonly isGoneBySignal?: boolean;
-  /** Gets each call, which ends soon after the signal. */
+  /** Receives each call, which ends soon after the signal. */
   readonly onCall?: (ended: Promise<unknown>) => void;
   /** Told of what is a bug; the assistant gets no more than that there was one. */
   readonly report: (error: unknown) => void;

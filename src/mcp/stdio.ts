@@ -4,8 +4,8 @@ import { messagesOf } from './lines.ts';
 import { makeMcpServer, type McpCaller } from './server.ts';
 
 /**
- * Speaks the protocol until the input ends, nobody reads the output, or the caller is gone. Cancels
- * the runs that calls under way have begun, since nobody waits for them then.
+ * Serves the protocol until the input or output closes, or the caller aborts. Then it cancels the
+ * runs of calls in progress.
  */
 export async function serveStreams(
   input: Readable,

@@ -1,4 +1,4 @@
-/** The account that a deployment leaves, and the one with which the next begins. */
+/** Account of an ended deployment, and opening of the next one. */
 import { filesOf, getVersion } from '../bot-registry/versions.ts';
 import { readChangedSpec } from '../bots/hosted.ts';
 import { engineConfig, type BotSpec } from '../bots/spec.ts';
@@ -29,7 +29,7 @@ export async function plannedRules(db: Db, text: string): Promise<AccountRules> 
   return accountRules(readChangedSpec(JSON.parse(found.document), { params }, files).spec);
 }
 
-/** The account as a deployment leaves it; null where nothing has happened and it began with its own cash. */
+/** Remaining account of a deployment; null if it began with its own cash and recorded nothing. */
 export async function openingAfter(
   tx: Db,
   { task_id }: Pick<Claim, 'task_id'>,
@@ -51,14 +51,14 @@ export async function openingAfter(
   return openingFrom(state, (symbol) => closes.get(symbol), before);
 }
 
-/** The same account, with loss limits that count from here. */
+/** The same account with restarted loss limits. */
 export function withoutRisk(opening: Opening | null): Opening | null {
   return opening && { cash: opening.cash, positions: opening.positions };
 }
 
 /**
- * Why a bot cannot continue the account of a deployment that still trades; empty when it can. What
- * works there may be filled before it ends.
+ * Why a bot cannot continue the account of a deployment that still trades; empty when it can. Its
+ * working orders may still be filled before it ends.
  */
 export async function replacementProblems(
   tx: Db,
@@ -107,7 +107,7 @@ export async function openingAfterDeployment(
 
 const MOST_DEPLOYMENTS = 100;
 
-/** Steps in which a price is looked for, at a time. */
+/** Number of steps that are searched for a price at a time. */
 const STEPS_AT_ONCE = 1000;
 
 async function lastCloses(

@@ -129,7 +129,7 @@ async function control(
       if (performance.now() - begun > LONGEST_RETRY_MS) delay = retryMs;
       // Who wants it to end does not wait for that.
       await wishes.next(signal, delay);
-      // The database is back within seconds, and is not asked less often for having been away.
+      // The database usually returns within seconds, so an outage does not lengthen the interval.
       const isStorage = isExpected && error.code === 'storage_unavailable';
       delay = isStorage ? retryMs : Math.min(2 * delay, LONGEST_RETRY_MS);
     }
@@ -191,7 +191,7 @@ async function look(
       const wanted = wantedEnd(now);
       const isSeen = watching !== undefined;
       if (wanted !== undefined && mayRest(now)) {
-        // Only a pod of it has the credentials to cancel them.
+        // Only the deployment's pod has the credentials to cancel them.
         if (isGone(now, isSeen, ['missing', 'scaled_down']))
           await bringUp(service, claim, target, { known: now, unsettled });
       } else if (wanted !== undefined) {

@@ -385,7 +385,7 @@ async function refuseSecondTrader(
  * Asks for the end of a production deployment: it is a success once its orders are known to have
  * ended and no pod is left. One that has not begun is canceled. What has ended stays as it ended.
  *
- * @param abandon why orders that may rest at an exchange are not to be waited for.
+ * @param abandon reason not to wait for orders that may rest at an exchange.
  * @throws ServiceError `not_found`; `conflict` for a task that is none.
  */
 export async function stopDeployment(

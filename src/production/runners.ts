@@ -53,7 +53,7 @@ export interface KnownReport {
 
 export interface Report extends KnownReport {
   readonly instance_id: string;
-  /** The newest epoch of a server's database of which it knows; 1 where it does not say. */
+  /** The newest epoch of a server's database that the runner knows; 1 by default. */
   readonly database_epoch?: number | undefined;
   /** Null asks for the claim. */
   readonly epoch: number | null;
@@ -114,7 +114,7 @@ export async function takeReport(
       runner.cancel_requested_at !== null ||
       last?.outcome === 'failed';
     const command = halt ? 'halt' : isToStop ? 'stop' : 'trade';
-    // The end of an instance is heard at any rate: nothing trades by it any longer.
+    // The end of an instance is always accepted, since an ended instance does not trade.
     const isToTrade = command === 'trade' && report.ended === null;
     if (hold !== undefined && isToTrade) throw notAdopted(hold);
     const epoch = claim(runner, last, report, now, command);
@@ -161,8 +161,8 @@ export async function takeReport(
 }
 
 /**
- * The epoch of the database. Where a runner knows of a newer one, a copy was adopted: that is kept,
- * and nothing trades by this database until it is adopted itself.
+ * Returns the epoch of the database. If a runner knows a newer one, a copy was adopted: this is
+ * recorded, and nothing trades with this database until it is adopted itself.
  */
 async function epochOf(storage: Storage, { database_epoch = 1 }: Report): Promise<number> {
   const { epoch } = await databaseIdentity(storage.read);

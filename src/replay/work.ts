@@ -24,7 +24,7 @@ export interface Subject {
   /** Of a strategy that came with it. */
   readonly files: Bundle | undefined;
   readonly changes: SpecChanges;
-  /** The account with which it began, where that was not the cash of the spec. */
+  /** The account with which it began, if it differs from the cash of the spec. */
   readonly opening?: Opening | undefined;
 }
 

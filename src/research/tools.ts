@@ -69,11 +69,11 @@ export interface ToolCall<I> {
   readonly watch: Watch;
 }
 
-/** How the caller of a tool follows it while it runs. */
+/** Callbacks for the caller of a running tool. */
 export interface Watch {
   /**
-   * Whether the caller gave up the call that is aborted: then the runs that it began are canceled. They
-   * continue where the server that answers stops.
+   * Whether the caller aborted the call: then its runs are canceled. If the call ends because the
+   * server stops, they continue.
    */
   readonly isAbandoned?: () => boolean;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
@@ -229,7 +229,7 @@ const values = {
     .describe("Parameters of the strategy, in place of the spec's own."),
 };
 
-/** For runs that a tool began itself. */
+/** For runs that a tool started itself. */
 const CANCEL: Reach = 'POST /tasks/{task_id}/cancel';
 
 /** What tells whether a run is one of the bot. */
@@ -675,7 +675,7 @@ async function cancelingRuns<T>(
 
 interface BegunSweep {
   readonly task_ids: readonly string[];
-  /** Combinations that the strategy does not take, such as a fast average slower than the slow one. */
+  /** Combinations that the strategy rejects, such as a fast average slower than the slow one. */
   readonly refused: readonly { readonly params: Params; readonly detail: string }[];
 }
 

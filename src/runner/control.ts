@@ -29,7 +29,7 @@ export type ControlNews =
 export interface Control {
   /** Whether the claim is held, and was renewed lately enough to trade by it. */
   mayTrade(): boolean;
-  /** When the last report was sent that the server has answered; undefined before the first. */
+  /** Time at which the last answered report was sent; undefined before the first. */
   readonly heardAt: Moment | undefined;
   readonly hasClaim: boolean;
   /** Has it report now. */
@@ -222,7 +222,7 @@ export function startControl(options: ControlOptions): Control {
   };
 }
 
-/** A halt is heard from any server. @throws ServiceError `server_unreachable` */
+/** A halt is accepted from any server. @throws ServiceError `server_unreachable` */
 function refuseSuperseded(
   { command, controls: { database_epoch = 1 } }: RunnerAnswer,
   { database_epoch: known = 1 }: Said,

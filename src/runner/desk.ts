@@ -10,10 +10,10 @@ export interface Desk {
   /** Has these asked for, but those that are being asked for already. */
   send(requests: readonly VenueRequest[]): void;
   cancel(order: VenueOrderId): void;
-  /** When the venue answered last; undefined before the first time. */
+  /** Time of the venue's last answer; undefined before the first. */
   readonly heardAt: Moment | undefined;
   readonly isConnected: boolean;
-  /** Whether an order with this client order id was asked for recently enough to be placed. */
+  /** Whether the order with this client order id was requested recently enough to be placed. */
   isTimely(client_order_id: string): boolean;
   /** Told by whoever asks the venue himself. */
   heard(): void;
@@ -41,7 +41,7 @@ export function openDesk(options: DeskOptions): Desk {
   const placing = new Set<string>();
   const canceling = new Set<string>();
   const failures = new Map<string, number>();
-  /** When each order that is not placed yet was first asked for. */
+  /** Time at which each order that is not placed yet was first requested. */
   let unplaced = new Map<string, Moment>();
   const isTimely = (id: string): boolean => {
     const since = unplaced.get(id);

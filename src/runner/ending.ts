@@ -105,7 +105,7 @@ async function conclude(t: Trading): Promise<Item> {
   return { concluded };
 }
 
-/** No other process has the credentials: one that ends for good leaves only when it must. */
+/** No other process has the credentials, so an ending runner exits only when it must. */
 function keepsCanceling({ ending, isGone, parts, signal }: Trading): boolean {
   return ending?.isFinal === true && !isGone && !parts.stop.aborted && !signal.aborted;
 }

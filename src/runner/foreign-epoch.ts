@@ -5,8 +5,9 @@ import type { Trading } from './trading.ts';
 type Placed = Pick<VenueReport, 'order' | 'client_order_id'>;
 
 /**
- * Whether an order at the venue is of a newer epoch than the session: a copy of the server's database
- * was adopted, and its runner trades. From then on this one places no order, and touches none of those.
+ * Whether an order at the venue has a newer epoch than the session, which means that a copy of the
+ * server's database was adopted and its runner trades. From then on this runner places no orders
+ * and does not touch the other runner's.
  */
 export function isOfNewerEpoch(t: Trading, { order, client_order_id }: Placed): boolean {
   const epoch = epochOfClientId(t.parts.config.deployment_id, client_order_id) ?? 0;

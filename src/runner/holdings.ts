@@ -70,7 +70,9 @@ function missingShare(t: Trading, found: readonly Mismatch[]): number {
   return missing.reduce((sum, value) => sum + value, 0) / Math.max(equity, 1e-9);
 }
 
-/** Whether the same is missing in both; trades move what is expected and held by the same amount. */
+/**
+ * Whether both comparisons miss the same amounts; trades change expected and held amounts equally.
+ */
 function isSame(found: readonly Mismatch[], before: readonly Mismatch[] | undefined): boolean {
   if (before?.length !== found.length) return false;
   return found.every(({ kind, symbol, expected, held }) => {

@@ -52,7 +52,7 @@ export interface Journal {
   readonly rules: VenueRules | undefined;
   /** Set once the deployment has ended, and whoever looks after it knows. */
   readonly end: LoggedEnd | undefined;
-  /** How often the runner itself was latched; see `takeHoldings`. */
+  /** Number of latches by the runner itself; see `takeHoldings`. */
   readonly latches: number;
   /** What the session was told, oldest first. */
   inputs(): AsyncGenerator<SessionInput>;

@@ -56,7 +56,7 @@ async function openVenue(t: Trading): Promise<void> {
       currency: universe.currency,
       account: t.setup.config.account.model,
       onTrouble: (text) => log.warn(`${name}: ${text}`),
-      // However long it had to wait for its turn: the machine may have slept meanwhile.
+      // Checked right before sending, because the machine may have slept while the order waited.
       mayPlace: (id) => isAllowed() && t.at?.desk.isTimely(id) === true,
       ...times,
     }),

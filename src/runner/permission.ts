@@ -84,7 +84,7 @@ export function said(t: Trading): Said {
   return {
     status: status(),
     denying,
-    // Servers that know of one epoch alone take no other field.
+    // Servers without epochs reject unknown fields.
     ...(database_epoch > 1 && { database_epoch }),
     venue: {
       connected: isExchange ? at !== undefined && at.desk.isConnected : true,

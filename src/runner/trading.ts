@@ -51,7 +51,10 @@ export interface VenueTimes extends Pick<ExchangeVenueOptions, 'settleMs' | 'tim
   readonly cancelWithinMs?: number;
   /** An order that could not be placed for so long is canceled, ms. */
   readonly placeWithinMs?: number;
-  /** How often the holdings at the venue are compared, and when a mismatch is looked at again, ms. */
+  /**
+   * Interval of comparisons with the venue's holdings, and delay before a mismatch is confirmed,
+   * ms.
+   */
   readonly reconcileMs?: number;
   readonly confirmMs?: number;
   /** Bars are too old to trade by when they come so long after they have closed, ms. */
@@ -160,13 +163,13 @@ export interface Trading {
   mismatches: readonly Mismatch[] | undefined;
   /** Mismatches of the last comparison, which the next one may confirm. */
   suspected: readonly Mismatch[] | undefined;
-  /** Whether something that is found missing now was there before. */
+  /** Whether missing holdings were present before, so that the bot may be latched. */
   mayLatch: boolean;
-  /** How often the runner was latched because the venue holds too little, ever. */
+  /** Total number of latches because the venue holds too little. */
   latches: number;
-  /** Whether a person has not lifted the last of these. */
+  /** Whether the newest of these latches is still in force. */
   isLatched: boolean;
-  /** The newest epoch of which an order of another runner was seen; 0 before any. */
+  /** Newest epoch seen in an order of another runner; 0 if none was seen. */
   foreignEpoch: number;
   /** Whether the newest bars were too old to trade by. */
   isStale: boolean;
@@ -184,7 +187,7 @@ export interface Trading {
   isLost: boolean;
   /** The session has gone on where the log has not: nothing of it is to be kept. */
   isBroken: boolean;
-  /** When the newest bars came. */
+  /** Time at which the newest bars arrived. */
   barAt: Moment | undefined;
   /** When the feed was opened. */
   feedAt: Moment;

@@ -64,7 +64,7 @@ let commands: Command[] = [];
 let engine: Engine;
 let failed: Failure | undefined;
 let name = entry;
-/** An error in what the strategy left to a promise. */
+/** Error in a pending promise of the strategy. */
 let late: ServiceError | undefined;
 self.on('unhandledRejection', (error) => {
   late ??= lateError(error, { strategy: name, done: engine.done });
@@ -217,7 +217,7 @@ function advance(slice: () => boolean): boolean {
   try {
     const more = runStrategy(timeoutMs, () => {
       const isMore = slice();
-      // Node would run what waits for promises only when this process has nothing else to do.
+      // Node would otherwise run promise callbacks only when this process is idle.
       self._tickCallback();
       return isMore;
     });
@@ -246,14 +246,15 @@ function explained(error: unknown): Failure {
 function answer(until: number, more: boolean): Uint8Array {
   // An account that is lost takes no more steps.
   const taken = failed === undefined && !more ? until : engine.done;
-  // A step that failed is not done; an error that a strategy hid or left to a promise shows after it.
+  // A failed step does not count as done; an error that a strategy caught or left to a promise
+  // surfaces after it.
   const done = failed === undefined ? taken : Math.min(taken, until - 1);
   const ordered: Ordered = { done, commands, ...(failed && { failed }) };
   commands = [];
   return framed(ordered);
 }
 
-/** Reads, works and writes until no steps come any more. */
+/** Reads, runs and answers steps until the input ends. */
 function serve(): void {
   write(beginning());
   for (let until = 0; failed === undefined;) {
@@ -278,5 +279,6 @@ function serve(): void {
 
 guardLanguage();
 secureGlobals();
-// Not from the evaluation of this module, which is a microtask itself: no other would run meanwhile.
+// Started outside the evaluation of this module, which is itself a microtask and would block all
+// others.
 soon(serve);

@@ -150,7 +150,7 @@ export function createApp(services: Services): App {
 /** API and console. */
 const HALT_PATH = /^(\/console)?\/(bots\/[^/]+\/halt|bots\/halt-all|halt-all)$/;
 
-/** The failure of a request for a halt says whether that is in force. */
+/** A failed halt request reports whether the halt is in force. */
 function ofHalt(c: Context<AppEnv>, error: ServiceError): ServiceError {
   if (c.req.method !== 'POST' || error.status < 500 || !HALT_PATH.test(c.req.path)) return error;
   const isExcluded = error.code === 'storage_unavailable' && error.reason !== 'outcome_unknown';

@@ -5,14 +5,14 @@ import type { Caller } from '../identity/tokens.ts';
 
 /** Scrapers give up after ten seconds by default. */
 const WAIT_MS = 1_000;
-/** How long a token that cannot be checked is accepted after its last check. */
+/** Time for which a token is accepted after its last check while it cannot be checked, ms. */
 const KNOWN_FOR_MS = 86_400_000;
 const MOST_KNOWN = 100;
 
 /**
- * The callers of a route that must answer while the database does not: a token that this process has
- * checked within a day is accepted until it can be checked again. Only for what tells nothing of what
- * is in the database.
+ * Authenticates callers of a route that must answer while the database does not: a token that this
+ * process has checked within a day is accepted until it can be checked again. Use it only for
+ * routes that expose no data from the database.
  */
 export class KnownCallers {
   /** By the SHA-256 of the token, the least recently checked first. */
@@ -23,7 +23,7 @@ export class KnownCallers {
     this.#clock = clock;
   }
 
-  /** @throws what `check` throws for a token that is unknown or refused. */
+  /** @throws the error of `check` for an unknown or rejected token. */
   async identify(token: string, check: () => Promise<Caller>): Promise<Caller> {
     const hash = createHash('sha256').update(token).digest('hex');
     const known = this.#known.get(hash);

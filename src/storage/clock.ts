@@ -1,5 +1,5 @@
 /**
- * How far the clocks of processes on one database may be apart, in milliseconds. Beyond it, one of
- * them is wrong.
+ * Maximum difference between the clocks of processes on one database, ms. Beyond it, one of them is
+ * wrong.
  */
 export const CLOCK_TOLERANCE_MS = 5_000;

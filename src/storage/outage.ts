@@ -4,7 +4,7 @@ import { backoffMs } from '../backoff.ts';
 import { ServiceError } from '../errors.ts';
 import { OutcomeUnknown } from './unavailable.ts';
 
-/** Longer than PostgreSQL takes to restart; no attempt begins after that time. */
+/** Longer than a restart of PostgreSQL takes; no attempt begins after this time, ms. */
 const RETRY_FOR_MS = 5_000;
 const RETRY = { shortestMs: 50, longestMs: 500 };
 
@@ -15,12 +15,12 @@ const PASSING_STATES: ReadonlySet<string> = new Set([
   '57P02', // crash_shutdown
   '57P03', // cannot_connect_now
   '25P03', // idle_in_transaction_session_timeout
-  '0A000', // The schema has changed under a kept plan; the next attempt makes another.
+  '0A000', // The schema has changed under a cached plan; the next attempt creates a new plan.
 ]);
 const CONNECTION_EXCEPTION = '08';
 
 /**
- * Whether the database was out of reach or busy, as opposed to refusing what it was asked. The same
+ * Whether the database was unreachable or busy, as opposed to rejecting the request. The same
  * request may succeed a moment later.
  */
 function isOutage(error: unknown): boolean {
@@ -48,14 +48,14 @@ export function isConnectionFault(error: unknown): boolean {
   return CONNECTION_MESSAGE.test(error.message);
 }
 
-/** node-postgres and pg-pool name these errors by their texts alone. */
+/** node-postgres and pg-pool identify these errors only by their messages. */
 const CONNECTION_MESSAGE =
   /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Query read timeout)/;
 
 /**
  * Repeats `attempt` with growing pauses while it fails because of an outage, for at most five seconds.
  * An attempt may run more than once, so it must have no effect when it fails.
- * @throws what the last attempt threw, and OutcomeUnknown at once.
+ * @throws the error of the last attempt; OutcomeUnknown without another attempt.
  */
 export async function throughOutage<T>(attempt: () => Promise<T>): Promise<T> {
   const since = performance.now();

@@ -63,7 +63,7 @@ const withoutFiles = new WeakSet<DialectAdapter>();
 async function placeOnPostgres(db: Db, adapter: DialectAdapter): Promise<Place> {
   if (!withoutFiles.has(adapter)) {
     try {
-      // The timeline of the newest checkpoint may still be that before a failover.
+      // The newest checkpoint may still have the timeline from before a failover.
       const { rows } = await sql<Place>`select
         (select system_identifier::text from pg_control_system()) as system,
         left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline,

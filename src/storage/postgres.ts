@@ -3,7 +3,7 @@ import pg from 'pg';
 import { PostgresDialect, type Dialect } from 'kysely';
 
 const READING_CONNECTIONS = 9;
-/** Writes come one after the other, over a connection that no read can keep from them. */
+/** Writes run one after the other, on a connection that reads cannot occupy. */
 const WRITING_CONNECTIONS = 1;
 /** Timeouts, so that no caller waits forever for a database that hangs. */
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -28,7 +28,7 @@ export interface OpenPostgres {
 
 /**
  * @param url `postgres://…`
- * @param onIdleError called when a connection breaks that no query uses; it is replaced.
+ * @param onIdleError called when an idle connection breaks; the pool replaces it.
  */
 export function openPostgres(url: string, onIdleError: (error: Error) => void): OpenPostgres {
   const Client = watchedClient(databaseProbe(url));
@@ -47,7 +47,7 @@ export function openPostgres(url: string, onIdleError: (error: Error) => void): 
     });
     pool.on('error', onIdleError);
     pool.on('connect', (client) => {
-      // The pool listens only while no query uses a connection; a query that does fails by itself.
+      // The pool listens only on idle connections; on others, the query itself fails.
       client.on('error', () => {});
     });
     return new PostgresDialect({ pool });
@@ -79,7 +79,7 @@ function databaseProbe(url: string): () => Promise<boolean> {
       await client.query('select 1');
       return true;
     } catch (error) {
-      // A refusal, such as of too many connections, is an answer.
+      // A rejection, such as too many connections, is an answer.
       return error instanceof pg.DatabaseError;
     } finally {
       client.end().catch(() => {});
@@ -93,9 +93,9 @@ function databaseProbe(url: string): () => Promise<boolean> {
 }
 
 /**
- * A client that gives its connection up when a query stays silent and the database does not answer a
- * new connection either, so that callers learn within seconds of a database that hangs. A query that
- * only takes long, such as one that waits for a lock, goes on.
+ * A client that closes its connection if a query has no answer and the database does not answer a
+ * new connection either, so that callers detect a hanging database within seconds. A slow query,
+ * such as one that waits for a lock, continues.
  */
 function watchedClient(answers: () => Promise<boolean>): typeof pg.Client {
   return class extends PlannedOnce {

@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Storage } from './storage.ts';
 
-/** A database that takes longer for `select 1` is of no use to callers. */
+/** A database that needs longer for `select 1` counts as unavailable, ms. */
 const ANSWERS_WITHIN_MS = 1_000;
 
 /**
- * Returns a function that resolves within a second to whether the database answers. Any number of
+ * Returns a function that resolves within one second to whether the database answers. Concurrent
  * callers share one query.
  */
 export function storageProbe({ check }: Pick<Storage, 'check'>): () => Promise<boolean> {

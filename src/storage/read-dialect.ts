@@ -10,8 +10,8 @@ import { throughOutage } from './outage.ts';
 import { ofDriver } from './unavailable.ts';
 
 /**
- * The dialect for queries that only read what is committed. Each query takes a connection of its own
- * and is repeated through a short outage. Whatever the driver throws becomes `storage_unavailable`.
+ * Dialect for queries that only read committed data. Each query takes its own connection and is
+ * retried during a short outage. Driver errors become `storage_unavailable`.
  */
 export function readDialect(dialect: Dialect): Dialect {
   return {

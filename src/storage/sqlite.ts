@@ -14,11 +14,11 @@ import { ServiceError } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
 import { atOnce } from './prepared.ts';
 
-/** How long opening the file waits for another process that holds its lock. */
+/** Time that opening the file waits for a lock of another process, ms. */
 const OPENING_TIMEOUT_MS = 10_000;
 /**
- * How long a statement blocks this process for such a lock. Longer waits are up to `throughOutage`,
- * during which the process can do other work.
+ * Time that a statement blocks this process for such a lock, ms. `throughOutage` handles longer
+ * waits, during which the process can do other work.
  */
 const BUSY_TIMEOUT_MS = 100;
 
@@ -31,7 +31,7 @@ export interface OpenSqlite {
   readonly read: Dialect;
   /** Puts the write-ahead log into the file and empties it. */
   readonly truncateLog: () => void;
-  /** Called once the schema is there: from then on a statement waits no longer than it may block. */
+  /** Called once the schema exists: from then on, statements use the short lock timeout. */
   readonly onOpened: () => void;
 }
 

@@ -14,7 +14,7 @@ import { WriteQueue, type WriteOptions } from './write-queue.ts';
 export interface Storage {
   readonly kind: 'sqlite' | 'postgres';
   /**
-   * Reads what is committed. A query is repeated through an outage of a few seconds.
+   * Reads committed data. A query is retried during an outage of a few seconds.
    * @throws ServiceError `storage_unavailable` from each query that the database does not answer.
    */
   readonly read: Db;

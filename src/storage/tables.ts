@@ -429,10 +429,10 @@ export interface TasksTable {
   ended_at: number | null;
 }
 
-/** Processes on one PostgreSQL that work on tasks; without those that have stopped in good order. */
+/** Processes on one PostgreSQL database that run tasks, except those that have shut down. */
 export interface WorkersTable {
   worker_id: string;
-  /** How many sessions it takes at a time. */
+  /** Maximum number of concurrent sessions. */
   paper_sessions: number;
   production_deployments: number;
   heartbeat_at: number;

@@ -101,7 +101,7 @@ export class WriteQueue {
     } catch (error) {
       const failure = error instanceof OutcomeUnknown ? error : storageUnavailable(error);
       for (const { reject } of jobs) reject(failure);
-      // Nothing of the others has been sent: they fail now, and not one after the other.
+      // The other writes have not been sent: they all fail now, not one after the other.
       const others = [...this.#urgent.splice(0), ...this.#waiting.splice(0)];
       const cause = error instanceof OutcomeUnknown ? error.cause : error;
       for (const { reject } of others) reject(storageUnavailable(cause));

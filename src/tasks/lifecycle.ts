@@ -236,8 +236,8 @@ export async function finishTask(
 }
 
 /**
- * Puts a task back into the queue that its worker cannot continue through no fault of the task, and
- * counts neither an attempt nor a failure. A task that is to be canceled ends.
+ * Returns a task to the queue that its worker cannot continue, although the task did not fail.
+ * Counts neither an attempt nor a failure. A task with a requested cancellation ends.
  * @param reason for the event `run.requeued`.
  */
 export async function giveBack(
@@ -251,7 +251,7 @@ export async function giveBack(
   await requeue(tx, { ...held, attempts: held.attempts - 1 }, now, reason);
 }
 
-/** Whether a task of a kind waits for a worker, and may be begun by this database. */
+/** Whether a task of a kind waits for a worker, and this database may start it. */
 export async function isWaiting(db: Db, kind: Claim['kind']): Promise<boolean> {
   const query = queuedTasks(db, kind).select('task_id').limit(1);
   if ((await query.executeTakeFirst()) === undefined) return false;

@@ -29,7 +29,7 @@ export interface PaperRequest extends SpecChanges {
   readonly speed?: number | 'max' | undefined;
   /** Bars of an exchange as they close, in place of those of the catalogue. */
   readonly live?: LiveRequest | undefined;
-  /** Why the loss limits of a live session are to count from its own cash. */
+  /** Reason to let the loss limits of a live session count from its own cash. */
   readonly reset_losses?: string | undefined;
 }
 
@@ -43,7 +43,7 @@ export interface PaperInput extends SpecChanges {
   readonly speed: number | 'max';
   readonly live?: { readonly exchange: string };
   readonly reset_losses?: string;
-  /** Its own cash, with what the live session before has used up of the loss limits. */
+  /** Its own cash, with the used share of the previous live session's loss limits. */
   readonly opening?: Opening;
 }
 

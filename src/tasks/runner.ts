@@ -162,7 +162,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   const running = new Map<string, Running>();
   const stopping = new AbortController();
 
-  /** Whether the database did not answer at the last look. */
+  /** Whether the database failed to answer at the last poll. */
   let isOut = false;
   const silence = new SilenceWatch();
   /** The tasks whose workers have ended, or have not been heard of for too long, by worker. */
@@ -224,7 +224,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
       const most = isSession(kind)
         ? Math.min(free, MOST_AT_ONCE, (await fairShare.most(kind)) - countOf(kind))
         : 1;
-      // The others are for other workers.
+      // Other workers take the rest.
       if (most <= 0) return;
       const claims = await storage.write((tx) => claimTasks(tx, clock(), worker_id, kind, most));
       for (const claim of claims) begin(claim);
@@ -232,7 +232,10 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
     fairShare.noneWaits(kind);
   };
 
-  /** Gives back what this worker has claimed without knowing it: the answer to its claim was lost. */
+  /**
+   * Releases tasks that this worker has claimed without knowing it, because the answer to its claim
+   * was lost.
+   */
   const returnDropped = async (): Promise<void> => {
     const own = await runningTasks(storage.read, worker_id);
     for (const task of own) {
@@ -274,7 +277,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
         log.error({ err: error, msg: `task ${claim.task_id} could not be seen to its end` });
       })
       .finally(() => {
-        // It may have been claimed again meanwhile.
+        // The task may have been claimed again meanwhile.
         if (running.get(claim.task_id) === own) running.delete(claim.task_id);
         wake();
       });
@@ -523,7 +526,7 @@ export function startTaskRunner(service: TaskService, options: RunnerOptions): T
   };
   const timer = setInterval(wake, LOOK_EVERY_MS);
   const beatingForSessions = setInterval(() => void beatForSessions(), BEAT_EVERY_MS);
-  // Before it looks, so that others leave it its share.
+  // Announced before the first poll, so that other workers leave a share for this one.
   void beatForSessions().then(wake);
   return {
     wake,
@@ -558,7 +561,7 @@ function isStorageFault(error: unknown): boolean {
   return error instanceof ServiceError && error.code === 'storage_unavailable';
 }
 
-/** A directory that cannot be removed is no reason to discard what was done. */
+/** A directory that cannot be removed does not invalidate the result. */
 async function remove(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true }).catch(() => {});
 }

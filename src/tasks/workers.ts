@@ -1,4 +1,4 @@
-/** Which workers there are, and how they divide trading sessions among them. */
+/** List of active workers, and how they share trading sessions. */
 import type { Storage } from '../storage/storage.ts';
 import type { Db, WorkersTable } from '../storage/tables.ts';
 import type { Claim, SessionKind } from './claim.ts';
@@ -31,7 +31,7 @@ export async function announceWorker(
     .execute();
 }
 
-/** Removes a worker that stops, and those that have been silent for a day. */
+/** Removes a worker that stops, and workers without a heartbeat for a day. */
 export async function removeWorker(tx: Db, now: number, worker_id: string): Promise<void> {
   await tx
     .deleteFrom('workers')
@@ -42,7 +42,7 @@ export async function removeWorker(tx: Db, now: number, worker_id: string): Prom
 }
 
 export interface SessionShare {
-  /** How many sessions of a kind the worker may have now, running ones included. */
+  /** Number of sessions of a kind that the worker may have now, including running ones. */
   readonly most: (kind: SessionKind) => Promise<number>;
   /** Reports that no task of a kind waits for this worker. */
   readonly noneWaits: (kind: Claim['kind']) => void;
@@ -50,7 +50,7 @@ export interface SessionShare {
   readonly reset: () => void;
 }
 
-/** The fair share of a worker. It may have any number where no other process can take sessions. */
+/** Fair share of a worker; unlimited if no other process can take sessions. */
 export function sessionShare(
   { kind: database, read }: Storage,
   worker_id: string,

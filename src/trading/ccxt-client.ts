@@ -224,7 +224,10 @@ export function openClient(
     }
   };
 
-  /** Nothing is sent for this time since then: the exchange keeps those out longer who go on asking. */
+  /**
+   * No requests are sent for this time after that: the exchange blocks clients longer that keep
+   * sending.
+   */
   let closed: { readonly since: Moment; readonly ms: number } | undefined;
   const closedForMs = (): number => (closed === undefined ? 0 : closed.ms - msSince(closed.since));
   const opened = async (): Promise<void> => {

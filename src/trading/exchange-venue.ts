@@ -176,8 +176,8 @@ class ExchangeVenue implements Venue {
   readonly #connection: ClientConnection;
   readonly #hide: (text: string) => string;
   /**
-   * This and `#unsettled` are by a clock that stands still while the machine sleeps: an order that was
-   * sent may still arrive, so that to wait too long is safe and to wait too little is not.
+   * This and `#unsettled` use a clock that stops while the machine sleeps: a sent order may still
+   * arrive, so waiting too long is safe, and waiting too little is not.
    */
   readonly #openedAt = performance.now();
   readonly #closed = new AbortController();

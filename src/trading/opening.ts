@@ -81,7 +81,7 @@ export function openingFrom(
   return { cash, positions: Object.fromEntries(held), ...(risk && { risk }) };
 }
 
-/** An account of `cash` that has used up the same share of each loss limit as another has. */
+/** Opening with `cash` that has used up the same share of each loss limit as the given account. */
 export function openingAfterLosses(
   { carry, equity }: Pick<SessionState, 'carry' | 'equity'>,
   cash: number,
@@ -90,7 +90,7 @@ export function openingAfterLosses(
   return { cash, positions: {}, risk: rescaleRisk(carry.risk, equity, cash) };
 }
 
-/** At most so much of an account is gone that another can begin with the same losses. */
+/** Caps the losses of an account, so that another account can begin with the same share. */
 const MOST_LOST = 1e6;
 
 function rescaleRisk(risk: RiskState, equity: number, cash: number): RiskState {

@@ -26,7 +26,7 @@ export type ControlInput =
   | { readonly kind: 'risk.override_ended'; readonly override_id: string }
   /** It takes orders again; `latches` of it are lifted by now. */
   | { readonly kind: 'control.latch_lifted'; readonly latches: number }
-  /** A copy of the server's database was adopted: orders from now on are of this epoch. */
+  /** A copy of the server's database was adopted: new orders have this epoch. */
   | { readonly kind: 'control.epoch_set'; readonly epoch: number };
 
 export const CONTROL_KINDS = [

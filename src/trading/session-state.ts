@@ -68,8 +68,8 @@ export interface Progress {
 }
 
 /**
- * SHA-256 of the canonical JSON (RFC 8785) of a state, in hex. `carry` is left out: it follows from what
- * the hash covers, and states without it have to be found again.
+ * SHA-256 of the canonical JSON (RFC 8785) of a state, in hex. `carry` is left out: it follows from
+ * the hashed data, and the hashes of states without it must stay valid.
  */
 export function stateHash({ carry: _carry, ...state }: SessionState): string {
   return createHash('sha256').update(canonicalize(state)!).digest('hex');

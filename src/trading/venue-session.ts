@@ -168,7 +168,7 @@ export class VenueSession extends Session {
     return { order: id, client_order_id: this.#nameOf(id), symbol };
   }
 
-  /** An order keeps the name under which it was placed, whatever the epoch is now. */
+  /** An order keeps its client order id when the epoch changes. */
   #nameOf(order: number): string {
     const epoch = this.#epochs.findLast(({ from }) => from <= order)?.epoch;
     return clientOrderId(this.#deploymentId, order, epoch);

@@ -178,7 +178,7 @@ describe('a strategy that acts after its functions have returned', () => {
         onBar: `if (instrument.count < 252) return;
           queueMicrotask(() => broker.target(instrument, 1));`,
       },
-      /own\.ts:10: .*orders are placed/,
+      /own\.ts:10: .*orders must be placed/,
     ],
   ])('fails the run when it %s', async (_, parts, message) => {
     expect(await failureOf(parts)).toMatchObject({

@@ -28,13 +28,13 @@ export interface Span {
 
 /** A host that withholds more than this share of a span has disturbed it. */
 const DISTURBED_SHARE = 0.1;
-/** Smaller differences in the speed of the processor are noise of the measurement. */
+/** Smaller differences in processor speed are measurement noise. */
 const LEAST_SLOWDOWN = 1.25;
 
 /**
- * Starts to measure. On a healthy host all time counts against the bot, waits of its own included.
- * In a disturbed span only the processor time that the thread used counts, since helper threads, for
- * which it waits, are kept from running as well.
+ * Starts to measure. On a healthy host, all time counts against the bot, including its own waits.
+ * In a disturbed span, only the processor time of the thread counts, since the helper threads on
+ * which it waits cannot run either.
  */
 export function openSpan(meters: HostMeters): () => Span {
   const begun = { now: meters.now(), cpu: meters.cpu(), withheld: meters.withheld() };
@@ -50,7 +50,7 @@ export function openSpan(meters: HostMeters): () => Span {
   };
 }
 
-/** @param now ms from some moment. @param cpu processor time of this thread, ms. */
+/** @param now monotonic time, ms. @param cpu processor time of this thread, ms. */
 export function openHost(
   now: () => number,
   cpu: () => number,
@@ -67,7 +67,8 @@ export function openHost(
     slowdown,
     withheld() {
       const waited = readRunDelay();
-      // Elsewhere a thread that never waits of its own accord is kept waiting when it does not run.
+      // On other systems: the thread never waits by itself, so time without processor use is
+      // withheld time.
       return waited === undefined ? now() - cpu() : waited + stolen();
     },
   };
@@ -77,7 +78,7 @@ const CALIBRATION_ROUNDS = 20;
 const REFERENCE_STEPS = 100_000;
 const REFERENCE_ROUNDS = 3;
 
-/** Processor time of a fixed piece of arithmetic, which needs neither memory nor the heap, ms. */
+/** Processor time of a fixed computation that does not use the heap, ms. */
 function timeOfReference(cpu: () => number): number {
   let least = Infinity;
   for (let round = 0; round < REFERENCE_ROUNDS; round += 1) {
@@ -91,17 +92,20 @@ function timeOfReference(cpu: () => number): number {
     // The value is never 0, but the compiler cannot know that, so it cannot skip the computation.
     if (value !== 0) least = Math.min(least, cpu() - begun);
   }
-  // The clock of the processor counts microseconds.
+  // The processor clock has a resolution of one microsecond.
   return Math.max(least, 0.001);
 }
 
-/** Time that this thread has waited for a processor, ms; undefined where the system does not count it. */
+/**
+ * Time that this thread has waited for a processor, ms; undefined if the system does not measure
+ * it.
+ */
 function readRunDelay(): number | undefined {
   const [, waited] = readProc('/proc/thread-self/schedstat')?.split(' ') ?? [];
   return waited === undefined ? undefined : Number(waited) / 1e6;
 }
 
-/** Time that the hypervisor gave to other machines while this thread ran, estimated, ms. */
+/** Estimated time that the hypervisor gave to other machines while this thread ran, ms. */
 function openStolen(now: () => number): () => number {
   let before = { now: now(), ...readTicks() };
   let total = 0;

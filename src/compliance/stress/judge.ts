@@ -17,7 +17,7 @@ export interface Tested {
   readonly log_on_disk: OnDisk | null;
 }
 
-/** Whether the bot withstood it; a verdict that nothing speaks for is no pass. */
+/** Judges whether the bot withstood the load; without evidence, the verdict is not a pass. */
 export function judge(plan: Plan, { passes, controls, log_on_disk: log }: Tested): Judged {
   const findings: Findings = { faults: [], byHost: [] };
   const [on, lifted] = passes;
@@ -152,9 +152,9 @@ function addLate(findings: Findings, pass: PassResult): void {
 }
 
 /**
- * Waits under the load, against those before it. The bot has failed where its own time is too long even
- * against a wait that the host made longer, and has passed only where all time is short enough against
- * a wait without what the host withheld.
+ * Compares waits under the load with waits before it. The bot fails if its net wait is too long
+ * even compared with a real wait before the load. It passes only if its real wait is short enough
+ * compared with a net wait before the load.
  */
 function addSlower({ faults, byHost }: Findings, { phases }: PassResult): void {
   const { before, after } = waits(phases);

@@ -77,7 +77,7 @@ export interface Beat extends Span {
   readonly position: number;
   /** Longest from the end of the bar to an alert about it, ms: virtual time, and the real time it took. */
   readonly alertMs: number | null;
-  /** The same with the part of the real time that is held against the bot. */
+  /** The same by net time. */
   readonly alertNetMs: number | null;
 }
 

@@ -30,10 +30,10 @@ export interface PhaseResult {
   readonly denied: Readonly<Record<string, number>>;
   /** Of the machine, for all of it. */
   readonly real_ms: number;
-  /** The part of it in which the host ran something else. */
+  /** The part in which the host ran other work. */
   readonly withheld_ms: number;
   readonly ack_ms: Percentiles;
-  /** The same without the time of a bar that is not held against the bot. */
+  /** The same by net time. */
   readonly ack_net_ms: Percentiles;
 }
 
@@ -82,7 +82,10 @@ export interface PassResult {
     readonly real_ms: number;
     readonly withheld_ms: number;
     readonly net_ms: number;
-    /** Whether not all was offered in time, and the time that the host withheld would have been enough. */
+    /**
+     * Whether the pass was cut short, but would not have been without the time that the host
+     * withheld.
+     */
     readonly has_cut_short: boolean;
   };
   readonly memory: {
@@ -230,13 +233,13 @@ export interface Headroom {
     readonly real_ms: number;
   }[];
   /**
-   * `slow`: a second was not enough; `host`: it would have been but for what the host withheld;
-   * `ended`: the session did; null: it was not found out.
+   * `slow`: one second was not enough; `host`: it would have been enough without the withheld time;
+   * `ended`: the session ended; null: not determined.
    */
   readonly broke_by: 'slow' | 'host' | 'ended' | null;
   /**
-   * Whether it does all that it is asked within a second afterwards, at half the peak; null where it
-   * ended, or where the host withheld the time.
+   * Whether it processes all messages within one second afterwards, at half the peak; null if it
+   * ended or the host withheld the time.
    */
   readonly recovered: boolean | null;
 }

@@ -95,9 +95,9 @@ export function volumeReached(plan: Plan, beats: readonly Beat[]): VolumeReached
 }
 
 export interface Queue {
-  /** Messages that still waited a second after they were asked for, at most. */
+  /** Maximum number of messages that still waited one second after they were requested. */
   readonly depth_max: number;
-  /** Until all of a bar was done, at most, ms. */
+  /** Maximum time until all messages of a bar were done, ms. */
   readonly drain_max_ms: number;
   readonly drain_net_max_ms: number;
 }

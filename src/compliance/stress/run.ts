@@ -35,7 +35,7 @@ export interface StressResult extends Judged {
   readonly host: {
     readonly processors: number;
     readonly real_ms: number;
-    /** The part of it in which the machine ran something else. */
+    /** The part in which the host ran other work. */
     readonly withheld_ms: number;
   };
   readonly log_on_disk: OnDisk | null;

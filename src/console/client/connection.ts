@@ -3,14 +3,14 @@
 import { announce } from './announce.ts';
 
 /**
- * Watches whether the server answers. While it does not, a banner says since when, what is shown is
- * marked with that time, and buttons that would ask the server are off. Recovers by itself.
+ * Watches whether the server answers. While it does not, a banner shows since when, the content is
+ * marked with that time, and buttons that need the server are disabled. Recovers by itself.
  */
 export function connection(): void {
   const LOOK_EVERY_MS = 3000;
   const LOOK_AGAIN_MS = 500;
   const PATIENCE_MS = 4000;
-  /** Buttons of the page alone. */
+  /** Buttons that do not need the server. */
   const LOCAL = '#theme, [data-copy]';
 
   let lastAnswer = Date.now();
@@ -30,7 +30,7 @@ export function connection(): void {
     }
   }
 
-  /** Also those that came since, or that a script has put on again. */
+  /** Includes buttons that were added since, or that a script has enabled again. */
   function turnOff(): void {
     for (const button of document.querySelectorAll<HTMLButtonElement>('button:enabled')) {
       if (button.matches(LOCAL)) continue;
@@ -73,7 +73,8 @@ export function connection(): void {
     for (const made of document.querySelectorAll('.offline, .stale')) made.remove();
     turnOn();
     announce('The server answers again.');
-    // A page that follows events has caught up. Others are loaded again, by GET: nothing is sent twice.
+    // A page that follows events has caught up. Other pages reload by GET, so no form is submitted
+    // twice.
     if (document.querySelector('#connection') === null && !isEdited) {
       location.replace(location.pathname + location.search);
     }
@@ -82,7 +83,7 @@ export function connection(): void {
   async function look(): Promise<void> {
     clearTimeout(timer);
     const isBack = await isReady();
-    // Events that the page missed come first.
+    // Missed events are delivered first.
     const stream = document.querySelector('#connection .badge')?.textContent;
     failures = isBack ? 0 : failures + 1;
     if (isBack && !(isOffline() && stream === 'reconnecting')) {

@@ -11,7 +11,7 @@ export interface BarPrices {
 /**
  * Where an order fills at a bar's open, or NaN. Market orders take the open. A limit fills there
  * when the open is at its price or better; a stop when the open is at its price or worse, so a gap
- * fills at the open on both. What is left of a stop once it was reached is a market order.
+ * fills at the open on both. Once triggered, the remaining quantity of a stop is a market order.
  */
 export function priceAtOpen(order: Readonly<Order>, open: number): number {
   const buys = order.side === 'buy';
@@ -49,8 +49,8 @@ export function stopReached(order: Readonly<Order>, from: number, to: number): b
 /**
  * Where an order fills (a stop-limit that waits: where its stop is reached) on a straight move of
  * the price from `from` to `to`, or NaN. A stop needs a touch; a limit needs the price to go beyond
- * it, because a touch does not say that anybody was left to trade with. A price that is already good
- * at `from` is met there.
+ * it, because a touch does not prove that a counterparty was left. An order whose price is already
+ * met at `from` fills there.
  */
 export function priceOnMove(order: Readonly<Order>, from: number, to: number): number {
   if (order.type === 'market') return from;

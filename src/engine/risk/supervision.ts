@@ -15,8 +15,8 @@ export interface InstrumentThresholds {
 }
 
 /**
- * Limits of those for whom a run trades, set while it goes on. They are checked beside its own, so
- * that the tightest wins. One that is absent there is none of.
+ * Thresholds of the firm for a run, which can change during the run. They apply in addition to the
+ * run's own limits, so that the tightest wins. An absent threshold does not apply.
  */
 export interface Thresholds {
   readonly max_order_value?: Threshold | undefined;

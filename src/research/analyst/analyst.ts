@@ -100,7 +100,7 @@ async function understoodBy(facts: Facts, prompt: Prompt): Promise<Understood> {
   return understand(prompt, [slug, name, ...(symbols.length === 1 ? symbols : [])]);
 }
 
-/** Words that an answer quotes, and how much of each. */
+/** Limits of quotations: number of words, and length of each. */
 const MOST_QUOTED = 8;
 const LONGEST_WORD = 40;
 

@@ -183,7 +183,7 @@ function bestAndWorst(all: readonly Span[]): readonly Span[] {
 
 interface Ranking {
   readonly counts?: KnownQuestion['counts'];
-  /** By what the trades are in order, for the answer. */
+  /** Sort key of the trades, for the answer. */
   readonly order?: (prompt: Prompt) => string;
 }
 
@@ -242,7 +242,7 @@ function nth(trades: readonly TradeRow[], prompt: Prompt, usual = 1): readonly T
   return place > 1 ? trades.slice(place - 1, place) : trades.slice(0, countIn(prompt, usual));
 }
 
-/** Best trades are those that made most money, unless the prompt asks for them by return. */
+/** The best trades have the highest profit in money, unless the prompt asks for return. */
 function orderIn({ words }: Prompt): 'pnl' | 'return' {
   const isByReturn = words.some((word) => /^(?:returns?|percent|percentage)$/.test(word));
   return isByReturn ? 'return' : 'pnl';
@@ -253,7 +253,7 @@ const BY_PROFIT = {
   order: (prompt) => (orderIn(prompt) === 'return' ? 'return' : 'profit'),
 } as const satisfies Ranking;
 
-/** From the highest profit, or the highest return, down. */
+/** Sorted by profit or return, highest first. */
 function byProfit(trades: readonly TradeRow[], prompt: Prompt): readonly TradeRow[] {
   const figure = orderIn(prompt);
   return closed(trades).toSorted((a, b) => b[figure] - a[figure]);
@@ -325,7 +325,7 @@ async function medianTrade(facts: Facts): Promise<Told> {
   );
 }
 
-/** The last first. */
+/** Newest first. */
 const byEnd = (trades: readonly TradeRow[]): readonly TradeRow[] =>
   closed(trades)
     .toSorted((a, b) => (a.exit_time < b.exit_time ? -1 : 1))

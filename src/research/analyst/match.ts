@@ -4,7 +4,10 @@ import { COUNT, fitOf, formsOf, ORDINAL, readPrompt, withoutIds, type Prompt } f
 import type { KnownQuestion } from './question.ts';
 import { QUESTIONS } from './questions.ts';
 
-/** What a prompt asks: questions that cover every word of it, or the words that none covers. */
+/**
+ * Interpretation of a prompt: questions that cover every word, or the words that no question
+ * covers.
+ */
 export type Understood =
   | {
       readonly question: KnownQuestion;
@@ -22,9 +25,9 @@ export type Understood =
     };
 
 /**
- * Finds the question that a prompt asks. Every word with content has to be part of the question, of a
- * period or version that the question looks at, or of a name in `names`: an answer that ignores a
- * word can be wrong without looking so.
+ * Finds the question that a prompt asks. Every content word must belong to the question, to a
+ * period or version that the question uses, or to a name in `names`: an answer that ignores a word
+ * could be wrong unnoticed.
  *
  * @param names of the bot that is asked, as people may write them: slug, name and only symbol.
  */
@@ -50,7 +53,9 @@ function partsOf({ text }: Prompt): Prompt[] {
     .filter(({ words }) => words.some((word) => !SILENT.has(word)));
 }
 
-/** Whether it names a run or days: it cannot be known which of several parts they are for. */
+/**
+ * Whether it names a run or days: with several parts, it would be unclear which part they apply to.
+ */
 function isOfPart(part: Prompt): boolean {
   return part.versions.length + part.years.length > 0 || periodIn(part) !== undefined;
 }
@@ -99,7 +104,7 @@ function wordsOfNames({ words }: Prompt, names: readonly string[]): ReadonlySet<
   return new Set(named.flat());
 }
 
-/** Which other words a question looks at: its own, days, a version, a number or a place. */
+/** Other words that a question uses: its own, days, a version, a number or a rank. */
 function modifiersOf(prompt: Prompt, question: KnownQuestion): (word: string) => boolean {
   const { example, ofRun, counts } = question;
   const own = new Set(
@@ -119,7 +124,7 @@ function modifiersOf(prompt: Prompt, question: KnownQuestion): (word: string) =>
   return (word) => own.has(word) || days.has(word) || isVersion(word) || isCount(word);
 }
 
-/** How many runs or versions a prompt may name. */
+/** Maximum number of runs or versions in a prompt. */
 function runsOf({ ofRun, versioned }: KnownQuestion): number {
   return versioned ?? (ofRun === undefined ? 0 : 1);
 }
@@ -130,7 +135,7 @@ function daysIn(prompt: Prompt, ofRun: NonNullable<KnownQuestion['ofRun']>): rea
   return ofRun === 'years' ? [...words, ...prompt.years.map(String)] : words;
 }
 
-/** Words that change nothing about what is asked, whatever else is. */
+/** Words that never change the meaning of a question. */
 const SILENT = new Set(
   (
     'a about again also am an and any anything are as ask at be been being but by can could currently d did display do does doing ' +
@@ -142,7 +147,7 @@ const SILENT = new Set(
   ).split(' '),
 );
 
-/** Words that say nothing of what is looked for. */
+/** Words that do not help to find a question. */
 const COMMON = new Set(
   'a about also am an and any are ask at been bot by can could did do does each for from get give got had has have how i if in is it its just know let like list many me much my no not now of on only or our please see should show so some tell than that the their them then there these they this those to us want was we were what when which who why will with would you your'.split(
     ' ',

@@ -57,7 +57,7 @@ const COUNTS = 'zero one two three four five six seven eight nine ten'.split(' '
 export const COUNT = new RegExp(`^(?:${COUNTS.slice(1).join('|')}|[1-9]\\d?)$`);
 const ORDINALS = 'first second third fourth fifth sixth seventh eighth ninth tenth'.split(' ');
 
-/** How many are asked for: `the five best`, `best 5`. */
+/** Requested number of items: `the five best`, `best 5`. */
 export function countIn({ words, versions, years }: Prompt, otherwise = 1): number {
   const counts = words.map((word) =>
     COUNTS.includes(word) ? COUNTS.indexOf(word) : /^\d{1,2}$/.test(word) ? Number(word) : 0,

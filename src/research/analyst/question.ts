@@ -20,9 +20,9 @@ export interface KnownQuestion {
   readonly seeks?: true;
   /** Whether it is about a run; `return` and `drawdown` are known of part of one, too. */
   readonly ofRun?: 'whole' | 'years' | OfPeriod;
-  /** Whether it looks at which of several the prompt asks for, as `second`, or at how many, too. */
+  /** Whether it uses a rank in the prompt, such as `second`, or also a number of items. */
   readonly counts?: 'place' | 'many';
-  /** How many versions it looks at; 1 of a question about a run, else none. */
+  /** Number of versions that it uses; by default 1 for a question about a run, else 0. */
   readonly versioned?: number;
   /** @throws ServiceError for what there is not, and what the API refuses. */
   readonly answer: (facts: Facts) => Promise<Told>;
