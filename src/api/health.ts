@@ -39,7 +39,7 @@ export const getReadiness = defineRoute({
   operationId: 'getReadiness',
   summary: 'What the server lacks to do its work',
   description:
-    'Without a signing key it is `degraded`: all but issuing leases works. So it is while nothing trades by its database, as that may be a copy: see `service-local server adopt`. With an expired trust root or keyset, machines keep the keys that they hold and take no new one.',
+    'The server is `degraded` without a signing key, when everything but issuing leases works, and while nothing trades with its database because it may be a copy: see `service-local server adopt`. With an expired trust root or keyset, machines keep their trusted keys and accept no new ones.',
   tags: ['Server'],
   security: ANYBODY,
   responses: {

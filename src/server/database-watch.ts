@@ -67,12 +67,15 @@ export async function watchDatabase(
   };
 }
 
-/** A slower answer could be of any time since the question. */
+/**
+ * Slower answers are ignored, since the database may have read its clock at any time since the
+ * query, ms.
+ */
 const LONGEST_ROUND_TRIP_MS = 1_000;
 
 /**
- * By how many milliseconds the clock of this process is ahead of that of the database; undefined when
- * the database answers too slowly to tell.
+ * Lead of this process's clock over the clock of the database, ms; undefined if the database
+ * answers too slowly to measure it.
  */
 async function clockSkew(db: Db): Promise<number | undefined> {
   const asked = performance.now();

@@ -71,7 +71,7 @@ export async function startWorker(
           return { status: 200, body: await register.metrics(), contentType: register.contentType };
         },
       },
-      'Name an address of this machine with --host, and a port that is free with --port; 0 is any.',
+      'Set --host to an address of this machine and --port to a free port; 0 chooses one.',
     );
     ends.push(() => probes.close());
     const work = startWork(storage, settings, log);
@@ -85,7 +85,7 @@ export async function startWorker(
   }
 }
 
-/** As that of a server. */
+/** Same format as the readiness of a server. */
 async function readiness(
   storage: Storage,
   { askStorage }: Pick<ProcessMetrics, 'askStorage'>,
