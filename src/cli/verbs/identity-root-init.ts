@@ -26,9 +26,8 @@ export const verb = defineVerb({
     },
     expiresIn: {
       value: 'time',
-      description: 'how long the root is valid',
+      description: 'how long the root is valid; 1825d by default',
       parse: parseLifetime,
-      default: 1825 * 86_400,
     },
   },
   settings: ['license_issuer'],
@@ -36,7 +35,11 @@ export const verb = defineVerb({
     'identity root init --out /media/offline',
     'identity root init --out /media/offline --keys 3 --threshold 2',
   ],
-  async run({ cwd, settings }, _args, { out: dir, keys: count, threshold, expiresIn }) {
+  async run(
+    { cwd, settings },
+    _args,
+    { out: dir, keys: count, threshold, expiresIn = 1825 * 86_400 },
+  ) {
     const { fingerprintOf, lifetime, publicKeyOf, rootClaims, signRoot } =
       await import('../../identity/root-documents.ts');
     const { writeOutFile } = await import('../out-file.ts');
@@ -69,7 +72,9 @@ export const verb = defineVerb({
         out.line(`${threshold} of ${count} keys must sign:`);
         for (const { path, public_key_id } of files) out.line(`  ${path}: ${public_key_id}`);
         out.line('Keep each key in a place of its own, and a copy of each.');
-        out.line(`Then sign the keyset: service-local identity root sign-keyset --chain ${chain}`);
+        out.line(
+          `Then sign the keyset: service-local identity root sign-keyset --chain ${chain} --key ${files[0]!.path}`,
+        );
       },
     };
   },

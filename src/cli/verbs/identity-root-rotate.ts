@@ -31,9 +31,8 @@ export const verb = defineVerb({
     },
     expiresIn: {
       value: 'time',
-      description: 'how long the root is valid',
+      description: 'how long the root is valid; 1825d by default',
       parse: parseLifetime,
-      default: 1825 * 86_400,
     },
     continue: { description: 'add signatures to the newest root in the file' },
   },
@@ -95,14 +94,14 @@ interface RotateOptions {
   readonly newKeys: number | undefined;
   readonly keep: readonly string[];
   readonly threshold: number | undefined;
-  readonly expiresIn: number;
+  readonly expiresIn: number | undefined;
 }
 
 async function nextRoot(
   context: Context,
   before: TrustDocument,
   signers: readonly Signer[],
-  { chain, newKeys, keep, threshold, expiresIn }: RotateOptions,
+  { chain, newKeys, keep, threshold, expiresIn = 1825 * 86_400 }: RotateOptions,
 ): Promise<{
   readonly document: TrustDocument;
   readonly made: readonly { readonly path: string; readonly public_key_id: string }[];

@@ -41,9 +41,8 @@ export const verb = defineVerb({
     retire: { value: 'id', description: 'key to withdraw for good', repeat: true },
     expiresIn: {
       value: 'time',
-      description: 'how long the keyset may add keys',
+      description: 'how long the keyset may add keys; 365d by default',
       parse: parseLifetime,
-      default: 365 * 86_400,
     },
     continue: { description: 'add signatures to the keyset in the file, and change nothing else' },
     upload: { description: 'store the document at the server' },
@@ -116,7 +115,7 @@ interface SignOptions {
   readonly keysFrom: string | undefined;
   readonly add: readonly string[];
   readonly retire: readonly string[];
-  readonly expiresIn: number;
+  readonly expiresIn: number | undefined;
   readonly continue: boolean;
   readonly yes: boolean;
 }
@@ -151,7 +150,7 @@ async function signed(
   const claims: KeysetClaims = {
     version: (former?.version ?? 0) + 1,
     issuer: root.issuer,
-    ...lifetime(Date.now(), options.expiresIn),
+    ...lifetime(Date.now(), options.expiresIn ?? 365 * 86_400),
     keys,
     retired,
   };
