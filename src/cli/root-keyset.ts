@@ -1,4 +1,4 @@
-/** Which keys the next signed keyset holds. */
+/** Keys of the next signed keyset. */
 import { ServiceError } from '../errors.ts';
 import { isJsonObject, parseStrictJson } from '../lease/json.ts';
 import { type PublicKey, publicKeyId } from '../lease/keys.ts';
@@ -46,8 +46,8 @@ export function readKeyList({ cwd }: Context, file: string): readonly ListedKey[
 }
 
 /**
- * The keys of the next keyset: all that are listed and not retired, those added, and those of the
- * former keyset that the server does not know yet.
+ * Returns the keys of the next keyset: all listed keys that are not retired, the added keys, and
+ * keys of the previous keyset that the server does not know yet.
  *
  * @throws ServiceError `usage` for an added key that is no public key or was withdrawn.
  */

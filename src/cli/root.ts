@@ -1,4 +1,4 @@
-/** What the verbs `identity root …` have in common. */
+/** Shared parts of the verbs `identity root …`. */
 import { dirname, resolve } from 'node:path';
 import type { createStepUp } from '../api/administrators.ts';
 import type { getKeyset, StoredTrust, storeTrust } from '../api/keys.ts';
@@ -36,7 +36,7 @@ export function parseLifetime(text: string): number {
   });
 }
 
-/** A new root is signed by its own keys and by those of the former one, 16 in all. */
+/** A new root is signed by its own keys and by the keys of the previous root, 16 in all. */
 export const MAX_ROOT_KEYS = 8;
 
 /** @throws ServiceError `usage` */
@@ -110,7 +110,7 @@ export function directoryOf({ cwd }: Context, file: string): string {
   return dirname(resolve(cwd, file));
 }
 
-/** What the server publishes; undefined where it has no root. */
+/** Trust document that the server publishes; undefined if it has no root. */
 export async function publishedDocument(server: Client): Promise<TrustDocument | undefined> {
   const { readTrustDocument } = await import('../identity/root-documents.ts');
   const answer = await server.call<typeof getKeyset>('get', '/.well-known/license-keys.json', {});
@@ -118,7 +118,7 @@ export async function publishedDocument(server: Client): Promise<TrustDocument |
   return readTrustDocument(JSON.stringify(answer), '/.well-known/license-keys.json');
 }
 
-/** The signed keyset that machines may hold, whoever signed it. */
+/** The signed keyset that machines may hold, signed by a root or by a signing key. */
 export async function publishedKeyset(server: Client): Promise<KeysetClaims | undefined> {
   const { keysetClaims } = await import('../identity/root-documents.ts');
   const { keyset } = await server.call<typeof getKeyset>(
@@ -165,7 +165,7 @@ export async function uploadTrust(
 
 export const CODE_OPTION = {
   value: 'digits',
-  description: 'of your authenticator, or a recovery code, where nobody can be asked',
+  description: 'authenticator code or recovery code, for use without a terminal',
 } as const;
 
 /** One line for each signature that is missing. */

@@ -46,7 +46,7 @@ export interface ServerAnswer {
   readonly warning: string | undefined;
   /** Whether nothing trades with its database because it may be a copy. */
   readonly isHeld: boolean;
-  /** What it reports of its trust root: that it expires soon, or lacks the signing key. */
+  /** Warning about its trust root: it expires soon, or lacks the signing key. */
   readonly trust: readonly string[];
 }
 

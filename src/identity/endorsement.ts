@@ -1,7 +1,7 @@
 /**
- * Where the issuer has no trust root, the key that signs leases vouches for the next one: it signs a
- * keyset with the announced key while the server still has it, and machines that hold it then accept
- * the next key.
+ * Without a trust root, the current signing key endorses the next one: while the server still has
+ * the current key, it signs a keyset with both. Machines that trust the current key then accept the
+ * next one.
  */
 import { ServiceError } from '../errors.ts';
 import { decodeBase64 } from '../lease/base64.ts';
@@ -22,17 +22,17 @@ const KEYSET_SECONDS = 365 * 86_400;
 export interface Announced {
   readonly public_key_id: string;
   readonly keyset_version: number;
-  /** Id of the key that vouches for it. */
+  /** Id of the key that signed it. */
   readonly endorsed_by: string;
 }
 
 /**
- * Has the key that signs vouch for the one with which the server will be started next.
+ * Makes the current signing key endorse the key with which the server will be started next.
  *
  * @param x the public key, base64url.
  * @throws ServiceError `step_up_required` without one for `identity.root.set` and `key:ID`;
- * `conflict` where a trust root vouches for keys, and for a key that was retired; `invalid_request`;
- * `license_lease_unavailable`.
+ *   `conflict` if a trust root exists or the key was retired; `invalid_request`;
+ *   `license_lease_unavailable`.
  */
 export async function announceKey(
   { storage, clock, policy, signer }: Identity,
@@ -90,8 +90,8 @@ export async function countersign(tx: Db, signer: Signer): Promise<void> {
 }
 
 /**
- * The keyset for which a signing key vouches; undefined where a machine must not go by it any more,
- * since it lacks a key that is published, or holds one that has been retired.
+ * Keyset signed by a signing key; undefined if machines must no longer use it because it lacks a
+ * published key or contains a retired one.
  */
 export async function publishedEndorsement(db: Db): Promise<SignedDocument | undefined> {
   const row = await selectEndorsement(db);

@@ -15,7 +15,7 @@ export interface IdentityFigures {
   readonly silent_deployments: number;
   /** When the key that signs became the active one; null without one. */
   readonly key_activated_at: number | null;
-  /** Of the trust root and its keyset, milliseconds since the Unix epoch; null without a root. */
+  /** Expiry of the trust root and its keyset, ms since the Unix epoch; null without a root. */
   readonly trust: { readonly root: number; readonly keyset: number } | null;
 }
 

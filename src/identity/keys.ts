@@ -18,7 +18,7 @@ export interface KeyState {
    * published. `retired` is not trusted any more. `pending` waits until the signed keyset holds it.
    */
   readonly status: SigningKeysTable['status'] | 'pending';
-  /** Of a pending key: when a server was first started with it. */
+  /** For a pending key, the time at which a server was first started with it. */
   readonly activated_at: number;
   readonly retiring_at: number | null;
   readonly retired_at: number | null;

@@ -100,7 +100,7 @@ export function addSignatures(
   return { payloadType, payload, signatures: [...signatures, ...added.signatures] };
 }
 
-/** What the newest root still needs: signatures by its own keys and by those of the root before. */
+/** Missing signatures of the newest root, by its own keys and by the keys of the previous root. */
 export function rootSignatures({ roots }: TrustDocument): SignatureCount[] {
   const newest = roots.at(-1)!;
   const former = roots.at(-2);

@@ -15,7 +15,7 @@ import { checkCaller, meansOf, type Caller } from './tokens.ts';
 
 export const SET_ROOT_ACTION = 'identity.root.set';
 
-/** From when on before its end an operator is warned of a root or a keyset that expires. */
+/** Time before the expiry of a root or keyset from which operators are warned, ms. */
 const EXPIRY_WARNING_MS = 60 * 86_400_000;
 
 /** The one command to run where the root key is. */
@@ -25,7 +25,7 @@ export const SIGN_COMMAND =
 const ROTATE_COMMAND =
   'service-local identity root rotate --chain license-root.json --key root-key-1.pem';
 
-/** The trust root as it is stored. Times are milliseconds since the Unix epoch. */
+/** The stored trust root. Times are milliseconds since the Unix epoch. */
 export interface TrustState {
   readonly root_fingerprint: string;
   readonly root_version: number;
@@ -138,7 +138,7 @@ export interface ExpiryWarning {
   readonly detail: string;
 }
 
-/** What expires within 60 days, or has expired, and the command to run. */
+/** Documents that expire within 60 days or have expired, with the command to run. */
 export async function expiryWarnings(db: Db, now: number): Promise<readonly ExpiryWarning[]> {
   const row = await selectTrust(db);
   if (row === undefined) return [];
@@ -178,7 +178,7 @@ function stateOf(row: LicenseTrustTable): TrustState {
   };
 }
 
-/** What was verified when it was stored, whatever has expired since. */
+/** Trust as verified when it was stored, ignoring expiry since. */
 function heldOf({ roots, keyset }: Pick<LicenseTrustTable, 'roots' | 'keyset'>): HeldTrust {
   const trust = verifyTrust(`{"roots":${roots},"keyset":${keyset}}`, { now: 0 });
   if (!trust.ok) throw new Error(`the stored trust root does not verify: ${trust.detail}`);
@@ -297,7 +297,7 @@ export async function activateKey(
   await tx.deleteFrom('pending_signing_keys').where('public_key_id', '=', public_key_id).execute();
 }
 
-/** What verifiers refuse, and what they would refuse once they hold what is stored here. */
+/** Rejects documents that verifiers reject, now or once they trust the stored documents. */
 function refused({ reason, detail }: Refused): ServiceError {
   const remedy = REMEDIES[reason];
   if (remedy !== undefined) return new ServiceError('conflict', detail, { reason, remedy });

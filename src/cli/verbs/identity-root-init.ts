@@ -9,7 +9,7 @@ const CHAIN = 'license-root.json';
 
 export const verb = defineVerb({
   description:
-    'Works without a server and a network: run it on a machine that is kept offline. Writes one PEM file for each key, which only you can read and which is never shown, and license-root.json, which is public. Whoever has --threshold of the keys can have any lease accepted; when more are lost than the threshold allows, every machine has to be enrolled again.',
+    'Works without a server and a network: run it on a machine that is kept offline. Writes one PEM file for each key, which only you can read and which is never shown, and license-root.json, which is public. A person with --threshold of the keys can make machines accept any lease. If fewer keys than the threshold remain, every machine must be enrolled again.',
   options: {
     out: {
       value: 'dir',

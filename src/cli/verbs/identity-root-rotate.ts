@@ -26,7 +26,7 @@ export const verb = defineVerb({
     keep: { value: 'id', description: 'with --new-keys: a key that stays', repeat: true },
     threshold: {
       value: 'count',
-      description: 'how many keys must sign from then on; by default as before',
+      description: 'number of keys that must sign from then on; unchanged by default',
       parse: parseCount,
     },
     expiresIn: {

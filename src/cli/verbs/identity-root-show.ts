@@ -6,10 +6,10 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Of a file, or of what the server publishes. Signatures are counted and not verified: `license verify`, the daemon and the gate do that, and the server when a document is uploaded.',
+    'Shows a file, or the documents that the server publishes. Signatures are counted but not verified: `license verify`, the daemon and the gate do that, and the server when a document is uploaded.',
   arguments: {
     file: {
-      description: 'the file with the chain of roots; without it the server is asked',
+      description: 'file with the chain of roots; by default the documents of the server',
       optional: true,
       complete: 'file',
     },

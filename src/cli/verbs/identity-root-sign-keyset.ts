@@ -72,7 +72,7 @@ export const verb = defineVerb({
     const complete = isComplete(signatures);
     const stored =
       options.upload && complete ? await uploadTrust(context, document, options) : null;
-    // What the server refuses must not become the base of the next keyset.
+    // A keyset that the server rejects must not become the base of the next one.
     if (signers.length > 0) await writeChain(context, chain, document);
     const { version, expires_at, keys, retired } = claims;
     return {

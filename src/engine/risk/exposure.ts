@@ -12,7 +12,9 @@ const DUST = 1e-9;
 interface Reach {
   readonly high: number;
   readonly low: number;
-  /** Weights of targets before the first bar of their instrument, when no more of them is known. */
+  /**
+   * Weights of targets before the first bar of their instrument, when their quantity is unknown.
+   */
   readonly unpriced: number;
 }
 
@@ -122,8 +124,8 @@ export class Exposure {
   }
 
   /**
-   * Has the orders of other instruments checked again if they come to lead farther than
-   * `grossBeside` counts them now, such as when a reduce-only order is filled before them.
+   * Requests a new check of other instruments' orders if they can lead farther than `grossBeside`
+   * assumes now, for example when a reduce-only order is filled before them.
    */
   holdBeside({ instrument }: WorkingOrder, beside = this.#working): void {
     for (const { index } of this.#instruments) {
@@ -154,7 +156,7 @@ export class Exposure {
     return { high, low: this.#isLongOnly ? Math.max(0, low) : low, unpriced };
   }
 
-  /** Instruments that are held or may come to be, `index` included. */
+  /** Number of instruments that are held or may become held, including `index`. */
   instrumentsWith(index: number, isHeld: (index: number) => boolean): number {
     let count = 0;
     for (const { index: other } of this.#instruments) {
