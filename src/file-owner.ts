@@ -12,7 +12,7 @@ let own: string | undefined;
  * never share it, even if they have the same pid, one after the other or in two containers.
  */
 export function ownerName(): string {
-  return (own ??= `${process.pid}-${startOf(process.pid) ?? 0}-${namespace()}`);
+  return (own ??= `${process.pid}-${statOf(process.pid)?.start ?? 0}-${namespace()}`);
 }
 
 const OWNER = /^(\d+)-(\d+)-([0-9a-f]{8})$/;
@@ -26,9 +26,10 @@ export function ownerState(owner: string): OwnerState {
   const [, pid, start, where] = OWNER.exec(owner) ?? [];
   if (pid === undefined || where !== namespace()) return 'unknown';
   if (!exists(Number(pid))) return 'dead';
-  const now = startOf(Number(pid));
+  const now = statOf(Number(pid));
   // A process that cannot be inspected counts as the owner.
-  return now === undefined || now === start ? 'alive' : 'dead';
+  if (now === undefined) return 'alive';
+  return now.start === start && !now.hasEnded ? 'alive' : 'dead';
 }
 
 let known: string | undefined;
@@ -59,13 +60,20 @@ function exists(pid: number): boolean {
   }
 }
 
-/** Clock ticks from the boot to the start of a process; undefined where it cannot be read. */
-function startOf(pid: number): string | undefined {
+interface Stat {
+  /** Clock ticks from the boot to its start. */
+  readonly start: string | undefined;
+  /** It has exited, but its parent has not read its exit code yet. */
+  readonly hasEnded: boolean;
+}
+
+/** What the system says of a process; undefined where it cannot be read. */
+function statOf(pid: number): Stat | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The program name in parentheses may contain any character; field 22 is the 20th field after
-    // it.
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    // The program name in parentheses may contain any character; field 3, the state, follows it.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return { start: fields[19], hasEnded: fields[0] === 'Z' || fields[0] === 'X' };
   } catch (error) {
     if (isSystemError(error)) return undefined;
     throw error;

@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   mkdtempSync,
   readdirSync,
@@ -10,7 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { isTemporary, removeAbandoned, writeAtomically } from '../src/atomic-file.ts';
 
 let directory: string;
@@ -100,6 +101,30 @@ describe('a file that is written atomically', () => {
     await removeAbandoned(directory, { unknownAfterMs: 60_000 });
     expect(readdirSync(directory).sort()).toEqual(['file', mine, names.foreign].sort());
   });
+
+  it.runIf(process.platform === 'linux')(
+    'removes files of a killed process whose parent has not read its exit code',
+    async () => {
+      const mine = await temporaryNameOf(file);
+      // The parent becomes another program, which never asks.
+      const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60']);
+      try {
+        const [pid] = (await once(parent.stdout, 'data')) as [Buffer];
+        const statOf = (): string[] =>
+          readFileSync(`/proc/${Number(pid)}/stat`, 'utf8')
+            .split(') ')[1]!
+            .split(' ');
+        process.kill(Number(pid), 'SIGKILL');
+        await vi.waitFor(() => expect(statOf()[0]).toBe('Z'));
+        const name = mine.replace(/\d+-\d+/, `${Number(pid)}-${statOf()[19]}`);
+        writeFileSync(join(directory, name), 'half');
+        await removeAbandoned(directory);
+        expect(readdirSync(directory)).not.toContain(name);
+      } finally {
+        parent.kill('SIGKILL');
+      }
+    },
+  );
 
   it('removes temporary files of dead processes for the same path, unless the option keeps them', async () => {
     const mine = await temporaryNameOf(file);
