@@ -16,4 +16,6 @@ if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) {
 } else {
   const { run } = await import('../src/cli/main.ts');
   process.exitCode = await run(argv, process);
+  const { exitDespiteStuckThreads } = await import('../src/end-thread.ts');
+  await exitDespiteStuckThreads(process.exitCode);
 }

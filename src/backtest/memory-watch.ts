@@ -4,6 +4,8 @@ import { ServiceError } from '../errors.ts';
 
 export const MB = 1024 * 1024;
 const WATCH_EVERY_MS = 25;
+/** A thread that does not answer for this time, ms, may be busy with nothing but its memory. */
+const SILENT_MS = 1000;
 
 /**
  * Only a last resort: V8 ends the whole process when a single allocation does not fit. The limit
@@ -15,18 +17,28 @@ export function heapLimits(memoryMb: number): ResourceLimits {
 
 /**
  * Calls `onFull` once the thread's objects, typed arrays and buffers exceed the limit together;
- * `resourceLimits` sees objects only.
+ * `resourceLimits` sees objects only. Of a thread that does not answer, the growth of the process
+ * counts instead.
  *
  * @returns a function that ends the watch.
  */
 export function watchMemory(thread: Worker, memoryMb: number, onFull: () => void): () => void {
+  const before = process.memoryUsage.rss();
+  let askedAt: number | undefined;
   const look = async (): Promise<void> => {
+    if (askedAt !== undefined) {
+      const isSilent = performance.now() - askedAt > SILENT_MS;
+      if (isSilent && process.memoryUsage.rss() - before > memoryMb * MB) onFull();
+      return;
+    }
+    askedAt = performance.now();
     try {
       const { used_heap_size: heap, external_memory: external } = await thread.getHeapStatistics();
       if (heap + external > memoryMb * MB) onFull();
     } catch {
       // The thread has ended, which its events report.
     }
+    askedAt = undefined;
   };
   const timer = setInterval(() => void look(), WATCH_EVERY_MS);
   return () => clearInterval(timer);

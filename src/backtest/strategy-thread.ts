@@ -11,6 +11,7 @@ import {
 import { Journal } from '../engine/journal.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
+import { endThread } from '../end-thread.ts';
 import { ServiceError } from '../errors.ts';
 import type { Execute, ExecuteOptions } from './execute.ts';
 import { heapLimits, isHeapFull, MB, outOfMemory, watchMemory } from './memory-watch.ts';
@@ -117,7 +118,7 @@ class StrategyThread {
   async end(): Promise<void> {
     this.#ended ??= died('its run is over');
     this.#port.close();
-    await this.#worker.terminate();
+    await endThread(this.#worker);
   }
 
   #fail(error: ServiceError): void {
@@ -142,7 +143,7 @@ class StrategyThread {
     const rss = process.memoryUsage.rss();
     const stop = (error: ServiceError): never => {
       this.#fail(error);
-      void this.#worker.terminate();
+      void endThread(this.#worker);
       throw error;
     };
     this.#port.postMessage(question);

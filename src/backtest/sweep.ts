@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { endThread } from '../end-thread.ts';
 import { ServiceError } from '../errors.ts';
 import { heapLimits, isHeapFull, outOfMemory, watchMemory } from './memory-watch.ts';
 import type { StrategySource } from './strategy-source.ts';
@@ -76,7 +77,7 @@ export async function sweep(
       if (isFull) return;
       isFull = true;
       // Pending results are received first.
-      void thread.terminate().then(fill).catch(reject);
+      void endThread(thread).then(fill).catch(reject);
     };
     // Built-in strategies need no memory limit.
     const isOwn = 'module' in source;
@@ -101,7 +102,7 @@ export async function sweep(
   try {
     await Promise.all(Array.from({ length: count }, work));
   } finally {
-    await Promise.all(threads.map((thread) => thread.terminate()));
+    await Promise.all(threads.map(endThread));
   }
 }
 

@@ -215,6 +215,7 @@ describe('a strategy that allocates memory endlessly', () => {
   test.each([
     ['in typed arrays', 'kept.push(new Float64Array(1e6).fill(1));'],
     ['in a map', 'for (let i = 0; i < 1e5; i++) map.set(map.size, i);'],
+    ['in arrays within one call', 'for (;;) kept.push(new Array(1000).fill(1.5));'],
   ])('%s fails the run as such', async (_, onBar) => {
     const top = 'const kept: unknown[] = []; const map = new Map();';
     const { code, left, document } = await processOf({ top, onBar }, ...limit);

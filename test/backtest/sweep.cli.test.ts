@@ -187,7 +187,7 @@ test.each([
   [
     'orders after an await',
     'void Promise.resolve().then(() => broker.target(instrument, 1));',
-    /orders are/,
+    /orders must be placed/,
   ],
   [
     'takes memory without end',

@@ -1,7 +1,6 @@
 import type { createStepUp } from '../../api/administrators.ts';
 import type { announceKey } from '../../api/keys.ts';
 import { ServiceError } from '../../errors.ts';
-import { publicKeyId } from '../../lease/keys.ts';
 import { ask } from '../ask.ts';
 import { connect } from '../connect.ts';
 import { CODE_OPTION } from '../root.ts';
@@ -26,6 +25,7 @@ export const verb = defineVerb({
         remedy: 'Copy the public key that `service-local identity keys generate` prints.',
       });
     }
+    const { publicKeyId } = await import('../../lease/keys.ts');
     const server = await connect(context);
     const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
       body: {

@@ -5,7 +5,7 @@ import type { TrustDocument } from '../../identity/root-documents.ts';
 import type { Signer } from '../../identity/signing-key.ts';
 import { ask } from '../ask.ts';
 import { connect } from '../connect.ts';
-import { changesOf, keysetFrom, readKeyList, type ListedKey } from '../root-keyset.ts';
+import type { ListedKey } from '../root-keyset.ts';
 import {
   CHAIN_OPTION,
   CODE_OPTION,
@@ -138,6 +138,7 @@ async function signed(
     );
     return { roots: before.roots, keyset: addSignatures(before.keyset, signers) };
   }
+  const { keysetFrom, readKeyList } = await import('../root-keyset.ts');
   const listed =
     options.keysFrom === undefined
       ? await askServer(context, before)
@@ -197,6 +198,7 @@ async function confirmKeys(
   next: KeysetClaims,
   yes: boolean,
 ): Promise<void> {
+  const { changesOf } = await import('../root-keyset.ts');
   const { added, removed } = changesOf(former, next);
   for (const id of added) context.message(`adds the key ${id}`);
   for (const id of removed) context.message(`withdraws the key ${id}`);
