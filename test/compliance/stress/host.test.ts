@@ -96,11 +96,11 @@ test('withheld time and a slower processor do not count against the bot', () => 
 });
 
 test('a session of a test continues after a bar for which the host needed more than a second', async () => {
-  const now = performance.now.bind(performance);
+  const never = new Int32Array(new SharedArrayBuffer(4));
   await inWorld(bots.correct, { seed: 7 }, async (world) => {
     await world.begin();
     world.exerciser.tell(() => {
-      for (const begun = now(); now() - begun < 1100;);
+      Atomics.wait(never, 0, 0, 1100);
     });
     await world.bar();
     expect(world.end).toBeUndefined();
