@@ -13,11 +13,11 @@ import { signerOf } from '../../src/identity/signing-key.ts';
 import { verifyTrust, type Trust } from '../../src/lease/trust.ts';
 import { newWorld, type Person, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
-import { DATABASES } from '../storage/databases.ts';
+import { mainlyOn } from '../storage/databases.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 
-describe.each(DATABASES)('the trust root, with a server on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) => {
   let world: World;
   let server: ServerHere;
   let ada: Person;

@@ -59,7 +59,7 @@ test('what is wrong with code is told when it is sent', async () => {
     [{ 'own.ts': strategyThat('') }, /is none of the files/],
     [{ [OWN]: strategyThat(''), '../x.ts': '' }, /is not below the directory/],
     [{ [OWN]: strategyThat(''), 'a.ts': '/'.repeat(97 * 1024) }, /more than 98304/],
-    [{ [OWN]: strategyThat('', WAIT) }, /not loaded within/],
+    [{ [OWN]: strategyThat('', WAIT) }, /did not load within/],
     [undefined, /has to be sent with the spec/],
   ] as const) {
     const detail = expect.stringMatching(told) as string;
