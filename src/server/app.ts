@@ -57,7 +57,7 @@ import { addRegistry } from './registry.ts';
 import { addReplay } from './replay.ts';
 import { addRisk } from './risk.ts';
 import { addResearch } from './research.ts';
-import { refuseForeign } from './session-cookie.ts';
+import { isSecure, refuseForeign } from './session-cookie.ts';
 import { addTasks } from './tasks.ts';
 import type { App, AppEnv, Services } from './services.ts';
 
@@ -86,29 +86,33 @@ const SLICES: readonly ((app: App, services: Services) => void)[] = [
   addTasks,
 ];
 
-/** Of every answer; a slice can set others. */
-const HEADERS = Object.entries({
+/** Headers of every answer; a slice can replace them. */
+const HEADERS = {
   'Cache-Control': 'no-store',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Referrer-Policy': 'no-referrer',
-  // By it clients know that what answers is no other server.
+  // Clients recognize this server by it.
   'Service-Name': 'service-local',
   'X-Content-Type-Options': 'nosniff',
-});
+};
+
+/** RFC 6797. One year; only this host, since others of the domain may not have TLS. */
+const HSTS = { 'Strict-Transport-Security': 'max-age=31536000' };
 
 /** Longer than the database may take for a statement; clients wait a little longer still. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
 export function createApp(services: Services): App {
   const app = withGuards(new OpenAPIHono<AppEnv>(), services);
+  const headers = Object.entries({ ...HEADERS, ...(isSecure(services) && HSTS) });
 
   app.use(async (c, next) => {
     const startedAt = performance.now();
     const id = c.req.header('x-request-id') ?? '';
     c.set('request_id', /^[\w.-]{1,64}$/.test(id) ? id : crypto.randomUUID());
     c.header('X-Request-Id', c.get('request_id'));
-    for (const [name, value] of HEADERS) c.header(name, value);
+    for (const [name, value] of headers) c.header(name, value);
     await next();
     observe(c, services, performance.now() - startedAt);
   });

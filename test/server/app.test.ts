@@ -3,6 +3,7 @@ import type { Problem } from '../../src/api/http.ts';
 import { ServiceError } from '../../src/errors.ts';
 import type { Storage } from '../../src/storage/storage.ts';
 import type { Db } from '../../src/storage/tables.ts';
+import { createApp } from '../../src/server/app.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
 const CUSTOMERS = '/identity/customers';
@@ -39,6 +40,23 @@ describe('an answer', () => {
       'service-name': 'service-local',
       'x-content-type-options': 'nosniff',
     });
+  });
+
+  it.each(['/healthz', '/nowhere', '/console/sign-in', '/identity/customers'])(
+    'tells browsers to stay on TLS if the public URL has https: %s',
+    async (path) => {
+      const hsts = async () =>
+        (await test.send('GET', path)).headers.get('strict-transport-security');
+      expect(await hsts()).toBe('max-age=31536000');
+    },
+  );
+
+  it('never mentions TLS if the public URL has http', async () => {
+    const app = createApp({ ...test.services, origins: ['http://licenses.example'] });
+    for (const path of ['/healthz', '/nowhere', '/console/sign-in']) {
+      const answer = await app.request(`http://licenses.example${path}`);
+      expect(answer.headers.get('strict-transport-security')).toBeNull();
+    }
   });
 
   it('names the request, by the name that the caller gave to it if that is one', async () => {
