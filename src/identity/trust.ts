@@ -2,7 +2,7 @@ import { ServiceError } from '../errors.ts';
 import { decodeBase64 } from '../lease/base64.ts';
 import { preAuthEncoding } from '../lease/envelope.ts';
 import type { Refused } from '../lease/refusal.ts';
-import { KEYSET_TYPE, type KeysetClaims } from '../lease/root.ts';
+import { KEYSET_TYPE, type KeysetClaims, type TrustedRoot } from '../lease/root.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../lease/status.ts';
 import { formatTime, parseTime } from '../lease/time.ts';
 import { type HeldTrust, type Trust, verifyTrust } from '../lease/trust.ts';
@@ -93,6 +93,7 @@ export async function storeTrust(
     const { root, keyset: claims } = trust;
     if (root === undefined || claims === undefined) throw noRoot();
     refuseOtherIssuer(claims, policy.issuer);
+    refuseOtherRoot(claims, root);
     const fingerprint = root.lineage.at(-1)!;
     if (isNewRoot) {
       const { administrator_id } = caller;
@@ -321,6 +322,18 @@ function refuseOtherIssuer({ issuer }: KeysetClaims, own: string): void {
   throw new ServiceError('conflict', message, {
     reason: 'other_issuer',
     remedy: 'Set license_issuer of the server, or make the root with --license-issuer.',
+  });
+}
+
+/**
+ * The signing key endorses what is stored, so the keyset must name its root: see `checkFirstRoot`
+ * in `src/lease/trust.ts`.
+ */
+function refuseOtherRoot({ root }: KeysetClaims, { lineage }: TrustedRoot): void {
+  if (root !== undefined && lineage.includes(root)) return;
+  throw new ServiceError('invalid_request', 'the keyset does not name its root', {
+    reason: 'other_root',
+    remedy: `Sign it again: \`${SIGN_COMMAND}\`.`,
   });
 }
 

@@ -58,8 +58,11 @@ const ID: Rule = {
   accepts: isId,
   form: '1 to 128 visible ASCII characters',
 };
+/** Whether it can be a SHA-256 digest in base64url. */
+export const isThumbprint = matching(/^[\w-]{43}$/);
+
 const THUMBPRINT: Rule = {
-  accepts: matching(/^[\w-]{43}$/),
+  accepts: isThumbprint,
   form: 'a thumbprint of 43 base64url characters',
 };
 const TIME: Rule = {

@@ -8,7 +8,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import canonicalize from 'canonicalize';
 import { encodeBase64Url } from './base64.ts';
-import { isId } from './claims.ts';
+import { isId, isThumbprint } from './claims.ts';
 import { signatureFault } from './ed25519.ts';
 import { type Envelope, preAuthEncoding, readEnvelope } from './envelope.ts';
 import { isJsonObject, parseStrictJson } from './json.ts';
@@ -40,6 +40,8 @@ export interface RootClaims extends Document {
 }
 
 export interface KeysetClaims extends Document {
+  /** Fingerprint of the root that signs the keyset; absent where there is none. */
+  readonly root?: string;
   /** The keys that verify leases. */
   readonly keys: readonly PublicKey[];
   /** Ids of keys that must not be trusted again. */
@@ -214,7 +216,10 @@ function checkRoot(claims: object, what = 'the root'): TrustedKeys {
 
 function checkKeyset(claims: object): TrustedKeys {
   checkDocument(claims, 'the keyset');
-  const { keys, retired } = claims as KeysetClaims;
+  const { root, keys, retired } = claims as KeysetClaims;
+  if (root !== undefined && !isThumbprint(root)) {
+    throw new LeaseError('invalid_root', 'root in the keyset is not a fingerprint');
+  }
   const trusted = keysOf(keys);
   if (!Array.isArray(retired) || !retired.every((id) => isId(id))) {
     throw new LeaseError('invalid_root', 'retired in the keyset must be a list of key ids');

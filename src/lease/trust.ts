@@ -58,7 +58,7 @@ function signedTrust(roots: unknown, keyset: unknown, options: TrustOptions): Tr
   const { pin, held, now } = options;
   const { root } = orThrow(verifyRoots(roots, pin));
   const former = held?.root;
-  if (former !== undefined && !root.lineage.includes(former.lineage.at(-1)!)) {
+  if (former !== undefined && !descendsFrom(former, root, roots)) {
     const isOlder = former.lineage.includes(root.lineage.at(-1)!);
     throw isOlder
       ? new LeaseError(
@@ -71,7 +71,7 @@ function signedTrust(roots: unknown, keyset: unknown, options: TrustOptions): Tr
   const { claims, keys } = orThrow(verifyKeyset(keyset, signers));
   // A machine with keys but no root accepts a root that is signed by one of those keys.
   const isFirstRoot = pin === undefined && former === undefined && held !== undefined;
-  if (isFirstRoot) orThrow(verifyKeyset(keyset, { keys: held.keys, threshold: 1 }));
+  if (isFirstRoot) checkFirstRoot(keyset, held, root);
   if (claims.issuer !== root.claims.issuer) {
     throw new LeaseError(
       'other_issuer',
@@ -83,6 +83,26 @@ function signedTrust(roots: unknown, keyset: unknown, options: TrustOptions): Tr
   checkNewKeys(keys, held?.keys, end <= now);
   const by = pin !== undefined ? 'pin' : held !== undefined ? 'held' : 'first_contact';
   return { ok: true, keys, root, keyset: claims, by };
+}
+
+function descendsFrom(former: TrustedRoot, root: TrustedRoot, roots: unknown): boolean {
+  const fingerprint = former.lineage.at(-1)!;
+  // The lineage begins at the pin, which may name a root later than the one held.
+  return root.lineage.includes(fingerprint) || verifyRoots(roots, fingerprint).ok;
+}
+
+/**
+ * A held key vouches for a root by signing a keyset that names it. Without the name, its signature
+ * could be copied to the same keyset under any other root.
+ */
+function checkFirstRoot(keyset: unknown, held: HeldTrust, root: TrustedRoot): void {
+  const { claims } = orThrow(verifyKeyset(keyset, { keys: held.keys, threshold: 1 }));
+  if (claims.root === undefined || !root.lineage.includes(claims.root)) {
+    throw new LeaseError(
+      'not_vouched_for',
+      'the keyset that a trusted key signed does not name this root',
+    );
+  }
 }
 
 function bareTrust(document: unknown, keyset: unknown, { held, now }: TrustOptions): Trust {

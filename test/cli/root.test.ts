@@ -9,6 +9,13 @@ import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
 import { createPlan } from '../../src/identity/plans.ts';
+import {
+  addSignatures,
+  lifetime,
+  publicKeyOf,
+  signRoot,
+  type SignedDocument,
+} from '../../src/identity/root-documents.ts';
 import { signerOf } from '../../src/identity/signing-key.ts';
 import { verifyTrust, type Trust } from '../../src/lease/trust.ts';
 import { newWorld, type Person, type World } from '../identity/people.ts';
@@ -137,6 +144,28 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
       'admin.identity.root.store',
     );
     expect(entries).toMatchObject([{ target: `root:${fingerprint}`, details: { former: null } }]);
+  });
+
+  test('machines that hold its key take no other root under the published keyset', async () => {
+    const held = await trusted();
+    await setUp();
+    const { keyset } = JSON.parse(await published()) as { keyset: SignedDocument };
+    const stranger = signerOf(generateKeyPairSync('ed25519').privateKey);
+    const root = signRoot(
+      {
+        version: 1,
+        issuer: 'service-local',
+        ...lifetime(Date.now(), 86_400),
+        threshold: 1,
+        keys: [publicKeyOf(stranger)],
+      },
+      [stranger],
+    );
+    const forged = { roots: [root], keyset: addSignatures(keyset, [stranger]) };
+    expect(verifyTrust(JSON.stringify(forged), { held, now: Date.now() })).toMatchObject({
+      ok: false,
+      reason: 'not_vouched_for',
+    });
   });
 
   test('without a root, the current key vouches for the next, and a root comes after it', async () => {

@@ -48,7 +48,7 @@ export interface TrustVector {
   readonly document: unknown;
   /** Fingerprint of a root. */
   readonly pin: string | null;
-  /** A document that was accepted before, on first contact. */
+  /** A document that was accepted before, on first contact and without a pin. */
   readonly held: unknown;
   readonly now: string;
   readonly reason: LeaseReason | null;
@@ -360,6 +360,7 @@ function trust(): TrustVector[] {
   const rerooted = document([root, next], keysetOf([active], [second], { version: 2 }));
   const pin = fingerprintOf(root);
   const [now, late] = ['2026-06-01T00:00:00Z', '2027-06-01T00:00:00Z'];
+  const firstKeyset = keysetOf([active], [first, active], { root: pin }) as LeaseFile;
   const vector = (
     reason: LeaseReason | null,
     name: string,
@@ -380,6 +381,11 @@ function trust(): TrustVector[] {
       held: signed,
       by: 'pin',
     }),
+    vector(null, 'a pin to a later root than the held one', rerooted, {
+      pin: fingerprintOf(next),
+      held: signed,
+      by: 'pin',
+    }),
     vector(null, 'an expired keyset without a new key', signed, {
       held: signed,
       now: late,
@@ -394,13 +400,31 @@ function trust(): TrustVector[] {
     vector(
       null,
       'a first root, where a held key signed the keyset as well',
-      document([root], keysetOf([active], [first, active])),
+      document([root], firstKeyset),
       { held: bare, by: 'held' },
     ),
     vector('not_vouched_for', 'bare keys under a pin', bare, { pin }),
     vector('not_vouched_for', 'bare keys after signed ones', bare, { held: signed }),
     vector('not_vouched_for', 'other bare keys', { keys: [stranger.jwk] }, { held: bare }),
     vector('not_vouched_for', 'a first root that no held key vouches for', signed, { held: bare }),
+    vector(
+      'not_vouched_for',
+      'another first root, with the signature of the held key copied from the real keyset',
+      document([otherRoot], {
+        ...firstKeyset,
+        signatures: [
+          ...(keysetOf([active], [foreign], { root: pin }) as LeaseFile).signatures,
+          firstKeyset.signatures[1],
+        ],
+      }),
+      { held: bare },
+    ),
+    vector(
+      'not_vouched_for',
+      'a first root, where a held key signed a keyset that names no root',
+      document([root], keysetOf([active], [first, active])),
+      { held: bare },
+    ),
     vector(
       'not_vouched_for',
       'a keyset that the root did not sign',

@@ -18,7 +18,7 @@ const JUDGE = `(input) => {
     keysets: keysets.map((vector) => reasonOf(lease.importKeyset(vector.keyset))),
     trust: trust.map(({ document, held, pin, now }) => {
       const options = { now: Date.parse(now), ...(pin && { pin }) };
-      const before = held && lease.verifyTrust(JSON.stringify(held), { ...options, now: 0 });
+      const before = held && lease.verifyTrust(JSON.stringify(held), { now: 0 });
       return reasonOf(lease.verifyTrust(JSON.stringify(document), { ...options, ...(before && { held: before }) }));
     }),
     state: lease.leaseStatus(good.claims, Date.UTC(2026, 0, 13)).state,

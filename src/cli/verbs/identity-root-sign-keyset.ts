@@ -126,7 +126,7 @@ async function signed(
   signers: readonly Signer[],
   options: SignOptions,
 ): Promise<TrustDocument> {
-  const { addSignatures, keysetClaims, lifetime, rootClaims, signKeyset } =
+  const { addSignatures, fingerprintOf, keysetClaims, lifetime, rootClaims, signKeyset } =
     await import('../../identity/root-documents.ts');
   const root = rootClaims(before);
   const held = keysetClaims(before);
@@ -152,6 +152,7 @@ async function signed(
     version: (former?.version ?? 0) + 1,
     issuer: root.issuer,
     ...lifetime(Date.now(), options.expiresIn ?? 365 * 86_400),
+    root: fingerprintOf(before),
     keys,
     retired,
   };
