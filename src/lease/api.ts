@@ -2,7 +2,12 @@
  * Offline license leases: verify one, and know what it is worth now. Plain ECMAScript, for Node,
  * browsers and workers alike.
  */
-export { type LeaseClaims, MAX_ENTITLEMENTS, MAX_LIFETIME_SECONDS } from './claims.ts';
+export {
+  type Binding,
+  type LeaseClaims,
+  MAX_ENTITLEMENTS,
+  MAX_LIFETIME_SECONDS,
+} from './claims.ts';
 export { encodeEnvelope, leaseToSign, PAYLOAD_TYPE, type Signature } from './envelope.ts';
 export {
   importKeyset,
@@ -28,4 +33,5 @@ export {
 } from './root.ts';
 export { CLOCK_TOLERANCE_SECONDS, leaseStatus, type LeaseStatus } from './status.ts';
 export { type HeldTrust, type Trust, type TrustOptions, verifyTrust } from './trust.ts';
+export { checkLeaseUse, type LeaseUse, machineHash } from './use.ts';
 export { verifyLease, type VerifiedLease } from './verify.ts';

@@ -29,7 +29,21 @@ export interface LeaseClaims {
   readonly previous_lease_id?: string;
   /** RFC 7638 thumbprint of the device's own key. */
   readonly device_thumbprint?: string;
+  /** The product that the lease licenses; absent in leases from before there were products. */
+  readonly product?: string;
+  /** Where the lease may be used, see `checkLeaseUse`; absent means `none`. */
+  readonly binding?: Binding;
+  /** `machineHash` of the machine to which `binding` binds the lease. */
+  readonly machine_hash?: string;
 }
+
+/**
+ * What ties a lease to a machine: nothing, the private key of the device in `device_thumbprint`, or
+ * the machine id in `machine_hash`.
+ */
+export type Binding = (typeof BINDINGS)[number];
+
+export const BINDINGS = ['none', 'device', 'machine'] as const;
 
 /** TTL and grace together: an issuer's slip of the pen must not license anybody for a century. */
 export const MAX_LIFETIME_SECONDS = 5 * 366 * 86_400;
@@ -53,6 +67,9 @@ const seconds =
 
 /** Whether it can be the id of anything in a lease. */
 export const isId = matching(/^[!-~]{1,128}$/);
+
+/** Whether it has the form of a `machineHash`. */
+export const isMachineHash = matching(/^[\w-]{43}$/);
 
 const ID: Rule = {
   accepts: isId,
@@ -95,6 +112,17 @@ const RULES: { readonly [Name in keyof Required<LeaseClaims>]: Rule } = {
   renewal_id: { ...ID, optional: true },
   previous_lease_id: { ...ID, optional: true },
   device_thumbprint: { ...THUMBPRINT, optional: true },
+  product: { ...ID, optional: true },
+  binding: {
+    accepts: (value) => (BINDINGS as readonly unknown[]).includes(value),
+    form: `one of ${BINDINGS.join(', ')}`,
+    optional: true,
+  },
+  machine_hash: {
+    accepts: isMachineHash,
+    form: 'a hash of 43 base64url characters',
+    optional: true,
+  },
 };
 
 /**
@@ -111,6 +139,8 @@ export function readClaims(payload: Uint8Array): LeaseClaims {
 /**
  * The claims in a parsed payload. Members it does not know are left out, so that an issuer may add
  * some within this version; what an old reader must not ignore needs a new payload type.
+ *
+ * An unknown `binding` is refused: this reader could not check it.
  *
  * @throws LeaseError `invalid_claims`, `invalid_time`, `inconsistent_claims`.
  */
@@ -130,7 +160,18 @@ export function checkClaims(payload: unknown): LeaseClaims {
   }
   const claims = known as unknown as LeaseClaims;
   checkTimes(claims);
+  checkBinding(claims);
   return claims;
+}
+
+/** The claim that each binding needs beside it. */
+const BOUND_TO = { none: undefined, device: 'device_thumbprint', machine: 'machine_hash' } as const;
+
+function checkBinding(claims: LeaseClaims): void {
+  const { binding = 'none' } = claims;
+  const name = BOUND_TO[binding];
+  if (name === undefined || claims[name] !== undefined) return;
+  throw new LeaseError('invalid_claims', `binding is ${binding} and ${name} is missing`);
 }
 
 function checkTimes(claims: LeaseClaims): void {

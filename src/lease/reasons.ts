@@ -43,6 +43,12 @@ export const LEASE_REASONS = {
   keyset_expired: 'The signed keyset has expired and adds keys that are not trusted yet.',
   other_issuer: 'The document belongs to another issuer.',
 
+  other_product: 'The lease is for another product.',
+  no_device_key: 'The lease is bound to a device whose private key is not on this machine.',
+  other_device: 'The lease is bound to another device.',
+  no_machine_id: 'The lease is bound to a machine, and the id of this machine cannot be read.',
+  other_machine: 'The lease is bound to another machine.',
+
   in_grace: 'The lease was not renewed in time and is in its grace period.',
   not_yet_valid: 'The clock of this machine is more than 5 minutes behind the issue of the lease.',
   clock_rollback: 'The clock of this machine is more than 5 minutes behind an earlier signed time.',

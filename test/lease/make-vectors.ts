@@ -11,6 +11,7 @@ import { publicKeyId } from '../../src/lease/keys.ts';
 import type { LeaseReason } from '../../src/lease/reasons.ts';
 import { ROOT_TYPE, rootFingerprint } from '../../src/lease/root.ts';
 import type { Trust } from '../../src/lease/trust.ts';
+import { machineHash, type LeaseUse } from '../../src/lease/use.ts';
 import {
   claimsOf,
   issue,
@@ -56,12 +57,21 @@ export interface TrustVector {
   readonly by?: Trust['by'];
 }
 
+/** A lease that verifies under `keyset`, and where it is to be used. */
+export interface UseVector {
+  readonly name: string;
+  readonly lease: string;
+  readonly use: LeaseUse;
+  readonly reason: LeaseReason | null;
+}
+
 export interface Vectors {
   readonly about: string;
   readonly keyset: unknown;
   readonly leases: readonly LeaseVector[];
   readonly keysets: readonly KeysetVector[];
   readonly trust: readonly TrustVector[];
+  readonly uses: readonly UseVector[];
 }
 
 const active = testKey(1);
@@ -119,6 +129,9 @@ function leases(): LeaseVector[] {
     renewal_id: '01890a5d-ac96-774b-bcce-b302099a8057',
     previous_lease_id: 'lease-0',
     device_thumbprint: stranger.jwk.kid,
+    product: 'trader',
+    binding: 'machine',
+    machine_hash: machineHash('3d1219c7c4c5404aaa1f6d2a48adfda4'),
   });
   const byRetiring = claimsOf(retiring);
   const extended = JSON.stringify({ ...claims, note: 'für später', more: [{ a: 1 }] }, null, 1);
@@ -272,6 +285,11 @@ function leases(): LeaseVector[] {
     invalid({ ttl_seconds: 0 }, 'TTL of zero'),
     invalid({ grace_period_seconds: -1 }, 'negative grace'),
     invalid({ device_thumbprint: 'x' }, 'thumbprint too short'),
+    invalid({ product: 'a b' }, 'space in a product'),
+    invalid({ binding: 'hardware' }, 'unknown binding'),
+    invalid({ binding: 'device' }, 'bound to a device without device_thumbprint'),
+    invalid({ binding: 'machine' }, 'bound to a machine without machine_hash'),
+    invalid({ machine_hash: 'x' }, 'machine hash too short'),
     invalid(
       { ...claimsOf(active, { ttl_seconds: 158_112_000, grace_period_seconds: 1 }) },
       'more than five years',
@@ -341,6 +359,33 @@ function keysets(): KeysetVector[] {
     ...SMALL_ORDER.map(([order, encoding], index) =>
       of(`small order ${order}, ${index}`, 'key_small_order', jwkOf(encoding)),
     ),
+  ];
+}
+
+function uses(): UseVector[] {
+  const [device, otherDevice] = [stranger.jwk.kid, retiring.jwk.kid];
+  const machine = machineHash('3d1219c7c4c5404aaa1f6d2a48adfda4');
+  const otherMachine = machineHash('00000000000000000000000000000001');
+  const vector = (
+    reason: LeaseReason | null,
+    name: string,
+    change: Partial<LeaseClaims>,
+    use: LeaseUse,
+  ): UseVector => ({ name, lease: issue(claimsOf(active, change), active), use, reason });
+  const forDevice = { binding: 'device', device_thumbprint: device } as const;
+  const forMachine = { binding: 'machine', machine_hash: machine } as const;
+  return [
+    vector(null, 'without product and binding', {}, { product: 'trader' }),
+    vector(null, 'its product', { product: 'trader' }, { product: 'trader' }),
+    vector(null, 'any product', { product: 'trader' }, {}),
+    vector('other_product', 'another product', { product: 'viewer' }, { product: 'trader' }),
+    vector(null, 'not bound', { binding: 'none', device_thumbprint: device }, {}),
+    vector(null, 'its device', forDevice, { device_thumbprints: [otherDevice, device] }),
+    vector('no_device_key', 'no device key', forDevice, { machine_hash: machine }),
+    vector('other_device', 'another device', forDevice, { device_thumbprints: [otherDevice] }),
+    vector(null, 'its machine', forMachine, { machine_hash: machine }),
+    vector('no_machine_id', 'no machine id', forMachine, { device_thumbprints: [device] }),
+    vector('other_machine', 'another machine', forMachine, { machine_hash: otherMachine }),
   ];
 }
 
@@ -491,7 +536,8 @@ export function makeVectors(): Vectors {
       'For verifiers of license leases. Each lease is judged under `keyset`: `reason` is null for a ' +
       'good one, which says `claims`, and else why it is refused. `keysets` are judged when they ' +
       'are imported. `trust` are documents with signed keysets: each is judged at `now` under `pin` ' +
-      'after `held` was accepted, and `by` is what vouches for a good one. The keys are for tests: secret 32 × 0x01, 32 × 0x02 and so on.',
+      'after `held` was accepted, and `by` is what vouches for a good one. `uses` are good leases, and ' +
+      'the product, device keys and machine with which each is used. The keys are for tests: secret 32 × 0x01, 32 × 0x02 and so on.',
     keyset: {
       keys: [
         { ...active.jwk, status: 'active' },
@@ -502,6 +548,7 @@ export function makeVectors(): Vectors {
     leases: leases(),
     keysets: keysets(),
     trust: trust(),
+    uses: uses(),
   };
 }
 

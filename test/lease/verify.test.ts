@@ -10,6 +10,7 @@ import { LEASE_REASONS } from '../../src/lease/reasons.ts';
 import { orRefused } from '../../src/lease/refusal.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { verifyTrust } from '../../src/lease/trust.ts';
+import { checkLeaseUse } from '../../src/lease/use.ts';
 import { verifyLease } from '../../src/lease/verify.ts';
 import { runs } from '../length.ts';
 import { claimsOf, issue, type LeaseFile, nodeKey, signingKey, testKey, trust } from './issuer.ts';
@@ -47,12 +48,22 @@ describe('vectors', () => {
     expect(result).toMatchObject(reason === null ? { ok: true, by } : { ok: false, reason });
   });
 
+  test.each(vectors.uses)('use: $reason $name', ({ lease, use, reason }) => {
+    const verified = verifyLease(lease, imported.keys);
+    if (!verified.ok) throw new Error(verified.detail);
+    expect(checkLeaseUse(verified.claims, use)).toEqual(
+      reason === null
+        ? { ok: true }
+        : { ok: false, reason, detail: expect.stringMatching(/^.{5,250}$/) },
+    );
+  });
+
   test('are those that the script makes', () => {
     expect(vectors).toEqual(JSON.parse(JSON.stringify(makeVectors())));
   });
 
   test('show every reason but those of files, time and features', () => {
-    const shown = [...vectors.leases, ...vectors.keysets, ...vectors.trust].map(
+    const shown = [...vectors.leases, ...vectors.keysets, ...vectors.trust, ...vectors.uses].map(
       ({ reason }) => reason,
     );
     const byTime = ['in_grace', 'not_yet_valid', 'clock_rollback', 'expired'];

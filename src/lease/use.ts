@@ -1,0 +1,66 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { encodeBase64Url } from './base64.ts';
+import type { LeaseClaims } from './claims.ts';
+import type { LeaseReason } from './reasons.ts';
+import type { Refused } from './refusal.ts';
+import { encodeUtf8 } from './utf8.ts';
+
+/** The program and the machine on which a lease is to be used. */
+export interface LeaseUse {
+  /** The product that the program is; when absent, leases of every product are accepted. */
+  readonly product?: string | undefined;
+  /** Thumbprints of the device keys whose private part is on this machine. */
+  readonly device_thumbprints?: readonly string[] | undefined;
+  /** `machineHash` of this machine; absent where its id cannot be read. */
+  readonly machine_hash?: string | undefined;
+}
+
+/**
+ * Whether a verified lease may be used by this program on this machine. Says nothing about time, see
+ * `leaseStatus`. A lease without `product` is accepted by every product, and one without `binding` on
+ * every machine. A bound lease is refused when `use` does not name what it is bound to.
+ */
+export function checkLeaseUse(claims: LeaseClaims, use: LeaseUse): { readonly ok: true } | Refused {
+  const { product, binding = 'none', device_thumbprint, machine_hash } = claims;
+  if (use.product !== undefined && product !== undefined && product !== use.product) {
+    return refused('other_product', `the lease is for ${product}, and this is ${use.product}`);
+  }
+  if (binding === 'device') {
+    const { device_thumbprints: held = [] } = use;
+    if (held.length === 0) {
+      return refused('no_device_key', `there is no private key of the device ${device_thumbprint}`);
+    }
+    if (!held.includes(device_thumbprint!)) {
+      const detail = `the lease is bound to the device ${device_thumbprint}, and the key here is that of ${held[0]}`;
+      return refused('other_device', detail);
+    }
+  }
+  if (binding === 'machine') {
+    if (use.machine_hash === undefined) {
+      return refused('no_machine_id', 'the machine id is missing or cannot be read');
+    }
+    if (use.machine_hash !== machine_hash) {
+      const detail = `the lease is bound to the machine ${machine_hash}, and this is ${use.machine_hash}`;
+      return refused('other_machine', detail);
+    }
+  }
+  return { ok: true };
+}
+
+function refused(reason: LeaseReason, detail: string): Refused {
+  return { ok: false, reason, detail };
+}
+
+/** Hashed before the machine id, so that the hash is of no use to other applications. */
+const APPLICATION = 'service-local license binding v1';
+
+/**
+ * The id of a machine as leases and servers see it: SHA-256, in base64url, of the text above, a line
+ * feed and the machine id. The machine id cannot be derived from it.
+ *
+ * @param machineId as the operating system keeps it; letter case and surrounding space do not count.
+ */
+export function machineHash(machineId: string): string {
+  const text = `${APPLICATION}\n${machineId.trim().toLowerCase()}`;
+  return encodeBase64Url(sha256(encodeUtf8(text)));
+}
