@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { isIP } from 'node:net';
 import { availableParallelism, homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { Scalar } from 'yaml';
@@ -26,6 +27,7 @@ export interface Settings {
   readonly server_host: string;
   readonly server_port: number;
   readonly server_public_url: string;
+  readonly server_trusted_proxies: string;
   readonly server_tasks: boolean;
   readonly server_url: string;
   readonly chat_provider: 'none' | 'openai_compatible' | 'anthropic';
@@ -165,6 +167,23 @@ const webOriginOrAuto: SettingType<string> = {
   name: `auto or ${webOrigin.name}`,
   parse: (text, base) => (text === 'auto' ? text : webOrigin.parse(text, base)),
 };
+
+const proxies: SettingType<string> = {
+  name: 'auto, none, or addresses and networks such as 10.0.0.0/8,fd00::1',
+  placeholder: 'addresses',
+  parse(text) {
+    if (text === 'auto' || text === 'none') return text;
+    const parts = text.split(',').map((part) => part.trim());
+    return parts.every(isNetwork) ? parts.join(',') : undefined;
+  },
+};
+
+function isNetwork(text: string): boolean {
+  const [address = '', prefix, ...more] = text.split('/');
+  const bits = isIP(address) === 6 ? 128 : 32;
+  const isPrefix = prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits);
+  return isIP(address) !== 0 && !address.includes('%') && isPrefix && more.length === 0;
+}
 
 const webUrlOrAuto: SettingType<string> = {
   name: 'auto or a URL such as http://127.0.0.1:11434/v1',
@@ -315,6 +334,15 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     type: webOriginOrAuto,
     description: 'under which origin clients know the server; auto makes it of host and port',
     flag: '--public-url',
+    files: 'user',
+    defaultText: 'auto',
+    default: () => 'auto',
+  },
+  server_trusted_proxies: {
+    type: proxies,
+    description:
+      'which proxies report the address of a client in X-Forwarded-For; auto trusts those on this machine if server_public_url is set',
+    flag: '--trusted-proxies',
     files: 'user',
     defaultText: 'auto',
     default: () => 'auto',

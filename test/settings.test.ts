@@ -192,6 +192,16 @@ describe('a wrong setting', () => {
     ['server_url', 'ftp://a.example', 'an origin such as https://licenses.example'],
     ['server_url', 'https://a.example/path', 'an origin such as https://licenses.example'],
     ['server_public_url', 'a.example', 'auto or an origin such as https://licenses.example'],
+    [
+      'server_trusted_proxies',
+      '10.0.0.0/33',
+      'auto, none, or addresses and networks such as 10.0.0.0/8,fd00::1',
+    ],
+    [
+      'server_trusted_proxies',
+      'proxy.example',
+      'auto, none, or addresses and networks such as 10.0.0.0/8,fd00::1',
+    ],
     ['license_registry_enforced', 'yes', 'true or false'],
     ['license_ttl_seconds', '299', 'a whole number of seconds from 300 to 126144000'],
     ['license_grace_period_seconds', '1.5', 'a whole number of seconds from 0 to 31536000'],

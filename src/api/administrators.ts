@@ -71,7 +71,7 @@ export const createToken = defineRoute({
   operationId: 'createToken',
   summary: 'Log in, for a token',
   description:
-    'After five failures under one name it is refused for up to 15 minutes, as is a name that nobody has.',
+    'After five failures within 15 minutes, a name is refused to the address that they came from, an IPv6 address to its /64, until 15 minutes after the first of them. After 20 failures from all addresses, it is refused to addresses from which the administrator has not logged in within 90 days. A name that nobody has is treated the same.',
   tags: ['Administrators'],
   security: ANYBODY,
   request: {
@@ -175,7 +175,7 @@ export const createStepUp = defineRoute({
   operationId: 'createStepUp',
   summary: 'Show a second factor, for the right to do one thing once',
   description:
-    'To revoke needs the scope `license`, to attest the scope `write`, to set a trust root the scope `admin`. After five wrong codes of one administrator it is refused for up to 15 minutes.',
+    'To revoke needs the scope `license`, to attest the scope `write`, to set a trust root the scope `admin`. After five wrong codes of one administrator within 15 minutes, his codes are refused to the address that they came from, and after ten from all addresses, to those from which he has not logged in within 90 days.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: {

@@ -38,11 +38,15 @@ interface Parts {
   readonly body?: unknown;
 }
 
-/** @param requestId of the page for which it is asked, by which the log has both. */
+/**
+ * @param requestId of the page for which it is asked, by which the log has both.
+ * @param client address of the browser, by which wrong codes are counted.
+ */
 export function callAs(
   app: Pick<Hono<AppEnv>, 'request'>,
   caller: Caller,
   requestId: string,
+  client: string | null,
 ): Call {
   return async (method, path, request) => {
     const { params = {}, query = {}, headers, body } = request as Parts;
@@ -61,7 +65,7 @@ export function callAs(
         }),
         ...(body !== undefined && { body: JSON.stringify(body) }),
       },
-      asCaller(caller),
+      asCaller(caller, client),
     );
     const text = await answer.text();
     const told = text === '' ? undefined : (JSON.parse(text) as unknown);

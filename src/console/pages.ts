@@ -2,6 +2,7 @@ import type { Context } from 'hono';
 import { getCookie, setCookie } from 'hono/cookie';
 import { ServiceError } from '../errors.ts';
 import type { Session } from '../identity/sessions.ts';
+import { addressOf } from '../server/client-address.ts';
 import type { App, AppEnv, Services } from '../server/services.ts';
 import { checkCsrf, isSecure, refuseForeign, sessionOf } from '../server/session-cookie.ts';
 import { callAs, fileAs, type Call } from './call.ts';
@@ -76,7 +77,7 @@ export function pagesOf(app: App, services: Services): Pages {
     return {
       c,
       session,
-      call: callAs(app, session.caller, c.get('request_id')),
+      call: callAs(app, session.caller, c.get('request_id'), addressOf(c, services)),
       file: fileAs(app, session.caller, c.get('request_id')),
       param: (name) => c.req.param(name)!,
       query: (name) => c.req.query(name) || undefined,

@@ -9,7 +9,7 @@ import { passkeyOptions } from '../identity/passkey-proof.ts';
 import { signInWithPasskey } from '../identity/passkeys.ts';
 import { signIn, type Browser } from '../identity/sessions.ts';
 import type { App, AppEnv, Services } from '../server/services.ts';
-import { addressOf } from '../server/attempts.ts';
+import { addressOf, clientNetwork } from '../server/client-address.ts';
 import {
   refuseForeign,
   sessionOf,
@@ -45,6 +45,7 @@ export function addSignIn(app: App, pages: Pages, services: Services): void {
       name: form.get('name').trim(),
       password: form.get('password'),
       code: form.get('code'),
+      network: clientNetwork(c, services),
     };
     try {
       const secret = await signIn(identity, credentials, browserOf(c, services));
@@ -77,6 +78,7 @@ export function addSignIn(app: App, pages: Pages, services: Services): void {
       response as AuthenticationResponseJSON,
       browserOf(c, services),
       origins,
+      clientNetwork(c, services),
     );
     setSessionSecret(c, services, secret);
     return c.json({ location: ownPath(next) });
@@ -93,7 +95,7 @@ export function addSignIn(app: App, pages: Pages, services: Services): void {
 function browserOf(c: Context<AppEnv>, services: Services): Browser {
   return {
     user_agent: c.req.header('user-agent') ?? '',
-    address: addressOf(c),
+    address: addressOf(c, services),
     secret: sessionSecret(c, services),
   };
 }

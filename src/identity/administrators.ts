@@ -221,7 +221,13 @@ export async function resetAdministrator(
       .where('administrator_id', '=', administrator_id)
       .where('revoked_at', 'is', null)
       .execute();
-    for (const table of ['step_ups', 'sessions', 'passkeys', 'challenges'] as const) {
+    for (const table of [
+      'step_ups',
+      'sessions',
+      'passkeys',
+      'challenges',
+      'known_networks',
+    ] as const) {
       await tx.deleteFrom(table).where('administrator_id', '=', administrator_id).execute();
     }
     await forgetFailures(tx, [loginSubject(name), codeSubject(administrator_id)]);

@@ -2,20 +2,28 @@ import { ServiceError } from '../errors.ts';
 import type { Db } from '../storage/tables.ts';
 import { hashSecret } from './secrets.ts';
 
+/** Failures within the window after which a network is refused. */
 export const MOST_FAILURES = 5;
+/**
+ * Failures within the window after which all networks are refused from which the administrator has
+ * not logged in before. A guessed code has a chance of 3 in 1,000,000, so codes have fewer.
+ */
+export const MOST_FAILURES_ANYWHERE = { login: 20, code: 10 } as const;
 export const WINDOW_MINUTES = 15;
 const WINDOW_MS = WINDOW_MINUTES * 60_000;
 
+/** Networks per administrator that keep their own limit, the last used ones. */
+export const MOST_KNOWN_NETWORKS = 10;
+const KNOWN_DAYS = 90;
+const KNOWN_MS = KNOWN_DAYS * 86_400_000;
+
 /**
- * What can be tried only so often. Logging in is counted by name, so that a name which nobody has
- * is treated like any other; codes are counted by administrator, and only once a password or a
- * token has been shown. So whoever knows but a name can keep its owner from logging in, for as long
- * as he goes on, but not from confirming what a token at hand is used for. Refused tries do not
- * count: the limit lifts by itself.
+ * What can be tried only so often. Logins are counted by name, so that an unknown name is treated
+ * like any other. Codes are counted by administrator, and only after a right password or token.
  */
 export type Subject = `login:${string}` | `code:${string}`;
 
-/** The name is hashed, for some people type their password there. */
+/** The name is hashed because some people type their password there. */
 export function loginSubject(name: string): Subject {
   return `login:${hashSecret(name)}`;
 }
@@ -24,30 +32,78 @@ export function codeSubject(administratorId: string): Subject {
   return `code:${administratorId}`;
 }
 
-/** Why nothing may be tried for now: `rate_limited`; `undefined` when it may. */
+/** Where tries come from. */
+export interface Origin {
+  /** An IPv4 address, or the /64 of an IPv6 address; empty if it is not known. */
+  readonly network: string;
+  /** Whose known networks count; empty for a name that nobody has. */
+  readonly administrator_id: string;
+}
+
+/**
+ * Failures count by subject and network, so that nobody can lock an administrator out from another
+ * network. Against guesses from many networks, failures of all networks together limit those
+ * networks from which the administrator has not logged in within 90 days. Refused tries do not
+ * count, so a limit ends by itself.
+ *
+ * @returns `rate_limited`; `undefined` if a try is allowed.
+ */
 export async function tryLimit(
   db: Db,
   now: number,
   subject: Subject,
+  { network, administrator_id }: Origin,
 ): Promise<ServiceError | undefined> {
-  const decisive = await db
+  const here = await failureAt(db, now, MOST_FAILURES, subject, network);
+  if (here !== undefined) return limited(now, here, 'from this address', MOST_FAILURES, 'address');
+  const most = MOST_FAILURES_ANYWHERE[subject.startsWith('login:') ? 'login' : 'code'];
+  const anywhere = await failureAt(db, now, most, subject);
+  if (anywhere === undefined) return undefined;
+  if (await isKnownNetwork(db, now, administrator_id, network)) return undefined;
+  return limited(now, anywhere, 'from several addresses', most, 'all_addresses');
+}
+
+/** Time of the `n`th newest failure within the window, from one network or from all. */
+async function failureAt(
+  db: Db,
+  now: number,
+  n: number,
+  subject: Subject,
+  network?: string,
+): Promise<number | undefined> {
+  const row = await db
     .selectFrom('failed_tries')
     .select('failed_at')
     .where('subject', '=', subject)
     .where('failed_at', '>', now - WINDOW_MS)
+    .$if(network !== undefined, (query) => query.where('network', '=', network!))
     .orderBy('failed_at', 'desc')
     .limit(1)
-    .offset(MOST_FAILURES - 1)
+    .offset(n - 1)
     .executeTakeFirst();
-  if (decisive === undefined) return undefined;
-  const retryAfterSeconds = Math.ceil((decisive.failed_at + WINDOW_MS - now) / 1000);
+  return row?.failed_at;
+}
+
+function limited(
+  now: number,
+  failedAt: number,
+  from: string,
+  most: number,
+  reason: string,
+): ServiceError {
+  const retryAfterSeconds = Math.ceil((failedAt + WINDOW_MS - now) / 1000);
+  const elsewhere =
+    reason === 'all_addresses'
+      ? `, use a passkey, log in from an address that you have used in the last ${KNOWN_DAYS} days`
+      : '';
   return new ServiceError(
     'rate_limited',
-    `${MOST_FAILURES} tries have failed within ${WINDOW_MINUTES} minutes`,
+    `${most} tries ${from} have failed within ${WINDOW_MINUTES} minutes`,
     {
+      reason,
       remedy:
-        `Try again in ${retryAfterSeconds} s, or lift the limit on the server's machine with ` +
-        '`service-local identity administrators reset`.',
+        `Try again in ${retryAfterSeconds} s${elsewhere}, or lift the limit on the server's ` +
+        'machine with `service-local identity administrators reset`.',
       retryAfterSeconds,
     },
   );
@@ -57,6 +113,7 @@ export async function countFailures(
   tx: Db,
   now: number,
   subjects: readonly Subject[],
+  network: string,
 ): Promise<void> {
   await tx
     .deleteFrom('failed_tries')
@@ -64,10 +121,70 @@ export async function countFailures(
     .execute();
   await tx
     .insertInto('failed_tries')
-    .values(subjects.map((subject) => ({ subject, failed_at: now })))
+    .values(subjects.map((subject) => ({ subject, network, failed_at: now })))
     .execute();
 }
 
-export async function forgetFailures(tx: Db, subjects: readonly Subject[]): Promise<void> {
-  await tx.deleteFrom('failed_tries').where('subject', 'in', subjects).execute();
+/** Forgets the failures from one network; without one, those of all. */
+export async function forgetFailures(
+  tx: Db,
+  subjects: readonly Subject[],
+  network?: string,
+): Promise<void> {
+  await tx
+    .deleteFrom('failed_tries')
+    .where('subject', 'in', subjects)
+    .$if(network !== undefined, (query) => query.where('network', '=', network!))
+    .execute();
+}
+
+async function isKnownNetwork(
+  db: Db,
+  now: number,
+  administratorId: string,
+  network: string,
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('known_networks')
+    .select('seen_at')
+    .where('administrator_id', '=', administratorId)
+    .where('network', '=', network)
+    .where('seen_at', '>', now - KNOWN_MS)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Records a login. Only the networks used last are kept. */
+export async function rememberNetwork(
+  tx: Db,
+  now: number,
+  administratorId: string,
+  network: string,
+): Promise<void> {
+  await tx
+    .insertInto('known_networks')
+    .values({ administrator_id: administratorId, network, seen_at: now })
+    .onConflict((conflict) =>
+      conflict.columns(['administrator_id', 'network']).doUpdateSet({ seen_at: now }),
+    )
+    .execute();
+  await tx
+    .deleteFrom('known_networks')
+    .where('administrator_id', '=', administratorId)
+    .where('network', 'not in', (eb) =>
+      eb
+        .selectFrom('known_networks')
+        .select('network')
+        .where('administrator_id', '=', administratorId)
+        .orderBy('seen_at', 'desc')
+        .limit(MOST_KNOWN_NETWORKS),
+    )
+    .execute();
+}
+
+export async function purgeKnownNetworks(tx: Db, now: number): Promise<void> {
+  await tx
+    .deleteFrom('known_networks')
+    .where('seen_at', '<=', now - KNOWN_MS)
+    .execute();
 }

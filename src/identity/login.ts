@@ -8,6 +8,7 @@ import {
   forgetFailures,
   loginSubject,
   MOST_FAILURES,
+  rememberNetwork,
   tryLimit,
   WINDOW_MINUTES,
 } from './failed-tries.ts';
@@ -19,6 +20,8 @@ export interface Credentials {
   readonly password: string;
   /** Of the authenticator app, or a recovery code. */
   readonly code: string;
+  /** Network of the client, by which failures are counted; see `Origin`. */
+  readonly network?: string;
 }
 
 /** Stands in for names that nobody has, so that they are refused in the same time. */
@@ -34,17 +37,19 @@ const NOBODY = {
  * Does something for an administrator who shows who he is, in the same write that uses up the code.
  * A refusal does not say what was wrong, nor whether there is such a name, only the audit log does.
  *
- * @throws ServiceError `not_authenticated`; `rate_limited` after five failures in 15 minutes;
- * `overloaded`; what `effect` throws.
+ * @throws ServiceError `not_authenticated`; `rate_limited` as `tryLimit`; `overloaded`; what `effect` throws.
  */
 export async function login<T>(
   { storage, clock }: Pick<Identity, 'storage' | 'clock'>,
-  { name, password, code: typed }: Credentials,
+  { name, password, code: typed, network = '' }: Credentials,
   effect: (tx: Db, now: number, administratorId: string) => Promise<T>,
 ): Promise<T> {
   const before = (await findByName(storage.read, name)) ?? NOBODY;
   const logins = loginSubject(name);
-  const early = await tryLimit(storage.read, clock(), logins);
+  const early = await tryLimit(storage.read, clock(), logins, {
+    administrator_id: before.administrator_id,
+    network,
+  });
   if (early) throw early;
   const matches = await isPassword(password, before.password_hash);
 
@@ -52,16 +57,17 @@ export async function login<T>(
   const outcome = await storage.write(
     async (tx): Promise<{ done: T } | { refusal: ServiceError }> => {
       const now = clock();
-      const limit = await tryLimit(tx, now, logins);
-      if (limit) return { refusal: limit };
       const administrator = (await findByName(tx, name)) ?? NOBODY;
       const { administrator_id } = administrator;
+      const origin = { administrator_id, network };
+      const limit = await tryLimit(tx, now, logins, origin);
+      if (limit) return { refusal: limit };
       const target = `administrator:${administrator_id}`;
       const codes = codeSubject(administrator_id);
       const found = await findCode(tx, now, administrator, typed);
       // Looked up for everybody and told to nobody: it would say that there is such a name or, told
       // only to those who know the password, that it is right.
-      const areCodesLimited = (await tryLimit(tx, now, codes)) !== undefined;
+      const areCodesLimited = (await tryLimit(tx, now, codes, origin)) !== undefined;
       const code = areCodesLimited ? undefined : found;
       const knowsPassword = matches && administrator.password_hash === before.password_hash;
       if (knowsPassword && administrator.disabled_at === null && code !== undefined) {
@@ -72,7 +78,8 @@ export async function login<T>(
           details: { second_factor: code.kind },
         });
         await useCode(tx, now, administrator_id, code);
-        await forgetFailures(tx, [logins, codes]);
+        await forgetFailures(tx, [logins, codes], network);
+        await rememberNetwork(tx, now, administrator_id, network);
         return { done: await effect(tx, now, administrator_id) };
       }
       const wrongCode = areCodesLimited ? 'code_limit' : 'code';
@@ -82,10 +89,10 @@ export async function login<T>(
           actor: 'server',
           action: 'admin.identity.administrator.login_failed',
           target,
-          details: { wrong },
+          details: { wrong, network },
         });
       }
-      await countFailures(tx, now, wrong === 'code' ? [logins, codes] : [logins]);
+      await countFailures(tx, now, wrong === 'code' ? [logins, codes] : [logins], network);
       return { refusal: wrongCredentials() };
     },
   );
@@ -98,7 +105,7 @@ function wrongCredentials(): ServiceError {
     reason: 'wrong_credentials',
     remedy:
       'Check name, password and code; a code works once. ' +
-      `After ${MOST_FAILURES} wrong ones, none is taken for ${WINDOW_MINUTES} minutes.`,
+      `After ${MOST_FAILURES} wrong ones, your address is refused for ${WINDOW_MINUTES} minutes.`,
   });
 }
 

@@ -10,6 +10,7 @@ import type { Db, PasskeysTable } from '../storage/tables.ts';
 import { appendAudit } from './audit.ts';
 import { refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
+import { rememberNetwork } from './failed-tries.ts';
 import {
   checkPasskey,
   credentialOf,
@@ -186,9 +187,10 @@ function notAPasskey(cause?: unknown): ServiceError {
 }
 
 /**
- * Signs in with a passkey, which stands for password and code: no number of wrong passwords keeps
- * its owner out.
+ * Signs in with a passkey, which stands for password and code. It shares no limit with them: no
+ * number of wrong passwords keeps its owner out.
  *
+ * @param network of the client, for `rememberNetwork`.
  * @returns what the cookie is to have; it is kept nowhere.
  * @throws ServiceError as `checkPasskey`
  */
@@ -197,6 +199,7 @@ export async function signInWithPasskey(
   response: AuthenticationResponseJSON,
   browser: Browser,
   origins: readonly string[],
+  network = '',
 ): Promise<string> {
   const { storage, clock } = identity;
   const proof = await checkPasskey(identity, response, { purpose: 'sign_in' }, origins);
@@ -220,6 +223,7 @@ export async function signInWithPasskey(
       details: { second_factor: 'passkey', passkey_id },
     });
     await usePasskey(tx, now, proof);
+    await rememberNetwork(tx, now, administrator_id, network);
     return openSession(tx, now, administrator_id, 'passkey', browser);
   });
 }

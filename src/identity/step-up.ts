@@ -51,6 +51,8 @@ export interface StepUpRequest extends StepUpSubject {
   readonly code?: string | undefined;
   /** What a passkey made of a challenge for the same action and target, of `stepUpOptions`. */
   readonly passkey?: AuthenticationResponseJSON | undefined;
+  /** Network of the client, by which wrong codes are counted; see `Origin`. */
+  readonly network?: string;
 }
 
 /** The right to do one thing once. */
@@ -66,13 +68,12 @@ export interface StepUp {
  *
  * @param origins under which the server is known.
  * @throws ServiceError `not_allowed` without the scope that the action needs; `invalid_request`;
- * `not_authenticated` for a wrong code or passkey; `rate_limited` after five wrong codes in 15
- * minutes.
+ * `not_authenticated` for a wrong code or passkey; `rate_limited` as `tryLimit`.
  */
 export async function grantStepUp(
   identity: Pick<Identity, 'storage' | 'clock'>,
   caller: Caller,
-  { action, target, code: typed, passkey }: StepUpRequest,
+  { action, target, code: typed, passkey, network = '' }: StepUpRequest,
   origins: readonly string[] = [],
 ): Promise<StepUp> {
   checkSubject(caller, { action, target });
@@ -90,7 +91,7 @@ export async function grantStepUp(
   const outcome = await storage.write(async (tx): Promise<StepUp | ServiceError> => {
     const now = clock();
     await checkCaller(tx, now, caller);
-    const limit = await tryLimit(tx, now, codes);
+    const limit = await tryLimit(tx, now, codes, { administrator_id, network });
     if (limit) return limit;
     const administrator = await tx
       .selectFrom('administrators')
@@ -105,11 +106,11 @@ export async function grantStepUp(
       details: { action, ...meansOf(caller), ...(code && { second_factor: code.kind }) },
     });
     if (code === undefined) {
-      await countFailures(tx, now, [codes]);
+      await countFailures(tx, now, [codes], network);
       return wrongCode();
     }
     await useCode(tx, now, administrator_id, code);
-    await forgetFailures(tx, [codes]);
+    await forgetFailures(tx, [codes], network);
     return insertStepUp(tx, now, administrator_id, { action, target });
   });
   if (outcome instanceof ServiceError) throw outcome;

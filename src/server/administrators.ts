@@ -12,14 +12,20 @@ import {
   revokeToken,
   type TokenState,
 } from '../identity/tokens.ts';
+import { clientNetwork } from './client-address.ts';
 import type { App, Services } from './services.ts';
 
-export function addAdministrators(app: App, { identity, origins }: Services): void {
+export function addAdministrators(app: App, services: Services): void {
+  const { identity, origins } = services;
   const { read } = identity.storage;
 
   app.openapi(api.createToken, async (c) => {
     const { administrator: name, password, code, ...terms } = c.req.valid('json');
-    const { token, ...state } = await createToken(identity, { name, password, code }, terms);
+    const { token, ...state } = await createToken(
+      identity,
+      { name, password, code, network: clientNetwork(c, services) },
+      terms,
+    );
     return c.json({ ...tokenAnswer(state), token }, 201);
   });
   app.openapi(api.listTokens, async (c) => {
@@ -43,7 +49,7 @@ export function addAdministrators(app: App, { identity, origins }: Services): vo
     const granted = await grantStepUp(
       identity,
       c.get('caller')!,
-      c.req.valid('json') as StepUpRequest,
+      { ...(c.req.valid('json') as StepUpRequest), network: clientNetwork(c, services) },
       origins,
     );
     return c.json({ ...granted, expires_at: formatInstant(granted.expires_at) }, 201);

@@ -34,7 +34,7 @@ import { ServiceError } from '../errors.ts';
 import { addAccount } from './account.ts';
 import { addAdministrators } from './administrators.ts';
 import { addAgents } from './agents.ts';
-import { limitAttempts, PASSKEYS, PASSWORDS } from './attempts.ts';
+import { limitAttempts, PASSKEYS, PASSWORDS, warnOfProxies } from './attempts.ts';
 import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
 import { addBots } from './bots.ts';
@@ -124,15 +124,15 @@ export function createApp(services: Services): App {
     c.set('body', await readBody(c.req));
     await inTime(next());
   });
-  const { clock } = services.identity;
   // Not counted is what pages of others send from the browsers of those whom they would keep out.
   const foreign: MiddlewareHandler<AppEnv> = async (c, next) => {
     if (c.req.header('origin') !== undefined) refuseForeign(c, services);
     await next();
   };
-  const passwords = limitAttempts(clock, PASSWORDS);
+  app.use(warnOfProxies(services));
+  const passwords = limitAttempts(services, PASSWORDS);
   for (const path of ['/identity/tokens', SIGN_IN_PATH]) app.on('POST', path, foreign, passwords);
-  app.on('POST', `${SIGN_IN_PATH}/:step`, foreign, limitAttempts(clock, PASSKEYS));
+  app.on('POST', `${SIGN_IN_PATH}/:step`, foreign, limitAttempts(services, PASSKEYS));
   for (const add of SLICES) add(app, services);
 
   app.notFound((c) => {

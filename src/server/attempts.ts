@@ -1,26 +1,23 @@
-import { isIP, isIPv6 } from 'node:net';
-import { getConnInfo } from '@hono/node-server/conninfo';
-import type { Context, MiddlewareHandler } from 'hono';
+import type { MiddlewareHandler } from 'hono';
 import { ServiceError } from '../errors.ts';
 import { countPace, type Pace } from '../pace.ts';
-import type { AppEnv } from './services.ts';
+import { addressOf, clientNetwork } from './client-address.ts';
+import type { AppEnv, Services } from './services.ts';
 
 /** Fewer than may wait to be checked, each of which takes a quarter of a second of a processor. */
 export const PASSWORDS: Pace = { atOnce: 15, everyMs: 4000 };
-/** They cost little: whoever spends the passwords of an address keeps nobody there from these. */
+/** Passkeys cost little, and have a pace of their own: passwords do not use it up. */
 export const PASSKEYS: Pace = { atOnce: 30, everyMs: 250 };
 
 /**
- * Lets one address try to log in only so often, whatever names it gives. Each server counts for
- * itself, and only since its start.
- *
- * @param clock milliseconds since the Unix epoch.
+ * Limits how often one network may try to log in, whatever names it gives. Each server counts for
+ * itself, since its start.
  */
-export function limitAttempts(clock: () => number, pace: Pace): MiddlewareHandler<AppEnv> {
-  const waitMsOf = countPace(clock, pace);
+export function limitAttempts(services: Services, pace: Pace): MiddlewareHandler<AppEnv> {
+  const waitMsOf = countPace(services.identity.clock, pace);
   return async (c, next) => {
-    const address = networkOf(addressOf(c));
-    const waitMs = address === undefined ? 0 : waitMsOf(address);
+    const network = clientNetwork(c, services);
+    const waitMs = network === '' ? 0 : waitMsOf(network);
     if (waitMs > 0) throw tooMany(Math.ceil(waitMs / 1000));
     await next();
   };
@@ -34,31 +31,22 @@ function tooMany(retryAfterSeconds: number): ServiceError {
   });
 }
 
-const LOOPBACK = /^(127\.|::1$)/;
-
 /**
- * From where a request came. A proxy on this very machine is believed what it says of it; others are
- * taken for the client. `null` where it is not known, as in this process itself.
+ * Logs once that a proxy seems to be missing in `server_trusted_proxies`: all its clients then count
+ * as one address.
  */
-export function addressOf(c: Context<AppEnv>): string | null {
-  const { incoming } = (c.env ?? {}) as { readonly incoming?: object };
-  if (incoming === undefined) return null;
-  const peer = getConnInfo(c).remote.address?.replace(/^::ffff:/, '');
-  if (peer === undefined) return null;
-  const forwarded = c.req.header('x-forwarded-for')?.split(',').at(-1)?.trim();
-  const isAddress = forwarded !== undefined && isIP(forwarded) > 0;
-  return LOOPBACK.test(peer) && isAddress ? forwarded : peer;
-}
-
-/** Whoever has an address of IPv6 has a network of them: its first four groups. */
-function networkOf(address: string | null): string | undefined {
-  if (address === null || !isIPv6(address)) return address ?? undefined;
-  // What is on the same link comes with the name of the interface.
-  const { hostname } = new URL(`http://[${address.replace(/%.*$/, '')}]`);
-  const [first, last] = hostname
-    .slice(1, -1)
-    .split('::')
-    .map((part) => (part === '' ? [] : part.split(':'))) as [string[], string[]?];
-  const zeros = Array<string>(last ? 8 - first.length - last.length : 0).fill('0');
-  return [...first, ...zeros, ...(last ?? [])].slice(0, 4).join(':');
+export function warnOfProxies(services: Services): MiddlewareHandler<AppEnv> {
+  let hasWarned = false;
+  return async (c, next) => {
+    if (!hasWarned && c.req.header('x-forwarded-for') !== undefined) {
+      const address = addressOf(c, { isProxy: () => false });
+      if (address !== null && !services.isProxy(address)) {
+        hasWarned = true;
+        services.log.warn(
+          `X-Forwarded-For from ${address} is ignored: if this is your proxy, name it with --trusted-proxies, or one of its clients can lock out all others`,
+        );
+      }
+    }
+    await next();
+  };
 }

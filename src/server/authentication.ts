@@ -46,9 +46,13 @@ function requireOneOf(caller: Caller, choices: readonly (readonly string[])[]): 
 /** By the environments with which this process sends requests to itself: as whom. */
 const callersWithin = new WeakMap<object, Caller>();
 
-/** What to give to `app.request`, so that the request is the caller's: no other can come by it. */
-export function asCaller(caller: Caller): object {
-  const env = {};
+/**
+ * The environment for `app.request` that makes the request the caller's; nothing from outside can
+ * forge it.
+ * @param client address for which the request is made, see `addressOf`.
+ */
+export function asCaller(caller: Caller, client: string | null = null): object {
+  const env = { client };
   callersWithin.set(env, caller);
   return env;
 }

@@ -8,6 +8,7 @@ import type { Identity, LeasePolicy } from '../identity/context.ts';
 import type { LicenseGate } from '../gate/gate.ts';
 import { purgeDevices } from '../identity/devices.ts';
 import { activeKey, registerSigner, usableSigner } from '../identity/keys.ts';
+import { purgeKnownNetworks } from '../identity/failed-tries.ts';
 import { purgeChallenges } from '../identity/passkey-proof.ts';
 import { countersign, publishedEndorsement } from '../identity/endorsement.ts';
 import { eraseAnswers } from '../identity/renew.ts';
@@ -25,6 +26,7 @@ import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
 import { startAgentRunner } from './agents.ts';
 import { createApp } from './app.ts';
+import { proxiesOf } from './client-address.ts';
 import { watchDatabase } from './database-watch.ts';
 import type { Log } from '../log.ts';
 import { openOwnGate } from './license.ts';
@@ -64,6 +66,7 @@ const PURGES: readonly ((tx: Db, now: number) => Promise<void>)[] = [
   purgeAnswers,
   purgeSessions,
   purgeChallenges,
+  purgeKnownNetworks,
 ];
 
 /**
@@ -121,6 +124,7 @@ export async function startServer(
     const services = {
       identity,
       origins,
+      isProxy: proxiesOf(settings.server_trusted_proxies, settings.server_public_url),
       gate: own,
       tasks,
       production,

@@ -17,6 +17,8 @@ export interface Services {
   readonly identity: Identity;
   /** Under which clients know this server, such as `https://licenses.example`; the first is told. */
   readonly origins: readonly [string, ...string[]];
+  /** Whether `X-Forwarded-For` counts if this peer sends it. */
+  readonly isProxy: (address: string) => boolean;
   /** Of this server's own license. */
   readonly gate: Pick<LicenseGate, 'check'>;
   readonly tasks: TaskService & Pick<TaskRunner, 'wake' | 'release'>;

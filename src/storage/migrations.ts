@@ -742,4 +742,16 @@ export const MIGRATIONS: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    name: 'failed tries by network',
+    statements: [
+      `alter table failed_tries add column network text not null default ''`,
+      `create table known_networks (
+        administrator_id text not null references administrators (administrator_id),
+        network text not null,
+        seen_at bigint not null,
+        primary key (administrator_id, network)
+      )`,
+    ],
+  },
 ];

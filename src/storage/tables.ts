@@ -26,6 +26,7 @@ export interface Tables {
   administrators: AdministratorsTable;
   recovery_codes: RecoveryCodesTable;
   failed_tries: FailedTriesTable;
+  known_networks: KnownNetworksTable;
   api_tokens: ApiTokensTable;
   step_ups: StepUpsTable;
   audit_entries: AuditEntriesTable;
@@ -256,7 +257,17 @@ export interface RecoveryCodesTable {
 export interface FailedTriesTable {
   /** What was tried: to log in under a name, which may be nobody's, or codes of an administrator. */
   subject: string;
+  /** Network of the client; empty if it is not known. */
+  network: string;
   failed_at: number;
+}
+
+/** Networks from which administrators have logged in. */
+export interface KnownNetworksTable {
+  administrator_id: string;
+  network: string;
+  /** Time of the last login. */
+  seen_at: number;
 }
 
 export interface ApiTokensTable {

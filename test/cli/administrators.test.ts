@@ -144,7 +144,7 @@ describe('identity administrators and tokens', () => {
     const { recovery_codes } = await enrol('bob');
     const storage = await openStorage(database.location);
     const subjects = Array.from({ length: 5 }, () => loginSubject('bob'));
-    await storage.write((tx) => countFailures(tx, Date.now(), subjects));
+    await storage.write((tx) => countFailures(tx, Date.now(), subjects, '127.0.0.1'));
     await storage.close();
     const limited = await logIn('bob', recovery_codes[0]!);
     expect(limited.code).toBe(1);

@@ -67,6 +67,7 @@ beforeEach(async () => {
   app = createApp({
     identity,
     origins: [url],
+    isProxy: () => false,
     gate: OPEN_GATE,
     tasks: idleTasks(identity),
     production: noProduction(identity),

@@ -118,7 +118,7 @@ describe('signing in with a passkey', () => {
     const { identity } = server.services;
     const subjects = [loginSubject(owner.person.name), codeSubject(owner.person.id)];
     await identity.storage.write(async (tx) => {
-      for (let i = 0; i < 5; i++) await countFailures(tx, server.now, subjects);
+      for (let i = 0; i < 5; i++) await countFailures(tx, server.now, subjects, '');
     });
     const visitor = newVisitor(server);
     expect((await visitor.signIn(owner.person)).status).toBe(429);

@@ -66,6 +66,7 @@ beforeEach(async () => {
   app = createApp({
     identity,
     gate: OPEN_GATE,
+    isProxy: () => false,
     tasks,
     production,
     chat: chatOf(identity),

@@ -54,6 +54,7 @@ export async function startIssuer(certificate?: Certificate): Promise<Issuer> {
   app = createApp({
     identity,
     origins: [url],
+    isProxy: () => false,
     gate: OPEN_GATE,
     tasks: idleTasks(identity),
     production: noProduction(identity),

@@ -40,6 +40,7 @@ beforeEach(async () => {
   app = createApp({
     identity,
     origins: [url],
+    isProxy: () => false,
     gate: OPEN_GATE,
     tasks: idleTasks(identity),
     production: noProduction(identity),

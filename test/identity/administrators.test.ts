@@ -34,7 +34,7 @@ const WRONG = {
   message: 'name, password or code is wrong',
   remedy:
     'Check name, password and code; a code works once. ' +
-    'After 5 wrong ones, none is taken for 15 minutes.',
+    'After 5 wrong ones, your address is refused for 15 minutes.',
 };
 const limited = (retryAfterSeconds: number) => ({ code: 'rate_limited', retryAfterSeconds });
 
@@ -155,7 +155,7 @@ describe.each(mainlyOn('sqlite'))('administrators on %s', (kind) => {
           actor: 'server',
           action: 'admin.identity.administrator.login_failed',
           target,
-          details: { wrong: 'disabled' },
+          details: { wrong: 'disabled', network: '' },
         },
       ]);
     });

@@ -213,6 +213,7 @@ class SimulatedServer {
     this.#app = createApp({
       identity,
       origins: [ORIGIN],
+      isProxy: () => false,
       gate: OPEN_GATE,
       tasks: idleTasks(identity),
       production: noProduction(identity),

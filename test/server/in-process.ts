@@ -1,6 +1,7 @@
 import { dirname, join } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
 import { createApp } from '../../src/server/app.ts';
+import { proxiesOf } from '../../src/server/client-address.ts';
 import type { App, Services } from '../../src/server/services.ts';
 import { createLog } from '../../src/log.ts';
 import type { Answerer } from '../../src/research/answering.ts';
@@ -76,6 +77,7 @@ export async function newTestApp(
   const all: Services = {
     identity,
     origins: [PUBLIC_URL],
+    isProxy: proxiesOf('auto', PUBLIC_URL),
     gate,
     tasks: idleTasks(identity, join(dirname(database.location.file), 'catalogue')),
     production: noProduction(identity),

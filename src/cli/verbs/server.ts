@@ -11,6 +11,7 @@ export const verb = defineVerb({
     'server_host',
     'server_port',
     'server_public_url',
+    'server_trusted_proxies',
     'server_tasks',
     'catalogue_dir',
     'exchanges_file',
