@@ -3,13 +3,13 @@ import { storeKeyset, storeLease } from '../src/client/lease-store.ts';
 import { ServiceError } from '../src/errors.ts';
 import {
   byWorth,
-  importKeys,
   readLicenseTexts,
   statusOf,
   verifyLicense,
   type HeldLease,
   type License,
 } from '../src/gate/license.ts';
+import { importKeys } from '../src/gate/machine-trust.ts';
 import type { TrustedKeys } from '../src/lease/keys.ts';
 import type { Refused } from '../src/lease/refusal.ts';
 import { verifyLease } from '../src/lease/verify.ts';

@@ -7,12 +7,12 @@ import { ServiceError } from '../src/errors.ts';
 import {
   backupOf,
   byWorth,
-  importKeys,
   readLicense,
   statusOf,
   type HeldLease,
   type License,
 } from '../src/gate/license.ts';
+import { importKeys } from '../src/gate/machine-trust.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
 import { isJsonObject } from '../src/lease/json.ts';
 import type { RunningTime } from '../src/lease/known-time.ts';

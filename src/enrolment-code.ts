@@ -10,7 +10,10 @@ export interface EnrolmentText {
   readonly rootFingerprint?: string | undefined;
 }
 
-const FINGERPRINT = /^[\w-]{43}$/;
+/** Whether a text has the form of a root's fingerprint. */
+export function isRootFingerprint(text: string): boolean {
+  return /^[\w-]{43}$/.test(text);
+}
 
 export function formatEnrolmentText({ code, rootFingerprint }: EnrolmentText): string {
   return rootFingerprint === undefined ? code : `${code}.${rootFingerprint}`;
@@ -23,6 +26,6 @@ export function formatEnrolmentText({ code, rootFingerprint }: EnrolmentText): s
 export function parseEnrolmentText(text: string): EnrolmentText | undefined {
   const [code = '', rootFingerprint, ...rest] = text.trim().split('.');
   if (rootFingerprint === undefined) return { code };
-  if (rest.length > 0 || !FINGERPRINT.test(rootFingerprint)) return undefined;
+  if (rest.length > 0 || !isRootFingerprint(rootFingerprint)) return undefined;
   return { code, rootFingerprint };
 }

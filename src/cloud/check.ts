@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import { importKeys } from '../gate/license.ts';
+import { importKeys } from '../gate/machine-trust.ts';
 import { LEASE_REASONS, type LeaseReason } from '../lease/reasons.ts';
 import { leaseStatus } from '../lease/status.ts';
 import { parseTime } from '../lease/time.ts';

@@ -5,6 +5,7 @@ import { LEASE_REASONS, type LeaseReason } from '../lease/reasons.ts';
 import type { LeaseStatus } from '../lease/status.ts';
 import { parseTime } from '../lease/time.ts';
 import { byWorth, statusOf, type HeldLease, type RefusedFile } from './license.ts';
+import type { MachineTrust } from './machine-trust.ts';
 
 /** Whether a feature may be used now. */
 export type Decision =
@@ -31,8 +32,14 @@ export interface GateStatus {
   readonly entitlements: readonly string[];
   /** When state or reason will be another; see `LeaseStatus`. */
   readonly next_change_at: string | null;
-  /** The lease file and its backup, where what is there is not good. */
+  /** The lease file, its backup, the keyset and the trust anchor, where they are not accepted. */
   readonly refused: readonly RefusedFile[];
+  /** Why the keys that verify leases are trusted; `null` while there are none. */
+  readonly trust: {
+    readonly by: MachineTrust['by'];
+    /** Fingerprint of the newest root; `null` where the keys come without one. */
+    readonly root: string | null;
+  } | null;
 }
 
 /** All that is known at one moment. */
@@ -41,6 +48,7 @@ export interface Known {
   /** All that verified, in any order. */
   readonly leases: readonly HeldLease[];
   readonly refused: readonly RefusedFile[];
+  readonly trusted: MachineTrust | undefined;
   /** For how long each lease has been seen, by its id. */
   readonly running: ReadonlyMap<string, RunningTime>;
   /** Milliseconds since the Unix epoch. */
@@ -75,15 +83,16 @@ export function decide(known: Known): Snapshot {
   });
 }
 
-function statusAt({ enforced, leases, refused, running, now }: Known): GateStatus {
+function statusAt({ enforced, leases, refused, trusted, running, now }: Known): GateStatus {
+  const trust = trusted ? { by: trusted.by, root: trusted.fingerprint ?? null } : null;
   const [best] = leases.toSorted(byWorth(now, running));
   if (best !== undefined) {
     const status = statusOf(best, now, running.get(best.claims.lease_id));
-    return { enforced, ...status, lease: best.claims, refused };
+    return { enforced, ...status, lease: best.claims, refused, trust };
   }
   const reason = refused[0]?.reason ?? 'missing';
   const nothing = { entitlements: [], next_change_at: null, lease: null };
-  return { enforced, state: 'none', reason, ...nothing, refused };
+  return { enforced, state: 'none', reason, ...nothing, refused, trust };
 }
 
 function refusal(reason: LeaseReason): Refusal {

@@ -1,6 +1,6 @@
 import type { MiddlewareHandler } from 'hono';
 import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
-import { licenseFiles, type LicenseFiles } from '../license-files.ts';
+import { licenseFiles, parsePin, type LicenseFiles } from '../license-files.ts';
 import { homeFrom } from '../settings.ts';
 import { systemBoot } from './boot.ts';
 import { decide, type Decision, type GateStatus, type Snapshot } from './decide.ts';
@@ -10,14 +10,22 @@ import {
   readLicenseTexts,
   verifyLicense,
   type HeldLease,
+  type License,
+  type ReadFiles,
   type RefusedFile,
   type Verdicts,
 } from './license.ts';
+import type { MachineTrust, TrustMemory } from './machine-trust.ts';
 import { watchFiles } from './watch.ts';
 
 export interface GateOptions {
   /** Those of this machine by default, as all else of this package finds them; see `licenseFiles`. */
-  readonly files?: Pick<LicenseFiles, 'lease' | 'keyset' | 'state'>;
+  readonly files?: ReadFiles;
+  /**
+   * Fingerprint of the issuer's root: only keys that descend from it verify leases. It takes the
+   * place of `SERVICE_LICENSE_ROOT`.
+   */
+  readonly root?: string;
   /** Whether anything is refused. */
   readonly enforced: boolean;
   /** Milliseconds since the Unix epoch; `Date.now` by default. */
@@ -51,14 +59,20 @@ const LOOK_AGAIN_MS = 200;
 /**
  * Reads and watches the files of a license. Whatever is there or is not, it opens, and goes on when
  * something good comes. What was read and is still better is never given up for what is in the files
- * now: they may be gone, torn, tampered with or older.
+ * now: they may be gone, torn, tampered with or older. Once a lease is in force, the gate accepts only
+ * keys that those it has accepted vouch for, and only leases of the same issuer and installation.
+ *
+ * @throws ServiceError `invalid_setting` for a `root` that is not a fingerprint.
  */
 export async function openLicenseGate(options: GateOptions): Promise<LicenseGate> {
-  const { files = ownFiles(), enforced, clock = Date.now, boot = systemBoot, onChange } = options;
+  const { enforced, clock = Date.now, boot = systemBoot, onChange } = options;
+  const files = filesOf(options);
   const pollMs = Math.min(options.pollMs ?? LONGEST_POLL_MS, LONGEST_POLL_MS);
   let digest = '';
   let leases: readonly HeldLease[] = [];
   let refused: readonly RefusedFile[] = [];
+  let trusted: MachineTrust | undefined;
+  let memory: TrustMemory | undefined;
   const verdicts: Verdicts = new Map();
   /** As this gate has counted it, by the id of the lease. */
   let counted: ReadonlyMap<string, RunningTime> = new Map();
@@ -88,7 +102,7 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
     counted = countOn(counted, leases, since);
     byDaemon = byDaemon && countOnByDaemon(byDaemon, byDaemon.read, since);
     const running = longest(counted, byDaemon?.now);
-    const after = decide({ enforced, leases, refused, running, now: clock() });
+    const after = decide({ enforced, leases, refused, trusted, running, now: clock() });
     snapshot = after;
     if (before !== undefined && !isSame(before, after.status)) tell(after.status);
     return after;
@@ -101,23 +115,30 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
   };
   const read = async (): Promise<void> => {
     const texts = await readLicenseTexts(files);
+    if (memory?.held.by === 'unpinned' && current().status.state !== 'valid') {
+      // Nothing but a running process holds these keys, and there is no valid lease left to protect.
+      [memory, digest] = [undefined, ''];
+    }
+    let license: License | undefined;
     if (texts.digest !== digest) {
-      const license = verifyLicense(texts, clock(), verdicts);
+      license = verifyLicense(texts, clock(), { verdicts, memory });
       const held = leases.filter(({ claims }) => claims === snapshot?.status.lease);
       leases = distinct([...held, ...license.leases]);
-      refused = license.refused.filter(({ path }) => !path.endsWith('.tmp'));
+      refused = refusedFiles(license);
+      ({ trusted } = license);
       ({ digest } = texts);
     }
     // What was known stays known where the file is gone, and not where the file says otherwise.
     if (texts.running !== undefined) byDaemon = countOnByDaemon(byDaemon, texts.running, boot());
-    settle();
+    const { status } = settle();
+    if (license !== undefined) memory = rememberTrust(memory, license, status);
   };
   const reading = inTurn(read, (error) => {
     warn(`the license could not be read: ${String(error)}`);
   });
   let again: NodeJS.Timeout | undefined;
   const watch = await watchFiles(
-    [files.lease, backupOf(files.lease), files.keyset],
+    [files.lease, backupOf(files.lease), files.keyset, ...(files.root ? [files.root] : [])],
     () => {
       void reading.start();
       clearTimeout(again);
@@ -145,8 +166,38 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
   };
 }
 
+function filesOf({ files = ownFiles(), root }: GateOptions): ReadFiles {
+  return root === undefined ? files : { ...files, pin: parsePin(root, 'the option root') };
+}
+
 function ownFiles(): LicenseFiles {
   return licenseFiles(homeFrom(process.env, process.cwd()), process.env);
+}
+
+/** All files that are not accepted, those of the lease first. */
+function refusedFiles({ refused, keyset, trusted, refusedAnchor }: License): RefusedFile[] {
+  const files = refused.filter(({ path }) => !path.endsWith('.tmp'));
+  // Without trusted keys, each lease is refused for what is wrong with the keyset.
+  if (!keyset.ok && trusted !== undefined) {
+    const { path, reason, detail } = keyset;
+    files.push({ path, reason, detail });
+  }
+  if (refusedAnchor !== undefined) files.push(refusedAnchor);
+  return files;
+}
+
+/** What the gate has accepted after a look: the keys by which the lease in force was verified, or later ones. */
+function rememberTrust(
+  before: TrustMemory | undefined,
+  { trusted, leases }: License,
+  { lease, state }: GateStatus,
+): TrustMemory | undefined {
+  if (trusted === undefined || lease === null) return before;
+  if (before === undefined) {
+    const isVerified = leases.some(({ claims }) => claims === lease);
+    if (!isVerified || (trusted.by === 'unpinned' && state !== 'valid')) return undefined;
+  }
+  return { held: trusted, issuer: lease.issuer, deploymentId: lease.deployment_id };
 }
 
 /** One at a time: what is asked for meanwhile is done once, after that. */

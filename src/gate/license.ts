@@ -1,19 +1,19 @@
-import { createPublicKey, hash } from 'node:crypto';
-import { constants } from 'node:fs';
-import { lstat, open, readdir, type FileHandle } from 'node:fs/promises';
+import { hash } from 'node:crypto';
+import { lstat, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isTemporary } from '../atomic-file.ts';
 import { isSystemError } from '../errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
-import { isJsonObject, parseStrictJson } from '../lease/json.ts';
-import { importKeyset, publicKeyId, type TrustedKeys } from '../lease/keys.ts';
+import { isJsonObject } from '../lease/json.ts';
 import { isRunningTime, knownTime, type RunningTime } from '../lease/known-time.ts';
 import type { LeaseReason } from '../lease/reasons.ts';
-import { LeaseError, orRefused, type Refused } from '../lease/refusal.ts';
+import type { Refused } from '../lease/refusal.ts';
 import { leaseStatus, type LeaseStatus } from '../lease/status.ts';
 import { parseTime } from '../lease/time.ts';
 import { verifyLease } from '../lease/verify.ts';
 import type { LicenseFiles } from '../license-files.ts';
+import { judgeTrust, type JudgedTrust, type TrustMemory } from './machine-trust.ts';
+import { readTextFile, type TextFile } from './text-file.ts';
 
 /** A lease that verified, and the text that did. */
 export interface HeldLease {
@@ -30,10 +30,7 @@ export interface RefusedFile {
 }
 
 /** What the files of a license hold. */
-export interface License {
-  readonly keyset:
-    | { readonly ok: true; readonly keys: TrustedKeys }
-    | ({ ok: false } & RefusedFile);
+export interface License extends JudgedTrust {
   /** All that verified, the best first. The first is the lease that counts. */
   readonly leases: readonly HeldLease[];
   /** The others; the lease file itself first, when it is one of them. */
@@ -41,6 +38,10 @@ export interface License {
   /** As the daemon has counted it, where it has. */
   readonly running: RunningTime | undefined;
 }
+
+/** The files that a license is read from. Without `root` the machine has no trust anchor. */
+export type ReadFiles = Pick<LicenseFiles, 'lease' | 'keyset' | 'state'> &
+  Partial<Pick<LicenseFiles, 'root' | 'pin'>>;
 
 /** The second copy of the lease beside the first, for when something wrote over that. */
 export function backupOf(lease: string): string {
@@ -54,54 +55,54 @@ export function backupOf(lease: string): string {
  *
  * @param now milliseconds since the Unix epoch, by which the best is found.
  */
-export async function readLicense(
-  files: Pick<LicenseFiles, 'lease' | 'keyset' | 'state'>,
-  now: number,
-): Promise<License> {
+export async function readLicense(files: ReadFiles, now: number): Promise<License> {
   return verifyLicense(await readLicenseTexts(files), now);
 }
 
 /** What is in the files of a license, for `verifyLicense`. */
 export interface LicenseTexts {
   readonly keyset: TextFile;
+  /** The trust anchor; undefined where this machine has no place for one. */
+  readonly root: TextFile | undefined;
+  /** Fingerprint of the pinned root. */
+  readonly pin: string | undefined;
   /** The lease file first. */
   readonly leases: readonly TextFile[];
   readonly running: RunningTime | undefined;
-  /** Of keyset and leases: where it is the same, so is what verifies. */
+  /** Of keyset, anchor and leases: where it is the same, so is what verifies. */
   readonly digest: string;
 }
 
-interface TextFile {
-  readonly path: string;
-  readonly read: Read;
-}
-
 /** The first half of `readLicense`, without the half that takes time. */
-export async function readLicenseTexts(
-  files: Pick<LicenseFiles, 'lease' | 'keyset' | 'state'>,
-): Promise<LicenseTexts> {
-  const at = async (path: string): Promise<TextFile> => ({ path, read: await readText(path) });
-  const [keyset, running, leases] = await Promise.all([
-    at(files.keyset),
+export async function readLicenseTexts(files: ReadFiles): Promise<LicenseTexts> {
+  const [keyset, root, running, leases] = await Promise.all([
+    readTextFile(files.keyset),
+    files.root === undefined ? undefined : readTextFile(files.root),
     readRunningTime(files.state),
-    candidatesOf(files.lease).then((paths) => Promise.all(paths.map(at))),
+    candidatesOf(files.lease).then((paths) => Promise.all(paths.map(readTextFile))),
   ]);
-  const digest = hash('sha256', JSON.stringify([keyset, leases]));
-  return { keyset, leases, running, digest };
+  const digest = hash('sha256', JSON.stringify([keyset, root, leases]));
+  return { keyset, root, pin: files.pin, leases, running, digest };
 }
 
-/** By keyset and lease: what was verified already. */
+/** By keys and lease: what was verified already. */
 export type Verdicts = Map<string, ReturnType<typeof verifyLease>>;
 
-/** @param verdicts those of the last time, of which what is not needed any more is dropped. */
+export interface VerifyOptions {
+  /** Those of the last time, of which what is not needed any more is dropped. */
+  readonly verdicts?: Verdicts;
+  /** What a running program has accepted: it counts before the trust anchor on disk. */
+  readonly memory?: TrustMemory | undefined;
+}
+
 export function verifyLicense(
-  { keyset: keysetFile, leases: leaseFiles, running }: LicenseTexts,
+  texts: LicenseTexts,
   now: number,
-  verdicts: Verdicts = new Map(),
+  { verdicts = new Map(), memory }: VerifyOptions = {},
 ): License {
-  const keyset = keysetOf(keysetFile);
-  const before = new Map(verdicts);
-  verdicts.clear();
+  const { leases: leaseFiles, running } = texts;
+  const judged = judgeTrust(texts, now, memory);
+  const verify = verifierOf(judged, verdicts);
   const leases: HeldLease[] = [];
   const refused: RefusedFile[] = [];
   for (const [i, { path, read }] of leaseFiles.entries()) {
@@ -110,18 +111,46 @@ export function verifyLicense(
       if (reason !== 'missing' || i === 0) refused.push({ path, reason, detail });
       continue;
     }
-    const id = hash('sha256', JSON.stringify([keysetFile.read, read.text]));
-    const found =
-      verdicts.get(id) ??
-      before.get(id) ??
-      (keyset.ok ? verifyLease(read.text, keyset.keys) : keyset);
-    verdicts.set(id, found);
+    const found = verify(read.text);
     if (found.ok) leases.push({ path, text: read.text, claims: found.claims });
     else refused.push({ path, reason: found.reason, detail: found.detail });
   }
   const own = leases.find(({ path }) => path === leaseFiles[0]?.path)?.claims.deployment_id;
   const counting = leases.filter(({ claims }) => own === undefined || claims.deployment_id === own);
-  return { keyset, leases: counting.sort(byWorth(now, running)), refused, running };
+  return { ...judged, leases: counting.sort(byWorth(now, running)), refused, running };
+}
+
+/** Verifies leases by the trusted keys, each once, and checks whom they are from and for. */
+function verifierOf(
+  { keyset, trusted, owner }: JudgedTrust,
+  verdicts: Verdicts,
+): (text: string) => ReturnType<typeof verifyLease> {
+  const before = new Map(verdicts);
+  verdicts.clear();
+  const ids = [...(trusted?.keys.keys() ?? [])].sort();
+  return (text) => {
+    if (trusted === undefined) return keyset as Refused;
+    const id = hash('sha256', JSON.stringify([ids, text]));
+    const found = verdicts.get(id) ?? before.get(id) ?? verifyLease(text, trusted.keys);
+    verdicts.set(id, found);
+    return found.ok ? (foreign(found.claims, owner) ?? found) : found;
+  };
+}
+
+function foreign(
+  { issuer, deployment_id }: LeaseClaims,
+  owner: JudgedTrust['owner'],
+): Refused | undefined {
+  if (owner === undefined) return undefined;
+  if (issuer !== owner.issuer) {
+    const detail = `the lease is of the issuer ${issuer}, and this machine accepts leases of ${owner.issuer}`;
+    return { ok: false, reason: 'other_issuer', detail };
+  }
+  if (deployment_id !== owner.deploymentId) {
+    const detail = `the lease is for the installation ${deployment_id}, and this machine is ${owner.deploymentId}`;
+    return { ok: false, reason: 'other_installation', detail };
+  }
+  return undefined;
 }
 
 /** What a lease is worth now, by all that is known of time. */
@@ -181,46 +210,9 @@ function orNothing<T>(nothing: T): (error: unknown) => T {
   };
 }
 
-/** A keyset, or why it cannot be used. */
-function keysetOf({ path, read }: TextFile): License['keyset'] {
-  if (!read.ok && read.reason === 'missing') {
-    return { ok: false, path, reason: 'unknown_key', detail: `there are no keys in ${path}` };
-  }
-  const imported = read.ok ? importKeys(read.text) : read;
-  return imported.ok ? imported : { ...imported, path };
-}
-
-/**
- * Takes the keys that verify leases in any of the forms in which they are handed over: a
- * `PublicKeyset`, one JWK of it, or one key as SubjectPublicKeyInfo in PEM.
- */
-export function importKeys(
-  text: string,
-): { readonly ok: true; readonly keys: TrustedKeys } | Refused {
-  return orRefused(() => {
-    const value = text.includes('-----BEGIN ')
-      ? jwkOfPem(text)
-      : parseStrictJson(text, 'the keyset');
-    if (!isJsonObject(value) || !Object.hasOwn(value, 'kty')) return importKeyset(value);
-    // The id of a single key is not always beside it.
-    return importKeyset({ keys: [{ kid: publicKeyId(String(value['x'])), ...value }] });
-  });
-}
-
-function jwkOfPem(pem: string): object {
-  if (/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(pem)) {
-    throw new LeaseError('private_key', 'the PEM has the private part of a key');
-  }
-  try {
-    return createPublicKey(pem).export({ format: 'jwk' });
-  } catch {
-    throw new LeaseError('invalid_keyset', 'the PEM is no public key');
-  }
-}
-
 /** Anything wrong with it is as good as none: the daemon counts anew. */
 async function readRunningTime(path: string): Promise<RunningTime | undefined> {
-  const read = await readText(path);
+  const { read } = await readTextFile(path);
   if (!read.ok) return undefined;
   try {
     const state: unknown = JSON.parse(read.text);
@@ -228,33 +220,5 @@ async function readRunningTime(path: string): Promise<RunningTime | undefined> {
     return isRunningTime(running) ? running : undefined;
   } catch {
     return undefined;
-  }
-}
-
-const MAX_BYTES = 64 * 1024;
-
-type Read =
-  | { readonly ok: true; readonly text: string }
-  | { readonly ok: false; readonly reason: LeaseReason; readonly detail: string };
-
-async function readText(path: string): Promise<Read> {
-  let file: FileHandle | undefined;
-  try {
-    // Without O_NONBLOCK a pipe at this place would make the opening wait for ever.
-    file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    const stats = await file.stat();
-    if (!stats.isFile()) return { ok: false, reason: 'unreadable', detail: `${path} is no file` };
-    if (stats.size > MAX_BYTES) {
-      return { ok: false, reason: 'too_large', detail: `${path} has ${stats.size} bytes` };
-    }
-    return { ok: true, text: await file.readFile('utf8') };
-  } catch (error) {
-    if (!isSystemError(error)) throw error;
-    const { code, message } = error;
-    return code === 'ENOENT' || code === 'ENOTDIR'
-      ? { ok: false, reason: 'missing', detail: `there is no file ${path}` }
-      : { ok: false, reason: 'unreadable', detail: message };
-  } finally {
-    await file?.close();
   }
 }

@@ -6,6 +6,8 @@ export const LEASE_REASONS = {
   missing: 'There is no lease file.',
   unreadable: 'The file cannot be read.',
   too_large: 'The file is longer than 64 KiB.',
+  foreign_owner: 'The file belongs to another user.',
+  not_private: 'Other users can change the file.',
   not_json: 'The text is not JSON.',
   nested_too_deep: 'The JSON has more than 16 levels.',
   duplicate_member: 'A JSON object names the same member twice.',
@@ -42,6 +44,7 @@ export const LEASE_REASONS = {
   keyset_rollback: 'The keyset is older than the trusted one.',
   keyset_expired: 'The signed keyset has expired and adds keys that are not trusted yet.',
   other_issuer: 'The document belongs to another issuer.',
+  other_installation: 'The lease belongs to an installation other than that of this machine.',
 
   other_product: 'The lease is for another product.',
   no_device_key: 'The lease is bound to a device whose private key is not on this machine.',

@@ -67,8 +67,8 @@ describe('vectors', () => {
       ({ reason }) => reason,
     );
     const byTime = ['in_grace', 'not_yet_valid', 'clock_rollback', 'expired'];
-    const byFile = ['missing', 'unreadable', 'too_large'];
-    const others = [...byTime, ...byFile, 'entitlement_missing'];
+    const byFile = ['missing', 'unreadable', 'too_large', 'foreign_owner', 'not_private'];
+    const others = [...byTime, ...byFile, 'other_installation', 'entitlement_missing'];
     expect(new Set([...shown, ...others])).toEqual(new Set([null, ...Object.keys(LEASE_REASONS)]));
   });
 });

@@ -1,0 +1,107 @@
+import { isJsonObject, parseStrictJson } from '../lease/json.ts';
+import { isId } from '../lease/claims.ts';
+import type { LeaseReason } from '../lease/reasons.ts';
+import { LeaseError, orRefused, type Refused } from '../lease/refusal.ts';
+import { verifyKeyset } from '../lease/root.ts';
+import { verifyTrust, type HeldTrust } from '../lease/trust.ts';
+import { readTextFile, type TextFile } from './text-file.ts';
+
+/** What a machine has accepted, in `license_root.json`: its trust anchor. */
+export type Anchor =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'damaged'; readonly reason: LeaseReason; readonly detail: string }
+  | HeldAnchor;
+
+export interface HeldAnchor {
+  readonly kind: 'held';
+  /** The installation whose leases this machine accepts. */
+  readonly deploymentId: string;
+  readonly issuer: string;
+  /** The trust that `document` gives, whether or not it has expired since. */
+  readonly held: HeldTrust;
+  /** The keyset document accepted last, as JSON text: the content for `license_public_key.json`. */
+  readonly document: string;
+  /** The content of the file. */
+  readonly text: string;
+}
+
+export async function readAnchor(path: string): Promise<Anchor> {
+  return anchorOf(await readTextFile(path));
+}
+
+export function anchorOf({ path, read }: TextFile): Anchor {
+  if (!read.ok) {
+    const { reason, detail } = read;
+    return reason === 'missing' ? { kind: 'none' } : { kind: 'damaged', reason, detail };
+  }
+  const parsed = orRefused(() => parseAnchor(read.text));
+  if (!('ok' in parsed)) return parsed;
+  const { reason, detail } = parsed;
+  return { kind: 'damaged', reason, detail: `${path}: ${detail}` };
+}
+
+/**
+ * Returns the content of the anchor file.
+ *
+ * @param accepted `document` is the keyset document as JSON text, as `verifyTrust` accepted it.
+ * @throws LeaseError for a document or ids that `readAnchor` would call damaged.
+ */
+export function anchorText({
+  deploymentId,
+  issuer,
+  document,
+}: Pick<HeldAnchor, 'deploymentId' | 'issuer' | 'document'>): string {
+  const trusted = parseStrictJson(document, 'the keyset');
+  const text = JSON.stringify({ deployment_id: deploymentId, issuer, trusted });
+  parseAnchor(text);
+  return text;
+}
+
+/**
+ * The trust of an anchor that counts under a pinned root: undefined without an anchor, refused where
+ * the anchor does not descend from the pinned root.
+ */
+export function anchoredTrust(
+  anchor: Anchor,
+  pin: string | undefined,
+): ({ readonly ok: true } & HeldTrust) | Refused | undefined {
+  if (anchor.kind !== 'held') return undefined;
+  return pin === undefined
+    ? { ...anchor.held, ok: true }
+    : verifyTrust(anchor.document, { pin, now: BEFORE_ANY_EXPIRY });
+}
+
+/** Trust that is held does not end with the expiry of the documents that brought it. */
+export const BEFORE_ANY_EXPIRY = 0;
+
+function parseAnchor(text: string): HeldAnchor {
+  const value = parseStrictJson(text, 'the trust anchor');
+  const { deployment_id: deploymentId, issuer, trusted } = isJsonObject(value) ? value : {};
+  if (!isId(deploymentId) || !isId(issuer) || !isJsonObject(trusted)) {
+    throw new LeaseError(
+      'invalid_root',
+      'it must have the members deployment_id, issuer and trusted',
+    );
+  }
+  const document = JSON.stringify(trusted);
+  return {
+    kind: 'held',
+    deploymentId: deploymentId as string,
+    issuer: issuer as string,
+    held: heldTrust(document, trusted['keyset']),
+    document,
+    text,
+  };
+}
+
+/** @throws LeaseError */
+function heldTrust(document: string, keyset: unknown): HeldTrust {
+  const trust = verifyTrust(document, { now: BEFORE_ANY_EXPIRY });
+  if (!trust.ok) throw new LeaseError(trust.reason, trust.detail);
+  if (trust.root !== undefined || keyset === undefined) return trust;
+  // A key that this machine trusted signed the keyset when it was accepted. Only the keys of the
+  // signed part were accepted, and the signer need not be one of them.
+  const signed = verifyKeyset(keyset, { keys: trust.keys, threshold: 0 });
+  if (!signed.ok) throw new LeaseError(signed.reason, signed.detail);
+  return { keys: signed.keys, keyset: signed.claims };
+}

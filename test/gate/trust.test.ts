@@ -1,0 +1,370 @@
+import { chmodSync, chownSync, existsSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { anchorText, readAnchor } from '../../src/gate/anchor.ts';
+import type { GateStatus } from '../../src/gate/decide.ts';
+import { readLicense } from '../../src/gate/license.ts';
+import { readEnvelope } from '../../src/lease/envelope.ts';
+import { ROOT_TYPE, rootFingerprint } from '../../src/lease/root.ts';
+import { licenseFiles } from '../../src/license-files.ts';
+import { keysetOf as signedKeyset, rootOf, testKey, type SigningKey } from '../lease/issuer.ts';
+import {
+  DAY,
+  KEY,
+  keysetOf,
+  leaseOf,
+  newLicensePlace,
+  NOW,
+  type LicensePlace,
+} from './license-place.ts';
+
+const ISSUER = 'https://licenses.example';
+const INSTALLATION = 'deployment-1';
+const NEXT_KEY = testKey(2);
+const FOREIGN_KEY = testKey(3);
+const ROOT_KEY = testKey(4);
+const FOREIGN_ROOT_KEY = testKey(5);
+const NEXT_ROOT_KEY = testKey(6);
+
+const ROOT = rootOf([ROOT_KEY]);
+const FOREIGN_ROOT = rootOf([FOREIGN_ROOT_KEY]);
+const NEXT_ROOT = rootOf([NEXT_ROOT_KEY], { by: [ROOT_KEY, NEXT_ROOT_KEY], version: 2 });
+const fingerprintOf = (root: unknown): string =>
+  rootFingerprint(readEnvelope(root, ROOT_TYPE, 'the root').payload);
+const PIN = fingerprintOf(ROOT);
+
+/** The document that an issuer with a root publishes. */
+function published(
+  keys: readonly SigningKey[],
+  change: Parameters<typeof signedKeyset>[2] = {},
+  roots: readonly unknown[] = [ROOT],
+  by: readonly SigningKey[] = [ROOT_KEY],
+): string {
+  return JSON.stringify({
+    keys: keys.map(({ jwk }) => jwk),
+    roots,
+    keyset: signedKeyset(keys, by, change),
+  });
+}
+
+const SIGNED = published([KEY]);
+const ROTATED = published([KEY, NEXT_KEY], { version: 2 });
+const FOREIGN = published([FOREIGN_KEY], {}, [FOREIGN_ROOT], [FOREIGN_ROOT_KEY]);
+const RELEASED = leaseOf('good');
+const FORGED = leaseOf('forged', 0.5, {}, FOREIGN_KEY);
+const AFTER_EXPIRY = NOW + 400 * DAY;
+const OLD = { expires_at: '2026-01-06T09:30:00Z' };
+
+let place: LicensePlace;
+beforeEach(() => {
+  place = newLicensePlace();
+});
+afterEach(async () => {
+  await place.remove();
+});
+
+const VALID = { allowed: true, status: 'valid' };
+const refused = (reason: string) => ({ allowed: false, reason, detail: expect.any(String) });
+
+const put = (keyset: string, lease = RELEASED): void => {
+  place.put(place.files.keyset, keyset);
+  place.put(place.files.lease, lease);
+};
+const anchor = (document: string, change = {}): void => {
+  const accepted = { deploymentId: INSTALLATION, issuer: ISSUER, document, ...change };
+  place.put(place.files.root, anchorText(accepted));
+};
+const pinned = () => ({ ...place.files, pin: PIN });
+const read = (files = place.files, now = NOW) => readLicense(files, now);
+const ids = async (files = place.files, now = NOW): Promise<string[]> =>
+  (await read(files, now)).leases.map(({ claims }) => claims.lease_id);
+
+describe('a pinned root', () => {
+  it.each([
+    ['a bare keyset', keysetOf(KEY), 'not_vouched_for'],
+    ['a bare JWK', JSON.stringify(KEY.jwk), 'not_vouched_for'],
+    ['JSON that is no keyset', 'null', 'not_vouched_for'],
+    ['a keyset of another root', FOREIGN, 'other_root'],
+  ])('refuses %s', async (_, keyset, reason) => {
+    put(keyset);
+    const gate = await place.open({ root: PIN });
+    expect(gate.check('live_trading')).toEqual(refused(reason));
+    const license = await read(pinned());
+    expect(license.keyset).toMatchObject({ ok: false, reason, path: place.files.keyset });
+    expect(license.trusted).toBeUndefined();
+  });
+
+  it('names the file, the root and the remedy when it refuses a bare key', async () => {
+    put(keysetOf(KEY));
+    const { refused: files } = await read(pinned());
+    expect(files[0]?.detail).toContain(place.files.keyset);
+    expect(files[0]?.detail).toContain(PIN);
+    expect(files[0]?.detail).toContain('/.well-known/license-keys.json');
+  });
+
+  it('accepts the signed keyset, also as the document in a secret', async () => {
+    const env = {
+      SERVICE_LICENSE_LEASE_PATH: join(place.home, 'lease'),
+      SERVICE_LICENSE_PUBLIC_KEY_PATH: join(place.home, 'public_key'),
+      SERVICE_LICENSE_ROOT: PIN,
+    };
+    place.put(env.SERVICE_LICENSE_LEASE_PATH, RELEASED);
+    place.put(env.SERVICE_LICENSE_PUBLIC_KEY_PATH, SIGNED);
+    const gate = await place.open({ files: licenseFiles(place.home, env) });
+    expect(gate.check('live_trading')).toEqual(VALID);
+    expect(gate.status().trust).toEqual({ by: 'pin', root: PIN });
+  });
+
+  it('accepts a root that descends from it', async () => {
+    put(published([KEY], {}, [ROOT, NEXT_ROOT], [NEXT_ROOT_KEY]));
+    const { trusted } = await read(pinned());
+    expect(trusted).toMatchObject({ by: 'pin', pin: PIN, fingerprint: fingerprintOf(NEXT_ROOT) });
+  });
+
+  it('must be a fingerprint', async () => {
+    await expect(place.open({ root: 'sha256:abc' })).rejects.toMatchObject({
+      code: 'invalid_setting',
+      message: expect.stringMatching(/^the option root is not the fingerprint of a root/),
+    });
+    expect(() => licenseFiles(place.home, { SERVICE_LICENSE_ROOT: 'x' })).toThrow(
+      /^SERVICE_LICENSE_ROOT is not the fingerprint/,
+    );
+    expect(licenseFiles(place.home, { SERVICE_LICENSE_ROOT: '' }).pin).toBeUndefined();
+  });
+
+  it('does not let a foreign anchor stop a good lease', async () => {
+    put(SIGNED);
+    anchor(FOREIGN, { deploymentId: 'other' });
+    const license = await read(pinned());
+    expect(license.leases).toHaveLength(1);
+    expect(license.refusedAnchor).toMatchObject({ path: place.files.root, reason: 'other_root' });
+  });
+});
+
+describe('without a pin and an anchor', () => {
+  it.each([
+    ['a bare keyset', keysetOf(KEY), null],
+    ['a JWK', JSON.stringify(KEY.jwk), null],
+    ['a signed keyset', SIGNED, PIN],
+    ['a signed keyset that has expired', published([KEY], OLD), PIN],
+  ])('keys in %s are accepted and shown as unpinned', async (_, keyset, root) => {
+    put(keyset);
+    place.time.now += 3 * DAY;
+    const gate = await place.open();
+    expect(gate.check('live_trading')).toEqual(VALID);
+    expect(gate.status().trust).toEqual({ by: 'unpinned', root });
+  });
+});
+
+describe('the trust anchor', () => {
+  it('holds what was written, and nothing where there is no file', async () => {
+    expect(await readAnchor(place.files.root)).toEqual({ kind: 'none' });
+    anchor(SIGNED);
+    const held = await readAnchor(place.files.root);
+    expect(held).toMatchObject({ kind: 'held', deploymentId: INSTALLATION, issuer: ISSUER });
+    if (held.kind !== 'held') return;
+    expect(JSON.parse(held.document)).toEqual(JSON.parse(SIGNED));
+    expect(held.held).toMatchObject({ keyset: { version: 1 }, root: { lineage: [PIN] } });
+  });
+
+  it('is not written with what could not be read', () => {
+    const accepted = { deploymentId: INSTALLATION, issuer: ISSUER, document: SIGNED };
+    expect(() => anchorText({ ...accepted, document: '{"keys":[]}' })).toThrow(/no Ed25519 key/);
+    expect(() => anchorText({ ...accepted, issuer: '' })).toThrow(/must have the members/);
+  });
+
+  it('holds only the keys that were signed for, where there is no root', async () => {
+    const keyset = signedKeyset([NEXT_KEY], [KEY], { version: 3 });
+    const keys = [KEY.jwk, FOREIGN_KEY.jwk];
+    anchor(JSON.stringify({ keys, keyset }));
+    const held = await readAnchor(place.files.root);
+    if (held.kind !== 'held') throw new Error(held.kind);
+    expect([...held.held.keys.keys()]).toEqual([NEXT_KEY.jwk.kid]);
+    expect(held.held.keyset?.version).toBe(3);
+  });
+
+  it.each([
+    ['other keys', keysetOf(FOREIGN_KEY), 'not_vouched_for'],
+    ['another root', FOREIGN, 'other_root'],
+    ['an older keyset', SIGNED, 'keyset_rollback'],
+    ['nothing', '', 'not_json'],
+  ])('keeps a good lease working when the keyset file holds %s', async (_, keyset, reason) => {
+    anchor(ROTATED);
+    put(keyset, leaseOf('renewed', 0, {}, NEXT_KEY));
+    const license = await read();
+    expect(license.keyset).toMatchObject({ ok: false, reason });
+    expect(license.leases.map(({ claims }) => claims.lease_id)).toEqual(['renewed']);
+    expect(license.trusted).toMatchObject({ by: 'held', fingerprint: PIN });
+  });
+
+  it('refuses keys that no held key vouches for, where there is no root', async () => {
+    anchor(keysetOf(KEY));
+    put(keysetOf(KEY, FOREIGN_KEY), FORGED);
+    place.put(`${place.files.lease}.bak`, RELEASED);
+    expect(await read()).toMatchObject({
+      keyset: { ok: false, reason: 'not_vouched_for' },
+      refused: [{ path: place.files.lease, reason: 'unknown_key' }],
+      leases: [{ claims: { lease_id: 'good' } }],
+    });
+  });
+
+  it.each([
+    ['of another installation', { deployment_id: 'other' }, 'other_installation'],
+    ['of another issuer', { issuer: 'evil-issuer' }, 'other_issuer'],
+  ])('refuses a lease %s', async (_, change, reason) => {
+    anchor(SIGNED);
+    put(SIGNED, leaseOf('foreign', 0, change));
+    const gate = await place.open();
+    expect(gate.check('live_trading')).toEqual(refused(reason));
+  });
+
+  it('keeps keys after the keyset has expired, also under a pin and after a restart', async () => {
+    const lease = leaseOf('late', 399);
+    for (const files of [place.files, pinned()]) {
+      anchor(SIGNED);
+      put(SIGNED, lease);
+      expect(await ids(files, AFTER_EXPIRY)).toEqual(['late']);
+      put(ROTATED, lease);
+      expect((await read(files, AFTER_EXPIRY)).keyset).toMatchObject({ reason: 'keyset_expired' });
+      expect(await ids(files, AFTER_EXPIRY)).toEqual(['late']);
+    }
+  });
+
+  it('is missing: an expired keyset under a pin counts where the machine was enrolled before', async () => {
+    const keyset = published([KEY], OLD);
+    const now = NOW + 5 * DAY;
+    put(keyset, leaseOf('enrolled', 0, { device_thumbprint: KEY.jwk.kid }));
+    expect(await ids(pinned(), now)).toEqual(['enrolled']);
+    put(keyset, RELEASED);
+    expect((await read(pinned(), now)).keyset).toMatchObject({ reason: 'keyset_expired' });
+    put(keyset, leaseOf('later', 2, { device_thumbprint: KEY.jwk.kid }));
+    expect((await read(pinned(), now)).keyset).toMatchObject({ reason: 'keyset_expired' });
+  });
+
+  it.each(['', '{}', '{"deployment_id":"a","issuer":"b","trusted":{"keys":[]}}'])(
+    'is damaged (%j) and stops no good lease',
+    async (text) => {
+      put(SIGNED);
+      place.put(place.files.root, text);
+      const gate = await place.open();
+      expect(gate.check('live_trading')).toEqual(VALID);
+      expect(gate.status().trust?.by).toBe('unpinned');
+      expect(gate.status().refused).toMatchObject([{ path: place.files.root }]);
+    },
+  );
+});
+
+describe('a running gate', () => {
+  const swapped = (status: GateStatus): boolean =>
+    status.refused.some(({ path }) => path === place.files.keyset);
+
+  it.each([
+    ['pinned', { root: PIN }, SIGNED, FOREIGN, 'other_root'],
+    ['with a root', {}, SIGNED, FOREIGN, 'other_root'],
+    ['with bare keys', {}, keysetOf(KEY), keysetOf(FOREIGN_KEY), 'not_vouched_for'],
+  ])('%s keeps its lease when all files are swapped', async (_, change, own, foreign, reason) => {
+    const isAnchored = own !== keysetOf(KEY);
+    if (isAnchored) anchor(own);
+    put(own);
+    place.time.now += DAY;
+    const gate = await place.open(change);
+    put(foreign, FORGED);
+    place.put(`${place.files.lease}.bak`, FORGED);
+    anchor(foreign);
+    const status = await gate.until((one) => one.refused.length === 4);
+    expect(gate.check('live_trading')).toEqual(VALID);
+    expect(status.lease?.lease_id).toBe('good');
+    expect(gate.status().refused).toEqual(
+      expect.arrayContaining([
+        { path: place.files.lease, reason: 'unknown_key', detail: expect.any(String) },
+        { path: `${place.files.lease}.bak`, reason: 'unknown_key', detail: expect.any(String) },
+        { path: place.files.keyset, reason, detail: expect.any(String) },
+      ]),
+    );
+    const count = gate.told.length;
+    put(own, leaseOf('next', 0.9));
+    if (isAnchored) anchor(own);
+    else rmSync(place.files.root);
+    place.put(`${place.files.lease}.bak`, RELEASED);
+    await gate.until(({ lease, refused: files }) => lease?.lease_id === 'next' && !files.length);
+    expect(gate.told.length).toBeGreaterThan(count);
+    expect(gate.check('live_trading')).toEqual(VALID);
+  });
+
+  it('takes keys that the root adds, and none that it has withdrawn', async () => {
+    put(SIGNED);
+    const gate = await place.open({ root: PIN });
+    put(ROTATED, leaseOf('by-next', 0.5, {}, NEXT_KEY));
+    await gate.until(({ lease }) => lease?.lease_id === 'by-next');
+    put(published([NEXT_KEY], { version: 3 }), leaseOf('by-next-2', 0.6, {}, NEXT_KEY));
+    await gate.until(({ lease }) => lease?.lease_id === 'by-next-2');
+    put(SIGNED, leaseOf('rolled-back', 0.7));
+    await gate.until(({ refused: files }) =>
+      files.some(({ reason }) => reason === 'keyset_rollback'),
+    );
+    expect(gate.status()).toMatchObject({
+      lease: { lease_id: 'by-next-2' },
+      refused: [{ reason: 'unknown_key' }, { reason: 'keyset_rollback' }],
+    });
+  });
+
+  it('refuses a lease of another installation by the same keys', async () => {
+    put(keysetOf(KEY));
+    const gate = await place.open();
+    put(keysetOf(KEY), leaseOf('foreign', 0.5, { deployment_id: 'other' }));
+    await gate.until(({ refused: [file] }) => file?.reason === 'other_installation');
+    expect(gate.status().lease?.lease_id).toBe('good');
+  });
+
+  it('without pin and anchor accepts other files as a restart would, once its lease is in grace', async () => {
+    put(keysetOf(KEY));
+    const gate = await place.open({ pollMs: 5 });
+    put(keysetOf(NEXT_KEY), leaseOf('delivered', 7, {}, NEXT_KEY));
+    await gate.until(swapped);
+    expect(gate.status().lease?.lease_id).toBe('good');
+    place.time.now += 7 * DAY;
+    place.time.up += 7 * DAY;
+    await gate.until(({ lease }) => lease?.lease_id === 'delivered');
+    expect(gate.told.map(({ state }) => state)).not.toContain('expired');
+    put(keysetOf(KEY), leaseOf('back', 7.5));
+    await gate.until(
+      ({ lease, refused: files }) => lease?.lease_id === 'delivered' && files.length > 0,
+    );
+  });
+});
+
+describe('owner and mode of the files', () => {
+  const isRoot = process.getuid?.() === 0;
+
+  it.each(['lease', 'keyset', 'root'] as const)(
+    'refuses a %s that other users can change',
+    async (name) => {
+      put(SIGNED);
+      anchor(SIGNED);
+      chmodSync(place.files[name], 0o666);
+      const gate = await place.open();
+      const file = { path: place.files[name], reason: 'not_private' };
+      expect(gate.status().refused).toMatchObject([file]);
+      // The anchor holds the keys, too; and without it the keyset counts.
+      expect(gate.check('live_trading').allowed).toBe(name !== 'lease');
+    },
+  );
+
+  it.runIf(isRoot)('refuses a file of another user, and accepts one of root', async () => {
+    put(SIGNED);
+    chownSync(place.files.lease, 12_345, 12_345);
+    const gate = await place.open();
+    expect(gate.check('live_trading')).toEqual(refused('foreign_owner'));
+    expect(gate.status().refused[0]?.detail).toContain('belongs to the user 12345');
+  });
+
+  it('accepts a link to a file that everyone can read, as secrets are mounted', async () => {
+    place.put(join(place.home, 'mounted'), RELEASED);
+    chmodSync(join(place.home, 'mounted'), 0o644);
+    symlinkSync('mounted', place.files.lease);
+    place.put(place.files.keyset, SIGNED);
+    chmodSync(place.files.keyset, 0o440);
+    expect(existsSync(place.files.root)).toBe(false);
+    expect((await place.open({ root: PIN })).check('live_trading')).toEqual(VALID);
+  });
+});
