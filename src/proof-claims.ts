@@ -65,4 +65,6 @@ export interface OfflineRequestClaims {
   readonly renewal_id: string;
   /** The lease that the device holds, the content of its file; absent when it holds none. */
   readonly lease?: unknown;
+  /** `machineHash` of the machine; absent where its id cannot be read. */
+  readonly machine_hash?: string | undefined;
 }

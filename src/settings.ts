@@ -44,6 +44,7 @@ export interface Settings {
   readonly license_grace_period_seconds: number;
   readonly license_grace_period_max_seconds: number;
   readonly license_issuer: string;
+  readonly license_product: string;
 }
 
 export type SettingKey = keyof Settings;
@@ -457,6 +458,14 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
   license_issuer: {
     type: visible,
     description: 'who issues the leases, as they name it',
+    files: 'user',
+    defaultText: 'service-local',
+    default: () => 'service-local',
+  },
+  license_product: {
+    type: visible,
+    description:
+      'product of the leases that the server issues, where the plan names none, and of the lease that it needs itself',
     files: 'user',
     defaultText: 'service-local',
     default: () => 'service-local',

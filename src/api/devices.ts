@@ -6,6 +6,7 @@ import {
   defineRoute,
   id,
   json,
+  machineHash,
   page,
   pageQuery,
   text,
@@ -45,6 +46,9 @@ export const Device = z
     revoked_by: z.string().nullable(),
     revoked_by_name: actorName,
     revoked_reason: z.string().nullable(),
+    machine_hash: machineHash.nullable().openapi({
+      description: 'The machine to which its leases are bound where the plan says so.',
+    }),
   })
   .openapi('Device', { description: 'A machine that gets leases by itself, by a key of its own.' });
 
@@ -76,6 +80,7 @@ export const enrolDevice = defineRoute({
           code: z.string().max(100).openapi({ description: 'Of an administrator; good once.' }),
           jwk: Jwk,
           name: text(200).openapi({ description: 'What people call the device.' }),
+          machine_hash: machineHash.optional(),
         })
         .openapi('Enrolment'),
       {
@@ -88,7 +93,7 @@ export const enrolDevice = defineRoute({
     ),
   },
   responses: { 201: answer('The device.', Device) },
-  errors: ['not_authenticated', 'conflict'],
+  errors: ['not_authenticated', 'not_allowed', 'conflict'],
 });
 
 export const rotateDevice = defineRoute({

@@ -85,6 +85,15 @@ export function id(example: string) {
     .openapi({ example });
 }
 
+/** `machineHash` of a machine. */
+export const machineHash = z
+  .string()
+  .regex(/^[\w-]{43}$/, 'must be 32 bytes in base64url')
+  .openapi({
+    description:
+      'SHA-256, in base64url, of the text `service-local license binding v1`, a line feed and the id of the machine in lower case. A device sends it where its plan binds leases to machines: a request without it is then refused with `not_allowed`, reason `machine_id_required`.',
+  });
+
 /** A text from a person: no control characters, well-formed Unicode, and not empty. */
 export function text(longest: number) {
   return z

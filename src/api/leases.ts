@@ -9,6 +9,7 @@ import {
   defineRoute,
   id,
   json,
+  machineHash,
   page,
   pageQuery,
   text,
@@ -53,7 +54,7 @@ const IssueRequest = z
       .max(65_536)
       .optional()
       .openapi({
-        description: `What a device without a network asks for, brought by hand: a JWT by its key, with the header of a DeviceProof but for \`typ\`, which is \`${OFFLINE_REQUEST_TYPE}\`, and the claims \`iss\`, \`sub\`, \`iat\`, \`jwk\`, \`name\`, \`renewal_id\` and \`lease\`, the last two as in RenewRequest. The lease is then for this device, which becomes one of the deployment when it is none. Sent again within 24 hours with the same wishes, it gets the same bytes while that lease lasts; with others, it gets a new lease.`,
+        description: `What a device without a network asks for, brought by hand: a JWT by its key, with the header of a DeviceProof but for \`typ\`, which is \`${OFFLINE_REQUEST_TYPE}\`, and the claims \`iss\`, \`sub\`, \`iat\`, \`jwk\`, \`name\`, \`renewal_id\`, \`lease\` and \`machine_hash\`, the last three as in RenewRequest. The lease is then for this device, which becomes one of the deployment when it is none. Sent again within 24 hours with the same wishes, it gets the same bytes while that lease lasts; with others, it gets a new lease.`,
       }),
   })
   .openapi('IssueRequest', { description: 'What an administrator sends.' });
@@ -67,6 +68,7 @@ const RenewRequest = z
     lease: Envelope.optional().openapi({
       description: 'The lease that the device holds; absent when it holds none.',
     }),
+    machine_hash: machineHash.optional(),
   })
   .openapi('RenewRequest', {
     description: 'What a device sends: entitlements and TTL are what the registry says.',

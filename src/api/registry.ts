@@ -12,6 +12,7 @@ import {
   text,
   time,
 } from './http.ts';
+import { BINDINGS } from '../lease/claims.ts';
 import { entitlements } from './leases.ts';
 
 const parts = { tags: ['Registry'], security: administrator('license') };
@@ -88,14 +89,33 @@ export const getCustomer = defineRoute({
 
 // Plans.
 
+const purpose = {
+  product: id('trader').nullable().openapi({
+    description:
+      "The product that leases under the plan license, for programs that accept no other. Null: as the server's setting license_product says.",
+  }),
+  binding: z.enum(BINDINGS).openapi({
+    description:
+      'What leases under the plan are bound to: nothing, the private key of the device, or the id of its machine.',
+    example: 'device',
+  }),
+};
+const optionalPurpose = z.object(purpose).partial().shape;
+
 export const Plan = z
-  .strictObject({ plan_id: z.string(), name: z.string(), ...conditions, created_at: time })
+  .strictObject({
+    plan_id: z.string(),
+    name: z.string(),
+    ...conditions,
+    ...purpose,
+    created_at: time,
+  })
   .openapi('Plan', { description: 'What is sold.' });
 
 export type Plan = z.infer<typeof Plan>;
 
 const NewPlan = z
-  .strictObject({ plan_id: newId('basic'), name, ...optionalConditions })
+  .strictObject({ plan_id: newId('basic'), name, ...optionalConditions, ...optionalPurpose })
   .openapi('NewPlan');
 
 export const createPlan = defineRoute({
@@ -138,7 +158,7 @@ export const getPlan = defineRoute({
 });
 
 const PlanChanges = z
-  .strictObject({ name: name.optional(), ...optionalConditions })
+  .strictObject({ name: name.optional(), ...optionalConditions, ...optionalPurpose })
   .openapi('PlanChanges', { description: 'What is absent stays as it is.' });
 
 export const updatePlan = defineRoute({

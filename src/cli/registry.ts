@@ -2,6 +2,7 @@
 import type { Contract, Customer, Deployment, Plan } from '../api/registry.ts';
 import { ServiceError } from '../errors.ts';
 import { NO_VALUE } from '../format.ts';
+import { BINDINGS } from '../lease/claims.ts';
 import { formatTime, parseTime } from '../lease/time.ts';
 import type { Columns } from './items.ts';
 import { formatSeconds, parseSeconds } from '../seconds.ts';
@@ -29,6 +30,21 @@ export const CONDITION_OPTIONS = {
     value: 'length',
     description: 'how long they then still work: 3d, 0s, or default',
     parse: parseCondition,
+  },
+} as const;
+
+/** Of plans. */
+export const PURPOSE_OPTIONS = {
+  product: {
+    value: 'name',
+    description:
+      'the product that its leases license; default: as the setting license_product of the server',
+    parse: (text: string): string | null => (text === 'default' ? null : text),
+  },
+  binding: {
+    value: 'what',
+    description: 'what its leases are bound to: nothing, the key of the device, or the machine',
+    choices: BINDINGS,
   },
 } as const;
 
@@ -96,6 +112,8 @@ export const CUSTOMER_COLUMNS: Columns<Customer> = {
 export const PLAN_COLUMNS: Columns<Plan> = {
   plan: ({ plan_id }) => plan_id,
   name: ({ name }) => name,
+  product: ({ product }) => product ?? 'as server',
+  binding: ({ binding }) => binding,
   ...conditionColumns('server'),
 };
 

@@ -46,7 +46,7 @@ export function makeDeviceProof(
  */
 export function makeOfflineRequest(
   key: DeviceKey,
-  asked: Pick<OfflineRequestClaims, 'name' | 'renewal_id' | 'lease'>,
+  asked: Pick<OfflineRequestClaims, 'name' | 'renewal_id' | 'lease' | 'machine_hash'>,
   now: number,
 ): string {
   const { device_id, x } = key;

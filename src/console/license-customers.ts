@@ -52,6 +52,8 @@ export function addCustomerPages(pages: Pages, { identity }: Services): void {
         entitlements: wordsIn(form, 'plan_entitlements'),
         ttl_seconds: secondsIn(form.get('plan_ttl'), 'leases') ?? null,
         grace_period_seconds: secondsIn(form.get('plan_grace'), 'the grace period') ?? null,
+        product: form.get('plan_product') || null,
+        binding: bindingIn(form),
       };
       const request = once(form, body);
       const made = await call<typeof createPlan>('post', '/identity/plans', request);
@@ -194,6 +196,13 @@ async function show(
             'Such as 7d; as the server says when it is empty.',
           ),
           write('Grace period', 'plan_grace', { maxlength: 20 }, 'Such as 3d; as above.'),
+          write(
+            'Product',
+            'plan_product',
+            { maxlength: 128 },
+            'The product that its leases license; as the server says when it is empty.',
+          ),
+          bindingField(typed?.get('plan_binding')),
         ])}
       </section>
       <section aria-labelledby="contracts">
@@ -230,6 +239,30 @@ async function show(
         ])}
       </section>`,
   };
+}
+
+const BOUND_TO: Readonly<Record<Plan['binding'], string>> = {
+  none: 'nothing',
+  device: 'the key of the device',
+  machine: 'the machine',
+};
+
+function bindingField(typed: string | undefined): Html {
+  const options = Object.entries(BOUND_TO).map(
+    ([binding, name]) =>
+      html`<option value="${binding}" ${typed === binding && html` selected`}>${name}</option>`,
+  );
+  return html`<div class="field">
+    <label for="field-plan_binding">Leases are bound to</label>
+    <select id="field-plan_binding" name="plan_binding">
+      ${options}
+    </select>
+  </div>`;
+}
+
+function bindingIn(form: Form): Plan['binding'] | undefined {
+  const chosen = form.get('plan_binding');
+  return (Object.keys(BOUND_TO) as Plan['binding'][]).find((binding) => binding === chosen);
 }
 
 type Attributes = NonNullable<Parameters<typeof field>[2]>;
@@ -276,6 +309,8 @@ function planTable(plans: readonly Plan[]): Html {
       { title: 'Name', isHeader: true, cell: ({ name }) => name },
       { title: 'Id', cell: ({ plan_id }) => html`<span class="id">${plan_id}</span>` },
       { title: 'Gives', cell: ({ entitlements }) => entitlements.join(', ') || 'nothing' },
+      { title: 'Product', cell: ({ product }) => product ?? 'as the server says' },
+      { title: 'Bound to', cell: ({ binding }) => BOUND_TO[binding] },
       { title: 'Leases last', cell: ({ ttl_seconds }) => span(ttl_seconds) },
       { title: 'Grace', cell: ({ grace_period_seconds }) => span(grace_period_seconds) },
     ],

@@ -6,6 +6,7 @@ import { successionBody } from '../proof-claims.ts';
 import type { Db, DevicesTable } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import { refuseInvalid, textProblems } from './checks.ts';
+import { machineIdRequired } from './binding.ts';
 import type { Identity } from './context.ts';
 import { getDeployment } from './deployments.ts';
 import {
@@ -15,6 +16,7 @@ import {
   type ProvenRequest,
   useDeviceProof,
 } from './device-proof.ts';
+import { groundsOf } from './lease-record.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { deploymentRevoked, REINSTATE } from './revoke.ts';
 import { hashCode, newCode } from './secrets.ts';
@@ -82,21 +84,25 @@ export interface EnrolmentRequest {
   readonly x: string;
   /** What people call the device. */
   readonly name: string;
+  /** `machineHash` of its machine, which a plan may need. */
+  readonly machine_hash?: string | undefined;
 }
 
 /**
  * Makes a key the credential of a device of the code's deployment. The proof is by that key; that it
  * is no old one follows from the code in the body, which is good once. So a device whose clock is
  * wrong needs no nonce here, and one that did not hear the answer can ask again, whenever: the same
- * code and key get the same answer.
+ * code and key get the same answer. A device that enrolls again with a new code may do so on another
+ * machine.
  *
- * @throws ServiceError `not_authenticated` with a reason for a code that is not good;
+ * @throws ServiceError `not_authenticated` with a reason for a code that is not good; `not_allowed`,
+ * reason `machine_id_required`, where the plan needs the machine and the request states none;
  * `invalid_request` for a key or name that is not; `conflict` for a key that was revoked or belongs
  * to another deployment. ProofRefusal.
  */
 export async function enrolDevice(
   { storage, clock }: Identity,
-  { code, x, name }: EnrolmentRequest,
+  { code, x, name, machine_hash: stated }: EnrolmentRequest,
   proof: string,
   request: ProvenRequest,
   audiences: readonly string[],
@@ -107,18 +113,23 @@ export async function enrolDevice(
   // Anybody gets this far, so only what changes something may take a place in the queue of writes.
   const before = await findCode(storage.read, clock(), code, device_id);
   if (before.known !== undefined && before.isUsed) return before.known;
+  const { plan_id, binding } = await groundsOf(storage.read, before.deployment_id);
+  if (binding === 'machine' && stated === undefined) throw machineIdRequired(plan_id);
+  const machine_hash = stated ?? null;
   return storage.write(async (tx) => {
     const now = clock();
     const { code_hash, deployment_id, known, isUsed } = await findCode(tx, now, code, device_id);
     if (known !== undefined && isUsed) return known;
-    const device = known ?? newDevice({ device_id, deployment_id, x, name, replaces: null }, now);
+    const fresh = { device_id, deployment_id, x, name, replaces: null, machine_hash };
+    const device = known === undefined ? newDevice(fresh, now) : { ...known, machine_hash };
     await appendAudit(tx, now, {
       actor: `device:${device_id}`,
       action: 'identity.device.enrol',
       target: `deployment:${deployment_id}`,
-      details: { name: device.name },
+      details: { name: device.name, ...(machine_hash !== null && { machine_hash }) },
     });
     if (known === undefined) await tx.insertInto('devices').values(device).execute();
+    else await setMachine(tx, device);
     await tx
       .updateTable('enrolment_codes')
       .set({ used_at: now, device_id })
@@ -126,6 +137,18 @@ export async function enrolDevice(
       .execute();
     return device;
   });
+}
+
+/** Records the machine of a device, to which its leases are bound where the plan says so. */
+export async function setMachine(
+  tx: Db,
+  { device_id, machine_hash }: Pick<Device, 'device_id' | 'machine_hash'>,
+): Promise<void> {
+  await tx
+    .updateTable('devices')
+    .set({ machine_hash })
+    .where('device_id', '=', device_id)
+    .execute();
 }
 
 /** A device, or what is to be one. */
@@ -145,7 +168,7 @@ export async function deviceToAdmit(
   tx: Db,
   now: number,
   actor: Actor,
-  about: Pick<Device, 'device_id' | 'deployment_id' | 'x' | 'name'>,
+  about: Pick<Device, 'device_id' | 'deployment_id' | 'x' | 'name' | 'machine_hash'>,
 ): Promise<Candidate> {
   const { device_id, deployment_id, name } = about;
   const known = await findDevice(tx, device_id);
@@ -227,7 +250,7 @@ export function checkedKey(x: string, pointer = '/jwk/x'): string {
 }
 
 function newDevice(
-  device: Pick<Device, 'device_id' | 'deployment_id' | 'x' | 'name' | 'replaces'>,
+  device: Pick<Device, 'device_id' | 'deployment_id' | 'x' | 'name' | 'replaces' | 'machine_hash'>,
   now: number,
 ): Device {
   return {
@@ -279,7 +302,7 @@ export async function rotateDevice(
         remedy: 'Move device.key.next away, and rotate again: that makes a new key.',
       });
     }
-    const { deployment_id, name } = device;
+    const { deployment_id, name, machine_hash } = device;
     const revoked_along = await waitingSuccessors(tx, device);
     await appendAudit(tx, now, {
       actor,
@@ -294,7 +317,7 @@ export async function rotateDevice(
       .where('revoked_at', 'is', null)
       .execute();
     const successor = newDevice(
-      { device_id, deployment_id, x, name, replaces: device.device_id },
+      { device_id, deployment_id, x, name, replaces: device.device_id, machine_hash },
       now,
     );
     await tx.insertInto('devices').values(successor).execute();

@@ -6,6 +6,7 @@ import type { Db } from '../storage/tables.ts';
 import { OFFLINE_REQUEST_TYPE, type OfflineRequestClaims } from '../proof-claims.ts';
 import { appendAudit } from './audit.ts';
 import { refuseInvalid, textProblems } from './checks.ts';
+import { machineHashProblems, purposeClaims } from './binding.ts';
 import type { Identity } from './context.ts';
 import { isSignedBy, readDeviceJwt, THUMBPRINT, type JwtForm } from './device-jwt.ts';
 import { checkedKey, deviceToAdmit } from './devices.ts';
@@ -46,7 +47,7 @@ export async function issueLease(
     const { usable, grounds, terms } = await planIssue(identity, tx, now, request);
     const origin = {
       issued_by: `administrator:${caller.administrator_id}`,
-      device_id: null,
+      ...NO_DEVICE,
       renewal_id: null,
       previous: null,
     } as const;
@@ -111,8 +112,11 @@ async function planIssue(
   if (policy.registry_enforced && grounds.revoked_at !== null) {
     throw await deploymentRevoked(db, now, grounds.deployment_id, REINSTATE);
   }
+  purposeClaims(policy, grounds, NO_DEVICE);
   return { usable, grounds, terms: leaseTerms(policy, grounds, request, now) };
 }
+
+const NO_DEVICE = { device_id: null, machine_hash: null } as const;
 
 /** A lease is told once, so that asking again cannot give it again: it gets no second one. */
 async function refuseIssued(tx: Db, deployment_id: string, issue_id: string): Promise<void> {
@@ -148,15 +152,17 @@ export async function issueForRequest(
 ): Promise<Renewed> {
   const { storage, clock, policy } = identity;
   refuseInvalid(conditionProblems(policy, request));
-  const { iss, iat, jwk, name, renewal_id, lease } = await readOfflineRequest(offlineRequest);
+  const offline = await readOfflineRequest(offlineRequest);
+  const { iss, iat, jwk, name, renewal_id, lease, machine_hash } = offline;
   const { deployment_id, entitlements, ttl_seconds, grace_period_seconds } = request;
   const wishes = { entitlements, ttl_seconds, grace_period_seconds };
-  const asked = readRequest({ renewal_id, lease }, wishes);
+  const asked = readRequest({ renewal_id, lease, machine_hash }, wishes);
   const outcome = await storage.write(async (tx) => {
     const now = clock();
     refuseOtherCustomer(await groundsOf(tx, deployment_id), request);
     const actor = `administrator:${caller.administrator_id}` as const;
-    const about = { device_id: iss, deployment_id, x: jwk.x, name };
+    const stated = machine_hash ?? null;
+    const about = { device_id: iss, deployment_id, x: jwk.x, name, machine_hash: stated };
     const { device, admit } = await deviceToAdmit(tx, now, actor, about);
     const event = {
       actor,
@@ -188,6 +194,7 @@ const OFFLINE_REQUEST: JwtForm<OfflineRequestClaims> = {
     name: z.string(),
     renewal_id: z.string().refine(isId),
     lease: z.unknown().optional(),
+    machine_hash: z.string().optional(),
   }),
   maxLength: MAX_LENGTH,
   malformed: (detail) => noRequest('malformed', `it is no request of a device: ${detail}`),
@@ -199,7 +206,10 @@ async function readOfflineRequest(text: string): Promise<OfflineRequestClaims> {
   const { x } = claims.jwk;
   // Of what is no key, no signature can be checked.
   const isOwn = checkedKey(x, POINTER) === claims.iss;
-  refuseInvalid(textProblems(POINTER, claims.name));
+  refuseInvalid([
+    ...textProblems(POINTER, claims.name),
+    ...machineHashProblems(claims.machine_hash, POINTER),
+  ]);
   if (isOwn && (await isSignedBy(text, x))) return claims;
   throw noRequest('bad_signature', 'the request was changed, or another key signed it');
 }

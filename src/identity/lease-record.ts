@@ -6,6 +6,7 @@ import { formatTime } from '../lease/time.ts';
 import { prepared } from '../storage/prepared.ts';
 import type { Db, LicenseLeasesTable } from '../storage/tables.ts';
 import type { Actor } from './audit.ts';
+import { purposeClaims, type Holder } from './binding.ts';
 import type { LeasePolicy } from './context.ts';
 import { entitlementSet } from './registry.ts';
 import type { Signer } from './signing-key.ts';
@@ -33,9 +34,8 @@ export interface Warning {
 }
 
 /** Where a lease comes from. */
-export interface Origin {
+export interface Origin extends Holder {
   readonly issued_by: Actor;
-  readonly device_id: string | null;
   readonly renewal_id: string | null;
   /** The one it renews. */
   readonly previous: { readonly lease_id: string; readonly lineage_id: string } | null;
@@ -62,6 +62,9 @@ export async function groundsOf(
     entitlements: entitlementSet(names),
     ttl_seconds: row.contract_ttl ?? row.plan_ttl,
     grace_period_seconds: row.contract_grace ?? row.plan_grace,
+    plan_id: row.plan_id,
+    product: row.product,
+    binding: row.binding,
   };
 }
 
@@ -82,6 +85,9 @@ const selectGrounds = prepared((db, { deploymentId }: { readonly deploymentId: s
       'plans.entitlements as included',
       'plans.ttl_seconds as plan_ttl',
       'plans.grace_period_seconds as plan_grace',
+      'plans.plan_id',
+      'plans.product',
+      'plans.binding',
     ])
     .where('deployments.deployment_id', '=', deploymentId),
 );
@@ -95,14 +101,16 @@ export interface NewLease {
   readonly toSign: Uint8Array;
 }
 
+/** @throws ServiceError as `purposeClaims` */
 export function newLease(
   signer: Signer,
   policy: LeasePolicy,
   grounds: Grounds,
   terms: Terms,
-  { device_id, renewal_id, previous }: Origin,
+  origin: Origin,
   now: number,
 ): NewLease {
+  const { device_id, renewal_id, previous } = origin;
   const claims: LeaseClaims = {
     lease_id: uuidv7({ msecs: now }),
     deployment_id: grounds.deployment_id,
@@ -118,6 +126,7 @@ export function newLease(
     ...(renewal_id !== null && { renewal_id }),
     ...(previous !== null && { previous_lease_id: previous.lease_id }),
     ...(device_id !== null && { device_thumbprint: device_id }),
+    ...purposeClaims(policy, grounds, origin),
   };
   return { claims, ...leaseToSign(claims) };
 }

@@ -1,5 +1,7 @@
+import type { Binding } from '../lease/claims.ts';
 import type { Db, PlansTable } from '../storage/tables.ts';
 import { appendAudit, detailsOf, type Actor } from './audit.ts';
+import { productProblems } from './binding.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
@@ -24,26 +26,38 @@ export type Plan = Parsed<PlansTable>;
 export interface NewPlan extends Partly<Conditions> {
   readonly plan_id?: string | undefined;
   readonly name: string;
+  /** That of the server's settings when null or absent. */
+  readonly product?: string | null | undefined;
+  /** `none` when absent. */
+  readonly binding?: Binding | undefined;
 }
 
-export type PlanChanges = Partly<Pick<Plan, 'name' | keyof Conditions>>;
+export type PlanChanges = Partly<Pick<Plan, 'name' | 'product' | 'binding' | keyof Conditions>>;
 
 /** @throws ServiceError `invalid_request`, `conflict` */
 export async function createPlan(
   { storage, clock, policy }: Identity,
   actor: Actor,
-  { plan_id, name, ...conditions }: NewPlan,
+  { plan_id, name, product = null, binding = 'none', ...conditions }: NewPlan,
 ): Promise<Plan> {
   refuseInvalid([
     ...idProblems('/plan_id', plan_id),
     ...textProblems('/name', name),
+    ...productProblems(product),
     ...conditionProblems(policy, conditions),
   ]);
   return storage.write(async (tx) => {
     const now = clock();
     const id = plan_id ?? newId(now);
     refuseTaken('plan', id, await findPlan(tx, id));
-    const plan: Plan = { plan_id: id, name, ...newConditions(conditions), created_at: now };
+    const plan: Plan = {
+      plan_id: id,
+      name,
+      product,
+      binding,
+      ...newConditions(conditions),
+      created_at: now,
+    };
     await appendAudit(tx, now, {
       actor,
       action: 'admin.identity.plan.create',
@@ -67,6 +81,7 @@ export async function updatePlan(
 ): Promise<Plan> {
   refuseInvalid([
     ...(others.name === undefined ? [] : textProblems('/name', others.name)),
+    ...productProblems(others.product),
     ...conditionProblems(policy, { entitlements, ...others }),
   ]);
   return storage.write(async (tx) => {

@@ -7,9 +7,10 @@ import { LeaseError } from '../lease/refusal.ts';
 import { formatTime, parseTime } from '../lease/time.ts';
 import type { Db, DevicesTable } from '../storage/tables.ts';
 import { appendAudit, type AuditEvent } from './audit.ts';
+import { machineOf, purposeClaims, type Holder } from './binding.ts';
 import type { Identity } from './context.ts';
 import { useDeviceProof, type CheckedProof } from './device-proof.ts';
-import { markDeviceUsed } from './devices.ts';
+import { markDeviceUsed, setMachine } from './devices.ts';
 import { usableSigner } from './keys.ts';
 import {
   answerText,
@@ -30,6 +31,8 @@ export interface RenewRequest {
   readonly renewal_id: string;
   /** The lease it holds, the content of its file; absent when it holds none. */
   readonly lease?: unknown;
+  /** `machineHash` of its machine, for a plan that binds leases to machines. */
+  readonly machine_hash?: string | undefined;
 }
 
 export interface Renewed {
@@ -114,6 +117,7 @@ export async function dryRunRenewal(
 interface Asked {
   readonly renewal_id: string;
   readonly held: Held | undefined;
+  readonly machine_hash: string | undefined;
   /** Of the administrator who brings it. */
   readonly wishes: Wishes | undefined;
   /** The same for the same lease that is presented. */
@@ -123,7 +127,10 @@ interface Asked {
 }
 
 /** @throws ServiceError `invalid_request` */
-export function readRequest({ renewal_id, lease }: RenewRequest, wishes?: Wishes): Asked {
+export function readRequest(
+  { renewal_id, lease, machine_hash }: RenewRequest,
+  wishes?: Wishes,
+): Asked {
   const held = lease === undefined ? undefined : readHeld(lease);
   const presented = sha256(held?.claims.lease_id ?? '');
   const { entitlements, ttl_seconds, grace_period_seconds } = wishes ?? {};
@@ -131,7 +138,7 @@ export function readRequest({ renewal_id, lease }: RenewRequest, wishes?: Wishes
   // Where nothing is wished, the device gets the same when it asks by itself after all.
   const isWish = wished.some((wish) => wish !== undefined);
   const hash = isWish ? `${presented} ${sha256(JSON.stringify(wished))}` : presented;
-  return { renewal_id, held, wishes, presented, hash };
+  return { renewal_id, held, machine_hash, wishes, presented, hash };
 }
 
 /** The lease that is to be given. */
@@ -139,6 +146,7 @@ interface Planned {
   readonly usable: Signer;
   readonly grounds: Grounds;
   readonly terms: Terms;
+  readonly holder: Holder;
   readonly previous: Previous | undefined;
   /** A sentence about why the device may have been cloned. */
   readonly fork: string | undefined;
@@ -156,7 +164,7 @@ async function planRenewal(
   tx: Db,
   now: number,
   device: DevicesTable,
-  { renewal_id, held, wishes, presented, hash }: Asked,
+  { renewal_id, held, machine_hash, wishes, presented, hash }: Asked,
 ): Promise<Planned | Given> {
   const line = await lineOf(tx, device);
   const previous = held && (await findHeld(tx, held, device, line));
@@ -186,15 +194,18 @@ async function planRenewal(
 
   const usable = await usableSigner(tx, signer);
   const terms = leaseTerms(policy, grounds, wishes ?? {}, now);
+  const { device_id } = device;
+  const holder = { device_id, machine_hash: machineOf(grounds, device, machine_hash) };
+  purposeClaims(policy, grounds, holder);
   const warnings: Warning[] = [];
   const sign = await forkOf(tx, line, previous, renewal_id);
-  const fork = sign && `${sign}, so there may be two of the device ${device.device_id}`;
+  const fork = sign && `${sign}, so there may be two of the device ${device_id}`;
   if (fork !== undefined) warnings.push({ code: 'credential_cloned', detail: fork });
   if (previous !== undefined && !previous.known) {
     const detail = `the lease ${previous.lease_id} is signed by this service and not in its registry`;
     warnings.push({ code: 'unknown_lease', detail });
   }
-  return { usable, grounds, terms, previous, fork, warnings };
+  return { usable, grounds, terms, holder, previous, fork, warnings };
 }
 
 /**
@@ -216,7 +227,7 @@ export async function giveLease(
 ): Promise<Renewed | ServiceError> {
   const planned = await planRenewal(identity, tx, now, device, asked);
   if ('given' in planned) return { body: planned.given, fresh: false, warnings: [] };
-  const { usable, grounds, terms, previous, fork, warnings } = planned;
+  const { usable, grounds, terms, holder, previous, fork, warnings } = planned;
   const { policy } = identity;
   const { device_id, deployment_id } = device;
   const { renewal_id, hash } = asked;
@@ -230,7 +241,7 @@ export async function giveLease(
     if (policy.clone_policy === 'refuse') return cloned(fork);
   }
   await admit();
-  const origin = { issued_by: actor, device_id, renewal_id, previous: previous ?? null };
+  const origin = { issued_by: actor, ...holder, renewal_id, previous: previous ?? null };
   const lease = newLease(usable, policy, grounds, terms, origin, now);
   const { lease_id } = lease.claims;
   await appendAudit(tx, now, {
@@ -253,8 +264,27 @@ export async function giveLease(
     .values({ deployment_id, renewal_id, ...answer })
     .onConflict((conflict) => conflict.columns(['deployment_id', 'renewal_id']).doUpdateSet(answer))
     .execute();
+  await recordMachine(tx, now, device, holder);
   await markDeviceUsed(tx, now, device);
   return { body, fresh: true, warnings };
+}
+
+/** Keeps the machine of a device that was enrolled before its plan bound leases to machines. */
+async function recordMachine(
+  tx: Db,
+  now: number,
+  device: DevicesTable,
+  { machine_hash }: Holder,
+): Promise<void> {
+  const { device_id, deployment_id } = device;
+  if (machine_hash === device.machine_hash) return;
+  await appendAudit(tx, now, {
+    actor: `device:${device_id}`,
+    action: 'identity.device.bind_machine',
+    target: `device:${device_id}`,
+    details: { deployment_id, machine_hash },
+  });
+  await setMachine(tx, { device_id, machine_hash });
 }
 
 /** Erases the answers that are not given again: the only stored copies of signed leases. */

@@ -1,10 +1,11 @@
 import { ServiceError } from '../errors.ts';
 import { formatTime } from '../lease/time.ts';
+import type { LeasePurpose } from './binding.ts';
 import type { LeasePolicy } from './context.ts';
 import { entitlementSet } from './registry.ts';
 
 /** What the registry says of a deployment: what its leases may be. */
-export interface Grounds {
+export interface Grounds extends LeasePurpose {
   readonly deployment_id: string;
   readonly customer_id: string;
   readonly contract_id: string;

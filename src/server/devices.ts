@@ -18,9 +18,9 @@ export function addDevices(app: App, { identity, origins }: Services): void {
     withNames(read, devices, 'revoked_by');
 
   app.openapi(api.enrolDevice, async (c) => {
-    const { code, jwk, name } = c.req.valid('json');
+    const { jwk, ...rest } = c.req.valid('json');
     const { jwt, request } = c.get('proof')!;
-    const device = await enrolDevice(identity, { code, x: jwk.x, name }, jwt, request, origins);
+    const device = await enrolDevice(identity, { ...rest, x: jwk.x }, jwt, request, origins);
     return c.json(deviceAnswer({ ...device, revoked_by_name: null }), 201);
   });
 

@@ -178,6 +178,7 @@ function leasePolicy(settings: Settings): LeasePolicy {
   }
   return {
     issuer: settings.license_issuer,
+    product: settings.license_product,
     ttl_seconds: settings.license_ttl_seconds,
     ttl_max_seconds: settings.license_ttl_max_seconds,
     grace_period_seconds: settings.license_grace_period_seconds,

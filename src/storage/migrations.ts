@@ -754,4 +754,14 @@ export const MIGRATIONS: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    name: 'license use',
+    statements: [
+      // Null: the product of the server's settings.
+      `alter table plans add column product text`,
+      `alter table plans add column binding text not null default 'none'
+        check (binding in ('none', 'device', 'machine'))`,
+      `alter table devices add column machine_hash text`,
+    ],
+  },
 ];

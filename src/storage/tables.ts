@@ -86,6 +86,10 @@ export interface PlansTable {
   ttl_seconds: number | null;
   grace_period_seconds: number | null;
   created_at: number;
+  /** Named in leases under this plan; null for the server's own. */
+  product: string | null;
+  /** What these leases are bound to. */
+  binding: 'none' | 'device' | 'machine';
 }
 
 export interface ContractsTable {
@@ -205,6 +209,8 @@ export interface DevicesTable {
   revoked_at: number | null;
   revoked_by: string | null;
   revoked_reason: string | null;
+  /** `machineHash` of the machine; null where its plan did not need one. */
+  machine_hash: string | null;
 }
 
 export interface EnrolmentCodesTable {

@@ -66,8 +66,8 @@ test('a vendor registers a customer, from plan to deployment', async () => {
   const features = ['--entitlement', 'live_trading', '--entitlement', 'byoc_deployments'];
   const plan = ['--id', 'basic', '--name', 'Basic', ...features, '--ttl', '14d'];
   expect(cells(await identity('plans', 'create', ...plan))).toEqual([
-    ['plan', 'name', 'ttl', 'grace', 'entitlements'],
-    ['basic', 'Basic', '14d', 'as server', 'byoc_deployments live_trading'],
+    ['plan', 'name', 'product', 'binding', 'ttl', 'grace', 'entitlements'],
+    ['basic', 'Basic', 'as server', 'none', '14d', 'as server', 'byoc_deployments live_trading'],
   ]);
   const contract = ['--id', 'bolt-1', '--customer', 'bolt', '--plan', 'basic', '--grace', '36h'];
   const end = ['--ends-at', '2099-01-01T00:00:00Z'];
@@ -99,7 +99,7 @@ test('lists are shown, and can be of one customer or contract', async () => {
     ['listed', 'Acme Trading', '…Z'],
   ]);
   expect(cells(await identity('plans', 'list')).filter(isListed)).toEqual([
-    ['listed', 'Pro', 'as server', 'as server', 'live_trading'],
+    ['listed', 'Pro', 'as server', 'none', 'as server', 'as server', 'live_trading'],
   ]);
   expect(cells(await identity('contracts', 'list', '--customer', 'listed'))).toHaveLength(2);
   expect(cells(await identity('deployments', 'list', '--contract', 'listed'))).toHaveLength(2);
@@ -123,6 +123,16 @@ test('a change is of what it names, and of nothing else', async () => {
     entitlements: [],
     ttl_seconds: null,
     grace_period_seconds: 0,
+  });
+  const purpose = ['--product', 'trader', '--binding', 'device'];
+  expect(await json('plans', 'update', 'changed', ...purpose)).toMatchObject({
+    name: 'Nothing',
+    product: 'trader',
+    binding: 'device',
+  });
+  expect(await json('plans', 'update', 'changed', '--product', 'default')).toMatchObject({
+    product: null,
+    binding: 'device',
   });
   const feature = ['--entitlement', 'kb_federation'];
   expect(await json('contracts', 'update', 'changed', ...feature)).toMatchObject({
@@ -191,6 +201,7 @@ describe('what cannot be done', () => {
       ['plans', 'update', 'pro', '--entitlement', 'a', '--no-entitlements'],
       '--entitlement and --no-entitlements exclude each other',
     ],
+    [['plans', 'update', 'pro', '--binding', 'tpm'], 'none, device, machine'],
     [['plans', 'update', 'pro', '--ttl', '7'], "--ttl: '7' is no length of time"],
     [['contracts', 'update', 'a', '--ends-at', '2027-01-01'], "'2027-01-01' is no time"],
     [

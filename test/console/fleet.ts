@@ -59,6 +59,7 @@ export async function seedFleet(
       deployment_id: `fleet-${number}`,
       enrolled_at: now,
       first_used_at: now,
+      machine_hash: null,
       ...unrevoked,
     };
   }

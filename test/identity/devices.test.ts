@@ -138,6 +138,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
         revoked_at: null,
         revoked_by: null,
         revoked_reason: null,
+        machine_hash: null,
       });
       expect(await deviceOf(key)).toEqual(device);
       expect((await audit()).at(-1)).toEqual({

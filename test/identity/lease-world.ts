@@ -105,6 +105,7 @@ async function addDevice(
     revoked_at: null,
     revoked_by: null,
     revoked_reason: null,
+    machine_hash: null,
   };
   await storage.write((tx) => tx.insertInto('devices').values(device).execute());
   return device;

@@ -5,6 +5,7 @@ const DAY = 86_400;
 /** The settings of a server that was told nothing else. */
 export const USUAL_POLICY: LeasePolicy = {
   issuer: 'service-local',
+  product: 'service-local',
   ttl_seconds: 7 * DAY,
   ttl_max_seconds: 90 * DAY,
   grace_period_seconds: 3 * DAY,

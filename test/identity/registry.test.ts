@@ -99,6 +99,8 @@ describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
         entitlements: ['byoc_deployments', 'live_trading'],
         ttl_seconds: null,
         grace_period_seconds: null,
+        product: null,
+        binding: 'none',
         created_at: START,
       },
       {

@@ -85,6 +85,7 @@ test('a device enrols with a code, and is listed', async () => {
     revoked_by: null,
     revoked_by_name: null,
     revoked_reason: null,
+    machine_hash: null,
   });
   const list = { status: 200, body: { items: [device], next_cursor: null } };
   expect(await administer('GET', '/identity/devices')).toMatchObject(list);

@@ -43,6 +43,8 @@ test('what is created is answered, shown and listed alike', async () => {
       entitlements: ['live_trading'],
       ttl_seconds: null,
       grace_period_seconds: null,
+      product: null,
+      binding: 'none',
       created_at,
     },
     'contracts/acme-2026': {
@@ -214,6 +216,7 @@ test.each([
   ['customers', { customer_id: 'a/b', name: 'Acme' }, ['/customer_id']],
   ['plans', { name: 'Pro', entitlements: ['live_trading', 'Live'] }, ['/entitlements/1']],
   ['plans', { name: 'Pro', ttl_seconds: '7d' }, ['/ttl_seconds']],
+  ['plans', { name: 'Pro', product: 'a b', binding: 'tpm' }, ['/product', '/binding']],
   [
     'plans',
     { name: 'Pro', ttl_seconds: 59, grace_period_seconds: 31 * 86_400 },

@@ -6,6 +6,7 @@ import {
   givenChanges,
   NO_ENTITLEMENTS_OPTION,
   PLAN_COLUMNS,
+  PURPOSE_OPTIONS,
 } from '../registry.ts';
 import { defineVerb } from '../verb.ts';
 
@@ -17,15 +18,17 @@ export const verb = defineVerb({
   options: {
     name: { value: 'text', description: 'what people call the plan' },
     ...CONDITION_OPTIONS,
+    ...PURPOSE_OPTIONS,
     noEntitlements: NO_ENTITLEMENTS_OPTION,
   },
   settings: ['server_url'],
   examples: [
     'identity plans update pro --entitlement live_trading --entitlement byoc_deployments',
     'identity plans update pro --ttl 14d --grace default',
+    'identity plans update pro --binding machine',
   ],
-  async run(context, args, { name, ...conditions }) {
-    const body = givenChanges(conditions, { name });
+  async run(context, args, { name, product, binding, ...conditions }) {
+    const body = givenChanges(conditions, { name, product, binding });
     const server = await connect(context);
     const plan = await server.call<typeof updatePlan>('patch', '/identity/plans/{plan_id}', {
       params: { plan_id: args.plan },

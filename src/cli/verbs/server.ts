@@ -37,6 +37,7 @@ export const verb = defineVerb({
     'license_grace_period_seconds',
     'license_grace_period_max_seconds',
     'license_issuer',
+    'license_product',
   ],
   examples: [
     'server',
