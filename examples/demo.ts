@@ -102,14 +102,15 @@ async function license(): Promise<void> {
   const machine = { SERVICE_LOCAL_HOME: customer, SERVICE_LOCAL_SERVER_URL: server.url };
   try {
     const add = 'identity administrators add ada --token license --password-stdin';
-    const { token } = ask(add, { env: home, input: 'a password of the demo alone' }) as {
-      token: { token: string };
-    };
+    const { token, recovery_codes } = ask(add, {
+      env: home,
+      input: 'a password of the demo alone',
+    }) as { token: { token: string }; recovery_codes: readonly string[] };
     const env = { SERVICE_LOCAL_SERVER_URL: server.url, SERVICE_LOCAL_TOKEN: token.token };
     ask('identity customers create --id acme --name Acme', { env });
     ask('identity plans create --id pro --name Pro --entitlement live_trading', { env });
     ask(
-      'identity contracts create --id acme-pro --customer acme --plan pro --ends-at 2099-01-01T00:00:00Z',
+      `identity contracts create --id acme-pro --customer acme --plan pro --ends-at 2099-01-01T00:00:00Z --code ${recovery_codes[0]}`,
       { env },
     );
     ask('identity deployments create --id tokyo --contract acme-pro --name Tokyo', { env });

@@ -159,10 +159,11 @@ const StepUpRequest = z
       'identity.passkey.delete',
       'bots.validation_report.attest',
       'identity.root.set',
+      'identity.license.give',
     ]),
     target: z.string().max(150).openapi({
       description:
-        '`lease:` or `deployment:`, of a revocation; `administrator:`, of the passkey to be added; `passkey:`, of one to be deleted; and its id. `validation_report:` and its `content_hash`, of an attestation. `root:` and its fingerprint, of a trust root; `key:`, of a signing key that is announced.',
+        '`lease:` or `deployment:`, of a revocation; `administrator:`, of the passkey to be added; `passkey:`, of one to be deleted; and its id. `validation_report:` and its `content_hash`, of an attestation. `root:` and its fingerprint, of a trust root; `key:`, of a signing key that is announced. To give more: `contract:` or `plan:`, of what is changed; `customer:`, of a new contract; `deployment:`, of one that is reinstated.',
     }),
     code: code.optional(),
     passkey: PasskeyAssertion.optional(),
@@ -175,7 +176,7 @@ export const createStepUp = defineRoute({
   operationId: 'createStepUp',
   summary: 'Show a second factor, for the right to do one thing once',
   description:
-    'To revoke needs the scope `license`, to attest the scope `write`, to set a trust root the scope `admin`. After five wrong codes of one administrator within 15 minutes, his codes are refused to the address that they came from, and after ten from all addresses, to those from which he has not logged in within 90 days.',
+    'To revoke or to give needs the scope `license`, to attest the scope `write`, to set a trust root the scope `admin`. After five wrong codes of one administrator within 15 minutes, his codes are refused to the address that they came from, and after ten from all addresses, to those from which he has not logged in within 90 days.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: {

@@ -6,6 +6,7 @@ import {
   answer,
   defineRoute,
   id,
+  IdempotencyKey,
   json,
   page,
   pageQuery,
@@ -14,6 +15,19 @@ import {
 } from './http.ts';
 import { BINDINGS } from '../lease/claims.ts';
 import { entitlements } from './leases.ts';
+
+/** Header of operations that can give a customer more. */
+function stepUpFor(target: string) {
+  return {
+    'service-step-up': z
+      .string()
+      .optional()
+      .openapi({
+        description: `Token of a step-up for \`identity.license.give\` and \`${target}\`. It is used, and needed, only where the request gives more than before: a later end, another entitlement, a longer TTL or grace period.`,
+        example: 'step-up-token',
+      }),
+  };
+}
 
 const parts = { tags: ['Registry'], security: administrator('license') };
 
@@ -170,10 +184,11 @@ export const updatePlan = defineRoute({
   description: 'It holds for the next lease of everybody who has the plan.',
   request: {
     params: planPath,
+    headers: z.object(stepUpFor('plan:ID')),
     body: json(PlanChanges, { change: { entitlements: ['live_trading', 'kb_federation'] } }),
   },
   responses: { 200: answer('The plan as it is now.', Plan) },
-  errors: ['not_found'],
+  errors: ['not_found', 'step_up_required'],
 });
 
 // Contracts.
@@ -213,7 +228,9 @@ export const createContract = defineRoute({
   operationId: 'createContract',
   summary: 'Register a contract',
   idempotent: true,
+  description: 'It needs a step-up for the customer, since a contract gives.',
   request: {
+    headers: z.object({ ...IdempotencyKey.shape, ...stepUpFor('customer:ID') }),
     body: json(NewContract, {
       contract: {
         contract_id: 'acme-2027',
@@ -225,7 +242,7 @@ export const createContract = defineRoute({
     }),
   },
   responses: { 201: answer('The contract.', Contract) },
-  errors: ['not_found', 'conflict'],
+  errors: ['not_found', 'conflict', 'step_up_required'],
 });
 
 export const listContracts = defineRoute({
@@ -270,6 +287,7 @@ export const updateContract = defineRoute({
     'It holds for the next lease of each deployment under the contract. An end in the past ends it now; leases issued before work until `last_lease_ends_at`.',
   request: {
     params: contractPath,
+    headers: z.object(stepUpFor('contract:ID')),
     body: json(ContractChanges, { change: { ends_at: '2099-01-01T00:00:00Z' } }),
   },
   responses: {
@@ -286,7 +304,7 @@ export const updateContract = defineRoute({
         .openapi('ChangedContract'),
     ),
   },
-  errors: ['not_found'],
+  errors: ['not_found', 'step_up_required'],
 });
 
 // Deployments.
@@ -357,7 +375,7 @@ export const reinstateDeployment = defineRoute({
   operationId: 'reinstateDeployment',
   summary: 'Let a revoked deployment get leases again',
   description: 'Its devices can renew again. What was revoked lease by lease stays so.',
-  request: { params: deploymentPath },
+  request: { params: deploymentPath, headers: z.object(stepUpFor('deployment:ID')) },
   responses: { 200: answer('The deployment as it is now.', Deployment) },
-  errors: ['not_found'],
+  errors: ['not_found', 'step_up_required'],
 });

@@ -1,6 +1,5 @@
 /** Shared parts of the verbs `identity root …`. */
 import { dirname, resolve } from 'node:path';
-import type { createStepUp } from '../api/administrators.ts';
 import type { getKeyset, StoredTrust, storeTrust } from '../api/keys.ts';
 import type { Client } from '../client/client.ts';
 import { ServiceError } from '../errors.ts';
@@ -8,10 +7,10 @@ import type { SignatureCount, TrustDocument } from '../identity/root-documents.t
 import type { Signer } from '../identity/signing-key.ts';
 import type { KeysetClaims } from '../lease/root.ts';
 import { parseSeconds } from '../seconds.ts';
-import { ask } from './ask.ts';
 import { connect } from './connect.ts';
 import { readDocumentFile } from './document-files.ts';
 import type { Output } from './output.ts';
+import { sendWithStepUp } from './step-up.ts';
 import type { Context } from './verb.ts';
 
 export const CHAIN_OPTION = {
@@ -148,25 +147,9 @@ export async function uploadTrust(
   };
   const put = (headers: Readonly<Record<string, string>>): Promise<StoredTrust> =>
     server.call<typeof storeTrust>('put', '/identity/root', { headers, body });
-  try {
-    return await put({});
-  } catch (error) {
-    if (!(error instanceof ServiceError) || error.code !== 'step_up_required') throw error;
-  }
-  const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
-    body: {
-      action: 'identity.root.set',
-      target: `root:${fingerprintOf({ roots, keyset })}`,
-      code: code ?? (await ask(context, 'Code of your authenticator:', '--code')),
-    },
-  });
-  return put({ 'service-step-up': step_up_token });
+  const target = `root:${fingerprintOf({ roots, keyset })}`;
+  return sendWithStepUp(context, server, { action: 'identity.root.set', target, code }, put);
 }
-
-export const CODE_OPTION = {
-  value: 'digits',
-  description: 'authenticator code or recovery code, for use without a terminal',
-} as const;
 
 /** One line for each signature that is missing. */
 export function showMissing(out: Output, what: string, counts: readonly SignatureCount[]): void {

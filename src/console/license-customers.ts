@@ -19,6 +19,7 @@ import { csrfField, type Content } from './layout.ts';
 import { at, moment, parts, relative, secondsIn } from './license-parts.ts';
 import { emptyState, field, table } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
+import { confirmationPage, hasFactor, sendWithStepUp, type Confirmation } from './step-up.ts';
 
 const HERE = at('customers');
 
@@ -26,7 +27,8 @@ const HERE = at('customers');
 const SHOWN = 100;
 
 /** Who may get leases, and which: customers, plans, contracts, and new deployments under them. */
-export function addCustomerPages(pages: Pages, { identity }: Services): void {
+export function addCustomerPages(pages: Pages, services: Services): void {
+  const { identity } = services;
   const again = (visit: Visit, form?: Form): Promise<Content> =>
     show(visit, form, identity.clock());
 
@@ -64,19 +66,26 @@ export function addCustomerPages(pages: Pages, { identity }: Services): void {
 
   pages.post(
     at('contracts'),
-    async ({ call }, form) => {
-      const body = {
+    async (visit, form) => {
+      const { headers, body } = once(form, {
         contract_id: idIn(form, 'contract_id'),
         customer_id: form.get('contract_customer'),
         plan_id: form.get('contract_plan'),
         entitlements: wordsIn(form, 'contract_entitlements'),
         ends_at: endIn(form),
-      };
-      const request = once(form, body);
-      const made = await call<typeof createContract>('post', '/identity/contracts', request);
-      return { goTo: HERE, message: `The contract ${made.contract_id} is registered.` };
+      });
+      const outcome = await sendWithStepUp(visit, services, toContract(form), form, (factor) =>
+        visit.call<typeof createContract>('post', '/identity/contracts', {
+          headers: { ...headers, ...factor },
+          body,
+        }),
+      );
+      if ('ask' in outcome) return outcome.ask;
+      const { contract_id } = outcome.sent;
+      return { goTo: HERE, message: `The contract ${contract_id} is registered.` };
     },
-    again,
+    async (visit, form) =>
+      hasFactor(form) ? confirmationPage(visit, toContract(form), form) : again(visit, form),
   );
 
   pages.post(
@@ -100,9 +109,29 @@ export function addCustomerPages(pages: Pages, { identity }: Services): void {
 }
 
 /** The request of a form that registers once, though it be sent twice. */
-function once<B>(form: Form, body: B): { readonly body: B } {
-  const request = { headers: { 'idempotency-key': form.get('key') }, body };
-  return request;
+function once<B>(form: Form, body: B) {
+  return { headers: { 'idempotency-key': form.get('key') }, body } as const;
+}
+
+/** A contract gives, so a second factor is asked for. */
+function toContract(form: Form): Confirmation {
+  const [customer, plan, end] = ['contract_customer', 'contract_plan', 'contract_end'].map((name) =>
+    form.get(name),
+  );
+  return {
+    subject: { action: 'identity.license.give', target: `customer:${customer}` },
+    title: 'Add a contract',
+    what: html`This gives the customer <span class="id">${customer}</span> what the plan
+      <span class="id">${plan}</span> gives, until ${end}.`,
+    fields: [
+      'key',
+      'contract_id',
+      'contract_customer',
+      'contract_plan',
+      'contract_end',
+      'contract_entitlements',
+    ],
+  };
 }
 
 function idIn(form: Form, name: string): string | undefined {

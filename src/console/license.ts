@@ -25,6 +25,7 @@ import {
 } from './license-parts.ts';
 import { badge, emptyState, facts, field, table, who } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
+import { confirmationPage, sendWithStepUp, type Confirmation } from './step-up.ts';
 
 const PAGE_SIZE = 50;
 
@@ -32,20 +33,31 @@ const PAGE_SIZE = 50;
 const SILENT_SHOWN = 10;
 
 /** The deployments with their leases, and the page of each. */
-export function addLicensePages(pages: Pages, { identity, origins: [origin] }: Services): void {
+export function addLicensePages(pages: Pages, services: Services): void {
+  const {
+    identity,
+    origins: [origin],
+  } = services;
   const { clock } = identity;
   const deployment = `${LICENSES}/deployments/:deployment_id`;
 
   pages.get(LICENSES, (visit) => showLicenses(visit, clock()));
   pages.get(deployment, (visit) => showDeployment(visit, clock()));
 
-  pages.post(`${deployment}/reinstate`, async ({ call, param }) => {
-    const params = { deployment_id: param('deployment_id') };
-    const path = '/identity/deployments/{deployment_id}/reinstate';
-    await call<typeof reinstateDeployment>('post', path, { params });
-    const message = `${params.deployment_id} can get leases again.`;
-    return { goTo: at('deployments', params.deployment_id), message };
-  });
+  pages.post(
+    `${deployment}/reinstate`,
+    async (visit, form) => {
+      const params = { deployment_id: visit.param('deployment_id') };
+      const path = '/identity/deployments/{deployment_id}/reinstate';
+      const outcome = await sendWithStepUp(visit, services, toReinstate(visit), form, (headers) =>
+        visit.call<typeof reinstateDeployment>('post', path, { params, headers }),
+      );
+      if ('ask' in outcome) return outcome.ask;
+      const message = `${params.deployment_id} can get leases again.`;
+      return { goTo: at('deployments', params.deployment_id), message };
+    },
+    async (visit, form) => confirmationPage(visit, toReinstate(visit), form),
+  );
 
   pages.post(
     `${deployment}/enrolment-codes`,
@@ -193,6 +205,16 @@ function licenseTable(label: string, licenses: readonly License[], now: number):
     ],
     licenses,
   );
+}
+
+function toReinstate({ param }: Visit): Confirmation {
+  const id = param('deployment_id');
+  return {
+    subject: { action: 'identity.license.give', target: `deployment:${id}` },
+    title: 'Reinstate a deployment',
+    what: html`This takes back the revocation of ${deploymentLink(id)}: its devices can renew again.`,
+    fields: [],
+  };
 }
 
 async function showDeployment(visit: Visit, now: number): Promise<Content> {

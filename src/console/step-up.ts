@@ -15,7 +15,9 @@ import {
 import type { RequestOf } from '../client/client.ts';
 import type { AppEnv, Services } from '../server/services.ts';
 import { setSessionSecret } from '../server/session-cookie.ts';
-import type { Html } from './html.ts';
+import { PASSKEYS, WEBAUTHN } from './assets.ts';
+import type { Child, Html } from './html.ts';
+import { csrfField, type Content } from './layout.ts';
 import { ALERT } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
 
@@ -73,6 +75,62 @@ export async function stepUp(
   const { identity } = services;
   setSessionSecret(c, services, await rotateSession(identity, session.caller.session_id));
   return step_up_token;
+}
+
+/** A form that may need a second factor, which is then asked for on a page of its own. */
+export interface Confirmation {
+  readonly subject: StepUpSubject;
+  readonly title: string;
+  /** What the person is about to do. */
+  readonly what: Child;
+  /** Names of the fields of the form, which the page repeats. */
+  readonly fields: readonly string[];
+}
+
+/**
+ * Sends a request that may need a second factor. Where it does and the form has none yet, the page
+ * that asks for one is returned.
+ *
+ * @throws ServiceError of the API; a wrong factor is shown on `confirmationPage`.
+ */
+export async function sendWithStepUp<T>(
+  visit: Visit,
+  services: Services,
+  confirmation: Confirmation,
+  form: Form,
+  send: (headers: Readonly<Record<string, string>>) => Promise<T>,
+): Promise<{ readonly sent: T } | { readonly ask: Content }> {
+  try {
+    return { sent: await send({}) };
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'step_up_required') throw error;
+  }
+  if (!hasFactor(form)) return { ask: confirmationPage(visit, confirmation, form) };
+  const token = await stepUp(visit, services, confirmation.subject, factorOf(form));
+  return { sent: await send({ 'service-step-up': token }) };
+}
+
+/** Whether a form was sent by `confirmationPage`. */
+export function hasFactor(form: Form): boolean {
+  return form.get('code') !== '' || form.get('passkey') !== '';
+}
+
+export function confirmationPage(
+  { c, session }: Visit,
+  { subject, title, what, fields }: Confirmation,
+  form: Form,
+): Content {
+  return {
+    title,
+    scripts: [WEBAUTHN, PASSKEYS],
+    body: html`<p>${what}</p>
+      <form method="post" action="${c.req.path}">
+        ${csrfField(session)}
+        ${fields.map((name) => html`<input type="hidden" name="${name}" value="${form.get(name)}" />`)}
+        ${stepUpFields(subject)}
+        <div class="actions"><button class="main">${title}</button></div>
+      </form>`,
+  };
 }
 
 /**

@@ -1,12 +1,20 @@
 import type { Problem } from '../errors.ts';
 import { formatTime } from '../lease/time.ts';
 import type { ContractsTable, Db } from '../storage/tables.ts';
-import { appendAudit, detailsOf, type Actor } from './audit.ts';
+import { appendAudit, detailsOf } from './audit.ts';
 import { idProblems, problemUnless, refuseInvalid } from './checks.ts';
 import type { Identity } from './context.ts';
 import { getCustomer } from './customers.ts';
+import {
+  allowGiving,
+  gains,
+  grantOfContract,
+  registrarActor,
+  registrarMeans,
+  type Registrar,
+} from './giving.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
-import { getPlan } from './plans.ts';
+import { getPlan, type Plan } from './plans.ts';
 import {
   difference,
   entitlementCountProblems,
@@ -40,10 +48,14 @@ const EARLIEST_END = Date.UTC(2000, 0, 1);
 /** The last second that RFC 3339 can write. */
 const LATEST_END = Date.UTC(9999, 11, 31, 23, 59, 59);
 
-/** @throws ServiceError `invalid_request`, `conflict`; `not_found` for the customer or the plan. */
+/**
+ * @param by needs a step-up for `customer:ID`.
+ * @throws ServiceError `invalid_request`, `conflict`; `not_found` for the customer or the plan;
+ * `step_up_required`.
+ */
 export async function createContract(
   { storage, clock, policy }: Identity,
-  actor: Actor,
+  by: Registrar,
   { contract_id, customer_id, plan_id, ends_at, ...conditions }: NewContract,
 ): Promise<Contract> {
   refuseInvalid([
@@ -64,12 +76,15 @@ export async function createContract(
       ends_at,
       created_at: now,
     };
-    await refuseTooMany(tx, contract);
+    const plan = await getPlan(tx, plan_id);
+    refuseTooMany(contract, plan);
+    const gained = gains(undefined, grantOfContract(policy, contract, plan));
+    await allowGiving(tx, now, by, `customer:${customer_id}`, gained);
     await appendAudit(tx, now, {
-      actor,
+      actor: registrarActor(by),
       action: 'admin.identity.contract.create',
       target: `contract:${id}`,
-      details: detailsOf(contract),
+      details: { ...detailsOf(contract), ...registrarMeans(by) },
     });
     await tx.insertInto('contracts').values(rowOf(contract)).execute();
     return contract;
@@ -80,11 +95,13 @@ export async function createContract(
  * Holds for the next lease of every deployment under the contract; leases that are out there stay as
  * they are. An end in the past ends the contract now.
  *
- * @throws ServiceError `invalid_request`; `not_found` for the contract or the plan.
+ * @param by needs a step-up for `contract:ID` where the change gives more.
+ * @throws ServiceError `invalid_request`; `not_found` for the contract or the plan;
+ * `step_up_required`.
  */
 export async function updateContract(
   { storage, clock, policy }: Identity,
-  actor: Actor,
+  by: Registrar,
   id: string,
   { entitlements, ...others }: ContractChanges,
 ): Promise<Contract> {
@@ -100,12 +117,21 @@ export async function updateContract(
     });
     if (change === undefined) return before;
     const contract = { ...before, ...change.after };
-    await refuseTooMany(tx, contract);
-    await appendAudit(tx, clock(), {
-      actor,
+    const plan = await getPlan(tx, contract.plan_id);
+    refuseTooMany(contract, plan);
+    const now = clock();
+    const had = grantOfContract(policy, before, await getPlan(tx, before.plan_id));
+    const gained = gains(had, grantOfContract(policy, contract, plan));
+    await allowGiving(tx, now, by, `contract:${id}`, gained);
+    await appendAudit(tx, now, {
+      actor: registrarActor(by),
       action: 'admin.identity.contract.update',
       target: `contract:${id}`,
-      details: { before: detailsOf(change.before), after: detailsOf(change.after) },
+      details: {
+        before: detailsOf(change.before),
+        after: detailsOf(change.after),
+        ...registrarMeans(by),
+      },
     });
     await tx.updateTable('contracts').set(rowOf(contract)).where('contract_id', '=', id).execute();
     return contract;
@@ -120,9 +146,7 @@ function endProblems(endsAt: number, after: number): Problem[] {
   );
 }
 
-async function refuseTooMany(tx: Db, contract: Contract): Promise<void> {
-  const { contract_id, plan_id, entitlements } = contract;
-  const plan = await getPlan(tx, plan_id);
+function refuseTooMany({ contract_id, entitlements }: Contract, plan: Plan): void {
   refuseInvalid(entitlementCountProblems(plan.entitlements, entitlements, contract_id));
 }
 

@@ -3,6 +3,7 @@ import { appendAudit, detailsOf, type Actor } from './audit.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { getContract } from './contracts.ts';
+import { allowGiving, registrarActor, registrarMeans, type Registrar } from './giving.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { found, newId, refuseTaken } from './registry.ts';
 
@@ -45,22 +46,28 @@ const NOT_REVOKED = { revoked_at: null, revoked_by: null, revoked_reason: null }
 /**
  * Takes back that the deployment was revoked, and its leases with it: its devices can renew again.
  * What was revoked lease by lease stays so.
- * @throws ServiceError `not_found`
+ * @param by needs a step-up for `deployment:ID`.
+ * @throws ServiceError `not_found`, `step_up_required`
  */
 export async function reinstateDeployment(
   { storage, clock }: Identity,
-  actor: Actor,
+  by: Registrar,
   id: string,
 ): Promise<Deployment> {
   return storage.write(async (tx) => {
     const deployment = await getDeployment(tx, id);
     const { revoked_at, revoked_by, revoked_reason } = deployment;
     if (revoked_at === null) return deployment;
-    await appendAudit(tx, clock(), {
-      actor,
+    const now = clock();
+    await allowGiving(tx, now, by, `deployment:${id}`, ['takes back a revocation']);
+    await appendAudit(tx, now, {
+      actor: registrarActor(by),
       action: 'admin.identity.deployment.reinstate',
       target: `deployment:${id}`,
-      details: { before: detailsOf({ revoked_at, revoked_by, revoked_reason }) },
+      details: {
+        before: detailsOf({ revoked_at, revoked_by, revoked_reason }),
+        ...registrarMeans(by),
+      },
     });
     await tx.updateTable('deployments').set(NOT_REVOKED).where('deployment_id', '=', id).execute();
     return { ...deployment, ...NOT_REVOKED };

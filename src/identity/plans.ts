@@ -4,6 +4,14 @@ import { appendAudit, detailsOf, type Actor } from './audit.ts';
 import { productProblems } from './binding.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
+import {
+  allowGiving,
+  gains,
+  grantOfPlan,
+  registrarActor,
+  registrarMeans,
+  type Registrar,
+} from './giving.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import {
   difference,
@@ -34,7 +42,10 @@ export interface NewPlan extends Partly<Conditions> {
 
 export type PlanChanges = Partly<Pick<Plan, 'name' | 'product' | 'binding' | keyof Conditions>>;
 
-/** @throws ServiceError `invalid_request`, `conflict` */
+/**
+ * A plan gives nothing until a contract refers to it, so this needs no step-up.
+ * @throws ServiceError `invalid_request`, `conflict`
+ */
 export async function createPlan(
   { storage, clock, policy }: Identity,
   actor: Actor,
@@ -71,11 +82,12 @@ export async function createPlan(
 
 /**
  * Holds for the next lease of everybody who has the plan; leases that are out there stay as they are.
- * @throws ServiceError `invalid_request`, `not_found`
+ * @param by needs a step-up for `plan:ID` where the change gives more.
+ * @throws ServiceError `invalid_request`, `not_found`, `step_up_required`
  */
 export async function updatePlan(
   { storage, clock, policy }: Identity,
-  actor: Actor,
+  by: Registrar,
   id: string,
   { entitlements, ...others }: PlanChanges,
 ): Promise<Plan> {
@@ -93,11 +105,18 @@ export async function updatePlan(
     if (change === undefined) return before;
     const plan = { ...before, ...change.after };
     if (change.after.entitlements !== undefined) await refuseTooMany(tx, plan);
-    await appendAudit(tx, clock(), {
-      actor,
+    const now = clock();
+    const gained = gains(grantOfPlan(policy, before), grantOfPlan(policy, plan));
+    await allowGiving(tx, now, by, `plan:${id}`, gained);
+    await appendAudit(tx, now, {
+      actor: registrarActor(by),
       action: 'admin.identity.plan.update',
       target: `plan:${id}`,
-      details: { before: detailsOf(change.before), after: detailsOf(change.after) },
+      details: {
+        before: detailsOf(change.before),
+        after: detailsOf(change.after),
+        ...registrarMeans(by),
+      },
     });
     await tx.updateTable('plans').set(rowOf(plan)).where('plan_id', '=', id).execute();
     return plan;

@@ -21,6 +21,7 @@ export const STEP_UP_ACTIONS = [
   'identity.passkey.delete',
   'bots.validation_report.attest',
   'identity.root.set',
+  'identity.license.give',
 ] as const;
 
 export type StepUpAction = (typeof STEP_UP_ACTIONS)[number];
@@ -36,12 +37,16 @@ const ACTIONS: Readonly<Record<StepUpAction, { readonly scope?: Scope; readonly 
       target: /^validation_report:[0-9a-f]{64}$/,
     },
     'identity.root.set': { scope: 'admin', target: /^(root|key):[\w-]{43}$/ },
+    'identity.license.give': {
+      scope: 'license',
+      target: /^(contract|plan|deployment|customer):[!-~]{1,128}$/,
+    },
   };
 
 /** What is to be done, and to what. */
 export interface StepUpSubject {
   readonly action: StepUpAction;
-  /** As `lease:…`, `deployment:…`, `administrator:…`, `passkey:…`, `validation_report:…`, `root:…` or `key:…`. */
+  /** `TYPE:ID`; `ACTIONS` has the types that each action takes. */
   readonly target: string;
 }
 

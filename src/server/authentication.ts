@@ -4,6 +4,7 @@ import { getMetrics } from '../api/health.ts';
 import type { Security, SecurityScheme } from '../api/http.ts';
 import { ServiceError } from '../errors.ts';
 import type { Actor } from '../identity/audit.ts';
+import type { Registrar } from '../identity/giving.ts';
 import { checkDeviceProof } from '../identity/device-proof.ts';
 import { authenticateToken, requireScope, type Caller } from '../identity/tokens.ts';
 import type { Scope } from '../scopes.ts';
@@ -14,6 +15,11 @@ import { checkCsrf, CSRF_HEADER, refuseForeign, sessionOf } from './session-cook
 /** The administrator who sent the request, for the audit log. */
 export function actorOf(c: { readonly var: Callers }): Actor {
   return `administrator:${c.var.caller!.administrator_id}`;
+}
+
+/** The administrator who sent the request, with the step-up that came with it. */
+export function registrarOf(c: Context<AppEnv>): Registrar {
+  return { caller: c.var.caller!, step_up_token: c.req.header('service-step-up') };
 }
 
 /** Lets through whom the route's `security` names, and keeps who it is in the context. */

@@ -25,7 +25,7 @@ import {
 import type { Identity } from '../identity/context.ts';
 import { createPlan, getPlan, listPlans, updatePlan, type Plan } from '../identity/plans.ts';
 import type { App, Services } from './services.ts';
-import { actorOf } from './authentication.ts';
+import { actorOf, registrarOf } from './authentication.ts';
 import { once } from './once.ts';
 import { pageAnswer } from './page.ts';
 
@@ -61,14 +61,14 @@ export function addRegistry(app: App, { identity }: Services): void {
   });
   app.openapi(api.updatePlan, async (c) => {
     const { plan_id } = c.req.valid('param');
-    const plan = await updatePlan(identity, actorOf(c), plan_id, c.req.valid('json'));
+    const plan = await updatePlan(identity, registrarOf(c), plan_id, c.req.valid('json'));
     return c.json(planAnswer(plan), 200);
   });
 
   app.openapi(api.createContract, async (c) => {
     const { ends_at, ...rest } = c.req.valid('json');
     const request = { ...rest, ends_at: Date.parse(ends_at) };
-    const create = (service: Identity) => createContract(service, actorOf(c), request);
+    const create = (service: Identity) => createContract(service, registrarOf(c), request);
     return c.json(await once(c, identity, create, contractAnswer), 201);
   });
   app.openapi(api.listContracts, async (c) => {
@@ -84,7 +84,7 @@ export function addRegistry(app: App, { identity }: Services): void {
     const { contract_id } = c.req.valid('param');
     const { ends_at, ...rest } = c.req.valid('json');
     const changes = { ...rest, ends_at: ends_at === undefined ? undefined : Date.parse(ends_at) };
-    const contract = await updateContract(identity, actorOf(c), contract_id, changes);
+    const contract = await updateContract(identity, registrarOf(c), contract_id, changes);
     const last = formatInstantOrNull(await lastLeaseEnd(read, contract_id, identity.clock()));
     return c.json({ ...contractAnswer(contract), last_lease_ends_at: last }, 200);
   });
@@ -108,7 +108,7 @@ export function addRegistry(app: App, { identity }: Services): void {
   });
   app.openapi(api.reinstateDeployment, async (c) => {
     const { deployment_id } = c.req.valid('param');
-    const deployment = await reinstateDeployment(identity, actorOf(c), deployment_id);
+    const deployment = await reinstateDeployment(identity, registrarOf(c), deployment_id);
     return c.json(deploymentAnswer((await named([deployment]))[0]!), 200);
   });
 }

@@ -3,7 +3,7 @@ import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
 import { createPlan } from '../../src/identity/plans.ts';
-import { newWorld, type World } from '../identity/people.ts';
+import { newWorld, type Person, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
@@ -11,11 +11,13 @@ import type { Result } from './service-local.ts';
 let world: World;
 let server: ServerHere;
 let token: string;
+let person: Person;
 
 beforeAll(async () => {
   world = await newWorld('sqlite');
   world.now = Date.now();
-  token = await (await world.newPerson()).token('license');
+  person = await world.newPerson();
+  token = await person.token('license');
   server = await serveHere(world.database);
 });
 
@@ -35,6 +37,13 @@ async function json(...words: string[]): Promise<unknown> {
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return JSON.parse(stdout);
 }
+
+const codes = (): string => {
+  const code = person.recovery_codes[used++];
+  if (code === undefined) throw new Error('all recovery codes have been used');
+  return code;
+};
+let used = 0;
 
 /** Rows of a table in cells, its head first; times of these days are `…Z`. */
 function cells({ code, stdout, stderr }: Result): string[][] {
@@ -71,7 +80,11 @@ test('a vendor registers a customer, from plan to deployment', async () => {
   ]);
   const contract = ['--id', 'bolt-1', '--customer', 'bolt', '--plan', 'basic', '--grace', '36h'];
   const end = ['--ends-at', '2099-01-01T00:00:00Z'];
-  expect(cells(await identity('contracts', 'create', ...contract, ...end))).toEqual([
+  const unasked = await identity('contracts', 'create', ...contract, ...end);
+  expect(unasked.code).toBe(2);
+  expect(unasked.stderr).toContain('--code is missing, and there is nobody to ask');
+  const given = [...contract, ...end, '--code', codes()];
+  expect(cells(await identity('contracts', 'create', ...given))).toEqual([
     ['contract', 'customer', 'plan', 'ends', 'ttl', 'grace', 'entitlements'],
     ['bolt-1', 'bolt', 'basic', '2099-01-01T00:00:00Z', 'as plan', '36h', '—'],
   ]);
@@ -124,22 +137,49 @@ test('a change is of what it names, and of nothing else', async () => {
     ttl_seconds: null,
     grace_period_seconds: 0,
   });
-  const purpose = ['--product', 'trader', '--binding', 'device'];
+  const purpose = ['--product', 'trader', '--binding', 'device', '--code', codes()];
   expect(await json('plans', 'update', 'changed', ...purpose)).toMatchObject({
     name: 'Nothing',
     product: 'trader',
     binding: 'device',
   });
-  expect(await json('plans', 'update', 'changed', '--product', 'default')).toMatchObject({
+  const own = ['--product', 'default', '--code', codes()];
+  expect(await json('plans', 'update', 'changed', ...own)).toMatchObject({
     product: null,
     binding: 'device',
   });
-  const feature = ['--entitlement', 'kb_federation'];
+  const feature = ['--entitlement', 'kb_federation', '--code', codes()];
   expect(await json('contracts', 'update', 'changed', ...feature)).toMatchObject({
     plan_id: 'changed',
     entitlements: ['kb_federation'],
     ends_at: '2099-01-01T00:00:00Z',
   });
+});
+
+test('what gives more needs a code, and what narrows does not use it up', async () => {
+  await register('given');
+  const code = codes();
+  for (const words of [
+    ['contracts', 'update', 'given', '--ends-at', '2098-01-01T00:00:00Z', '--ttl', '1d'],
+    ['plans', 'update', 'given', '--grace', '0s'],
+  ]) {
+    await json(...words, '--code', code);
+  }
+  const more = ['contracts', 'update', 'given', '--ends-at', '2099-01-01T00:00:00Z'];
+  const refused = await identity(...more);
+  expect(refused.code).toBe(2);
+  expect(refused.stderr).toContain(
+    'the change gives more (it ends at 2099-01-01T00:00:00Z): this needs a fresh second factor',
+  );
+  const wrong = await identity(...more, '--code', '0'.repeat(28));
+  expect({ code: wrong.code, stderr: wrong.stderr }).toEqual({
+    code: 4,
+    stderr: expect.stringContaining('the code is wrong, or has been used') as string,
+  });
+  expect(await json(...more, '--code', code)).toMatchObject({ ends_at: '2099-01-01T00:00:00Z' });
+  const plan = ['plans', 'update', 'given', '--entitlement', 'live_trading', '--ttl', '9d'];
+  expect((await identity(...plan)).stderr).toContain('it raises the TTL of leases to 9d');
+  expect(await json(...plan, '--code', codes())).toMatchObject({ ttl_seconds: 9 * 86_400 });
 });
 
 test('a contract that is ended tells how long its leases still work', async () => {
@@ -170,7 +210,10 @@ test('a deployment is reinstated', async () => {
   });
   const listed = await identity('deployments', 'list', '--contract', 'revoked');
   expect(cells(listed)[1]!.at(-1)).toBe('…Z lost');
-  expect(await json('deployments', 'reinstate', 'revoked')).toMatchObject({ revoked_at: null });
+  const code = ['--code', codes()];
+  expect(await json('deployments', 'reinstate', 'revoked', ...code)).toMatchObject({
+    revoked_at: null,
+  });
 });
 
 describe('what cannot be done', () => {

@@ -107,6 +107,10 @@ test('a deployment is revoked with the right id and the right factor only', asyn
   await page.getByText('contract <b>cancelled</b>').first().waitFor();
   if (isAtLength) assert.deepEqual(await desk.findBarriers(), []);
   await page.getByRole('button', { name: 'Reinstate' }).click();
+  await page.getByText('This takes back the revocation').waitFor();
+  if (isAtLength) assert.deepEqual(await desk.findBarriers(), []);
+  await page.getByLabel('Code of your authenticator app').fill(administrator.recoveryCodes[4]!);
+  await page.getByRole('button', { name: 'Reinstate a deployment' }).click();
   await page.getByText('can get leases again').waitFor();
 
   // The code is used up now; another is good once more.

@@ -100,11 +100,31 @@ test('a customer, a plan, a contract and a deployment are registered, whatever t
     ],
   ] as const) {
     const key = crypto.randomUUID();
-    const made = await visitor.submit(`/identity/license/${path}`, { ...fields, key });
+    const factor = path === 'contracts' ? { code: person.recovery_codes[6]! } : {};
+    const form = { ...fields, ...factor, key };
+    const made = await visitor.submit(`/identity/license/${path}`, form);
     expect(made).toMatchObject({ status: 303, location: `/identity/license/${goTo}` });
     const again = await visitor.submit(`/identity/license/${path}`, { ...fields, key });
     expect(again).toMatchObject({ status: 303 });
   }
+  const contract = {
+    contract_id: 'later',
+    contract_customer: 'evil',
+    contract_plan: 'evil',
+    contract_end: '2027-01-01',
+    key: crypto.randomUUID(),
+  };
+  const asked = await visitor.submit('/identity/license/contracts', contract);
+  expect(asked).toMatchObject({ status: 200 });
+  for (const [name, value] of Object.entries(contract)) {
+    expect(fieldOf(asked.text, name)).toBe(value);
+  }
+  expect(asked.text).toContain('data-target="customer:evil"');
+  expect(await open('/identity/license/customers')).not.toContain('later');
+  const guess = { ...contract, code: '0'.repeat(28) };
+  const guessed = await visitor.submit('/identity/license/contracts', guess);
+  expect(guessed.text).toContain('The code is wrong, or has been used');
+  expect(fieldOf(guessed.text, 'contract_id')).toBe('later');
   const taken = { customer_id: 'evil', customer_name: HOSTILE, key: crypto.randomUUID() };
   const refused = await visitor.submit('/identity/license/customers', taken);
   expect(refused.status).toBe(409);
@@ -232,7 +252,14 @@ describe('revoking', () => {
     expect(reused.text).toContain('The code is wrong, or has been used');
     const refused = await visitor.open('/identity/license/issue?deployment_id=nara');
     expect(refused.text).toContain('is revoked');
-    const back = await visitor.submit('/identity/license/deployments/nara/reinstate');
+    const reinstate = '/identity/license/deployments/nara/reinstate';
+    const asked = await visitor.submit(reinstate);
+    expect(asked.text).toContain('data-target="deployment:nara"');
+    expect((await leasesOf('nara'))[0]!.state).toBe('revoked');
+    const mistyped = await visitor.submit(reinstate, { code: '0'.repeat(28) });
+    expect(mistyped.text).toContain('The code is wrong, or has been used');
+    expect(mistyped.text).toContain('data-target="deployment:nara"');
+    const back = await visitor.submit(reinstate, { code: person.recovery_codes[7]! });
     expect(back.status).toBe(303);
     expect(await open('/identity/license/deployments/nara')).toContain('nara can get leases again');
   });

@@ -125,7 +125,7 @@ export class History {
         this.revokedDeployments.add(event.deployment_id);
         return;
       case 'reinstate':
-        await reinstateDeployment(this.service(), 'administrator:root', event.deployment_id);
+        await reinstateDeployment(this.service(), 'operator', event.deployment_id);
         this.revokedDeployments.delete(event.deployment_id);
         return;
       case 'new key':

@@ -602,7 +602,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       await renew(identity, elsewhere);
 
       world.now += HOUR;
-      await reinstateDeployment(identity, 'administrator:root', 'tokyo');
+      await reinstateDeployment(identity, 'operator', 'tokyo');
       await renew(identity, devices[0]!, leases[0]);
       await issueLease(identity, caller, { deployment_id: 'tokyo' });
     });
@@ -613,7 +613,7 @@ describe.each(mainlyOn('sqlite'))('leases on %s', (kind) => {
       const { answer, claims } = await renew(identity, device);
       await revokeAs(world, identity, { deployment_id: 'tokyo' }, 'tokyo');
       await revokeAs(world, identity, { lease_id: claims.lease_id }, 'tokyo');
-      await reinstateDeployment(identity, 'administrator:root', 'tokyo');
+      await reinstateDeployment(identity, 'operator', 'tokyo');
       await expect(renew(identity, device, answer.lease)).rejects.toMatchObject({
         code: 'license_revoked',
       });

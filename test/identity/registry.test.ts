@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Problem, ServiceError } from '../../src/errors.ts';
-import { readAudit, type Actor } from '../../src/identity/audit.ts';
+import { readAudit } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import {
   createContract,
@@ -28,7 +28,7 @@ import { newWorld, START, type World } from './people.ts';
 const DAY = 86_400;
 const NEXT_YEAR = Date.UTC(2027, 0, 1);
 const FIRST_PAGE = { limit: 100 };
-const actor: Actor = 'administrator:root';
+const actor = 'operator';
 
 describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
   let world: World;

@@ -14,6 +14,7 @@ import { exampleDocument } from '../../src/api/bots.ts';
 import { EXAMPLE_DOCUMENT_ID } from '../../src/api/knowledge.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
+import { GIVE_ACTION } from '../../src/identity/giving.ts';
 import { registerSigner } from '../../src/identity/keys.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { REVOKE_ACTION } from '../../src/identity/revoke.ts';
@@ -58,12 +59,20 @@ const STEP_UP_TARGETS: Readonly<Record<string, string>> = {
   deletePasskey: `passkey:${EXAMPLE_PASSKEY_ID}`,
   storeTrust: `root:${EXAMPLE_ROOT_FINGERPRINT}`,
   announceKey: `key:${publicKeyId(EXAMPLE_NEXT_KEY)}`,
+  createContract: 'customer:acme',
+  updateContract: 'contract:acme-2026',
+  updatePlan: 'plan:pro',
+  reinstateDeployment: 'deployment:acme-tokyo',
 };
 
 const STEP_UP_ACTIONS: Readonly<Record<string, string>> = {
   deletePasskey: 'identity.passkey.delete',
   storeTrust: SET_ROOT_ACTION,
   announceKey: SET_ROOT_ACTION,
+  createContract: GIVE_ACTION,
+  updateContract: GIVE_ACTION,
+  updatePlan: GIVE_ACTION,
+  reinstateDeployment: GIVE_ACTION,
 };
 
 /** Of the license of the server: hardly any of the examples needs one that is good. */

@@ -8,7 +8,9 @@ import type { Answerer } from '../../src/research/answering.ts';
 import { EMBEDDED } from '../../src/research/embedded.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import type { Identity } from '../../src/identity/context.ts';
-import { addToken } from '../../src/identity/tokens.ts';
+import { GIVE_ACTION } from '../../src/identity/giving.ts';
+import { hashSecret } from '../../src/identity/secrets.ts';
+import { addToken, authenticateToken } from '../../src/identity/tokens.ts';
 import type { Scope } from '../../src/scopes.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { openStorage } from '../../src/storage/storage.ts';
@@ -30,6 +32,8 @@ export interface TestApp {
   readonly log: readonly string[];
   /** Makes an administrator with a token of these scopes: what to send as `Authorization`. */
   readonly bearer: (...scopes: Scope[]) => Promise<string>;
+  /** The right of the token's owner to give to the target once: what to send as `Service-Step-Up`. */
+  readonly stepUp: (authorization: string, target: string) => Promise<string>;
   /** Sends a request as `fetch` would: `send('GET', '/healthz')`. */
   readonly send: (method: string, path: string, init?: SendInit) => Promise<Answer>;
   /** Ends what would go on for ever, as a server does that stops. */
@@ -108,6 +112,17 @@ export async function newTestApp(
         const terms = { label: 'test', scopes, expires_in_seconds: 365 * 86_400 };
         const { token } = await addToken(tx, test.now, 'operator', administrator_id, terms);
         return `Bearer ${token}`;
+      }),
+    stepUp: (authorization, target) =>
+      storage.write(async (tx) => {
+        const bearer = authorization.replace('Bearer ', '');
+        const { administrator_id } = await authenticateToken(tx, test.now, bearer);
+        const token = uuidv7();
+        const expires_at = test.now + 300_000;
+        const grant = { administrator_id, action: GIVE_ACTION, target, expires_at, used_at: null };
+        const row = { token_hash: hashSecret(token), ...grant };
+        await tx.insertInto('step_ups').values(row).execute();
+        return token;
       }),
     async send(method, path, { headers, body } = {}) {
       const isJson =

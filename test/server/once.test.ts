@@ -27,6 +27,14 @@ const CREATIONS = [
   ['/identity/deployments', { contract_id: 'acme-2026', name: 'Tokyo' }],
 ] as const;
 
+/** With what a contract needs. */
+async function headersFor(authorization: string): Promise<Record<string, string>> {
+  return {
+    authorization,
+    'service-step-up': await server.stepUp(authorization, 'customer:acme'),
+  };
+}
+
 async function addRegistry(authorization: string): Promise<void> {
   const { 2: plan, 3: contract } = CREATIONS;
   for (const [path, body] of [
@@ -34,7 +42,7 @@ async function addRegistry(authorization: string): Promise<void> {
     [plan[0], { ...plan[1], plan_id: 'pro' }],
     [contract[0], { ...contract[1], contract_id: 'acme-2026' }],
   ] as const) {
-    await server.send('POST', path, { headers: { authorization }, body });
+    await server.send('POST', path, { headers: await headersFor(authorization), body });
   }
 }
 
@@ -42,7 +50,8 @@ describe('a request to create that is sent again', () => {
   it.each(CREATIONS)('to %s, creates once and is answered alike', async (path, body) => {
     const authorization = await server.bearer('write', 'license', 'read');
     await addRegistry(authorization);
-    const headers = { authorization, 'idempotency-key': randomUUID() };
+    const key = { 'idempotency-key': randomUUID() };
+    const headers = { ...(await headersFor(authorization)), ...key };
     const send = (): Promise<Answer> => server.send('POST', path, { headers, body });
     const count = async (): Promise<number> => {
       const list = await server.send('GET', path, { headers: { authorization } });

@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
 const DAY_MS = 86_400_000;
+const LATER = '2099-01-01T00:00:00Z';
 
 let server: TestApp;
 let authorization: string;
@@ -13,8 +14,22 @@ beforeEach(async () => {
 
 afterEach(() => server.close());
 
-const send = (method: string, path: string, body?: unknown): Promise<Answer> =>
-  server.send(method, `/identity/${path}`, { headers: { authorization }, body });
+const send = (
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> =>
+  server.send(method, `/identity/${path}`, { headers: { authorization, ...headers }, body });
+
+/** With a second factor just shown for the target. */
+async function sendStepUp(
+  target: string,
+  ...[method, path, body]: [method: string, path: string, body?: unknown]
+): Promise<Answer> {
+  const token = await server.stepUp(authorization, target);
+  return send(method, path, body, { 'service-step-up': token });
+}
 
 const contract = {
   contract_id: 'acme-2026',
@@ -26,7 +41,7 @@ const contract = {
 async function newDeployment(): Promise<void> {
   await send('POST', 'customers', { customer_id: 'acme', name: 'Acme Trading' });
   await send('POST', 'plans', { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
-  await send('POST', 'contracts', contract);
+  await sendStepUp('customer:acme', 'POST', 'contracts', contract);
   const deployment = { deployment_id: 'acme-tokyo', contract_id: 'acme-2026', name: 'Tokyo' };
   const { status } = await send('POST', 'deployments', deployment);
   expect(status).toBe(201);
@@ -140,7 +155,8 @@ test('a change leaves what it does not name, and null means that others decide',
     status: 200,
     body: { ...(before as object), ttl_seconds: 86_400 },
   });
-  expect((await send('PATCH', 'plans/pro', { ttl_seconds: null })).body).toEqual(before);
+  const back = await sendStepUp('plan:pro', 'PATCH', 'plans/pro', { ttl_seconds: null });
+  expect(back.body).toEqual(before);
   expect((await send('PATCH', 'plans/pro', {})).body).toEqual(before);
 });
 
@@ -193,6 +209,119 @@ test('ending a contract tells how long leases that are out there work', async ()
   });
 });
 
+const NEEDS_STEP_UP = { status: 401, body: { code: 'step_up_required', reason: 'missing' } };
+
+describe('a change that gives more', () => {
+  beforeEach(newDeployment);
+
+  test.each([
+    ['a new contract', 'customer:acme', 'POST', 'contracts', { ...contract, contract_id: 'two' }],
+    ['a later end', 'contract:acme-2026', 'PATCH', 'contracts/acme-2026', { ends_at: LATER }],
+    [
+      'an entitlement beyond the plan',
+      'contract:acme-2026',
+      'PATCH',
+      'contracts/acme-2026',
+      { entitlements: ['kb_federation'] },
+    ],
+    [
+      'a longer TTL by contract',
+      'contract:acme-2026',
+      'PATCH',
+      'contracts/acme-2026',
+      { ttl_seconds: 8 * 86_400 },
+    ],
+    [
+      'a longer grace period by contract',
+      'contract:acme-2026',
+      'PATCH',
+      'contracts/acme-2026',
+      { grace_period_seconds: 4 * 86_400 },
+    ],
+    ['a plan with more', 'contract:acme-2026', 'PATCH', 'contracts/acme-2026', { plan_id: 'max' }],
+    [
+      'an entitlement of the plan',
+      'plan:pro',
+      'PATCH',
+      'plans/pro',
+      { entitlements: ['live_trading', 'byoc_deployments'] },
+    ],
+    ['another product', 'plan:pro', 'PATCH', 'plans/pro', { product: 'other' }],
+    [
+      'a looser binding',
+      'contract:acme-2026',
+      'PATCH',
+      'contracts/acme-2026',
+      { plan_id: 'loose' },
+    ],
+    ['a longer TTL by plan', 'plan:pro', 'PATCH', 'plans/pro', { ttl_seconds: 8 * 86_400 }],
+    [
+      'less of one thing and more of another',
+      'contract:acme-2026',
+      'PATCH',
+      'contracts/acme-2026',
+      { ttl_seconds: 3600, ends_at: LATER },
+    ],
+  ] as const)('%s is refused without a step-up, and done with it', async (...given) => {
+    const [, target, method, path, body] = given;
+    const more = ['live_trading', 'kb_federation', 'byoc_deployments'];
+    await send('POST', 'plans', { plan_id: 'max', name: 'Max', entitlements: more });
+    const entitlements = ['live_trading'];
+    await send('POST', 'plans', { plan_id: 'loose', name: 'Loose', entitlements });
+    expect(await send('PATCH', 'plans/pro', { binding: 'machine' })).toMatchObject({ status: 200 });
+    const list = path.split('/')[0]!;
+    const before = (await send('GET', list)).body;
+    expect(await send(method, path, body)).toMatchObject(NEEDS_STEP_UP);
+    const other = { 'service-step-up': await server.stepUp(authorization, `${target}-2`) };
+    expect(await send(method, path, body, other)).toMatchObject({
+      status: 401,
+      body: { code: 'step_up_required', reason: 'other_target' },
+    });
+    expect((await send('GET', list)).body).toEqual(before);
+    const { status } = await sendStepUp(target, method, path, body);
+    expect(status).toBe(method === 'POST' ? 201 : 200);
+    expect((await send('GET', list)).body).not.toEqual(before);
+  });
+
+  test('is on record with the token', async () => {
+    const path = 'contracts/acme-2026';
+    await sendStepUp('contract:acme-2026', 'PATCH', path, { ends_at: LATER });
+    const row = await server.services.identity.storage.read
+      .selectFrom('audit_entries')
+      .select('details')
+      .where('action', '=', 'admin.identity.contract.update')
+      .executeTakeFirstOrThrow();
+    expect(JSON.parse(row.details)).toMatchObject({
+      before: { ends_at: '2027-01-01T00:00:00.000Z' },
+      after: { ends_at: '2099-01-01T00:00:00.000Z' },
+      token_id: expect.any(String) as string,
+    });
+  });
+
+  test('without a new value is none, and neither is one that only narrows', async () => {
+    const small = { plan_id: 'small', name: 'Small', entitlements: [] };
+    await send('POST', 'plans', small);
+    const extra = { entitlements: ['kb_federation'], ttl_seconds: 8 * 86_400 };
+    await sendStepUp('contract:acme-2026', 'PATCH', 'contracts/acme-2026', extra);
+    for (const [path, change] of [
+      ['contracts/acme-2026', { ends_at: contract.ends_at }],
+      ['contracts/acme-2026', { entitlements: [] }],
+      // The plan has it already.
+      ['contracts/acme-2026', { entitlements: ['live_trading'] }],
+      ['contracts/acme-2026', { ttl_seconds: null }],
+      ['contracts/acme-2026', { ttl_seconds: 3600, grace_period_seconds: 0 }],
+      ['plans/pro', { name: 'Other', ttl_seconds: 86_400, grace_period_seconds: 0 }],
+      ['contracts/acme-2026', { plan_id: 'small' }],
+      ['plans/pro', { entitlements: [] }],
+      ['contracts/acme-2026', { ends_at: '2026-06-01T00:00:00Z' }],
+      ['contracts/acme-2026', { ends_at: '2026-01-01T00:00:00Z' }],
+    ] as const) {
+      const { status } = await send('PATCH', path, change);
+      expect({ path, change, status }).toEqual({ path, change, status: 200 });
+    }
+  });
+});
+
 test('a deployment is reinstated', async () => {
   await newDeployment();
   const { storage } = server.services.identity;
@@ -204,7 +333,9 @@ test('a deployment is reinstated', async () => {
     revoked_at: '2026-01-02T03:04:05Z',
     revoked_reason: 'lost',
   });
-  expect(await send('POST', 'deployments/acme-tokyo/reinstate')).toMatchObject({
+  expect(await send('POST', 'deployments/acme-tokyo/reinstate')).toMatchObject(NEEDS_STEP_UP);
+  const path = 'deployments/acme-tokyo/reinstate';
+  expect(await sendStepUp('deployment:acme-tokyo', 'POST', path)).toMatchObject({
     status: 200,
     body: { deployment_id: 'acme-tokyo', revoked_at: null, revoked_by: null },
   });

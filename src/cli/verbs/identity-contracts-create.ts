@@ -8,11 +8,12 @@ import {
   ID_OPTION,
   parseEnd,
 } from '../registry.ts';
+import { CODE_OPTION, sendWithStepUp } from '../step-up.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'What is said here of entitlements comes on top of the plan; of times, instead of it.',
+    'The entitlements given here are added to those of the plan; times replace those of the plan. It asks for the code of your authenticator, since a contract gives.',
   options: {
     id: ID_OPTION,
     customer: { value: 'id', description: 'whose contract it is', required: true },
@@ -24,22 +25,29 @@ export const verb = defineVerb({
       parse: parseEnd,
     },
     ...CONDITION_OPTIONS,
+    code: CODE_OPTION,
   },
   settings: ['server_url'],
   examples: [
     'identity contracts create --id acme-2026 --customer acme --plan pro --ends-at 2027-01-01T00:00:00Z',
   ],
-  async run(context, _args, { id, customer, plan, endsAt, ...conditions }) {
+  async run(context, _args, { id, customer, plan, endsAt, code, ...conditions }) {
     const server = await connect(context);
-    const contract = await server.call<typeof createContract>('post', '/identity/contracts', {
-      body: {
-        contract_id: id,
-        customer_id: customer,
-        plan_id: plan,
-        ends_at: endsAt,
-        ...givenConditions(conditions),
-      },
-    });
+    const body = {
+      contract_id: id,
+      customer_id: customer,
+      plan_id: plan,
+      ends_at: endsAt,
+      ...givenConditions(conditions),
+    };
+    const stepUp = {
+      action: 'identity.license.give',
+      target: `customer:${customer}`,
+      code,
+    } as const;
+    const contract = await sendWithStepUp(context, server, stepUp, (headers) =>
+      server.call<typeof createContract>('post', '/identity/contracts', { headers, body }),
+    );
     return { data: contract, show: (out) => showItems(out, [contract], CONTRACT_COLUMNS) };
   },
 });

@@ -3,8 +3,8 @@ import type { announceKey } from '../../api/keys.ts';
 import { ServiceError } from '../../errors.ts';
 import { ask } from '../ask.ts';
 import { connect } from '../connect.ts';
-import { CODE_OPTION } from '../root.ts';
 import { NEEDS_ADMIN } from '../scopes.ts';
+import { CODE_OPTION } from '../step-up.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({

@@ -8,7 +8,6 @@ import { connect } from '../connect.ts';
 import type { ListedKey } from '../root-keyset.ts';
 import {
   CHAIN_OPTION,
-  CODE_OPTION,
   KEY_OPTION,
   parseLifetime,
   publishedDocument,
@@ -19,6 +18,7 @@ import {
   uploadTrust,
   writeChain,
 } from '../root.ts';
+import { CODE_OPTION } from '../step-up.ts';
 import { defineVerb, type Context } from '../verb.ts';
 
 export const verb = defineVerb({

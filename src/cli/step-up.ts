@@ -1,0 +1,40 @@
+import type { createStepUp } from '../api/administrators.ts';
+import type { Client, RequestOf } from '../client/client.ts';
+import { ServiceError } from '../errors.ts';
+import { ask } from './ask.ts';
+import type { Context } from './verb.ts';
+
+export const CODE_OPTION = {
+  value: 'digits',
+  description: 'authenticator code or recovery code, for use without a terminal',
+} as const;
+
+type StepUpRequest = RequestOf<typeof createStepUp>['body'];
+
+/**
+ * Sends a request that may need a second factor: first without one, and if the server asks for it,
+ * again with the code of `--code` or of the person at the terminal.
+ *
+ * @param send gets the headers to send.
+ * @throws ServiceError of the server; `usage` where a code is needed and nobody can be asked.
+ */
+export async function sendWithStepUp<T>(
+  context: Context,
+  server: Client,
+  { code, ...subject }: Pick<StepUpRequest, 'action' | 'target'> & { code: string | undefined },
+  send: (headers: Readonly<Record<string, string>>) => Promise<T>,
+): Promise<T> {
+  try {
+    return await send({});
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'step_up_required') throw error;
+    if (code === undefined) context.message(error.message);
+  }
+  const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
+    body: {
+      ...subject,
+      code: code ?? (await ask(context, 'Code of your authenticator:', '--code')),
+    },
+  });
+  return send({ 'service-step-up': step_up_token });
+}
