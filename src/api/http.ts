@@ -47,7 +47,10 @@ export const Problem = z
     errors: z
       .array(
         z.strictObject({
-          code: z.string(),
+          code: z.string().openapi({
+            description:
+              'Such as `missing_field`, `unknown_field`, `invalid_value`, `duplicate_field` for a JSON member that is given twice, or `nested_too_deep`.',
+          }),
           pointer: z
             .string()
             .optional()

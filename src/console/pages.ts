@@ -3,6 +3,7 @@ import { getCookie, setCookie } from 'hono/cookie';
 import { ServiceError } from '../errors.ts';
 import type { Session } from '../identity/sessions.ts';
 import { addressOf } from '../server/client-address.ts';
+import { checkJson } from '../server/json-members.ts';
 import type { App, AppEnv, Services } from '../server/services.ts';
 import { checkCsrf, isSecure, refuseForeign, sessionOf } from '../server/session-cookie.ts';
 import { callAs, fileAs, type Call } from './call.ts';
@@ -151,8 +152,10 @@ export async function readJson(c: Context<AppEnv>): Promise<unknown> {
   if (!/^application\/json(;|$)/i.test(c.req.header('content-type') ?? '')) {
     throw new ServiceError('unsupported_media_type', 'the body is not JSON');
   }
+  const text = await c.req.text();
+  checkJson(text);
   try {
-    return JSON.parse(await c.req.text()) as unknown;
+    return JSON.parse(text) as unknown;
   } catch {
     throw new ServiceError('invalid_request', 'the body is no JSON that can be read');
   }

@@ -43,6 +43,7 @@ import { addDevices } from './devices.ts';
 import { addHalts } from './halts.ts';
 import { addHealth, addMetrics } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
+import { refuseJsonFaults } from './json-members.ts';
 import { addKeys } from './keys.ts';
 import { addKnowledge } from './knowledge.ts';
 import { addLeases } from './leases.ts';
@@ -178,6 +179,7 @@ function withGuards(app: App, services: Services): App {
   ) => App;
   app.openapi = ((route: RouteConfig, handler: never) => {
     const middleware = [authenticate(route, services), ...licensed(route, services)];
+    if (route.request?.body) middleware.push(refuseJsonFaults);
     return register({ ...route, middleware }, handler, invalidRequest(route));
   }) as typeof app.openapi;
   return app;

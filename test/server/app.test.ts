@@ -170,6 +170,35 @@ describe('a problem', () => {
     expect(await answer.json()).toMatchObject({ code: 'invalid_request', status: 400 });
   });
 
+  it.each([
+    ['{"customer_id": "acme", "name": "A", "customer_id": "other"}', '/customer_id'],
+    [String.raw`{"customer_id": "acme", "name": "A", "n\u0061me": "B"}`, '/name'],
+    [
+      '{"customer_id": "acme", "name": "A", "extra": [{}, {"a/b": {"c~": 1, "c~": 1}}]}',
+      '/extra/1/a~1b/c~0',
+    ],
+  ])('is a field that a body has twice: %s', async (body, pointer) => {
+    const headers = { 'content-type': 'application/json; charset=utf-8' };
+    const answer = await post(body, headers);
+    expect(answer).toMatchObject({
+      status: 400,
+      body: {
+        code: 'invalid_request',
+        detail: 'the body has a field twice',
+        errors: [{ code: 'duplicate_field', pointer, detail: 'is given twice' }],
+      },
+    });
+    expect(answer.headers.get('content-type')).toBe('application/problem+json');
+  });
+
+  it('is a body that is nested too deep', async () => {
+    const body = `{"name": ${'['.repeat(60_000)}${']'.repeat(60_000)}}`;
+    expect(await post(body, { 'content-type': 'application/json' })).toMatchObject({
+      status: 400,
+      body: { errors: [{ code: 'nested_too_deep', pointer: `/name${'/0'.repeat(99)}` }] },
+    });
+  });
+
   it('is all that is wrong in a body, each with its place', async () => {
     const answer = await post({ customer_id: 7, nmae: 'Acme', 'a/b': 1 });
     expect(problemOf(answer)).toMatchObject({
