@@ -1,15 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import type { BotEventsTable, BotSnapshotsTable, Db } from '../storage/tables.ts';
-import { eventOf, GENESIS, hashOf, type EventHead } from './event.ts';
+import { endFault, faultOf, type EventFault } from './chain.ts';
+import { eventOf, GENESIS, type EventHead } from './event.ts';
 import { readRows } from './read.ts';
 import { seqAt, type Moment } from './snapshot.ts';
 import { changesState, digestOf, foldState, type BotState } from './state.ts';
-
-/** Why the first bad event is bad; or that the first bad snapshot is not what the events come to. */
-export interface EventFault {
-  readonly seq: number;
-  readonly fault: 'missing' | 'altered' | 'not_linked' | 'beyond_head' | 'wrong_snapshot';
-}
 
 /** What a log comes to when every event of it is read, and no snapshot is trusted. */
 export interface Replay {
@@ -62,21 +57,6 @@ export async function verifyEvents(
     if (rows.length < PAGE) return replay(endFault(last, until_seq ?? head.seq, head));
     await setImmediate();
   }
-}
-
-/** Whether a row is as it was written, and follows the one before it. */
-export function faultOf(row: BotEventsTable, last: EventHead): EventFault | undefined {
-  if (row.seq !== last.seq + 1) return { seq: last.seq + 1, fault: 'missing' };
-  if (row.prev_hash !== last.hash) return { seq: row.seq, fault: 'not_linked' };
-  return row.hash === hashOf(row) ? undefined : { seq: row.seq, fault: 'altered' };
-}
-
-/** Whether the log goes as far as it should: rows cut off at the end, or put there, show. */
-export function endFault(last: EventHead, end: number, head: EventHead): EventFault | undefined {
-  if (last.seq < end) return { seq: last.seq + 1, fault: 'missing' };
-  if (last.seq > head.seq) return { seq: head.seq + 1, fault: 'beyond_head' };
-  const isHead = last.seq === head.seq;
-  return isHead && last.hash !== head.hash ? { seq: last.seq, fault: 'altered' } : undefined;
 }
 
 type Snapshot = Readonly<Omit<BotSnapshotsTable, 'bot_id'>>;

@@ -68,6 +68,8 @@ interface ReportedError extends Omit<TaskError, 'code'> {
 interface Service {
   readonly storage: Storage;
   readonly clock: () => number;
+  /** Time between two reports of a runner, s; 5 by default. */
+  readonly reportSeconds?: number | undefined;
 }
 
 /** What a runner is to do. */
@@ -92,7 +94,7 @@ export interface Orders {
  *   `database_not_adopted` for one that would trade.
  */
 export async function takeReport(
-  { storage, clock }: Service,
+  { storage, clock, reportSeconds = REPORT_SECONDS }: Service,
   deployment_id: string,
   token: string,
   report: Report,
@@ -148,7 +150,7 @@ export async function takeReport(
     return {
       epoch,
       claim_seconds: CLAIM_SECONDS,
-      report_seconds: REPORT_SECONDS,
+      report_seconds: reportSeconds,
       command,
       halt: halt ?? null,
       recorded: isNext ? batch.number : before.batches,

@@ -14,6 +14,8 @@ export interface ProductionService extends BotRegistry {
    */
   readonly cluster: (name: string) => Cluster;
   readonly log: Pick<Log, 'warn' | 'error'>;
+  /** Time between two reports of a runner, s; 5 by default. */
+  readonly reportSeconds?: number | undefined;
 }
 
 /** The connections of a process, each made when it is asked for first. */

@@ -1,7 +1,7 @@
 /** What a paper session left in the log of its bot, as its rows are read one after the other. */
 import type { OrderEvent } from '../engine/journal.ts';
 import type { EventHead } from '../events/event.ts';
-import { faultOf, type EventFault } from '../events/verify.ts';
+import { faultOf, type EventFault } from '../events/chain.ts';
 import { allocateBars, appendBar, type Bars } from '../market/bars.ts';
 import type { BotEventsTable } from '../storage/tables.ts';
 import { controlOf } from '../tasks/session-events.ts';

@@ -7,7 +7,7 @@ import { prepare } from '../bots/prepare.ts';
 import { engineConfig } from '../bots/spec.ts';
 import { ENGINE_VERSION } from '../engine/version.ts';
 import type { EventHead } from '../events/event.ts';
-import type { EventFault } from '../events/verify.ts';
+import type { EventFault } from '../events/chain.ts';
 import type { OrderEvent } from '../engine/journal.ts';
 import { openHosted, takeAll, type CodeLimits, type HostedRun } from '../sandbox/hosted.ts';
 import type { BotEventsTable } from '../storage/tables.ts';

@@ -10,7 +10,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { GENESIS, hashOf, type EventHead } from '../events/event.ts';
-import type { EventFault } from '../events/verify.ts';
+import type { EventFault } from '../events/chain.ts';
 import type { BotEventsTable } from '../storage/tables.ts';
 
 /** Archive file with the sequence numbers of its first and last event. */

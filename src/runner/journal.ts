@@ -9,7 +9,7 @@ import { isSystemError, ServiceError } from '../errors.ts';
 import { appendEvents } from '../events/append.ts';
 import { NO_EVENTS, type NewEvent } from '../events/event.ts';
 import { readEvents, readRows } from '../events/read.ts';
-import { endFault, faultOf, type EventFault } from '../events/verify.ts';
+import { endFault, faultOf, type EventFault } from '../events/chain.ts';
 import { openStorage } from '../storage/storage.ts';
 import type { BotEventsTable } from '../storage/tables.ts';
 import type { SessionEvent } from '../tasks/session-events.ts';

@@ -62,7 +62,7 @@ export function addProduction(app: App, { tasks, production, gate }: Services): 
     const { deployment_id } = c.req.valid('param');
     const report = c.req.valid('json') as Report;
     const { halt, controls, ...orders } = await takeReport(
-      tasks,
+      { ...tasks, reportSeconds: production.reportSeconds },
       deployment_id,
       c.var.runner_token!,
       report,

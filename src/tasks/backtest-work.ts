@@ -9,7 +9,7 @@ import { readChangedSpec, type SpecChanges } from '../bots/hosted.ts';
 import { prepare } from '../bots/prepare.ts';
 import { mergeTimes } from '../engine/steps.ts';
 import { openHosted, takeAll, type CodeLimits } from '../sandbox/hosted.ts';
-import { gzipFile } from './files.ts';
+import { gzipFile } from './gzip-file.ts';
 import type { Progress } from './lifecycle.ts';
 import { refuseDrift, type KeptLock } from './verify-lock.ts';
 

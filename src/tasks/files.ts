@@ -1,9 +1,7 @@
 /** The files that tasks made, where every server of one database finds them. */
-import { createReadStream, createWriteStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { createGunzip, createGzip } from 'node:zlib';
+import { createGunzip } from 'node:zlib';
 import { ServiceError } from '../errors.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db } from '../storage/tables.ts';
@@ -12,11 +10,6 @@ import { getTask } from './tasks.ts';
 
 /** Bytes: a whole number of groups in base64, and little enough that nobody waits for its write. */
 const PART = 3 << 16;
-
-/** Makes `<path>.gz` of a file. */
-export async function gzipFile(path: string): Promise<void> {
-  await pipeline(createReadStream(path), createGzip(), createWriteStream(`${path}.gz`));
-}
 
 /**
  * Keeps a file, a part in each write.

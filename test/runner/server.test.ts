@@ -11,7 +11,7 @@ import { MINUTE } from '../../src/market/time.ts';
 import { BTC, runInProcess, SPEC, type Run } from './world.ts';
 
 /** Each time, all events are asked for. */
-const patience = { timeout: 10_000, interval: 200 };
+const patience = { timeout: 10_000, interval: 100 };
 
 /** A server, the market whose bars its pods follow, and what a cluster would do with a deployment. */
 async function newPods({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
@@ -30,7 +30,10 @@ async function newPods({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) 
   });
   await once(http.listen(0, '127.0.0.1'), 'listening');
   const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
-  Object.assign(server.services.production, { exchanges: { local: market.definition } });
+  Object.assign(server.services.production, {
+    exchanges: { local: market.definition },
+    reportSeconds: 1,
+  });
   const strategy = { name: 'sma_crossover', params: { fast: 1, slow: 2 } };
   let time = Math.floor(Date.now() / MINUTE) * MINUTE - 100 * MINUTE;
   return {

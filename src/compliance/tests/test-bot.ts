@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { getBot } from '../../bot-registry/bots.ts';
-import { gzipFile } from '../../tasks/files.ts';
+import { gzipFile } from '../../tasks/gzip-file.ts';
 import type { TestBot } from '../../tasks/runner.ts';
 import type { TaskService } from '../../tasks/tasks.ts';
 import { proveIsolation, takeFingerprint, type Isolation } from '../stress/isolation.ts';
