@@ -50,7 +50,9 @@ export async function writeAtomically(
     await syncDirectory(dirname(path));
   } catch (error) {
     // Where that fails, too, the first error says more.
-    await rm(temporary, { force: true }).catch(() => undefined);
+    for (const suffix of ['', ...BESIDE_SQLITE]) {
+      await rm(temporary + suffix, { force: true }).catch(() => undefined);
+    }
     throw error;
   }
   if (!keepAbandoned) await removeAbandoned(dirname(path), { of: basename(path) });
@@ -76,7 +78,10 @@ export function isTemporary(name: string): boolean {
   return /\.[0-9a-f]{16}\.tmp$/.test(name);
 }
 
-const TEMPORARY = /^(.*?)(?:\.(\d+-\d+-[0-9a-f]{8}))?\.[0-9a-f]{16}\.tmp$/;
+/** Suffixes of the files that SQLite makes beside a database. */
+const BESIDE_SQLITE = ['-wal', '-shm', '-journal'];
+
+const TEMPORARY = /^(.*?)(?:\.(\d+-\d+-[0-9a-f]{8}))?\.[0-9a-f]{16}\.tmp(?:-wal|-shm|-journal)?$/;
 
 const DAY_MS = 86_400_000;
 

@@ -85,6 +85,8 @@ const CODES = {
   storage_unavailable: { exit: 1, status: 503 },
   /** A secret store, or what runs the services of a customer, gives no usable answer. */
   cloud_unavailable: { exit: 1 },
+  /** A program that a backup of PostgreSQL needs is missing or too old. */
+  backup_tool_missing: { exit: 1 },
   /** The services of a customer did not come up anew. */
   rollout_failed: { exit: 1 },
 } as const satisfies Readonly<Record<string, { readonly exit: number; readonly status?: number }>>;

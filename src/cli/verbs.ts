@@ -53,6 +53,16 @@ export const VERBS: readonly VerbEntry[] = [
     load: () => import('./verbs/server-adopt.ts'),
   },
   {
+    path: ['server', 'backup'],
+    summary: 'copy the whole database to a file, while servers run',
+    load: () => import('./verbs/server-backup.ts'),
+  },
+  {
+    path: ['server', 'restore'],
+    summary: 'restore a backup, with all trading halted',
+    load: () => import('./verbs/server-restore.ts'),
+  },
+  {
     path: ['worker'],
     summary: 'do the backtests and paper sessions of servers that share a PostgreSQL',
     load: () => import('./verbs/worker.ts'),

@@ -91,51 +91,71 @@ function latch(
   reason: string,
   sinceBegin: () => number,
 ): Promise<Halt> {
-  return storage.write(
-    async (tx) => {
-      const now = clock();
-      const bot = ref === null ? null : await getBot(tx, ref);
-      const scope = bot === null ? 'all' : 'bot';
-      const bot_id = bot?.bot_id ?? null;
-      const before = await findInForce(tx, bot_id);
-      const halted = before ?? {
-        halt_id: uuidv7({ msecs: now }),
-        scope,
-        bot_id,
-        reason,
-        requested_by: by,
-        requested_at: now,
-        lifted_at: null,
-        lifted_by: null,
-        lift_reason: null,
-      };
-      const { halt_id } = halted;
-      await appendAudit(tx, now, {
-        actor: by,
-        action: bot === null ? 'bots.halt_all' : 'bots.halt',
-        target: bot === null ? 'bots' : `bot:${bot.bot_id}`,
-        details: { halt_id, reason, repeated: before !== undefined, latched_ms: sinceBegin() },
-      });
-      if (before !== undefined) return before;
-      await tx.insertInto('halts').values(halted).execute();
-      if (bot === null) await alertOfAll(tx, now, halt_id, reason);
-      if (bot !== null) {
-        const payload = { halt_id, scope, reason, by };
-        const version = bot.current_version;
-        const event = { kind: 'control.halted', occurred_at: now, payload };
-        const { seq } = await appendEvents(tx, bot.bot_id, now, [{ ...event, version }]);
-        const alerts = alertsOf([event]).map((one) => alertEvent(one, seq, now, now));
-        await appendEvents(
-          tx,
-          bot.bot_id,
-          now,
-          alerts.map((one) => ({ ...one, version })),
-        );
-      }
-      return halted;
-    },
-    { urgent: true },
-  );
+  return storage.write((tx) => latchIn(tx, clock(), by, ref, reason, sinceBegin()), {
+    urgent: true,
+  });
+}
+
+/** Records a halt of a bot, or of all bots with null, unless one is in force already. */
+export async function latchIn(
+  tx: Db,
+  now: number,
+  by: Actor,
+  ref: string | null,
+  reason: string,
+  latched_ms = 0,
+): Promise<Halt> {
+  const bot = ref === null ? null : await getBot(tx, ref);
+  const scope = bot === null ? 'all' : 'bot';
+  const bot_id = bot?.bot_id ?? null;
+  const before = await findInForce(tx, bot_id);
+  const halted = before ?? {
+    halt_id: uuidv7({ msecs: now }),
+    scope,
+    bot_id,
+    reason,
+    requested_by: by,
+    requested_at: now,
+    lifted_at: null,
+    lifted_by: null,
+    lift_reason: null,
+  };
+  const { halt_id } = halted;
+  await appendAudit(tx, now, {
+    actor: by,
+    action: bot === null ? 'bots.halt_all' : 'bots.halt',
+    target: bot === null ? 'bots' : `bot:${bot.bot_id}`,
+    details: { halt_id, reason, repeated: before !== undefined, latched_ms },
+  });
+  if (before !== undefined) return before;
+  await tx.insertInto('halts').values(halted).execute();
+  if (bot === null) await alertOfAll(tx, now, halt_id, reason);
+  if (bot !== null) {
+    const payload = { halt_id, scope, reason, by };
+    const version = bot.current_version;
+    const event = { kind: 'control.halted', occurred_at: now, payload };
+    const { seq } = await appendEvents(tx, bot.bot_id, now, [{ ...event, version }]);
+    const alerts = alertsOf([event]).map((one) => alertEvent(one, seq, now, now));
+    await appendEvents(
+      tx,
+      bot.bot_id,
+      now,
+      alerts.map((one) => ({ ...one, version })),
+    );
+  }
+  return halted;
+}
+
+/** Ends all paper sessions that a halt covers, in the caller's transaction. */
+export async function endAllIn(tx: Db, now: number, latched: Halt): Promise<number> {
+  let ended = 0;
+  let after = START;
+  for (;;) {
+    const { task_ids, last } = await endSome(tx, now, latched, after, AT_ONCE);
+    ended += task_ids.length;
+    if (last === undefined) return ended;
+    after = last;
+  }
 }
 
 /** A halt of all bots is in the log of none. */

@@ -75,6 +75,21 @@ async function appendEntry(tx: Db, head: AuditHead, now: number, event: AuditEve
   heads.set(tx, { seq: entry.seq, hash, recorded_at: now });
 }
 
+/**
+ * Adds entries that another copy of the database recorded after the last one here.
+ * @param entries checked by `verifyAudit` from the head of this log.
+ */
+export async function importAudit(tx: Db, entries: readonly AuditEntry[]): Promise<void> {
+  for (const entry of entries) {
+    const { seq, actor, action, target, prev_hash, hash } = entry;
+    const recorded_at = Date.parse(entry.recorded_at);
+    const details = JSON.stringify(entry.details);
+    await insertEntry(tx, { seq, recorded_at, actor, action, target, details, prev_hash, hash });
+    await updateHead(tx, { seq, hash });
+    heads.set(tx, { seq, hash, recorded_at });
+  }
+}
+
 /** The last entry of the log; `recorded_at` is null before the first one. */
 interface TimedHead extends AuditHead {
   readonly recorded_at: number | null;
@@ -101,7 +116,7 @@ async function timedHead(db: Db): Promise<TimedHead> {
   return head;
 }
 
-async function auditHead(db: Db): Promise<AuditHead> {
+export async function auditHead(db: Db): Promise<AuditHead> {
   const [head = lostHead()] = await selectHead(db, {});
   return head;
 }

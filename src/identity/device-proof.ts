@@ -109,7 +109,9 @@ export async function checkDeviceProof(
   checkRequest(claims, request, audiences);
   const now = clock();
   const { jti, nonce } = claims;
-  if (nonce === undefined && isTimely(claims, now)) return { device, jti };
+  if (nonce === undefined && isTimely(claims, now) && !(await areDeferred(storage.read, now))) {
+    return { device, jti };
+  }
   const secret = await nonceSecret(storage);
   if (nonce !== undefined && isGoodNonce(nonce, secret, claims.sub, now)) return { device, jti };
   const reason = nonce === undefined ? 'use_nonce' : 'unknown_nonce';
@@ -235,6 +237,27 @@ function isGoodNonce(nonce: string, secret: string, deviceId: string, now: numbe
 }
 
 const NONCE_SECRET = 'nonce';
+const NONCE_REQUIRED_UNTIL = 'nonce_required_until';
+
+/**
+ * Rejects proofs from before a restore, whose use the backup may not know: former nonces end, and
+ * proofs need a nonce until all that were signed before are too old.
+ */
+export async function deferProofs(tx: Db, now: number): Promise<void> {
+  const names = [NONCE_SECRET, NONCE_REQUIRED_UNTIL];
+  await tx.deleteFrom('server_secrets').where('name', 'in', names).execute();
+  const value = String(now + CLOCK_TOLERANCE_MS + PROOF_SECONDS * 1000);
+  await tx.insertInto('server_secrets').values({ name: NONCE_REQUIRED_UNTIL, value }).execute();
+}
+
+async function areDeferred(db: Db, now: number): Promise<boolean> {
+  const [row] = await selectSecret(db, { name: NONCE_REQUIRED_UNTIL });
+  return row !== undefined && now < Number(row.value);
+}
+
+const selectSecret = prepared((db, { name }: { readonly name: string }) =>
+  db.selectFrom('server_secrets').select('value').where('name', '=', name),
+);
 
 /** The same for all servers on one database; made by the first that needs it. */
 async function nonceSecret(storage: Storage): Promise<string> {

@@ -91,6 +91,10 @@ export async function revoke(
         reason: request.reason,
         leases: active,
         effective_at: effective_at === null ? null : formatTime(effective_at),
+        ...(found.lineage_id !== undefined && {
+          lineage_id: found.lineage_id,
+          device_ids: await machinesOf(tx, found),
+        }),
         ...meansOf(caller),
       },
     });
@@ -136,22 +140,27 @@ export async function previewRevocation(
   const now = clock();
   const found = await findTarget(storage.read, target);
   const { active, effective_at } = await outstanding(storage.read, found, now);
-  const devices = await storage.read
+  return {
+    deployment_id: found.deployment_id,
+    working_leases: active,
+    device_ids: await machinesOf(storage.read, found, now),
+    effective_at,
+    registry_enforced: policy.registry_enforced,
+  };
+}
+
+/** Ids of the devices that were given the leases, or those of them that still work at `workingAt`. */
+async function machinesOf(db: Db, found: Found, workingAt?: number): Promise<string[]> {
+  const rows = await db
     .selectFrom('license_leases')
     .select('device_id')
     .distinct()
     .where((is) => isMeant(is, found))
     .where('device_id', 'is not', null)
-    .where('grace_ends_at', '>', now)
+    .$if(workingAt !== undefined, (query) => query.where('grace_ends_at', '>', workingAt!))
     .orderBy('device_id')
     .execute();
-  return {
-    deployment_id: found.deployment_id,
-    working_leases: active,
-    device_ids: devices.map(({ device_id }) => device_id!),
-    effective_at,
-    registry_enforced: policy.registry_enforced,
-  };
+  return rows.map(({ device_id }) => device_id!);
 }
 
 interface Found {

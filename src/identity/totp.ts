@@ -28,3 +28,8 @@ export function totpStep(secret: string, code: string, now: number): number | un
   const delta = totp.validate({ token, timestamp: now, window: STEPS_OFF });
   return delta === null ? undefined : totp.counter({ timestamp: now }) + delta;
 }
+
+/** The last time step of which a code is accepted at `now`. */
+export function lastStepAt(now: number): number {
+  return TOTP.counter({ period: TOTP_FORM.period, timestamp: now }) + STEPS_OFF;
+}

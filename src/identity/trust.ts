@@ -7,7 +7,7 @@ import { CLOCK_TOLERANCE_SECONDS } from '../lease/status.ts';
 import { formatTime, parseTime } from '../lease/time.ts';
 import { type HeldTrust, type Trust, verifyTrust } from '../lease/trust.ts';
 import type { Db, LicenseTrustTable } from '../storage/tables.ts';
-import { appendAudit } from './audit.ts';
+import { appendAudit, type Actor } from './audit.ts';
 import type { Identity } from './context.ts';
 import type { SignedDocument, TrustDocument } from './root-documents.ts';
 import { consumeStepUp } from './step-up.ts';
@@ -102,37 +102,84 @@ export async function storeTrust(
     }
     await refuseLackingKeys(tx, now, trust);
     if (before === undefined) await refuseEndorsedVersion(tx, claims);
-    const row: LicenseTrustTable = {
-      id: 1,
-      roots: JSON.stringify(roots),
-      keyset: JSON.stringify(await endorsed(tx, keyset!, trust, signer)),
-      root_fingerprint: fingerprint,
-      root_version: root.claims.version,
-      root_expires_at: parseTime(root.claims.expires_at)!,
-      keyset_version: claims.version,
-      keyset_expires_at: parseTime(claims.expires_at)!,
-      stored_at: now,
-      stored_by: `administrator:${caller.administrator_id}`,
-    };
-    await appendAudit(tx, now, {
-      actor: `administrator:${caller.administrator_id}`,
-      action: 'admin.identity.root.store',
-      target: `root:${fingerprint}`,
-      details: {
-        former: before?.root_fingerprint ?? null,
-        root_version: row.root_version,
-        keyset_version: row.keyset_version,
-        keys: claims.keys.map(({ kid }) => kid),
-        retired: claims.retired,
-        expires_at: claims.expires_at,
-        ...meansOf(caller),
-      },
-    });
-    await tx.deleteFrom('license_trust').execute();
-    await tx.insertInto('license_trust').values(row).execute();
+    const document = { roots, keyset: await endorsed(tx, keyset!, trust, signer) };
+    const actor = `administrator:${caller.administrator_id}` as const;
+    const row = await replaceTrust(tx, now, actor, document, trust, meansOf(caller));
     return { ...stateOf(row), activated: await activatePending(tx, now, claims) };
   });
 }
+
+async function replaceTrust(
+  tx: Db,
+  now: number,
+  actor: Actor,
+  { roots, keyset }: TrustDocument,
+  { root, keyset: claims }: HeldTrust,
+  means: Readonly<Record<string, unknown>> = {},
+): Promise<LicenseTrustTable> {
+  const former = await selectTrust(tx);
+  const row: LicenseTrustTable = {
+    id: 1,
+    roots: JSON.stringify(roots),
+    keyset: JSON.stringify(keyset),
+    root_fingerprint: root!.lineage.at(-1)!,
+    root_version: root!.claims.version,
+    root_expires_at: parseTime(root!.claims.expires_at)!,
+    keyset_version: claims!.version,
+    keyset_expires_at: parseTime(claims!.expires_at)!,
+    stored_at: now,
+    stored_by: actor,
+  };
+  await appendAudit(tx, now, {
+    actor,
+    action: 'admin.identity.root.store',
+    target: `root:${row.root_fingerprint}`,
+    details: {
+      former: former?.root_fingerprint ?? null,
+      root_version: row.root_version,
+      keyset_version: row.keyset_version,
+      keys: claims!.keys.map(({ kid }) => kid),
+      retired: claims!.retired,
+      expires_at: claims!.expires_at,
+      ...means,
+    },
+  });
+  await tx.deleteFrom('license_trust').execute();
+  await tx.insertInto('license_trust').values(row).execute();
+  return row;
+}
+
+/**
+ * Stores a keyset that this service published after the backup from which its database was restored.
+ * @param text the published document, as machines keep it.
+ * @throws ServiceError `conflict` without a stored root; `invalid_data` for a document that does not
+ *   succeed the stored one.
+ */
+export async function restoreKeyset(tx: Db, now: number, text: string): Promise<void> {
+  const row = await selectTrust(tx);
+  if (row === undefined) {
+    throw new ServiceError('conflict', 'the backup has no trust root that a keyset could follow', {
+      reason: 'no_root',
+      remedy: `Restore without --keyset, and then run \`${UPLOAD_COMMAND}\`.`,
+    });
+  }
+  // Expiry does not matter: machines have accepted the document already.
+  const trust = verifyTrust(text, { held: heldOf(row), now: 0 });
+  if (!trust.ok) {
+    throw new ServiceError(
+      'invalid_data',
+      `the keyset does not follow the stored one: ${trust.detail}`,
+      {
+        reason: trust.reason,
+        remedy: 'Use the newest license_public_key.json of a machine.',
+      },
+    );
+  }
+  if (trust.keyset!.version === row.keyset_version) return;
+  await replaceTrust(tx, now, 'operator', JSON.parse(text) as TrustDocument, trust);
+}
+
+const UPLOAD_COMMAND = 'service-local identity root sign-keyset --chain license-root.json --upload';
 
 export interface ExpiryWarning {
   readonly reason: 'keyset_expires' | 'keyset_expired' | 'root_expires' | 'root_expired';

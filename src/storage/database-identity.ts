@@ -88,13 +88,17 @@ export async function settlePlace(storage: Storage): Promise<void> {
   );
 }
 
-/** Makes this database, at this place, the one that may trade. @returns its new identity. */
-export async function adoptAt(tx: Db, place: Place): Promise<DatabaseIdentity> {
+/**
+ * Makes this database, at this place, the one that may trade.
+ * @param knownEpoch highest epoch known of its copies.
+ * @returns its new identity.
+ */
+export async function adoptAt(tx: Db, place: Place, knownEpoch = 0): Promise<DatabaseIdentity> {
   const { epoch, superseded_by } = await databaseIdentity(tx);
   await tx
     .updateTable('database_identity')
     .set({
-      epoch: Math.max(epoch, superseded_by ?? 0) + 1,
+      epoch: Math.max(epoch, superseded_by ?? 0, knownEpoch) + 1,
       place: JSON.stringify(place),
       superseded_by: null,
     })

@@ -7,7 +7,7 @@ import { openStorage, type Storage, type StorageLocation } from './storage.ts';
  * The PostgreSQL that `DATABASE_URL` names; without it, a SQLite file in `home`.
  * @throws ServiceError `invalid_setting`, which does not tell the URL: there may be a password in it
  */
-function storageLocation(home: string, env: NodeJS.ProcessEnv): StorageLocation {
+export function storageLocation(home: string, env: NodeJS.ProcessEnv): StorageLocation {
   const { DATABASE_URL: url } = env;
   if (!url) return { file: join(home, 'server.sqlite') };
   if (/^postgres(ql)?:$/.test(URL.parse(url)?.protocol ?? '')) return { url };

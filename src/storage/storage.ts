@@ -3,6 +3,7 @@ import { migrate } from './migrate.ts';
 import { openPostgres } from './postgres.ts';
 import { readDialect } from './read-dialect.ts';
 import { openSqlite } from './sqlite.ts';
+import { refuseRestoring } from './restore-marker.ts';
 import type { Db, Tables } from './tables.ts';
 import { WriteQueue, type WriteOptions } from './write-queue.ts';
 
@@ -41,7 +42,13 @@ export interface Storage {
 }
 
 /** Where it is: a file of SQLite, or the URL of a PostgreSQL. */
-export type StorageLocation = { readonly file: string } | { readonly url: string };
+export type StorageLocation =
+  | { readonly file: string }
+  | {
+      readonly url: string;
+      /** Opens a database although a restore into it is not complete. */
+      readonly isRestoring?: boolean;
+    };
 
 /** Any number: with PostgreSQL, servers take this lock one after the other. */
 const WRITE_LOCK = 7_305_811;
@@ -56,8 +63,7 @@ export async function openStorage(
   location: StorageLocation,
   onIdleError: (error: Error) => void = () => {},
 ): Promise<Storage> {
-  const storage =
-    'file' in location ? onSqlite(location.file) : onPostgres(location.url, onIdleError);
+  const storage = 'file' in location ? onSqlite(location.file) : onPostgres(location, onIdleError);
   try {
     await storage.ready;
   } catch (error) {
@@ -73,16 +79,26 @@ function onSqlite(file: string): Opening {
   const dialects = openSqlite(file);
   const writer = new Kysely<Tables>({ dialect: dialects.write });
   const reader = new Kysely<Tables>({ dialect: readDialect(dialects.read) });
-  const storage = storageOn('sqlite', writer, reader, async () => {}, dialects.truncateLog);
+  const { truncateLog: eraseTraces } = dialects;
+  const storage = storageOn('sqlite', writer, reader, async () => {}, { eraseTraces });
   return { ...storage, ready: storage.ready.then(dialects.onOpened) };
 }
 
-function onPostgres(url: string, onIdleError: (error: Error) => void): Opening {
+function onPostgres(
+  { url, isRestoring }: Extract<StorageLocation, { url: string }>,
+  onIdleError: (error: Error) => void,
+): Opening {
   const dialects = openPostgres(url, onIdleError);
   const writer = new Kysely<Tables>({ dialect: dialects.write });
   const reader = new Kysely<Tables>({ dialect: readDialect(dialects.read) });
-  return storageOn('postgres', writer, reader, async (tx) => {
+  const lock = async (tx: Db): Promise<void> => {
     await sql`select pg_advisory_xact_lock(${sql.lit(WRITE_LOCK)})`.execute(tx);
+  };
+  return storageOn('postgres', writer, reader, lock, {
+    async lockToOpen(tx) {
+      await lock(tx);
+      if (isRestoring !== true) await refuseRestoring(tx);
+    },
   });
 }
 
@@ -91,7 +107,14 @@ function storageOn(
   writer: Db,
   reader: Db,
   lock: (tx: Db) => Promise<void>,
-  eraseTraces: () => void = () => {},
+  {
+    lockToOpen = lock,
+    eraseTraces = () => {},
+  }: {
+    /** Called instead of `lock` before the schema is brought up to date. */
+    readonly lockToOpen?: typeof lock;
+    readonly eraseTraces?: () => void;
+  },
 ): Opening {
   const queue = new WriteQueue(writer, lock);
   return {
@@ -112,6 +135,6 @@ function storageOn(
       await reader.destroy();
       await writer.destroy();
     },
-    ready: migrate(writer, lock, kind),
+    ready: migrate(writer, lockToOpen, kind),
   };
 }

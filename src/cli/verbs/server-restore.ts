@@ -1,0 +1,103 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { isSystemError, ServiceError, writeRemedy } from '../../errors.ts';
+import { formatCountOf } from '../../format.ts';
+import type { Restored } from '../../server/restore-database.ts';
+import type { Output } from '../output.ts';
+import { defineVerb, type Answer } from '../verb.ts';
+
+export const verb = defineVerb({
+  description:
+    "Makes a backup the database of the server. Stop the server and its workers first. For PostgreSQL, DATABASE_URL names a new, empty database. Afterwards all bots are halted until a person resumes them, paper sessions have ended, and enrollment codes, login sessions and device proofs from before are invalid. The epoch of the database rises, so that runners reject servers of the replaced one. With --audit, revocations and other withdrawals that were recorded after the backup apply again. Run it on the server's machine.",
+  arguments: { file: { description: 'file that `server backup` wrote', complete: 'file' } },
+  options: {
+    audit: {
+      value: 'file',
+      description: 'newer audit log, from `identity audit list --after 0 --json`',
+      complete: 'file',
+    },
+    keyset: {
+      value: 'file',
+      description: "newer published keyset, such as a machine's license_public_key.json",
+      complete: 'file',
+    },
+    force: { description: 'replace an existing SQLite database, which is kept under another name' },
+  },
+  examples: [
+    'server restore /backups/server-2026-01-02.sqlite',
+    'server restore /backups/latest.sqlite --audit audit.json --force',
+    'server restore /backups/latest.sqlite --keyset license_public_key.json --json',
+  ],
+  async run({ settings, io, cwd }, { file }, { audit, keyset, force }) {
+    const { restoreDatabase } = await import('../../server/restore-database.ts');
+    const { parseAuditFile } = await import('../../identity/audit-file.ts');
+    const read = (name: string): Promise<string> => readText(resolve(cwd, name), name);
+    const options = {
+      force,
+      audit:
+        audit === undefined
+          ? undefined
+          : { name: audit, entries: parseAuditFile(await read(audit), audit) },
+      keyset: keyset === undefined ? undefined : await read(keyset),
+    };
+    try {
+      const path = resolve(cwd, file);
+      return answerOf(await restoreDatabase(settings.home, io.env, path, options));
+    } catch (error) {
+      if (!isSystemError(error)) throw error;
+      throw new ServiceError('output_not_writable', `cannot write the database (${error.code})`, {
+        remedy: writeRemedy(error, 'Check the permissions of SERVICE_LOCAL_HOME.'),
+        cause: error,
+      });
+    }
+  },
+});
+
+async function readText(path: string, name: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+    throw new ServiceError('file_not_found', `cannot read ${name} (${error.code})`, {
+      cause: error,
+    });
+  }
+}
+
+function answerOf(restored: Restored): Answer {
+  const warnings = warningsOf(restored);
+  return {
+    data: { ...restored, warnings },
+    show(out) {
+      const { database_id, epoch, backup_head, imported_entries, replaced } = restored;
+      out.line(`Restored: database ${database_id} now has epoch ${epoch}.`);
+      if (replaced !== null) out.line(`The replaced database is kept as ${replaced}.`);
+      out.line(
+        `All bots are halted, and ${formatCountOf(restored.ended_sessions, 'paper session')} ended.`,
+      );
+      out.line(
+        `Audit log: the backup ends at entry ${backup_head.seq}; later entries imported: ${imported_entries}.`,
+      );
+      showCounts(out, 'Applied again', restored.applied);
+      showCounts(out, 'Not applied; repeat what is still wanted', restored.not_applied);
+      for (const warning of warnings) out.line(`Warning: ${warning}`);
+    },
+  };
+}
+
+function showCounts(out: Output, title: string, counts: Restored['applied']): void {
+  const rows = Object.entries(counts);
+  if (rows.length === 0) return;
+  out.line(`${title}:`);
+  for (const [action, count] of rows) out.line(`  ${action}: ${count}`);
+}
+
+function warningsOf({ keyset_version, stored_keyset_version }: Restored): string[] {
+  if (keyset_version <= (stored_keyset_version ?? 0)) return [];
+  const held = `machines may hold version ${keyset_version} of the keyset, and reject the older one of this server`;
+  return [
+    stored_keyset_version === null
+      ? `${held}: run \`service-local identity root sign-keyset --chain license-root.json --upload\`, or, without a trust root, \`identity keys announce\` until the version is higher`
+      : `${held}, version ${stored_keyset_version}: run \`service-local identity root sign-keyset --chain license-root.json --upload\` with the newest file, or restore with --keyset`,
+  ];
+}

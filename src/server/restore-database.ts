@@ -1,0 +1,181 @@
+/** Restores a backup so that nothing in it continues by itself. */
+import { endAllIn, latchIn } from '../halts/halt.ts';
+import { newerEntries } from '../identity/audit-file.ts';
+import { appendAudit, auditHead, importAudit, type AuditEntry } from '../identity/audit.ts';
+import { endCredentials } from '../identity/restored.ts';
+import { restoreKeyset } from '../identity/trust.ts';
+import { replayAudit, type ReplayedAudit } from '../identity/replay-audit.ts';
+import { adoptAt, databaseIdentity } from '../storage/database-identity.ts';
+import { storageLocation } from '../storage/location.ts';
+import { placeOf } from '../storage/place.ts';
+import { emptyRestored, restorePostgres } from '../storage/postgres-backup.ts';
+import { RESTORE_MARKER } from '../storage/restore-marker.ts';
+import { restoreSqlite } from '../storage/sqlite-restore.ts';
+import { openStorage, type Storage, type StorageLocation } from '../storage/storage.ts';
+import type { Db } from '../storage/tables.ts';
+
+export interface AuditFile {
+  readonly name: string;
+  readonly entries: readonly AuditEntry[];
+}
+
+export interface RestoreOptions {
+  /** Replaces an existing SQLite database. */
+  readonly force: boolean;
+  /** What the backup lacks is taken from here. */
+  readonly audit: AuditFile | undefined;
+  /** Keyset document that was published after the backup. */
+  readonly keyset: string | undefined;
+}
+
+export interface Restored extends ReplayedAudit {
+  readonly database_id: string;
+  readonly epoch: number;
+  /** Last audit entry of the backup. */
+  readonly backup_head: { readonly seq: number; readonly hash: string };
+  /** Number of audit entries after it that were imported. */
+  readonly imported_entries: number;
+  /** The halt of all bots, which is in force. */
+  readonly halt_id: string;
+  /** Number of paper sessions that the backup had as queued or running. */
+  readonly ended_sessions: number;
+  /** Version of the stored keyset; null without one. */
+  readonly stored_keyset_version: number | null;
+  /** Where the replaced SQLite database is kept. */
+  readonly replaced: string | null;
+}
+
+/**
+ * Restores a backup to the database that `home` and `DATABASE_URL` name. Afterwards, all bots are
+ * halted, and sessions, codes and proofs from before have ended.
+ *
+ * @throws ServiceError as `restoreSqlite`, `restorePostgres` and `newerEntries`.
+ */
+export async function restoreDatabase(
+  home: string,
+  env: NodeJS.ProcessEnv,
+  file: string,
+  options: RestoreOptions,
+): Promise<Restored> {
+  const location = storageLocation(home, env);
+  const now = Date.now();
+  if ('url' in location) {
+    await restorePostgres(file, location.url, env);
+    try {
+      const restored = { ...location, isRestoring: true };
+      const settled = await inStorage(restored, (storage) => settle(storage, now, options, 0));
+      return { ...settled, replaced: null };
+    } catch (error) {
+      await emptyRestored(location.url);
+      throw error;
+    }
+  }
+  const { prepared, replaced } = await restoreSqlite(
+    file,
+    location.file,
+    { force: options.force, now },
+    (copy, former) =>
+      inStorage({ file: copy }, (storage) => settle(storage, now, options, former?.epoch ?? 0)),
+  );
+  return { ...prepared, replaced: replaced?.file ?? null };
+}
+
+async function inStorage<T>(
+  location: StorageLocation,
+  work: (storage: Storage) => Promise<T>,
+): Promise<T> {
+  const storage = await openStorage(location);
+  try {
+    return await work(storage);
+  } finally {
+    await storage.close();
+  }
+}
+
+const HALT_REASON =
+  'The database was restored from a backup. Compare positions and open orders with the venues before you resume.';
+
+/** Actions that `settle` applies itself. */
+const HALTS: ReadonlySet<string> = new Set(['bots.halt', 'bots.resume', 'bots.resume_all']);
+
+/** One write: a restored database is settled, or is none. */
+async function settle(
+  storage: Storage,
+  now: number,
+  { audit, keyset }: RestoreOptions,
+  knownEpoch: number,
+): Promise<Omit<Restored, 'replaced'>> {
+  const place = await placeOf(storage.read);
+  return storage.write(async (tx) => {
+    const backup_head = await auditHead(tx);
+    const entries = audit === undefined ? [] : await newerEntries(tx, audit.entries, audit.name);
+    await importAudit(tx, entries);
+    const replayed = await replayAudit(tx, entries, HALTS);
+    await endCredentials(tx, now);
+    const before = await databaseIdentity(tx);
+    const { database_id, epoch } = await adoptAt(tx, place, Math.max(knownEpoch, epochIn(entries)));
+    await appendAudit(tx, now, {
+      actor: 'operator',
+      action: 'server.database.restore',
+      target: `database:${database_id}`,
+      details: {
+        epoch,
+        previous_epoch: before.epoch,
+        backup_seq: backup_head.seq,
+        backup_hash: backup_head.hash,
+        imported_entries: entries.length,
+        applied: replayed.applied,
+        not_applied: replayed.not_applied,
+        place,
+      },
+    });
+    if (keyset !== undefined) await restoreKeyset(tx, now, keyset);
+    const halted = await haltRestored(tx, now, entries);
+    if (storage.kind === 'postgres') await tx.schema.dropTable(RESTORE_MARKER).execute();
+    return {
+      ...replayed,
+      database_id,
+      epoch,
+      backup_head,
+      imported_entries: entries.length,
+      ...halted,
+      stored_keyset_version: await storedKeysetVersion(tx),
+    };
+  });
+}
+
+async function storedKeysetVersion(tx: Db): Promise<number | null> {
+  const trust = await tx.selectFrom('license_trust').select('keyset_version').executeTakeFirst();
+  const endorsed = await tx.selectFrom('license_endorsement').select('version').executeTakeFirst();
+  return trust?.keyset_version ?? endorsed?.version ?? null;
+}
+
+/** Halts all bots and, by themselves, those that were halted after the backup and not resumed. */
+async function haltRestored(tx: Db, now: number, entries: readonly AuditEntry[]) {
+  const all = await latchIn(tx, now, 'operator', null, HALT_REASON);
+  const last = new Map<string, AuditEntry>();
+  for (const entry of entries) {
+    if (entry.action === 'bots.halt' || entry.action === 'bots.resume') {
+      last.set(entry.target.replace(/^bot:/, ''), entry);
+    }
+  }
+  for (const [botId, { action, details }] of last) {
+    const bot = await tx
+      .selectFrom('bots')
+      .select('bot_id')
+      .where('bot_id', '=', botId)
+      .executeTakeFirst();
+    if (bot === undefined || action !== 'bots.halt') continue;
+    const reason = typeof details['reason'] === 'string' ? details['reason'] : HALT_REASON;
+    await latchIn(tx, now, 'operator', botId, reason);
+  }
+  return { halt_id: all.halt_id, ended_sessions: await endAllIn(tx, now, all) };
+}
+
+/** Highest epoch of a copy that the entries record. */
+function epochIn(entries: readonly AuditEntry[]): number {
+  const epochs = entries
+    .filter(({ action }) => /^server\.database\.(adopt|restore)$/.test(action))
+    .map(({ details }) => Number(details['epoch']) || 0);
+  return Math.max(0, ...epochs);
+}

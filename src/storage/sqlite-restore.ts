@@ -1,0 +1,144 @@
+/** Puts a backup in the place of a SQLite database. */
+import { createReadStream, existsSync, statSync } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import { writeAtomically } from '../atomic-file.ts';
+import { isSystemError, ServiceError } from '../errors.ts';
+import { makeDirectory } from '../make-directory.ts';
+import { checkBackup, isSameFile, syncFile } from './sqlite-backup.ts';
+
+const HEADER = 'SQLite format 3\0';
+
+/** The database that a backup replaces. */
+export interface Replaced {
+  /** Where it is kept. */
+  readonly file: string;
+  /** Highest epoch that it knows; 0 if it is too damaged to tell. */
+  readonly epoch: number;
+}
+
+/**
+ * Copies a backup to `to` and lets `prepare` change the copy before it takes its place there. Until
+ * then, everything is as it was. An existing database is kept beside it under another name.
+ *
+ * @param prepare receives the copy, which no other process uses.
+ * @throws ServiceError `file_not_found`, `invalid_data`; `conflict` for an existing database without
+ *   `force`, and for one that a process has open; what `prepare` throws; the system's errors.
+ */
+export async function restoreSqlite<T>(
+  file: string,
+  to: string,
+  { force, now }: { readonly force: boolean; readonly now: number },
+  prepare: (copy: string, replaced: Replaced | undefined) => Promise<T>,
+): Promise<{ readonly prepared: T; readonly replaced: Replaced | undefined }> {
+  await refuseNoBackup(file, to);
+  const isThere = existsSync(to);
+  if (isThere && !force) {
+    throw new ServiceError('conflict', `there is a database already: ${to}`, {
+      reason: 'database_exists',
+      remedy: 'Replace it with --force; it is kept under another name.',
+    });
+  }
+  makeDirectory(dirname(to), 0o700);
+  const existing = isThere ? takeExisting(to) : undefined;
+  try {
+    const kept = `${to}.replaced-${new Date(now).toISOString().replaceAll(/[-:]|\.\d+/g, '')}`;
+    const replaced = existing && { file: kept, epoch: existing.epoch };
+    let prepared: T;
+    await writeAtomically(to, createReadStream(file), {
+      mode: 0o600,
+      async check(copy) {
+        checkBackup(copy, file);
+        prepared = await prepare(copy, replaced);
+        await syncFile(copy);
+        if (existing) await keep(to, kept);
+        // Those of the database that is replaced would be applied to the new one.
+        for (const suffix of ['-wal', '-shm', '-journal']) await rm(to + suffix, { force: true });
+      },
+    });
+    return { prepared: prepared!, replaced };
+  } finally {
+    existing?.release();
+  }
+}
+
+async function refuseNoBackup(path: string, to: string): Promise<void> {
+  const file = await open(path, 'r').catch((error: unknown) => {
+    if (!isSystemError(error)) throw error;
+    throw new ServiceError('file_not_found', `cannot read ${path} (${error.code})`, {
+      cause: error,
+    });
+  });
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(16), 0, 16, 0);
+    if (buffer.subarray(0, bytesRead).toString('latin1') !== HEADER) {
+      throw new ServiceError('invalid_data', `${path} is no SQLite database`, {
+        remedy:
+          'Name a file that `service-local server backup` wrote; for a PostgreSQL dump, set DATABASE_URL.',
+      });
+    }
+  } finally {
+    await file.close();
+  }
+  const isBare = existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0;
+  if (!isBare && !(await isSameFile(path, to))) return;
+  throw new ServiceError('invalid_data', `${path} is a database in use, and no backup`, {
+    reason: 'not_a_backup',
+    remedy: 'Name a file that `service-local server backup` wrote.',
+  });
+}
+
+interface Existing {
+  readonly epoch: number;
+  readonly release: () => void;
+}
+
+/**
+ * Moves the write-ahead log of the existing database into its file and locks it, so that no process
+ * opens it meanwhile.
+ */
+function takeExisting(file: string): Existing {
+  let database: Database.Database | undefined;
+  try {
+    const opened = (database = new Database(file, { timeout: 100, fileMustExist: true }));
+    // Fails while another connection exists.
+    opened.pragma('journal_mode = delete');
+    opened.exec('begin exclusive');
+    return {
+      epoch: epochOf(opened),
+      release() {
+        opened.close();
+      },
+    };
+  } catch (error) {
+    database?.close();
+    if ((error as { readonly code?: unknown }).code !== 'SQLITE_BUSY') {
+      // It is damaged, which is why it is replaced.
+      return { epoch: 0, release() {} };
+    }
+    throw new ServiceError('conflict', `a process uses the database ${file}`, {
+      reason: 'database_in_use',
+      remedy: 'Stop its server. Nothing was changed.',
+      cause: error,
+    });
+  }
+}
+
+function epochOf(database: Database.Database): number {
+  const row = database
+    .prepare<[], { readonly epoch: number; readonly superseded_by: number | null }>(
+      'select epoch, superseded_by from database_identity',
+    )
+    .get();
+  return Math.max(row?.epoch ?? 0, row?.superseded_by ?? 0);
+}
+
+/** A copy, and no link: a server that is started on it finds it at another location. */
+async function keep(from: string, to: string): Promise<void> {
+  await writeAtomically(to, createReadStream(from), { mode: 0o600 });
+  for (const suffix of ['-wal', '-journal']) {
+    if (!existsSync(from + suffix)) continue;
+    await writeAtomically(to + suffix, createReadStream(from + suffix), { mode: 0o600 });
+  }
+}

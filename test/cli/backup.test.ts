@@ -1,0 +1,407 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import type { AuditEntry } from '../../src/identity/audit.ts';
+import { verifyWholeAudit, readAudit } from '../../src/identity/audit.ts';
+import { createContract } from '../../src/identity/contracts.ts';
+import { createCustomer } from '../../src/identity/customers.ts';
+import { createDeployment } from '../../src/identity/deployments.ts';
+import { createEnrolmentCode } from '../../src/identity/devices.ts';
+import { createPlan } from '../../src/identity/plans.ts';
+import { openStorage } from '../../src/storage/storage.ts';
+import { newWorld, PASSWORD, type Person, type World } from '../identity/people.ts';
+import { SCRATCH } from '../scratch.ts';
+import { serveHere, startServer, type ServerHere } from '../server/running.ts';
+import { tradingDocument } from '../server/trader.ts';
+import { fillCatalogue } from '../tasks/market.ts';
+import type { TestDatabase } from '../storage/databases.ts';
+import { inProcess } from './in-process.ts';
+import type { Result } from './service-local.ts';
+
+/** Bars a day at the market's pace: a paper session lasts longer than the test. */
+const SLOW = { speed: 1 };
+
+let directory: string;
+/** What ends or removes something, the newest first. */
+let ends: (() => Promise<unknown>)[] = [];
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(SCRATCH, 'backup-'));
+  await fillCatalogue(directory, 1);
+});
+afterEach(async () => {
+  for (const end of ends.toReversed()) await end();
+  ends = [];
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+/** A service with a customer's two installations, an administrator, and no connection left open. */
+interface Place {
+  readonly database: TestDatabase;
+  readonly file: string;
+  readonly ada: Person;
+  readonly token: string;
+  /** A code that enrolls a machine of the installation `tokyo`. */
+  readonly code: string;
+  readonly backup: string;
+}
+
+async function newPlace(): Promise<Place> {
+  const world: World = await newWorld('sqlite');
+  ends.push(() => world.database.remove());
+  world.now = Date.now();
+  const ada = await world.newPerson();
+  const token = await ada.token('license', 'admin', 'read', 'write', 'trade', 'halt');
+  const vendor = [world.identity, 'operator'] as const;
+  await createCustomer(...vendor, { customer_id: 'acme', name: 'Acme' });
+  await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
+  const contract = { contract_id: 'c', customer_id: 'acme', plan_id: 'pro' };
+  await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
+  for (const deployment_id of ['tokyo', 'osaka']) {
+    await createDeployment(...vendor, { deployment_id, contract_id: 'c', name: deployment_id });
+  }
+  world.now = Date.now();
+  const { code } = await createEnrolmentCode(...vendor, 'tokyo');
+  await world.identity.storage.close();
+  const { database } = world;
+  const { file } = database.location as { readonly file: string };
+  return { database, file, ada, token, code, backup: join(dirname(file), 'backup.sqlite') };
+}
+
+const serve = async ({ database }: Place): Promise<ServerHere> => {
+  const server = await serveHere(database, { SERVICE_LOCAL_CATALOGUE_DIR: directory });
+  ends.push(() => server.stop());
+  return server;
+};
+
+const cli = (place: Place, args: readonly string[], url = 'http://127.0.0.1:9'): Promise<Result> =>
+  inProcess(args, {
+    cwd: dirname(place.file),
+    env: {
+      SERVICE_LOCAL_HOME: dirname(place.file),
+      SERVICE_LOCAL_SERVER_URL: url,
+      SERVICE_LOCAL_TOKEN: place.token,
+    },
+  });
+
+async function answer<T>(result: Promise<Result>): Promise<T> {
+  const { code, stdout, stderr } = await result;
+  expect({ code, error: code === 0 ? '' : stderr }).toEqual({ code: 0, error: '' });
+  return JSON.parse(stdout) as T;
+}
+
+const send = async (
+  { token }: Place,
+  url: string,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<{ readonly status: number; readonly body: unknown }> => {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const sent = { method, headers, ...(body && { body: JSON.stringify(body) }) };
+  const got = await fetch(url + path, sent);
+  return { status: got.status, body: await got.json() };
+};
+
+interface Restored {
+  readonly epoch: number;
+  readonly imported_entries: number;
+  readonly applied: object;
+  readonly not_applied: object;
+  readonly replaced: string | null;
+  readonly ended_sessions: number;
+  readonly warnings: readonly string[];
+}
+
+/** Runs verbs of a machine of the customer. */
+async function newMachine(): Promise<(url: string, ...args: string[]) => Promise<Result>> {
+  const home = await mkdtemp(join(tmpdir(), 'machine-'));
+  ends.push(() => rm(home, { recursive: true }));
+  return (url, ...args) =>
+    inProcess(['license', ...args], {
+      env: { SERVICE_LOCAL_HOME: home, SERVICE_LOCAL_SERVER_URL: url },
+    });
+}
+
+const modeOf = async (file: string): Promise<number> => (await stat(file)).mode & 0o777;
+
+test('backs up the state of one moment while a server writes', async () => {
+  const place = await newPlace();
+  const server = await startServer(place.database);
+  ends.push(server.kill);
+  let acknowledged = 0;
+  const over = new AbortController();
+  const write = async (): Promise<void> => {
+    while (!over.signal.aborted) {
+      const customer = { customer_id: `n-${acknowledged}`, name: 'x'.repeat(100) };
+      const { status } = await send(place, server.url, 'POST', '/identity/customers', customer);
+      expect(status).toBe(201);
+      acknowledged += 1;
+    }
+  };
+  const writing = write();
+  await vi.waitFor(() => expect(acknowledged).toBeGreaterThan(20));
+  const before = acknowledged;
+  const made = await answer<{ bytes: number; content: { audit_head: { seq: number } } }>(
+    cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']),
+  );
+  over.abort();
+  await writing;
+
+  expect(await modeOf(place.backup)).toBe(0o600);
+  expect((await readdir(dirname(place.file))).filter((name) => name.includes('backup'))).toEqual([
+    'backup.sqlite',
+  ]);
+  const storage = await openStorage({ file: place.backup });
+  const customers = await storage.read.selectFrom('customers').select('customer_id').execute();
+  const verdict = await verifyWholeAudit((after) => readAudit(storage.read, after, 1000));
+  await storage.close();
+  const numbers = customers.flatMap(({ customer_id: id }) =>
+    id.startsWith('n-') ? [Number(id.slice(2))] : [],
+  );
+  expect(numbers.length).toBeGreaterThanOrEqual(before);
+  expect(numbers.sort((a, b) => a - b)).toEqual(numbers.map((_, i) => i));
+  expect(verdict).toEqual({ last: made.content.audit_head });
+  expect(acknowledged).toBeGreaterThanOrEqual(numbers.length);
+});
+
+test('a backup replaces a file only with --force, and never the database', async () => {
+  const place = await newPlace();
+  await writeFile(place.backup, 'mine');
+  const out = ['server', 'backup', '--out', 'backup.sqlite'];
+  expect(await cli(place, out)).toMatchObject({
+    code: 6,
+    stderr: expect.stringMatching(/^error conflict: .*backup\.sqlite exists already\n→ .*--force/),
+  });
+  expect(await readFile(place.backup, 'utf8')).toBe('mine');
+  expect(await cli(place, [...out, '--force'])).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(
+      /backup\.sqlite: [\d,]+ bytes, checked\.\nDatabase .* epoch 1\.\n/,
+    ),
+  });
+  const own = ['server', 'backup', '--out', 'server.sqlite', '--force'];
+  expect(await cli(place, own)).toMatchObject({
+    code: 6,
+    stderr: expect.stringContaining('belongs to the database itself'),
+  });
+  const nowhere = ['server', 'backup', '--out', 'nowhere/backup.sqlite'];
+  expect(await cli(place, nowhere)).toMatchObject({ code: 1 });
+});
+
+test('a damaged database is not backed up', async () => {
+  const place = await newPlace();
+  const bytes = await readFile(place.file);
+  bytes.fill(0xa5, 4096 * 3, 4096 * 30);
+  await writeFile(place.file, bytes);
+  const { code, stderr } = await cli(place, ['server', 'backup', '--out', 'backup.sqlite']);
+  expect({ code, stderr }).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^error storage_unavailable: /),
+  });
+  expect(await readdir(dirname(place.file))).not.toContain('backup.sqlite');
+});
+
+test('a restored server halts all trading, and ends sessions, codes and proofs', async () => {
+  const place = await newPlace();
+  const first = await serve(place);
+  const machine = await newMachine();
+  await answer(machine(first.url, 'enroll', '--code', place.code, '--json'));
+  const document = tradingDocument('sma', 'SPX', '1d', 1);
+  await send(place, first.url, 'POST', '/bots', { document });
+  const started = await send(place, first.url, 'POST', '/bots/sma/paper/start', SLOW);
+  const { task_id } = started.body as { readonly task_id: string };
+  const { code } = await answer<{ readonly code: string }>(
+    cli(
+      place,
+      ['identity', 'devices', 'enroll-code', '--deployment', 'osaka', '--json'],
+      first.url,
+    ),
+  );
+  const totp = place.ada.nextCode();
+  await answer(cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']));
+  // A lease that the backup does not know.
+  await answer(machine(first.url, 'renew', '--now', '--json'));
+
+  const restore = ['server', 'restore', 'backup.sqlite', '--json'];
+  expect(await cli(place, restore)).toMatchObject({
+    code: 6,
+    stdout: expect.stringContaining('"reason": "database_exists"'),
+  });
+  expect(await cli(place, [...restore, '--force'])).toMatchObject({
+    code: 6,
+    stdout: expect.stringContaining('"reason": "database_in_use"'),
+  });
+  expect((await send(place, first.url, 'GET', '/readyz')).status).toBe(200);
+  await first.stop();
+
+  const restored = await answer<Restored>(cli(place, [...restore, '--force']));
+  expect(restored).toMatchObject({ epoch: 2, ended_sessions: 1, imported_entries: 0 });
+  expect(await modeOf(place.file)).toBe(0o600);
+  expect(await modeOf(restored.replaced!)).toBe(0o600);
+
+  const second = await serve(place);
+  expect((await send(place, second.url, 'GET', '/readyz')).body).toMatchObject({
+    status: 'ready',
+  });
+  expect((await send(place, second.url, 'GET', `/tasks/${task_id}`)).body).toMatchObject({
+    status: 'canceled',
+  });
+  expect(await send(place, second.url, 'POST', '/bots/sma/paper/start', SLOW)).toMatchObject({
+    status: 409,
+    body: { reason: 'halted' },
+  });
+  const another = await newMachine();
+  expect(await another(second.url, 'enroll', '--code', code)).toMatchObject({ code: 4 });
+  const login = (factor: string) =>
+    send(place, second.url, 'POST', '/identity/tokens', {
+      administrator: place.ada.name,
+      password: PASSWORD,
+      code: factor,
+      label: 'test',
+      scopes: ['read'],
+      expires_in_seconds: 3600,
+    });
+  expect(await login(totp)).toMatchObject({ status: 401 });
+  expect(await login(place.ada.recovery_codes[0]!)).toMatchObject({ status: 201 });
+
+  // The machine repeats its request with a nonce, and the warning about its lease is recorded.
+  await answer(machine(second.url, 'renew', '--now', '--json'));
+  const { entries } = await answer<{ readonly entries: readonly AuditEntry[] }>(
+    cli(place, ['identity', 'audit', 'list', '--json'], second.url),
+  );
+  expect(entries.at(-1)).toMatchObject({
+    action: 'identity.license.renew',
+    details: { warnings: ['unknown_lease'] },
+  });
+  expect(entries.find(({ action }) => action === 'server.database.restore')).toMatchObject({
+    actor: 'operator',
+    details: { epoch: 2, previous_epoch: 1 },
+  });
+  const lifted = ['bots', 'resume-all', '--reason', 'compared with the venue', '--json'];
+  await answer(cli(place, lifted, second.url));
+  expect((await send(place, second.url, 'POST', '/bots/sma/paper/start', SLOW)).status).toBe(202);
+});
+
+test('withdrawals after the backup come back from an exported audit log', async () => {
+  const place = await newPlace();
+  const first = await serve(place);
+  const machine = await newMachine();
+  await answer(machine(first.url, 'enroll', '--code', place.code, '--json'));
+  await answer(cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']));
+
+  const [recovery = ''] = place.ada.recovery_codes;
+  const revoke = ['identity', 'leases', 'revoke', '--deployment', 'tokyo', '--reason', 'unpaid'];
+  const confirmed = ['--confirm', 'tokyo', '--code', recovery, '--json'];
+  await answer(cli(place, [...revoke, ...confirmed], first.url));
+  const plan = ['identity', 'plans', 'create', '--id', 'new', '--name', 'New', '--json'];
+  await answer(cli(place, plan, first.url));
+  const listed = await cli(
+    place,
+    ['identity', 'audit', 'list', '--after', '0', '--json'],
+    first.url,
+  );
+  await first.stop();
+
+  const audit = join(dirname(place.file), 'audit.json');
+  const { entries } = JSON.parse(listed.stdout) as { readonly entries: AuditEntry[] };
+  const restore = [
+    'server',
+    'restore',
+    'backup.sqlite',
+    '--force',
+    '--audit',
+    'audit.json',
+    '--json',
+  ];
+  const refused = async (changed: readonly AuditEntry[]): Promise<object> => {
+    await writeFile(audit, JSON.stringify({ entries: changed }));
+    const { code, stdout } = await cli(place, restore);
+    expect(code).toBe(1);
+    // Nothing is replaced, and nothing left behind.
+    const files = await readdir(dirname(place.file));
+    expect(files.sort()).toEqual(['audit.json', 'backup.sqlite', 'server.sqlite']);
+    const database = new Database(place.file, { readonly: true });
+    expect(database.prepare('select hash from audit_head').get()).toEqual({ hash: last.hash });
+    database.close();
+    return (JSON.parse(stdout) as { readonly error: object }).error;
+  };
+  const last = entries.at(-1)!;
+  const gap = entries.filter(({ seq }) => seq !== last.seq - 1);
+  expect(await refused(gap)).toMatchObject({
+    code: 'audit_tampered',
+    reason: 'missing',
+    message: `audit.json: entry ${last.seq - 1} is missing`,
+  });
+  const forged = entries.map((entry) =>
+    entry.seq === last.seq - 1 ? { ...entry, target: 'deployment:osaka' } : entry,
+  );
+  expect(await refused(forged)).toMatchObject({
+    reason: 'altered',
+    message: `audit.json: entry ${last.seq - 1} has been altered`,
+  });
+  expect(await refused(entries.map((entry) => ({ ...entry, hash: last.hash })))).toMatchObject({
+    reason: 'other_log',
+  });
+
+  await writeFile(audit, listed.stdout);
+  const restored = await answer<Restored>(cli(place, restore));
+  expect(restored).toMatchObject({
+    applied: {
+      'admin.identity.license.revoke': 1,
+      'admin.identity.administrator.step_up': 1,
+    },
+    not_applied: { 'admin.identity.plan.create': 1 },
+    imported_entries: 3,
+  });
+
+  const second = await serve(place);
+  const denied = await machine(second.url, 'renew', '--now');
+  expect(denied).toMatchObject({
+    code: 4,
+    stderr: expect.stringContaining('the license of the deployment tokyo is revoked'),
+  });
+  const verified = ['identity', 'audit', 'verify', '--head', `${last.seq}:${last.hash}`];
+  expect(await cli(place, verified, second.url)).toMatchObject({ code: 0 });
+});
+
+test('a server that keeps the replaced file open trades nothing', async () => {
+  const place = await newPlace();
+  await answer(cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']));
+  const old = await serve(place);
+  await send(place, old.url, 'POST', '/bots', { document: tradingDocument('sma', 'SPX', '1d', 1) });
+  // As if the file were replaced without asking the server.
+  await rm(place.file);
+  await answer(cli(place, ['server', 'restore', 'backup.sqlite', '--json']));
+  expect(await send(place, old.url, 'POST', '/bots/sma/paper/start', SLOW)).toMatchObject({
+    status: 409,
+    body: { code: 'database_not_adopted', reason: 'moved' },
+  });
+});
+
+test('a database that is too damaged to open is replaced, and kept', async () => {
+  const place = await newPlace();
+  await answer(cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']));
+  await writeFile(place.file, 'what a bad disk left');
+  const restore = ['server', 'restore', 'backup.sqlite', '--force', '--json'];
+  const { replaced } = await answer<Restored>(cli(place, restore));
+  expect(await readFile(replaced!, 'utf8')).toBe('what a bad disk left');
+  const database = new Database(place.file, { readonly: true });
+  expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
+  database.close();
+});
+
+test('only a backup is restored', async () => {
+  const place = await newPlace();
+  await writeFile(place.backup, 'no database');
+  const restore = (file: string) => cli(place, ['server', 'restore', file, '--force']);
+  const refused = async (file: string, code: number, text: string): Promise<void> =>
+    expect(await restore(file)).toMatchObject({ code, stderr: expect.stringContaining(text) });
+  await refused('backup.sqlite', 3, 'is no SQLite database');
+  await refused('nowhere.sqlite', 3, 'file_not_found');
+  await refused('server.sqlite', 3, 'is a database in use, and no backup');
+  new Database(join(dirname(place.file), 'other.sqlite')).exec('create table t (x)').close();
+  await refused('other.sqlite', 1, 'database_identity');
+});
