@@ -92,6 +92,7 @@ const CARRIED_PATHS = [
   'SERVICE_LICENSE_PUBLIC_KEY_PATH',
   'NODE_EXTRA_CA_CERTS',
 ];
+const CARRIED_VALUES = ['SERVICE_LICENSE_ROOT'];
 const CARRIED_PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'].flatMap((name) => [
   name,
   name.toLowerCase(),
@@ -113,6 +114,7 @@ export function serviceEnvironment(env: NodeJS.ProcessEnv): {
   return {
     environment: Object.fromEntries([
       ...given(CARRIED_PATHS).map(([name, path]) => [name, resolve(path)]),
+      ...given(CARRIED_VALUES),
       ...proxies.filter((one) => !isSecret(one)),
     ]) as Record<string, string>,
     secret: proxies.filter(isSecret).map(([name]) => name),

@@ -9,6 +9,7 @@ export type CheckCode =
   | 'catalogue'
   | 'lease_file'
   | 'keyset'
+  | 'trust'
   | 'lease_signature'
   | 'clock'
   | 'lease_state'

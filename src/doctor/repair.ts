@@ -1,10 +1,10 @@
 import { chmod, readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { removeAbandoned } from '../atomic-file.ts';
-import { quarantine, storeLease } from '../client/lease-store.ts';
+import { quarantine, storeKeyset, storeLease } from '../client/lease-store.ts';
 import { withLock } from '../client/lock.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
-import { readLicense, type HeldLease } from '../gate/license.ts';
+import { readLicense, type HeldLease, type License } from '../gate/license.ts';
 import type { CheckCode } from './check.ts';
 import { wrongModes, SELF_TEST } from './checks/machine.ts';
 import type { Machine } from './facts.ts';
@@ -18,8 +18,9 @@ export interface Repair {
 }
 
 /**
- * Does what harms nothing: closes to others what is private, puts the best copy of the lease in its
- * place and keeps what was there, and removes what killed processes left.
+ * Does what harms nothing: closes to others what is private, puts the best copy of the lease and the
+ * keys that this machine accepted in their places and keeps what was there, and removes what killed
+ * processes left. Files that are not vouched for are never taken.
  *
  * @param warn told what could not be done.
  */
@@ -39,6 +40,11 @@ export async function repair(
       done.push({ code: isKey ? 'device_key' : 'home', path, done: what });
     });
   }
+  await unlessRefused(warn, async () => {
+    const what = await restoreKeyset(machine);
+    if (what === undefined) return;
+    done.push({ code: 'keyset', path: machine.files.keyset, done: what });
+  });
   await unlessRefused(warn, async () => {
     const what = await restoreLease(machine);
     if (what === undefined) return;
@@ -67,6 +73,25 @@ async function unlessRefused(
 
 /** A renewal takes no longer, unless the server hardly answers. */
 const LOCK_MS = 2000;
+
+/** @returns what was done; undefined when the keyset is good, or no keys were accepted before. */
+async function restoreKeyset({ files, clock }: Machine): Promise<string | undefined> {
+  if (acceptedKeyset(await readLicense(files, clock())) === undefined) return undefined;
+  return withLock(files.lock, LOCK_MS, async () => {
+    const document = acceptedKeyset(await readLicense(files, clock()));
+    if (document === undefined) return undefined;
+    const kept = await quarantine(files.keyset, clock());
+    await storeKeyset(files.keyset, document);
+    const before = kept === undefined ? '' : `; what was there is now ${kept}`;
+    return `the keys that this machine accepted were put back${before}`;
+  });
+}
+
+/** The keyset document to put back; undefined when there is none, or none is needed. */
+function acceptedKeyset({ keyset, anchor, refusedAnchor }: License): string | undefined {
+  const isHeld = anchor.kind === 'held' && refusedAnchor === undefined;
+  return keyset.ok || !isHeld ? undefined : anchor.document;
+}
 
 /** @returns what was done; undefined when the best lease is in its place already. */
 async function restoreLease({ files, clock }: Machine): Promise<string | undefined> {

@@ -118,10 +118,14 @@ async function openGate(
 ): Promise<LicenseGate | undefined> {
   const isWanted = venue.type === 'exchange' || Boolean(env['SERVICE_LICENSE_LEASE_PATH']);
   if (!isWanted || !license_enforcement_enabled) return undefined;
-  const tell = ({ state, reason }: GateStatus): void =>
+  const tell = ({ state, reason, refused }: GateStatus): void => {
+    for (const { path, detail } of refused.filter((one) => one.reason !== 'missing')) {
+      log.warn(`${path} is not accepted: ${detail}`);
+    }
     log[state === 'valid' ? 'info' : 'warn'](
       `the license is ${state}${reason === null ? '' : ` (${reason})`}`,
     );
+  };
   const gate = await openLicenseGate({
     files: licenseFiles(home, env),
     enforced: true,

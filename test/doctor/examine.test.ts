@@ -155,6 +155,7 @@ describe('the lease', () => {
     expect(await faults()).toEqual([
       'lease_file fail',
       'keyset lease_file',
+      'trust lease_file',
       'lease_signature lease_file',
       'lease_state lease_file',
       'entitlements lease_file',
@@ -197,9 +198,8 @@ describe('the lease', () => {
   ] as const)('whose keyset %s fails once', async (_what, text, root, reason) => {
     if (text === undefined) rmSync(machine.files.keyset);
     else writeFileSync(machine.files.keyset, text);
-    const following = ['lease_signature', 'lease_state', 'entitlements'].filter(
-      (code) => code !== root,
-    );
+    const checks = ['keyset', 'trust', 'lease_signature', 'lease_state', 'entitlements'];
+    const following = checks.slice(checks.indexOf(root) + 1);
     expect(await faults()).toEqual([`${root} fail`, ...following.map((code) => `${code} ${root}`)]);
     expect((await found(root)).evidence['reason']).toBe(reason);
   });

@@ -4,10 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { anchorText, readAnchor } from '../../src/gate/anchor.ts';
 import type { GateStatus } from '../../src/gate/decide.ts';
 import { readLicense } from '../../src/gate/license.ts';
-import { readEnvelope } from '../../src/lease/envelope.ts';
-import { ROOT_TYPE, rootFingerprint } from '../../src/lease/root.ts';
 import { licenseFiles } from '../../src/license-files.ts';
-import { keysetOf as signedKeyset, rootOf, testKey, type SigningKey } from '../lease/issuer.ts';
+import { keysetOf as signedKeyset, rootOf, testKey } from '../lease/issuer.ts';
 import {
   DAY,
   KEY,
@@ -17,35 +15,22 @@ import {
   NOW,
   type LicensePlace,
 } from './license-place.ts';
+import {
+  fingerprintOf,
+  FOREIGN_ROOT,
+  FOREIGN_ROOT_KEY,
+  PIN,
+  published,
+  ROOT,
+  ROOT_KEY,
+} from './signed-keyset.ts';
 
 const ISSUER = 'https://licenses.example';
 const INSTALLATION = 'deployment-1';
 const NEXT_KEY = testKey(2);
 const FOREIGN_KEY = testKey(3);
-const ROOT_KEY = testKey(4);
-const FOREIGN_ROOT_KEY = testKey(5);
 const NEXT_ROOT_KEY = testKey(6);
-
-const ROOT = rootOf([ROOT_KEY]);
-const FOREIGN_ROOT = rootOf([FOREIGN_ROOT_KEY]);
 const NEXT_ROOT = rootOf([NEXT_ROOT_KEY], { by: [ROOT_KEY, NEXT_ROOT_KEY], version: 2 });
-const fingerprintOf = (root: unknown): string =>
-  rootFingerprint(readEnvelope(root, ROOT_TYPE, 'the root').payload);
-const PIN = fingerprintOf(ROOT);
-
-/** The document that an issuer with a root publishes. */
-function published(
-  keys: readonly SigningKey[],
-  change: Parameters<typeof signedKeyset>[2] = {},
-  roots: readonly unknown[] = [ROOT],
-  by: readonly SigningKey[] = [ROOT_KEY],
-): string {
-  return JSON.stringify({
-    keys: keys.map(({ jwk }) => jwk),
-    roots,
-    keyset: signedKeyset(keys, by, change),
-  });
-}
 
 const SIGNED = published([KEY]);
 const ROTATED = published([KEY, NEXT_KEY], { version: 2 });

@@ -8,12 +8,15 @@ import { CLOCK_TOLERANCE_SECONDS } from '../../lease/status.ts';
 import { formatTime, parseTime } from '../../lease/time.ts';
 import { effectOf, type Check, type Finding } from '../check.ts';
 import type { Facts } from '../facts.ts';
+import { accessRemedy, isForeign, keyset, trust } from './trust.ts';
 
 /** What ails a file, and not what somebody signed. */
 const OF_THE_FILE: ReadonlySet<LeaseReason> = new Set([
   'missing',
   'unreadable',
   'too_large',
+  'foreign_owner',
+  'not_private',
   'not_json',
   'nested_too_deep',
   'duplicate_member',
@@ -59,11 +62,12 @@ const leaseFile: Check<Facts> = {
         remedy: 'To get one, run `service-local license enroll`.',
       };
     }
+    const isAccess = own?.reason === 'not_private' || own?.reason === 'foreign_owner';
     return {
       status: 'fail',
       summary: `${files.lease} ${fault}`,
       evidence,
-      remedy: isDevice ? RENEW : DELIVER,
+      remedy: isAccess ? accessRemedy(own.reason, files.lease) : isDevice ? RENEW : DELIVER,
     };
   },
 };
@@ -88,32 +92,12 @@ const DELIVER = 'Have it delivered anew, or run `service-local license enroll`.'
 export const BRING =
   'Make a request with `service-local license export-request`, and put the lease that comes back in its place with `license import`.';
 
-const keyset: Check<Facts> = {
-  code: 'keyset',
-  needs: ['lease_file'],
-  async look({ files, license }) {
-    const { keyset: read } = await license();
-    if (read.ok) {
-      const ids = [...read.keys.keys()];
-      return { status: 'ok', summary: files.keyset, evidence: { public_key_ids: ids } };
-    }
-    const { path, reason, detail } = read;
-    return {
-      status: 'fail',
-      summary: reason === 'private_key' ? `${path}: ${detail}` : detail,
-      evidence: { path, reason },
-      remedy: existsSync(files.key)
-        ? 'Get the keys of the server with `service-local license renew --now`.'
-        : 'Have the keys of the issuer delivered anew.',
-    };
-  },
-};
-
 const leaseSignature: Check<Facts> = {
   code: 'lease_signature',
-  needs: ['lease_file', 'keyset'],
+  needs: ['lease_file'],
+  blames: ['keyset'],
   async look({ files, license }) {
-    const { leases, refused } = await license();
+    const { leases, refused, trusted } = await license();
     if (leases[0] !== undefined) {
       const { lease_id, deployment_id, customer_id, public_key_id, issuer } = leases[0].claims;
       return {
@@ -122,7 +106,12 @@ const leaseSignature: Check<Facts> = {
         evidence: { lease_id, deployment_id, customer_id, issuer, public_key_id },
       };
     }
-    const { path, reason, detail } = refused.find((file) => !OF_THE_FILE.has(file.reason))!;
+    if (trusted === undefined) {
+      return { status: 'fail', summary: 'no lease can be verified without trusted keys' };
+    }
+    const signed = refused.filter((file) => !OF_THE_FILE.has(file.reason));
+    if (signed.every(isForeign)) return effectOf('trust', 'there is no lease of this machine');
+    const { path, reason, detail } = signed[0]!;
     return {
       status: 'fail',
       summary: `${path}: ${detail}. ${LEASE_REASONS[reason].replace(/\.$/, '')}`,
@@ -241,6 +230,7 @@ const entitlements: Check<Facts> = {
 export const LICENSE_CHECKS = [
   leaseFile,
   keyset,
+  trust,
   leaseSignature,
   clock,
   leaseState,

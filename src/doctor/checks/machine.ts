@@ -47,11 +47,11 @@ export async function wrongModes({
   home,
   files,
 }: Pick<Facts, 'home' | 'files'>): Promise<readonly WrongMode[]> {
-  const { lease, keyset, key, nextKey, state } = files;
+  const { lease, keyset, root, key, nextKey, state } = files;
   const own = daemonFiles(home);
   const locks = [files.lock, own.lock];
   const ofDaemon = [state, own.note, own.log, own.olderLog];
-  const others = [lease, backupOf(lease), keyset, key, nextKey, ...ofDaemon];
+  const others = [lease, backupOf(lease), keyset, root, key, nextKey, ...ofDaemon];
   const wrong: WrongMode[] = [];
   let isInUse = false;
   // Those that are delivered elsewhere are signed, and for others to protect.
@@ -99,7 +99,7 @@ const home: Check<Facts> = {
     const { lock, note, log, olderLog } = daemonFiles(path);
     // Into these the daemon writes; where there is no key there is none, and links are right.
     const ofLicense = existsSync(files.key)
-      ? [files.lease, backupOf(files.lease), files.keyset]
+      ? [files.lease, backupOf(files.lease), files.keyset, files.root]
       : [];
     for (const file of [...ofLicense, files.state, files.lock, lock, note]) await checkPlace(file);
     // What is wrong with the keys, the check of the keys says.

@@ -1,0 +1,199 @@
+import { existsSync } from 'node:fs';
+import { formatSpan } from '../../format.ts';
+import type { License, RefusedFile } from '../../gate/license.ts';
+import type { MachineTrust } from '../../gate/machine-trust.ts';
+import type { LeaseReason } from '../../lease/reasons.ts';
+import { parseTime } from '../../lease/time.ts';
+import type { Check, Finding } from '../check.ts';
+import type { Facts } from '../facts.ts';
+
+export const keyset: Check<Facts> = {
+  code: 'keyset',
+  needs: ['lease_file'],
+  async look({ files, license }) {
+    const { keyset: read, trusted, anchor, refusedAnchor } = await license();
+    if (read.ok) {
+      const ids = [...read.keys.keys()];
+      return { status: 'ok', summary: files.keyset, evidence: { public_key_ids: ids } };
+    }
+    const { path, reason, detail } = read;
+    const isHeld = anchor.kind === 'held' && refusedAnchor === undefined;
+    const left = trusted === undefined ? '' : '; the keys that this machine accepted still count';
+    return {
+      status: 'fail',
+      summary: `${detail.includes(path) ? detail : `${path}: ${detail}`}${left}`,
+      evidence: { path, reason },
+      remedy: remedyOf(reason, { ...files, isHeld, isDevice: existsSync(files.key) }),
+    };
+  },
+};
+
+const OF_TRUST: ReadonlySet<LeaseReason> = new Set([
+  'not_vouched_for',
+  'other_root',
+  'other_issuer',
+  'root_rollback',
+  'keyset_rollback',
+]);
+
+interface Circumstances {
+  readonly keyset: string;
+  readonly pin?: string | undefined;
+  /** Whether the trust anchor has keys to put back. */
+  readonly isHeld: boolean;
+  /** Whether this machine renews its lease. */
+  readonly isDevice: boolean;
+}
+
+function remedyOf(
+  reason: LeaseReason,
+  { keyset: path, pin, isHeld, isDevice }: Circumstances,
+): string {
+  if (reason === 'not_private' || reason === 'foreign_owner') return accessRemedy(reason, path);
+  if (isHeld) {
+    const changed = OF_TRUST.has(reason)
+      ? ' If the issuer confirms that its root or its keys were replaced, enroll this machine again with `service-local license enroll`.'
+      : '';
+    return `Put back the keys that this machine accepted with \`service-local doctor --fix\`.${changed}`;
+  }
+  if (reason === 'keyset_expired') {
+    return `Ask the issuer to sign its keyset again (\`service-local identity root sign-keyset\`), and have it delivered to ${path}.`;
+  }
+  if (pin !== undefined) {
+    return `Put the signed keyset of the issuer there; its server publishes it at /.well-known/license-keys.json. If it is signed by another root, ask the issuer for the fingerprint (\`service-local identity root show\`) and compare it with SERVICE_LICENSE_ROOT, ${pin}.`;
+  }
+  return isDevice
+    ? 'Get the keys of the server with `service-local license renew --now`.'
+    : 'Have the keys of the issuer delivered anew.';
+}
+
+/** What to do about a file that is refused for its owner or mode. */
+export function accessRemedy(reason: 'not_private' | 'foreign_owner', path: string): string {
+  return reason === 'not_private'
+    ? `Check who changed it, and run \`chmod go-w ${path}\`.`
+    : `Check who put it there, and run \`sudo chown ${process.getuid?.()} ${path}\`.`;
+}
+
+/** A lease of somebody else, signed by keys that are trusted here. */
+export function isForeign({ reason }: RefusedFile): boolean {
+  return reason === 'other_installation' || reason === 'other_issuer';
+}
+
+export const trust: Check<Facts> = {
+  code: 'trust',
+  needs: ['lease_file'],
+  async look(facts) {
+    const license = await facts.license();
+    const { trusted } = license;
+    const evidence = evidenceOf(license, facts.files.pin);
+    const fault = anchorFault(facts, license) ?? foreignLease(license);
+    if (fault !== undefined) return { status: 'fail', evidence, ...fault };
+    if (trusted === undefined) {
+      return { status: 'skip', summary: 'no keys are trusted', because: 'keyset', evidence };
+    }
+    const expiring = expiryOf(trusted, facts.clock());
+    if (expiring !== undefined) return { status: 'warn', evidence, ...expiring };
+    return { status: 'ok', evidence, ...howTrusted(trusted) };
+  },
+};
+
+function evidenceOf(
+  { trusted, anchor, refusedAnchor }: License,
+  pin: string | undefined,
+): Finding['evidence'] & {} {
+  return {
+    by: trusted?.by ?? null,
+    pin: pin ?? null,
+    root: trusted?.fingerprint ?? null,
+    root_version: trusted?.root?.claims.version ?? null,
+    root_expires_at: trusted?.root?.claims.expires_at ?? null,
+    keyset_version: trusted?.keyset?.version ?? null,
+    keyset_expires_at: trusted?.keyset?.expires_at ?? null,
+    anchor: anchor.kind,
+    anchor_reason: refusedAnchor?.reason ?? null,
+  };
+}
+
+type Fault = Required<Pick<Finding, 'summary' | 'remedy'>>;
+
+function anchorFault(
+  { files }: Pick<Facts, 'files'>,
+  { anchor, refusedAnchor }: License,
+): Fault | undefined {
+  if (refusedAnchor === undefined) return undefined;
+  const { path, reason, detail } = refusedAnchor;
+  if (anchor.kind === 'damaged') {
+    const isAccess = reason === 'not_private' || reason === 'foreign_owner';
+    const again = existsSync(files.key)
+      ? 'It is written again by the daemon and by `service-local license renew --now`.'
+      : `Remove ${path}: this machine does not renew its lease.`;
+    return {
+      summary: `the trust anchor is damaged: ${detail}`,
+      remedy: isAccess ? accessRemedy(reason, path) : again,
+    };
+  }
+  return {
+    summary: `${path} does not descend from the pinned root ${files.pin}: ${detail}`,
+    remedy:
+      'Compare SERVICE_LICENSE_ROOT with the fingerprint that the issuer gives you (`service-local identity root show`). If it is right, enroll this machine again with `service-local license enroll`.',
+  };
+}
+
+function foreignLease({ leases, refused }: License): Fault | undefined {
+  const file = refused.find(isForeign);
+  if (file === undefined) return undefined;
+  const back =
+    leases.length > 0
+      ? 'Put the right copy back with `service-local doctor --fix`.'
+      : 'Put back the lease of this machine.';
+  return {
+    summary: `${file.path}: ${file.detail}`,
+    remedy: `${back} If this machine is to change, enroll it again with \`service-local license enroll\` and a code for the other installation.`,
+  };
+}
+
+/** Remaining time from which the expiry of a root or keyset is reported, as at the issuer. */
+const EXPIRY_WARNING_MS = 60 * 86_400_000;
+
+function expiryOf({ root, keyset: signed }: MachineTrust, now: number): Fault | undefined {
+  const documents = [
+    { what: 'root', claims: root?.claims, command: 'service-local identity root rotate' },
+    { what: 'keyset', claims: signed, command: 'service-local identity root sign-keyset' },
+  ];
+  for (const { what, claims, command } of documents) {
+    if (claims === undefined) continue;
+    const left = parseTime(claims.expires_at)! - now;
+    if (left >= EXPIRY_WARNING_MS) continue;
+    const when =
+      left > 0
+        ? `expires at ${claims.expires_at} (${formatSpan(left)} left)`
+        : `expired at ${claims.expires_at}`;
+    return {
+      summary: `the license ${what} of ${claims.issuer} ${when}: keys that this machine accepted keep working, new keys are refused after it`,
+      remedy: `Tell the issuer, who renews it with \`${command}\`.`,
+    };
+  }
+  return undefined;
+}
+
+function howTrusted({ by, pin, fingerprint }: MachineTrust): Pick<Finding, 'summary' | 'remedy'> {
+  if (by === 'pin') {
+    return { summary: `the keys descend from the pinned root ${pin}` };
+  }
+  if (by === 'held') {
+    const root = fingerprint === undefined ? 'without a root' : `root ${fingerprint}`;
+    return { summary: `this machine accepted the keys before (${root})` };
+  }
+  return fingerprint === undefined
+    ? {
+        summary:
+          'unpinned: the keys are trusted because they are in the file, and no root signs them',
+        remedy:
+          'To have them checked, ask the issuer for its signed keyset and the fingerprint of its root, and set SERVICE_LICENSE_ROOT to that.',
+      }
+    : {
+        summary: `unpinned: the keys are trusted because they are in the file; they are signed by the root ${fingerprint}`,
+        remedy:
+          'To have them checked, compare the fingerprint with that of the issuer, and set SERVICE_LICENSE_ROOT to it.',
+      };
+}
