@@ -56,7 +56,7 @@ export async function newerEntries(
   name: string,
 ): Promise<readonly AuditEntry[]> {
   const head = await auditHead(db);
-  const known = entries.filter(({ seq }) => seq <= head.seq).at(-1);
+  const known = entries.findLast(({ seq }) => seq <= head.seq);
   if (known !== undefined) {
     const { entries: own } = await readAudit(db, known.seq - 1, 1);
     if (own[0]?.hash !== known.hash) throw notContinued(name, known.seq, 'other_log');
