@@ -1,3 +1,4 @@
+import { refuseExposed } from '../src/client/client.ts';
 import { holdLock, type Lock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
 import { systemBoot } from '../src/gate/boot.ts';
@@ -32,10 +33,15 @@ export interface DaemonOptions {
  * could put files of theirs into the home.
  */
 export async function runDaemon(
-  { home, server_url: url }: Pick<Settings, 'home' | 'server_url'>,
+  {
+    home,
+    server_url: url,
+    server_insecure: insecure,
+  }: Pick<Settings, 'home' | 'server_url' | 'server_insecure'>,
   env: NodeJS.ProcessEnv,
   { signal, tell, json, onReady }: DaemonOptions,
 ): Promise<void> {
+  refuseExposed(url, insecure);
   // Without a listener it would end this process.
   process.on('SIGHUP', () => {});
   const files = licenseFiles(home, env);
@@ -63,8 +69,16 @@ export async function runDaemon(
     try {
       const { pid, version } = note;
       log.info({ pid, version }, `keeping ${files.lease} fresh, with leases of ${url}`);
-      watching = await watchFor([files.lease, files.keyset, files.key, own.note], warn);
-      const machine = { files, url, clock: Date.now, boot: systemBoot, random: Math.random, warn };
+      watching = await watchFor([files.lease, files.keyset, files.root, files.key, own.note], warn);
+      const machine = {
+        files,
+        url,
+        insecure,
+        clock: Date.now,
+        boot: systemBoot,
+        random: Math.random,
+        warn,
+      };
       onReady();
       await runLoop(machine, {
         signal,

@@ -1,21 +1,15 @@
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { keysetText } from '../src/client/lease-server.ts';
 import { quarantine, storeKeyset, storeLease } from '../src/client/lease-store.ts';
 import { withLock } from '../src/client/lock.ts';
 import { isSystemError, ServiceError } from '../src/errors.ts';
-import {
-  backupOf,
-  byWorth,
-  readLicense,
-  statusOf,
-  type HeldLease,
-  type License,
-} from '../src/gate/license.ts';
+import { backupOf, byWorth, statusOf, type HeldLease, type License } from '../src/gate/license.ts';
 import { runningTime, type RunningTime } from '../src/lease/known-time.ts';
 import type { LeaseStatus } from '../src/lease/status.ts';
+import { formatTime } from '../src/lease/time.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { Log } from '../src/log.ts';
+import { Acceptance } from './accepted.ts';
 import { deniedSince } from './denial.ts';
 import { isDue, isFailing, planAttempt, stateTime, type Patience, type Plan } from './plan.ts';
 import {
@@ -93,14 +87,19 @@ export async function runLoop(machine: Machine, options: LoopOptions): Promise<v
 /** How much of the running time a power cut may cost: so much longer a lease would last. */
 const RUNNING_TIME_SECONDS = 3600;
 
-/** What somebody else keeps writing is not put right more often. */
-const REPAIR_SECONDS = 10;
+/**
+ * The license files are put right at once, but not more often than this within a minute: another
+ * process that keeps writing them must not keep this one busy.
+ */
+const MOST_REPAIRS = 6;
+const REPAIRS_WITHIN_SECONDS = 60;
 
 /** Which files there are, to see when one is another. */
 interface Stamps {
   readonly lease: string;
   readonly backup: string;
   readonly keyset: string;
+  readonly root: string;
   readonly key: string;
   readonly state: string;
 }
@@ -115,11 +114,15 @@ class Keeper {
   #stamps: Stamps | undefined;
   /** Of the lease and its keys: whether they have to be read. */
   #isOutdated = true;
-  #repairedAt = Number.NEGATIVE_INFINITY;
+  /** Uptime in seconds at each repair of the last minute. */
+  #repairs: readonly number[] = [];
   /** For how long what is wrong has to wait, as it was put right just now. */
   #heldBackMs: number | undefined;
-  /** The best lease that there was, and the keys that verified it. */
-  #kept: KeptLease | undefined;
+  /** The best lease that there was. */
+  #kept: HeldLease | undefined;
+  readonly #acceptance: Acceptance;
+  /** What is wrong with the license files and could not be put right. */
+  #unrepaired: string | undefined;
   #state: DaemonState = NO_STATE;
   /** Whether the state is newer than what is on disk. */
   #isUnsaved = false;
@@ -130,6 +133,7 @@ class Keeper {
 
   constructor(machine: Machine, log: Log, signal: AbortSignal) {
     this.#machine = machine;
+    this.#acceptance = new Acceptance(machine.files);
     this.#log = log;
     this.#signal = signal;
   }
@@ -144,7 +148,7 @@ class Keeper {
       this.#state = await this.#readState();
     }
     const isSame = (name: keyof Stamps): boolean => stamps[name] === before?.[name];
-    if (this.#isOutdated || !(['lease', 'backup', 'keyset'] as const).every(isSame)) {
+    if (this.#isOutdated || !(['lease', 'backup', 'keyset', 'root'] as const).every(isSame)) {
       await this.#inspect();
     }
 
@@ -165,7 +169,7 @@ class Keeper {
     }
     await this.#save(next);
 
-    const lease = this.#kept?.lease;
+    const lease = this.#kept;
     const running = lease && this.#runningTime(lease);
     const status = lease && statusOf(lease, clock(), running);
     // What is due and was not done is held up by another process, or by the disk.
@@ -188,7 +192,7 @@ class Keeper {
     const { clock, boot } = this.#machine;
     const circumstances = {
       isDevice: this.#stamps!.key !== MISSING,
-      lease: this.#kept?.lease.claims,
+      lease: this.#kept?.claims,
       state: this.#state,
       now: clock(),
       boot: boot(),
@@ -202,7 +206,7 @@ class Keeper {
   }
 
   #currentSubject(): string {
-    return `${this.#stamps!.key} ${this.#kept?.lease.claims.lease_id}`;
+    return `${this.#stamps!.key} ${this.#kept?.claims.lease_id}`;
   }
 
   async #renew(force: boolean): Promise<void> {
@@ -210,7 +214,8 @@ class Keeper {
     const before = this.#state;
     const latest = { state: before, isSaved: !this.#isUnsaved };
     try {
-      const outcome = await renew(this.#machine, { force, signal, latest });
+      const read = (): Promise<License> => this.#read();
+      const outcome = await renew(this.#machine, { force, signal, latest, read });
       this.#take(outcome);
       this.#faults.delete('lock');
       if (outcome.status === 'failed') {
@@ -219,8 +224,8 @@ class Keeper {
         return;
       }
       if (outcome.status === 'renewed') {
-        const { lease, keys } = outcome;
-        this.#trust({ lease, keys });
+        const { lease, accepted } = outcome;
+        this.#trust({ lease, accepted });
         const { expires_at, grace_ends_at } = lease.claims;
         this.#log.info(`renewed: good until ${expires_at}, with grace until ${grace_ends_at}`);
       }
@@ -237,13 +242,14 @@ class Keeper {
   }
 
   /** Knows a lease that came, whatever is on disk. */
-  #trust(kept: KeptLease): void {
-    [this.#kept, this.#isOutdated] = [kept, true];
+  #trust({ lease, accepted }: KeptLease): void {
+    [this.#kept, this.#isOutdated] = [lease, true];
+    this.#acceptance.accepted = accepted;
   }
 
   /** To ask again at once would bring another that somebody puts away, without end. */
   #seeThatItCounts(lease: HeldLease, { failures_in_row }: DaemonState): void {
-    const held = this.#kept?.lease;
+    const held = this.#kept;
     if (held?.text === lease.text) return;
     const message = `the lease that came was stored, but ${held?.path} holds another that counts`;
     const error = new ServiceError('failure', message, { reason: 'not_kept' });
@@ -276,44 +282,77 @@ class Keeper {
     }
   }
 
-  /** Reads the lease and its keys, and puts them right by what is known to be better. */
+  /** Reads the license files, and puts them right by what is known to be better. */
   async #inspect(): Promise<void> {
-    const { files, clock, boot } = this.#machine;
+    const { files, boot } = this.#machine;
     this.#isOutdated = true;
     this.#heldBackMs = undefined;
     try {
-      let license = await readLicense(files, clock());
+      let license = await this.#read();
       if (this.#isWrong(license)) {
-        const left = this.#repairedAt + REPAIR_SECONDS - boot().uptime_seconds;
+        const now = boot().uptime_seconds;
+        this.#repairs = this.#repairs.filter((at) => at > now - REPAIRS_WITHIN_SECONDS);
+        const left =
+          this.#repairs.length < MOST_REPAIRS
+            ? 0
+            : this.#repairs[0]! + REPAIRS_WITHIN_SECONDS - now;
         if (left > 0) this.#heldBackMs = Math.ceil(left * 1000);
         else license = await withLock(files.lock, 0, () => this.#repair());
       }
       this.#keep(license);
       this.#isOutdated = this.#isWrong(license);
+      this.#unrepaired = this.#isOutdated ? this.#whatIsWrong(license) : undefined;
       this.#right('files', 'the license files are right again');
     } catch (thrown) {
+      const { reason, message } = asServiceError(thrown);
+      if (reason !== 'locked') this.#unrepaired = message;
       this.#faultOf('files', 'the license files cannot be put right', thrown);
     }
   }
 
+  async #read(): Promise<License> {
+    const isDevice = this.#stamps!.key !== MISSING;
+    const now = this.#machine.clock();
+    const { license, isAnnounced } = await this.#acceptance.read(this.#kept, isDevice, now);
+    if (isAnnounced) {
+      const { deploymentId, issuer, held } = this.#acceptance.accepted!;
+      const by = held.root ? `the root ${held.root.lineage.at(-1)}` : 'keys without a root';
+      this.#log.warn(
+        `accepted what a person put in place: the installation ${deploymentId} of ${issuer}, by ${by}`,
+      );
+    }
+    return license;
+  }
+
   async #repair(): Promise<License> {
-    const { files, clock } = this.#machine;
+    const { boot } = this.#machine;
     // Whoever had the lock has changed all that it was about to change.
-    const license = await this.#repairKeyset(await readLicense(files, clock()));
+    let license = await this.#read();
+    if (!this.#isWrong(license)) return license;
+    this.#repairs = [...this.#repairs, boot().uptime_seconds];
+    license = await this.#repairTrust(license);
     this.#keep(license);
     await this.#repairLease(license);
-    return readLicense(files, clock());
+    return this.#read();
   }
 
   /** The best of what was read and what was kept. */
-  #best({ keyset, leases, running }: License): KeptLease | undefined {
+  #best(license: License): HeldLease | undefined {
+    const { leases, running } = license;
     const kept = this.#kept;
-    if (!keyset.ok) return kept;
-    const isOther = leases.every(({ text }) => text !== kept?.lease.text);
-    const isGood = kept && isOther && verifyLease(kept.lease.text, keyset.keys).ok;
-    const all = isGood ? [...leases, kept.lease] : [...leases];
+    const isOther = leases.every(({ text }) => text !== kept?.text);
+    const all = kept && isOther && this.#isGood(kept, license) ? [...leases, kept] : [...leases];
     const [lease] = all.sort(byWorth(this.#machine.clock(), running));
-    return lease === undefined ? kept : { lease, keys: keyset.keys };
+    return lease;
+  }
+
+  /** Whether a lease that was kept still counts by what is accepted. */
+  #isGood({ text, claims }: HeldLease, { trusted }: License): boolean {
+    const { accepted } = this.#acceptance;
+    if (accepted === undefined) return trusted !== undefined && verifyLease(text, trusted.keys).ok;
+    const isOwn =
+      claims.deployment_id === accepted.deploymentId && claims.issuer === accepted.issuer;
+    return isOwn && verifyLease(text, accepted.held.keys).ok;
   }
 
   #keep(license: License): void {
@@ -321,20 +360,34 @@ class Keeper {
   }
 
   #isWrong(license: License): boolean {
-    return this.#needsKeyset(license) || this.#needsLease(license);
+    return this.#needsAnchor(license) || this.#needsKeyset(license) || this.#needsLease(license);
   }
 
-  /** Whether there are no keys, or others, by which no lease is good while the one that was works. */
-  #needsKeyset({ keyset, leases, running }: License): boolean {
-    const kept = this.#kept;
-    if (kept === undefined || !keyset.ok) return kept !== undefined;
-    if (leases.length > 0 || verifyLease(kept.lease.text, keyset.keys).ok) return false;
-    return statusOf(kept.lease, this.#machine.clock(), running).state !== 'expired';
+  #whatIsWrong({ keyset, refusedAnchor, refused }: License): string {
+    const { files } = this.#machine;
+    const lease = refused.find(({ path }) => path === files.lease);
+    const wrong = refusedAnchor ?? (keyset.ok ? lease : keyset);
+    return `${wrong?.path ?? files.lease}: ${wrong?.detail ?? 'it is not the best lease'}`;
+  }
+
+  #needsAnchor({ anchor }: License): boolean {
+    const expected = this.#acceptance.accepted?.anchor;
+    if (expected === undefined) return false;
+    return anchor.kind !== 'held' || anchor.text !== expected;
+  }
+
+  /** Whether there are no keys, or others, by which the best lease does not verify while it works. */
+  #needsKeyset(license: License): boolean {
+    const { keyset, running } = license;
+    if (!keyset.ok) return this.#acceptance.accepted !== undefined;
+    const best = this.#best(license);
+    if (best === undefined || verifyLease(best.text, keyset.keys).ok) return false;
+    return statusOf(best, this.#machine.clock(), running).state !== 'expired';
   }
 
   #needsLease(license: License): boolean {
     const { files } = this.#machine;
-    const best = this.#best(license)?.lease;
+    const best = this.#best(license);
     if (best === undefined) return false;
     const isThere = (path: string): boolean =>
       license.leases.some((lease) => lease.path === path && lease.text === best.text);
@@ -343,35 +396,47 @@ class Keeper {
     return !isThere(files.lease) || !isBackedUp;
   }
 
-  async #repairKeyset(license: License): Promise<License> {
-    if (!this.#needsKeyset(license)) return license;
-    const { files, clock, boot } = this.#machine;
-    this.#repairedAt = boot().uptime_seconds;
-    const bad = await quarantine(files.keyset, clock());
-    await storeKeyset(files.keyset, keysetText(this.#kept!.keys));
-    this.#log.warn(`put ${files.keyset} back${bad === undefined ? '' : `; it was as ${bad} is`}`);
-    return readLicense(files, clock());
+  /** First the anchor: from then on, whoever reads the files goes by the keys in it. */
+  async #repairTrust(license: License): Promise<License> {
+    const { files } = this.#machine;
+    const { anchor, document } = this.#acceptance.accepted ?? {};
+    if (anchor !== undefined && this.#needsAnchor(license)) {
+      const why = license.refusedAnchor?.detail ?? 'it was missing';
+      await this.#putBack(files.root, anchor, why);
+    }
+    if (document === undefined || !this.#needsKeyset(license)) return license;
+    const { keyset } = license;
+    const why = keyset.ok ? 'no lease verifies by its keys' : keyset.detail;
+    await this.#putBack(files.keyset, document, why);
+    return this.#read();
+  }
+
+  async #putBack(path: string, text: string, why: string): Promise<void> {
+    const bad = await quarantine(path, this.#machine.clock());
+    await storeKeyset(path, text);
+    this.#log.warn(`put ${path} back: ${why}${bad === undefined ? '' : `; it was as ${bad} is`}`);
   }
 
   async #repairLease(license: License): Promise<void> {
     if (!this.#needsLease(license)) return;
-    const { files, clock, boot } = this.#machine;
-    const { text } = this.#kept!.lease;
-    this.#repairedAt = boot().uptime_seconds;
+    const { files, clock } = this.#machine;
+    const { text } = this.#kept!;
     const isOther = license.leases.every(
       ({ path, text: there }) => path !== files.lease || there !== text,
     );
     const bad = isOther ? await quarantine(files.lease, clock()) : undefined;
     await storeLease(files.lease, text);
-    if (isOther) {
-      this.#log.warn(`put ${files.lease} back${bad === undefined ? '' : `; it was as ${bad} is`}`);
-    }
+    if (!isOther) return;
+    const refusal = license.refused.find(({ path }) => path === files.lease);
+    const why = refusal?.detail ?? 'it was not the best lease';
+    const kept = bad === undefined ? '' : `; it was as ${bad} is`;
+    this.#log.warn(`put ${files.lease} back: ${why}${kept}`);
   }
 
   /** Writes down what others have to know: when a lease is asked for next, and what time has passed. */
   async #save({ at, because }: Plan): Promise<void> {
     const { files, clock } = this.#machine;
-    const lease = this.#kept?.lease;
+    const lease = this.#kept;
     const running = lease && this.#runningTime(lease);
     // What is due is asked for now, or by another process.
     const isDueNow = isDue({ at, because }, clock());
@@ -390,6 +455,12 @@ class Keeper {
           pending: null,
         }),
       ...(running && isWorthSaving(running, state.running_time) && { running_time: running }),
+      ...(this.#unrepaired !== state.unrepaired?.message && {
+        unrepaired:
+          this.#unrepaired === undefined
+            ? null
+            : { at: formatTime(clock()), message: this.#unrepaired },
+      }),
     });
     const isOutdated = Object.entries(changeOf(this.#state)).some(
       ([name, value]) => this.#state[name as keyof DaemonState] !== value,
@@ -446,11 +517,12 @@ function isWorthSaving(running: RunningTime, saved: RunningTime | null): boolean
 
 const MISSING = 'missing';
 
-async function stampsOf({ lease, keyset, key, state }: Machine['files']): Promise<Stamps> {
+async function stampsOf({ lease, keyset, root, key, state }: Machine['files']): Promise<Stamps> {
   return {
     lease: await stampOf(lease),
     backup: await stampOf(backupOf(lease)),
     keyset: await stampOf(keyset),
+    root: await stampOf(root),
     key: await stampOf(key),
     state: await stampOf(state),
   };

@@ -1,5 +1,6 @@
+import { judgeKeysetText } from '../src/client/keyset.ts';
 import { holdLock, type Lock } from '../src/client/lock.ts';
-import { storeKeyset, storeLease } from '../src/client/lease-store.ts';
+import { storeKeyset, storeLease, storeLicense } from '../src/client/lease-store.ts';
 import { ServiceError } from '../src/errors.ts';
 import {
   byWorth,
@@ -8,14 +9,16 @@ import {
   verifyLicense,
   type HeldLease,
   type License,
+  type LicenseTexts,
 } from '../src/gate/license.ts';
 import { importKeys } from '../src/gate/machine-trust.ts';
+import type { LeaseClaims } from '../src/lease/claims.ts';
 import type { TrustedKeys } from '../src/lease/keys.ts';
 import type { Refused } from '../src/lease/refusal.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
-import { hasNoKeys, partsOf, refuseOtherDeployment, whyRefused } from './offline.ts';
-import { store } from './renewal.ts';
+import { acceptedOf } from './accepted.ts';
+import { partsOf, refuseOtherDeployment, refuseOtherOwner, whyRefused } from './offline.ts';
 
 const LOCK_WAIT_MS = 30_000;
 
@@ -100,14 +103,6 @@ interface Given {
   readonly keys: TrustedKeys;
 }
 
-function keysOf({ keys, enclosed }: Values, own: License['keyset']): Given | undefined {
-  const text = keys ?? (hasNoKeys(own) ? enclosed : undefined);
-  if (text === undefined) return undefined;
-  const imported = importKeys(text);
-  if (!imported.ok) throw refused(keys === undefined ? LEASE : KEYS, imported);
-  return { text, keys: imported.keys };
-}
-
 /** What is there before anything is written. */
 interface Found {
   readonly given: Given | undefined;
@@ -123,18 +118,43 @@ interface Found {
 async function find(files: LicenseFiles, values: Values, now: number): Promise<Found> {
   const texts = await readLicenseTexts(files);
   const license = verifyLicense(texts, now);
-  const given = keysOf(values, license.keyset);
-  const keyset = { path: files.keyset, read: { ok: true, text: given?.text ?? '' } as const };
-  const byGiven = verifyLicense({ ...texts, keyset }, now);
-  const [held] = [...license.leases, ...byGiven.leases].sort(byWorth(now, license.running));
-  const isIn = ({ leases }: License): boolean => leases.some(({ text }) => text === held?.text);
+  const { keys, enclosed, lease } = values;
+  const hasNone = license.trusted === undefined && isMissing(license.keyset);
+  const text = keys ?? (hasNone ? enclosed : undefined);
+  const byGiven = text === undefined ? undefined : withGiven(texts, { text, lease }, now);
+  if (byGiven?.keyset.ok === false) {
+    throw refused(keys === undefined ? LEASE : KEYS, byGiven.keyset);
+  }
+  const given = text && byGiven?.trusted ? { text, keys: byGiven.trusted.keys } : undefined;
+  const others = (byGiven?.leases ?? []).filter(({ path }) => path !== INJECTED);
+  const [held] = [...license.leases, ...others].sort(byWorth(now, license.running));
+  const isIn = (all: readonly HeldLease[]): boolean => all.some((one) => one.text === held?.text);
   return {
     given,
     isKnown: given !== undefined && license.keyset.ok && hasAll(license.keyset.keys, given.keys),
     license,
     held,
-    verifies: { own: isIn(license), given: isIn(byGiven) },
+    verifies: { own: isIn(license.leases), given: isIn(others) },
   };
+}
+
+/** Stands for the path of the lease that was given. */
+const INJECTED = '';
+
+/** What the files would hold with the keys that were given in place of theirs. */
+function withGiven(
+  texts: LicenseTexts,
+  { text, lease }: { readonly text: string; readonly lease: string | undefined },
+  now: number,
+): License {
+  const keyset = { ...texts.keyset, read: { ok: true, text } as const };
+  const path = INJECTED;
+  const injected = lease === undefined ? [] : [{ path, read: { ok: true, text: lease } as const }];
+  return verifyLicense({ ...texts, keyset, leases: [...texts.leases, ...injected] }, now);
+}
+
+function isMissing(keyset: License['keyset']): boolean {
+  return !keyset.ok && keyset.reason === 'unknown_key';
 }
 
 async function putLease(
@@ -144,8 +164,8 @@ async function putLease(
   now: number,
 ): Promise<Pick<Materialized, 'lease' | 'keyset'>> {
   const { given, isKnown, license, held, verifies } = found;
-  const trusted = given ?? license.keyset;
-  if (!('keys' in trusted)) throw refused(LEASE, trusted);
+  const trusted = given ?? license.trusted;
+  if (trusted === undefined) throw refused(LEASE, license.keyset as Refused);
   const isWorse = (lease: HeldLease): boolean =>
     held !== undefined && byWorth(now, license.running)(held, lease) < 0;
   const leaseBy = (keys: TrustedKeys): HeldLease | Refused => {
@@ -160,6 +180,7 @@ async function putLease(
     if (!('reason' in outdated) && isWorse(outdated)) return { lease: 'kept', keyset: 'kept' };
     throw refused(LEASE, { ...lease, detail: whyRefused(lease) });
   }
+  refuseOtherOwner(license.owner, lease.claims);
   refuseOtherDeployment(held, lease, now, license.running);
   const isThere = held?.path === files.lease && held.claims.lease_id === lease.claims.lease_id;
   if (isThere || isWorse(lease)) {
@@ -174,8 +195,22 @@ async function putLease(
     await storeLease(files.lease, text);
     return { lease: 'written', keyset: given === undefined ? 'not_given' : 'same' };
   }
-  await store(files, lease, given, license.keyset.ok ? license.keyset.keys : undefined);
+  const root = anchorWith(files, given, found, lease.claims, now);
+  await storeLicense(files, { lease: text, keyset: given.text, root }, held?.path);
   return { lease: 'written', keyset: 'written' };
+}
+
+/** The next trust anchor; undefined where this machine has none. */
+function anchorWith(
+  { pin }: LicenseFiles,
+  { text }: Given,
+  { license: { anchor, trusted } }: Found,
+  claims: LeaseClaims,
+  now: number,
+): string | undefined {
+  if (anchor.kind !== 'held') return undefined;
+  const judged = judgeKeysetText(text, { pin, held: trusted, now });
+  return judged.ok ? acceptedOf(claims, judged.trust, judged.text).anchor : undefined;
 }
 
 /** Keys alone: not where the lease that works would do without its own. */

@@ -1,9 +1,11 @@
 import { v7 as uuidv7 } from 'uuid';
 import { deviceKeyAt, readDeviceKey } from '../src/client/device-key.ts';
 import { makeOfflineRequest } from '../src/client/device-proof.ts';
-import { storeLease } from '../src/client/lease-store.ts';
+import { judgeKeysetText } from '../src/client/keyset.ts';
+import { storeLease, storeLicense } from '../src/client/lease-store.ts';
 import { LOCK_PATIENCE_MS, withLock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
+import { readAnchor } from '../src/gate/anchor.ts';
 import {
   backupOf,
   byWorth,
@@ -12,16 +14,17 @@ import {
   type HeldLease,
   type License,
 } from '../src/gate/license.ts';
-import { importKeys } from '../src/gate/machine-trust.ts';
+import { readTextFile } from '../src/gate/text-file.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
 import { isJsonObject } from '../src/lease/json.ts';
 import type { RunningTime } from '../src/lease/known-time.ts';
-import type { TrustedKeys } from '../src/lease/keys.ts';
-import { LEASE_REASONS } from '../src/lease/reasons.ts';
+import { LEASE_REASONS, type LeaseReason } from '../src/lease/reasons.ts';
 import type { Refused } from '../src/lease/refusal.ts';
+import type { HeldTrust } from '../src/lease/trust.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
-import { store } from './renewal.ts';
+import { acceptedOf } from './accepted.ts';
+import { announceAnchor } from './announcement.ts';
 import { readState, writeState } from './state.ts';
 
 export interface OfflineRequest {
@@ -97,37 +100,40 @@ export interface Vouched {
   readonly claims: LeaseClaims;
   /** Whose keys it verified by. */
   readonly by: 'named' | 'machine' | 'enclosed';
-  readonly keys: TrustedKeys;
-  /** These keys as they were brought; undefined for those of the machine. */
+  readonly trust: HeldTrust;
+  /** For the keyset file; undefined where the keys of the machine stay. */
   readonly text: string | undefined;
 }
 
 /**
- * Verifies a lease as `importLease` does: by the keys that the user named, else by those of this
- * machine, and by those in the same file only where it has none.
+ * Verifies a lease as `importLease` does: by the keys that the user named; else by those in the same
+ * file where this machine trusts them, or has nothing that could; else by those of this machine.
  *
+ * @param pin fingerprint of the pinned root.
+ * @param now milliseconds since the Unix epoch.
  * @throws ServiceError `invalid_data` with a `LeaseReason`
  */
 export function verifyBrought(
   { lease, enclosed, named }: Brought,
-  own: License['keyset'],
+  { trusted, keyset }: Pick<License, 'trusted' | 'keyset'>,
+  { pin, now }: { readonly pin: string | undefined; readonly now: number },
 ): Vouched {
-  const text = named ?? (hasNoKeys(own) ? enclosed : undefined);
-  const imported = text === undefined ? own : importKeys(text);
-  if (!imported.ok) {
-    if (text !== undefined) throw refused('the keyset', imported);
-    throw refused('the keyset of this machine', imported, NAME_KEYS);
+  const brought = named ?? enclosed;
+  const held = named === undefined ? trusted : undefined;
+  const judged = brought === undefined ? undefined : judgeKeysetText(brought, { pin, held, now });
+  if (judged?.ok === false && held === undefined) throw refused('the keyset', judged);
+  const isTaken = judged?.ok === true;
+  const trust = isTaken ? judged.trust : trusted;
+  if (trust === undefined) {
+    const missing = keyset.ok
+      ? { reason: 'unknown_key' as const, detail: 'there is none' }
+      : keyset;
+    throw refused('the keyset of this machine', missing, NAME_KEYS);
   }
-  const { keys } = imported;
-  const result = verifyLease(lease, keys);
+  const result = verifyLease(lease, trust.keys);
   if (!result.ok) throw refused('the lease', { ...result, detail: whyRefused(result) });
-  const by = named !== undefined ? 'named' : text !== undefined ? 'enclosed' : 'machine';
-  return { claims: result.claims, by, keys, text };
-}
-
-/** Whether keys that come with a lease count: whoever made up the lease has made up these. */
-export function hasNoKeys(own: License['keyset']): boolean {
-  return !own.ok && own.reason === 'unknown_key';
+  const by = named !== undefined ? 'named' : trusted === undefined ? 'enclosed' : 'machine';
+  return { claims: result.claims, by, trust, text: isTaken ? judged.text : undefined };
 }
 
 export interface Imported extends Pick<Vouched, 'claims' | 'by'> {
@@ -137,11 +143,16 @@ export interface Imported extends Pick<Vouched, 'claims' | 'by'> {
   readonly isNew: boolean;
 }
 
+export interface ImportOptions {
+  /** Lets this machine become another installation, or one of another issuer. */
+  readonly replace?: boolean;
+}
+
 /**
- * Puts a lease that somebody brought, and keys that were named or are the first, into their places:
- * when it verifies, is for this machine, and is not worse than what is held and works. Otherwise
- * nothing changes: a renewal that is pending stays so, since the server gives another lease for it
- * when the one that was brought has ended.
+ * Puts a lease that somebody brought, and keys that are trusted, into their places: when it verifies,
+ * is for this machine, and is not worse than what is held and works. Otherwise nothing changes: a
+ * renewal that is pending stays so, since the server gives another lease for it when the one that was
+ * brought has ended.
  *
  * @param now milliseconds since the Unix epoch.
  * @throws ServiceError `invalid_data` with a reason, `license_invalid` for a lease that has ended;
@@ -152,30 +163,38 @@ export async function importLease(
   files: LicenseFiles,
   brought: Brought,
   now: number,
+  { replace = false }: ImportOptions = {},
 ): Promise<Imported> {
   return withLock(files.lock, LOCK_PATIENCE_MS, async () => {
     const license = await readLicense(files, now);
-    const { claims, by, keys, text } = verifyBrought(
-      // Whoever has lost no more than the keys knows better than a file who the issuer is.
-      isFirst(license) ? brought : { ...brought, enclosed: undefined },
-      license.keyset,
-    );
+    const { pin } = files;
+    // Whoever has lost no more than the keys knows better than a file who the issuer is.
+    const mayVouch = license.trusted !== undefined || pin !== undefined || isFirst(license);
+    const parts = mayVouch ? brought : { ...brought, enclosed: undefined };
+    const { claims, by, trust, text } = verifyBrought(parts, license, { pin, now });
     const key = await readDeviceKey(files.key);
     if (!isFor(key?.device_id, claims)) throw otherDevice(claims, key?.device_id);
     const lease = { path: files.lease, text: brought.lease, claims };
     if (statusOf(lease, now, license.running).state === 'expired') throw ended(claims);
     const [held] = license.leases;
-    refuseOtherDeployment(held, lease, now, license.running);
-    if (held !== undefined && byWorth(now, license.running)(lease, held) > 0) {
+    if (!replace) {
+      refuseOtherOwner(license.owner, claims);
+      refuseOtherDeployment(held, lease, now, license.running);
+    }
+    const isOwn = held?.claims.deployment_id === claims.deployment_id;
+    if (held !== undefined && isOwn && byWorth(now, license.running)(lease, held) > 0) {
       throw worse(held, lease);
     }
     const isNew = held?.path !== files.lease || held.claims.lease_id !== claims.lease_id;
-    if (text !== undefined) {
-      const own = license.keyset.ok ? license.keyset.keys : undefined;
-      await store(files, lease, { text, keys }, own);
-    } else if (isNew) {
-      await storeLease(files.lease, lease.text);
+    const document = text ?? (await ownDocument(files, trust, now));
+    const accepted = document === undefined ? undefined : acceptedOf(claims, trust, document);
+    if (accepted?.anchor !== undefined && (by === 'named' || replace)) {
+      await announceAnchor(files.state, accepted.anchor);
     }
+    if (accepted !== undefined) {
+      const { document: keyset, anchor: root } = accepted;
+      await storeLicense(files, { lease: lease.text, keyset, root }, held?.path);
+    } else if (isNew) await storeLease(files.lease, lease.text);
     const state = await readState(files.state);
     const pending = state.pending?.renewal_id === claims.renewal_id ? null : state.pending;
     await writeState(files.state, {
@@ -186,14 +205,27 @@ export async function importLease(
       denied_since: null,
       failures_in_row: 0,
     });
-    return { claims, by, key_ids: [...keys.keys()], isNew };
+    return { claims, by, key_ids: [...trust.keys.keys()], isNew };
   });
 }
 
-/** Whether there is no copy of a lease, good or bad. */
-function isFirst(license: License): boolean {
-  const isNone = license.refused.every(({ reason }) => reason === 'missing');
-  return isNone && license.leases.length === 0;
+/** The keys of this machine for its trust anchor; undefined where their file is of another form. */
+async function ownDocument(
+  { keyset, root, pin }: LicenseFiles,
+  held: HeldTrust,
+  now: number,
+): Promise<string | undefined> {
+  const { read } = await readTextFile(keyset);
+  const judged = read.ok ? judgeKeysetText(read.text, { pin, held, now }) : read;
+  if (judged.ok) return judged.text;
+  const anchor = await readAnchor(root);
+  return anchor.kind === 'held' ? anchor.document : undefined;
+}
+
+/** Whether there are no keys, and no copy of a lease, good or bad. */
+function isFirst({ keyset, refused: files, leases }: License): boolean {
+  const isNone = files.every(({ reason }) => reason === 'missing') && leases.length === 0;
+  return isNone && !keyset.ok && keyset.reason === 'unknown_key';
 }
 
 /** One that names no device is for whoever has it. */
@@ -241,6 +273,26 @@ function ended({ grace_ends_at }: LeaseClaims): ServiceError {
   return new ServiceError('license_invalid', `the lease ended on ${grace_ends_at}`, {
     reason: 'expired',
     remedy: `${NOTHING_CHANGED} Ask for a new one with \`service-local license export-request\`; if it is new, set the clock of this machine.`,
+  });
+}
+
+/** @throws ServiceError `conflict` for a lease of another installation or issuer than the anchor names */
+export function refuseOtherOwner(owner: License['owner'], claims: LeaseClaims): void {
+  if (owner === undefined) return;
+  const { deploymentId, issuer } = owner;
+  if (claims.issuer !== issuer) {
+    throw otherOwner('other_issuer', `the lease is of the issuer ${claims.issuer}`, issuer);
+  }
+  if (claims.deployment_id !== deploymentId) {
+    const what = `the lease is for the installation ${claims.deployment_id}`;
+    throw otherOwner('other_installation', what, deploymentId);
+  }
+}
+
+function otherOwner(reason: LeaseReason, what: string, expected: string): ServiceError {
+  return new ServiceError('conflict', `${what}, and this machine accepts leases of ${expected}`, {
+    reason,
+    remedy: `${NOTHING_CHANGED} If this machine is to change, enroll it again with \`service-local license enroll\` and a new code; or, without a network, run \`service-local license import FILE --replace\`.`,
   });
 }
 

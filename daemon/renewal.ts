@@ -1,25 +1,30 @@
 import { v7 as uuidv7 } from 'uuid';
 import type { Client } from '../src/client/client.ts';
 import { readDeviceKey } from '../src/client/device-key.ts';
+import { keysetText } from '../src/client/keyset.ts';
 import {
   checkLease,
   connectAsDevice,
   fetchKeyset,
   fetchLease,
-  keysetText,
+  namedTrust,
+  requireTrusted,
   unusable,
+  type Asked,
   type FetchedLease,
 } from '../src/client/lease-server.ts';
-import { storeKeyset, storeLease } from '../src/client/lease-store.ts';
+import { quarantine, storeKeyset, storeLease, storeLicense } from '../src/client/lease-store.ts';
 import { withLock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
-import { byWorth, readLicense, type HeldLease } from '../src/gate/license.ts';
+import { byWorth, readLicense, type HeldLease, type License } from '../src/gate/license.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
-import type { TrustedKeys } from '../src/lease/keys.ts';
 import { runningTime, type Boot } from '../src/lease/known-time.ts';
 import { renewalMoment } from '../src/lease/schedule.ts';
 import { formatTime, parseTime } from '../src/lease/time.ts';
+import type { HeldTrust } from '../src/lease/trust.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
+import { acceptedIn, acceptedOf, type Accepted } from './accepted.ts';
+import { anchorDigest } from './announcement.ts';
 import { deniedSince, isDenial } from './denial.ts';
 import {
   isDue,
@@ -54,14 +59,16 @@ export interface Machine {
   readonly random: () => number;
   /** Told what the person should know. */
   readonly warn: (text: string) => void;
+  /** Allows plain http to another host. */
+  readonly insecure?: boolean | undefined;
   /** How long an answer may take. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** A lease that verified, with the keys by which it did. */
+/** A lease that verified, with what this machine accepted when it did. */
 export interface KeptLease {
   readonly lease: HeldLease;
-  readonly keys: TrustedKeys;
+  readonly accepted: Accepted;
 }
 
 /** The state as it was last known. */
@@ -77,8 +84,7 @@ export type Outcome = LatestState &
     | {
         readonly status: 'renewed';
         readonly lease: HeldLease;
-        /** That verified it. */
-        readonly keys: TrustedKeys;
+        readonly accepted: Accepted;
         /** Where the lease lasts less than was due. */
         readonly limits: FetchedLease['limits'];
       }
@@ -107,6 +113,10 @@ export interface RenewOptions {
   readonly signal?: AbortSignal | undefined;
   /** What a process knows that renews again and again. */
   readonly latest?: LatestState | undefined;
+  /** Keys that a person named: they count instead of those that this machine holds. */
+  readonly keyset?: string | undefined;
+  /** Reads the license files, under the lock; by default as `readLicense` does. */
+  readonly read?: (() => Promise<License>) | undefined;
 }
 
 /** Who only looks, or writes the state, has it for less. */
@@ -123,11 +133,10 @@ export async function renew(machine: Machine, options: RenewOptions): Promise<Ou
   return withLock(machine.files.lock, LOCK_WAIT_MS, () => attempt(machine, options));
 }
 
-async function attempt(
-  machine: Machine,
-  { force, signal, latest = { state: NO_STATE, isSaved: true } }: RenewOptions,
-): Promise<Outcome> {
+async function attempt(machine: Machine, options: RenewOptions): Promise<Outcome> {
+  const { force, signal, latest = { state: NO_STATE, isSaved: true } } = options;
   const { files, clock, boot, warn } = machine;
+  const { read = () => readLicense(files, clock()) } = options;
   const remembered = (why: string): DaemonState => {
     warn(`${why}: it is written again`);
     return latest.state;
@@ -159,7 +168,7 @@ async function attempt(
   };
 
   try {
-    let license = await readLicense(files, clock());
+    let license = await restoreKeyset(machine, await read(), read);
     [held] = license.leases;
     const notDue = ({ at, because }: Plan, isSaved: boolean): Outcome => {
       return { status: 'not_due', because, next: at, lease: held, state, isSaved };
@@ -179,10 +188,11 @@ async function attempt(
     // started again and again sends no more for that.
     const reserved = Array.from({ length: MOST_REQUESTS_PER_ATTEMPT }, clock);
     await save({ requests: [...earlier, ...reserved] });
-    if (!license.keyset.ok) {
-      // What is held cannot be told from what is not, and to present nothing looks like a clone.
-      await storeKeyset(files.keyset, (await fetchKeyset(server)).text);
-      license = await readLicense(files, clock());
+    if (license.trusted === undefined) {
+      // Without keys no lease can be verified; presenting none would look like a clone.
+      const document = await fetchKeyset(server);
+      await storeKeyset(files.keyset, judged(machine, document, license, options).text);
+      license = await read();
       [held] = license.leases;
       const again = plan();
       if (!isDue(again, clock())) {
@@ -192,27 +202,106 @@ async function attempt(
     }
     const keep = async (pending: PendingRenewal): Promise<void> => save({ pending });
     const { answer, pending } = await ask(server, state.pending, held, keep);
-    const keyset = await fetchKeyset(server);
-    const claims = checkLease(answer.text, keyset.keys, {
+    const document = await fetchKeyset(server);
+    const { owner } = license;
+    const keys = judged(machine, document, license, options);
+    const kept = keptLease(machine, answer.text, keys, license, {
       renewal_id: pending.renewal_id,
       device_thumbprint: key.device_id,
-      deployment_id: pending.without_lease ? undefined : held?.claims.deployment_id,
+      deployment_id:
+        owner?.deploymentId ?? (pending.without_lease ? undefined : held?.claims.deployment_id),
+      issuer: options.keyset === undefined ? (owner?.issuer ?? held?.claims.issuer) : undefined,
     });
-    const lease = { path: files.lease, text: answer.text, claims };
+    const { lease, accepted } = kept;
     if (held !== undefined) {
       const running = runningTime(before.running_time ?? undefined, held.claims.lease_id, boot());
-      if (byWorth(clock(), running)(lease, held) > 0) throw worse(claims, held.claims);
+      if (byWorth(clock(), running)(lease, held) > 0) throw worse(lease.claims, held.claims);
     }
-    unstored = { lease, keys: keyset.keys };
-    await store(files, lease, keyset, license.keyset.ok ? license.keyset.keys : undefined);
+    unstored = kept;
+    if (options.keyset !== undefined && accepted.anchor !== undefined) {
+      await save({ announced_anchor: anchorDigest(accepted.anchor) });
+    }
+    if (keys.refused === undefined) await storeKept(files, kept, held?.path);
+    else await storeLease(files.lease, lease.text);
     for (const { detail } of answer.warnings) warn(detail);
-    const isSaved = await end(succeeded(machine, before, claims));
-    return { status: 'renewed', lease, keys: keyset.keys, limits: answer.limits, state, isSaved };
+    const isSaved = await end(succeeded(machine, before, lease.claims));
+    return { status: 'renewed', lease, accepted, limits: answer.limits, state, isSaved };
   } catch (thrown) {
     if (signal?.aborted) throw thrown;
     const error = asServiceError(thrown);
     const isSaved = await end(failed(machine, state, held?.claims, error));
     return { status: 'failed', error, lease: held, unstored, state, isSaved };
+  }
+}
+
+/** Puts a keyset file that is missing or refused right by the trust anchor, not by asking a server. */
+async function restoreKeyset(
+  { files, clock, warn }: Machine,
+  license: License,
+  read: () => Promise<License>,
+): Promise<License> {
+  const { keyset, anchor, refusedAnchor } = license;
+  if (keyset.ok || anchor.kind !== 'held' || refusedAnchor !== undefined) return license;
+  await quarantine(files.keyset, clock());
+  await storeKeyset(files.keyset, anchor.document);
+  warn(`put ${files.keyset} back from ${files.root}: ${keyset.detail}`);
+  return read();
+}
+
+/** The keys that verify a renewed lease. */
+interface RenewalKeys {
+  readonly trust: HeldTrust;
+  /** For the keyset file; as it is where the published keys were refused. */
+  readonly text: string;
+  /** Why the keys held verify, and not the published ones. */
+  readonly refused?: ServiceError;
+}
+
+/**
+ * Decides whether published keys may verify the lease that came with them. Of an expired keyset that
+ * adds keys, nothing counts: the keys held go on verifying.
+ *
+ * @throws ServiceError `invalid_data` with a `LeaseReason`
+ */
+function judged(
+  { files, url, clock, warn }: Machine,
+  document: unknown,
+  { trusted }: License,
+  { keyset: named }: RenewOptions,
+): RenewalKeys {
+  const { pin } = files;
+  const now = clock();
+  const held = named === undefined ? trusted : namedTrust(named, pin, now);
+  try {
+    const { trust, text } = requireTrusted(document, { pin, held, now });
+    if (trust.by === 'first_contact') {
+      const ids = [...trust.keys.keys()].join(', ');
+      warn(`first contact: nothing vouched for the keys of ${url}; this machine now trusts ${ids}`);
+    }
+    return { trust, text };
+  } catch (error) {
+    const isExpired = error instanceof ServiceError && error.reason === 'keyset_expired';
+    if (!isExpired || held === undefined) throw error;
+    return { trust: held, text: keysetText(held.keys), refused: error };
+  }
+}
+
+function keptLease(
+  { files }: Machine,
+  text: string,
+  { trust, text: document, refused }: RenewalKeys,
+  license: License,
+  asked: Asked,
+): KeptLease {
+  try {
+    const issuer = asked.issuer ?? trust.keyset?.issuer;
+    const claims = checkLease(text, trust.keys, { ...asked, issuer });
+    const lease = { path: files.lease, text, claims };
+    const before = refused && acceptedIn(license);
+    return { lease, accepted: before ?? acceptedOf(claims, trust, document) };
+  } catch (error) {
+    if (refused === undefined) throw error;
+    throw error instanceof ServiceError && error.reason === 'unknown_key' ? refused : error;
   }
 }
 
@@ -266,19 +355,14 @@ function worse(claims: LeaseClaims, held: LeaseClaims): ServiceError {
   return unusable('lease', { reason: 'older_lease', detail });
 }
 
-/** First the keys and then the lease, so that whoever looks finds none without its key. */
-export async function store(
+/** @param heldAt the file that holds the lease that counts now. */
+async function storeKept(
   files: LicenseFiles,
-  lease: HeldLease,
-  keyset: { readonly text: string; readonly keys: TrustedKeys },
-  heldKeys: TrustedKeys | undefined,
+  { lease, accepted }: KeptLease,
+  heldAt: string | undefined,
 ): Promise<void> {
-  const gone = [...(heldKeys ?? [])].filter(([id]) => !keyset.keys.has(id));
-  // Not before the new lease is in its place, the one that is there can do without its key.
-  if (gone.length > 0) await storeKeyset(files.keyset, keysetText([...keyset.keys, ...gone]));
-  else await storeKeyset(files.keyset, keyset.text);
-  await storeLease(files.lease, lease.text);
-  if (gone.length > 0) await storeKeyset(files.keyset, keyset.text);
+  const { document: keyset, anchor: root } = accepted;
+  await storeLicense(files, { lease: lease.text, keyset, root }, heldAt);
 }
 
 /** The longest wait after a lease that was due at once. */

@@ -47,6 +47,10 @@ export interface DaemonState {
   readonly pending: PendingRenewal | null;
   /** The last lease that people brought; null when they never brought any. */
   readonly imported_lease_id: string | null;
+  /** SHA-256 of the trust anchor that a person put in place last; null when nobody has. */
+  readonly announced_anchor: string | null;
+  /** What is wrong with the license files and could not be put right; null while nothing is. */
+  readonly unrepaired: { readonly at: string; readonly message: string } | null;
   /** When requests were sent in the last hour; milliseconds since the Unix epoch. */
   readonly requests: readonly number[];
   readonly running_time: RunningTime | null;
@@ -63,6 +67,8 @@ export const NO_STATE: DaemonState = {
   next_attempt_because: null,
   pending: null,
   imported_lease_id: null,
+  announced_anchor: null,
+  unrepaired: null,
   requests: [],
   running_time: null,
 };
@@ -93,7 +99,7 @@ export async function readState(
 /** Whether all by which the daemon decides has the form it must have. */
 function isState(state: DaemonState): boolean {
   const { schema, requests, failures_in_row, pending, last_error, next_attempt_at } = state;
-  const { imported_lease_id, denied_since } = state;
+  const { imported_lease_id, announced_anchor, unrepaired, denied_since } = state;
   const isTime = (time: unknown): boolean => !Number.isNaN(Date.parse(String(time)));
   const running = state.running_time;
   return (
@@ -103,6 +109,8 @@ function isState(state: DaemonState): boolean {
     (pending === null || isId(pending.renewal_id)) &&
     (imported_lease_id === null || isId(imported_lease_id)) &&
     (last_error === null || isTime(last_error.at)) &&
+    (announced_anchor === null || typeof announced_anchor === 'string') &&
+    (unrepaired === null || isTime(unrepaired.at)) &&
     (denied_since === null || isTime(denied_since)) &&
     (next_attempt_at === null || isTime(next_attempt_at)) &&
     (running === null || isRunningTime(running))

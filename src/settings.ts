@@ -30,6 +30,7 @@ export interface Settings {
   readonly server_trusted_proxies: string;
   readonly server_tasks: boolean;
   readonly server_url: string;
+  readonly server_insecure: boolean;
   readonly chat_provider: 'none' | 'openai_compatible' | 'anthropic';
   readonly chat_model: string;
   readonly chat_base_url: string;
@@ -362,6 +363,13 @@ export const SETTINGS: { readonly [K in SettingKey]: SettingSpec<Settings[K]> } 
     files: 'user',
     defaultText: 'http://127.0.0.1:8787',
     default: () => 'http://127.0.0.1:8787',
+  },
+  server_insecure: {
+    type: boolean,
+    description: 'whether license verbs and the daemon may use http:// to another host',
+    files: 'user',
+    defaultText: 'false',
+    default: () => false,
   },
   chat_provider: {
     type: oneOf('none', 'openai_compatible', 'anthropic'),

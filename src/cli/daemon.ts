@@ -44,12 +44,17 @@ const LOOK_AGAIN_MS = 25;
  * @throws ServiceError why it did not come up.
  */
 export async function startDaemon(
-  { home, server_url }: Pick<Settings, 'home' | 'server_url'>,
+  {
+    home,
+    server_url,
+    server_insecure: insecure,
+  }: Pick<Settings, 'home' | 'server_url' | 'server_insecure'>,
   env: NodeJS.ProcessEnv,
 ): Promise<number | undefined> {
   makeDirectory(home, 0o700);
   const { NOTIFY_SOCKET: _, ...inherited } = env;
   const words = ['daemon', 'run', '--quiet', '--json', '--url', server_url];
+  if (insecure) words.push('--insecure');
   const [node, ...args] = daemonProgram();
   const child = spawn(node, [...args, ...words], {
     cwd: home,

@@ -10,8 +10,20 @@ import type { LeaseClaims } from '../lease/claims.ts';
 import type { LeaseStatus } from '../lease/status.ts';
 import { formatTime } from '../lease/time.ts';
 import { licenseFiles, type LicenseFiles } from '../license-files.ts';
+import type { Settings } from '../settings.ts';
 import type { Output } from './output.ts';
 import type { Context } from './verb.ts';
+
+/** The option of verbs that send the device's credential or fetch keys. */
+export const INSECURE = {
+  description:
+    'allow plain http:// to another host, where anyone on the way can read and change what is sent',
+} as const;
+
+/** The settings, with what `--insecure` allows. */
+export function allowing(settings: Settings, insecure: boolean): Settings {
+  return insecure ? { ...settings, server_insecure: true } : settings;
+}
 
 /** The license of this machine as it is now. */
 export interface LicenseView {

@@ -161,11 +161,14 @@ export async function thisService(
   readonly owner: Owner | undefined;
   readonly warnings: readonly string[];
 }> {
-  const { home, server_url } = settings;
+  const { home, server_url, server_insecure } = settings;
   const program = daemonProgram();
   const { environment, secret } = serviceEnvironment(io.env);
   // What a file says, the daemon reads there itself.
   const isTyped = /^(--|SERVICE_)/.test(settingSources.server_url[0].origin);
+  const { server_insecure: allowed } = settingSources;
+  const isAllowed =
+    server_insecure && !allowed.some(({ value, origin }) => value && isFile(origin));
   const { lease, keyset } = licenseFiles(home, io.env);
   const warnings = secret.map(
     (name) => `${name} is left out: it has a password, and everybody may read the service's file`,
@@ -186,6 +189,7 @@ export async function thisService(
       environment: {
         SERVICE_LOCAL_HOME: home,
         ...(isTyped && { SERVICE_LOCAL_SERVER_URL: server_url }),
+        ...(isAllowed && { SERVICE_LOCAL_SERVER_INSECURE: 'true' }),
         ...environment,
       },
       writable: [...new Set([home, dirname(lease), dirname(keyset)])],
@@ -194,6 +198,10 @@ export async function thisService(
     owner,
     warnings,
   };
+}
+
+function isFile(origin: string): boolean {
+  return !/^(--|SERVICE_)/.test(origin) && origin !== 'default';
 }
 
 function isCached(word: string): boolean {

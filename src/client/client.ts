@@ -507,6 +507,24 @@ function shortened(text: string): string {
   return line.length > LONGEST_TEXT ? `${line.slice(0, LONGEST_TEXT)}…` : line;
 }
 
+/**
+ * Refuses plain http to another host, where anyone on the way can read and change what is sent.
+ * @throws ServiceError `usage`, reason `insecure_http`
+ */
+export function refuseExposed(url: string, insecure: boolean | undefined): void {
+  const { origin } = new URL(url);
+  if (insecure === true || !isExposed(origin)) return;
+  throw new ServiceError(
+    'usage',
+    `${origin} is plain http: others on the network can read and change what is sent there`,
+    {
+      reason: 'insecure_http',
+      remedy:
+        'Use the https address of the server. On a network that you trust, allow it with --insecure, or with `server_insecure: true` in config.yaml.',
+    },
+  );
+}
+
 /** Whether what is sent there can be read on its way. */
 function isExposed(origin: string): boolean {
   return origin.startsWith('http:') && !isLoopback(origin);

@@ -1,17 +1,36 @@
-import { readFile } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { enrolDevice, rotateDevice } from '../api/devices.ts';
 import type { LeaseAnswer } from '../api/leases.ts';
-import { isSystemError, ServiceError } from '../errors.ts';
+import { parseEnrolmentText, type EnrolmentText } from '../enrolment-code.ts';
+import { ServiceError } from '../errors.ts';
+import { anchorText } from '../gate/anchor.ts';
+import { readLicense, type License } from '../gate/license.ts';
+import type { LeaseOwner } from '../gate/machine-trust.ts';
+import { readTextFile } from '../gate/text-file.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
+import { isJsonObject } from '../lease/json.ts';
 import type { TrustedKeys } from '../lease/keys.ts';
+import type { LeaseReason } from '../lease/reasons.ts';
+import { verifyRoots } from '../lease/root.ts';
 import { leaseStatus } from '../lease/status.ts';
+import type { Trust } from '../lease/trust.ts';
 import { verifyLease } from '../lease/verify.ts';
 import type { LicenseFiles } from '../license-files.ts';
 import { successionBody } from '../proof-claims.ts';
+import type { Client } from './client.ts';
 import { deviceKeyAt, readDeviceKey, type DeviceKey } from './device-key.ts';
 import { makeDeviceProof } from './device-proof.ts';
-import { checkLease, connectAsDevice, fetchKeyset, fetchLease } from './lease-server.ts';
-import { storeKeyset, storeLease } from './lease-store.ts';
+import { judgeKeyset, type JudgedKeyset } from './keyset.ts';
+import {
+  checkLease,
+  connectAsDevice,
+  fetchKeyset,
+  fetchLease,
+  namedTrust,
+  requireTrusted,
+  unusable,
+} from './lease-server.ts';
+import { storeLicense } from './lease-store.ts';
 import { LOCK_PATIENCE_MS, withLock } from './lock.ts';
 import { replacePrivateFile } from './private-file.ts';
 
@@ -20,11 +39,26 @@ export interface Device {
   readonly files: LicenseFiles;
   /** Origin of the server. */
   readonly url: string;
+  /** Allows plain http to another host. */
+  readonly insecure?: boolean | undefined;
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
   /** Told what the person should know. */
   readonly warn: (text: string) => void;
 }
+
+export interface EnrolOptions {
+  /** Keys that a person trusts, as text of a keyset, a JWK or PEM. */
+  readonly keyset?: string | undefined;
+  /**
+   * Called before the trust anchor is written, with its content: a running daemon accepts only an
+   * anchor that a person announced, or that its own trust vouches for.
+   */
+  readonly announce?: (anchor: string) => Promise<void>;
+}
+
+/** Why this machine trusts the keys of the server from now on. */
+export type TrustedBy = 'code' | 'pin' | 'named' | 'held' | 'first_contact';
 
 export interface Enrolled {
   readonly device_id: string;
@@ -33,48 +67,155 @@ export interface Enrolled {
   readonly isNew: boolean;
   /** Where the lease lasts less than was due; of one that is not new, nothing is known of that. */
   readonly limits: LeaseAnswer['limits'];
+  readonly trust: Trust & { readonly basis: TrustedBy };
 }
 
 /**
- * Makes this machine a device and gets its first lease. Whatever ends it half-way, it goes on where
- * it stopped when it is called again with the same code: the key is on disk before the server knows
- * it, and the renewal has an id that follows from the key.
+ * Makes this machine a device and gets its first lease. The keys of the server are judged before the
+ * code is spent. After any interruption, another call with the same code completes it: the key is on
+ * disk before the server knows it, and the renewal has an id that follows from the key.
  *
- * @throws ServiceError of the server, `invalid_data` for files or answers that are not as they must
- * be, `output_not_writable`, `conflict` while another process renews.
+ * @param code the one-time code, with or without the fingerprint of the issuer's root.
+ * @param name what people call the machine.
+ * @throws ServiceError of the server, `usage` for a code that is cut off, `invalid_data` for files or
+ * answers that are not as they must be and for keys that are not trusted, `output_not_writable`,
+ * `conflict` while another process renews.
  */
-export async function enrol(device: Device, code: string, name: string): Promise<Enrolled> {
-  return withLock(device.files.lock, LOCK_PATIENCE_MS, () => enrolAlone(device, code, name));
+export async function enrol(
+  device: Device,
+  code: string,
+  name: string,
+  options: EnrolOptions = {},
+): Promise<Enrolled> {
+  const text = parsedCode(code);
+  return withLock(device.files.lock, LOCK_PATIENCE_MS, () =>
+    enrolAlone(device, text, name, options),
+  );
 }
 
-async function enrolAlone(device: Device, code: string, name: string): Promise<Enrolled> {
+async function enrolAlone(
+  device: Device,
+  text: EnrolmentText,
+  name: string,
+  options: EnrolOptions,
+): Promise<Enrolled> {
   const { files, clock } = device;
   const key = await deviceKeyAt(files.key);
   const server = connectAsDevice(device, key);
-  const body = { code, jwk: jwkOf(key), name };
+  const before = await readLicense(files, clock());
+  const coded = text.rootFingerprint;
+  const keyset = await trustedKeyset(device, server, before, { ...options, coded });
+  const body = { code: text.code, jwk: jwkOf(key), name };
   const { deployment_id } = await server
     .call<typeof enrolDevice>('post', '/auth/license/devices', { body })
     .catch((error: unknown) => {
       throw withPlaceOfKey(error, files.key);
     });
-  const keyset = await fetchKeyset(server);
-  const held = await heldLease(files.lease, keyset.keys, key.device_id);
+  const { trust } = keyset;
+  const store = async ({ claims, lease }: { claims: LeaseClaims; lease: string }) => {
+    const owner = { deploymentId: claims.deployment_id, issuer: claims.issuer };
+    const root = anchorText({ ...owner, document: keyset.text });
+    const isSame = trust.basis === 'held' && isDeepStrictEqual(owner, ownerOf(before));
+    if (before.trusted !== undefined && !isSame) await options.announce?.(root);
+    await storeLicense(files, { lease, keyset: keyset.text, root });
+  };
+  const held = await heldLease(files.lease, trust.keys, key.device_id);
   if (held !== undefined && leaseStatus(held.claims, clock()).state === 'valid') {
-    await storeKeyset(files.keyset, keyset.text);
-    return { device_id: key.device_id, claims: held.claims, isNew: false, limits: [] };
+    await store({ claims: held.claims, lease: held.text });
+    return { device_id: key.device_id, claims: held.claims, isNew: false, limits: [], trust };
   }
   const renewal_id = `${key.device_id}.${held?.claims.lease_id ?? 'first'}`;
-  const { text, limits, warnings } = await fetchLease(server, {
+  const answer = await fetchLease(server, {
     renewal_id,
-    ...(held !== undefined && { lease: held.lease }),
+    ...(held !== undefined && { lease: JSON.parse(held.text) as LeaseAnswer['lease'] }),
   });
-  const asked = { deployment_id, renewal_id, device_thumbprint: key.device_id };
-  const claims = checkLease(text, keyset.keys, asked);
-  for (const { detail } of warnings) device.warn(detail);
-  await storeKeyset(files.keyset, keyset.text);
-  await storeLease(files.lease, text);
-  return { device_id: key.device_id, claims, isNew: true, limits };
+  const claims = checkLease(answer.text, trust.keys, {
+    deployment_id,
+    renewal_id,
+    device_thumbprint: key.device_id,
+    issuer: trust.keyset?.issuer,
+  });
+  for (const { detail } of answer.warnings) device.warn(detail);
+  await store({ claims, lease: answer.text });
+  return { device_id: key.device_id, claims, isNew: true, limits: answer.limits, trust };
 }
+
+function ownerOf({ owner, leases }: License): LeaseOwner | undefined {
+  const claims = leases[0]?.claims;
+  const held = claims && { deploymentId: claims.deployment_id, issuer: claims.issuer };
+  return owner === undefined ? held : { deploymentId: owner.deploymentId, issuer: owner.issuer };
+}
+
+/** @throws ServiceError `usage` */
+function parsedCode(text: string): EnrolmentText {
+  const parsed = parseEnrolmentText(text);
+  if (parsed !== undefined) return parsed;
+  throw new ServiceError(
+    'usage',
+    'the code is cut off or mistyped: what follows its dot is not the fingerprint of a root',
+    {
+      reason: 'invalid_code',
+      remedy: 'Copy all of the code, as `identity devices enroll-code` printed it.',
+    },
+  );
+}
+
+/**
+ * Fetches the keys of the server and decides whether this machine trusts them: by the fingerprint in
+ * the code and the pinned one, by the keys that a person named, by those that it holds, or, without
+ * any of these, at first contact.
+ */
+async function trustedKeyset(
+  device: Device,
+  server: Client,
+  before: License,
+  { coded, keyset: named }: Pick<EnrolOptions, 'keyset'> & { readonly coded: string | undefined },
+): Promise<JudgedKeyset & { readonly trust: Enrolled['trust'] }> {
+  const { files, clock } = device;
+  const now = clock();
+  const document = await fetchKeyset(server);
+  const pin = coded ?? files.pin;
+  checkPins(device, document, { code: coded, SERVICE_LICENSE_ROOT: files.pin }, now);
+  const held = named === undefined ? before.trusted : namedTrust(named, pin, now);
+  const judged = requireTrusted(document, { pin, held, now });
+  const basis =
+    coded !== undefined
+      ? 'code'
+      : pin !== undefined
+        ? 'pin'
+        : named !== undefined
+          ? 'named'
+          : judged.trust.by;
+  return { ...judged, trust: { ...judged.trust, basis } };
+}
+
+/** @throws ServiceError `invalid_data` where the root of the server is not each of those pinned. */
+function checkPins(
+  { url }: Device,
+  document: unknown,
+  pins: Readonly<Record<string, string | undefined>>,
+  now: number,
+): void {
+  for (const [source, pin] of Object.entries(pins)) {
+    const judged = pin === undefined ? undefined : judgeKeyset(document, { pin, now });
+    if (judged === undefined || judged.ok || judged.reason === 'keyset_expired') continue;
+    if (!ROOT_REASONS.has(judged.reason)) throw unusable('keyset', judged);
+    const roots = isJsonObject(document) ? verifyRoots(document['roots']) : undefined;
+    const served = roots?.ok === true ? `the root ${roots.root.lineage.at(-1)}` : 'no root';
+    const by = source === 'code' ? 'the code' : source;
+    throw new ServiceError(
+      'invalid_data',
+      `${by} requires the root ${pin}, but ${url} has ${served}`,
+      {
+        reason: judged.reason,
+        remedy:
+          'The code was not used, and no lease or key file was changed. See that the address is right; then ask the issuer for the fingerprint that `identity root show` prints. The server may be another, or somebody answers in its place.',
+      },
+    );
+  }
+}
+
+const ROOT_REASONS: ReadonlySet<LeaseReason> = new Set(['other_root', 'not_vouched_for']);
 
 /** The server, which refuses a key as a device's, does not know where it is. */
 function withPlaceOfKey(error: unknown, path: string): unknown {
@@ -131,15 +272,10 @@ async function heldLease(
   path: string,
   keys: TrustedKeys,
   deviceId: string,
-): Promise<{ readonly claims: LeaseClaims; readonly lease: LeaseAnswer['lease'] } | undefined> {
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if (isSystemError(error)) return undefined;
-    throw error;
-  }
-  const result = verifyLease(text, keys);
+): Promise<{ readonly claims: LeaseClaims; readonly text: string } | undefined> {
+  const { read } = await readTextFile(path);
+  if (!read.ok) return undefined;
+  const result = verifyLease(read.text, keys);
   if (!result.ok || result.claims.device_thumbprint !== deviceId) return undefined;
-  return { claims: result.claims, lease: JSON.parse(text) as LeaseAnswer['lease'] };
+  return { claims: result.claims, text: read.text };
 }

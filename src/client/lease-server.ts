@@ -1,27 +1,42 @@
 import type { createLease, LeaseAnswer, LeaseRequest } from '../api/leases.ts';
 import type { getKeyset } from '../api/keys.ts';
 import { ServiceError } from '../errors.ts';
+import { importKeys } from '../gate/machine-trust.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
-import { encodeBase64Url } from '../lease/base64.ts';
-import { importKeyset, type TrustedKeys } from '../lease/keys.ts';
+import type { TrustedKeys } from '../lease/keys.ts';
+import type { LeaseReason } from '../lease/reasons.ts';
+import { verifyTrust, type HeldTrust, type TrustOptions } from '../lease/trust.ts';
 import { verifyLease } from '../lease/verify.ts';
-import { ANSWER_TIMEOUT_MS, createClient, type Client, type ClientOptions } from './client.ts';
+import {
+  ANSWER_TIMEOUT_MS,
+  createClient,
+  refuseExposed,
+  type Client,
+  type ClientOptions,
+} from './client.ts';
 import type { DeviceKey } from './device-key.ts';
 import { makeDeviceProof } from './device-proof.ts';
+import { judgeKeyset, type JudgedKeyset } from './keyset.ts';
 
 export interface DeviceClientOptions extends Omit<ClientOptions, 'authorize' | 'largestAnswer'> {
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
+  /** Allows plain http to another host. */
+  readonly insecure?: boolean | undefined;
 }
 
 /** Leases and keys take far less. */
 const LARGEST_ANSWER = 1024 * 1024;
 
-/** Signs each request with the key of this device. All requests together may take `timeoutMs`. */
+/**
+ * Signs each request with the key of this device. All requests together may take `timeoutMs`.
+ * @throws ServiceError `usage`, reason `insecure_http`
+ */
 export function connectAsDevice(
-  { clock, timeoutMs = ANSWER_TIMEOUT_MS, signal, ...options }: DeviceClientOptions,
+  { clock, insecure, timeoutMs = ANSWER_TIMEOUT_MS, signal, ...options }: DeviceClientOptions,
   key: DeviceKey,
 ): Client {
+  refuseExposed(options.url, insecure);
   const timeout = AbortSignal.timeout(timeoutMs);
   return createClient({
     ...options,
@@ -32,35 +47,62 @@ export function connectAsDevice(
   });
 }
 
-/** The keys that verify leases, as the server publishes them. */
-export interface FetchedKeyset {
-  /** For the keyset file: of what came, only what counts. */
-  readonly text: string;
-  readonly keys: TrustedKeys;
+/**
+ * Fetches the published keys, which nobody has vouched for yet: see `judgeKeyset`.
+ * @throws ServiceError of the server
+ */
+export async function fetchKeyset(server: Client): Promise<unknown> {
+  return server.call<typeof getKeyset>('get', '/.well-known/license-keys.json', {});
 }
 
-/** @throws ServiceError of the server, `invalid_data` for what is no keyset */
-export async function fetchKeyset(server: Client): Promise<FetchedKeyset> {
-  const answer = await server.call<typeof getKeyset>('get', '/.well-known/license-keys.json', {});
-  const imported = importKeyset(answer);
-  if (!imported.ok) throw unusable('keyset', imported);
-  const text = keysetText(imported.keys);
-  // As whoever verifies by the file will read it.
-  const read = importKeyset(text);
-  if (!read.ok) throw unusable('keyset', read);
-  return { text, keys: read.keys };
+/**
+ * Decides whether this machine may trust keys that the server publishes.
+ *
+ * @throws ServiceError `invalid_data` with a `LeaseReason` for those that it must not trust.
+ */
+export function requireTrusted(document: unknown, options: TrustOptions): JudgedKeyset {
+  const judged = judgeKeyset(document, options);
+  if (judged.ok) return judged;
+  if (!isUntrusted(judged.reason)) throw unusable('keyset', judged);
+  throw new ServiceError(
+    'invalid_data',
+    `the keys of the server are not trusted: ${judged.detail}`,
+    { reason: judged.reason, remedy: UNTRUSTED },
+  );
 }
 
-/** The content of a keyset file with these keys. */
-export function keysetText(keys: Iterable<readonly [id: string, bytes: Uint8Array]>): string {
-  const jwks = Array.from(keys, ([kid, bytes]) => ({
-    kty: 'OKP',
-    crv: 'Ed25519',
-    x: encodeBase64Url(bytes),
-    kid,
-  }));
-  return JSON.stringify({ keys: jwks });
+/**
+ * Trust in keys that a person named.
+ *
+ * @param text a published keyset, a JWK set, a JWK, or a key in PEM.
+ * @throws ServiceError `invalid_data` with a `LeaseReason`
+ */
+export function namedTrust(text: string, pin: string | undefined, now: number): HeldTrust {
+  const imported = importKeys(text);
+  const trust =
+    imported.ok && text.includes('"roots"') ? verifyTrust(text, { pin, now }) : imported;
+  if (trust.ok) return trust;
+  throw new ServiceError('invalid_data', `the named keys cannot be used: ${trust.detail}`, {
+    reason: trust.reason,
+    remedy: 'Name what the server publishes at /.well-known/license-keys.json, or one key in PEM.',
+  });
 }
+
+const UNTRUSTED =
+  'No file was changed, and the lease of this machine stays in force. The server may be another, or somebody answers in its place. If its operator confirms the change, enroll again with a code that carries the new fingerprint, or name the new keys with --keyset FILE.';
+
+function isUntrusted(reason: LeaseReason): boolean {
+  return UNTRUSTED_REASONS.has(reason);
+}
+
+const UNTRUSTED_REASONS: ReadonlySet<LeaseReason> = new Set([
+  'not_vouched_for',
+  'other_root',
+  'root_rollback',
+  'keyset_rollback',
+  'keyset_expired',
+  'other_issuer',
+]);
 
 /** A lease as it came, which nobody has verified yet. */
 export interface FetchedLease {
@@ -85,21 +127,30 @@ export async function fetchLease(
   return { text: JSON.stringify(lease), limits, warnings };
 }
 
-/** What the lease must say that answers a request. */
+/** What the lease must say that answers a request; undefined where it may say anything. */
 export type Asked = Pick<LeaseClaims, 'renewal_id' | 'device_thumbprint'> & {
-  /** Undefined when it may be any. */
   readonly deployment_id?: string | undefined;
+  readonly issuer?: string | undefined;
 };
+
+const MISMATCHES = {
+  renewal_id: 'other_lease',
+  device_thumbprint: 'other_lease',
+  deployment_id: 'other_installation',
+  issuer: 'other_issuer',
+} as const satisfies Record<keyof Asked, string>;
 
 /** @throws ServiceError `invalid_data` for a lease that does not verify, or is not the one asked for */
 export function checkLease(text: string, keys: TrustedKeys, asked: Asked): LeaseClaims {
   const result = verifyLease(text, keys);
   if (!result.ok) throw unusable('lease', result);
   const { claims } = result;
-  for (const name of ['renewal_id', 'device_thumbprint', 'deployment_id'] as const) {
+  for (const [name, reason] of Object.entries(MISMATCHES) as [keyof Asked, string][]) {
     if (asked[name] === undefined || claims[name] === asked[name]) continue;
-    const detail = `its ${name} is ${claims[name]}, not ${asked[name]}`;
-    throw unusable('lease', { reason: 'other_lease', detail });
+    throw unusable('lease', {
+      reason,
+      detail: `its ${name} is ${claims[name]}, not ${asked[name]}`,
+    });
   }
   return claims;
 }

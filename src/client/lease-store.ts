@@ -1,10 +1,52 @@
 import { constants } from 'node:fs';
-import { copyFile, link, lstat, readdir, rm } from 'node:fs/promises';
+import { copyFile, link, lstat, readdir, readFile, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { removeAbandoned } from '../atomic-file.ts';
 import { isSystemError } from '../errors.ts';
 import { backupOf } from '../gate/license.ts';
+import type { LicenseFiles } from '../license-files.ts';
 import { checkPlace, writing, writePrivateFile } from './private-file.ts';
+
+/** What licenses a machine, as text for its files. */
+export interface LicenseText {
+  readonly lease: string;
+  readonly keyset: string;
+  /** The trust anchor; undefined leaves that file as it is. */
+  readonly root?: string | undefined;
+}
+
+/**
+ * Replaces the lease, the keys that verify it and the trust anchor. At every instant, and after a
+ * kill or a power cut at any of them, the files hold a lease and the keys that verify it: the new
+ * lease is in one of its two places before the keys change, and the former one stays in the other
+ * until they have. The anchor changes after the keyset, which it would otherwise refuse as older.
+ *
+ * @param heldAt the file that holds the lease that counts now.
+ * @throws ServiceError as `storeLease`
+ */
+export async function storeLicense(
+  files: Pick<LicenseFiles, 'lease' | 'keyset' | 'root'>,
+  { lease, keyset, root }: LicenseText,
+  heldAt?: string,
+): Promise<void> {
+  const backup = backupOf(files.lease);
+  for (const path of [files.lease, backup, files.keyset, files.root]) await checkPlace(path);
+  const [first, last] = heldAt === backup ? [files.lease, backup] : [backup, files.lease];
+  await writePrivateFile(first, lease);
+  await writeChanged(files.keyset, keyset);
+  if (root !== undefined) await writeChanged(files.root, root);
+  await writePrivateFile(last, lease);
+  await removeAbandoned(dirname(files.lease), { unknownAfterMs: LEASE_WRITE_MS });
+}
+
+/** Keys rarely change: what is there already is not written again. */
+async function writeChanged(path: string, text: string): Promise<void> {
+  const before = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (isSystemError(error)) return undefined;
+    throw error;
+  });
+  if (before !== text) await writePrivateFile(path, text);
+}
 
 /** Longer than the write of a lease takes. */
 const LEASE_WRITE_MS = 60_000;
@@ -29,7 +71,7 @@ export async function storeLease(path: string, text: string): Promise<void> {
 }
 
 /**
- * Puts a keyset into its place: before the lease that needs it.
+ * Writes the keyset file or the trust anchor alone.
  * @throws ServiceError as `storeLease`
  */
 export async function storeKeyset(path: string, text: string): Promise<void> {

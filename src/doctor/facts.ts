@@ -24,6 +24,8 @@ export interface Machine {
   readonly env: NodeJS.ProcessEnv;
   /** Origin of the server that gives it leases. */
   readonly url: string;
+  /** Allows plain http to another host. */
+  readonly insecure?: boolean | undefined;
   /** Who said so: whoever looks, for this once; the settings or the daemon; or nobody. */
   readonly urlBy: 'option' | 'machine' | 'default';
   /** Asks no server. */
@@ -168,7 +170,7 @@ async function readReadiness(client: Client): Promise<Pick<ServerAnswer, 'isHeld
 
 /** Asks what the next renewal would ask. */
 async function dryRun(
-  { url, clock }: Machine,
+  { url, insecure, clock }: Machine,
   key: DeviceKey,
   held: HeldLease | undefined,
   pending: DaemonState['pending'],
@@ -177,7 +179,7 @@ async function dryRun(
   const isSame = pending !== null && pending.lease_id === (held?.claims.lease_id ?? null);
   const lease = isSame && pending.without_lease ? undefined : held;
   const renewal_id = isSame ? pending.renewal_id : randomUUID();
-  const client = connectAsDevice({ url, signal, clock }, key);
+  const client = connectAsDevice({ url, insecure, signal, clock }, key);
   return client.call<typeof dryRunRenewal>('post', '/auth/license/leases/dry-run', {
     body: {
       renewal_id,

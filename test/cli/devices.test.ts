@@ -83,6 +83,12 @@ const listed = async (): Promise<Device[]> => {
   const { stdout } = await devices('list', '--deployment', 'acme-tokyo', '--json');
   return (JSON.parse(stdout) as { devices: Device[] }).devices;
 };
+/** What an enrollment prints on stderr after it has said that nothing vouched for the keys. */
+const afterContact = ({ stderr }: Result): string => {
+  const said = /^First contact: nothing vouched for the keys of .*\nCompare with .*\n/;
+  expect(stderr).toMatch(said);
+  return stderr.replace(said, '');
+};
 const deviceOf = async (id: string): Promise<Device | undefined> =>
   (await listed()).find(({ device_id }) => device_id === id);
 const problemOf = ({ stdout }: Result): unknown => (JSON.parse(stdout) as { error: unknown }).error;
@@ -93,7 +99,7 @@ test('a machine becomes a device with a code, rotates its key, and is revoked', 
   expect(enrolled).toMatchObject({ code: 0 });
   const { device_id, files, ...lease } = JSON.parse(enrolled.stdout) as {
     device_id: string;
-    files: Record<'key' | 'lease' | 'keyset', string>;
+    files: Record<'key' | 'lease' | 'keyset' | 'root', string>;
   };
   expect(lease).toMatchObject({ deployment_id: 'acme-tokyo', entitlements: ['live_trading'] });
   expect(statSync(home).mode & 0o777).toBe(0o700);
@@ -106,6 +112,7 @@ test('a machine becomes a device with a code, rotates its key, and is revoked', 
     'license_lease.json',
     'license_lease.json.bak',
     'license_public_key.json',
+    'license_root.json',
   ]);
   const keyset = importKeyset(readFileSync(files.keyset, 'utf8'));
   expect(keyset.ok && verifyLease(readFileSync(files.lease, 'utf8'), keyset.keys)).toMatchObject({
@@ -168,7 +175,7 @@ describe('the server of --url', () => {
     writeFileSync(join(directory, 'mine.yaml'), '# mine\nworkers: 2 # two\nruns_dir: 007');
     symlinkSync(join(directory, 'mine.yaml'), config());
     const enrolled = await license('enroll', '--code', await newCode());
-    expect(enrolled.stderr).toBe(`${config()} now says server_url: ${server.url}\n`);
+    expect(afterContact(enrolled)).toBe(`${config()} now says server_url: ${server.url}\n`);
     expect(readFileSync(join(directory, 'mine.yaml'), 'utf8')).toBe(
       `# mine\nworkers: 2 # two\nruns_dir: 007\nserver_url: ${server.url}\n`,
     );
@@ -182,7 +189,7 @@ describe('the server of --url', () => {
       writeFileSync(config(), text);
       const enrolled = await license('enroll', '--code', await newCode());
       expect(enrolled).toMatchObject({ code: 0 });
-      expect(enrolled.stderr).toBe(
+      expect(afterContact(enrolled)).toBe(
         `To do without --url from now on, put this line into ${config()}:\nserver_url: ${server.url}\n`,
       );
       expect(readFileSync(config(), 'utf8')).toBe(text);
@@ -193,7 +200,7 @@ describe('the server of --url', () => {
     mkdirSync(home, { mode: 0o700 });
     writeFileSync(config(), 'server_url: https://other.example\n');
     const enrolled = await license('enroll', '--code', await newCode());
-    expect(enrolled.stderr).toBe(
+    expect(afterContact(enrolled)).toBe(
       `Without --url, https://other.example is asked: ${config()}:1 says so. Change it.\n`,
     );
     expect(await serverUrl()).toBe('https://other.example');
@@ -214,11 +221,22 @@ test('the code comes from standard input, or from a person who is asked', async 
     settingSources: { server_url: [{ origin: 'default' }] } as unknown as Context['settingSources'],
     message: () => {},
   };
-  const asked = await enroll.run(context as Context, {}, { code: undefined, name: 'trading-1' });
+  const asked = await enroll.run(
+    context as Context,
+    {},
+    {
+      code: undefined,
+      name: 'trading-1',
+      keyset: undefined,
+      insecure: false,
+    },
+  );
   vi.unstubAllEnvs();
   expect(person.asked()).toBe(1);
-  const before = JSON.parse(enrolled.stdout) as object;
-  expect(asked.data).toEqual({ ...before, enrolled: false, limits: [] });
+  const before = JSON.parse(enrolled.stdout) as { trust: object };
+  expect(before.trust).toMatchObject({ by: 'first_contact', root: null });
+  const trust = { ...before.trust, by: 'held' };
+  expect(asked.data).toEqual({ ...before, enrolled: false, limits: [], trust });
 });
 
 test('a machine is told where its lease lasts less than was due', async () => {

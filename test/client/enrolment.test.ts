@@ -112,12 +112,13 @@ const ROTATE = 'POST /auth/license/devices/rotate';
 describe('enrolment', () => {
   test('leaves a key, the keys that verify, and a lease that they verify', async () => {
     const { device_id, claims } = await enrol(device, await newCode(), 'trading-1');
-    expect(requests).toEqual([ENROL, KEYS, LEASE]);
+    expect(requests).toEqual([KEYS, ENROL, LEASE]);
     expect(names()).toEqual([
       'device.key',
       'license_lease.json',
       'license_lease.json.bak',
       'license_public_key.json',
+      'license_root.json',
     ]);
     for (const name of readdirSync(home)) {
       expect(statSync(join(home, name)).mode & 0o777, name).toBe(0o600);
@@ -185,7 +186,7 @@ describe('enrolment', () => {
   test('works with a clock that is wrong', async () => {
     const wrong = { ...device, clock: () => Date.UTC(2001, 0) };
     const { claims } = await enrol(wrong, await newCode(), 'trading-1');
-    expect(requests).toEqual([ENROL, KEYS, LEASE, LEASE]);
+    expect(requests).toEqual([KEYS, ENROL, LEASE, LEASE]);
     expect(existsSync(device.files.lease)).toBe(true);
     expect(claims.deployment_id).toBe('tokyo');
   });
@@ -241,7 +242,7 @@ describe('enrolment', () => {
       expect([enrolled.device_id, claims.device_thumbprint]).toEqual([device_id, device_id]);
     }
     expect(await count('devices')).toBe(1);
-    expect(names()).toHaveLength(4);
+    expect(names()).toHaveLength(5);
   });
 
   test('of a machine that was a device of another deployment says so', async () => {

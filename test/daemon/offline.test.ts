@@ -2,10 +2,12 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { anchorDigest } from '../../daemon/announcement.ts';
 import { exportRequest, importLease, type Imported } from '../../daemon/offline.ts';
 import { NO_STATE, readState, writeState } from '../../daemon/state.ts';
 import { deviceKeyAt } from '../../src/client/device-key.ts';
 import { holdLock } from '../../src/client/lock.ts';
+import { readLicense } from '../../src/gate/license.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { licenseFiles, type LicenseFiles } from '../../src/license-files.ts';
@@ -150,11 +152,26 @@ describe('a lease that somebody brings', () => {
     expect(await readState(files.state)).toMatchObject({ pending: null });
   });
 
-  test('takes the place of one that has ended, though that was for another deployment', async () => {
-    await bring(lease({ deployment_id: 'old' }), keyset(KEY));
-    const text = lease({ lease_id: 'lease-2', issued_at: formatTime(NOW + 11 * DAY) });
-    expect(await bring(text, undefined, NOW + 11 * DAY)).toMatchObject({ isNew: true });
-  });
+  test.each([
+    ['installation', { deployment_id: 'old' }, 'other_installation'],
+    ['issuer', { issuer: 'old' }, 'other_issuer'],
+  ])(
+    'of another %s replaces that of this machine only if a person says so',
+    async (_what, claims, reason) => {
+      await bring(lease(claims), keyset(KEY));
+      const text = lease({ lease_id: 'lease-2', issued_at: formatTime(NOW + 11 * DAY) });
+      await expect(bring(text, undefined, NOW + 11 * DAY)).rejects.toMatchObject({
+        code: 'conflict',
+        reason,
+        remedy: expect.stringContaining('license import FILE --replace') as string,
+      });
+      const replaced = await importLease(files, { lease: text }, NOW + 11 * DAY, { replace: true });
+      expect(replaced).toMatchObject({ isNew: true });
+      expect((await readLicense(files, NOW + 11 * DAY)).leases[0]?.claims.lease_id).toBe('lease-2');
+      const { announced_anchor } = await readState(files.state);
+      expect(announced_anchor).toBe(anchorDigest(readFileSync(files.root, 'utf8')));
+    },
+  );
 
   const OTHER = { device_thumbprint: testKey(9).jwk.kid };
   const sealed = (): LeaseFile => JSON.parse(lease()) as LeaseFile;
@@ -173,7 +190,7 @@ describe('a lease that somebody brings', () => {
     [
       'that of another deployment',
       lease({ deployment_id: 'other', issued_at: formatTime(NOW + 1000) }),
-      { code: 'conflict', reason: 'other_deployment' },
+      { code: 'conflict', reason: 'other_installation' },
     ],
     [
       'an older one',

@@ -406,6 +406,7 @@ describe('the network', () => {
     await enrol();
     await runDaemon({
       SERVICE_LOCAL_SERVER_URL: 'http://licenses.example',
+      SERVICE_LOCAL_SERVER_INSECURE: 'true',
       HTTP_PROXY: `http://127.0.0.1:${port}`,
     });
     expect(await next()).toMatch(/^[A-Z]+ http:\/\/licenses\.example\/.*license/);

@@ -20,7 +20,7 @@ import { licenseFiles } from '../../src/license-files.ts';
 import { createLog } from '../../src/log.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
-import { newLeaseWorld, newSigner, revokeAs, type LeaseWorld } from '../identity/lease-world.ts';
+import { announceNext, newLeaseWorld, revokeAs, type LeaseWorld } from '../identity/lease-world.ts';
 import { chatOf, idleTasks, noProduction, NO_FEDERATION } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 import { DAY, HOUR } from './rig.ts';
@@ -103,7 +103,7 @@ const leases = async (): Promise<number> =>
   (await identity.storage.read.selectFrom('license_leases').selectAll().execute()).length;
 /** As the server is started with another key. */
 const rotateSigner = async (): Promise<void> =>
-  void Object.assign(identity, { signer: await newSigner(identity) });
+  void Object.assign(identity, { signer: await announceNext(world, identity) });
 
 test('an answer that was lost is answered again', async () => {
   beforeAnswer = async () => false;

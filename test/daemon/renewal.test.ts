@@ -8,6 +8,7 @@ import { backupOf, readLicense } from '../../src/gate/license.ts';
 import { testKey } from '../lease/issuer.ts';
 import {
   DAY,
+  endorsed,
   giving as givingLease,
   HOUR,
   MINUTE,
@@ -299,31 +300,30 @@ describe('a failure', () => {
     expect(new Set(ids()).size).toBe(1);
   });
 
-  test('to store a lease of a new key leaves the held lease its old key, which goes with it', async () => {
+  test('to store a lease of a new key leaves the held lease its key', async () => {
     const { files } = rig.machine;
-    const newKey = testKey(2);
-    const byNewKey = givingLease(
+    const [former, next] = [testKey(1), testKey(2)];
+    rig.fault = givingLease(
       ({ renewal_id }) => {
         const known = rig.leases.find((lease) => lease.renewal_id === renewal_id);
-        return rig.newLease(known ?? { renewal_id: renewal_id! }, newKey);
+        return rig.newLease(known ?? { renewal_id: renewal_id! }, next);
       },
-      [newKey],
+      endorsed([next], former),
     );
     const held = async () => {
       const { leases, keyset } = await readLicense(files, rig.now);
       const lease = leases.find(({ path }) => path === files.lease);
       return [lease?.claims.public_key_id, keyset.ok && [...keyset.keys.keys()]];
     };
-    const [oldId, newId] = [testKey(1).jwk.kid, newKey.jwk.kid];
-    rig.fault = byNewKey;
+    const [formerId, nextId] = [former.jwk.kid, next.jwk.kid];
     const backup = backupOf(files.lease);
     rmSync(backup);
     mkdirSync(backup);
     expect(await now()).toMatchObject({ status: 'failed', error: { reason: 'not_a_file' } });
-    expect(await held()).toEqual([oldId, expect.arrayContaining([oldId, newId])]);
+    expect(await held()).toEqual([formerId, [formerId]]);
     rmSync(backup, { recursive: true });
     expect(await now()).toMatchObject({ status: 'renewed' });
-    expect(await held()).toEqual([newId, [newId]]);
+    expect(await held()).toEqual([nextId, [nextId]]);
   });
 });
 

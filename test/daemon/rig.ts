@@ -14,7 +14,13 @@ import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { licenseFiles } from '../../src/license-files.ts';
 import { createLog } from '../../src/log.ts';
-import { claimsOf, issue, testKey, type SigningKey } from '../lease/issuer.ts';
+import {
+  claimsOf,
+  issue,
+  keysetOf as signedKeyset,
+  testKey,
+  type SigningKey,
+} from '../lease/issuer.ts';
 
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
@@ -181,6 +187,17 @@ export async function newRig(): Promise<Rig> {
   return rig;
 }
 
+/** A published keyset without a root, in which one key vouches for all. */
+export const endorsed = (
+  keys: readonly SigningKey[],
+  by: SigningKey,
+  change?: Parameters<typeof signedKeyset>[2],
+): string =>
+  JSON.stringify({
+    keys: keys.map(({ jwk }) => jwk),
+    keyset: signedKeyset(keys, [by], change),
+  });
+
 const keysetOf = (...keys: readonly SigningKey[]): string =>
   JSON.stringify({ keys: keys.map(({ jwk }) => jwk) });
 
@@ -208,12 +225,12 @@ export const refusing =
     send(outgoing, status, JSON.stringify(problem), headers);
   };
 
-/** A server that answers every renewal with this lease, and serves these keys. */
+/** A server that answers every renewal with this lease, and publishes this. */
 export const giving =
-  (lease: (request: FaultyRequest) => string, keys = [GOOD]): Fault =>
+  (lease: (request: FaultyRequest) => string, published = keysetOf(GOOD)): Fault =>
   (request) => {
     const { outgoing, renewal_id } = request;
-    if (renewal_id === undefined) return send(outgoing, 200, keysetOf(...keys));
+    if (renewal_id === undefined) return send(outgoing, 200, published);
     return send(outgoing, 201, `{"lease":${lease(request)},"limits":[],"warnings":[]}`);
   };
 
@@ -244,7 +261,7 @@ export const FAULTS = {
   ),
   'keys of somebody else': giving(
     ({ rig, renewal_id }) => rig.newLease({ renewal_id: renewal_id! }),
-    [FOREIGN],
+    keysetOf(FOREIGN),
   ),
   'an older lease': giving(({ rig }) => rig.newLease({ ...rig.leases[0]! })),
   'a lease that is over': giving(({ rig, renewal_id }) => {

@@ -127,8 +127,7 @@ test('a lease that is gone comes back from what was left of its writing', async 
 
 test('without a good copy the torn lease stays, and what may be one, too', async () => {
   const { files } = machine;
-  rmSync(files.keyset);
-  rmSync(backupOf(files.lease));
+  for (const path of [files.keyset, files.root, backupOf(files.lease)]) rmSync(path);
   writeFileSync(files.lease, '');
   leave(temporary(files.lease), lease);
   expect(await fix()).toEqual([]);

@@ -8,6 +8,8 @@ import { revoke, REVOKE_ACTION, stepUpTarget, type Revoked } from '../../src/ide
 import type { RevokeTarget } from '../../src/identity/revoke.ts';
 import { hashSecret } from '../../src/identity/secrets.ts';
 import { signerOf, type Signer } from '../../src/identity/signing-key.ts';
+import { announceKey } from '../../src/identity/endorsement.ts';
+import { SET_ROOT_ACTION } from '../../src/identity/trust.ts';
 import type { Caller } from '../../src/identity/tokens.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { importKeyset, publicKeyId } from '../../src/lease/keys.ts';
@@ -155,7 +157,25 @@ export async function revokeAs(
   return revoke(identity, caller, target, { reason: 'unpaid', confirm, step_up_token });
 }
 
-export async function stepUp({ storage }: Identity, now: number, target: string): Promise<string> {
+/** Has the signing key vouch for the next one, which the server starts with then. */
+export async function announceNext(
+  { caller, now }: Pick<LeaseWorld, 'caller' | 'now'>,
+  identity: Identity,
+): Promise<Signer> {
+  const next = signerOf(generateKeyPairSync('ed25519').privateKey);
+  const target = `key:${next.publicKeyId}`;
+  const token = await stepUp(identity, now, target, SET_ROOT_ACTION);
+  await announceKey(identity, caller, next.x, token);
+  await registerSigner(identity, next);
+  return next;
+}
+
+export async function stepUp(
+  { storage }: Identity,
+  now: number,
+  target: string,
+  action: string = REVOKE_ACTION,
+): Promise<string> {
   const token = randomUUID();
   await storage.write((tx) =>
     tx
@@ -163,7 +183,7 @@ export async function stepUp({ storage }: Identity, now: number, target: string)
       .values({
         token_hash: hashSecret(token),
         administrator_id: 'root',
-        action: REVOKE_ACTION,
+        action,
         target,
         expires_at: now + 300_000,
         used_at: null,

@@ -47,6 +47,7 @@ export const verb = defineVerb({
       files,
       catalogueDir: settings.catalogue_dir,
       url: known ?? settings.server_url,
+      insecure: settings.server_insecure,
       urlBy: isOption ? 'option' : known === undefined ? 'default' : 'machine',
       env: io.env,
       offline,

@@ -1,20 +1,29 @@
 import { hostname } from 'node:os';
+import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { ask } from '../ask.ts';
 import { licenseFiles } from '../../license-files.ts';
+import type { SettingKey } from '../../settings.ts';
 import { limitLines } from '../leases.ts';
-import { goodUntil } from '../license.ts';
+import { goodUntil, INSECURE, readNamed } from '../license.ts';
 import { defineVerb, type Context } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Makes a key pair for this machine, has the server know its public half as a device of the deployment that the code is for, and gets the first lease. When it is interrupted, run it again with the same code. An address given as --url is kept in the user file, unless a setting says another.',
+    'Makes a key pair for this machine, registers its public half as a device of the installation that the code is for, and gets the first lease. Before it uses the code, it checks the keys of the server: by the fingerprint in the code, by SERVICE_LICENSE_ROOT, by --keyset, or by the keys that this machine holds; where there are none of these, it trusts what the server shows and says so. If it is interrupted, run it again with the same code. An address given as --url is kept in the user file, and so is --insecure.',
   options: {
     code: {
       value: 'code',
       description: 'from whoever runs the server; asked for when absent, read from stdin when -',
     },
     name: { value: 'text', description: 'what people call this machine', default: hostname() },
+    keyset: {
+      value: 'file',
+      description:
+        'keys that you trust: what the server publishes at /.well-known/license-keys.json, or one key as JWK or PEM',
+      complete: 'file',
+    },
+    insecure: INSECURE,
   },
   settings: ['server_url'],
   examples: [
@@ -22,19 +31,32 @@ export const verb = defineVerb({
     'license enroll --url https://licenses.example --code - < code.txt',
     'license enroll --url https://licenses.example --code ABCD-EFGH-JKMN-PQRS-TVWX-YZ23-4567',
   ],
-  async run(context, _args, { code, name }) {
-    const { settings, io, message } = context;
+  async run(context, _args, { code, name, keyset, insecure: allowed }) {
+    const { settings, io, cwd, message } = context;
     const { enrol } = await import('../../client/enrolment.ts');
+    const { announceAnchor } = await import('../../../daemon/announcement.ts');
     const { home, server_url: url } = settings;
     const files = licenseFiles(home, io.env);
-    const device = { files, url, clock: Date.now, warn: message };
-    const { device_id, claims, isNew, limits } = await enrol(
-      device,
-      await codeOf(context, code),
-      name,
-    );
+    const insecure = allowed || settings.server_insecure;
+    const device = { files, url, insecure, clock: Date.now, warn: message };
+    const given = await codeOf(context, code);
+    const { device_id, claims, isNew, limits, trust } = await enrol(device, given, name, {
+      keyset: keyset === undefined ? undefined : await readNamed(resolve(cwd, keyset)),
+      announce: (anchor) => announceAnchor(files.state, anchor),
+    });
     const { deployment_id, lease_id, entitlements, expires_at, grace_ends_at } = claims;
-    await rememberServer(context);
+    const root = trust.root?.lineage.at(-1) ?? null;
+    const key_ids = [...trust.keys.keys()];
+    if (trust.basis === 'first_contact') {
+      const what = root === null ? `the keys ${key_ids.join(', ')}` : `the root ${root}`;
+      message(
+        `First contact: nothing vouched for the keys of ${url}. This machine now trusts ${what}.`,
+      );
+      message(
+        `Compare with what ${root === null ? '`identity keys list`' : '`identity root show`'} prints at the issuer.`,
+      );
+    }
+    await remember(context, allowed);
     return {
       data: {
         enrolled: isNew,
@@ -45,7 +67,8 @@ export const verb = defineVerb({
         expires_at,
         grace_ends_at,
         limits,
-        files: { key: files.key, lease: files.lease, keyset: files.keyset },
+        trust: { by: trust.basis, root, key_ids },
+        files: { key: files.key, lease: files.lease, keyset: files.keyset, root: files.root },
       },
       show(out) {
         out.line(
@@ -61,21 +84,37 @@ export const verb = defineVerb({
   },
 });
 
-/** So that what comes after, such as the daemon, finds the server without --url. */
-async function rememberServer({ settings, settingSources, message }: Context): Promise<void> {
-  const { home, server_url: url } = settings;
+/** So that later verbs and the daemon need neither --url nor --insecure. */
+async function remember(context: Context, insecure: boolean): Promise<void> {
+  await rememberServer(context);
+  if (!insecure || context.settings.server_insecure) return;
+  await keepSetting(context, 'server_insecure', 'true', '--insecure');
+}
+
+async function rememberServer(context: Context): Promise<void> {
+  const { settings, settingSources, message } = context;
+  const { server_url: url } = settings;
   const [{ origin }, otherwise] = settingSources.server_url;
   if (!origin.startsWith('--') || otherwise === undefined || otherwise.value === url) return;
   if (otherwise.origin !== 'default') {
     message(`Without --url, ${otherwise.value} is asked: ${otherwise.origin} says so. Change it.`);
     return;
   }
+  await keepSetting(context, 'server_url', url, '--url');
+}
+
+async function keepSetting(
+  { settings: { home }, message }: Context,
+  key: SettingKey,
+  value: string,
+  flag: string,
+): Promise<void> {
   const { addToUserFile } = await import('../user-file.ts');
-  const file = await addToUserFile(home, 'server_url', url);
-  if (file !== undefined) message(`${file} now says server_url: ${url}`);
+  const file = await addToUserFile(home, key, value);
+  if (file !== undefined) message(`${file} now says ${key}: ${value}`);
   else {
-    message(`To do without --url from now on, put this line into ${home}/config.yaml:`);
-    message(`server_url: ${url}`);
+    message(`To do without ${flag} from now on, put this line into ${home}/config.yaml:`);
+    message(`${key}: ${value}`);
   }
 }
 

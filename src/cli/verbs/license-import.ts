@@ -4,7 +4,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Puts a lease that somebody brought into its place, for a machine without a network. It is taken when it verifies, is for this machine, works, and is not worse than what is there; a file that is refused changes nothing.',
+    'Puts a lease that somebody brought into its place, for a machine without a network. It is taken when it verifies, is for this machine and its installation, works, and is not worse than what is there; a file that is refused changes nothing.',
   arguments: {
     file: {
       description: 'what `identity leases issue` wrote: lease with keyset, or lease alone',
@@ -15,16 +15,22 @@ export const verb = defineVerb({
     keyset: {
       value: 'file',
       description:
-        'keys that verify it, and take the place of those of this machine, as after a change of keys (default: those of this machine, or in the file where it has neither keys nor a lease)',
+        'keys that you trust, which replace those of this machine (default: those of this machine, and those in the file if this machine trusts them or has neither keys nor a lease)',
       complete: 'file',
+    },
+    replace: {
+      description:
+        'take a lease of another installation or issuer, and let this machine belong to that from now on',
     },
   },
   examples: ['license import lease.json', 'license import lease.json --keyset lease.json'],
-  async run({ cwd, settings, io }, { file }, { keyset }) {
+  async run({ cwd, settings, io }, { file }, { keyset, replace }) {
     const { importLease } = await import('../../../daemon/offline.ts');
     const files = licenseFiles(settings.home, io.env);
     const brought = await readBrought(cwd, file, keyset);
-    const { claims, by, key_ids, isNew } = await importLease(files, brought, Date.now());
+    const { claims, by, key_ids, isNew } = await importLease(files, brought, Date.now(), {
+      replace,
+    });
     const { lease_id, deployment_id, entitlements, expires_at, grace_ends_at } = claims;
     return {
       data: {

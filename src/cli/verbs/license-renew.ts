@@ -1,8 +1,17 @@
+import { resolve } from 'node:path';
 import type { Outcome } from '../../../daemon/renewal.ts';
 import { ServiceError } from '../../errors.ts';
 import { licenseFiles } from '../../license-files.ts';
 import { limitLines } from '../leases.ts';
-import { goodUntil, remedyOf, viewLicense, whyNotLicensed, type LicenseView } from '../license.ts';
+import {
+  goodUntil,
+  INSECURE,
+  readNamed,
+  remedyOf,
+  viewLicense,
+  whyNotLicensed,
+  type LicenseView,
+} from '../license.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -10,11 +19,22 @@ export const verb = defineVerb({
     'Asks the server for the next lease of this machine, when it is due; the daemon does the same by itself. What goes wrong leaves the lease as it is. Exits with 0 when nothing was due and what is held works.',
   options: {
     now: { description: 'also when it is not due, and without waiting after a failure' },
+    keyset: {
+      value: 'file',
+      description:
+        'keys that you trust instead of those of this machine, as after a change that nothing vouches for: what the server publishes at /.well-known/license-keys.json, or one key as JWK or PEM',
+      complete: 'file',
+    },
+    insecure: INSECURE,
   },
   settings: ['server_url'],
-  examples: ['license renew', 'license renew --now'],
-  async run(context, _args, { now }) {
-    const { settings, io, message, signal } = context;
+  examples: [
+    'license renew',
+    'license renew --now',
+    'license renew --now --keyset license-keys.json',
+  ],
+  async run(context, _args, { now, keyset, insecure }) {
+    const { settings, io, cwd, message, signal } = context;
     const { renew } = await import('../../../daemon/renewal.ts');
     const { stateTime } = await import('../../../daemon/plan.ts');
     const { systemBoot } = await import('../../gate/boot.ts');
@@ -23,12 +43,17 @@ export const verb = defineVerb({
     const machine = {
       files,
       url: settings.server_url,
+      insecure: insecure || settings.server_insecure,
       clock: Date.now,
       boot: systemBoot,
       random: Math.random,
       warn: message,
     };
-    const outcome = await renew(machine, { force: now, signal });
+    const outcome = await renew(machine, {
+      force: now,
+      signal,
+      keyset: keyset === undefined ? undefined : await readNamed(resolve(cwd, keyset)),
+    });
     const { status, lease } = outcome;
     const view = await viewLicense(context, Date.now());
     if (status === 'not_due' && outcome.because === 'not_enrolled') throw notEnrolled(view);

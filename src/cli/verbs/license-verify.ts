@@ -21,9 +21,12 @@ export const verb = defineVerb({
     const { verifyBrought } = await import('../../../daemon/offline.ts');
     const { statusOf } = await import('../../gate/license.ts');
     const now = Date.now();
-    const { license } = await viewLicense(context, now);
+    const { files, license } = await viewLicense(context, now);
     const { lease, named } = await readBrought(context.cwd, file, keyset);
-    const { claims, by } = verifyBrought({ lease, named }, license.keyset);
+    const { claims, by } = verifyBrought({ lease, named }, license, {
+      pin: files.pin,
+      now,
+    });
     const { state, reason } = statusOf({ claims }, now, license.running);
     const { public_key_id: key } = claims;
     const whose = by === 'named' ? keyset! : 'this machine';

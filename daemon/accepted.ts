@@ -1,0 +1,127 @@
+import { keysetText } from '../src/client/keyset.ts';
+import { anchorOf, anchorText } from '../src/gate/anchor.ts';
+import {
+  readLicenseTexts,
+  verifyLicense,
+  type HeldLease,
+  type License,
+  type LicenseTexts,
+} from '../src/gate/license.ts';
+import type { MachineTrust, TrustMemory } from '../src/gate/machine-trust.ts';
+import type { LeaseClaims } from '../src/lease/claims.ts';
+import type { TrustedKeys } from '../src/lease/keys.ts';
+import type { HeldTrust } from '../src/lease/trust.ts';
+import { verifyLease } from '../src/lease/verify.ts';
+import type { LicenseFiles } from '../src/license-files.ts';
+import { anchorDigest } from './announcement.ts';
+import { readState } from './state.ts';
+
+/** What a machine has accepted: whose leases, the keys that verify them, and the files for both. */
+export interface Accepted extends TrustMemory {
+  /** Content of the keyset file. */
+  readonly document: string;
+  /** Content of the trust anchor; undefined where this machine has none yet. */
+  readonly anchor: string | undefined;
+}
+
+/** What a lease and the document whose keys verify it make a machine accept. */
+export function acceptedOf(
+  { deployment_id: deploymentId, issuer }: LeaseClaims,
+  held: HeldTrust,
+  document: string,
+): Accepted {
+  const anchor = anchorText({ deploymentId, issuer, document });
+  return { deploymentId, issuer, held: inMemory(held), document, anchor };
+}
+
+function inMemory({ keys, root, keyset }: HeldTrust): MachineTrust {
+  const fingerprint = root?.lineage.at(-1);
+  return { keys, root, keyset, by: 'held', pin: undefined, fingerprint };
+}
+
+/**
+ * What the files of a license say that a machine has accepted. Undefined where no anchor says so and
+ * no lease verifies.
+ */
+export function acceptedIn(license: License): Accepted | undefined {
+  const { anchor, refusedAnchor, trusted, leases } = license;
+  if (anchor.kind === 'held' && refusedAnchor === undefined) {
+    const { deploymentId, issuer, held, document, text } = anchor;
+    return { deploymentId, issuer, held: inMemory(held), document, anchor: text };
+  }
+  const claims = leases[0]?.claims;
+  if (trusted === undefined || claims === undefined) return undefined;
+  const accepted = acceptedOf(claims, trusted, keysetText(trusted.keys));
+  // A damaged anchor is written again; a machine that has had none gets one at its next renewal.
+  return anchor.kind === 'none' ? { ...accepted, anchor: undefined } : accepted;
+}
+
+/** Judges the license files by what this process has accepted, and not by files that were swapped. */
+export class Acceptance {
+  readonly #files: LicenseFiles;
+  /** Undefined while nothing was. */
+  accepted: Accepted | undefined;
+  /** The announcement of an anchor that was heeded last. */
+  #announced: string | null = null;
+
+  constructor(files: LicenseFiles) {
+    this.#files = files;
+  }
+
+  /**
+   * Reads the license files. What they say is accepted where nothing was, where what was accepted
+   * vouches for it, and where a person announced it: see `announceAnchor`.
+   *
+   * @param kept the lease in force, which no other keys must take away.
+   * @param isDevice false where leases and keys are delivered: whoever delivers them may change them.
+   * @param now milliseconds since the Unix epoch.
+   */
+  async read(
+    kept: HeldLease | undefined,
+    isDevice: boolean,
+    now: number,
+  ): Promise<{ readonly license: License; readonly isAnnounced: boolean }> {
+    const texts = await readLicenseTexts(this.#files);
+    const { announced_anchor } = await readState(this.#files.state);
+    const isAnnounced = this.accepted !== undefined && this.#isAnnounced(texts, announced_anchor);
+    const isKnown = isDevice || this.accepted?.anchor !== undefined;
+    const memory = isKnown && !isAnnounced ? this.accepted : undefined;
+    const license = verifyLicense(texts, now, { memory });
+    if (memory === undefined) {
+      this.accepted = acceptedIn(license) ?? this.accepted;
+      this.#announced = announced_anchor;
+    } else {
+      this.accepted = newer(memory, license, texts, kept) ?? memory;
+    }
+    return { license, isAnnounced };
+  }
+
+  #isAnnounced({ root }: LicenseTexts, announced: string | null): boolean {
+    if (announced === this.#announced || root === undefined) return false;
+    const anchor = anchorOf(root);
+    return anchor.kind === 'held' && anchorDigest(anchor.text) === announced;
+  }
+}
+
+/** What the files say where `memory` vouches for it; undefined where they say nothing newer. */
+function newer(
+  memory: Accepted,
+  license: License,
+  { keyset }: LicenseTexts,
+  kept: HeldLease | undefined,
+): Accepted | undefined {
+  const { anchor, refusedAnchor, trusted, leases } = license;
+  const isEnough = ({ keys }: { readonly keys: TrustedKeys }): boolean =>
+    [...(kept === undefined ? [] : [kept]), ...leases].some(
+      ({ text }) => verifyLease(text, keys).ok,
+    ) || kept === undefined;
+  if (anchor.kind === 'held' && refusedAnchor === undefined && anchor.text !== memory.anchor) {
+    return isEnough(anchor.held) ? acceptedIn(license) : undefined;
+  }
+  const isNewer = (trusted?.keyset?.version ?? 0) > (memory.held.keyset?.version ?? 0);
+  if (!license.keyset.ok || !keyset.read.ok || !isNewer || !isEnough(trusted!)) return undefined;
+  const owner = { deploymentId: memory.deploymentId, issuer: memory.issuer };
+  const document = keyset.read.text;
+  const text = memory.anchor && anchorText({ ...owner, document });
+  return { ...owner, held: trusted!, document, anchor: text };
+}
