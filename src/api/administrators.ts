@@ -10,6 +10,7 @@ import {
   json,
   page,
   pageQuery,
+  searchText,
   text,
   time,
   type Security,
@@ -254,7 +255,7 @@ export const listAudit = defineRoute({
   errors: ['audit_tampered'],
 });
 
-const exactly = text(200).optional();
+const exactly = searchText(200).optional();
 
 export const searchAudit = defineRoute({
   method: 'get',

@@ -8,7 +8,7 @@ import {
   json,
   page,
   pageQuery,
-  text,
+  searchText,
   time,
 } from './http.ts';
 import { BotDeployment, EffectiveHalt } from './tasks.ts';
@@ -181,7 +181,7 @@ export const listBots = defineRoute({
       ...pageQuery,
       kind: Kind.optional(),
       status: Status.optional(),
-      q: text(120)
+      q: searchText(120)
         .optional()
         .openapi({ description: 'Part of the slug or the name, in letters of either case.' }),
       ids: z

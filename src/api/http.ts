@@ -28,6 +28,7 @@
 import { createRoute, z, type RouteConfig } from '@hono/zod-openapi';
 import { LICENSE_STATUS_HEADER, type Feature } from '../license-features.ts';
 import { ERROR_CODES, ServiceError, type ErrorCode } from '../errors.ts';
+import { hiddenCharacterProblem } from '../hidden-characters.ts';
 import { bodyHash, PROOF_SECONDS, PROOF_TYPE, type ProofClaims } from '../proof-claims.ts';
 import type { Scope } from '../scopes.ts';
 
@@ -97,8 +98,21 @@ export const machineHash = z
       'SHA-256, in base64url, of the text `service-local license binding v1`, a line feed and the id of the machine in lower case. A device sends it where its plan binds leases to machines: a request without it is then refused with `not_allowed`, reason `machine_id_required`.',
   });
 
-/** A text from a person: no control characters, well-formed Unicode, and not empty. */
+/** A name or a line for people to read, without hidden characters. */
 export function text(longest: number) {
+  return z
+    .string()
+    .min(1)
+    .max(longest)
+    .check((context) => {
+      const message = hiddenCharacterProblem(context.value);
+      if (message === undefined) return;
+      context.issues.push({ code: 'custom', input: context.value, message });
+    });
+}
+
+/** A text that finds something: names from earlier versions may have hidden characters. */
+export function searchText(longest: number) {
   return z
     .string()
     .min(1)

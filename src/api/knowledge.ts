@@ -8,6 +8,7 @@ import {
   json,
   page,
   pageQuery,
+  searchText,
   text,
   time,
 } from './http.ts';
@@ -88,7 +89,7 @@ export const listDocuments = defineRoute({
   path: DOCUMENTS_PATH,
   operationId: 'listDocuments',
   summary: 'List the documents of the knowledge',
-  request: { query: z.strictObject({ ...pageQuery, name: name.optional() }) },
+  request: { query: z.strictObject({ ...pageQuery, name: searchText(300).optional() }) },
   responses: { 200: answer('A page of documents, the oldest first.', page(Document)) },
 });
 
@@ -176,7 +177,7 @@ export const searchKnowledge = defineRoute({
     'Those first that have more of the words, and rarer ones. Whole words are compared, without case and accents; nothing in the query is syntax. With `federated`, the instances that `knowledge_file` names are asked, too, which takes a license for `kb_federation`: passages then come in turn from each, by their ranks, and `instances` says which of them have answered.',
   request: {
     query: z.strictObject({
-      q: text(1000).openapi({ example: 'drawdown limit' }),
+      q: searchText(1000).openapi({ example: 'drawdown limit' }),
       limit: z.coerce.number().int().min(1).max(50).default(10).openapi({ example: 10 }),
       federated: z.enum(['true', 'false']).default('false').openapi({ example: 'false' }),
     }),

@@ -12,6 +12,7 @@ import {
   machineHash,
   page,
   pageQuery,
+  searchText,
   text,
   time,
 } from './http.ts';
@@ -408,7 +409,7 @@ export const listLicenses = defineRoute({
       silent: z.enum(['true', 'false']).optional().openapi({
         description: '`true`: only those with a device whose renewal is overdue.',
       }),
-      search: text(200).optional().openapi({
+      search: searchText(200).optional().openapi({
         description:
           'Part of the id or name of a deployment or its customer; or the id of a lease or device.',
       }),

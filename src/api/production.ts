@@ -1,6 +1,16 @@
 import { z } from '@hono/zod-openapi';
 import { Carry, RiskState } from './bots.ts';
-import { administrator, answer, defineRoute, id, json, text, time, type Security } from './http.ts';
+import {
+  administrator,
+  answer,
+  defineRoute,
+  id,
+  json,
+  searchText,
+  text,
+  time,
+  type Security,
+} from './http.ts';
 import { BotDeployment, changes, Task, TaskReference, TASK_LOCATION } from './tasks.ts';
 
 const trading = { tags: ['Production'], security: administrator('trade') };
@@ -359,7 +369,7 @@ const RunnerReport = z
       description: 'The claim that it holds; null asks for one.',
     }),
     status: RunnerStatus,
-    denying: text(500).nullable(),
+    denying: searchText(500).nullable(),
     database_epoch: z.int().min(1).optional().openapi({
       description:
         "The newest epoch of a server's database that the runner knows; 1 by default. A server with an older epoch stops trading until its database is adopted.",

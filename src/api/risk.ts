@@ -8,6 +8,7 @@ import {
   json,
   page,
   pageQuery,
+  searchText,
   text,
   time,
 } from './http.ts';
@@ -93,7 +94,7 @@ export const setThreshold = defineRoute({
       z
         .strictObject({
           level,
-          subject: text(100).openapi({ description: '`firm` for the firm.' }),
+          subject: searchText(100).openapi({ description: '`firm` for the firm.' }),
           currency,
           limits: Limits.nullable(),
           rationale: text(2000).openapi({ description: 'Why so; it is kept with the threshold.' }),

@@ -221,7 +221,7 @@ async function admit(sent: SentSpec, limits: CodeLimits | undefined): Promise<Ho
       remedy: `One has at most ${LONGEST_SPEC}, besides the files that go with it.`,
     });
   }
-  const hosted = readHostedSpec(sent, limits !== undefined);
+  const hosted = readHostedSpec(sent, limits !== undefined, false);
   if (codeOf(hosted.files) === undefined) return hosted;
   try {
     const { close } = await openHosted({ ...hosted, models: [] }, limits);

@@ -42,13 +42,15 @@ export interface HostedSpec {
  * author.
  *
  * @param allowsCode whether the server runs strategies of others.
+ * @param isStored whether a server has taken it before.
  * @throws ServiceError `invalid_spec` with every problem; their pointers are into the spec.
  */
-export function readHostedSpec(sent: SentSpec, allowsCode = false): HostedSpec {
+export function readHostedSpec(sent: SentSpec, allowsCode = false, isStored = true): HostedSpec {
   const isText = 'yaml' in sent;
   const { spec, document, problems } = parseSpec(
     isText ? sent.yaml : JSON.stringify(sent.document),
     'the spec',
+    isStored,
   );
   // No files are none: what identifies a version does not depend on how they were left out.
   const files = Object.keys(sent.files ?? {}).length === 0 ? undefined : sent.files;

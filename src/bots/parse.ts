@@ -4,6 +4,7 @@ import { ServiceError, type Problem } from '../errors.ts';
 import { crossChecks } from './checks.ts';
 import { parseDocument, type SourceDocument } from './document.ts';
 import { problemsOfIssues } from './issues.ts';
+import { nameProblems } from './names.ts';
 import { botSpecSchema, type BotSpec } from './spec.ts';
 
 export interface ParsedSpec {
@@ -18,8 +19,12 @@ export interface ParsedSpec {
 /** A thousand times the usual; a larger file is something else by mistake. */
 const MAX_BYTES = 1_048_576;
 
-/** Reads a bot's spec from YAML or JSON. `file` is what its problems call it. Never throws. */
-export function parseSpec(text: string, file: string): ParsedSpec {
+/**
+ * Reads a bot's spec from YAML or JSON. Never throws.
+ * @param file what problems call it.
+ * @param isStored whether a server has taken it before; see `nameProblems`.
+ */
+export function parseSpec(text: string, file: string, isStored = false): ParsedSpec {
   const document = parseDocument(text, file);
   if (document.value === undefined) {
     const empty = document.problem([], { code: 'empty_file', message: 'holds no bot' });
@@ -32,6 +37,7 @@ export function parseSpec(text: string, file: string): ParsedSpec {
     ...document.problems,
     ...problemsOfIssues(issues, botSpecSchema, document),
     ...crossChecks(document),
+    ...(isStored ? [] : nameProblems(document)),
   ];
   return {
     spec: problems.length === 0 ? parsed.data : undefined,

@@ -2,6 +2,7 @@ import type { Context } from 'hono';
 import { html } from 'hono/html';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { ServiceError } from '../errors.ts';
+import { showHidden } from '../hidden-characters.ts';
 import type { Session } from '../identity/sessions.ts';
 import type { AppEnv } from '../server/services.ts';
 import { CONNECTION, FORMS, ICON, STYLE_SHEET, THEME, type Asset } from './assets.ts';
@@ -99,7 +100,7 @@ export async function page(
         ${[FORMS, ...(session ? [CONNECTION] : []), ...scripts].map(({ url }) => html`<script src="${url}" defer></script>`)}
       </body>
     </html> `;
-  return c.html(source, status);
+  return c.html(showHidden(String(source)), status);
 }
 
 function top(c: Context<AppEnv>, session: Session | undefined): Html {

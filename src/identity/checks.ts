@@ -1,4 +1,5 @@
 import { ServiceError, type Problem } from '../errors.ts';
+import { hiddenCharacterProblem } from '../hidden-characters.ts';
 import { GIVEN_ID, GIVEN_ID_RULE } from '../given-id.ts';
 import { isEntitlement, MAX_ENTITLEMENTS } from '../lease/claims.ts';
 import { formatSeconds } from '../seconds.ts';
@@ -24,11 +25,10 @@ export function idProblems(pointer: string, id: string | undefined): Problem[] {
 
 /** Of names and reasons, which are shown in one line. */
 export function textProblems(pointer: string, text: string): Problem[] {
+  const hidden = hiddenCharacterProblem(text);
+  if (hidden !== undefined) return problemUnless(false, pointer, hidden);
   return problemUnless(
-    text.length <= MAX_TEXT_LENGTH &&
-      text.trim() !== '' &&
-      text.isWellFormed() &&
-      !/\p{Cc}/u.test(text),
+    text.length <= MAX_TEXT_LENGTH && text.trim() !== '',
     pointer,
     `a text here is one line of 1 to ${MAX_TEXT_LENGTH} characters`,
   );

@@ -12,6 +12,7 @@ import { reportPage } from '../compliance/report/page.ts';
 import type { Report } from '../compliance/report/payload.ts';
 import { startConformance, startStress } from '../compliance/tests/start.ts';
 import type { TaskService } from '../tasks/tasks.ts';
+import { showHidden } from '../hidden-characters.ts';
 import { actorOf } from './authentication.ts';
 import { once } from './once.ts';
 import type { App, Services } from './services.ts';
@@ -48,7 +49,7 @@ export function addCompliance(app: App, { tasks }: Services): void {
     const name = [scope.bot_ref, period.year, number?.version ?? 'draft'].join('-');
     c.header('Content-Security-Policy', policy);
     c.header('Content-Disposition', `inline; filename="validation-report-${name}.html"`);
-    return c.html(source, 200);
+    return c.html(showHidden(source), 200);
   });
   app.openapi(api.listValidationReports, async (c) => {
     const { bot_ref } = c.req.valid('param');

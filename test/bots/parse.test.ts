@@ -24,6 +24,24 @@ function placesOf(text: string): string[] {
   );
 }
 
+describe('hidden characters', () => {
+  it('are refused in names, with their place, code and position', () => {
+    const [problem] = problemsOf(
+      changed('metadata: {name: ', 'metadata: {owner: "A\u200Bda", name: '),
+    );
+    expect(formatProblem(problem!)).toMatch(
+      /^bot\.yaml:\d+:\d+ \/metadata\/owner hidden_character must not have the control or invisible character U\+200B, which is character 2$/,
+    );
+  });
+
+  it('are refused in the names of labels', () => {
+    const text = changed('metadata: {name: ', 'metadata: {labels: {"de\u2066sk": a}, name: ');
+    expect(problemsOf(text)).toMatchObject([
+      { code: 'hidden_character', pointer: '/metadata/labels/de\u2066sk' },
+    ]);
+  });
+});
+
 describe('a valid spec', () => {
   it('has no problems, and its defaults filled in', () => {
     const { spec, problems } = parseSpec(VALID, 'bot.yaml');

@@ -38,6 +38,25 @@ async function json(...words: string[]): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
+test('a name with a hidden character is refused with its code, and shown by it if it is stored', async () => {
+  const refused = await identity('customers', 'create', '--name', 'Ac\u202Eme');
+  expect(refused.code).toBe(3);
+  expect(refused.stderr).toContain(
+    '/name invalid_value must not have the control or invisible character U+202E, which is character 3',
+  );
+  await world.identity.storage.write((tx) =>
+    tx
+      .insertInto('customers')
+      .values({ customer_id: 'stored', name: 'Ac\u202Eme', created_at: world.now })
+      .execute(),
+  );
+  const { stdout } = await identity('customers', 'list');
+  expect(stdout).toContain('Ac[U+202E]me');
+  await world.identity.storage.write((tx) =>
+    tx.deleteFrom('customers').where('customer_id', '=', 'stored').execute(),
+  );
+});
+
 const codes = (): string => {
   const code = person.recovery_codes[used++];
   if (code === undefined) throw new Error('all recovery codes have been used');

@@ -104,6 +104,14 @@ test('what people have named shows as they typed it', async () => {
   expect(missing.text).not.toContain('<script>');
 });
 
+test('hidden characters that were stored show as their codes', async () => {
+  const { visitor: other } = await newSignedIn(server);
+  await server.execute(`update sessions set user_agent = 'Fire\u202Exof\u202C\u200B'`);
+  const { text } = await other.open('/console/account');
+  expect(text).toContain('Fire[U+202E]xof');
+  expect(text).not.toMatch(/[\u202E\u202C\u200B]/);
+});
+
 test('what no page sends is refused as such', async () => {
   for (const body of [null, 'a', {}, { action: 'constructor', target: 'a' }]) {
     const options = await visitor.fetch('POST', '/console/step-up/options', body);

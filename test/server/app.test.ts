@@ -191,6 +191,36 @@ describe('a problem', () => {
     expect(answer.headers.get('content-type')).toBe('application/problem+json');
   });
 
+  it.each([
+    ['Ac\u202Eme', 'U+202E, which is character 3'],
+    ['\uFEFFAcme', 'U+FEFF, which is character 1'],
+    ['😀 Ac\u200Bme', 'U+200B, which is character 5'],
+    ['Acme\n', 'U+000A, which is character 5'],
+  ])('is a hidden character in a name: %j', async (name, what) => {
+    expect(await post({ customer_id: 'acme', name })).toMatchObject({
+      status: 400,
+      body: {
+        errors: [
+          {
+            code: 'invalid_value',
+            pointer: '/name',
+            detail: `must not have the control or invisible character ${what}`,
+          },
+        ],
+      },
+    });
+  });
+
+  it.each(['می\u200Cخواهم', '👨\u200D👩\u200D👧', 'שלום'])(
+    'is not in the name %s',
+    async (name) => {
+      expect(await post({ customer_id: 'acme', name })).toMatchObject({
+        status: 201,
+        body: { name },
+      });
+    },
+  );
+
   it('is a body that is nested too deep', async () => {
     const body = `{"name": ${'['.repeat(60_000)}${']'.repeat(60_000)}}`;
     expect(await post(body, { 'content-type': 'application/json' })).toMatchObject({

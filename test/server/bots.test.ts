@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { exampleDocument, type BotDetail, type BotEvent } from '../../src/api/bots.ts';
+import { readChangedSpec } from '../../src/bots/hosted.ts';
 import { tick } from '../events/bots.ts';
 import { appendEvents } from '../../src/events/append.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
@@ -44,6 +45,35 @@ async function addTicks(bot_id: string, count: number): Promise<void> {
 }
 
 describe('a bot', () => {
+  it('is refused hidden characters in its names, and keeps those that it was stored with', async () => {
+    const hidden = 'SMA \u202Ecrossover';
+    const { document } = documentOf(10);
+    const named = { ...document, metadata: { name: hidden, slug: 'sma' } };
+    const refused = {
+      status: 422,
+      body: {
+        errors: [
+          {
+            code: 'hidden_character',
+            pointer: '/metadata/name',
+            detail: 'must not have the control or invisible character U+202E, which is character 5',
+          },
+        ],
+      },
+    };
+    expect(await send('POST', '', { document: named })).toMatchObject(refused);
+    await newBot();
+    expect(await send('PUT', '/sma', { document: named }, ANY)).toMatchObject(refused);
+
+    // As an earlier version may have stored it.
+    const { storage } = server.services.identity;
+    const text = JSON.stringify(named);
+    await storage.write((tx) => tx.updateTable('bot_versions').set({ document: text }).execute());
+    await storage.write((tx) => tx.updateTable('bots').set({ name: hidden }).execute());
+    expect((await get('/sma')).body).toMatchObject({ name: hidden, document: named });
+    expect(readChangedSpec(named, {}).spec.metadata.name).toBe(hidden);
+  });
+
   it('is created, shown by id and slug, and listed with no more than its summary', async () => {
     const created = await send('POST', '', documentOf(10));
     expect(created).toMatchObject({ status: 201 });

@@ -1,0 +1,61 @@
+/**
+ * Characters that change how a text looks without being seen themselves: controls, bidirectional
+ * embeddings, overrides and isolates, zero-width characters, line and paragraph separators, and
+ * others that Unicode lets programs ignore. They make one name look like another.
+ *
+ * Some scripts and emoji need a few of them, in places where they can be seen by their effect.
+ */
+const HIDDEN = String.raw`[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]`;
+
+/** Letters and marks that change their form with a joiner (U+200D) or non-joiner (U+200C). */
+const JOINING = ((scripts) => `[${scripts.map((name) => `\\p{scx=${name}}`).join('')}]`)([
+  'Arab',
+  'Syrc',
+  'Nkoo',
+  'Mong',
+  'Deva',
+  'Beng',
+  'Guru',
+  'Gujr',
+  'Orya',
+  'Taml',
+  'Telu',
+  'Knda',
+  'Mlym',
+  'Sinh',
+  'Khmr',
+  'Mymr',
+]);
+/** Signs of the Indic scripts after which a joiner may also end a word. */
+const VIRAMA = String.raw`[\u094D\u09CD\u0A4D\u0ACD\u0B4D\u0BCD\u0C4D\u0CCD\u0D4D\u0DCA]`;
+
+const ALLOWED = [
+  String.raw`(?<=(?=[\p{L}\p{M}])${JOINING})[\u200C\u200D](?=[\p{L}\p{M}])(?=${JOINING})`,
+  String.raw`(?<=${VIRAMA})[\u200C\u200D]`,
+  // Emoji made of several, such as families and professions.
+  String.raw`(?<=\p{ExtPict}[\uFE0F\p{EMod}]?)\u200D(?=\p{ExtPict})`,
+  // A symbol as text or as emoji, a keycap, a variant of an ideograph.
+  String.raw`(?<=\p{ExtPict})[\uFE0E\uFE0F]`,
+  String.raw`(?<=[0-9#*])\uFE0F(?=\u20E3)`,
+  String.raw`(?<=\p{scx=Han})[\uFE00-\uFE02\u{E0100}-\u{E01EF}]`,
+].join('|');
+
+const FORBIDDEN = new RegExp(`(?!${ALLOWED})${HIDDEN}`, 'u');
+const FORBIDDEN_FORMAT = new RegExp(String.raw`(?!\p{Cc}|${ALLOWED})${HIDDEN}`, 'gu');
+
+/** Says which hidden character a name has, and where; `undefined` without one. */
+export function hiddenCharacterProblem(text: string): string | undefined {
+  const found = FORBIDDEN.exec(text);
+  if (found === null) return undefined;
+  const position = Array.from(text.slice(0, found.index)).length + 1;
+  return `must not have the control or invisible character ${codePoint(found[0])}, which is character ${position}`;
+}
+
+/** The text with its hidden characters as `[U+202E]`, which is also safe in HTML. Controls stay. */
+export function showHidden(text: string): string {
+  return text.replaceAll(FORBIDDEN_FORMAT, (character) => `[${codePoint(character)}]`);
+}
+
+function codePoint(character: string): string {
+  return `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
+}
