@@ -1,7 +1,7 @@
 import { isJsonObject, parseStrictJson } from './json.ts';
 import type { LeaseReason } from './reasons.ts';
 import { LeaseError } from './refusal.ts';
-import { parseTime } from './time.ts';
+import { isTime } from './time.ts';
 import { decodeUtf8 } from './utf8.ts';
 
 /**
@@ -68,22 +68,22 @@ const seconds =
 /** Whether it can be the id of anything in a lease. */
 export const isId = matching(/^[!-~]{1,128}$/);
 
-/** Whether it has the form of a `machineHash`. */
-export const isMachineHash = matching(/^[\w-]{43}$/);
-
 const ID: Rule = {
   accepts: isId,
   form: '1 to 128 visible ASCII characters',
 };
-/** Whether it can be a SHA-256 digest in base64url. */
-export const isThumbprint = matching(/^[\w-]{43}$/);
+/** Whether it can be a SHA-256 digest in base64url, as ids of keys and roots are. */
+export const isDigest = matching(/^[\w-]{43}$/);
 
-const THUMBPRINT: Rule = {
-  accepts: isThumbprint,
-  form: 'a thumbprint of 43 base64url characters',
+/** Whether it has the form of a `machineHash`. */
+export const isMachineHash = isDigest;
+
+const DIGEST: Rule = {
+  accepts: isDigest,
+  form: 'a digest of 43 base64url characters',
 };
 const TIME: Rule = {
-  accepts: (value) => typeof value === 'string' && parseTime(value) !== undefined,
+  accepts: isTime,
   form: 'a UTC time in whole seconds, such as 2026-01-02T03:04:05Z',
   reason: 'invalid_time',
 };
@@ -107,22 +107,18 @@ const RULES: { readonly [Name in keyof Required<LeaseClaims>]: Rule } = {
   grace_ends_at: TIME,
   ttl_seconds: { accepts: seconds(1), form: 'a whole number from 1' },
   grace_period_seconds: { accepts: seconds(0), form: 'a whole number from 0' },
-  public_key_id: THUMBPRINT,
+  public_key_id: DIGEST,
   issuer: ID,
   renewal_id: { ...ID, optional: true },
   previous_lease_id: { ...ID, optional: true },
-  device_thumbprint: { ...THUMBPRINT, optional: true },
+  device_thumbprint: { ...DIGEST, optional: true },
   product: { ...ID, optional: true },
   binding: {
     accepts: (value) => (BINDINGS as readonly unknown[]).includes(value),
     form: `one of ${BINDINGS.join(', ')}`,
     optional: true,
   },
-  machine_hash: {
-    accepts: isMachineHash,
-    form: 'a hash of 43 base64url characters',
-    optional: true,
-  },
+  machine_hash: { ...DIGEST, optional: true },
 };
 
 /**

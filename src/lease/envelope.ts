@@ -1,7 +1,6 @@
-import canonicalize from 'canonicalize';
 import { decodeBase64, encodeBase64 } from './base64.ts';
 import { checkClaims, type LeaseClaims } from './claims.ts';
-import { isJsonObject, parseStrictJson, quote } from './json.ts';
+import { canonicalJson, isJsonObject, parseStrictJson, quote } from './json.ts';
 import { LeaseError } from './refusal.ts';
 import { encodeUtf8 } from './utf8.ts';
 
@@ -46,7 +45,7 @@ export function leaseToSign(claims: LeaseClaims): {
   readonly payload: Uint8Array;
   readonly toSign: Uint8Array;
 } {
-  const payload = encodeUtf8(canonicalize(checkClaims(claims))!);
+  const payload = encodeUtf8(canonicalJson(checkClaims(claims)));
   return { payload, toSign: preAuthEncoding(PAYLOAD_TYPE, payload) };
 }
 

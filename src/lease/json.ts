@@ -1,23 +1,25 @@
 import { LeaseError } from './refusal.ts';
+import { encodeUtf8 } from './utf8.ts';
 
-/** In UTF-16 units: what is signed ends up in secret stores, which take no more than 64 KiB. */
-const MAX_LENGTH = 65_536;
+/** What is signed ends up in secret stores, which accept up to 64 KiB. */
+const MAX_BYTES = 65_536;
 const MAX_DEPTH = 16;
 
 /** Brackets, and strings with the colon that makes them names, of a text that is JSON. */
 const TOKEN = /[{}[\]]|"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?/g;
 
 /**
- * JSON of which every reader makes the same: RFC 8259 leaves open what a name given twice means, and
- * `JSON.parse` takes the last.
+ * JSON that every reader understands alike. RFC 8259 leaves open what a repeated member and half a
+ * surrogate pair mean, and parsers differ; I-JSON (RFC 7493) excludes both.
  *
  * @param what names the text in the refusal.
  * @throws LeaseError `too_large`, `not_json`, `nested_too_deep`, `duplicate_member`,
  * `forbidden_member`.
  */
 export function parseStrictJson(text: string, what: string): unknown {
-  if (text.length > MAX_LENGTH) {
-    throw new LeaseError('too_large', `${what} has ${text.length} of ${MAX_LENGTH} characters`);
+  // Each character takes at least one byte.
+  if (text.length > MAX_BYTES || (text.isWellFormed() && encodeUtf8(text).length > MAX_BYTES)) {
+    throw new LeaseError('too_large', `${what} has more than ${MAX_BYTES} bytes`);
   }
   let value: unknown;
   try {
@@ -40,9 +42,13 @@ function checkStructure(text: string, what: string): void {
       containers.push(new Set());
     } else if (token === '}' || token === ']') {
       containers.pop();
-    } else if (colon !== undefined) {
+    } else {
       // Two spellings of a name, one with escapes, are the same name.
-      const name = JSON.parse(token.slice(0, -colon.length)) as string;
+      const name = JSON.parse(token.slice(0, colon && -colon.length)) as string;
+      if (!name.isWellFormed()) {
+        throw new LeaseError('not_json', `${what} has half a surrogate pair in a string`);
+      }
+      if (colon === undefined) continue;
       const names = containers.at(-1)!;
       if (name === '__proto__') {
         throw new LeaseError('forbidden_member', `${what} has a member "__proto__"`);
@@ -53,6 +59,17 @@ function checkStructure(text: string, what: string): void {
       names.add(name);
     }
   }
+}
+
+/** Canonical JSON (RFC 8785) of a JSON value: members sorted, numbers and strings as ECMAScript writes them. */
+export function canonicalJson(value: unknown): string {
+  const names = new Set<string>();
+  JSON.stringify(value, (name, member: unknown) => {
+    names.add(name);
+    return member;
+  });
+  // Members are written in the order of this list.
+  return JSON.stringify(value, [...names].sort());
 }
 
 /** Whether a value of `JSON.parse` is an object, and no array. */

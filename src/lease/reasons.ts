@@ -16,13 +16,12 @@ export const LEASE_REASONS = {
 
   not_an_envelope: 'The JSON is not a signed envelope of the expected form.',
   wrong_payload_type: 'The envelope holds something other than a license lease of this version.',
-  bad_base64: 'A value is not base64 in its one canonical form.',
+  bad_base64: 'A value is not base64 in canonical form.',
 
   unknown_key: 'No key of the keyset made any of the signatures.',
   signature_length: 'A signature is not 64 bytes long.',
-  signature_scalar:
-    'The number in a signature is out of range, so that the signature is not unique.',
-  signature_point: 'The point in a signature is not written in its one canonical form.',
+  signature_scalar: 'The number in a signature is out of range.',
+  signature_point: 'The point in a signature is not in canonical form.',
   bad_signature: 'The lease was changed after it was signed, or another key signed it.',
 
   invalid_claims: 'A claim of the lease is missing or has a wrong form.',
@@ -30,12 +29,12 @@ export const LEASE_REASONS = {
   inconsistent_claims: 'The times of the lease do not add up.',
   key_mismatch: 'The lease names another key than the one that signed it.',
 
-  invalid_keyset: 'The keyset does not have the expected form, or no key that may verify.',
+  invalid_keyset: 'The keyset has another form, or no key that may verify.',
   private_key: 'The keyset contains a private key, which must be replaced at once.',
   key_id_mismatch: 'The id of a key is not the thumbprint of that key.',
-  key_not_canonical: 'A public key is not written in its one canonical form.',
+  key_not_canonical: 'A public key is not in canonical form.',
   key_not_on_curve: 'A public key is not a point of the curve.',
-  key_small_order: 'A public key is one under which almost anything verifies.',
+  key_small_order: 'A public key is one under which almost any text verifies.',
 
   invalid_root: 'A root or a signed keyset does not have the expected form.',
   not_vouched_for: 'The keys are not signed by the trusted root or by a trusted key.',

@@ -59,33 +59,18 @@ export function leaseStatus(
   const tolerance = CLOCK_TOLERANCE_SECONDS * 1000;
   const { entitlements } = claims;
 
+  const inGrace = (reason: LeaseStatus['reason'], next_change_at: string): LeaseStatus => ({
+    state: 'grace',
+    entitlements,
+    reason,
+    next_change_at,
+  });
   if (time >= graceEnds) {
     return { state: 'expired', entitlements: [], reason: 'expired', next_change_at: null };
   }
-  if (now < issued - tolerance) {
-    return {
-      state: 'grace',
-      entitlements,
-      reason: 'not_yet_valid',
-      next_change_at: formatTime(issued - tolerance),
-    };
-  }
-  if (now < known - tolerance) {
-    return {
-      state: 'grace',
-      entitlements,
-      reason: 'clock_rollback',
-      next_change_at: formatTime(known - tolerance),
-    };
-  }
-  if (time >= expires) {
-    return {
-      state: 'grace',
-      entitlements,
-      reason: 'in_grace',
-      next_change_at: claims.grace_ends_at,
-    };
-  }
+  if (now < issued - tolerance) return inGrace('not_yet_valid', formatTime(issued - tolerance));
+  if (now < known - tolerance) return inGrace('clock_rollback', formatTime(known - tolerance));
+  if (time >= expires) return inGrace('in_grace', claims.grace_ends_at);
   return { state: 'valid', entitlements, reason: null, next_change_at: claims.expires_at };
 }
 

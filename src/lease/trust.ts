@@ -1,4 +1,4 @@
-import { isJsonObject, parseStrictJson } from './json.ts';
+import { canonicalJson, isJsonObject, parseStrictJson } from './json.ts';
 import { importKeyset, type TrustedKeys } from './keys.ts';
 import { LeaseError, orRefused, type Refused } from './refusal.ts';
 import { type KeysetClaims, type TrustedRoot, verifyKeyset, verifyRoots } from './root.ts';
@@ -107,7 +107,16 @@ function checkFirstRoot(keyset: unknown, held: HeldTrust, root: TrustedRoot): vo
 
 function bareTrust(document: unknown, keyset: unknown, { held, now }: TrustOptions): Trust {
   const bare = orThrow(importKeyset(document));
-  if (held === undefined) return { ok: true, keys: bare.keys, by: 'first_contact' };
+  if (held === undefined) {
+    // Nothing vouches for these keys, but from now on the version of their keyset must not fall.
+    const own = verifyKeyset(keyset, { keys: bare.keys, threshold: 1 });
+    return {
+      ok: true,
+      keys: bare.keys,
+      by: 'first_contact',
+      ...(own.ok && { keyset: own.claims }),
+    };
+  }
   if (keyset === undefined) {
     const added = [...bare.keys.keys()].find((id) => !held.keys.has(id));
     if (added === undefined) return { ok: true, keys: bare.keys, keyset: held.keyset, by: 'held' };
@@ -127,7 +136,7 @@ function checkSuccession(offered: KeysetClaims, held: KeysetClaims | undefined):
       `the keyset belongs to ${offered.issuer}, not to ${held.issuer}`,
     );
   }
-  const isOther = JSON.stringify(offered) !== JSON.stringify(held);
+  const isOther = canonicalJson(offered) !== canonicalJson(held);
   if (offered.version < held.version || (offered.version === held.version && isOther)) {
     throw new LeaseError(
       'keyset_rollback',

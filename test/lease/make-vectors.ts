@@ -1,7 +1,7 @@
 /**
- * Leases and keysets, good and faulty, with what a verifier must say of them: `vectors.json`, for
- * verifiers in any language. `node test/lease/make-vectors.ts && oxfmt` writes the file anew; it
- * comes out the same each time, since Ed25519 has no randomness and the keys are fixed.
+ * Test vectors for verifiers in any language: `examples/verify/vectors.json`, which the package
+ * contains. `node test/lease/make-vectors.ts` writes the file; it is the same each time, because
+ * Ed25519 is deterministic and the keys are fixed.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import { PAYLOAD_TYPE, preAuthEncoding, readEnvelope } from '../../src/lease/env
 import { publicKeyId } from '../../src/lease/keys.ts';
 import type { LeaseReason } from '../../src/lease/reasons.ts';
 import { ROOT_TYPE, rootFingerprint } from '../../src/lease/root.ts';
+import type { LeaseStatus } from '../../src/lease/status.ts';
 import type { Trust } from '../../src/lease/trust.ts';
 import { machineHash, type LeaseUse } from '../../src/lease/use.ts';
 import {
@@ -23,55 +24,68 @@ import {
   type SigningKey,
   testKey,
 } from './issuer.ts';
+import { formatTime } from '../../src/lease/time.ts';
 import { fromHex, L, littleEndian, NOT_CANONICAL, SMALL_ORDER } from './points.ts';
 
-export const VECTORS = join(import.meta.dirname, 'vectors.json');
+export const VECTORS = join(import.meta.dirname, '../../examples/verify/vectors.json');
 
-export interface LeaseVector {
+/** A license as a verifier finds it, and the outcome. */
+export interface Vector {
   readonly name: string;
-  /** The content of the lease file. */
-  readonly lease: string;
-  /** Why it is refused under `keyset`; `null` when it is good. */
-  readonly reason: LeaseReason | null;
-  /** What a good lease says. */
-  readonly claims?: LeaseClaims;
-}
-
-export interface KeysetVector {
-  readonly name: string;
-  readonly keyset: unknown;
-  readonly reason: LeaseReason | null;
-}
-
-/** A keyset document, and what the verifier trusts already. */
-export interface TrustVector {
-  readonly name: string;
-  readonly document: unknown;
-  /** Fingerprint of a root. */
+  /** Content of the keyset file. */
+  readonly keyset: string;
+  /** Fingerprint of the pinned root. */
   readonly pin: string | null;
-  /** A document that was accepted before, on first contact and without a pin. */
-  readonly held: unknown;
-  readonly now: string;
-  readonly reason: LeaseReason | null;
-  /** What vouches for the keys of a good one. */
-  readonly by?: Trust['by'];
-}
-
-/** A lease that verifies under `keyset`, and where it is to be used. */
-export interface UseVector {
-  readonly name: string;
-  readonly lease: string;
+  /** Content of a keyset file that was accepted before, on first contact and without a pin. */
+  readonly held: string | null;
+  /** Content of the lease file; null where the keyset alone is judged. */
+  readonly lease: string | null;
+  /** The program and machine on which the lease is used. */
   readonly use: LeaseUse;
+  readonly now: string;
+  /** `trusted` is an accepted keyset without a lease. */
+  readonly state: LeaseStatus['state'] | 'trusted' | 'refused';
   readonly reason: LeaseReason | null;
+  /** What vouches for the keys of an accepted keyset, where this is tested. */
+  readonly by?: Trust['by'];
+  /** Claims of an accepted lease, where these are tested. */
+  readonly claims?: LeaseClaims;
 }
 
 export interface Vectors {
   readonly about: string;
+  readonly vectors: readonly Vector[];
+}
+
+/** A lease under the keys of `KEYSET`, and why it is refused. */
+interface LeaseVector {
+  readonly name: string;
+  readonly lease: string;
+  readonly reason: LeaseReason | null;
+  readonly claims?: LeaseClaims;
+}
+
+interface KeysetVector {
+  readonly name: string;
   readonly keyset: unknown;
-  readonly leases: readonly LeaseVector[];
-  readonly keysets: readonly KeysetVector[];
-  readonly trust: readonly TrustVector[];
-  readonly uses: readonly UseVector[];
+  readonly reason: LeaseReason | null;
+}
+
+interface TrustVector {
+  readonly name: string;
+  readonly document: unknown;
+  readonly pin: string | null;
+  readonly held: unknown;
+  readonly now: string;
+  readonly reason: LeaseReason | null;
+  readonly by?: Trust['by'];
+}
+
+interface UseVector {
+  readonly name: string;
+  readonly lease: string;
+  readonly use: LeaseUse;
+  readonly reason: LeaseReason | null;
 }
 
 const active = testKey(1);
@@ -84,6 +98,14 @@ const lease = issue(claims, active);
 const file = JSON.parse(lease) as LeaseFile;
 const payload = Buffer.from(file.payload, 'base64');
 const signature = active.sign(preAuthEncoding(PAYLOAD_TYPE, payload));
+
+const KEYSET = JSON.stringify({
+  keys: [
+    { ...active.jwk, status: 'active' },
+    { ...retiring.jwk, status: 'retiring' },
+    { ...revoked.jwk, status: 'revoked' },
+  ],
+});
 
 /** The good lease with parts of its envelope replaced. */
 function envelope(change: Readonly<Record<string, unknown>>): string {
@@ -146,6 +168,12 @@ function leases(): LeaseVector[] {
     ['not_json', 'something after the end', `${lease}x`],
     ['not_json', 'byte order mark', `\uFEFF${lease}`],
     ['not_json', 'signed payload that is not JSON', seal('lease', active)],
+    ['not_json', 'half a surrogate pair', replaced(lease, '"keyid":"', '"keyid":"\\udc00')],
+    [
+      'not_json',
+      'half a surrogate pair in the name of a signed member',
+      seal(replaced(JSON.stringify(claims), '{', '{"\\ud83d":0,'), active),
+    ],
     ['nested_too_deep', 'envelope', envelope({ payload: nested(16) })],
     ['nested_too_deep', 'signed payload', issuedWith({ note: nested(16) })],
     ['duplicate_member', 'envelope', replaced(lease, '{', '{"payload":"",')],
@@ -242,6 +270,7 @@ function leases(): LeaseVector[] {
       issuedWith({ issued_at: '2026-01-05T09:30:00.000Z' }),
     ],
     ['invalid_time', 'an offset', issuedWith({ expires_at: '2026-01-12T10:30:00+01:00' })],
+    ['invalid_time', 'the year 0', issuedWith({ issued_at: '0000-01-05T09:30:00Z' })],
     [
       'invalid_time',
       'a day that does not exist',
@@ -264,6 +293,17 @@ function leases(): LeaseVector[] {
     good('with as few claims as possible', minimal, issue(minimal, active)),
     good('by the retiring key', byRetiring, issue(byRetiring, retiring)),
     good('also signed by a key yet unknown', claims, issue(claims, stranger, active)),
+    good(
+      'whole numbers in other forms, and pairs of surrogates',
+      claims,
+      seal(
+        JSON.stringify({ ...claims, note: '😀' })
+          .replace('604800', '6048e2')
+          .replace('259200', '259200.0')
+          .replace('😀', '\\ud83d\\ude00 \\\\ud83d'),
+        active,
+      ),
+    ),
     good('signed by both keys', claims, issue(claims, retiring, active)),
     good('in lines, members in another order', claims, reordered()),
     good('with claims of a later issuer, not canonical', claims, seal(extended, active)),
@@ -514,6 +554,17 @@ function trust(): TrustVector[] {
       document([root], keysetOf([active, stranger], [first])),
       { held: signed },
     ),
+    vector(
+      'keyset_rollback',
+      'an older keyset without a root, signed by a key that is still held',
+      { keys: [retiring.jwk], keyset: keysetOf([revoked, retiring], [revoked, retiring]) },
+      {
+        held: {
+          keys: [active.jwk, retiring.jwk],
+          keyset: keysetOf([active, retiring], [retiring], { version: 2 }),
+        },
+      },
+    ),
     vector('keyset_expired', 'an expired keyset on first contact', signed, { now: late }),
     vector('keyset_expired', 'an expired keyset that adds a key', rotated, {
       held: signed,
@@ -530,26 +581,135 @@ function trust(): TrustVector[] {
   ];
 }
 
+/** Leases at different times, and the attacks that a verifier must withstand, from file to state. */
+function wholes(): Vector[] {
+  const [rootKey, foreign] = [testKey(11), testKey(13)];
+  const root = rootOf([rootKey]);
+  const keyset = (keys: readonly SigningKey[], version: number): string =>
+    JSON.stringify({ roots: [root], keyset: keysetOf(keys, [rootKey], { version }) });
+  const own = keyset([active], 2);
+  const pin = fingerprintOf(root);
+  const otherRoot = { roots: [rootOf([foreign])], keyset: keysetOf([stranger], [foreign]) };
+  const vector = (
+    state: Vector['state'],
+    reason: LeaseReason | null,
+    name: string,
+    change: Partial<Vector> = {},
+  ): Vector => ({
+    name,
+    keyset: own,
+    pin,
+    held: own,
+    lease,
+    use: {},
+    now: claims.issued_at,
+    state,
+    reason,
+    ...change,
+  });
+  const [expires, ends] = [claims.expires_at, claims.grace_ends_at];
+  const forMachine = claimsOf(active, { binding: 'machine', machine_hash: machineHash('1') });
+  return [
+    vector('valid', null, 'valid until it expires', { now: before(expires) }),
+    vector('grace', 'in_grace', 'in grace from its expiry', { now: expires }),
+    vector('grace', 'in_grace', 'in grace until its grace ends', { now: before(ends) }),
+    vector('expired', 'expired', 'expired from the end of its grace', { now: ends }),
+    vector('valid', null, 'a clock 300 s behind the issue', { now: '2026-01-05T09:25:00Z' }),
+    vector('grace', 'not_yet_valid', 'a clock 301 s behind the issue', {
+      now: '2026-01-05T09:24:59Z',
+    }),
+    vector('refused', 'bad_signature', 'forged lease', {
+      lease: envelope({
+        payload: Buffer.from(payload.toString().replace('live', 'paper')).toString('base64'),
+      }),
+    }),
+    vector('refused', 'unknown_key', 'lease signed by a key of the forger', {
+      lease: issue(claimsOf(stranger), stranger),
+    }),
+    vector('refused', 'keyset_rollback', 'rolled-back keyset', {
+      keyset: keyset([active, revoked], 1),
+    }),
+    vector('refused', 'other_root', 'keyset, lease and root of the forger', {
+      keyset: JSON.stringify(otherRoot),
+      lease: issue(claimsOf(stranger), stranger),
+    }),
+    vector('refused', 'other_root', 'the same with a pin and nothing held', {
+      keyset: JSON.stringify(otherRoot),
+      lease: issue(claimsOf(stranger), stranger),
+      held: null,
+    }),
+    vector('refused', 'not_vouched_for', 'bare keys of the forger in the place of the keyset', {
+      keyset: JSON.stringify({ keys: [stranger.jwk] }),
+      lease: issue(claimsOf(stranger), stranger),
+    }),
+    vector('refused', 'other_machine', 'lease copied to another machine', {
+      lease: issue(forMachine, active),
+      use: { machine_hash: machineHash('2') },
+    }),
+    vector('valid', null, 'lease on the machine to which it is bound', {
+      lease: issue(forMachine, active),
+      use: { machine_hash: machineHash('1') },
+    }),
+    vector('refused', 'other_machine', 'expired lease copied to another machine', {
+      lease: issue(forMachine, active),
+      use: { machine_hash: machineHash('2') },
+      now: ends,
+    }),
+  ];
+}
+
+/** One second earlier. */
+function before(time: string): string {
+  return formatTime(Date.parse(time) - 1000);
+}
+
 export function makeVectors(): Vectors {
+  const usual = { keyset: KEYSET, pin: null, held: null, use: {}, now: claims.issued_at };
+  const text = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
   return {
     about:
-      'For verifiers of license leases. Each lease is judged under `keyset`: `reason` is null for a ' +
-      'good one, which says `claims`, and else why it is refused. `keysets` are judged when they ' +
-      'are imported. `trust` are documents with signed keysets: each is judged at `now` under `pin` ' +
-      'after `held` was accepted, and `by` is what vouches for a good one. `uses` are good leases, and ' +
-      'the product, device keys and machine with which each is used. The keys are for tests: secret 32 × 0x01, 32 × 0x02 and so on.',
-    keyset: {
-      keys: [
-        { ...active.jwk, status: 'active' },
-        { ...retiring.jwk, status: 'retiring' },
-        { ...revoked.jwk, status: 'revoked' },
-      ],
-    },
-    leases: leases(),
-    keysets: keysets(),
-    trust: trust(),
-    uses: uses(),
+      'Test vectors for verifiers of license leases; see README.md. Every key in this file is a test ' +
+      'key with a known secret (32 times the same byte) or is not a usable key. Do not trust them.',
+    vectors: [
+      ...wholes(),
+      ...leases().map((given): Vector => ({
+        ...usual,
+        ...given,
+        use: { machine_hash: given.claims?.machine_hash },
+        name: `lease: ${given.name}`,
+        state: given.reason === null ? 'valid' : 'refused',
+      })),
+      ...keysets().map((given): Vector => ({
+        ...usual,
+        ...given,
+        name: `keyset: ${given.name}`,
+        keyset: JSON.stringify(given.keyset),
+        lease: null,
+        state: given.reason === null ? 'trusted' : 'refused',
+      })),
+      ...trust().map(({ document, held, ...given }): Vector => ({
+        ...usual,
+        ...given,
+        name: `trust: ${given.name}`,
+        keyset: JSON.stringify(document),
+        held: text(held),
+        lease: null,
+        state: given.reason === null ? 'trusted' : 'refused',
+      })),
+      ...uses().map((given): Vector => ({
+        ...usual,
+        ...given,
+        name: `use: ${given.name}`,
+        state: given.reason === null ? 'valid' : 'refused',
+      })),
+    ],
   };
 }
 
-if (import.meta.main) writeFileSync(VECTORS, `${JSON.stringify(makeVectors(), null, 2)}\n`);
+/** The text of the file: one vector on each line. */
+export function vectorsText({ about, vectors }: Vectors): string {
+  const lines = vectors.map((vector) => JSON.stringify(vector));
+  return `{"about":${JSON.stringify(about)},"vectors":[\n${lines.join(',\n')}\n]}\n`;
+}
+
+if (import.meta.main) writeFileSync(VECTORS, vectorsText(makeVectors()));

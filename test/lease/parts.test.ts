@@ -1,3 +1,4 @@
+import canonicalize from 'canonicalize';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -7,7 +8,7 @@ import {
   encodeBase64Url,
 } from '../../src/lease/base64.ts';
 import { preAuthEncoding } from '../../src/lease/envelope.ts';
-import { parseStrictJson } from '../../src/lease/json.ts';
+import { canonicalJson, parseStrictJson } from '../../src/lease/json.ts';
 import { type LeaseError, orRefused } from '../../src/lease/refusal.ts';
 import { formatTime, parseTime } from '../../src/lease/time.ts';
 import { decodeUtf8, encodeUtf8 } from '../../src/lease/utf8.ts';
@@ -89,7 +90,7 @@ describe('UTF-8', () => {
 
 describe('times', () => {
   test('are read as they are written', () => {
-    const second = fc.integer({ min: -62_167_219_200, max: 253_402_300_799 });
+    const second = fc.integer({ min: -62_135_596_800, max: 253_402_300_799 });
     fc.assert(
       fc.property(second, (value) => {
         expect(parseTime(formatTime(value * 1000))).toBe(value * 1000);
@@ -111,9 +112,21 @@ describe('times', () => {
     '2026-06-30T23:59:60Z',
     '+002026-01-02T03:04:05Z',
     '2026-01-02T03:04:05Z\n',
+    '0000-12-31T23:59:59Z',
   ])('have no other form: %j', (input) => {
     expect(parseTime(input)).toBeUndefined();
   });
+});
+
+test('canonical JSON is that of RFC 8785', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
+      expect(canonicalJson(value)).toBe(canonicalize(value));
+    }),
+    { numRuns: runs(125) },
+  );
+  const mixed = { b: [{ 2: 1, 10: 0 }], a: { é: 1e21, '\ud83d\ude00': -0, '\ufb33': '\u0007' } };
+  expect(canonicalJson(mixed)).toBe(canonicalize(mixed));
 });
 
 describe('strict JSON', () => {
@@ -165,6 +178,10 @@ describe('strict JSON', () => {
     ['__proto__', 'forbidden_member', '{"__proto__":null}'],
     ['__proto__ in disguise', 'forbidden_member', '[{"\\u005f_proto__":{}}]'],
     ['more than 64 KiB', 'too_large', `${' '.repeat(65_535)}{}`],
+    ['more than 64 KiB of UTF-8', 'too_large', `["${'é'.repeat(32_768)}"]`],
+    ['half a surrogate pair', 'not_json', '["\ud83d"]'],
+    ['half a surrogate pair as an escape', 'not_json', '["\\udE00\\ud83d"]'],
+    ['half a surrogate pair in a name', 'not_json', '{"\\ud83d":0}'],
   ])('refuses %s: %s', (_, reason, input) => {
     expect(read(input)).toMatchObject({ ok: false, reason });
   });
@@ -176,6 +193,7 @@ describe('strict JSON', () => {
     ]);
     expect(read(`${'['.repeat(16)}${']'.repeat(16)}`)).not.toHaveProperty('reason');
     expect(read(' '.repeat(65_534) + '{}')).toEqual({});
+    expect(read('["\\ud83d\\ude00 \\\\ud83d"]')).toEqual(['😀 \\ud83d']);
   });
 
   test('keeps a refusal on one short line', () => {

@@ -19,7 +19,7 @@ describe('a signed lease is refused', () => {
     [{ binding: 'device' }, 'binding is device and device_thumbprint is missing'],
     [{ binding: 'machine' }, 'binding is machine and machine_hash is missing'],
     [{ product: 'two words' }, 'product is not 1 to 128 visible ASCII characters'],
-    [{ machine_hash: 'short' }, 'machine_hash is not a hash of 43 base64url characters'],
+    [{ machine_hash: 'short' }, 'machine_hash is not a digest of 43 base64url characters'],
   ])('with %j', (change, detail) => {
     expect(verdictOf(change)).toEqual({ ok: false, reason: 'invalid_claims', detail });
   });
