@@ -44,7 +44,7 @@ function checkStructure(text: string, what: string): void {
       containers.pop();
     } else {
       // Two spellings of a name, one with escapes, are the same name.
-      const name = JSON.parse(token.slice(0, colon && -colon.length)) as string;
+      const name = JSON.parse(token.slice(0, token.length - (colon?.length ?? 0))) as string;
       if (!name.isWellFormed()) {
         throw new LeaseError('not_json', `${what} has half a surrogate pair in a string`);
       }

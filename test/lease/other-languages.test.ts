@@ -12,10 +12,10 @@ const [whole] = vectors as [Vectors['vectors'][number]];
 
 const [python, go] = VERIFIERS;
 
-describe.skipIf(python.isMissing)(`${python.title}`, () => {
+describe.skipIf(python.isMissing)(`examples/verify/${python.title}`, () => {
   testVerifier(python);
 });
-describe.skipIf(go.isMissing)(`${go.title}`, () => {
+describe.skipIf(go.isMissing)(`examples/verify/${go.title}`, () => {
   testVerifier(go);
 });
 
