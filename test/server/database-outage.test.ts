@@ -153,6 +153,10 @@ describe('while the database hangs', () => {
       scopes: ['read'],
     };
     const lease = { deployment_id: 'acme-tokyo' };
+    const reason = { reason: 'it buys too much' };
+    // All at once: each waits until the server takes the database for lost.
+    const halts = Promise.all([post('/bots/sma/halt', reason), post('/bots/halt-all', reason)]);
+    const results = Promise.all([halt('halt', 'sma'), halt('halt-all')]);
     const answers = await Promise.all([
       send('/bots'),
       send('/tasks'),
@@ -178,12 +182,7 @@ describe('while the database hangs', () => {
     expect(during.body['text']).not.toMatch(/^service_local_license_leases\{/m);
     const unknown = { authorization: `${authorization}x` };
     expect(await send('/metrics', { headers: unknown })).toMatchObject({ status: 503 });
-    const reason = { reason: 'it buys too much' };
-    const halts = await Promise.all([
-      post('/bots/sma/halt', reason),
-      post('/bots/halt-all', reason),
-    ]);
-    for (const one of halts) {
+    for (const one of await halts) {
       expect(one).toMatchObject({
         status: 503,
         body: {
@@ -194,8 +193,7 @@ describe('while the database hangs', () => {
         },
       });
     }
-    const results = await Promise.all([halt('halt', 'sma'), halt('halt-all')]);
-    for (const { code, stderr } of results) {
+    for (const { code, stderr } of await results) {
       expect(stderr).toMatch(/^error halt_not_verified: THE HALT IS NOT IN FORCE: /);
       expect(code).toBe(7);
     }
