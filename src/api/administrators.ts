@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { SCOPES } from '../scopes.ts';
+import { MAX_TOKEN_DEPLOYMENTS, SCOPES } from '../scopes.ts';
 import {
   actorName,
   administrator,
@@ -30,6 +30,20 @@ const code = z.string().min(1).max(100).openapi({
   description: 'Of the authenticator app, or a recovery code. Each works once.',
 });
 
+/** To what a token with the scope `license` alone can be narrowed. */
+const narrowing = {
+  deployment_ids: z.array(id('acme-tokyo')).min(1).max(MAX_TOKEN_DEPLOYMENTS).nullable().openapi({
+    description: 'Only these deployments; null: all. Excludes `customer_id`.',
+  }),
+  customer_id: id('acme').nullable().openapi({
+    description: 'Only the deployments of this customer; null: of all.',
+  }),
+  max_ttl_seconds: z.int().min(1).nullable().openapi({
+    description: 'Longest TTL of leases issued with the token; null: as the server allows.',
+    example: 86_400,
+  }),
+};
+
 const Login = z
   .strictObject({
     administrator: z.string().min(1).max(100).openapi({ description: 'Name.' }),
@@ -41,7 +55,10 @@ const Login = z
       .int()
       .min(60)
       .max(365 * 86_400)
-      .default(MONTH_SECONDS),
+      .nullable()
+      .default(MONTH_SECONDS)
+      .openapi({ description: 'Null for a token that does not expire.' }),
+    ...z.object(narrowing).partial().shape,
   })
   .openapi('Login');
 
@@ -53,8 +70,9 @@ export const Token = z
     label: z.string(),
     scopes,
     created_at: time,
-    expires_at: time,
+    expires_at: time.nullable().openapi({ description: 'Null for a token that does not expire.' }),
     revoked_at: time.nullable(),
+    ...narrowing,
   })
   .openapi('Token');
 
@@ -84,11 +102,13 @@ export const createToken = defineRoute({
         label: 'CI',
         scopes: ['license'],
         expires_in_seconds: 86_400,
+        deployment_ids: ['acme-tokyo'],
+        max_ttl_seconds: 604_800,
       },
     }),
   },
   responses: { 201: answer('The token.', NewToken) },
-  errors: ['not_authenticated', 'rate_limited'],
+  errors: ['not_authenticated', 'rate_limited', 'not_found'],
 });
 
 export const listTokens = defineRoute({
@@ -107,6 +127,7 @@ export const getOwnToken = defineRoute({
   method: 'get',
   path: '/identity/token',
   operationId: 'getOwnToken',
+  narrowable: true,
   summary: 'Say whose token the request was sent with',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
@@ -118,6 +139,7 @@ export const revokeToken = defineRoute({
   method: 'delete',
   path: '/identity/tokens/{token_id}',
   operationId: 'revokeToken',
+  narrowable: true,
   summary: 'End a token',
   description: "Anybody's for the scope `admin`, else one of the caller's own.",
   tags: ['Administrators'],
@@ -175,6 +197,7 @@ export const createStepUp = defineRoute({
   method: 'post',
   path: '/identity/step-ups',
   operationId: 'createStepUp',
+  narrowable: true,
   summary: 'Show a second factor, for the right to do one thing once',
   description:
     'To revoke or to give needs the scope `license`, to attest the scope `write`, to set a trust root the scope `admin`. After five wrong codes of one administrator within 15 minutes, his codes are refused to the address that they came from, and after ten from all addresses, to those from which he has not logged in within 90 days.',

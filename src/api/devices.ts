@@ -146,6 +146,7 @@ export const createEnrolmentCode = defineRoute({
   method: 'post',
   path: '/identity/deployments/{deployment_id}/enrolment-codes',
   operationId: 'createEnrolmentCode',
+  narrowable: true,
   summary: 'Make a code with which a device of a deployment can be enrolled',
   tags,
   security: administrator('license'),
@@ -158,6 +159,7 @@ export const listDevices = defineRoute({
   method: 'get',
   path: '/identity/devices',
   operationId: 'listDevices',
+  narrowable: true,
   summary: 'List the devices',
   tags,
   security: administrator('license'),
@@ -170,6 +172,7 @@ export const revokeDevice = defineRoute({
   method: 'post',
   path: '/identity/devices/{device_id}/revoke',
   operationId: 'revokeDevice',
+  narrowable: true,
   summary: 'Refuse a device from now on',
   description:
     'It gets no leases any more, and neither does a key that it registered to come after its own. The leases it has go on until they end.',

@@ -278,6 +278,8 @@ type Definition = Omit<RouteConfig, 'path'> & {
   readonly security: Security;
   /** What this server must be licensed for to do it. */
   readonly feature?: Feature;
+  /** Whether tokens that are narrowed may call it: its handler checks what the request is about. */
+  readonly narrowable?: true;
   /** Whether it can be told by an `Idempotency-Key` that a request is sent again: see `once`. */
   readonly idempotent?: true;
   /** Codes of its own: those that any request can meet are added. */
@@ -286,6 +288,8 @@ type Definition = Omit<RouteConfig, 'path'> & {
 
 /** Where the route, and the OpenAPI document, have its `feature`. */
 export const FEATURE_EXTENSION = 'x-license-feature';
+/** Where they have `narrowable`. */
+export const NARROWABLE_EXTENSION = 'x-narrowed-tokens';
 
 /**
  * What works whatever became of the license: the way back to a good one, what tells of the server,
@@ -298,7 +302,7 @@ const NEVER_LICENSED =
 export function defineRoute<P extends string, R extends Definition & { path: P }>(
   definition: R,
 ): ReturnType<typeof createRoute<P, R>> {
-  const { errors = [], feature, idempotent, ...route } = definition;
+  const { errors = [], feature, idempotent, narrowable, ...route } = definition;
   const { security, request = {} } = route;
   const codes: ErrorCode[] = [
     'invalid_request',
@@ -320,6 +324,7 @@ export function defineRoute<P extends string, R extends Definition & { path: P }
   return createRoute<P, R>({
     ...route,
     ...(feature && { [FEATURE_EXTENSION]: feature }),
+    ...(narrowable && { [NARROWABLE_EXTENSION]: true }),
     request: {
       query: z.strictObject({}),
       ...(idempotent && { headers: IdempotencyKey }),

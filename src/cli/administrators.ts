@@ -90,7 +90,8 @@ export function enrolledAnswer(
   { administrator_id, name, recovery_codes, token }: Enrolled,
   { otpauth_uri }: NewFactors,
 ): Answer {
-  const expires_at = token && formatTime(token.expires_at);
+  const end = token?.expires_at ?? null;
+  const expires_at = end === null ? null : formatTime(end);
   const created_at = token && formatTime(token.created_at);
   return {
     data: {
@@ -110,7 +111,8 @@ export function enrolledAnswer(
       for (const code of recovery_codes) out.line(`  ${code}`);
       if (!token) return;
       out.line();
-      out.line(`Token with the scopes ${token.scopes.join(', ')} until ${expires_at}:`);
+      const until = expires_at === null ? '' : ` until ${expires_at}`;
+      out.line(`Token with the scopes ${token.scopes.join(', ')}${until}:`);
       out.line(`  ${token.token}`);
     },
   };

@@ -24,11 +24,16 @@ export const LICENSE_COLUMNS: Columns<License> = {
   lease: ({ lease }) => lease?.lease_id ?? NO_VALUE,
 };
 
+const LIMIT_REASONS: Readonly<Record<LeaseAnswer['limits'][number]['because'], string>> = {
+  contract_end: 'the contract ends then',
+  token_maximum: 'the token allows no more',
+  server_maximum: 'the server allows no more',
+};
+
 /** Where a lease lasts less than was due, one line each. */
 export function limitLines(limits: LeaseAnswer['limits']): string[] {
   return limits.map(({ field, wanted, granted, because }) => {
     const what = field === 'ttl_seconds' ? 'it lasts' : 'its grace period is';
-    const why = because === 'contract_end' ? 'the contract ends then' : 'the server allows no more';
-    return `${what} ${formatSeconds(granted)} instead of ${formatSeconds(wanted)}, as ${why}`;
+    return `${what} ${formatSeconds(granted)} instead of ${formatSeconds(wanted)}, as ${LIMIT_REASONS[because]}`;
   });
 }

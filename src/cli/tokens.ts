@@ -1,12 +1,23 @@
 import type { Token } from '../api/administrators.ts';
 import { NO_VALUE } from '../format.ts';
+import { formatSeconds } from '../seconds.ts';
 import type { Columns } from './items.ts';
+
+/** To what a token is narrowed, in words; empty where it is not. */
+function narrowingText({ deployment_ids, customer_id, max_ttl_seconds }: Token): string {
+  return [
+    ...(deployment_ids ?? []),
+    ...(customer_id === null ? [] : [`customer ${customer_id}`]),
+    ...(max_ttl_seconds === null ? [] : [`TTL ${formatSeconds(max_ttl_seconds)}`]),
+  ].join(', ');
+}
 
 export const TOKEN_COLUMNS: Columns<Token> = {
   token: ({ token_id }) => token_id,
   administrator: ({ administrator }) => administrator,
   label: ({ label }) => label,
   scopes: ({ scopes }) => scopes.join(' '),
-  expires: ({ expires_at }) => expires_at,
+  'narrowed to': (token) => narrowingText(token) || NO_VALUE,
+  expires: ({ expires_at }) => expires_at ?? 'never',
   revoked: ({ revoked_at }) => revoked_at ?? NO_VALUE,
 };

@@ -237,6 +237,7 @@ async function review({ call, session }: Visit, wanted: Wanted, now: number): Pr
 
 function limitText({ field: what, wanted, granted, because }: DryRun['limits'][number]): string {
   const subject = what === 'ttl_seconds' ? 'It lasts' : 'Its grace period is';
+  // The session of a console has no token that could be the limit.
   const why = because === 'contract_end' ? 'the contract ends then' : 'the server allows no more';
   return `${subject} ${span(granted)} instead of ${span(wanted)}, as ${why}.`;
 }

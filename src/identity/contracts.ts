@@ -13,6 +13,7 @@ import {
   registrarMeans,
   type Registrar,
 } from './giving.ts';
+import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { getPlan, type Plan } from './plans.ts';
 import {
@@ -179,12 +180,15 @@ export async function lastLeaseEnd(db: Db, id: string, now: number): Promise<num
 /** @throws ServiceError `invalid_request` for an unknown cursor, `not_found` for the customer. */
 export async function listContracts(
   db: Db,
-  { customer_id }: { readonly customer_id?: string | undefined },
+  {
+    customer_id,
+    within,
+  }: { readonly customer_id?: string | undefined; readonly within?: Narrowing | undefined },
   request: PageRequest,
 ): Promise<Page<Contract>> {
   if (customer_id !== undefined) await getCustomer(db, customer_id);
   return readPage(
-    ['contracts', customer_id],
+    ['contracts', customer_id, narrowingKey(within)],
     request,
     (contract) => contract.contract_id,
     async (after = '', limit) => {
@@ -193,6 +197,7 @@ export async function listContracts(
         .selectAll()
         .where('contract_id', '>', after)
         .$if(customer_id !== undefined, (of) => of.where('customer_id', '=', customer_id!))
+        .$if(within !== undefined, (of) => of.where(isWithin(within!, 'contract_id')))
         .orderBy('contract_id')
         .limit(limit)
         .execute();

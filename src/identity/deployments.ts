@@ -4,6 +4,7 @@ import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { getContract } from './contracts.ts';
 import { allowGiving, registrarActor, registrarMeans, type Registrar } from './giving.ts';
+import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { found, newId, refuseTaken } from './registry.ts';
 
@@ -90,12 +91,15 @@ async function findDeployment(db: Db, id: string): Promise<Deployment | undefine
 /** @throws ServiceError `invalid_request` for an unknown cursor, `not_found` for the contract. */
 export async function listDeployments(
   db: Db,
-  { contract_id }: { readonly contract_id?: string | undefined },
+  {
+    contract_id,
+    within,
+  }: { readonly contract_id?: string | undefined; readonly within?: Narrowing | undefined },
   request: PageRequest,
 ): Promise<Page<Deployment>> {
   if (contract_id !== undefined) await getContract(db, contract_id);
   return readPage(
-    ['deployments', contract_id],
+    ['deployments', contract_id, narrowingKey(within)],
     request,
     (deployment) => deployment.deployment_id,
     (after = '', limit) =>
@@ -104,6 +108,7 @@ export async function listDeployments(
         .selectAll()
         .where('deployment_id', '>', after)
         .$if(contract_id !== undefined, (of) => of.where('contract_id', '=', contract_id!))
+        .$if(within !== undefined, (of) => of.where(isWithin(within!)))
         .orderBy('deployment_id')
         .limit(limit)
         .execute(),

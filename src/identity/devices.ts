@@ -17,6 +17,7 @@ import {
   useDeviceProof,
 } from './device-proof.ts';
 import { groundsOf } from './lease-record.ts';
+import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { deploymentRevoked, REINSTATE } from './revoke.ts';
 import { hashCode, newCode } from './secrets.ts';
@@ -154,6 +155,7 @@ export async function setMachine(
 /** A device, or what is to be one. */
 export interface Candidate {
   readonly device: Device;
+  readonly isKnown: boolean;
   /** Makes it one of the deployment, if it is none yet. */
   readonly admit: () => Promise<void>;
 }
@@ -174,7 +176,7 @@ export async function deviceToAdmit(
   const known = await findDevice(tx, device_id);
   if (known !== undefined) {
     refuseOther(known, deployment_id);
-    return { device: known, admit: async () => {} };
+    return { device: known, isKnown: true, admit: async () => {} };
   }
   const device = newDevice({ ...about, replaces: null }, now);
   const admit = async (): Promise<void> => {
@@ -186,7 +188,7 @@ export async function deviceToAdmit(
     });
     await tx.insertInto('devices').values(device).execute();
   };
-  return { device, admit };
+  return { device, isKnown: false, admit };
 }
 
 interface FoundCode {
@@ -369,12 +371,15 @@ export async function markDeviceUsed(tx: Db, now: number, device: Device): Promi
  */
 export async function listDevices(
   db: Db,
-  { deployment_id }: { readonly deployment_id?: string | undefined },
+  {
+    deployment_id,
+    within,
+  }: { readonly deployment_id?: string | undefined; readonly within?: Narrowing | undefined },
   request: PageRequest,
 ): Promise<Page<Device>> {
   if (deployment_id !== undefined) await getDeployment(db, deployment_id);
   return readPage(
-    ['devices', deployment_id],
+    ['devices', deployment_id, narrowingKey(within)],
     request,
     (device) => device.device_id,
     (after = '', limit) =>
@@ -383,6 +388,7 @@ export async function listDevices(
         .selectAll()
         .where('device_id', '>', after)
         .$if(deployment_id !== undefined, (of) => of.where('deployment_id', '=', deployment_id!))
+        .$if(within !== undefined, (of) => of.where(isWithin(within!)))
         .orderBy('device_id')
         .limit(limit)
         .execute(),

@@ -12,6 +12,7 @@ import { isSignedBy, readDeviceJwt, THUMBPRINT, type JwtForm } from './device-jw
 import { checkedKey, deviceToAdmit } from './devices.ts';
 import { usableSigner } from './keys.ts';
 import { answerText, groundsOf, newLease, recordLease } from './lease-record.ts';
+import { boundedWishes, refuseLongerRenewals, refuseOutside, type Narrowed } from './narrowing.ts';
 import { conditionProblems } from './registry.ts';
 import { giveLease, readRequest, type DryRun, type Renewed } from './renew.ts';
 import { deploymentRevoked, REINSTATE } from './revoke.ts';
@@ -44,7 +45,7 @@ export async function issueLease(
   const issued = await storage.write(async (tx) => {
     const now = clock();
     if (issue_id !== undefined) await refuseIssued(tx, request.deployment_id, issue_id);
-    const { usable, grounds, terms } = await planIssue(identity, tx, now, request);
+    const { usable, grounds, terms } = await planIssue(identity, tx, now, caller, request);
     const origin = {
       issued_by: `administrator:${caller.administrator_id}`,
       ...NO_DEVICE,
@@ -84,10 +85,14 @@ export async function issueLease(
  * What `issueLease` would give. Nothing is issued, and nothing recorded.
  * @throws ServiceError as `issueLease`
  */
-export async function previewLease(identity: Identity, request: IssueRequest): Promise<DryRun> {
+export async function previewLease(
+  identity: Identity,
+  caller: Narrowed,
+  request: IssueRequest,
+): Promise<DryRun> {
   const { storage, clock, policy } = identity;
   refuseInvalid(conditionProblems(policy, request));
-  const { terms } = await planIssue(identity, storage.read, clock(), request);
+  const { terms } = await planIssue(identity, storage.read, clock(), caller, request);
   return {
     deployment_id: request.deployment_id,
     entitlements: terms.entitlements,
@@ -104,16 +109,19 @@ async function planIssue(
   { policy, signer }: Identity,
   db: Db,
   now: number,
+  caller: Narrowed,
   request: IssueRequest,
 ): Promise<{ readonly usable: Signer; readonly grounds: Grounds; readonly terms: Terms }> {
+  await refuseOutside(db, caller, { deployment_id: request.deployment_id });
   const usable = await usableSigner(db, signer);
   const grounds = await groundsOf(db, request.deployment_id);
+  const wishes = boundedWishes(caller, policy, grounds, request);
   refuseOtherCustomer(grounds, request);
   if (policy.registry_enforced && grounds.revoked_at !== null) {
     throw await deploymentRevoked(db, now, grounds.deployment_id, REINSTATE);
   }
   purposeClaims(policy, grounds, NO_DEVICE);
-  return { usable, grounds, terms: leaseTerms(policy, grounds, request, now) };
+  return { usable, grounds, terms: leaseTerms(policy, grounds, wishes, now) };
 }
 
 const NO_DEVICE = { device_id: null, machine_hash: null } as const;
@@ -156,14 +164,18 @@ export async function issueForRequest(
   const { iss, iat, jwk, name, renewal_id, lease, machine_hash } = offline;
   const { deployment_id, entitlements, ttl_seconds, grace_period_seconds } = request;
   const wishes = { entitlements, ttl_seconds, grace_period_seconds };
-  const asked = readRequest({ renewal_id, lease, machine_hash }, wishes);
   const outcome = await storage.write(async (tx) => {
     const now = clock();
-    refuseOtherCustomer(await groundsOf(tx, deployment_id), request);
+    await refuseOutside(tx, caller, { deployment_id });
+    const grounds = await groundsOf(tx, deployment_id);
+    refuseOtherCustomer(grounds, request);
+    const bounded = boundedWishes(caller, policy, grounds, wishes);
+    const asked = readRequest({ renewal_id, lease, machine_hash }, bounded);
     const actor = `administrator:${caller.administrator_id}` as const;
     const stated = machine_hash ?? null;
     const about = { device_id: iss, deployment_id, x: jwk.x, name, machine_hash: stated };
-    const { device, admit } = await deviceToAdmit(tx, now, actor, about);
+    const { device, admit, isKnown } = await deviceToAdmit(tx, now, actor, about);
+    if (!isKnown) refuseLongerRenewals(caller, policy, grounds);
     const event = {
       actor,
       action: 'admin.identity.license.issue',

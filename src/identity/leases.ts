@@ -1,6 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import type { Db, LicenseLeasesTable } from '../storage/tables.ts';
 import { getDeployment } from './deployments.ts';
+import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 
 export const LEASE_STATES = ['valid', 'grace', 'expired', 'revoked'] as const;
@@ -21,6 +22,7 @@ export interface LeaseFilter {
   readonly lineage_id?: string | undefined;
   /** The one that they renew. */
   readonly previous_lease_id?: string | undefined;
+  readonly within?: Narrowing | undefined;
 }
 
 /**
@@ -30,12 +32,12 @@ export interface LeaseFilter {
 export async function listLeases(
   db: Db,
   now: number,
-  { deployment_id, state, lineage_id, previous_lease_id }: LeaseFilter,
+  { deployment_id, state, lineage_id, previous_lease_id, within }: LeaseFilter,
   page: PageRequest,
 ): Promise<Page<LeaseRecord>> {
   if (deployment_id !== undefined) await getDeployment(db, deployment_id);
   return readPage(
-    ['leases', deployment_id, state, lineage_id, previous_lease_id],
+    ['leases', deployment_id, state, lineage_id, previous_lease_id, narrowingKey(within)],
     page,
     ({ lease_id }) => lease_id,
     async (after, limit) => {
@@ -44,6 +46,7 @@ export async function listLeases(
       if (deployment_id !== undefined) {
         query = query.where('license_leases.deployment_id', '=', deployment_id);
       }
+      if (within !== undefined) query = query.where(isWithin(within, 'lease_id', 'deployments'));
       if (lineage_id !== undefined) query = query.where('lineage_id', '=', lineage_id);
       if (previous_lease_id !== undefined) {
         query = query.where('previous_lease_id', '=', previous_lease_id);

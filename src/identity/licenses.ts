@@ -5,6 +5,7 @@ import { LONGEST_REST_MS } from '../lease/schedule.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import type { Db } from '../storage/tables.ts';
 import { stateOf } from './leases.ts';
+import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 
 export const LICENSE_STATES = ['valid', 'grace', 'expired', 'revoked', 'none'] as const;
 
@@ -42,6 +43,7 @@ export interface LicenseFilter {
   readonly silent?: boolean | undefined;
   /** Part of the id or name of a deployment or customer, or the id of a lease or device. */
   readonly search?: string | undefined;
+  readonly within?: Narrowing | undefined;
 }
 
 /**
@@ -54,9 +56,9 @@ export async function listLicenses(
   filter: LicenseFilter,
   page: PageRequest,
 ): Promise<Page<License>> {
-  const { state, silent = false, search } = filter;
+  const { state, silent = false, search, within } = filter;
   return readPage(
-    ['licenses', state, String(silent), search],
+    ['licenses', state, String(silent), search, narrowingKey(within)],
     page,
     ({ deployment_id }) => deployment_id,
     (after, limit) => {
@@ -65,6 +67,7 @@ export async function listLicenses(
         ...(state === undefined ? [] : [isInState(state, now)]),
         ...(silent ? [isSilent(now)] : []),
         ...(search === undefined ? [] : [matches(search)]),
+        ...(within === undefined ? [] : [isWithin(within, 'deployment_id', 'deployments')]),
       ];
       return select(db, now, conditions, limit);
     },

@@ -134,7 +134,12 @@ export function readRequest(
   const held = lease === undefined ? undefined : readHeld(lease);
   const presented = sha256(held?.claims.lease_id ?? '');
   const { entitlements, ttl_seconds, grace_period_seconds } = wishes ?? {};
-  const wished = [entitlements && entitlementSet(entitlements), ttl_seconds, grace_period_seconds];
+  const wished = [
+    entitlements && entitlementSet(entitlements),
+    ttl_seconds,
+    grace_period_seconds,
+    ...(wishes?.ttl_max_seconds === undefined ? [] : [wishes.ttl_max_seconds]),
+  ];
   // Where nothing is wished, the device gets the same when it asks by itself after all.
   const isWish = wished.some((wish) => wish !== undefined);
   const hash = isWish ? `${presented} ${sha256(JSON.stringify(wished))}` : presented;

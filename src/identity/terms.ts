@@ -21,6 +21,8 @@ export interface Wishes {
   readonly entitlements?: readonly string[] | undefined;
   readonly ttl_seconds?: number | undefined;
   readonly grace_period_seconds?: number | undefined;
+  /** Maximum TTL of the administrator's token. */
+  readonly ttl_max_seconds?: number | undefined;
 }
 
 /** A lease as it is to be. Times are milliseconds since the Unix epoch, in whole seconds. */
@@ -39,8 +41,11 @@ export interface Limit {
   readonly field: 'ttl_seconds' | 'grace_period_seconds';
   readonly wanted: number;
   readonly granted: number;
-  readonly because: 'contract_end' | 'server_maximum';
+  readonly because: 'contract_end' | 'token_maximum' | 'server_maximum';
 }
+
+/** Where several limits are equal, the first is named. */
+const BECAUSE = ['contract_end', 'token_maximum', 'server_maximum'] as const;
 
 /**
  * What a lease issued now would be. Nothing of it outlives the contract: TTL first, and what is left
@@ -66,10 +71,14 @@ export function leaseTerms(
     );
   }
   const limits: Limit[] = [];
-  const bounded = (field: Limit['field'], wanted: number, max: number, rest: number): number => {
-    const granted = Math.min(wanted, max, rest);
+  const bounded = (
+    field: Limit['field'],
+    wanted: number,
+    bounds: Readonly<Partial<Record<Limit['because'], number>>>,
+  ): number => {
+    const granted = Math.min(wanted, ...Object.values(bounds));
     if (granted < wanted) {
-      const because = granted === rest ? 'contract_end' : 'server_maximum';
+      const because = BECAUSE.find((one) => bounds[one] === granted)!;
       limits.push({ field, wanted, granted, because });
     }
     return granted;
@@ -77,14 +86,16 @@ export function leaseTerms(
   const ttl = bounded(
     'ttl_seconds',
     wishes.ttl_seconds ?? grounds.ttl_seconds ?? policy.ttl_seconds,
-    policy.ttl_max_seconds,
-    left,
+    {
+      contract_end: left,
+      token_maximum: wishes.ttl_max_seconds ?? Infinity,
+      server_maximum: policy.ttl_max_seconds,
+    },
   );
   const grace = bounded(
     'grace_period_seconds',
     wishes.grace_period_seconds ?? grounds.grace_period_seconds ?? policy.grace_period_seconds,
-    policy.grace_period_max_seconds,
-    left - ttl,
+    { contract_end: left - ttl, server_maximum: policy.grace_period_max_seconds },
   );
   return {
     entitlements: entitlementsOf(grounds, wishes),

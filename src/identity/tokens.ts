@@ -9,18 +9,29 @@ import { appendAudit, type Actor } from './audit.ts';
 import { refuseInvalid, secondsProblems, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { login, type Credentials } from './login.ts';
+import {
+  callerNarrowing,
+  narrowingOf,
+  narrowingProblems,
+  refuseUnknown,
+  type Narrowed,
+  type Narrowing,
+} from './narrowing.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
 import { hashSecret, newSecret } from './secrets.ts';
 import { checkSession } from './session-term.ts';
 
 const TOKEN_MIN_SECONDS = 60;
 const TOKEN_MAX_SECONDS = 365 * 86_400;
+/** Stored as the expiry of a token that does not expire. */
+const NEVER = Date.UTC(9999, 11, 31, 23, 59, 59);
 
 /** Whose token, or session in a browser, came with a request, or whose agent asks by itself. */
 export type Caller = {
   readonly administrator_id: string;
   readonly scopes: ReadonlySet<Scope>;
-} & Means;
+} & Narrowed &
+  Means;
 
 type Means =
   | { readonly token_id: string }
@@ -45,8 +56,9 @@ export interface TokenTerms {
   readonly label: string;
   /** At least one. */
   readonly scopes: readonly Scope[];
-  /** From a minute to 365 days. */
-  readonly expires_in_seconds: number;
+  /** From a minute to 365 days; null for a token that does not expire. */
+  readonly expires_in_seconds: number | null;
+  readonly narrowing?: Narrowing | undefined;
 }
 
 /** A token without its secret. Times are milliseconds since the Unix epoch. */
@@ -58,8 +70,10 @@ export interface TokenState {
   readonly label: string;
   readonly scopes: readonly Scope[];
   readonly created_at: number;
-  readonly expires_at: number;
+  /** Null for a token that does not expire. */
+  readonly expires_at: number | null;
   readonly revoked_at: number | null;
+  readonly narrowing: Narrowing;
 }
 
 export interface NewToken extends TokenState {
@@ -83,7 +97,8 @@ export async function createToken(
 }
 
 /** @throws ServiceError `invalid_request` */
-export function checkTokenTerms({ label, scopes, expires_in_seconds }: TokenTerms): void {
+export function checkTokenTerms(terms: TokenTerms): void {
+  const { label, scopes, expires_in_seconds, narrowing = NOT_NARROWED } = terms;
   const areScopes = scopes.length > 0 && scopes.every((scope) => SCOPES.includes(scope));
   const message = `a token has one or more of the scopes ${SCOPES.join(', ')}`;
   refuseInvalid([
@@ -91,14 +106,20 @@ export function checkTokenTerms({ label, scopes, expires_in_seconds }: TokenTerm
     ...(areScopes ? [] : [{ code: 'invalid_value', pointer: '/scopes', message }]),
     ...secondsProblems(
       '/expires_in_seconds',
-      expires_in_seconds,
+      expires_in_seconds ?? TOKEN_MAX_SECONDS,
       TOKEN_MIN_SECONDS,
       TOKEN_MAX_SECONDS,
     ),
+    ...narrowingProblems(scopes, narrowing),
   ]);
 }
 
-/** Makes a token on terms that have been checked. */
+const NOT_NARROWED: Narrowing = { deployment_ids: null, customer_id: null, max_ttl_seconds: null };
+
+/**
+ * Makes a token on terms that have been checked.
+ * @throws ServiceError `not_found` for a deployment or customer to which it is to be narrowed
+ */
 export async function addToken(
   tx: Db,
   now: number,
@@ -108,9 +129,11 @@ export async function addToken(
 ): Promise<NewToken> {
   const token_id = uuidv7({ msecs: now });
   const secret = newSecret();
-  const { label } = terms;
+  const { label, narrowing = NOT_NARROWED } = terms;
+  await refuseUnknown(tx, narrowing);
   const scopes = SCOPES.filter((scope) => terms.scopes.includes(scope));
-  const expires_at = now + terms.expires_in_seconds * 1000;
+  const seconds = terms.expires_in_seconds;
+  const expires_at = seconds === null ? NEVER : now + seconds * 1000;
   await appendAudit(tx, now, {
     actor,
     action: 'admin.identity.token.create',
@@ -119,7 +142,8 @@ export async function addToken(
       administrator_id: administratorId,
       label,
       scopes,
-      expires_at: formatTime(expires_at),
+      expires_at: seconds === null ? null : formatTime(expires_at),
+      ...(callerNarrowing(rowOf(narrowing)) && { narrowing }),
     },
   });
   await tx
@@ -133,6 +157,7 @@ export async function addToken(
       created_at: now,
       expires_at,
       revoked_at: null,
+      ...rowOf(narrowing),
     })
     .execute();
   const state = await getToken(tx, token_id);
@@ -155,7 +180,13 @@ export async function authenticateToken(db: Db, now: number, bearer: string): Pr
   if (!isSecret) throw refused('unknown_token', 'there is no such token');
   checkTerm(now, row);
   const { administrator_id, token_id } = row;
-  return { administrator_id, token_id, scopes: new Set(JSON.parse(row.scopes) as Scope[]) };
+  const narrowing = callerNarrowing(row);
+  return {
+    administrator_id,
+    token_id,
+    scopes: new Set(JSON.parse(row.scopes) as Scope[]),
+    ...(narrowing && { narrowing }),
+  };
 }
 
 /**
@@ -223,6 +254,9 @@ const selectToken = prepared((db, { id }: { readonly id: string }) =>
       'api_tokens.scopes',
       'api_tokens.expires_at',
       'api_tokens.revoked_at',
+      'api_tokens.deployment_ids',
+      'api_tokens.customer_id',
+      'api_tokens.max_ttl_seconds',
       'administrators.disabled_at',
     ])
     .where('api_tokens.token_id', '=', id),
@@ -292,8 +326,7 @@ export async function revokeToken(
   return storage.write(async (tx) => {
     const now = clock();
     const row = await selectTokens(tx).where('token_id', '=', tokenId).executeTakeFirst();
-    const owner = ownerSeenBy(caller);
-    if (row === undefined || (owner !== undefined && row.administrator_id !== owner)) {
+    if (row === undefined || !mayRevoke(caller, row)) {
       throw new ServiceError('not_found', `there is no token ${tokenId} that this one may revoke`, {
         remedy: 'See `service-local identity tokens list`.',
       });
@@ -314,6 +347,13 @@ export async function revokeToken(
   });
 }
 
+/** A narrowed token ends itself and no other. */
+function mayRevoke(caller: Caller, row: Pick<TokenRow, 'token_id' | 'administrator_id'>): boolean {
+  if (caller.narrowing) return 'token_id' in caller && caller.token_id === row.token_id;
+  const owner = ownerSeenBy(caller);
+  return owner === undefined || owner === row.administrator_id;
+}
+
 /** Whose things the caller sees; `undefined` for everybody's. */
 export function ownerSeenBy({ administrator_id, scopes }: Caller): string | undefined {
   return scopes.has('admin') ? undefined : administrator_id;
@@ -332,9 +372,25 @@ function selectTokens(db: Db) {
       'api_tokens.created_at',
       'expires_at',
       'revoked_at',
+      'deployment_ids',
+      'customer_id',
+      'max_ttl_seconds',
     ]);
 }
 
-function stateOf(row: Omit<TokenState, 'scopes'> & { readonly scopes: string }): TokenState {
-  return { ...row, scopes: JSON.parse(row.scopes) as Scope[] };
+type TokenRow = Omit<ApiTokensTable, 'secret_hash'> & { readonly administrator: string };
+
+function stateOf(row: TokenRow): TokenState {
+  const { deployment_ids, customer_id, max_ttl_seconds, ...rest } = row;
+  return {
+    ...rest,
+    scopes: JSON.parse(row.scopes) as Scope[],
+    expires_at: row.expires_at >= NEVER ? null : row.expires_at,
+    narrowing: narrowingOf({ deployment_ids, customer_id, max_ttl_seconds }),
+  };
+}
+
+function rowOf({ deployment_ids, customer_id, max_ttl_seconds }: Narrowing) {
+  const ids = deployment_ids && JSON.stringify(deployment_ids);
+  return { deployment_ids: ids, customer_id, max_ttl_seconds };
 }

@@ -21,10 +21,12 @@ export function addAdministrators(app: App, services: Services): void {
 
   app.openapi(api.createToken, async (c) => {
     const { administrator: name, password, code, ...terms } = c.req.valid('json');
+    const { deployment_ids = null, customer_id = null, max_ttl_seconds = null } = terms;
+    const narrowing = { deployment_ids, customer_id, max_ttl_seconds };
     const { token, ...state } = await createToken(
       identity,
       { name, password, code, network: clientNetwork(c, services) },
-      terms,
+      { ...terms, narrowing },
     );
     return c.json({ ...tokenAnswer(state), token }, 201);
   });
@@ -42,7 +44,8 @@ export function addAdministrators(app: App, services: Services): void {
   });
   app.openapi(api.revokeToken, async (c) => {
     const { token_id } = c.req.valid('param');
-    return c.json(tokenAnswer(await revokeToken(identity, c.get('caller')!, token_id)), 200);
+    const caller = c.get('caller')!;
+    return c.json(tokenAnswer(await revokeToken(identity, caller, token_id)), 200);
   });
 
   app.openapi(api.createStepUp, async (c) => {
@@ -85,12 +88,15 @@ export function addAdministrators(app: App, services: Services): void {
 /** Entries of the audit log, whose hashes are computed in some milliseconds. */
 const VERIFIED_AT_ONCE = 500;
 
-function tokenAnswer(state: TokenState) {
+function tokenAnswer({ narrowing, ...state }: TokenState) {
+  const { deployment_ids } = narrowing;
   return {
     ...state,
     scopes: [...state.scopes],
     created_at: formatInstant(state.created_at),
-    expires_at: formatInstant(state.expires_at),
+    expires_at: formatInstantOrNull(state.expires_at),
     revoked_at: formatInstantOrNull(state.revoked_at),
+    ...narrowing,
+    deployment_ids: deployment_ids && [...deployment_ids],
   };
 }

@@ -1,11 +1,12 @@
 import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
 import { getMetrics } from '../api/health.ts';
-import type { Security, SecurityScheme } from '../api/http.ts';
+import { NARROWABLE_EXTENSION, type Security, type SecurityScheme } from '../api/http.ts';
 import { ServiceError } from '../errors.ts';
 import type { Actor } from '../identity/audit.ts';
 import type { Registrar } from '../identity/giving.ts';
 import { checkDeviceProof } from '../identity/device-proof.ts';
+import { describeNarrowing } from '../identity/narrowing.ts';
 import { authenticateToken, requireScope, type Caller } from '../identity/tokens.ts';
 import type { Scope } from '../scopes.ts';
 import { KnownCallers } from './known-callers.ts';
@@ -38,6 +39,8 @@ export function authenticate(
     route.path === getMetrics.path ? new KnownCallers(services.identity.clock) : undefined;
   return async (c, next) => {
     if (schemes.size > 0) await identify(c, schemes, services, known);
+    const { caller } = c.var;
+    if (caller !== undefined) refuseNarrowed(caller, route);
     await next();
   };
 }
@@ -47,6 +50,15 @@ function requireOneOf(caller: Caller, choices: readonly (readonly string[])[]): 
   const has = (scope: string): boolean => caller.scopes.has(scope as Scope);
   if (choices.some((scopes) => scopes.every(has))) return;
   for (const scope of choices[0]!) requireScope(caller, scope as Scope);
+}
+
+/** @throws ServiceError `not_allowed` for a narrowed token where the narrowing would not be checked */
+function refuseNarrowed({ narrowing }: Caller, route: RouteConfig): void {
+  if (narrowing === undefined || NARROWABLE_EXTENSION in route) return;
+  throw new ServiceError('not_allowed', 'the token is narrowed, and this is not for such tokens', {
+    reason: 'narrowed_token',
+    remedy: `The token is for ${describeNarrowing(narrowing)}. Use another, or \`service-local login\`.`,
+  });
 }
 
 /** By the environments with which this process sends requests to itself: as whom. */

@@ -9,6 +9,9 @@ import {
   rotateDevice,
   type Device,
 } from '../identity/devices.ts';
+import { groundsOf } from '../identity/lease-record.ts';
+import { refuseLongerRenewals, refuseOutside } from '../identity/narrowing.ts';
+import type { Caller } from '../identity/tokens.ts';
 import type { App, Services } from './services.ts';
 import { actorOf } from './authentication.ts';
 
@@ -35,22 +38,36 @@ export function addDevices(app: App, { identity, origins }: Services): void {
 
   app.openapi(api.createEnrolmentCode, async (c) => {
     const { deployment_id } = c.req.valid('param');
+    await refuseAdmitting(identity, c.get('caller')!, deployment_id);
     const code = await createEnrolmentCode(identity, actorOf(c), deployment_id);
     return c.json({ ...code, expires_at: formatInstant(code.expires_at) }, 201);
   });
 
   app.openapi(api.listDevices, async (c) => {
     const { deployment_id, ...request } = c.req.valid('query');
-    const page = await listDevices(read, { deployment_id }, request);
+    const within = c.get('caller')!.narrowing;
+    const page = await listDevices(read, { deployment_id, within }, request);
     return c.json({ ...page, items: (await named(page.items)).map(deviceAnswer) }, 200);
   });
 
   app.openapi(api.revokeDevice, async (c) => {
     const { device_id } = c.req.valid('param');
     const { reason } = c.req.valid('json');
+    await refuseOutside(read, c.get('caller')!, { device_id });
     const device = await revokeDevice(identity, actorOf(c), device_id, reason);
     return c.json(deviceAnswer((await named([device]))[0]!), 200);
   });
+}
+
+/** Refuses a code to a token that may not issue what the enrolled device would renew. */
+async function refuseAdmitting(
+  { storage, policy }: Services['identity'],
+  caller: Caller,
+  deployment_id: string,
+): Promise<void> {
+  if (caller.narrowing === undefined) return;
+  await refuseOutside(storage.read, caller, { deployment_id });
+  refuseLongerRenewals(caller, policy, await groundsOf(storage.read, deployment_id));
 }
 
 function deviceAnswer(device: WithNames<Device, 'revoked_by'>): api.Device {

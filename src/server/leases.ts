@@ -7,6 +7,7 @@ import type { CheckedProof } from '../identity/device-proof.ts';
 import { issueForRequest, issueLease, previewLease } from '../identity/issue.ts';
 import { getLease, listLeases, type LeaseRecord } from '../identity/leases.ts';
 import { getLicense, listLicenses, type License } from '../identity/licenses.ts';
+import { refuseOutside } from '../identity/narrowing.ts';
 import { dryRunRenewal, renewLease, type Renewed } from '../identity/renew.ts';
 import {
   previewRevocation,
@@ -62,7 +63,7 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
     }
     const { entitlements, limits, warnings, ...rest } =
       'deployment_id' in request
-        ? await previewLease(identity, request)
+        ? await previewLease(identity, c.get('caller')!, request)
         : await dryRunRenewal(identity, proof!, request);
     const lists = { entitlements: [...entitlements], limits: [...limits], warnings: [...warnings] };
     return c.json({ ...rest, ...lists }, 200);
@@ -70,22 +71,30 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
 
   app.openapi(api.listLeases, async (c) => {
     const { limit, cursor, ...filter } = c.req.valid('query');
-    const { items, next_cursor } = await listLeases(storage.read, clock(), filter, {
-      limit,
-      cursor,
-    });
+    const within = c.get('caller')!.narrowing;
+    const { items, next_cursor } = await listLeases(
+      storage.read,
+      clock(),
+      { ...filter, within },
+      {
+        limit,
+        cursor,
+      },
+    );
     return c.json({ items: (await named(items)).map(recordAnswer), next_cursor }, 200);
   });
 
   app.openapi(api.getLease, async (c) => {
     const { lease_id } = c.req.valid('param');
+    await refuseOutside(storage.read, c.get('caller')!, { lease_id });
     const [lease] = await named([await getLease(storage.read, clock(), lease_id)]);
     return c.json(recordAnswer(lease!), 200);
   });
 
   app.openapi(api.listLicenses, async (c) => {
     const { limit, cursor, state, search, silent } = c.req.valid('query');
-    const filter = { state, search, silent: silent === 'true' };
+    const within = c.get('caller')!.narrowing;
+    const filter = { state, search, silent: silent === 'true', within };
     const { items, next_cursor } = await listLicenses(storage.read, clock(), filter, {
       limit,
       cursor,
@@ -95,14 +104,19 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
 
   app.openapi(api.getLicense, async (c) => {
     const { deployment_id } = c.req.valid('param');
+    await refuseOutside(storage.read, c.get('caller')!, { deployment_id });
     return c.json(licenseAnswer(await getLicense(storage.read, clock(), deployment_id)), 200);
   });
 
+  const previewed = async (caller: Caller, target: RevokeTarget): Promise<api.Revocation> => {
+    await refuseOutside(storage.read, caller, target);
+    return revocationAnswer(await previewRevocation(identity, target));
+  };
   app.openapi(api.previewLeaseRevocation, async (c) =>
-    c.json(revocationAnswer(await previewRevocation(identity, c.req.valid('param'))), 200),
+    c.json(await previewed(c.get('caller')!, c.req.valid('param')), 200),
   );
   app.openapi(api.previewDeploymentRevocation, async (c) =>
-    c.json(revocationAnswer(await previewRevocation(identity, c.req.valid('param'))), 200),
+    c.json(await previewed(c.get('caller')!, c.req.valid('param')), 200),
   );
 
   const revoked = async (
@@ -111,6 +125,7 @@ export function addLeases(app: App, { identity, metrics }: Services): void {
     request: { readonly reason: string; readonly confirm: string },
   ): Promise<api.Revoked> => {
     const step_up_token = c.req.header('service-step-up');
+    await refuseOutside(storage.read, c.get('caller')!, target);
     const answer = await revoke(identity, c.get('caller')!, target, { ...request, step_up_token });
     return {
       ...answer,

@@ -23,6 +23,7 @@ import {
   type Deployment,
 } from '../identity/deployments.ts';
 import type { Identity } from '../identity/context.ts';
+import { refuseOutside } from '../identity/narrowing.ts';
 import { createPlan, getPlan, listPlans, updatePlan, type Plan } from '../identity/plans.ts';
 import type { App, Services } from './services.ts';
 import { actorOf, registrarOf } from './authentication.ts';
@@ -73,11 +74,13 @@ export function addRegistry(app: App, { identity }: Services): void {
   });
   app.openapi(api.listContracts, async (c) => {
     const { customer_id, ...request } = c.req.valid('query');
-    const page = await listContracts(read, { customer_id }, request);
+    const within = c.get('caller')!.narrowing;
+    const page = await listContracts(read, { customer_id, within }, request);
     return c.json(pageAnswer(page, contractAnswer), 200);
   });
   app.openapi(api.getContract, async (c) => {
     const { contract_id } = c.req.valid('param');
+    await refuseOutside(read, c.get('caller')!, { contract_id });
     return c.json(contractAnswer(await getContract(read, contract_id)), 200);
   });
   app.openapi(api.updateContract, async (c) => {
@@ -97,12 +100,14 @@ export function addRegistry(app: App, { identity }: Services): void {
   });
   app.openapi(api.listDeployments, async (c) => {
     const { contract_id, ...request } = c.req.valid('query');
-    const page = await listDeployments(read, { contract_id }, request);
+    const within = c.get('caller')!.narrowing;
+    const page = await listDeployments(read, { contract_id, within }, request);
     const items = await named(page.items);
     return c.json(pageAnswer({ ...page, items }, deploymentAnswer), 200);
   });
   app.openapi(api.getDeployment, async (c) => {
     const { deployment_id } = c.req.valid('param');
+    await refuseOutside(read, c.get('caller')!, { deployment_id });
     const [deployment] = await named([await getDeployment(read, deployment_id)]);
     return c.json(deploymentAnswer(deployment!), 200);
   });

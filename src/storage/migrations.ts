@@ -764,4 +764,13 @@ export const MIGRATIONS: readonly Migration[] = [
       `alter table devices add column machine_hash text`,
     ],
   },
+  {
+    name: 'narrowed tokens',
+    statements: [
+      // JSON list.
+      `alter table api_tokens add column deployment_ids text`,
+      `alter table api_tokens add column customer_id text references customers (customer_id)`,
+      `alter table api_tokens add column max_ttl_seconds bigint`,
+    ],
+  },
 ];

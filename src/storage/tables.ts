@@ -286,8 +286,15 @@ export interface ApiTokensTable {
   /** JSON list. */
   scopes: string;
   created_at: number;
+  /** The last second of the year 9999 for a token that does not expire. */
   expires_at: number;
   revoked_at: number | null;
+  /** JSON list of the deployments to which it is narrowed; null: all. */
+  deployment_ids: string | null;
+  /** Null: all. */
+  customer_id: string | null;
+  /** Of leases that are issued with it; null: as the server allows. */
+  max_ttl_seconds: number | null;
 }
 
 export interface StepUpsTable {

@@ -76,6 +76,43 @@ const logIn = (name: string, code: string, input = PASSWORD): Promise<Result> =>
     input,
   });
 
+describe('identity tokens create', () => {
+  startServerOnNew();
+
+  test('a token is narrowed, expires unless it is to last for ever, and shows both', async () => {
+    const eve = await enrol('eve');
+    const { token } = eve.token;
+    await ask('customers create --id acme --name Acme', { token });
+    const codes = [...eve.recovery_codes];
+    const create = (words: string): Promise<Result> =>
+      run(
+        `tokens create --administrator eve --scopes license --password-stdin --code ${codes.pop()} ${words}`,
+        { input: PASSWORD },
+      );
+    const narrowed = await create('--label narrow --customer acme --max-ttl 1d');
+    expect(narrowed).toMatchObject({ code: 0 });
+    const never = await create('--label wide --expires never');
+    expect(never.stderr).toMatch(/^token [\w-]{36}: license for ever\n$/);
+    const { tokens } = await ask<{ tokens: object[] }>('tokens list', { token });
+    const none = { deployment_ids: null, customer_id: null, max_ttl_seconds: null };
+    expect(tokens).toMatchObject([
+      { label: 'first', ...none },
+      { label: 'narrow', ...none, customer_id: 'acme', max_ttl_seconds: 86_400 },
+      { label: 'wide', ...none, expires_at: null },
+    ]);
+    const { stdout } = await run('tokens list', { token });
+    expect(stdout).toMatch(/ narrow +license +customer acme, TTL 1d +20/);
+    expect(stdout).toMatch(/ wide +license +— +never /);
+
+    const confined = { token: narrowed.stdout.trim() };
+    const refused = await run('customers list', confined);
+    expect(refused).toMatchObject({ code: 4, stdout: '' });
+    expect(refused.stderr).toMatch(/^error not_allowed: the token is narrowed/);
+    expect(refused.stderr).toContain('The token is for the customer acme and leases of up to 1d');
+    expect(await ask('contracts list', confined)).toEqual({ contracts: [] });
+  });
+});
+
 describe('identity administrators and tokens', () => {
   startServerOnNew();
 
@@ -378,6 +415,9 @@ describe('on a terminal', () => {
         scopes: ['license'],
         label: 'x',
         expires: undefined,
+        deployment: [],
+        customer: undefined,
+        maxTtl: undefined,
         passwordStdin: false,
         code: undefined,
       },

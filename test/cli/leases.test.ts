@@ -178,6 +178,8 @@ test('what a lease lacks of its time is told with the reason', async () => {
     'pro',
     '--ends-at',
     end,
+    '--code',
+    ada.recovery_codes[3]!,
   );
   await ask('deployments', 'create', '--id', 'brief', '--contract', 'short', '--name', 'Brief');
   const cut = await identity('leases', 'issue', '--deployment', 'brief', '--out', 'brief.json');

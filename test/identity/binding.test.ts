@@ -86,7 +86,9 @@ describe.each(mainlyOn('postgres'))('what leases are for, on %s', (kind) => {
         message: `the plan pro binds leases to a ${binding}, and this request names no device`,
       };
       await expect(issueLease(world.identity, world.caller, asked)).rejects.toMatchObject(refused);
-      await expect(previewLease(world.identity, asked)).rejects.toMatchObject(refused);
+      await expect(previewLease(world.identity, world.caller, asked)).rejects.toMatchObject(
+        refused,
+      );
     }
     await change({ binding: 'none' });
     await issueLease(world.identity, world.caller, { deployment_id: 'tokyo' });

@@ -48,6 +48,7 @@ describe.each(mainlyOn('sqlite'))('tokens on %s', (kind) => {
       created_at: world.now,
       expires_at: world.now + DAY * 1000,
       revoked_at: null,
+      narrowing: { deployment_ids: null, customer_id: null, max_ttl_seconds: null },
     });
     expect(await use(token)).toEqual({
       administrator_id: person.id,
