@@ -250,6 +250,8 @@ async function run(
     const { stderr = '', message } = error as Error & { readonly stderr?: string };
     const said = stderr.trim().split('\n').slice(0, 3).join('; ') || message;
     const safe = password ? said.replaceAll(password, '…') : said;
-    throw new ServiceError('storage_unavailable', `${name} failed: ${safe}`);
+    throw new ServiceError('storage_unavailable', `${name} failed: ${safe}`, {
+      remedy: 'Correct what it reports, and run the command again.',
+    });
   }
 }

@@ -1,31 +1,24 @@
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import type { AuditEntry } from '../../src/identity/audit.ts';
-import { verifyWholeAudit, readAudit } from '../../src/identity/audit.ts';
-import { createContract } from '../../src/identity/contracts.ts';
-import { createCustomer } from '../../src/identity/customers.ts';
-import { createDeployment } from '../../src/identity/deployments.ts';
-import { createEnrolmentCode } from '../../src/identity/devices.ts';
-import { createPlan } from '../../src/identity/plans.ts';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { readAudit, verifyWholeAudit, type AuditEntry } from '../../src/identity/audit.ts';
+import type { Restored } from '../../src/server/restore-database.ts';
 import { openStorage } from '../../src/storage/storage.ts';
-import { newWorld, PASSWORD, type Person, type World } from '../identity/people.ts';
+import { PASSWORD } from '../identity/people.ts';
 import { SCRATCH } from '../scratch.ts';
 import { serveHere, startServer, type ServerHere } from '../server/running.ts';
 import { tradingDocument } from '../server/trader.ts';
+import { newSqliteTables, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../tasks/market.ts';
-import type { TestDatabase } from '../storage/databases.ts';
-import { inProcess } from './in-process.ts';
-import type { Result } from './service-local.ts';
+import { answer, cli, fillPlace, newMachine, send, type Ends, type Place } from './backup-place.ts';
 
 /** Bars a day at the market's pace: a paper session lasts longer than the test. */
 const SLOW = { speed: 1 };
 
 let directory: string;
 /** What ends or removes something, the newest first. */
-let ends: (() => Promise<unknown>)[] = [];
+let ends: Ends = [];
 
 beforeAll(async () => {
   directory = await mkdtemp(join(SCRATCH, 'backup-'));
@@ -37,93 +30,25 @@ afterEach(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-/** A service with a customer's two installations, an administrator, and no connection left open. */
-interface Place {
+interface SqlitePlace extends Place {
   readonly database: TestDatabase;
   readonly file: string;
-  readonly ada: Person;
-  readonly token: string;
-  /** A code that enrolls a machine of the installation `tokyo`. */
-  readonly code: string;
   readonly backup: string;
 }
 
-async function newPlace(): Promise<Place> {
-  const world: World = await newWorld('sqlite');
-  ends.push(() => world.database.remove());
-  world.now = Date.now();
-  const ada = await world.newPerson();
-  const token = await ada.token('license', 'admin', 'read', 'write', 'trade', 'halt');
-  const vendor = [world.identity, 'operator'] as const;
-  await createCustomer(...vendor, { customer_id: 'acme', name: 'Acme' });
-  await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
-  const contract = { contract_id: 'c', customer_id: 'acme', plan_id: 'pro' };
-  await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
-  for (const deployment_id of ['tokyo', 'osaka']) {
-    await createDeployment(...vendor, { deployment_id, contract_id: 'c', name: deployment_id });
-  }
-  world.now = Date.now();
-  const { code } = await createEnrolmentCode(...vendor, 'tokyo');
-  await world.identity.storage.close();
-  const { database } = world;
-  const { file } = database.location as { readonly file: string };
-  return { database, file, ada, token, code, backup: join(dirname(file), 'backup.sqlite') };
+async function newPlace(): Promise<SqlitePlace> {
+  const database = await newSqliteTables();
+  ends.push(database.remove);
+  const { file } = database.location;
+  const place = await fillPlace(database.location);
+  return { ...place, database, file, backup: join(dirname(file), 'backup.sqlite') };
 }
 
-const serve = async ({ database }: Place): Promise<ServerHere> => {
+const serve = async ({ database }: SqlitePlace): Promise<ServerHere> => {
   const server = await serveHere(database, { SERVICE_LOCAL_CATALOGUE_DIR: directory });
   ends.push(() => server.stop());
   return server;
 };
-
-const cli = (place: Place, args: readonly string[], url = 'http://127.0.0.1:9'): Promise<Result> =>
-  inProcess(args, {
-    cwd: dirname(place.file),
-    env: {
-      SERVICE_LOCAL_HOME: dirname(place.file),
-      SERVICE_LOCAL_SERVER_URL: url,
-      SERVICE_LOCAL_TOKEN: place.token,
-    },
-  });
-
-async function answer<T>(result: Promise<Result>): Promise<T> {
-  const { code, stdout, stderr } = await result;
-  expect({ code, error: code === 0 ? '' : stderr }).toEqual({ code: 0, error: '' });
-  return JSON.parse(stdout) as T;
-}
-
-const send = async (
-  { token }: Place,
-  url: string,
-  method: string,
-  path: string,
-  body?: object,
-): Promise<{ readonly status: number; readonly body: unknown }> => {
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-  const sent = { method, headers, ...(body && { body: JSON.stringify(body) }) };
-  const got = await fetch(url + path, sent);
-  return { status: got.status, body: await got.json() };
-};
-
-interface Restored {
-  readonly epoch: number;
-  readonly imported_entries: number;
-  readonly applied: object;
-  readonly not_applied: object;
-  readonly replaced: string | null;
-  readonly ended_sessions: number;
-  readonly warnings: readonly string[];
-}
-
-/** Runs verbs of a machine of the customer. */
-async function newMachine(): Promise<(url: string, ...args: string[]) => Promise<Result>> {
-  const home = await mkdtemp(join(tmpdir(), 'machine-'));
-  ends.push(() => rm(home, { recursive: true }));
-  return (url, ...args) =>
-    inProcess(['license', ...args], {
-      env: { SERVICE_LOCAL_HOME: home, SERVICE_LOCAL_SERVER_URL: url },
-    });
-}
 
 const modeOf = async (file: string): Promise<number> => (await stat(file)).mode & 0o777;
 
@@ -208,7 +133,7 @@ test('a damaged database is not backed up', async () => {
 test('a restored server halts all trading, and ends sessions, codes and proofs', async () => {
   const place = await newPlace();
   const first = await serve(place);
-  const machine = await newMachine();
+  const machine = await newMachine(ends);
   await answer(machine(first.url, 'enroll', '--code', place.code, '--json'));
   const document = tradingDocument('sma', 'SPX', '1d', 1);
   await send(place, first.url, 'POST', '/bots', { document });
@@ -254,7 +179,7 @@ test('a restored server halts all trading, and ends sessions, codes and proofs',
     status: 409,
     body: { reason: 'halted' },
   });
-  const another = await newMachine();
+  const another = await newMachine(ends);
   expect(await another(second.url, 'enroll', '--code', code)).toMatchObject({ code: 4 });
   const login = (factor: string) =>
     send(place, second.url, 'POST', '/identity/tokens', {
@@ -289,7 +214,7 @@ test('a restored server halts all trading, and ends sessions, codes and proofs',
 test('withdrawals after the backup come back from an exported audit log', async () => {
   const place = await newPlace();
   const first = await serve(place);
-  const machine = await newMachine();
+  const machine = await newMachine(ends);
   await answer(machine(first.url, 'enroll', '--code', place.code, '--json'));
   await answer(cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']));
 

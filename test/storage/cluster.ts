@@ -46,10 +46,12 @@ export interface Cluster {
 /**
  * @param flags options of `postgres`, such as `-c fsync=off`.
  * @param folder where to make the directory of its data.
+ * @param installed directory with `initdb` and `postgres`, instead of those of the npm package.
  */
 export async function startPostgres(
   flags: readonly string[] = ['-c', 'fsync=off'],
   folder = tmpdir(),
+  installed?: string,
 ): Promise<Cluster> {
   // No program may run from where the data are in memory, on some machines.
   const programs = await mkdtemp(join(tmpdir(), 'postgres-programs-'));
@@ -57,7 +59,8 @@ export async function startPostgres(
   const data = join(directory, 'data');
   await unprivileged(programs);
   const user = await unprivileged(directory);
-  const { initdb, postgres } = await binaries(programs);
+  const { initdb, postgres } =
+    installed === undefined ? await binaries(programs) : programsIn(installed);
   const options = { ...user, cwd: directory, env: { LC_ALL: 'C', PATH: process.env['PATH'] } };
   const made = ['-D', data, '-U', 'postgres', '--auth=trust', '--no-sync', '--encoding=UTF8'];
   await promisify(execFile)(initdb, made, options);
@@ -147,5 +150,9 @@ async function binaries(
     await cp(native, copy, { recursive: true, verbatimSymlinks: true });
     native = copy;
   }
-  return { initdb: join(native, 'bin/initdb'), postgres: join(native, 'bin/postgres') };
+  return programsIn(join(native, 'bin'));
+}
+
+function programsIn(directory: string): { readonly initdb: string; readonly postgres: string } {
+  return { initdb: join(directory, 'initdb'), postgres: join(directory, 'postgres') };
 }
