@@ -1,6 +1,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import { deviceKeyAt, readDeviceKey } from '../src/client/device-key.ts';
 import { makeOfflineRequest } from '../src/client/device-proof.ts';
+import { dropFormerKey } from '../src/client/former-key.ts';
 import { judgeKeysetText } from '../src/client/keyset.ts';
 import { storeLease, storeLicense } from '../src/client/lease-store.ts';
 import { LOCK_PATIENCE_MS, withLock } from '../src/client/lock.ts';
@@ -14,6 +15,7 @@ import {
   type HeldLease,
   type License,
 } from '../src/gate/license.ts';
+import { ownMachineHash } from '../src/gate/machine-id.ts';
 import { readTextFile } from '../src/gate/text-file.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
 import { isJsonObject } from '../src/lease/json.ts';
@@ -49,6 +51,7 @@ export async function exportRequest(
   files: LicenseFiles,
   name: string,
   now: number,
+  machineHash = ownMachineHash,
 ): Promise<OfflineRequest> {
   return withLock(files.lock, LOCK_PATIENCE_MS, async () => {
     const key = await deviceKeyAt(files.key);
@@ -63,7 +66,8 @@ export async function exportRequest(
     const { renewal_id, without_lease } = pending;
     const presented = held && !without_lease && isFor(key.device_id, held.claims);
     const lease = presented ? (JSON.parse(held.text) as unknown) : undefined;
-    const asked = { name, renewal_id, ...(presented && { lease }) };
+    const machine_hash = await machineHash();
+    const asked = { name, renewal_id, ...(presented && { lease }), machine_hash };
     const jwt = makeOfflineRequest(key, asked, now);
     return { jwt, device_id: key.device_id, renewal_id, lease_id: presented ? lease_id : null };
   });
@@ -195,6 +199,7 @@ export async function importLease(
       const { document: keyset, anchor: root } = accepted;
       await storeLicense(files, { lease: lease.text, keyset, root }, held?.path);
     } else if (isNew) await storeLease(files.lease, lease.text);
+    await dropFormerKey(files, claims);
     const state = await readState(files.state);
     const pending = state.pending?.renewal_id === claims.renewal_id ? null : state.pending;
     await writeState(files.state, {

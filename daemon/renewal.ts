@@ -1,6 +1,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import type { Client } from '../src/client/client.ts';
 import { readDeviceKey } from '../src/client/device-key.ts';
+import { dropFormerKey } from '../src/client/former-key.ts';
 import { keysetText } from '../src/client/keyset.ts';
 import {
   checkLease,
@@ -63,6 +64,8 @@ export interface Machine {
   readonly insecure?: boolean | undefined;
   /** How long an answer may take. */
   readonly timeoutMs?: number | undefined;
+  /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
+  readonly machineHash?: (() => Promise<string | undefined>) | undefined;
 }
 
 /** A lease that verified, with what this machine accepted when it did. */
@@ -223,6 +226,7 @@ async function attempt(machine: Machine, options: RenewOptions): Promise<Outcome
     }
     if (keys.refused === undefined) await storeKept(files, kept, held?.path);
     else await storeLease(files.lease, lease.text);
+    await dropFormerKey(files, lease.claims);
     for (const { detail } of answer.warnings) warn(detail);
     const isSaved = await end(succeeded(machine, before, lease.claims));
     return { status: 'renewed', lease, accepted, limits: answer.limits, state, isSaved };

@@ -15,6 +15,8 @@ export interface LicenseFiles {
   readonly key: string;
   /** While that is being rotated. */
   readonly nextKey: string;
+  /** The key before the rotation, until a lease that is bound to the new one takes its place. */
+  readonly formerKey: string;
   /** What the daemon keeps; see `daemon/state.ts`. */
   readonly state: string;
   /** Held by whoever changes any of these, for as long as it takes. */
@@ -37,6 +39,7 @@ export function licenseFiles(home: string, env: NodeJS.ProcessEnv): LicenseFiles
     pin: root ? parsePin(root, 'SERVICE_LICENSE_ROOT') : undefined,
     key: join(home, 'device.key'),
     nextKey: join(home, 'device.key.next'),
+    formerKey: join(home, 'device.key.former'),
     state: join(home, 'daemon_state.json'),
     lock: join(home, 'license.lock'),
   };

@@ -20,6 +20,7 @@ import { successionBody } from '../proof-claims.ts';
 import type { Client } from './client.ts';
 import { deviceKeyAt, readDeviceKey, type DeviceKey } from './device-key.ts';
 import { makeDeviceProof } from './device-proof.ts';
+import { keepFormerKey } from './former-key.ts';
 import { judgeKeyset, type JudgedKeyset } from './keyset.ts';
 import {
   checkLease,
@@ -45,6 +46,8 @@ export interface Device {
   readonly clock: () => number;
   /** Told what the person should know. */
   readonly warn: (text: string) => void;
+  /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
+  readonly machineHash?: (() => Promise<string | undefined>) | undefined;
 }
 
 export interface EnrolOptions {
@@ -259,6 +262,7 @@ async function rotateAlone(device: Device): Promise<Rotated> {
   await connectAsDevice(device, key).call<typeof rotateDevice>('post', path, {
     body: { jwk: jwkOf(next), proof: makeDeviceProof(next, sent, clock()) },
   });
+  await keepFormerKey(files, key, clock());
   await replacePrivateFile(files.nextKey, files.key);
   return { device_id: next.device_id, replaces: key.device_id };
 }

@@ -1,6 +1,7 @@
 import type { createLease, LeaseAnswer, LeaseRequest } from '../api/leases.ts';
 import type { getKeyset } from '../api/keys.ts';
 import { ServiceError } from '../errors.ts';
+import { ownMachineHash } from '../gate/machine-id.ts';
 import { importKeys } from '../gate/machine-trust.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import type { TrustedKeys } from '../lease/keys.ts';
@@ -23,28 +24,75 @@ export interface DeviceClientOptions extends Omit<ClientOptions, 'authorize' | '
   readonly clock: () => number;
   /** Allows plain http to another host. */
   readonly insecure?: boolean | undefined;
+  /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
+  readonly machineHash?: (() => Promise<string | undefined>) | undefined;
 }
 
 /** Leases and keys take far less. */
 const LARGEST_ANSWER = 1024 * 1024;
 
 /**
- * Signs each request with the key of this device. All requests together may take `timeoutMs`.
+ * Signs each request with the key of this device, and sends the hash of the machine id to a server
+ * whose plan needs it. All requests together may take `timeoutMs`.
+ *
  * @throws ServiceError `usage`, reason `insecure_http`
  */
 export function connectAsDevice(
-  { clock, insecure, timeoutMs = ANSWER_TIMEOUT_MS, signal, ...options }: DeviceClientOptions,
+  {
+    clock,
+    insecure,
+    timeoutMs = ANSWER_TIMEOUT_MS,
+    signal,
+    machineHash = ownMachineHash,
+    ...options
+  }: DeviceClientOptions,
   key: DeviceKey,
 ): Client {
   refuseExposed(options.url, insecure);
   const timeout = AbortSignal.timeout(timeoutMs);
-  return createClient({
+  const client = createClient({
     ...options,
     timeoutMs,
     largestAnswer: LARGEST_ANSWER,
     signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
     authorize: (request, nonce) => `DeviceProof ${makeDeviceProof(key, request, clock(), nonce)}`,
   });
+  return { ...client, call: callWithMachine(client, machineHash) };
+}
+
+/**
+ * Sends a request again with the hash of the machine id when the server asks for it: earlier servers
+ * do not know that member, and other plans do not need it.
+ */
+function callWithMachine(
+  client: Client,
+  machineHash: () => Promise<string | undefined>,
+): Client['call'] {
+  const send = client.call as (method: string, path: string, request: object) => Promise<never>;
+  return async (method, path, request) => {
+    try {
+      return await send(method, path, request);
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.reason !== 'machine_id_required') throw error;
+      const machine_hash = await machineHash();
+      if (machine_hash === undefined) throw noMachineId(error);
+      const { body, ...rest } = request as { readonly body?: object };
+      return send(method, path, { ...rest, body: { ...body, machine_hash } });
+    }
+  };
+}
+
+function noMachineId(cause: ServiceError): ServiceError {
+  return new ServiceError(
+    cause.code,
+    'the license of this installation is bound to a machine, and the id of this machine cannot be read',
+    {
+      reason: 'no_machine_id',
+      remedy:
+        'On Linux, see that /etc/machine-id holds an id (`systemd-machine-id-setup` makes one). Containers need a plan that does not bind leases to machines: ask whoever issued the license.',
+      cause,
+    },
+  );
 }
 
 /**

@@ -35,6 +35,8 @@ export interface Machine {
   /** Milliseconds since the Unix epoch. */
   readonly clock: () => number;
   readonly boot: () => Boot;
+  /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
+  readonly machineHash?: (() => Promise<string | undefined>) | undefined;
 }
 
 /** What a server says to anybody. */
@@ -170,7 +172,7 @@ async function readReadiness(client: Client): Promise<Pick<ServerAnswer, 'isHeld
 
 /** Asks what the next renewal would ask. */
 async function dryRun(
-  { url, insecure, clock }: Machine,
+  { url, insecure, clock, machineHash }: Machine,
   key: DeviceKey,
   held: HeldLease | undefined,
   pending: DaemonState['pending'],
@@ -179,7 +181,7 @@ async function dryRun(
   const isSame = pending !== null && pending.lease_id === (held?.claims.lease_id ?? null);
   const lease = isSame && pending.without_lease ? undefined : held;
   const renewal_id = isSame ? pending.renewal_id : randomUUID();
-  const client = connectAsDevice({ url, insecure, signal, clock }, key);
+  const client = connectAsDevice({ url, insecure, signal, clock, machineHash }, key);
   return client.call<typeof dryRunRenewal>('post', '/auth/license/leases/dry-run', {
     body: {
       renewal_id,

@@ -1,8 +1,11 @@
 import type { MiddlewareHandler } from 'hono';
+import { ServiceError } from '../errors.ts';
+import { isId } from '../lease/claims.ts';
 import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
 import { licenseFiles, parsePin, type LicenseFiles } from '../license-files.ts';
 import { homeFrom } from '../settings.ts';
 import { systemBoot } from './boot.ts';
+import { leasesHere } from './lease-use.ts';
 import { decide, type Decision, type GateStatus, type Snapshot } from './decide.ts';
 import { requireFeature } from './hono.ts';
 import {
@@ -26,6 +29,13 @@ export interface GateOptions {
    * place of `SERVICE_LICENSE_ROOT`.
    */
   readonly root?: string;
+  /**
+   * Name of the product that the program is: a lease for another product is refused. When absent,
+   * leases of every product are accepted.
+   */
+  readonly product?: string;
+  /** `machineHash` of this machine, to which leases may be bound; of its own id by default. */
+  readonly machineHash?: () => Promise<string | undefined>;
   /** Whether anything is refused. */
   readonly enforced: boolean;
   /** Milliseconds since the Unix epoch; `Date.now` by default. */
@@ -62,13 +72,19 @@ const LOOK_AGAIN_MS = 200;
  * now: they may be gone, torn, tampered with or older. Once a lease is in force, the gate accepts only
  * keys that those it has accepted vouch for, and only leases of the same issuer and installation.
  *
- * @throws ServiceError `invalid_setting` for a `root` that is not a fingerprint.
+ * A lease for another `product`, or bound to another device or machine, is refused.
+ *
+ * @throws ServiceError `invalid_setting` for a `root` that is not a fingerprint, or a `product` that
+ * no lease can name.
  */
 export async function openLicenseGate(options: GateOptions): Promise<LicenseGate> {
   const { enforced, clock = Date.now, boot = systemBoot, onChange } = options;
   const files = filesOf(options);
+  const use = { product: productOf(options), machineHash: options.machineHash };
   const pollMs = Math.min(options.pollMs ?? LONGEST_POLL_MS, LONGEST_POLL_MS);
   let digest = '';
+  /** As the files were last found. */
+  let found: License | undefined;
   let leases: readonly HeldLease[] = [];
   let refused: readonly RefusedFile[] = [];
   let trusted: MachineTrust | undefined;
@@ -122,11 +138,15 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
     let license: License | undefined;
     if (texts.digest !== digest) {
       license = verifyLicense(texts, clock(), { verdicts, memory });
-      const held = leases.filter(({ claims }) => claims === snapshot?.status.lease);
-      leases = distinct([...held, ...license.leases]);
-      refused = refusedFiles(license);
       ({ trusted } = license);
       ({ digest } = texts);
+      found = license;
+    }
+    if (found !== undefined) {
+      const held = leases.filter(({ claims }) => claims === snapshot?.status.lease);
+      const here = await leasesHere(files, found.leases, use);
+      leases = distinct([...held, ...here.leases]);
+      refused = [...here.refused, ...refusedFiles(found)];
     }
     // What was known stays known where the file is gone, and not where the file says otherwise.
     if (texts.running !== undefined) byDaemon = countOnByDaemon(byDaemon, texts.running, boot());
@@ -168,6 +188,15 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
 
 function filesOf({ files = ownFiles(), root }: GateOptions): ReadFiles {
   return root === undefined ? files : { ...files, pin: parsePin(root, 'the option root') };
+}
+
+/** @throws ServiceError `invalid_setting` */
+function productOf({ product }: GateOptions): string | undefined {
+  if (product === undefined || isId(product)) return product;
+  throw new ServiceError(
+    'invalid_setting',
+    `the option product is '${product}', not 1 to 128 visible ASCII characters`,
+  );
 }
 
 function ownFiles(): LicenseFiles {

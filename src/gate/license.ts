@@ -39,9 +39,12 @@ export interface License extends JudgedTrust {
   readonly running: RunningTime | undefined;
 }
 
-/** The files that a license is read from. Without `root` the machine has no trust anchor. */
+/**
+ * The files that a license is read from. Without `root` the machine has no trust anchor, and without
+ * `key` no lease that is bound to a device can be used.
+ */
 export type ReadFiles = Pick<LicenseFiles, 'lease' | 'keyset' | 'state'> &
-  Partial<Pick<LicenseFiles, 'root' | 'pin'>>;
+  Partial<Pick<LicenseFiles, 'root' | 'pin' | 'key' | 'formerKey'>>;
 
 /** The second copy of the lease beside the first, for when something wrote over that. */
 export function backupOf(lease: string): string {

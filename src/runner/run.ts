@@ -112,7 +112,7 @@ async function lockDirectory(directory: string) {
 /** Real money is traded with a license alone; a simulated venue asks for one where one is delivered. */
 async function openGate(
   { venue }: RunConfig,
-  { home, license_enforcement_enabled }: Settings,
+  { home, license_enforcement_enabled, license_product: product }: Settings,
   env: NodeJS.ProcessEnv,
   log: Log,
 ): Promise<LicenseGate | undefined> {
@@ -128,6 +128,7 @@ async function openGate(
   };
   const gate = await openLicenseGate({
     files: licenseFiles(home, env),
+    product,
     enforced: true,
     onChange: tell,
     warn: (text) => log.warn(text),

@@ -25,6 +25,7 @@ export async function openOwnGate(
   };
   const gate = await openLicenseGate({
     files: licenseFiles(settings.home, env),
+    product: settings.license_product,
     enforced: settings.license_enforcement_enabled || settings.license_registry_enforced,
     onChange: tell,
     warn: (text) => log.warn(text),

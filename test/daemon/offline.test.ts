@@ -47,8 +47,10 @@ const read = (jwt: string): OfflineRequestClaims =>
   JSON.parse(Buffer.from(jwt.split('.')[1]!, 'base64url').toString()) as OfflineRequestClaims;
 
 describe('a request', () => {
+  const MACHINE = 'm'.repeat(43);
+
   test('presents the lease that is held, and is the same renewal until a lease has come', async () => {
-    const first = await exportRequest(files, 'vault', NOW);
+    const first = await exportRequest(files, 'vault', NOW, async () => MACHINE);
     const key = await deviceKeyAt(files.key);
     expect(read(first.jwt)).toEqual({
       iss: key.device_id,
@@ -57,6 +59,7 @@ describe('a request', () => {
       jwk: { kty: 'OKP', crv: 'Ed25519', x: key.x },
       name: 'vault',
       renewal_id: first.renewal_id,
+      machine_hash: MACHINE,
     });
     const again = await exportRequest(files, 'vault', NOW + DAY);
     expect(again).toMatchObject({ renewal_id: first.renewal_id, lease_id: null });

@@ -21,7 +21,7 @@ import { mainlyOn } from '../storage/databases.ts';
 import { claimsFor, ORIGIN, requestOf, seal, signerOf } from './devices.ts';
 import { newLeaseWorld, proofOf, readAnswer, renew, type LeaseWorld } from './lease-world.ts';
 
-const MACHINE = machineHash('3d1219c7c4c5404aaa1f6d2a48adfda4');
+const MACHINE = machineHash('b08dfa6083e7567a1921a715000001fb');
 const OTHER_MACHINE = machineHash('00000000000000000000000000000001');
 
 describe.each(mainlyOn('postgres'))('what leases are for, on %s', (kind) => {

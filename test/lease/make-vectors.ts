@@ -153,7 +153,7 @@ function leases(): LeaseVector[] {
     device_thumbprint: stranger.jwk.kid,
     product: 'trader',
     binding: 'machine',
-    machine_hash: machineHash('3d1219c7c4c5404aaa1f6d2a48adfda4'),
+    machine_hash: machineHash('b08dfa6083e7567a1921a715000001fb'),
   });
   const byRetiring = claimsOf(retiring);
   const extended = JSON.stringify({ ...claims, note: 'für später', more: [{ a: 1 }] }, null, 1);
@@ -404,7 +404,7 @@ function keysets(): KeysetVector[] {
 
 function uses(): UseVector[] {
   const [device, otherDevice] = [stranger.jwk.kid, retiring.jwk.kid];
-  const machine = machineHash('3d1219c7c4c5404aaa1f6d2a48adfda4');
+  const machine = machineHash('b08dfa6083e7567a1921a715000001fb');
   const otherMachine = machineHash('00000000000000000000000000000001');
   const vector = (
     reason: LeaseReason | null,

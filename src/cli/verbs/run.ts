@@ -20,6 +20,7 @@ export const verb = defineVerb({
     'strategy_timeout_seconds',
     'custom_code_memory_mb',
     'license_enforcement_enabled',
+    'license_product',
   ],
   examples: ['run examples/run.yaml', 'run /etc/service-local/run/run.json --log-json'],
   async run({ settings, io, cwd }, { config: file }, { logJson }) {

@@ -47,11 +47,11 @@ export async function wrongModes({
   home,
   files,
 }: Pick<Facts, 'home' | 'files'>): Promise<readonly WrongMode[]> {
-  const { lease, keyset, root, key, nextKey, state } = files;
+  const { lease, keyset, root, key, nextKey, formerKey, state } = files;
   const own = daemonFiles(home);
   const locks = [files.lock, own.lock];
   const ofDaemon = [state, own.note, own.log, own.olderLog];
-  const others = [lease, backupOf(lease), keyset, root, key, nextKey, ...ofDaemon];
+  const others = [lease, backupOf(lease), keyset, root, key, nextKey, formerKey, ...ofDaemon];
   const wrong: WrongMode[] = [];
   let isInUse = false;
   // Those that are delivered elsewhere are signed, and for others to protect.

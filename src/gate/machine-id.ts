@@ -1,0 +1,106 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { isSystemError } from '../errors.ts';
+import { machineHash } from '../lease/use.ts';
+
+/** Where the operating system keeps the id of the machine. */
+export interface MachineIdSource {
+  readonly platform: NodeJS.Platform;
+  /** Rejects with the error of the system. */
+  readonly readText: (path: string) => Promise<string>;
+  /** The standard output of a program. */
+  readonly run: (program: string, args: readonly string[]) => Promise<string>;
+}
+
+const execute = promisify(execFile);
+
+const SYSTEM: MachineIdSource = {
+  platform: process.platform,
+  readText: (path) => readFile(path, 'utf8'),
+  run: async (program, args) => {
+    const { stdout } = await execute(program, [...args], { timeout: 10_000, windowsHide: true });
+    return stdout;
+  },
+};
+
+let known: Promise<string | undefined> | undefined;
+
+/**
+ * `machineHash` of this machine; undefined where its id cannot be read, as in most containers. The id
+ * itself never leaves this process.
+ */
+export async function ownMachineHash(): Promise<string | undefined> {
+  known ??= readMachineHash(SYSTEM);
+  const hash = await known;
+  // What could not be read may be there later.
+  if (hash === undefined) known = undefined;
+  return hash;
+}
+
+export async function readMachineHash(source: MachineIdSource): Promise<string | undefined> {
+  const id = await readMachineId(source);
+  return id === undefined ? undefined : machineHash(id);
+}
+
+async function readMachineId(source: MachineIdSource): Promise<string | undefined> {
+  switch (source.platform) {
+    case 'linux':
+      return readLinuxId(source);
+    case 'darwin': {
+      const registry = await runQuietly(source, '/usr/sbin/ioreg', IOREG_ARGUMENTS);
+      return usable(/"IOPlatformUUID" = "([^"]+)"/.exec(registry)?.[1]);
+    }
+    case 'win32': {
+      const program = `${process.env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\reg.exe`;
+      const values = await runQuietly(source, program, REG_ARGUMENTS);
+      return usable(/MachineGuid\s+REG_SZ\s+(\S+)/.exec(values)?.[1]);
+    }
+    default:
+      return undefined;
+  }
+}
+
+const IOREG_ARGUMENTS = ['-rd1', '-c', 'IOPlatformExpertDevice'];
+const REG_ARGUMENTS = [
+  'query',
+  'HKLM\\SOFTWARE\\Microsoft\\Cryptography',
+  '/v',
+  'MachineGuid',
+  '/reg:64',
+];
+
+/** See machine-id(5); the second is a copy on systems without systemd. */
+const LINUX_FILES = ['/etc/machine-id', '/var/lib/dbus/machine-id'];
+
+async function readLinuxId({ readText }: MachineIdSource): Promise<string | undefined> {
+  for (const path of LINUX_FILES) {
+    try {
+      const id = usable(await readText(path));
+      if (id !== undefined) return id;
+    } catch (error) {
+      if (!isSystemError(error)) throw error;
+    }
+  }
+  return undefined;
+}
+
+/** The id, unless it is a placeholder that several machines share, such as `uninitialized`. */
+function usable(text: string | undefined): string | undefined {
+  const id = text?.trim();
+  const isId = id !== undefined && /^[0-9a-f-]{32,36}$/i.test(id) && /[1-9a-f]/i.test(id);
+  return isId ? id : undefined;
+}
+
+async function runQuietly(
+  { run }: MachineIdSource,
+  program: string,
+  args: readonly string[],
+): Promise<string> {
+  try {
+    return await run(program, args);
+  } catch {
+    // Missing, or it failed: there is no id.
+    return '';
+  }
+}

@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto';
+import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { enrol } from '../../src/client/enrolment.ts';
+import { ownMachineHash } from '../../src/gate/machine-id.ts';
+import { createContract } from '../../src/identity/contracts.ts';
+import { createCustomer } from '../../src/identity/customers.ts';
+import { createDeployment } from '../../src/identity/deployments.ts';
+import { createEnrolmentCode } from '../../src/identity/devices.ts';
+import { createPlan, updatePlan, type PlanChanges } from '../../src/identity/plans.ts';
+import { machineHash } from '../../src/lease/use.ts';
+import { licenseFiles, type LicenseFiles } from '../../src/license-files.ts';
+import { newWorld, type World } from '../identity/people.ts';
+import { serveHere, type ServerHere } from '../server/running.ts';
+import { mainlyOn } from '../storage/databases.ts';
+import { inProcess } from './in-process.ts';
+import { runNode, serviceLocal, type Result } from './service-local.ts';
+
+const GATE = join(import.meta.dirname, '../gate/gate-process.ts');
+const MACHINE = machineHash('b08dfa6083e7567a1921a715000001fb');
+const OTHER_MACHINE = machineHash('00000000000000000000000000000001');
+
+describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (kind) => {
+  let world: World;
+  let server: ServerHere;
+  let token: string;
+  let directory: string;
+  let home: string;
+  let files: LicenseFiles;
+
+  beforeAll(async () => {
+    world = await newWorld(kind);
+    world.now = Date.now();
+    token = await (await world.newPerson()).token('license');
+    const vendor = [world.identity, 'operator'] as const;
+    await createCustomer(...vendor, { customer_id: 'acme', name: 'Acme' });
+    await createPlan(...vendor, { plan_id: 'pro', name: 'Pro', entitlements: ['live_trading'] });
+    const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
+    await createContract(...vendor, { ...contract, ends_at: Date.UTC(2099, 0) });
+    const deployment = { deployment_id: 'acme-tokyo', contract_id: 'acme-pro', name: 'Tokyo' };
+    await createDeployment(...vendor, deployment);
+    server = await serveHere(world.database);
+  });
+  afterAll(async () => {
+    await server.stop();
+    await world.close();
+  });
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'service-local-use-'));
+    home = join(directory, 'home');
+    files = licenseFiles(home, {});
+  });
+  afterEach(() => rmSync(directory, { recursive: true }));
+
+  const plan = (changes: PlanChanges) => updatePlan(world.identity, 'operator', 'pro', changes);
+  const newCode = async (): Promise<string> =>
+    (await createEnrolmentCode(world.identity, 'operator', 'acme-tokyo')).code;
+  /** Enrolls the machine whose id has this hash. */
+  const enrolOn = async (machine: string | undefined): Promise<void> => {
+    const { url } = server;
+    const device = { files, url, clock: Date.now, warn() {}, machineHash: async () => machine };
+    await enrol(device, await newCode(), 'host-1');
+  };
+  const license = (...words: string[]): Promise<Result> =>
+    inProcess(['license', ...words], {
+      env: { SERVICE_LOCAL_HOME: home, SERVICE_LOCAL_SERVER_URL: server.url },
+    });
+  /** What a program on the machine decides, in a process of its own. */
+  const gate = async (product = '-', machine = '-', where = home): Promise<unknown> => {
+    const { stdout, stderr } = await runNode([GATE, product, machine], {
+      env: { SERVICE_LOCAL_HOME: where },
+    });
+    expect(stderr).toBe('');
+    return (JSON.parse(stdout) as { decision: unknown }).decision;
+  };
+  const VALID = { allowed: true, status: 'valid' };
+  const refused = (reason: string) =>
+    expect.objectContaining({ allowed: false, reason }) as unknown;
+  /** As somebody takes the license along, but for `left`. */
+  const copyWithout = (...left: string[]): string => {
+    const copy = join(directory, randomUUID());
+    cpSync(home, copy, { recursive: true });
+    for (const path of left) rmSync(path.replace(home, copy));
+    return copy;
+  };
+
+  test('a copied home is refused without the private key, and works where the key is', async () => {
+    await plan({ binding: 'device' });
+    await enrolOn(undefined);
+    expect(await gate()).toEqual(VALID);
+    expect(await gate('-', '-', copyWithout(files.key))).toEqual(refused('no_device_key'));
+    const other = copyWithout(files.key);
+    await serviceLocal(['license', 'export-request', '--out', join(directory, 'request.jwt')], {
+      env: { SERVICE_LOCAL_HOME: other },
+    });
+    expect(await gate('-', '-', other)).toEqual(refused('other_device'));
+  });
+
+  test('a rotated key does not end a lease that is bound to the former one', async () => {
+    await plan({ binding: 'device' });
+    await enrolOn(undefined);
+    const former = readFileSync(files.key, 'utf8');
+    for (let rotation = 0; rotation < 2; rotation += 1) {
+      expect(await license('rotate-key')).toMatchObject({ code: 0, stderr: '' });
+      expect(readFileSync(files.formerKey, 'utf8')).toBe(former);
+    }
+    expect(await gate()).toEqual(VALID);
+    expect(await license('renew', '--now')).toMatchObject({ code: 0 });
+    expect(existsSync(files.formerKey)).toBe(false);
+    expect(await gate()).toEqual(VALID);
+  });
+
+  test('a home on another machine is refused', async () => {
+    await plan({ binding: 'machine' });
+    await enrolOn(MACHINE);
+    expect(await gate('-', MACHINE)).toEqual(VALID);
+    expect(await gate('-', OTHER_MACHINE, copyWithout())).toEqual(refused('other_machine'));
+    const here = await ownMachineHash();
+    expect(await gate('-', '-')).toEqual(refused(here ? 'other_machine' : 'no_machine_id'));
+  });
+
+  test('a machine without an id is told so, and its code stays good', async () => {
+    await plan({ binding: 'machine' });
+    await expect(enrolOn(undefined)).rejects.toMatchObject({
+      code: 'not_allowed',
+      reason: 'no_machine_id',
+      remedy: expect.stringContaining('/etc/machine-id') as string,
+    });
+    expect(existsSync(files.lease)).toBe(false);
+  });
+
+  test('a machine that was enrolled before its plan needed the machine id gets a bound lease', async (context) => {
+    context.skip((await ownMachineHash()) === undefined, 'this machine has no id');
+    await plan({ binding: 'none' });
+    await enrolOn(undefined);
+    await plan({ binding: 'machine' });
+    expect(await license('renew', '--now')).toMatchObject({ code: 0 });
+    expect(await gate()).toEqual(VALID);
+    expect(await gate('-', OTHER_MACHINE)).toEqual(refused('other_machine'));
+  });
+
+  test('a program of another product is refused', async () => {
+    await plan({ binding: 'none', product: 'trader' });
+    await enrolOn(undefined);
+    expect(await gate('trader')).toEqual(VALID);
+    expect(await gate()).toEqual(VALID);
+    expect(await gate('viewer')).toEqual(refused('other_product'));
+    await plan({ product: null });
+    expect(await license('renew', '--now')).toMatchObject({ code: 0 });
+    expect(await gate('service-local')).toEqual(VALID);
+  });
+
+  test('an administrator gets a bound lease for the request of a machine alone', async () => {
+    await plan({ binding: 'device' });
+    const administer = (...words: string[]): Promise<Result> =>
+      inProcess(['identity', 'leases', 'issue', '--deployment', 'acme-tokyo', ...words], {
+        env: { ...server.env, SERVICE_LOCAL_TOKEN: token },
+      });
+    const { code, stdout } = await administer('--json');
+    expect({ code, error: JSON.parse(stdout) as unknown }).toMatchObject({
+      code: 4,
+      error: { error: { code: 'not_allowed', reason: 'device_required' } },
+    });
+    const request = join(directory, 'request.jwt');
+    expect(await license('export-request', '--out', request)).toMatchObject({ code: 0 });
+    const lease = join(directory, 'lease.json');
+    expect(await administer('--request', request, '--out', lease)).toMatchObject({ code: 0 });
+    expect(await license('import', lease)).toMatchObject({ code: 0 });
+    expect(await gate()).toEqual(VALID);
+    renameSync(files.key, join(directory, 'device.key'));
+    expect(await gate()).toEqual(refused('no_device_key'));
+  });
+});
