@@ -4,6 +4,7 @@ import type { LeaseAnswer } from '../api/leases.ts';
 import { parseEnrolmentText, type EnrolmentText } from '../enrolment-code.ts';
 import { ServiceError } from '../errors.ts';
 import { anchorText } from '../gate/anchor.ts';
+import { ownMachineHash } from '../gate/machine-id.ts';
 import { readLicense, type License } from '../gate/license.ts';
 import type { LeaseOwner } from '../gate/machine-trust.ts';
 import { readTextFile } from '../gate/text-file.ts';
@@ -14,6 +15,7 @@ import type { LeaseReason } from '../lease/reasons.ts';
 import { verifyRoots } from '../lease/root.ts';
 import { leaseStatus } from '../lease/status.ts';
 import type { Trust } from '../lease/trust.ts';
+import { checkLeaseUse } from '../lease/use.ts';
 import { verifyLease } from '../lease/verify.ts';
 import type { LicenseFiles } from '../license-files.ts';
 import { successionBody } from '../proof-claims.ts';
@@ -123,7 +125,8 @@ async function enrolAlone(
     await storeLicense(files, { lease, keyset: keyset.text, root });
   };
   const held = await heldLease(files.lease, trust.keys, key.device_id);
-  if (held !== undefined && leaseStatus(held.claims, clock()).state === 'valid') {
+  const isGood = held !== undefined && leaseStatus(held.claims, clock()).state === 'valid';
+  if (isGood && (await isUsableHere(device, held.claims, key))) {
     await store({ claims: held.claims, lease: held.text });
     return { device_id: key.device_id, claims: held.claims, isNew: false, limits: [], trust };
   }
@@ -141,6 +144,16 @@ async function enrolAlone(
   for (const { detail } of answer.warnings) device.warn(detail);
   await store({ claims, lease: answer.text });
   return { device_id: key.device_id, claims, isNew: true, limits: answer.limits, trust };
+}
+
+/** Whether the lease works with this key and on this machine: it may be bound to a former machine. */
+async function isUsableHere(
+  { machineHash = ownMachineHash }: Device,
+  claims: LeaseClaims,
+  { device_id }: DeviceKey,
+): Promise<boolean> {
+  const machine_hash = claims.binding === 'machine' ? await machineHash() : undefined;
+  return checkLeaseUse(claims, { device_thumbprints: [device_id], machine_hash }).ok;
 }
 
 function ownerOf({ owner, leases }: License): LeaseOwner | undefined {

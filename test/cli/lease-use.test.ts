@@ -112,11 +112,14 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     expect(await gate()).toEqual(VALID);
   });
 
-  test('a home on another machine is refused', async () => {
+  test('a home on another machine is refused until that machine is enrolled', async () => {
     await plan({ binding: 'machine' });
     await enrolOn(MACHINE);
     expect(await gate('-', MACHINE)).toEqual(VALID);
     expect(await gate('-', OTHER_MACHINE, copyWithout())).toEqual(refused('other_machine'));
+    await enrolOn(OTHER_MACHINE);
+    expect(await gate('-', OTHER_MACHINE)).toEqual(VALID);
+    expect(await gate('-', MACHINE)).toEqual(refused('other_machine'));
     const here = await ownMachineHash();
     expect(await gate('-', '-')).toEqual(refused(here ? 'other_machine' : 'no_machine_id'));
   });
