@@ -20,7 +20,8 @@ export type CheckCode =
   | 'daemon'
   | 'schedule'
   | 'service_unit'
-  | 'versions';
+  | 'versions'
+  | 'tokens';
 
 export type CheckStatus = 'ok' | 'warn' | 'fail' | 'skip';
 

@@ -3,6 +3,7 @@ import { DAEMON_CHECKS } from './checks/daemon.ts';
 import { LICENSE_CHECKS } from './checks/license.ts';
 import { MACHINE_CHECKS } from './checks/machine.ts';
 import { SERVER_CHECKS } from './checks/server.ts';
+import { TOKENS_CHECK } from './checks/tokens.ts';
 import { factsOf, type Machine } from './facts.ts';
 
 /** What is right and wrong with a machine. */
@@ -21,6 +22,7 @@ export const CHECKS = [
 
 /** Looks at everything at once. It changes nothing, and leaves no file behind. */
 export async function examine(machine: Machine): Promise<Diagnosis> {
-  const checks = await makeChecks(CHECKS, factsOf(machine));
+  const wanted = machine.administrator ? [...CHECKS, TOKENS_CHECK] : CHECKS;
+  const checks = await makeChecks(wanted, factsOf(machine));
   return { status: worstOf(checks), checks };
 }

@@ -37,6 +37,8 @@ export interface Machine {
   readonly boot: () => Boot;
   /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
   readonly machineHash?: (() => Promise<string | undefined>) | undefined;
+  /** Client with an administrator's login, where the server's own state is examined, too. */
+  readonly administrator?: (() => Promise<Client>) | undefined;
 }
 
 /** What a server says to anybody. */

@@ -8,6 +8,8 @@ import { holdLock } from '../../src/client/lock.ts';
 import type { CheckResult } from '../../src/doctor/check.ts';
 import { examine } from '../../src/doctor/examine.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../client/certificate.ts';
+import { addToken, type NewToken, type TokenTerms } from '../../src/identity/tokens.ts';
+import type { Scope } from '../../src/scopes.ts';
 import { newLicensed, startIssuer, type Issuer, type Licensed } from '../doctor/licensed.ts';
 import { revokeAs } from '../identity/lease-world.ts';
 import { inProcess } from './in-process.ts';
@@ -59,6 +61,68 @@ test('a fresh machine is well, is told what it could have, and stays as it was',
   expect(fresh.stdout).toMatch(/^ok {4}runtime +Node v/m);
   expect(fresh.stdout).toMatch(/\nAll is well\.\n$/);
   expect(readdirSync(directory)).toEqual(['authority.pem']);
+});
+
+test('--server names the tokens that could issue leases for every installation for ever', async () => {
+  const { identity } = issuer.world;
+  const person = await issuer.world.newPerson();
+  const admin = (await person.token('admin')) as string;
+  const none = { deployment_ids: null, customer_id: null, max_ttl_seconds: null };
+  const make = (label: string, scope: Scope, terms: Partial<TokenTerms> = {}): Promise<NewToken> =>
+    identity.storage.write((tx) =>
+      addToken(tx, Date.now(), 'operator', person.id, {
+        label,
+        scopes: [scope],
+        expires_in_seconds: null,
+        ...terms,
+      }),
+    );
+  const env = {
+    SERVICE_LOCAL_HOME: join(directory, 'home'),
+    SERVICE_LOCAL_SERVER_URL: issuer.url,
+    SERVICE_LOCAL_TOKEN: admin,
+  };
+  const look = (token = admin, ...words: string[]): Promise<Result> =>
+    inProcess(['doctor', '--server', ...words], { env: { ...env, SERVICE_LOCAL_TOKEN: token } });
+
+  await make('short', 'license', { expires_in_seconds: 600 });
+  await make('one customer', 'license', { narrowing: { ...none, customer_id: 'acme' } });
+  await make('one day', 'license', { narrowing: { ...none, max_ttl_seconds: 86_400 } });
+  await make('metrics', 'read');
+  const ended = await make('ended', 'license');
+  await identity.storage.write((tx) =>
+    tx
+      .updateTable('api_tokens')
+      .set({ revoked_at: 1 })
+      .where('token_id', '=', ended.token_id)
+      .execute(),
+  );
+  const well = await look();
+  expect(well.stdout).toMatch(
+    /^ok +tokens +each token that can issue leases expires or is narrowed$/m,
+  );
+  expect(well.code).toBe(0);
+
+  const wide = await make('wide', 'license');
+  const found = await look();
+  expect(found.code).toBe(1);
+  expect(found.stdout).toContain(`: ${wide.token_id} (wide, of ${person.name})\n`);
+  expect(found.stdout).toMatch(/^warn +tokens +1 token can issue leases for every installation/m);
+  const { checks } = JSON.parse((await look(admin, '--json')).stdout) as { checks: CheckResult[] };
+  expect(checks.at(-1)).toMatchObject({
+    code: 'tokens',
+    status: 'warn',
+    evidence: { tokens: [{ token_id: wide.token_id, label: 'wide' }] },
+  });
+
+  const reader = await look(await person.token('read'));
+  expect(reader.code).toBe(2);
+  expect(reader.stdout).toMatch(/^fail +tokens +the login lacks the scope admin/m);
+  const nobody = await inProcess(['doctor', '--server'], {
+    env: { ...env, SERVICE_LOCAL_TOKEN: '' },
+  });
+  expect(nobody.stdout).toMatch(/^fail +tokens +.*\n +→ .*service-local login/m);
+  expect(await look(admin, '--offline')).toMatchObject({ code: 2 });
 });
 
 test('what is wrong comes last, with what to do; and a torn lease is repaired', async () => {

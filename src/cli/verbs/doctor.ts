@@ -3,7 +3,9 @@ import type { CheckResult, CheckStatus } from '../../doctor/check.ts';
 import type { Diagnosis } from '../../doctor/examine.ts';
 import type { Machine } from '../../doctor/facts.ts';
 import type { Repair } from '../../doctor/repair.ts';
+import { ServiceError } from '../../errors.ts';
 import { formatCountOf } from '../../format.ts';
+import { connect } from '../connect.ts';
 import type { Output } from '../output.ts';
 import { defineVerb } from '../verb.ts';
 
@@ -22,14 +24,22 @@ export const verb = defineVerb({
         'repair what can be: permissions, a torn lease of which a copy is good, leftovers',
     },
     offline: { description: 'ask no server' },
+    server: {
+      description:
+        'also examine the server as its administrator: API tokens that can issue leases for every installation and never expire; needs a login with the scope admin',
+    },
   },
   settings: ['server_url', 'catalogue_dir'],
   examples: [
     'doctor',
     'doctor --fix',
+    'doctor --server',
     'doctor --json | jq \'.checks[] | select(.status == "fail")\'',
   ],
-  async run(context, _args, { fix, offline }) {
+  async run(context, _args, { fix, offline, server }) {
+    if (server && offline) {
+      throw new ServiceError('usage', '--server and --offline exclude each other');
+    }
     const { settings, settingSources, io, message } = context;
     const { systemBoot } = await import('../../gate/boot.ts');
     const { examine } = await import('../../doctor/examine.ts');
@@ -54,6 +64,7 @@ export const verb = defineVerb({
       timeoutMs: SERVER_MS,
       clock: Date.now,
       boot: systemBoot,
+      administrator: server ? () => connect(context, AbortSignal.timeout(SERVER_MS)) : undefined,
     };
     const fixed = fix
       ? await (await import('../../doctor/repair.ts')).repair(machine, message)

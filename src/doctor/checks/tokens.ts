@@ -1,0 +1,55 @@
+import type { getOwnToken, listTokens, Token } from '../../api/administrators.ts';
+import type { Client } from '../../client/client.ts';
+import { ServiceError } from '../../errors.ts';
+import { formatCountOf } from '../../format.ts';
+import type { Check } from '../check.ts';
+import type { Facts } from '../facts.ts';
+
+/** Tokens of the server with which a thief could issue leases for any installation, for ever. */
+export const TOKENS_CHECK: Check<Facts> = {
+  code: 'tokens',
+  async look({ administrator }) {
+    const wide = (await allTokens(await administrator!())).filter(isWide);
+    const tokens = wide.map(({ token_id, label, administrator: owner }) => ({
+      token_id,
+      label,
+      administrator: owner,
+    }));
+    const evidence = { tokens };
+    if (wide.length === 0) {
+      const summary = 'each token that can issue leases expires or is narrowed';
+      return { status: 'ok', summary, evidence };
+    }
+    const names = tokens.map(
+      ({ token_id, label, administrator: owner }) => `${token_id} (${label}, of ${owner})`,
+    );
+    return {
+      status: 'warn',
+      summary: `${formatCountOf(wide.length, 'token')} can issue leases for every installation and never expire: ${names.join('; ')}`,
+      evidence,
+      remedy:
+        'Make others that expire or are narrowed with `service-local identity tokens create`, then end these with `service-local identity tokens revoke ID`.',
+    };
+  },
+};
+
+/** @throws ServiceError of the server; `not_allowed` without the scope that shows every token */
+async function allTokens(server: Client): Promise<Token[]> {
+  const own = await server.call<typeof getOwnToken>('get', '/identity/token', {});
+  if (!own.scopes.includes('admin')) {
+    throw new ServiceError(
+      'not_allowed',
+      'the login lacks the scope admin, which shows every token',
+      {
+        remedy: 'Log in with `service-local login --scopes admin`.',
+      },
+    );
+  }
+  return Array.fromAsync(server.items<typeof listTokens>('get', '/identity/tokens', {}));
+}
+
+function isWide(token: Token): boolean {
+  const { scopes, expires_at, revoked_at, deployment_ids, customer_id, max_ttl_seconds } = token;
+  const isNarrowed = deployment_ids !== null || customer_id !== null || max_ttl_seconds !== null;
+  return scopes.includes('license') && revoked_at === null && expires_at === null && !isNarrowed;
+}
