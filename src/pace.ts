@@ -6,8 +6,9 @@ export interface Pace {
   readonly everyMs: number;
 }
 
-/** With more than that, those are forgotten who have done nothing for a while. */
+/** With more, those are forgotten who have rested, and then those who came longest ago. */
 const MOST_KNOWN = 10_000;
+const KEPT_THEN = 9000;
 
 /**
  * Counts what somebody does, in this process and since its start.
@@ -23,10 +24,18 @@ export function countPace(clock: () => number, { atOnce, everyMs }: Pace): (who:
     const rested = Math.max(restedAt.get(who) ?? 0, now) + everyMs;
     const waitMs = rested - now - atOnce * everyMs;
     if (waitMs > 0) return waitMs;
+    // In the order of their last turns.
+    restedAt.delete(who);
     restedAt.set(who, rested);
-    if (restedAt.size > MOST_KNOWN) {
-      for (const [one, at] of restedAt) if (at <= now) restedAt.delete(one);
-    }
+    if (restedAt.size > MOST_KNOWN) forgetSome(restedAt, now);
     return waitMs;
   };
+}
+
+function forgetSome(restedAt: Map<string, number>, now: number): void {
+  for (const [who, at] of restedAt) if (at <= now) restedAt.delete(who);
+  for (const who of restedAt.keys()) {
+    if (restedAt.size <= KEPT_THEN) return;
+    restedAt.delete(who);
+  }
 }

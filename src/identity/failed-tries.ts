@@ -52,14 +52,14 @@ export async function tryLimit(
   db: Db,
   now: number,
   subject: Subject,
-  { network, administrator_id }: Origin,
+  origin: Origin,
 ): Promise<ServiceError | undefined> {
-  const here = await failureAt(db, now, MOST_FAILURES, subject, network);
+  const here = await failureAt(db, now, MOST_FAILURES, subject, origin.network);
   if (here !== undefined) return limited(now, here, 'from this address', MOST_FAILURES, 'address');
   const most = MOST_FAILURES_ANYWHERE[subject.startsWith('login:') ? 'login' : 'code'];
   const anywhere = await failureAt(db, now, most, subject);
   if (anywhere === undefined) return undefined;
-  if (await isKnownNetwork(db, now, administrator_id, network)) return undefined;
+  if (await isKnownNetwork(db, now, origin)) return undefined;
   return limited(now, anywhere, 'from several addresses', most, 'all_addresses');
 }
 
@@ -138,16 +138,16 @@ export async function forgetFailures(
     .execute();
 }
 
-async function isKnownNetwork(
+/** Whether the administrator has logged in from the network within 90 days. */
+export async function isKnownNetwork(
   db: Db,
   now: number,
-  administratorId: string,
-  network: string,
+  { administrator_id, network }: Origin,
 ): Promise<boolean> {
   const row = await db
     .selectFrom('known_networks')
     .select('seen_at')
-    .where('administrator_id', '=', administratorId)
+    .where('administrator_id', '=', administrator_id)
     .where('network', '=', network)
     .where('seen_at', '>', now - KNOWN_MS)
     .executeTakeFirst();

@@ -6,6 +6,7 @@ import {
   codeSubject,
   countFailures,
   forgetFailures,
+  isKnownNetwork,
   loginSubject,
   MOST_FAILURES,
   rememberNetwork,
@@ -46,12 +47,11 @@ export async function login<T>(
 ): Promise<T> {
   const before = (await findByName(storage.read, name)) ?? NOBODY;
   const logins = loginSubject(name);
-  const early = await tryLimit(storage.read, clock(), logins, {
-    administrator_id: before.administrator_id,
-    network,
-  });
+  const origin = { administrator_id: before.administrator_id, network };
+  const early = await tryLimit(storage.read, clock(), logins, origin);
   if (early) throw early;
-  const matches = await isPassword(password, before.password_hash);
+  const isKnown = await isKnownNetwork(storage.read, clock(), origin);
+  const matches = await isPassword(password, before.password_hash, isKnown);
 
   // A failure must be counted though it is refused, so the work returns what is then thrown.
   const outcome = await storage.write(
@@ -59,7 +59,6 @@ export async function login<T>(
       const now = clock();
       const administrator = (await findByName(tx, name)) ?? NOBODY;
       const { administrator_id } = administrator;
-      const origin = { administrator_id, network };
       const limit = await tryLimit(tx, now, logins, origin);
       if (limit) return { refusal: limit };
       const target = `administrator:${administrator_id}`;

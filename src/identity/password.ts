@@ -14,6 +14,8 @@ const MOST_CHARACTERS = 256;
 
 /** With more than these waiting, the last would wait longer than anybody does. */
 const MOST_WAITING = 20;
+/** Places beyond these for known clients, so that strangers cannot keep them all taken. */
+const MORE_FOR_KNOWN = 10;
 
 /** What a new password lacks; `undefined` for a good one. */
 export function passwordProblem(password: string): string | undefined {
@@ -40,8 +42,15 @@ function format(salt: Buffer, key: Buffer): string {
 /** The hash of no password, to spend as much time on a name that nobody has. */
 export const NOBODYS_HASH = format(Buffer.alloc(SALT_BYTES), Buffer.alloc(KEY_BYTES));
 
-/** @throws ServiceError `overloaded` */
-export async function isPassword(password: string, hash: string): Promise<boolean> {
+/**
+ * @param isKnown whether it comes from where its owner has logged in before.
+ * @throws ServiceError `overloaded`
+ */
+export async function isPassword(
+  password: string,
+  hash: string,
+  isKnown = false,
+): Promise<boolean> {
   const [, log2N, r, p, salt = '', key = ''] = hash.split('$');
   const derived = await derive(
     password,
@@ -49,6 +58,7 @@ export async function isPassword(password: string, hash: string): Promise<boolea
     Number(log2N),
     Number(r),
     Number(p),
+    isKnown,
   );
   return timingSafeEqual(derived, Buffer.from(key, 'base64url'));
 }
@@ -65,8 +75,9 @@ function derive(
   log2N: number,
   r: number,
   p: number,
+  isKnown = false,
 ): Promise<Buffer> {
-  if (waiting >= MOST_WAITING) {
+  if (waiting >= MOST_WAITING + (isKnown ? MORE_FOR_KNOWN : 0)) {
     const error = new ServiceError('overloaded', 'too many passwords are waiting to be checked', {
       remedy: 'Try again later.',
       retryAfterSeconds: 5,

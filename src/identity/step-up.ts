@@ -201,6 +201,14 @@ async function insertStepUp(
   return { step_up_token, expires_at };
 }
 
+/** Keeps used and expired ones for a day, so that their use is refused with the reason. */
+export async function purgeStepUps(tx: Db, now: number): Promise<void> {
+  await tx
+    .deleteFrom('step_ups')
+    .where('expires_at', '<=', now - 86_400_000)
+    .execute();
+}
+
 function wrongCode(): ServiceError {
   return new ServiceError('not_authenticated', 'the code is wrong, or has been used', {
     reason: 'wrong_code',

@@ -13,6 +13,7 @@ import { purgeChallenges } from '../identity/passkey-proof.ts';
 import { countersign, publishedEndorsement } from '../identity/endorsement.ts';
 import { eraseAnswers } from '../identity/renew.ts';
 import { purgeSessions } from '../identity/sessions.ts';
+import { purgeStepUps } from '../identity/step-up.ts';
 import { loadSigner, type Signer } from '../identity/signing-key.ts';
 import { expiryWarnings, publishedTrust } from '../identity/trust.ts';
 import { clearLeftPassages } from '../knowledge/documents.ts';
@@ -67,6 +68,7 @@ const PURGES: readonly ((tx: Db, now: number) => Promise<void>)[] = [
   purgeSessions,
   purgeChallenges,
   purgeKnownNetworks,
+  purgeStepUps,
 ];
 
 /**

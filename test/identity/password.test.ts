@@ -43,6 +43,14 @@ describe('the hash of a password', () => {
     expect(refused[0]).toMatchObject({ reason: { code: 'overloaded', retryAfterSeconds: 5 } });
     expect(await isPassword('x', QUICK)).toBe(false);
   });
+
+  test('has places left for known clients while strangers take all of theirs', async () => {
+    const strangers = Promise.allSettled(Array.from({ length: 30 }, () => isPassword('x', QUICK)));
+    const known = Array.from({ length: 11 }, () => isPassword('x', QUICK, true));
+    const results = await Promise.allSettled(known);
+    expect(results.filter(({ status }) => status === 'rejected')).toHaveLength(1);
+    await strangers;
+  });
 });
 
 test.each([

@@ -3,6 +3,7 @@ import { readAudit } from '../../src/identity/audit.ts';
 import {
   consumeStepUp,
   grantStepUp,
+  purgeStepUps,
   STEP_UP_SECONDS,
   type StepUpAction,
 } from '../../src/identity/step-up.ts';
@@ -129,6 +130,21 @@ describe.each(mainlyOn('postgres'))('a step-up on %s', (kind) => {
     }
     world.now += 900_000;
     await grant(person);
+  });
+
+  test('is kept for a day after its end, and no longer', async () => {
+    const person = await world.newPerson();
+    await grant(person);
+    const { storage } = world.identity;
+    const count = async (): Promise<number> => {
+      await storage.write((tx) => purgeStepUps(tx, world.now));
+      const rows = storage.read.selectFrom('step_ups').select('token_hash');
+      return (await rows.where('administrator_id', '=', person.id).execute()).length;
+    };
+    world.now += (STEP_UP_SECONDS + 86_400) * 1000 - 1;
+    expect(await count()).toBe(1);
+    world.now += 1;
+    expect(await count()).toBe(0);
   });
 
   test('needs the scope of the action, and a target that it can have', async () => {
