@@ -3,7 +3,7 @@ import { createReadStream, existsSync, statSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import { writeAtomically } from '../atomic-file.ts';
+import { removeAbandoned, writeAtomically } from '../atomic-file.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
 import { checkBackup, isSameFile, syncFile } from './sqlite-backup.ts';
@@ -57,6 +57,7 @@ export async function restoreSqlite<T>(
         for (const suffix of ['-wal', '-shm', '-journal']) await rm(to + suffix, { force: true });
       },
     });
+    await removeAbandoned(dirname(to));
     return { prepared: prepared!, replaced };
   } finally {
     existing?.release();

@@ -59,19 +59,17 @@ async function newDirectory(parent = SCRATCH): Promise<string> {
 }
 
 describe.skipIf(client === undefined)('with pg_dump and pg_restore', () => {
-  let cluster: Pick<Cluster, 'url'>;
+  let own: Cluster | undefined;
+  let cluster: string;
   beforeAll(async () => {
-    if (client!.directory === undefined) {
-      cluster = { url: inject('postgres') };
-      return;
-    }
-    const own = await startPostgres(undefined, SCRATCH, client!.directory);
-    cluster = own;
-    return own.stop;
+    const { directory: installed } = client!;
+    if (installed !== undefined) own = await startPostgres(undefined, SCRATCH, installed);
+    cluster = own?.url ?? inject('postgres');
   });
+  afterAll(() => own?.stop());
 
   async function newPlace(): Promise<Place & { readonly url: string }> {
-    const database = await newDatabase('postgres', cluster.url);
+    const database = await newDatabase('postgres', cluster);
     ends.push(database.remove);
     const place = await fillPlace(database.location, await newDirectory());
     const { url } = database.location as { readonly url: string };
@@ -84,7 +82,7 @@ describe.skipIf(client === undefined)('with pg_dump and pg_restore', () => {
   }
 
   async function emptyDatabase(): Promise<string> {
-    const { location, remove } = await newDatabase('postgres', cluster.url);
+    const { location, remove } = await newDatabase('postgres', cluster);
     ends.push(remove);
     return (location as { readonly url: string }).url;
   }
