@@ -20,15 +20,16 @@ export const EXAMPLE_TRUST = {
   keyset: {
     payloadType: 'application/vnd.service-local.license-keyset.v1+json',
     payload: [
-      'eyJleHBpcmVzX2F0IjoiMjA5OS0wMS0wMVQwMDowMDowMFoiLCJpc3N1ZWRfYXQiOiIyMDI2LTAxLTA1VDA5OjMw',
-      'OjAwWiIsImlzc3VlciI6InNlcnZpY2UtbG9jYWwiLCJrZXlzIjpbeyJjcnYiOiJFZDI1NTE5Iiwia2lkIjoiMFl1',
-      'Q1c0TjlMS1BzTzBqUEtLZ0RZbzNIN0hIMkxraVQ4WUx1RkdzbFpYSSIsImt0eSI6Ik9LUCIsIngiOiJibm9jM1Nt',
-      'd3Q0X1JPdlRGV1lfdjlPOHFseFp1UEtieTVQdjh6WUJRV19FIn1dLCJyZXRpcmVkIjpbXSwidmVyc2lvbiI6MX0=',
+      'eyJleHBpcmVzX2F0IjoiMjA5OS0wMS0wMVQwMDowMDowMFoiLCJpc3N1ZWRfYXQiOiIyMDI2LTAxLTA1VDA5OjMwOjAw',
+      'WiIsImlzc3VlciI6InNlcnZpY2UtbG9jYWwiLCJrZXlzIjpbeyJjcnYiOiJFZDI1NTE5Iiwia2lkIjoiMFl1Q1c0TjlM',
+      'S1BzTzBqUEtLZ0RZbzNIN0hIMkxraVQ4WUx1RkdzbFpYSSIsImt0eSI6Ik9LUCIsIngiOiJibm9jM1Ntd3Q0X1JPdlRG',
+      'V1lfdjlPOHFseFp1UEtieTVQdjh6WUJRV19FIn1dLCJyZXRpcmVkIjpbXSwicm9vdCI6IndzVy1MVEdDc2ZuWEJUNVll',
+      'UHhIRXhPejNCS3VteVVUNS1rYkZrb3pVTXMiLCJ2ZXJzaW9uIjoxfQ==',
     ].join(''),
     signatures: [
       {
         keyid: 'E916XTjJCK82vAibEGGhB3lDV7wANvlLfxiCNTqfo_c',
-        sig: 'bv21TzVanU7cKy8tkYRCigGRdGW8ilQmEJo+YL/l6Kw4CGwe7rdWipw5P1QudS+M7o118Z9rWPDnpOe63P6RCQ==',
+        sig: 'K2F3NRfQlMoqJ+9i9CUz0B+Oa/YQUZixoWtXKafiyYYnUVFn294A4kmYYb+GjDGuGChQz9DuvsCMjSuradtoAA==',
       },
     ],
   },
