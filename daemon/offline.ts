@@ -15,6 +15,7 @@ import {
   type HeldLease,
   type License,
 } from '../src/gate/license.ts';
+import { leasesHere } from '../src/gate/lease-use.ts';
 import { ownMachineHash } from '../src/gate/machine-id.ts';
 import { readTextFile } from '../src/gate/text-file.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
@@ -148,6 +149,8 @@ export interface Imported extends Pick<Vouched, 'claims' | 'by'> {
 }
 
 export interface ImportOptions {
+  /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
+  readonly machineHash?: (() => Promise<string | undefined>) | undefined;
   /** Lets this machine become another installation, or one of another issuer. */
   readonly replace?: boolean;
 }
@@ -167,7 +170,7 @@ export async function importLease(
   files: LicenseFiles,
   brought: Brought,
   now: number,
-  { replace = false }: ImportOptions = {},
+  { replace = false, machineHash }: ImportOptions = {},
 ): Promise<Imported> {
   return withLock(files.lock, LOCK_PATIENCE_MS, async () => {
     const license = await readLicense(files, now);
@@ -179,6 +182,8 @@ export async function importLease(
     const key = await readDeviceKey(files.key);
     if (!isFor(key?.device_id, claims)) throw otherDevice(claims, key?.device_id);
     const lease = { path: files.lease, text: brought.lease, claims };
+    const [unusable] = (await leasesHere(files, [lease], { machineHash })).refused;
+    if (unusable !== undefined) throw refused('the lease', unusable, OTHER_MACHINE);
     if (statusOf(lease, now, license.running).state === 'expired') throw ended(claims);
     const [held] = license.leases;
     if (!replace) {
@@ -258,6 +263,8 @@ export function whyRefused({ reason, detail }: Omit<Refused, 'ok'>): string {
   const sentence = LEASE_REASONS[reason].replace(/\.$/, '');
   return `${sentence.charAt(0).toLowerCase()}${sentence.slice(1)} (${detail})`;
 }
+
+const OTHER_MACHINE = `${NOTHING_CHANGED} Ask for a lease for this machine with \`service-local license export-request\`.`;
 
 function otherDevice(
   { device_thumbprint }: LeaseClaims,

@@ -5,7 +5,7 @@ import { deniedSince } from '../../daemon/denial.ts';
 import type { Brought } from '../../daemon/offline.ts';
 import type { DaemonState } from '../../daemon/state.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
-import type { HeldLease, License } from '../gate/license.ts';
+import type { HeldLease, License, RefusedFile } from '../gate/license.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import type { LeaseStatus } from '../lease/status.ts';
 import { formatTime } from '../lease/time.ts';
@@ -42,6 +42,8 @@ export interface LicenseView {
 export type RenewedBy = 'server' | 'files' | 'nobody' | 'lost_key';
 
 interface ViewedLease extends HeldLease {
+  /** Why it cannot be used on this machine, where it cannot: it is bound to another one. */
+  readonly unusable: RefusedFile | undefined;
   readonly status: LeaseStatus;
   readonly isDue: boolean;
   /** When it is to be renewed. */
@@ -55,6 +57,7 @@ export async function viewLicense(
   const { passedTime } = await import('../../daemon/plan.ts');
   const { systemBoot } = await import('../gate/boot.ts');
   const { readLicense, statusOf } = await import('../gate/license.ts');
+  const { leasesHere } = await import('../gate/lease-use.ts');
   const { readState } = await import('../../daemon/state.ts');
   const { runningTime } = await import('../lease/known-time.ts');
   const { renewalMoment } = await import('../lease/schedule.ts');
@@ -70,7 +73,9 @@ export async function viewLicense(
   const moment = renewalMoment(claims);
   const isDue = passedTime(claims, license.running ?? null, now, boot) >= moment;
   const due_at = formatTime(Math.ceil(moment / 1000) * 1000);
-  return { files, license, held: { ...best, status, isDue, due_at }, renewedBy, state };
+  const [unusable] = (await leasesHere(files, [best], {})).refused;
+  const held = { ...best, unusable, status, isDue, due_at };
+  return { files, license, held, renewedBy, state };
 }
 
 function renewedByWhom(
@@ -85,19 +90,28 @@ function renewedByWhom(
   return isWaiting || isBrought ? 'files' : 'server';
 }
 
+/** Whether what is licensed works on this machine now. */
+export function isWorking(held: LicenseView['held']): boolean {
+  return held !== undefined && held.unusable === undefined && held.status.state !== 'expired';
+}
+
 /** Why nothing licensed works, and what to do about it; undefined while it works. */
 export function whyNotLicensed(
   view: LicenseView,
   remedy = remedyOf(view),
 ): ServiceError | undefined {
   const { held, license } = view;
-  if (held !== undefined && held.status.state !== 'expired') return undefined;
+  if (isWorking(held)) return undefined;
   const { reason, detail } =
     held === undefined
       ? license.refused[0]!
-      : { reason: 'expired', detail: `the lease ended on ${held.claims.grace_ends_at}` };
+      : (held.unusable ?? {
+          reason: 'expired',
+          detail: `the lease ended on ${held.claims.grace_ends_at}`,
+        });
   const message = `nothing licensed works: ${detail}`;
-  return new ServiceError('license_invalid', message, { reason, remedy });
+  const advice = held?.unusable === undefined ? remedy : 'See `service-local doctor`.';
+  return new ServiceError('license_invalid', message, { reason, remedy: advice });
 }
 
 /** How to get a lease. */

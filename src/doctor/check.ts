@@ -11,6 +11,7 @@ export type CheckCode =
   | 'keyset'
   | 'trust'
   | 'lease_signature'
+  | 'lease_use'
   | 'clock'
   | 'lease_state'
   | 'entitlements'

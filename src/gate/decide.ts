@@ -102,6 +102,8 @@ function refusal(reason: LeaseReason): Refusal {
 const REMEDIES: Readonly<Record<string, string>> = {
   missing:
     'Get one with `service-local license enroll` on the machine that this runs on; whoever issues licenses makes the code for it.',
+  other_product:
+    'Ask whoever issued the license for a lease for this product; the server takes its product from the setting license_product.',
   entitlement_missing: 'Have it added to the contract; it comes with the next renewal.',
 };
 

@@ -56,7 +56,7 @@ test('a fresh machine is well, is told what it could have, and stays as it was',
   expect(fresh).toMatchObject({ code: 0, stderr: '' });
   expect(fresh.stdout).toMatch(/^skip {2}lease_file +there is no license here, and local work/m);
   expect(fresh.stdout).toMatch(
-    /^skip {2}keyset, trust, lease_signature, lease_state, entitlements {2}not looked at, since lease_file was skipped$/m,
+    /^skip {2}keyset, trust, lease_signature, lease_use, lease_state, entitlements {2}not looked at, since lease_file was skipped$/m,
   );
   expect(fresh.stdout).toMatch(/^ok {4}runtime +Node v/m);
   expect(fresh.stdout).toMatch(/\nAll is well\.\n$/);

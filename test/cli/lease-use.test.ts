@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { enrol } from '../../src/client/enrolment.ts';
+import type { CheckResult } from '../../src/doctor/check.ts';
 import { ownMachineHash } from '../../src/gate/machine-id.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
@@ -78,6 +79,22 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
   const VALID = { allowed: true, status: 'valid' };
   const refused = (reason: string) =>
     expect.objectContaining({ allowed: false, reason }) as unknown;
+  /** What `doctor` finds of the use of the lease, in a process of its own. */
+  const doctor = async (where = home): Promise<unknown> => {
+    const { code, stdout } = await serviceLocal(['doctor', '--offline', '--json'], {
+      env: { SERVICE_LOCAL_HOME: where },
+    });
+    const { checks } = JSON.parse(stdout) as { checks: readonly CheckResult[] };
+    const failed = checks.filter(({ status }) => status === 'fail').map((one) => one.code);
+    const { summary, evidence, remedy } = checks.find((one) => one.code === 'lease_use')!;
+    return { code, failed, reason: evidence['reason'] ?? null, summary, remedy };
+  };
+  const failing = (reason: string, remedy: string): object => ({
+    code: 2,
+    failed: ['lease_use'],
+    reason,
+    remedy: expect.stringContaining(remedy) as string,
+  });
   /** As somebody takes the license along, but for `left`. */
   const copyWithout = (...left: string[]): string => {
     const copy = join(directory, randomUUID());
@@ -90,12 +107,20 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     await plan({ binding: 'device' });
     await enrolOn(undefined);
     expect(await gate()).toEqual(VALID);
-    expect(await gate('-', '-', copyWithout(files.key))).toEqual(refused('no_device_key'));
+    expect(await doctor()).toMatchObject({ failed: [], reason: null });
     const other = copyWithout(files.key);
+    expect(await gate('-', '-', other)).toEqual(refused('no_device_key'));
+    expect(await doctor(other)).toMatchObject(failing('no_device_key', 'license enroll'));
+    const status = await serviceLocal(['license', 'status', '--json'], {
+      env: { SERVICE_LOCAL_HOME: other },
+    });
+    expect(status.code).toBe(4);
+    expect(JSON.parse(status.stdout)).toMatchObject({ state: 'none', reason: 'no_device_key' });
     await serviceLocal(['license', 'export-request', '--out', join(directory, 'request.jwt')], {
       env: { SERVICE_LOCAL_HOME: other },
     });
     expect(await gate('-', '-', other)).toEqual(refused('other_device'));
+    expect(await doctor(other)).toMatchObject(failing('other_device', 'license enroll'));
   });
 
   test('a rotated key does not end a lease that is bound to the former one', async () => {
@@ -121,7 +146,9 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     expect(await gate('-', OTHER_MACHINE)).toEqual(VALID);
     expect(await gate('-', MACHINE)).toEqual(refused('other_machine'));
     const here = await ownMachineHash();
-    expect(await gate('-', '-')).toEqual(refused(here ? 'other_machine' : 'no_machine_id'));
+    const reason = here === undefined ? 'no_machine_id' : 'other_machine';
+    expect(await gate()).toEqual(refused(reason));
+    expect(await doctor()).toMatchObject(failing(reason, here ? 'license enroll' : 'machine-id'));
   });
 
   test('a machine without an id is told so, and its code stays good', async () => {

@@ -176,6 +176,8 @@ describe('a lease that somebody brings', () => {
     },
   );
 
+  const ELSEWHERE = { binding: 'machine', machine_hash: 'm'.repeat(43) } as const;
+  const WHERE = expect.stringMatching(/^(other_machine|no_machine_id)$/) as string;
   const OTHER = { device_thumbprint: testKey(9).jwk.kid };
   const sealed = (): LeaseFile => JSON.parse(lease()) as LeaseFile;
   const forged = (): string =>
@@ -189,7 +191,8 @@ describe('a lease that somebody brings', () => {
     ['half a lease', lease().slice(0, 99), { code: 'invalid_data', reason: 'not_json' }],
     ['a forged one', forged(), { code: 'invalid_data', reason: 'bad_signature' }],
     ['one by an unknown key', lease({}, NEXT_KEY), { code: 'invalid_data', reason: 'unknown_key' }],
-    ['that of another machine', lease(OTHER), { reason: 'other_device' }],
+    ['that of another device', lease(OTHER), { reason: 'other_device' }],
+    ['one bound to another machine', lease(ELSEWHERE), { code: 'invalid_data', reason: WHERE }],
     [
       'that of another deployment',
       lease({ deployment_id: 'other', issued_at: formatTime(NOW + 1000) }),

@@ -100,6 +100,7 @@ test('a machine that is in order has nothing to complain of, and is left as it w
   expect(Object.fromEntries(checks.map(({ code, summary }) => [code, summary]))).toMatchObject({
     lease_file: `${machine.files.lease}, the best of 2 copies`,
     lease_signature: `service-local signed the lease ${claims.lease_id} of tokyo`,
+    lease_use: 'for the product service-local on every machine',
     clock: 'as that of the server',
     lease_state: `everything works until ${expires_at} (7 days left), with grace until ${grace_ends_at}`,
     entitlements: 'kb_federation, live_trading',
@@ -157,6 +158,7 @@ describe('the lease', () => {
       'keyset lease_file',
       'trust lease_file',
       'lease_signature lease_file',
+      'lease_use lease_file',
       'lease_state lease_file',
       'entitlements lease_file',
     ]);
@@ -179,6 +181,7 @@ describe('the lease', () => {
     spoil(JSON.stringify({ ...envelope, payload }));
     expect(await faults()).toEqual([
       'lease_signature fail',
+      'lease_use lease_signature',
       'lease_state lease_signature',
       'entitlements lease_signature',
     ]);

@@ -1,6 +1,13 @@
 import { deniedSince } from '../../../daemon/denial.ts';
 import { LEASE_REASONS } from '../../lease/reasons.ts';
-import { remedyOf, showClaims, viewLicense, whyNotLicensed, type LicenseView } from '../license.ts';
+import {
+  isWorking,
+  remedyOf,
+  showClaims,
+  viewLicense,
+  whyNotLicensed,
+  type LicenseView,
+} from '../license.ts';
 import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -18,12 +25,15 @@ export const verb = defineVerb({
     const { last_error } = state;
     const denied_since = deniedSince(state);
     const due_at = held?.due_at ?? null;
-    const isWorking = held !== undefined && held.status.state !== 'expired';
+    const works = isWorking(held);
     return {
       data: {
-        state: held?.status.state ?? 'none',
-        reason: held === undefined ? license.refused[0]!.reason : held.status.reason,
-        works_until: isWorking ? held.claims.grace_ends_at : null,
+        state: held === undefined || held.unusable ? 'none' : held.status.state,
+        reason:
+          held === undefined
+            ? license.refused[0]!.reason
+            : (held.unusable?.reason ?? held.status.reason),
+        works_until: works ? held!.claims.grace_ends_at : null,
         next_change_at: held?.status.next_change_at ?? null,
         lease: held?.claims ?? null,
         file: held?.path ?? files.lease,
@@ -39,7 +49,7 @@ export const verb = defineVerb({
       },
       failure: whyNotLicensed(view),
       show(out) {
-        if (isWorking) out.line(worksUntil(held));
+        if (works) out.line(worksUntil(held!));
         if (last_error !== null) {
           const { at, message } = last_error;
           const what = denied_since

@@ -8,6 +8,7 @@ import { CLOCK_TOLERANCE_SECONDS } from '../../lease/status.ts';
 import { formatTime, parseTime } from '../../lease/time.ts';
 import { effectOf, type Check, type Finding } from '../check.ts';
 import type { Facts } from '../facts.ts';
+import { leaseUse } from './lease-use.ts';
 import { accessRemedy, isForeign, keyset, trust } from './trust.ts';
 
 /** What ails a file, and not what somebody signed. */
@@ -165,7 +166,7 @@ async function behindSigned({ license, running, clock: now }: Facts): Promise<nu
 
 const leaseState: Check<Facts> = {
   code: 'lease_state',
-  needs: ['lease_signature'],
+  needs: ['lease_use'],
   async look(facts) {
     const now = facts.clock();
     const [license, running, ahead] = await Promise.all([
@@ -232,6 +233,7 @@ export const LICENSE_CHECKS = [
   keyset,
   trust,
   leaseSignature,
+  leaseUse,
   clock,
   leaseState,
   entitlements,

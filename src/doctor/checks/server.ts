@@ -4,7 +4,7 @@ import type { DeviceKey } from '../../client/device-key.ts';
 import { ServiceError } from '../../errors.ts';
 import { formatSpan } from '../../format.ts';
 import { statusOf } from '../../gate/license.ts';
-import type { Check, Finding } from '../check.ts';
+import { effectOf, type Check, type Finding } from '../check.ts';
 import type { Facts, ServerAnswer } from '../facts.ts';
 
 const deviceKey: Check<Facts> = {
@@ -56,6 +56,9 @@ async function withoutKey(facts: Facts): Promise<Finding> {
   const { files, home, license } = facts;
   const [lease] = (await license()).leases;
   const device_id = lease?.claims.device_thumbprint;
+  if (lease?.claims.binding === 'device') {
+    return effectOf('lease_use', 'the lease cannot be used or renewed without the key');
+  }
   // What is delivered, others renew.
   if (device_id === undefined || dirname(files.lease) !== home || isLink(files.lease)) {
     return {

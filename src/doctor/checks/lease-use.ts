@@ -1,0 +1,55 @@
+import type { RefusedFile } from '../../gate/license.ts';
+import { leasesHere } from '../../gate/lease-use.ts';
+import type { LeaseClaims } from '../../lease/claims.ts';
+import type { Check } from '../check.ts';
+import type { Facts } from '../facts.ts';
+
+export const leaseUse: Check<Facts> = {
+  code: 'lease_use',
+  needs: ['lease_signature'],
+  async look(facts) {
+    const { files, machineHash, isBrought } = facts;
+    const { leases } = await facts.license();
+    const [winner] = leases;
+    const { product = null, binding = 'none' } = winner!.claims;
+    const evidence = { product, binding };
+    const here = await leasesHere(files, leases, { machineHash });
+    const [refused] = here.refused;
+    if (here.leases.length > 0 || refused === undefined) {
+      return { status: 'ok', summary: describe(winner!.claims), evidence };
+    }
+    const { reason, detail } = refused;
+    return {
+      status: 'fail',
+      summary: detail,
+      evidence: { ...evidence, reason },
+      remedy: remedyOf(reason, files.key, await isBrought()),
+    };
+  },
+};
+
+function describe({ product, binding = 'none', device_thumbprint }: LeaseClaims): string {
+  const what = product === undefined ? 'every product' : `the product ${product}`;
+  const where = {
+    none: 'on every machine',
+    device: `where the key of the device ${device_thumbprint} is`,
+    machine: 'on this machine',
+  }[binding];
+  return `for ${what} ${where}`;
+}
+
+function remedyOf(reason: RefusedFile['reason'], key: string, isBrought: boolean): string {
+  const enroll = isBrought
+    ? `move ${key} away, make a request with \`service-local license export-request\`, and import the lease that comes back`
+    : 'ask for a new enrollment code, and enroll this machine with `service-local license enroll`';
+  switch (reason) {
+    case 'no_device_key':
+      return `Put ${key} back, readable for this user; where there is no copy of it, ${enroll}.`;
+    case 'other_device':
+      return `If these files were copied from another machine, ${enroll}. If this is the same machine, put back the ${key} for which the lease was issued.`;
+    case 'other_machine':
+      return `If this installation has moved to this machine, or the operating system was installed again, ${enroll}. A second installation needs a license of its own.`;
+    default:
+      return 'On Linux, see that /etc/machine-id holds an id (`systemd-machine-id-setup` makes one), and that this user can read it. Containers need a license that is not bound to a machine: ask whoever issued it.';
+  }
+}
