@@ -91,7 +91,7 @@ const RUNNING_TIME_SECONDS = 3600;
  * The license files are put right at once, but not more often than this within a minute: another
  * process that keeps writing them must not keep this one busy.
  */
-const MOST_REPAIRS = 6;
+const MOST_REPAIRS = 20;
 const REPAIRS_WITHIN_SECONDS = 60;
 
 /** Which files there are, to see when one is another. */

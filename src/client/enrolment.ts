@@ -19,7 +19,7 @@ import { checkLeaseUse } from '../lease/use.ts';
 import { verifyLease } from '../lease/verify.ts';
 import type { LicenseFiles } from '../license-files.ts';
 import { successionBody } from '../proof-claims.ts';
-import type { Client } from './client.ts';
+import { refuseExposed, type Client } from './client.ts';
 import { deviceKeyAt, readDeviceKey, type DeviceKey } from './device-key.ts';
 import { makeDeviceProof } from './device-proof.ts';
 import { keepFormerKey } from './former-key.ts';
@@ -93,6 +93,7 @@ export async function enrol(
   options: EnrolOptions = {},
 ): Promise<Enrolled> {
   const text = parsedCode(code);
+  refuseExposed(device.url, device.insecure);
   return withLock(device.files.lock, LOCK_PATIENCE_MS, () =>
     enrolAlone(device, text, name, options),
   );

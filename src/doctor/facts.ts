@@ -7,12 +7,14 @@ import type { dryRunRenewal, LeaseAnswer } from '../api/leases.ts';
 import { daemonFiles } from '../../daemon/files.ts';
 import { readNote, type DaemonNote } from '../../daemon/note.ts';
 import { readState, type DaemonState } from '../../daemon/state.ts';
+import { ServiceError } from '../errors.ts';
 import { createClient, type AnswerOf, type Client } from '../client/client.ts';
 import { readDeviceKey, type DeviceKey } from '../client/device-key.ts';
-import { connectAsDevice } from '../client/lease-server.ts';
+import { connectAsDevice, fetchKeyset, requireTrusted } from '../client/lease-server.ts';
 import { isLocked } from '../client/lock.ts';
-import { readLicense, type HeldLease, type License } from '../gate/license.ts';
+import { readLicense, type License } from '../gate/license.ts';
 import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
+import type { TrustOptions } from '../lease/trust.ts';
 import type { LicenseFiles } from '../license-files.ts';
 
 /** The machine that is looked at. */
@@ -103,8 +105,8 @@ export function factsOf(machine: Machine): Facts {
       offline || (await key()) === undefined ? undefined : askServer(machine, timeout()),
     ),
     renewal: once(async () => {
-      const [own, { leases }, { pending }] = await Promise.all([key(), license(), state()]);
-      return dryRun(machine, own!, leases[0], pending, timeout());
+      const [own, held, { pending }] = await Promise.all([key(), license(), state()]);
+      return dryRun(machine, own!, held, pending, timeout());
     }),
     isBrought: once(async () => {
       const all = [license(), state(), note()] as const;
@@ -174,9 +176,9 @@ async function readReadiness(client: Client): Promise<Pick<ServerAnswer, 'isHeld
 
 /** Asks what the next renewal would ask. */
 async function dryRun(
-  { url, insecure, clock, machineHash }: Machine,
+  { url, insecure, files, clock, machineHash }: Machine,
   key: DeviceKey,
-  held: HeldLease | undefined,
+  { leases: [held], trusted }: License,
   pending: DaemonState['pending'],
   signal: AbortSignal,
 ): Promise<AnswerOf<typeof dryRunRenewal>> {
@@ -184,12 +186,23 @@ async function dryRun(
   const lease = isSame && pending.without_lease ? undefined : held;
   const renewal_id = isSame ? pending.renewal_id : randomUUID();
   const client = connectAsDevice({ url, insecure, signal, clock, machineHash }, key);
+  requireRenewable(await fetchKeyset(client), { pin: files.pin, held: trusted, now: clock() });
   return client.call<typeof dryRunRenewal>('post', '/auth/license/leases/dry-run', {
     body: {
       renewal_id,
       ...(lease && { lease: JSON.parse(lease.text) as LeaseAnswer['lease'] }),
     },
   });
+}
+
+/** With an expired keyset, a renewal goes by the keys that are held. */
+function requireRenewable(document: unknown, options: TrustOptions): void {
+  try {
+    requireTrusted(document, options);
+  } catch (error) {
+    const isExpired = error instanceof ServiceError && error.reason === 'keyset_expired';
+    if (!isExpired || options.held === undefined) throw error;
+  }
 }
 
 /** Of undici, when a connection is there. */

@@ -17,7 +17,6 @@ import { createServer as createTlsServer } from 'node:https';
 import { createServer as createSocketServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { newNote, placeOf, writeNote } from '../../daemon/note.ts';
 import { deviceKeyAt } from '../../src/client/device-key.ts';
@@ -31,6 +30,7 @@ import { serveHere } from '../server/running.ts';
 import { addVendor } from '../server/vendor.ts';
 import { newDatabase } from '../storage/databases.ts';
 import { isAtLength } from '../length.ts';
+import { startDaemon, type RunningDaemon } from './running-daemon.ts';
 import { listenAt } from './service-manager.ts';
 
 let directory: string;
@@ -57,39 +57,11 @@ const daemon = (words: readonly string[], env: Variables = {}): Promise<Result> 
 const statusOf = async (): Promise<Record<string, unknown>> =>
   JSON.parse((await daemon(['status', '--json'])).stdout) as Record<string, unknown>;
 
-interface RunningDaemon {
-  readonly pid: number;
-  /** The line with this, once it was logged. */
-  readonly logged: (part: string) => Promise<string>;
-  readonly ended: Promise<readonly [code: number | null, signal: string | null]>;
-}
-
 /** `service-local daemon run`, once it has begun its work. */
 async function runDaemon(env: Variables = {}): Promise<RunningDaemon> {
-  const child = spawn(process.execPath, [BIN, 'daemon', 'run'], {
-    cwd: directory,
-    env: { ...BASIC_ENV, HOME: directory, SERVICE_LOCAL_HOME: home, ...env },
-    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-  });
-  const ended = once(child, 'close') as Promise<[number | null, string | null]>;
-  ends.push(() => child.kill('SIGKILL') && ended);
-  const lines: string[] = [];
-  const { promise: isOver, reject } = Promise.withResolvers<never>();
-  isOver.catch(() => {});
-  const input = createInterface(child.stderr!).on('line', (line) => lines.push(line));
-  void ended.then(() => reject(new Error(`the daemon ended: ${lines.join('\n')}`)));
-  await Promise.race([once(child, 'message'), isOver]);
-  return {
-    pid: child.pid!,
-    ended,
-    async logged(part) {
-      for (;;) {
-        const found = lines.find((line) => line.includes(part));
-        if (found !== undefined) return found;
-        await Promise.race([once(input, 'line'), isOver]);
-      }
-    },
-  };
+  const running = await startDaemon(directory, { SERVICE_LOCAL_HOME: home, ...env });
+  ends.push(running.kill);
+  return running;
 }
 
 /** Makes the machine a device of some server, without a lease yet. */

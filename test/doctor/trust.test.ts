@@ -77,6 +77,7 @@ describe('keys', () => {
   });
 
   test('that a pinned root signs, or this machine accepted, are named as that', async () => {
+    rmSync(machine.files.root, { force: true });
     write(machine.files.keyset, signed(1));
     const { pin } = pinned().files!;
     expect(await found('trust', pinned())).toMatchObject({

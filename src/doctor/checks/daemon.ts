@@ -20,7 +20,7 @@ const daemon: Check<Facts> = {
   code: 'daemon',
   needs: ['device_key'],
   blames: ['home', 'runtime'],
-  async look({ url, urlBy, isBrought, isDaemonRunning, note }) {
+  async look({ url, urlBy, isBrought, isDaemonRunning, note, state }) {
     const running = isDaemonRunning();
     const last = await note();
     const evidence = { running, last: last ?? null };
@@ -32,6 +32,16 @@ const daemon: Check<Facts> = {
       const isKilled = last?.stopped_at === null;
       const summary = `it does not run${isKilled ? ', and was killed' : ''}: nobody renews the lease`;
       return { status: 'warn', summary, evidence, remedy: START };
+    }
+    const { unrepaired } = await state();
+    if (unrepaired !== null) {
+      return {
+        status: 'fail',
+        summary: `the daemon could not put the license files right: ${unrepaired.message}`,
+        evidence: { ...evidence, unrepaired },
+        remedy:
+          'See `service-local daemon logs` for what stands in the way, and who wrote the files.',
+      };
     }
     if (last !== undefined && last.server_url !== url && urlBy !== 'option') {
       return {
