@@ -102,7 +102,7 @@ export function rootFingerprint(payload: Uint8Array): string {
 /**
  * Verifies a chain of roots, oldest first, and returns the newest. Does not check expiry.
  *
- * @param roots the envelopes, as JSON text or parsed JSON.
+ * @param roots the list of envelopes, as parsed JSON.
  * @param pin fingerprint of the root to begin with; roots before it do not count.
  */
 export function verifyRoots(
@@ -110,11 +110,10 @@ export function verifyRoots(
   pin?: string,
 ): { readonly ok: true; readonly root: TrustedRoot } | Refused {
   return orRefused(() => {
-    const value = typeof roots === 'string' ? parseStrictJson(roots, 'the roots') : roots;
-    if (!Array.isArray(value) || value.length === 0) {
+    if (!Array.isArray(roots) || roots.length === 0) {
       throw new LeaseError('invalid_root', 'the roots must be a non-empty list');
     }
-    const envelopes = value.map((item: unknown, index) =>
+    const envelopes = roots.map((item: unknown, index) =>
       readEnvelope(item, ROOT_TYPE, `roots[${index}]`, MAX_SIGNATURES),
     );
     const first =

@@ -575,6 +575,10 @@ function trust(): TrustVector[] {
       'a keyset of another issuer',
       document([root], keysetOf([active], [first], { issuer: 'test' })),
     ),
+    vector('invalid_root', 'roots as a text', {
+      roots: JSON.stringify([root]),
+      keyset: keysetOf([active], [first]),
+    }),
     vector('invalid_root', 'no roots', document([], keysetOf([active], [first]))),
     vector('wrong_payload_type', 'a root in the place of the keyset', document([root], root)),
     vector('not_an_envelope', 'no keyset', { roots: [root] }),

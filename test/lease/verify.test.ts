@@ -25,6 +25,7 @@ describe('vectors', () => {
     const { lease, state, reason, by, claims } = vector;
     const found = judge(vector);
     expect(found).toMatchObject({ state, reason });
+    if (state === 'refused') expect(found.detail).toMatch(/^.{5,250}$/);
     if (by !== undefined) expect(found.trust).toMatchObject({ by });
     if (claims === undefined) return;
     expect(verifyLease(lease!, found.trust!.keys)).toEqual({
@@ -33,13 +34,6 @@ describe('vectors', () => {
       keyId: claims.public_key_id,
     });
   });
-
-  test.each(vectors.filter(({ state }) => state === 'refused'))(
-    'explain the refusal: $name',
-    (vector) => {
-      expect(judge(vector).detail).toMatch(/^.{5,250}$/);
-    },
-  );
 
   test('are those that the script makes', () => {
     expect(file).toBe(vectorsText(makeVectors()));
