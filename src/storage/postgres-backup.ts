@@ -185,7 +185,7 @@ async function inDatabase<T>(url: string, work: (client: pg.Client) => Promise<T
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    application_name: 'service-local backup',
+    application_name: 'service-local server backup',
   });
   client.on('error', () => {});
   try {

@@ -35,7 +35,7 @@ describe('hidden characters', () => {
   });
 
   it('are refused in the names of labels', () => {
-    const text = changed('metadata: {name: ', 'metadata: {labels: {"de\u2066sk": a}, name: ');
+    const text = changed('labels: {desk: index}', 'labels: {"de\u2066sk": index}');
     expect(problemsOf(text)).toMatchObject([
       { code: 'hidden_character', pointer: '/metadata/labels/de\u2066sk' },
     ]);

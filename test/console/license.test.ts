@@ -12,7 +12,7 @@ import { FLEET_KEY, seedFleet } from './fleet.ts';
 import { newSignedIn, type Shown, type Visitor } from './visitor.ts';
 
 const DAY = 86_400_000;
-const HOSTILE = '<img src=x onerror=alert(1)> "\'&amp; ${7*7} ‮';
+const HOSTILE = '<img src=x onerror=alert(1)> "\'&amp; ${7*7}';
 const ESCAPED = '&lt;img src=x onerror=alert(1)&gt;';
 
 let server: TestApp;
@@ -107,6 +107,10 @@ test('a customer, a plan, a contract and a deployment are registered, whatever t
     const again = await visitor.submit(`/identity/license/${path}`, { ...fields, key });
     expect(again).toMatchObject({ status: 303 });
   }
+  const hidden = { customer_id: 'hidden', customer_name: 'a \u202Eb', key: crypto.randomUUID() };
+  expect(await visitor.submit('/identity/license/customers', hidden)).toMatchObject({
+    status: 400,
+  });
   const contract = {
     contract_id: 'later',
     contract_customer: 'evil',

@@ -116,6 +116,7 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
     ['malformed', 'a beginning beyond all numbers', { iat: 1e300 }],
     ['malformed', 'no beginning', { iat: undefined }],
     ['malformed', 'no jti', { jti: undefined }],
+    ['malformed', 'half a surrogate pair in its nonce', { nonce: '\ud800' }],
     ['malformed', 'a jti that is no UUID', { jti: 'a\0' }],
     ['malformed', 'several audiences', { aud: [ORIGIN] }],
     ['malformed', 'no body hash', { bh: undefined }],
@@ -284,7 +285,6 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
         '',
         'NaN',
         '\0',
-        '\ud800',
       ];
       for (const madeUp of cases) {
         await expect(check(proofOf({ nonce: madeUp })), madeUp).rejects.toEqual(

@@ -194,7 +194,7 @@ describe('what is kept for a time only', () => {
     await (await startOwn()).stop();
     await database.execute(`
       insert into customers values ('c', 'c', 0);
-      insert into plans values ('p', 'p', '[]', null, null, 0);
+      insert into plans (plan_id, name, entitlements, created_at) values ('p', 'p', '[]', 0);
       insert into contracts (contract_id, customer_id, plan_id, entitlements, ends_at, created_at)
         values ('k', 'c', 'p', '[]', 1, 0);
       insert into deployments (deployment_id, contract_id, name, created_at)
