@@ -216,12 +216,15 @@ test('withdrawals after the backup come back from an exported audit log', async 
   const first = await serve(place);
   const machine = await newMachine(ends);
   await answer(machine(first.url, 'enroll', '--code', place.code, '--json'));
+  const document = tradingDocument('sma', 'SPX', '1d', 1);
+  await send(place, first.url, 'POST', '/bots', { document });
   await answer(cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']));
 
   const [recovery = ''] = place.ada.recovery_codes;
   const revoke = ['identity', 'leases', 'revoke', '--deployment', 'tokyo', '--reason', 'unpaid'];
   const confirmed = ['--confirm', 'tokyo', '--code', recovery, '--json'];
   await answer(cli(place, [...revoke, ...confirmed], first.url));
+  await answer(cli(place, ['bots', 'halt', 'sma', '--reason', 'a test', '--json'], first.url));
   const plan = ['identity', 'plans', 'create', '--id', 'new', '--name', 'New', '--json'];
   await answer(cli(place, plan, first.url));
   const listed = await cli(
@@ -280,7 +283,7 @@ test('withdrawals after the backup come back from an exported audit log', async 
       'admin.identity.administrator.step_up': 1,
     },
     not_applied: { 'admin.identity.plan.create': 1 },
-    imported_entries: 3,
+    imported_entries: 4,
   });
 
   const second = await serve(place);
@@ -289,8 +292,56 @@ test('withdrawals after the backup come back from an exported audit log', async 
     code: 4,
     stderr: expect.stringContaining('the license of the deployment tokyo is revoked'),
   });
+  await answer(cli(place, ['bots', 'resume-all', '--reason', 'a test', '--json'], second.url));
+  expect(await send(place, second.url, 'POST', '/bots/sma/paper/start', SLOW)).toMatchObject({
+    status: 409,
+    body: { reason: 'halted' },
+  });
   const verified = ['identity', 'audit', 'verify', '--head', `${last.seq}:${last.hash}`];
   expect(await cli(place, verified, second.url)).toMatchObject({ code: 0 });
+});
+
+test('an older keyset than machines hold is reported, and a published one can be restored', async () => {
+  const place = await newPlace();
+  const first = await serve(place);
+  const identity = (...words: string[]) =>
+    answer<object>(cli(place, ['identity', ...words, '--json'], first.url));
+  const sign = ['root', 'sign-keyset', '--chain', 'root/license-root.json', '--upload', '--yes'];
+  const key = ['--key', 'root/root-key-1.pem'];
+  await identity('root', 'init', '--out', 'root');
+  await identity(...sign, ...key, '--code', place.ada.recovery_codes[0]!);
+  await answer(cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']));
+  expect(await identity(...sign, ...key)).toMatchObject({ version: 2 });
+  const published = await (await fetch(`${first.url}/.well-known/license-keys.json`)).text();
+  const log = await cli(place, ['identity', 'audit', 'list', '--after', '0', '--json'], first.url);
+  await first.stop();
+  const home = dirname(place.file);
+  await writeFile(join(home, 'audit.json'), log.stdout);
+  await writeFile(join(home, 'keyset.json'), published);
+
+  const restore = ['server', 'restore', 'backup.sqlite', '--force', '--audit', 'audit.json'];
+  expect(await answer<Restored>(cli(place, [...restore, '--json']))).toMatchObject({
+    keyset_version: 2,
+    stored_keyset_version: 1,
+    warnings: [
+      expect.stringMatching(/^machines may hold version 2 of the keyset.* version 1: run `/),
+    ],
+  });
+  const other = JSON.stringify({ ...(JSON.parse(published) as object), roots: [] });
+  await writeFile(join(home, 'other.json'), other);
+  expect(await cli(place, [...restore, '--keyset', 'other.json'])).toMatchObject({
+    code: 3,
+    stderr: expect.stringMatching(/^error invalid_data: the keyset does not follow the stored one/),
+  });
+  const again = [...restore, '--keyset', 'keyset.json', '--json'];
+  expect(await answer<Restored>(cli(place, again))).toMatchObject({
+    stored_keyset_version: 2,
+    warnings: [],
+  });
+  const second = await serve(place);
+  const served = await (await fetch(`${second.url}/.well-known/license-keys.json`)).json();
+  const { roots, keyset } = JSON.parse(published) as { roots: object; keyset: object };
+  expect(served).toMatchObject({ roots, keyset });
 });
 
 test('a server that keeps the replaced file open trades nothing', async () => {

@@ -7,6 +7,7 @@ import {
   checkDeviceProof,
   type CheckedProof,
   checkPossession,
+  deferProofs,
   ProofRefusal,
   type ProofReason,
   useDeviceProof,
@@ -78,6 +79,17 @@ describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
       .execute();
     return rows.length;
   };
+
+  test('after a restore, a proof from before is refused, and a nonce from before as well', async () => {
+    const [proof, nonce] = [proofOf(), await nonceFor()];
+    await world.identity.storage.write((tx) => deferProofs(tx, world.now));
+    await expect(check(proof)).rejects.toEqual(refusal('use_nonce'));
+    await expect(check(proofOf({ nonce }))).rejects.toEqual(refusal('unknown_nonce'));
+    await accept(proofOf({ nonce: await nonceFor() }));
+    world.now += 2 * MINUTE;
+    await expect(check(proof)).rejects.toEqual(refusal('use_nonce'));
+    await accept(proofOf());
+  });
 
   test('tell which device made the request', async () => {
     const device = { device_id: key.jwk.kid, deployment_id: 'tokyo', x: key.jwk.x };
