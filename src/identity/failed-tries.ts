@@ -8,7 +8,7 @@ export const MOST_FAILURES = 5;
  * Failures within the window after which all networks are refused from which the administrator has
  * not logged in before. A guessed code has a chance of 3 in 1,000,000, so codes have fewer.
  */
-export const MOST_FAILURES_ANYWHERE = { login: 20, code: 10 } as const;
+const MOST_FAILURES_ANYWHERE = { login: 20, code: 10 } as const;
 export const WINDOW_MINUTES = 15;
 const WINDOW_MS = WINDOW_MINUTES * 60_000;
 

@@ -19,13 +19,13 @@ import { findCode, useCode } from './second-factor.ts';
 export interface Credentials {
   readonly name: string;
   readonly password: string;
-  /** Of the authenticator app, or a recovery code. */
+  /** Code of the authenticator app, or a recovery code. */
   readonly code: string;
   /** Network of the client, by which failures are counted; see `Origin`. */
   readonly network?: string;
 }
 
-/** Stands in for names that nobody has, so that they are refused in the same time. */
+/** Stands in for unknown names, so that their refusal takes the same time. */
 const NOBODY = {
   administrator_id: '',
   password_hash: NOBODYS_HASH,
@@ -64,8 +64,8 @@ export async function login<T>(
       const target = `administrator:${administrator_id}`;
       const codes = codeSubject(administrator_id);
       const found = await findCode(tx, now, administrator, typed);
-      // Looked up for everybody and told to nobody: it would say that there is such a name or, told
-      // only to those who know the password, that it is right.
+      // Always looked up and never reported: it would reveal that the name exists or, if reported
+      // only after a right password, that the password is right.
       const areCodesLimited = (await tryLimit(tx, now, codes, origin)) !== undefined;
       const code = areCodesLimited ? undefined : found;
       const knowsPassword = matches && administrator.password_hash === before.password_hash;
@@ -108,7 +108,7 @@ function wrongCredentials(): ServiceError {
   });
 }
 
-/** Of one form, so that no two names look alike. */
+/** Restricted to ASCII, so that no two names look alike. */
 const NAME = /^[a-z0-9][a-z0-9._@+-]{0,63}$/;
 
 export function isAdministratorName(text: string): boolean {

@@ -17,7 +17,7 @@ const MOST_WAITING = 20;
 /** Places beyond these for known clients, so that strangers cannot keep them all taken. */
 const MORE_FOR_KNOWN = 10;
 
-/** What a new password lacks; `undefined` for a good one. */
+/** Why a new password is refused; `undefined` if it is accepted. */
 export function passwordProblem(password: string): string | undefined {
   const { length } = Array.from(password);
   if (!password.isWellFormed() || /\p{Cc}/u.test(password)) {
@@ -39,7 +39,7 @@ function format(salt: Buffer, key: Buffer): string {
   return `scrypt$${costs}$${salt.toString('base64url')}$${key.toString('base64url')}`;
 }
 
-/** The hash of no password, to spend as much time on a name that nobody has. */
+/** A hash that no password has, so that checking an unknown name takes as long. */
 export const NOBODYS_HASH = format(Buffer.alloc(SALT_BYTES), Buffer.alloc(KEY_BYTES));
 
 /**

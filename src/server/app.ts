@@ -101,7 +101,7 @@ const HEADERS = {
 /** RFC 6797. One year; only this host, since others of the domain may not have TLS. */
 const HSTS = { 'Strict-Transport-Security': 'max-age=31536000' };
 
-/** Longer than the database may take for a statement; clients wait a little longer still. */
+/** Longer than the timeout of a database statement, and shorter than that of clients. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
 export function createApp(services: Services): App {
@@ -117,7 +117,7 @@ export function createApp(services: Services): App {
     await next();
     observe(c, services, performance.now() - startedAt);
   });
-  // Nobody else has the server take in so much.
+  // Only authenticated callers may send bodies of this size.
   app.on('POST', DOCUMENTS_PATH, authenticate(addDocument, services));
   app.on('POST', createBot.path, authenticate(createBot, services));
   app.on('PUT', '/bots/:bot_ref', authenticate(updateBot, services));
@@ -125,7 +125,7 @@ export function createApp(services: Services): App {
     c.set('body', await readBody(c.req));
     await inTime(next());
   });
-  // Not counted is what pages of others send from the browsers of those whom they would keep out.
+  // Foreign pages are refused first, so that they cannot use up the attempts of their visitors.
   const foreign: MiddlewareHandler<AppEnv> = async (c, next) => {
     if (c.req.header('origin') !== undefined) refuseForeign(c, services);
     await next();
@@ -185,7 +185,7 @@ function withGuards(app: App, services: Services): App {
   return app;
 }
 
-/** What was begun goes on; only the caller does not wait any longer. */
+/** Answers the caller when the time is up; the work itself continues. */
 async function inTime(work: Promise<void>): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
@@ -203,12 +203,12 @@ async function inTime(work: Promise<void>): Promise<void> {
   }
 }
 
-/** Probes come every few seconds, and say nothing while they succeed. */
+/** Probes come every few seconds; successful ones are logged as debug. */
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 function observe(c: Context<AppEnv>, { log, metrics }: Services, ms: number): void {
   const { method } = c.req;
-  // As it was sent: what is decoded could pass for lines of the log.
+  // Not decoded, because a decoded path could imitate lines of the log.
   const path = new URL(c.req.url).pathname;
   const { status } = c.res;
   const route = matchedRoutes(c).at(-1)!.path.replace('/*', 'none');

@@ -61,7 +61,7 @@ function refuseNarrowed({ narrowing }: Caller, route: RouteConfig): void {
   });
 }
 
-/** By the environments with which this process sends requests to itself: as whom. */
+/** Callers of requests that this process sends to itself, keyed by their environment. */
 const callersWithin = new WeakMap<object, Caller>();
 
 /**

@@ -3,13 +3,13 @@ import { DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { RUNNER_PATH } from '../api/production.ts';
 import { ServiceError } from '../errors.ts';
 
-/** No request of this API comes near it. */
+/** Far more than other requests of this API need. */
 const MOST_BYTES = 128 * 1024;
-/** But those with the events of a session, 512 of them, and those with the models of a bot. */
+/** Limit for reports of runners, with up to 512 events, and for bots, with models. */
 const MOST_BYTES_OF_THESE = 1024 * 1024;
-/** By which bots are made and updated: see `app.ts` for who sends them, as those with documents. */
+/** Requests that create or update bots. `app.ts` authenticates them before their body is read. */
 const BOT_REQUEST = /^(POST \/bots|PUT \/bots\/[^/]+)$/;
-/** And those with documents, of 5 MiB and with their line feeds in JSON. */
+/** Limit for documents of 5 MiB with their line feeds escaped in JSON. */
 const MOST_BYTES_OF_DOCUMENTS = 8 * 1024 * 1024;
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -29,7 +29,7 @@ export async function readBody(request: HonoRequest): Promise<Uint8Array> {
   } catch {
     throw new ServiceError('invalid_request', 'the body is not UTF-8');
   }
-  // As Hono keeps it, so that it reads nothing again.
+  // Hono's cache, so that it does not read the body again.
   Object.assign(request.bodyCache, { text: Promise.resolve(text) });
   return bytes;
 }
@@ -45,7 +45,7 @@ async function readBytes({ raw }: HonoRequest, most: number): Promise<Uint8Array
   if (length === '0') return new Uint8Array();
   if (Number(length) > most) throw tooLarge(most);
   try {
-    // Node sees to it that what has a length is not longer.
+    // Node enforces the declared length.
     return length === null
       ? await readChunks(raw.body, most)
       : new Uint8Array(await raw.arrayBuffer());

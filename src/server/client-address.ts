@@ -30,7 +30,7 @@ export function addressOf(c: Context, { isProxy }: Proxies): string | null {
 }
 
 /** The network by which tries are counted: an IPv4 address, or the /64 of an IPv6 address. */
-export function networkOf(address: string): string {
+function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
   const [first, last] = address.split('::').map((part) => (part === '' ? [] : part.split(':'))) as [
     string[],

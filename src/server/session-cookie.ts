@@ -7,7 +7,7 @@ import type { AppEnv, Services } from './services.ts';
 
 type Parts = Pick<Services, 'identity' | 'origins'>;
 
-/** Where what changes something says that a page of its own session sent it. */
+/** Header with the CSRF token of the session, for requests that change something. */
 export const CSRF_HEADER = 'Service-CSRF';
 
 /**
@@ -18,17 +18,17 @@ function cookieName(services: Pick<Services, 'origins'>): string {
   return isSecure(services) ? '__Host-service-local' : 'service-local';
 }
 
-/** Whether browsers come with TLS. */
+/** Whether the public URL has https. */
 export function isSecure({ origins: [origin] }: Pick<Services, 'origins'>): boolean {
   return origin.startsWith('https:');
 }
 
-/** What the cookie has; undefined without one. */
+/** The secret in the cookie; undefined without one. */
 export function sessionSecret(c: Context<AppEnv>, services: Parts): string | undefined {
   return getCookie(c, cookieName(services));
 }
 
-/** Lets the browser have it from now on; with `undefined`, nothing any more. */
+/** Sets the cookie; `undefined` deletes it. */
 export function setSessionSecret(
   c: Context<AppEnv>,
   services: Parts,
@@ -53,8 +53,7 @@ export async function sessionOf(c: Context<AppEnv>, services: Parts): Promise<Se
 }
 
 /**
- * Whether the request is from a page of this server, not from one of somebody else: by what the
- * browser says of its origin.
+ * Refuses requests from pages of other origins, by the headers that browsers set.
  * @throws ServiceError `not_allowed` with the reason `foreign_origin`
  */
 export function refuseForeign(c: Context<AppEnv>, { origins }: Pick<Services, 'origins'>): void {
