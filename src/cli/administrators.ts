@@ -2,6 +2,7 @@
 import { ServiceError } from '../errors.ts';
 import type { Enrolled, Factors } from '../identity/administrators.ts';
 import type { Identity } from '../identity/context.ts';
+import type { NewToken } from '../identity/tokens.ts';
 import { formatTime } from '../lease/time.ts';
 import { ask, givenPassword } from './ask.ts';
 import type { Answer, Context } from './verb.ts';
@@ -90,16 +91,14 @@ export function enrolledAnswer(
   { administrator_id, name, recovery_codes, token }: Enrolled,
   { otpauth_uri }: NewFactors,
 ): Answer {
-  const end = token?.expires_at ?? null;
-  const expires_at = end === null ? null : formatTime(end);
-  const created_at = token && formatTime(token.created_at);
+  const made = token && tokenData(token);
   return {
     data: {
       administrator_id,
       name,
       otpauth_uri,
       recovery_codes,
-      ...(token && { token: { ...token, created_at, expires_at } }),
+      ...(made && { token: made }),
     },
     show(out) {
       out.line(`${name} can log in now. What follows is shown once; keep it safe.`);
@@ -109,11 +108,21 @@ export function enrolledAnswer(
       out.line();
       out.line('Recovery codes, each good once in place of a code of the app:');
       for (const code of recovery_codes) out.line(`  ${code}`);
-      if (!token) return;
+      if (!made) return;
       out.line();
-      const until = expires_at === null ? '' : ` until ${expires_at}`;
-      out.line(`Token with the scopes ${token.scopes.join(', ')}${until}:`);
-      out.line(`  ${token.token}`);
+      const until = made.expires_at === null ? '' : ` until ${made.expires_at}`;
+      out.line(`Token with the scopes ${made.scopes.join(', ')}${until}:`);
+      out.line(`  ${made.token}`);
     },
+  };
+}
+
+/** As the API writes it. */
+function tokenData({ narrowing, created_at, expires_at, ...rest }: NewToken) {
+  return {
+    ...rest,
+    ...narrowing,
+    created_at: formatTime(created_at),
+    expires_at: expires_at === null ? null : formatTime(expires_at),
   };
 }

@@ -11,6 +11,7 @@ import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
 import { createPlan } from '../../src/identity/plans.ts';
 import { signerOf } from '../../src/identity/signing-key.ts';
+import { addToken } from '../../src/identity/tokens.ts';
 import { newWorld, type Person, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
@@ -152,6 +153,45 @@ test('no lease is issued that could not be kept', async () => {
   }
   expect(await readFile(join(directory, 'precious.txt'), 'utf8')).toBe('no lease');
   expect(await leasesOf('tokyo')).toEqual(before);
+});
+
+test('a narrowed token issues what it is for, and is refused the rest with the reason', async () => {
+  const day = 86_400;
+  const terms = { label: 'CI', scopes: ['license'], expires_in_seconds: 600 } as const;
+  const narrowing = { deployment_ids: ['nara'], customer_id: null, max_ttl_seconds: day };
+  const made = await world.identity.storage.write((tx) =>
+    addToken(tx, Date.now(), 'operator', ada.id, { ...terms, narrowing }),
+  );
+  const issue = (...words: string[]): Promise<Result> =>
+    inProcess(['identity', 'leases', 'issue', ...words], {
+      cwd: directory,
+      env: { ...server.env, SERVICE_LOCAL_TOKEN: made.token },
+    });
+  const before = await leasesOf('nara');
+  for (const [words, message] of [
+    [['--deployment', 'osaka', '--ttl', '1h'], 'the token is not for the deployment osaka'],
+    [['--deployment', 'nara', '--ttl', '90d'], 'the token issues leases of up to 1d, and'],
+    [['--deployment', 'nara', '--ttl', '1d', '--grace', '30d'], 'with a grace period of up to 3d'],
+  ] as const) {
+    const refused = await issue(...words, '--out', 'refused.json');
+    expect(refused).toMatchObject({ code: 4, stdout: '' });
+    expect(refused.stderr).toMatch(/^error not_allowed: /);
+    expect(refused.stderr).toContain(message);
+  }
+  expect(await leasesOf('nara')).toEqual(before);
+  const issued = await issue('--deployment', 'nara', '--out', 'nara.json');
+  expect(issued).toMatchObject({ code: 0 });
+  expect(issued.stderr).toMatch(/^it lasts 1d instead of 7d, as the token allows no more$/m);
+  await world.identity.storage.write((tx) =>
+    tx
+      .updateTable('api_tokens')
+      .set({ expires_at: Date.now() })
+      .where('token_id', '=', made.token_id)
+      .execute(),
+  );
+  const late = await issue('--deployment', 'nara', '--out', 'late.json');
+  expect(late.code).toBe(4);
+  expect(late.stderr).toMatch(/^error not_authenticated: the token has expired\n/);
 });
 
 test('what a lease lacks of its time is told with the reason', async () => {
