@@ -69,7 +69,9 @@ export default defineConfig({
         },
       },
       { test: { ...test, alias, name: 'alone', include: withMocks } },
-      { test: { ...test, name: 'leases', isolate: false, include: [LEASES] } },
+      {
+        test: { ...test, name: 'leases', isolate: false, include: [LEASES], exclude: [LONG] },
+      },
     ],
   },
 });
