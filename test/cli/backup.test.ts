@@ -132,6 +132,13 @@ test('a damaged database is not backed up', async () => {
 
 test('a restored server halts all trading, and ends sessions, codes and proofs', async () => {
   const place = await newPlace();
+  await place.database.execute(`
+    insert into sessions (session_id, administrator_id, secret_hash, csrf_token, signed_in_with,
+      user_agent, created_at, seen_at, expires_at)
+    values ('s', '${place.ada.id}', 'x', 'x', 'password', '', 0, 0, 9e15);
+    insert into step_ups (token_hash, administrator_id, action, target, expires_at)
+    values ('x', '${place.ada.id}', 'identity.license.revoke', 'deployment:tokyo', 9e15);
+    insert into challenges (challenge_hash, purpose, expires_at) values ('x', 'sign_in', 9e15)`);
   const first = await serve(place);
   const machine = await newMachine(ends);
   await answer(machine(first.url, 'enroll', '--code', place.code, '--json'));
@@ -164,7 +171,17 @@ test('a restored server halts all trading, and ends sessions, codes and proofs',
   await first.stop();
 
   const restored = await answer<Restored>(cli(place, [...restore, '--force']));
-  expect(restored).toMatchObject({ epoch: 2, ended_sessions: 1, imported_entries: 0 });
+  expect(restored).toMatchObject({
+    epoch: 2,
+    ended_sessions: 1,
+    imported_entries: 0,
+    warnings: [expect.stringMatching(/^revocations after the backup are forgotten/)],
+  });
+  const database = new Database(place.file, { readonly: true });
+  for (const table of ['sessions', 'step_ups', 'challenges']) {
+    expect(database.prepare(`select * from ${table}`).all(), table).toEqual([]);
+  }
+  database.close();
   expect(await modeOf(place.file)).toBe(0o600);
   expect(await modeOf(restored.replaced!)).toBe(0o600);
 

@@ -12,7 +12,7 @@ export const verb = defineVerb({
   },
   examples: [
     'server backup --out /backups/server-2026-01-02.sqlite',
-    'server backup --out /backups/latest.sqlite --force --json | jq .audit_head',
+    'server backup --out /backups/latest.sqlite --force --json | jq .content.audit_head',
   ],
   async run({ settings, io, cwd, progress }, _args, { out, force }) {
     const { backupDatabase } = await import('../../storage/backup.ts');

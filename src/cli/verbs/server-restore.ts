@@ -42,7 +42,8 @@ export const verb = defineVerb({
     };
     try {
       const path = resolve(cwd, file);
-      return answerOf(await restoreDatabase(settings.home, io.env, path, options));
+      const restored = await restoreDatabase(settings.home, io.env, path, options);
+      return answerOf(restored, audit !== undefined);
     } catch (error) {
       if (!isSystemError(error)) throw error;
       throw new ServiceError('output_not_writable', `cannot write the database (${error.code})`, {
@@ -64,8 +65,11 @@ async function readText(path: string, name: string): Promise<string> {
   }
 }
 
-function answerOf(restored: Restored): Answer {
-  const warnings = warningsOf(restored);
+const WITHOUT_AUDIT =
+  'revocations after the backup are forgotten: repeat them, or restore again with --audit and --force';
+
+function answerOf(restored: Restored, hasAudit: boolean): Answer {
+  const warnings = [...(hasAudit ? [] : [WITHOUT_AUDIT]), ...warningsOf(restored)];
   return {
     data: { ...restored, warnings },
     show(out) {
