@@ -25,8 +25,7 @@ export async function keepFormerKey(
   const kept = await readFormerKey(files.formerKey);
   const isNeeded = kept !== undefined && kept === lease?.claims.device_thumbprint;
   if (isNeeded && kept !== device_id) return;
-  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
-  await writePrivateFile(files.formerKey, pem.toString());
+  await writePrivateFile(files.formerKey, privateKey.export({ type: 'pkcs8', format: 'pem' }));
 }
 
 /** Removes the former key once the lease of this machine is bound to another one. */

@@ -68,7 +68,7 @@ function callWithMachine(
   client: Client,
   machineHash: () => Promise<string | undefined>,
 ): Client['call'] {
-  const send = client.call as (method: string, path: string, request: object) => Promise<never>;
+  const send: (method: string, path: string, request: object) => Promise<never> = client.call;
   return async (method, path, request) => {
     try {
       return await send(method, path, request);

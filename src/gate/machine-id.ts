@@ -44,21 +44,18 @@ export async function readMachineHash(source: MachineIdSource): Promise<string |
 }
 
 async function readMachineId(source: MachineIdSource): Promise<string | undefined> {
-  switch (source.platform) {
-    case 'linux':
-      return readLinuxId(source);
-    case 'darwin': {
-      const registry = await runQuietly(source, '/usr/sbin/ioreg', IOREG_ARGUMENTS);
-      return usable(/"IOPlatformUUID" = "([^"]+)"/.exec(registry)?.[1]);
-    }
-    case 'win32': {
-      const program = `${process.env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\reg.exe`;
-      const values = await runQuietly(source, program, REG_ARGUMENTS);
-      return usable(/MachineGuid\s+REG_SZ\s+(\S+)/.exec(values)?.[1]);
-    }
-    default:
-      return undefined;
+  const { platform } = source;
+  if (platform === 'linux') return readLinuxId(source);
+  if (platform === 'darwin') {
+    const registry = await runQuietly(source, '/usr/sbin/ioreg', IOREG_ARGUMENTS);
+    return usable(/"IOPlatformUUID" = "([^"]+)"/.exec(registry)?.[1]);
   }
+  if (platform === 'win32') {
+    const program = `${process.env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\reg.exe`;
+    const values = await runQuietly(source, program, REG_ARGUMENTS);
+    return usable(/MachineGuid\s+REG_SZ\s+(\S+)/.exec(values)?.[1]);
+  }
+  return undefined;
 }
 
 const IOREG_ARGUMENTS = ['-rd1', '-c', 'IOPlatformExpertDevice'];

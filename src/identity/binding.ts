@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import { type Binding, isId, isMachineHash, type LeaseClaims } from '../lease/claims.ts';
+import { type Binding, isDigest, isId, type LeaseClaims } from '../lease/claims.ts';
 import type { Problem } from '../errors.ts';
 import { problemUnless } from './checks.ts';
 import type { LeasePolicy } from './context.ts';
@@ -29,7 +29,7 @@ export function productProblems(product: string | null | undefined): Problem[] {
 
 export function machineHashProblems(hash: string | undefined, pointer: string): Problem[] {
   return problemUnless(
-    hash === undefined || isMachineHash(hash),
+    hash === undefined || isDigest(hash),
     pointer,
     'a machine hash has 43 base64url characters',
   );

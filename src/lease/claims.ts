@@ -75,9 +75,6 @@ const ID: Rule = {
 /** Whether it can be a SHA-256 digest in base64url, as ids of keys and roots are. */
 export const isDigest = matching(/^[\w-]{43}$/);
 
-/** Whether it has the form of a `machineHash`. */
-export const isMachineHash = isDigest;
-
 const DIGEST: Rule = {
   accepts: isDigest,
   form: 'a digest of 43 base64url characters',

@@ -19,7 +19,7 @@ import { mainlyOn } from '../storage/databases.ts';
 import { inProcess } from './in-process.ts';
 import { runNode, serviceLocal, type Result } from './service-local.ts';
 
-const GATE = join(import.meta.dirname, '../gate/gate-process.ts');
+const GATE = join(import.meta.dirname, '../gate/gated-program.ts');
 const MACHINE = machineHash('b08dfa6083e7567a1921a715000001fb');
 const OTHER_MACHINE = machineHash('00000000000000000000000000000001');
 
@@ -70,11 +70,14 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     });
   /** What a program on the machine decides, in a process of its own. */
   const gate = async (product = '-', machine = '-', where = home): Promise<unknown> => {
-    const { stdout, stderr } = await runNode([GATE, product, machine], {
+    const { stdout, stderr } = await runNode([GATE, '-', product, machine], {
       env: { SERVICE_LOCAL_HOME: where },
+      input: 'live_trading\n',
     });
     expect(stderr).toBe('');
-    return (JSON.parse(stdout) as { decision: unknown }).decision;
+    const lines = stdout.trim().split('\n');
+    const printed = lines.map((line) => JSON.parse(line) as { decision?: unknown });
+    return printed.find(({ decision }) => decision !== undefined)?.decision;
   };
   const VALID = { allowed: true, status: 'valid' };
   const refused = (reason: string) =>

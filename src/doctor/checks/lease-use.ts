@@ -42,14 +42,13 @@ function remedyOf(reason: RefusedFile['reason'], key: string, isBrought: boolean
   const enroll = isBrought
     ? `move ${key} away, make a request with \`service-local license export-request\`, and import the lease that comes back`
     : 'ask for a new enrollment code, and enroll this machine with `service-local license enroll`';
-  switch (reason) {
-    case 'no_device_key':
-      return `Put ${key} back, readable for this user; where there is no copy of it, ${enroll}.`;
-    case 'other_device':
-      return `If these files were copied from another machine, ${enroll}. If this is the same machine, put back the ${key} for which the lease was issued.`;
-    case 'other_machine':
-      return `If this installation has moved to this machine, or the operating system was installed again, ${enroll}. A second installation needs a license of its own.`;
-    default:
-      return 'On Linux, see that /etc/machine-id holds an id (`systemd-machine-id-setup` makes one), and that this user can read it. Containers need a license that is not bound to a machine: ask whoever issued it.';
-  }
+  const remedies: Partial<Record<RefusedFile['reason'], string>> = {
+    no_device_key: `Put ${key} back, readable for this user; where there is no copy of it, ${enroll}.`,
+    other_device: `If these files were copied from another machine, ${enroll}. If this is the same machine, put back the ${key} for which the lease was issued.`,
+    other_machine: `If this installation has moved to this machine, or the operating system was installed again, ${enroll}. A second installation needs a license of its own.`,
+  };
+  return remedies[reason] ?? NO_MACHINE_ID;
 }
+
+const NO_MACHINE_ID =
+  'On Linux, see that /etc/machine-id holds an id (`systemd-machine-id-setup` makes one), and that this user can read it. Containers need a license that is not bound to a machine: ask whoever issued it.';
