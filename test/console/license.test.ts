@@ -317,6 +317,30 @@ describe('revoking', () => {
   });
 });
 
+test('a plan binds its leases, and the page that issues names the way to get a bound one', async () => {
+  const { identity } = server.services;
+  const form = { plan_id: 'bound', plan_name: 'Bound', plan_product: 'trader' };
+  const key = crypto.randomUUID();
+  const plan = { ...form, plan_binding: 'device', key };
+  const unread = { ...plan, plan_ttl: 'soon', key: crypto.randomUUID() };
+  const again = await visitor.submit('/identity/license/plans', unread);
+  expect(again).toMatchObject({ status: 400 });
+  expect(again.text).toMatch(/<option value="device"\s+selected>/);
+  expect(await visitor.submit('/identity/license/plans', plan)).toMatchObject({ status: 303 });
+  const { text } = await visitor.fetch('GET', '/identity/plans/bound');
+  expect(JSON.parse(text)).toMatchObject({ product: 'trader', binding: 'device' });
+  expect(await open('/identity/license/customers')).toContain('the key of the device');
+
+  await createCustomer(identity, 'operator', { customer_id: 'bound', name: 'Bound' });
+  const contract = { contract_id: 'bound', customer_id: 'bound', plan_id: 'bound' };
+  await createContract(identity, 'operator', { ...contract, ends_at: Date.UTC(2027, 0) });
+  const deployment = { deployment_id: 'bound', contract_id: 'bound', name: 'Bound' };
+  await createDeployment(identity, 'operator', deployment);
+  const page = await visitor.open('/identity/license/issue?deployment_id=bound');
+  expect(page.status).toBe(403);
+  expect(page.text).toContain('license export-request');
+});
+
 test('an enrolment code is shown once', async () => {
   await deploy('gifu');
   const path = '/identity/license/deployments/gifu';
