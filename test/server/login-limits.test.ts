@@ -1,10 +1,20 @@
+import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loginSubject } from '../../src/identity/failed-tries.ts';
 import { createApp } from '../../src/server/app.ts';
 import { proxiesOf } from '../../src/server/client-address.ts';
 import type { Services } from '../../src/server/services.ts';
-import { MINUTE, newPerson, PASSWORD, wrongCodeAt, type Person } from '../identity/people.ts';
+import {
+  MINUTE,
+  newPerson,
+  newWorld,
+  PASSWORD,
+  wrongCodeAt,
+  type Person,
+} from '../identity/people.ts';
 import { newTestApp, PUBLIC_URL, type TestApp } from './in-process.ts';
+import { serveHere } from './running.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -149,6 +159,53 @@ describe('a step-up', () => {
     expect((await logIn(desk, ada)).status).toBe(201);
   });
 });
+
+let sent = 0;
+/** Sends a login over a socket of its own, bound to an address of this machine. */
+async function logInOver(url: string, localAddress: string, body: object): Promise<Answer> {
+  const asked = request(`${url}/identity/tokens`, {
+    method: 'POST',
+    localAddress,
+    headers: {
+      'content-type': 'application/json',
+      'x-forwarded-for': `203.0.113.${++sent}`,
+    },
+  });
+  asked.end(JSON.stringify(body));
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+  answer.resume();
+  return { status: answer.statusCode!, hsts: answer.headers['strict-transport-security'] };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly hsts: string | undefined;
+}
+
+// Only Linux has all addresses of 127.0.0.0/8.
+test.runIf(process.platform === 'linux')(
+  'a server without a public URL goes by addresses of sockets, whatever X-Forwarded-For says',
+  async () => {
+    const world = await newWorld('sqlite');
+    world.now = Date.now();
+    const ada = await world.newPerson();
+    const server = await serveHere(world.database);
+    try {
+      const terms = { administrator: ada.name, label: 'CI', scopes: ['license'] };
+      const wrong = { ...terms, ...WRONG };
+      const right = { ...terms, password: PASSWORD, code: ada.recovery_codes[0] };
+      for (const _ of times(5)) {
+        expect((await logInOver(server.url, '127.0.0.2', wrong)).status).toBe(401);
+      }
+      expect((await logInOver(server.url, '127.0.0.2', right)).status).toBe(429);
+      expect(await logInOver(server.url, '127.0.0.1', right)).toEqual({ status: 201 });
+      expect(server.log()).toContain('X-Forwarded-For from 127.0.0.2 is ignored');
+    } finally {
+      await server.stop();
+      await world.close();
+    }
+  },
+);
 
 describe('the address of a client', () => {
   const PROXIES = '10.1.0.0/16,fd00::/8,192.0.2.1';
