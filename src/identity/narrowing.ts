@@ -119,7 +119,7 @@ export async function refuseOutside(
   subject: Subject,
 ): Promise<void> {
   if (narrowing === undefined) return;
-  const [[noun, id] = ['', '']] = Object.entries(subject) as [string, string][];
+  const [[noun, id] = ['', '']] = Object.entries(subject);
   const isInside = await sql`select 1 from ${sql.table(TABLES[noun]!)}
     where ${sql.ref(noun)} = ${id} and ${isWithin(narrowing, noun)}`.execute(db);
   if (isInside.rows.length > 0) return;

@@ -66,7 +66,7 @@ test('a fresh machine is well, is told what it could have, and stays as it was',
 test('--server names the tokens that could issue leases for every installation for ever', async () => {
   const { identity } = issuer.world;
   const person = await issuer.world.newPerson();
-  const admin = (await person.token('admin')) as string;
+  const admin = await person.token('admin');
   const none = { deployment_ids: null, customer_id: null, max_ttl_seconds: null };
   const make = (label: string, scope: Scope, terms: Partial<TokenTerms> = {}): Promise<NewToken> =>
     identity.storage.write((tx) =>
