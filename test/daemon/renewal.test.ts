@@ -3,9 +3,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { renew, type Outcome } from '../../daemon/renewal.ts';
 import { NO_STATE, readState, writeState } from '../../daemon/state.ts';
 import type { ServiceError } from '../../src/errors.ts';
+import { readAnchor } from '../../src/gate/anchor.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { backupOf, readLicense } from '../../src/gate/license.ts';
-import { testKey } from '../lease/issuer.ts';
+import { formatTime } from '../../src/lease/time.ts';
+import { fingerprintOf } from '../gate/signed-keyset.ts';
+import { keysetOf, rootOf, testKey, type SigningKey } from '../lease/issuer.ts';
 import {
   DAY,
   endorsed,
@@ -324,6 +327,116 @@ describe('a failure', () => {
     rmSync(backup, { recursive: true });
     expect(await now()).toMatchObject({ status: 'renewed' });
     expect(await held()).toEqual([nextId, [nextId]]);
+  });
+});
+
+describe('what this machine trusts', () => {
+  const [KEY, NEXT, FOREIGN] = [testKey(1), testKey(2), testKey(3)];
+  const ISSUER = 'https://licenses.example';
+  const publish = (published: string, change: Partial<LeaseClaims> = {}, key = KEY): void => {
+    rig.fault = givingLease(
+      ({ renewal_id }) => rig.newLease({ renewal_id: renewal_id!, ...change }, key),
+      published,
+    );
+  };
+  const rooted = (
+    keys: readonly SigningKey[],
+    change: Parameters<typeof keysetOf>[2] = {},
+    root = testKey(4),
+  ): string =>
+    JSON.stringify({
+      keys: keys.map(({ jwk }) => jwk),
+      roots: [rootOf([root])],
+      keyset: keysetOf(keys, [root, KEY], {
+        root: fingerprintOf(rootOf([root])),
+        issuer: ISSUER,
+        ...change,
+      }),
+    });
+  const files = (): string[] => {
+    const { lease, keyset, root } = rig.machine.files;
+    return [lease, backupOf(lease), keyset, root].map((path) => readFileSync(path, 'utf8'));
+  };
+
+  beforeEach(async () => {
+    publish(rooted([KEY], { version: 2 }));
+    expect(await now()).toMatchObject({ status: 'renewed' });
+  });
+
+  test('begins, on a machine that has held keys only, with its first renewal', async () => {
+    expect(await readAnchor(rig.machine.files.root)).toMatchObject({
+      kind: 'held',
+      deploymentId: 'deployment-1',
+      issuer: ISSUER,
+      held: { keyset: { version: 2 } },
+    });
+    const { keyset } = rig.machine.files;
+    expect(JSON.parse(readFileSync(keyset, 'utf8'))).toEqual(
+      JSON.parse(rooted([KEY], { version: 2 })),
+    );
+  });
+
+  test.each<[what: string, reason: string, published: string, change: Partial<LeaseClaims>]>([
+    ['keys that nobody signs', 'not_vouched_for', JSON.stringify({ keys: [KEY.jwk] }), {}],
+    ['an older keyset', 'keyset_rollback', rooted([KEY], { version: 1 }), {}],
+    ['another root', 'other_root', rooted([KEY], { version: 3 }, testKey(5)), {}],
+    ['keys of another issuer', 'other_issuer', rooted([KEY], { version: 3, issuer: 'x' }), {}],
+    ['a lease of another issuer', 'other_issuer', rooted([KEY], { version: 2 }), { issuer: 'x' }],
+    [
+      'a lease of another installation',
+      'other_installation',
+      rooted([KEY], { version: 2 }),
+      { deployment_id: 'elsewhere' },
+    ],
+  ])('refuses %s, and nothing changes', async (_what, reason, published, change) => {
+    const before = files();
+    publish(published, change);
+    expect(await now()).toMatchObject({
+      status: 'failed',
+      error: { code: 'invalid_data', reason },
+      lease: { claims: { lease_id: 'lease-2' } },
+    });
+    expect(files()).toEqual(before);
+    expect(await state()).toMatchObject({
+      last_error: { code: 'invalid_data', reason },
+      failures_in_row: 1,
+      next_attempt_because: 'retry',
+    });
+    publish(rooted([KEY, NEXT], { version: 3 }), {}, NEXT);
+    expect(await now()).toMatchObject({ status: 'renewed' });
+  });
+
+  test('goes on to verify renewals when the keyset has expired, and takes no new key', async () => {
+    const expires_at = formatTime(rig.now - DAY);
+    const before = files();
+    publish(rooted([KEY, NEXT], { version: 3, expires_at }), {}, NEXT);
+    expect(await now()).toMatchObject({ status: 'failed', error: { reason: 'keyset_expired' } });
+    expect(files()).toEqual(before);
+    publish(rooted([KEY, NEXT], { version: 3, expires_at }));
+    expect(await now()).toMatchObject({ status: 'renewed' });
+    expect(files().slice(2)).toEqual(before.slice(2));
+  });
+
+  test.each([
+    ['is missing', undefined],
+    ['is damaged', '{"keys":'],
+    ['holds foreign keys', JSON.stringify({ keys: [FOREIGN.jwk] })],
+  ])('puts the keyset back that %s, without asking a server', async (_what, text) => {
+    const { keyset } = rig.machine.files;
+    const before = files();
+    if (text === undefined) rmSync(keyset);
+    else writeFileSync(keyset, text);
+    const { length } = rig.requests;
+    expect(await now(false)).toMatchObject({ status: 'not_due', because: 'due' });
+    expect(files()).toEqual(before);
+    expect(rig.requests).toHaveLength(length);
+  });
+
+  test('is written again by the next renewal where it was damaged', async () => {
+    const { root } = rig.machine.files;
+    writeFileSync(root, '{');
+    expect(await now()).toMatchObject({ status: 'renewed' });
+    expect(await readAnchor(root)).toMatchObject({ kind: 'held', deploymentId: 'deployment-1' });
   });
 });
 

@@ -547,6 +547,16 @@ describe('the daemon', () => {
     ]);
   });
 
+  test('that cannot put the license files right is a failure', async () => {
+    const unrepaired = { at: formatTime(issuer.now), message: 'the disk is full' };
+    await setState({ unrepaired });
+    expect(await found('daemon')).toMatchObject({
+      status: 'fail',
+      summary: 'the daemon could not put the license files right: the disk is full',
+      evidence: { unrepaired },
+    });
+  });
+
   test('that is late may have been asleep', async () => {
     await setState({ next_attempt_at: formatTime(issuer.now - HOUR) });
     expect(await faults()).toEqual(['schedule warn']);

@@ -16,7 +16,7 @@ import { licenseFiles } from '../../src/license-files.ts';
 import { createLog } from '../../src/log.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
-import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
+import { announceNext, newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
 import { chatOf, idleTasks, noProduction, NO_FEDERATION } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 import { failAt, type FailPoint, type Outcome } from './fail-points.ts';
@@ -103,29 +103,37 @@ function powerCuts(calls: readonly string[]): Pick<FailPoint, 'at' | 'fault'>[] 
 
 const NEVER = { at: Infinity, fault: 'kill' } as const;
 
-test('a renewal that a power cut ends at any moment is taken up: one lease, and no clone', async () => {
-  const machine = newMachine();
-  const directory = join(machine.files.lease, '..');
-  await enrol(machine, await newCode(), 'trading-1');
-  const attempt = async (point: Pick<FailPoint, 'at' | 'fault'>): Promise<Outcome> => {
-    world.now = renewalMoment((await held(machine))!.claims) + 1000;
-    return failAt({ directory, ...point }, () => renew(restarted(machine), { force: false }));
-  };
-  const cuts = powerCuts((await attempt(NEVER)).calls);
-  // Twice what may be asked, backup and lease, and the outcome: the keys are the same.
-  expect(cuts).toHaveLength(2 * 5);
-  for (const cut of cuts) {
-    const count = (await given()).length;
-    const { end } = await attempt(cut);
-    expect(end).toBe('power_cut');
-    expect(await held(machine)).toBeDefined();
-    const { status } = await renew(restarted(machine), { force: false });
-    expect(status).toBeOneOf(['renewed', 'not_due'] satisfies Renewal['status'][]);
-    const all = await given();
-    expect(all).toHaveLength(count + 1);
-    expect((await held(machine))!.claims.lease_id).toBe(all[0]);
-  }
-});
+test.each([
+  // Twice what may be asked, backup and lease, and the outcome.
+  ['the same keys', 5, false],
+  // The same, with keyset and trust anchor.
+  ['a new key', 7, true],
+])(
+  'a renewal with %s that a power cut ends at any moment is taken up: one lease, and no clone',
+  async (_keys, writes, isNewKey) => {
+    const machine = newMachine();
+    const directory = join(machine.files.lease, '..');
+    await enrol(machine, await newCode(), 'trading-1');
+    const attempt = async (point: Pick<FailPoint, 'at' | 'fault'>): Promise<Outcome> => {
+      world.now = renewalMoment((await held(machine))!.claims) + 1000;
+      if (isNewKey) Object.assign(identity, { signer: await announceNext(world, identity) });
+      return failAt({ directory, ...point }, () => renew(restarted(machine), { force: false }));
+    };
+    const cuts = powerCuts((await attempt(NEVER)).calls);
+    expect(cuts).toHaveLength(2 * writes);
+    for (const cut of cuts) {
+      const count = (await given()).length;
+      const { end } = await attempt(cut);
+      expect(end).toBe('power_cut');
+      expect(await held(machine)).toBeDefined();
+      const { status } = await renew(restarted(machine), { force: false });
+      expect(status).toBeOneOf(['renewed', 'not_due'] satisfies Renewal['status'][]);
+      const all = await given();
+      expect(all).toHaveLength(count + 1);
+      expect((await held(machine))!.claims.lease_id).toBe(all[0]);
+    }
+  },
+);
 
 test('an enrolment that a power cut ends at any moment goes on with the same code', async () => {
   const attempt = async (point: Pick<FailPoint, 'at' | 'fault'>) => {
