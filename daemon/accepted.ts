@@ -1,4 +1,4 @@
-import { keysetText } from '../src/client/keyset.ts';
+import { judgeKeysetText, keysetText } from '../src/client/keyset.ts';
 import { anchorOf, anchorText } from '../src/gate/anchor.ts';
 import {
   readLicenseTexts,
@@ -42,16 +42,24 @@ function inMemory({ keys, root, keyset }: HeldTrust): MachineTrust {
 /**
  * What the files of a license say that a machine has accepted. Undefined where no anchor says so and
  * no lease verifies.
+ *
+ * @param document content of the keyset file.
  */
-export function acceptedIn(license: License): Accepted | undefined {
+export function acceptedIn(license: License, document?: string): Accepted | undefined {
   const { anchor, refusedAnchor, trusted, leases } = license;
   if (anchor.kind === 'held' && refusedAnchor === undefined) {
-    const { deploymentId, issuer, held, document, text } = anchor;
-    return { deploymentId, issuer, held: inMemory(held), document, anchor: text };
+    const { deploymentId, issuer, held, text } = anchor;
+    return {
+      deploymentId,
+      issuer,
+      held: inMemory(held),
+      document: anchor.document,
+      anchor: text,
+    };
   }
   const claims = leases[0]?.claims;
   if (trusted === undefined || claims === undefined) return undefined;
-  const accepted = acceptedOf(claims, trusted, keysetText(trusted.keys));
+  const accepted = acceptedOf(claims, trusted, document ?? keysetText(trusted.keys));
   // A damaged anchor is written again; a machine that has had none gets one at its next renewal.
   return anchor.kind === 'none' ? { ...accepted, anchor: undefined } : accepted;
 }
@@ -88,7 +96,8 @@ export class Acceptance {
     const memory = isKnown && !isAnnounced ? this.accepted : undefined;
     const license = verifyLicense(texts, now, { memory });
     if (memory === undefined) {
-      this.accepted = acceptedIn(license) ?? this.accepted;
+      const document = documentIn(texts, license, now);
+      this.accepted = acceptedIn(license, document) ?? this.accepted;
       this.#announced = announced_anchor;
     } else {
       this.accepted = newer(memory, license, texts, kept) ?? memory;
@@ -101,6 +110,16 @@ export class Acceptance {
     const anchor = anchorOf(root);
     return anchor.kind === 'held' && anchorDigest(anchor.text) === announced;
   }
+}
+
+/** The keys in the keyset file with what signs them; undefined where it has none that are trusted. */
+function documentIn(
+  { keyset: { read }, pin }: LicenseTexts,
+  { trusted: held }: License,
+  now: number,
+): string | undefined {
+  const judged = read.ok ? judgeKeysetText(read.text, { pin, held, now }) : read;
+  return judged.ok ? judged.text : undefined;
 }
 
 /** What the files say where `memory` vouches for it; undefined where they say nothing newer. */

@@ -17,10 +17,12 @@ import { renew } from '../../daemon/renewal.ts';
 import { readState } from '../../daemon/state.ts';
 import { storeLease } from '../../src/client/lease-store.ts';
 import { holdLock } from '../../src/client/lock.ts';
+import { anchorText } from '../../src/gate/anchor.ts';
 import { backupOf, readLicense } from '../../src/gate/license.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { createLog } from '../../src/log.ts';
-import { testKey } from '../lease/issuer.ts';
+import { fingerprintOf } from '../gate/signed-keyset.ts';
+import { keysetOf, rootOf, testKey } from '../lease/issuer.ts';
 import { DAY, endorsed, HOUR, MINUTE, newRig, refusing, type Rig } from './rig.ts';
 
 let rig: Rig;
@@ -273,6 +275,28 @@ describe('files', () => {
     expect(quarantined()).toHaveLength(2);
     await daemon.stop();
     expect(rig.requests).toEqual([]);
+  });
+
+  test('a trust anchor that is damaged is written again with its root when the daemon starts', async () => {
+    const root = rootOf([testKey(4)]);
+    const claims = { root: fingerprintOf(root), version: 2 };
+    const document = JSON.stringify({
+      keys: [testKey(1).jwk],
+      roots: [root],
+      keyset: keysetOf([testKey(1)], [testKey(4)], claims),
+    });
+    const anchor = anchorText({
+      deploymentId: 'deployment-1',
+      issuer: 'https://licenses.example',
+      document,
+    });
+    writeFileSync(files.keyset, document);
+    writeFileSync(files.root, '{');
+    const daemon = await start();
+    expect(readFileSync(files.root, 'utf8')).toBe(anchor);
+    expect(readFileSync(files.keyset, 'utf8')).toBe(document);
+    await daemon.stop();
+    expect(rig.log).toEqual([expect.stringContaining(`put ${files.root} back`)]);
   });
 
   test('that somebody else is about to change are left to them', async () => {
