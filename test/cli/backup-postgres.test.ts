@@ -16,6 +16,7 @@ import { answer, cli, fillPlace, newMachine, send, type Ends, type Place } from 
 const SLOW = { speed: 1 };
 /** Of the PostgreSQL that the npm package has. */
 const PACKAGED = 18;
+const DUMP = 'pg_dump';
 
 interface Client {
   /** Directory with pg_dump and pg_restore; undefined for those on the PATH. */
@@ -25,7 +26,7 @@ interface Client {
 /** Client programs for the packaged PostgreSQL, or for one that is installed with them. */
 function findClient(): Client | undefined {
   try {
-    const version = execFileSync('pg_dump', ['--version'], { encoding: 'utf8' });
+    const version = execFileSync(DUMP, ['--version'], { encoding: 'utf8' });
     if (Number(/ (\d+)/.exec(version)?.[1]) >= PACKAGED) return { directory: undefined };
   } catch {
     // Not on the PATH.
@@ -34,7 +35,7 @@ function findClient(): Client | undefined {
   const versions = existsSync(installed) ? readdirSync(installed).sort().toReversed() : [];
   const directory = versions
     .map((version) => join(installed, version, 'bin'))
-    .find((bin) => ['pg_dump', 'postgres'].every((name) => existsSync(join(bin, name))));
+    .find((bin) => [DUMP, 'postgres'].every((name) => existsSync(join(bin, name))));
   return directory === undefined ? undefined : { directory };
 }
 
@@ -206,7 +207,7 @@ describe('with other programs', () => {
     const url = new URL((database.location as { readonly url: string }).url);
     url.password = 'hunter2-secret';
     const programs = await newDirectory(TEMPORARY);
-    for (const name of ['pg_dump', 'pg_restore']) {
+    for (const name of [DUMP, 'pg_restore']) {
       await writeFile(join(programs, name), `#!/bin/sh\n${script}\n`);
       await chmod(join(programs, name), 0o755);
     }
