@@ -29,7 +29,7 @@ const leaseFile: Check<Facts> = {
   code: 'lease_file',
   blames: ['home'],
   async look({ files, env, license }) {
-    const { keyset, leases, refused } = await license();
+    const { keyset: keys, leases, refused } = await license();
     const winner = leases[0];
     const evidence = { winner: winner?.path ?? null, candidates: candidatesOf(leases, refused) };
     if (winner?.path === files.lease) {
@@ -49,12 +49,12 @@ const leaseFile: Check<Facts> = {
       };
     }
     // Without keys none is looked at any closer, and what is signed is for the signature to say.
-    const isUnread = ({ detail }: RefusedFile): boolean => !keyset.ok && detail === keyset.detail;
+    const isUnread = ({ detail }: RefusedFile): boolean => !keys.ok && detail === keys.detail;
     if (refused.some((file) => isUnread(file) || !OF_THE_FILE.has(file.reason))) {
       return { status: 'ok', summary: files.lease, evidence };
     }
     const isDevice = existsSync(files.key);
-    const isLicensed = isDevice || keyset.ok || env['SERVICE_LICENSE_LEASE_PATH'];
+    const isLicensed = isDevice || keys.ok || env['SERVICE_LICENSE_LEASE_PATH'];
     if (refused.length === 1 && own?.reason === 'missing' && !isLicensed) {
       return {
         status: 'skip',
