@@ -1,5 +1,5 @@
 import { judgeKeysetText, keysetText } from '../src/client/keyset.ts';
-import { anchorOf, anchorText } from '../src/gate/anchor.ts';
+import { anchorDigest, anchorOf, anchorText } from '../src/gate/anchor.ts';
 import {
   readLicenseTexts,
   verifyLicense,
@@ -13,7 +13,6 @@ import type { TrustedKeys } from '../src/lease/keys.ts';
 import type { HeldTrust } from '../src/lease/trust.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
-import { anchorDigest } from './announcement.ts';
 import { readState } from './state.ts';
 
 /** What a machine has accepted: whose leases, the keys that verify them, and the files for both. */

@@ -1,9 +1,9 @@
-import { hash } from 'node:crypto';
+import { anchorDigest } from '../src/gate/anchor.ts';
 import { readState, writeState } from './state.ts';
 
 /**
- * Announces a trust anchor that a person is about to put in place, so that a running daemon accepts
- * it even where its own trust does not vouch for it. The caller holds the lock of the license files.
+ * Announces a trust anchor that a person is about to put in place, so that running programs accept
+ * it even where their own trust does not vouch for it. The caller holds the lock of the license files.
  *
  * @param path of the daemon's state.
  * @param anchor the content of the anchor file.
@@ -12,8 +12,4 @@ import { readState, writeState } from './state.ts';
 export async function announceAnchor(path: string, anchor: string): Promise<void> {
   const state = await readState(path);
   await writeState(path, { ...state, announced_anchor: anchorDigest(anchor) });
-}
-
-export function anchorDigest(anchor: string): string {
-  return hash('sha256', anchor);
 }

@@ -17,6 +17,7 @@ import {
 import { quarantine, storeKeyset, storeLease, storeLicense } from '../src/client/lease-store.ts';
 import { withLock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
+import { anchorDigest } from '../src/gate/anchor.ts';
 import { byWorth, readLicense, type HeldLease, type License } from '../src/gate/license.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
 import { runningTime, type Boot } from '../src/lease/known-time.ts';
@@ -25,7 +26,6 @@ import { formatTime, parseTime } from '../src/lease/time.ts';
 import type { HeldTrust } from '../src/lease/trust.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
 import { acceptedIn, acceptedOf, type Accepted } from './accepted.ts';
-import { anchorDigest } from './announcement.ts';
 import { deniedSince, isDenial } from './denial.ts';
 import {
   isDue,

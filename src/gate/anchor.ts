@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isJsonObject, parseStrictJson } from '../lease/json.ts';
 import { isId } from '../lease/claims.ts';
 import type { LeaseReason } from '../lease/reasons.ts';
@@ -55,6 +56,11 @@ export function anchorText({
   const text = JSON.stringify({ deployment_id: deploymentId, issuer, trusted });
   parseAnchor(text);
   return text;
+}
+
+/** Names an anchor in the daemon's state, where a person's change of it is announced. */
+export function anchorDigest(anchor: string): string {
+  return hash('sha256', anchor);
 }
 
 /**

@@ -1,9 +1,10 @@
 import type { MiddlewareHandler } from 'hono';
 import { ServiceError } from '../errors.ts';
-import { isId } from '../lease/claims.ts';
+import { isId, type LeaseClaims } from '../lease/claims.ts';
 import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
 import { licenseFiles, parsePin, type LicenseFiles } from '../license-files.ts';
 import { homeFrom } from '../settings.ts';
+import { anchorDigest } from './anchor.ts';
 import { systemBoot } from './boot.ts';
 import { leasesHere } from './lease-use.ts';
 import { decide, type Decision, type GateStatus, type Snapshot } from './decide.ts';
@@ -14,11 +15,12 @@ import {
   verifyLicense,
   type HeldLease,
   type License,
+  type LicenseTexts,
   type ReadFiles,
   type RefusedFile,
   type Verdicts,
 } from './license.ts';
-import type { MachineTrust, TrustMemory } from './machine-trust.ts';
+import type { LeaseOwner, MachineTrust, TrustMemory } from './machine-trust.ts';
 import { watchFiles } from './watch.ts';
 
 export interface GateOptions {
@@ -89,6 +91,8 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
   let refused: readonly RefusedFile[] = [];
   let trusted: MachineTrust | undefined;
   let memory: TrustMemory | undefined;
+  /** The last announcement that was heeded. */
+  let announced: string | undefined;
   const verdicts: Verdicts = new Map();
   /** As this gate has counted it, by the id of the lease. */
   let counted: ReadonlyMap<string, RunningTime> = new Map();
@@ -135,15 +139,22 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
       // Nothing but a running process holds these keys, and there is no valid lease left to protect.
       [memory, digest] = [undefined, ''];
     }
+    const hadMemory = memory !== undefined;
+    const isAnnounced = hadMemory && announcesAnchor(texts, announced);
     let license: License | undefined;
     if (texts.digest !== digest) {
+      if (isAnnounced) memory = undefined;
       license = verifyLicense(texts, clock(), { verdicts, memory });
       ({ trusted } = license);
       ({ digest } = texts);
       found = license;
     }
     if (found !== undefined) {
-      const held = leases.filter(({ claims }) => claims === snapshot?.status.lease);
+      const { owner } = found;
+      const isAny = found.leases.length === 0;
+      const held = leases.filter(
+        ({ claims }) => claims === snapshot?.status.lease && (isAny || isOf(claims, owner)),
+      );
       const here = await leasesHere(files, found.leases, use);
       leases = distinct([...held, ...here.leases]);
       refused = [...here.refused, ...refusedFiles(found)];
@@ -151,7 +162,9 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
     // What was known stays known where the file is gone, and not where the file says otherwise.
     if (texts.running !== undefined) byDaemon = countOnByDaemon(byDaemon, texts.running, boot());
     const { status } = settle();
-    if (license !== undefined) memory = rememberTrust(memory, license, status);
+    if (license === undefined) return;
+    memory = rememberTrust(memory, license, status, isAnnounced);
+    if (isAnnounced || !hadMemory) announced = texts.announced;
   };
   const reading = inTurn(read, (error) => {
     warn(`the license could not be read: ${String(error)}`);
@@ -215,17 +228,33 @@ function refusedFiles({ refused, keyset, trusted, refusedAnchor }: License): Ref
   return files;
 }
 
-/** What the gate has accepted after a look: the keys by which the lease in force was verified, or later ones. */
+/** Whether a person has put the anchor in place, as by enrolling again, and this has not counted yet. */
+function announcesAnchor({ root, announced }: LicenseTexts, before: string | undefined): boolean {
+  if (announced === undefined || announced === before || root === undefined) return false;
+  return root.read.ok && anchorDigest(root.read.text) === announced;
+}
+
+function isOf({ issuer, deployment_id }: LeaseClaims, owner: LeaseOwner | undefined): boolean {
+  if (owner === undefined) return true;
+  return issuer === owner.issuer && deployment_id === owner.deploymentId;
+}
+
+/**
+ * What the gate has accepted after a look: the keys by which the lease in force was verified, or later
+ * ones, and whose leases it takes.
+ */
 function rememberTrust(
   before: TrustMemory | undefined,
-  { trusted, leases }: License,
+  { trusted, leases, owner }: License,
   { lease, state }: GateStatus,
+  isAnnounced: boolean,
 ): TrustMemory | undefined {
-  if (trusted === undefined || lease === null) return before;
-  if (before === undefined) {
-    const isVerified = leases.some(({ claims }) => claims === lease);
-    if (!isVerified || (trusted.by === 'unpinned' && state !== 'valid')) return undefined;
-  }
+  if (trusted === undefined) return before;
+  if (before !== undefined) return { ...before, held: trusted };
+  if (isAnnounced && owner !== undefined) return { ...owner, held: trusted };
+  const isVerified = leases.some(({ claims }) => claims === lease);
+  if (lease === null || !isVerified) return undefined;
+  if (trusted.by === 'unpinned' && state !== 'valid') return undefined;
   return { held: trusted, issuer: lease.issuer, deploymentId: lease.deployment_id };
 }
 

@@ -72,20 +72,22 @@ export interface LicenseTexts {
   /** The lease file first. */
   readonly leases: readonly TextFile[];
   readonly running: RunningTime | undefined;
+  /** `anchorDigest` of the anchor that a person put in place last, as the daemon's state says. */
+  readonly announced: string | undefined;
   /** Of keyset, anchor and leases: where it is the same, so is what verifies. */
   readonly digest: string;
 }
 
 /** The first half of `readLicense`, without the half that takes time. */
 export async function readLicenseTexts(files: ReadFiles): Promise<LicenseTexts> {
-  const [keyset, root, running, leases] = await Promise.all([
+  const [keyset, root, { running, announced }, leases] = await Promise.all([
     readTextFile(files.keyset),
     files.root === undefined ? undefined : readTextFile(files.root),
-    readRunningTime(files.state),
+    readDaemonState(files.state),
     candidatesOf(files.lease).then((paths) => Promise.all(paths.map(readTextFile))),
   ]);
   const digest = hash('sha256', JSON.stringify([keyset, root, leases]));
-  return { keyset, root, pin: files.pin, leases, running, digest };
+  return { keyset, root, pin: files.pin, leases, running, announced, digest };
 }
 
 /** By keys and lease: what was verified already. */
@@ -213,15 +215,20 @@ function orNothing<T>(nothing: T): (error: unknown) => T {
   };
 }
 
-/** Anything wrong with it is as good as none: the daemon counts anew. */
-async function readRunningTime(path: string): Promise<RunningTime | undefined> {
+/** What the daemon has written down. Without it, or if it is damaged, there is nothing. */
+async function readDaemonState(path: string): Promise<Pick<LicenseTexts, 'running' | 'announced'>> {
+  const nothing = { running: undefined, announced: undefined };
   const { read } = await readTextFile(path);
-  if (!read.ok) return undefined;
+  if (!read.ok) return nothing;
   try {
     const state: unknown = JSON.parse(read.text);
-    const running = isJsonObject(state) ? state['running_time'] : undefined;
-    return isRunningTime(running) ? running : undefined;
+    if (!isJsonObject(state)) return nothing;
+    const { running_time: running, announced_anchor: announced } = state;
+    return {
+      running: isRunningTime(running) ? running : undefined,
+      announced: typeof announced === 'string' ? announced : undefined,
+    };
   } catch {
-    return undefined;
+    return nothing;
   }
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { anchorDigest } from '../../daemon/announcement.ts';
+import { anchorDigest } from '../../src/gate/anchor.ts';
 import { exportRequest, importLease, type Imported } from '../../daemon/offline.ts';
 import { NO_STATE, readState, writeState } from '../../daemon/state.ts';
 import { deviceKeyAt } from '../../src/client/device-key.ts';

@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, existsSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { anchorText, readAnchor } from '../../src/gate/anchor.ts';
+import { anchorDigest, anchorText, readAnchor } from '../../src/gate/anchor.ts';
 import type { GateStatus } from '../../src/gate/decide.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import { licenseFiles } from '../../src/license-files.ts';
@@ -291,6 +291,23 @@ describe('a running gate', () => {
       lease: { lease_id: 'by-next-2' },
       refused: [{ reason: 'unknown_key' }, { reason: 'keyset_rollback' }],
     });
+  });
+
+  it('accepts what a person announced, as by enrolling again, and then nothing but that', async () => {
+    anchor(SIGNED);
+    put(SIGNED);
+    const gate = await place.open();
+    const enrolled = { deploymentId: 'other', issuer: ISSUER, document: FOREIGN };
+    const announced_anchor = anchorDigest(anchorText(enrolled));
+    place.put(place.files.state, JSON.stringify({ announced_anchor }));
+    anchor(FOREIGN, { deploymentId: 'other' });
+    const other = { deployment_id: 'other' };
+    put(FOREIGN, leaseOf('enrolled', -0.5, other, FOREIGN_KEY));
+    await gate.until(({ lease, refused: [file] }) => lease?.lease_id === 'enrolled' && !file);
+    anchor(SIGNED);
+    put(SIGNED);
+    await gate.until(({ refused: files }) => files.length === 3);
+    expect(gate.status().lease?.lease_id).toBe('enrolled');
   });
 
   it('refuses a lease of another installation by the same keys', async () => {

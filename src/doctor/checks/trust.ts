@@ -52,7 +52,7 @@ function remedyOf(
   if (reason === 'not_private' || reason === 'foreign_owner') return accessRemedy(reason, path);
   if (isHeld) {
     const changed = OF_TRUST.has(reason)
-      ? ' If the issuer confirms that its root or its keys were replaced, enroll this machine again with `service-local license enroll`.'
+      ? ' If the issuer confirms that it has other keys now, name them with `service-local license renew --now --keyset FILE`.'
       : '';
     return `Put back the keys that this machine accepted with \`service-local doctor --fix\`.${changed}`;
   }
@@ -135,7 +135,7 @@ function anchorFault(
   return {
     summary: `${path} does not descend from the pinned root ${files.pin}: ${detail}`,
     remedy:
-      'Compare SERVICE_LICENSE_ROOT with the fingerprint that the issuer gives you (`service-local identity root show`). If it is right, enroll this machine again with `service-local license enroll`.',
+      'Compare SERVICE_LICENSE_ROOT with the fingerprint that the issuer gives you (`service-local identity root show`). If it is right, run `service-local license renew --now`; if the server has another root, enroll this machine again with `service-local license enroll`.',
   };
 }
 
@@ -148,7 +148,7 @@ function foreignLease({ leases, refused }: License): Fault | undefined {
       : 'Put back the lease of this machine.';
   return {
     summary: `${file.path}: ${file.detail}`,
-    remedy: `${back} If this machine is to change, enroll it again with \`service-local license enroll\` and a code for the other installation.`,
+    remedy: `${back} If this machine is to change, enroll it again with \`service-local license enroll\`, or take the lease with \`service-local license import FILE --replace\`.`,
   };
 }
 
