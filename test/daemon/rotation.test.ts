@@ -115,10 +115,10 @@ describe.each(mainlyOn('sqlite'))('with a root, a server on %s and a running dae
     const older = await issuer.published();
     const storage = await openStorage(issuer.database.location);
     context.onTestFinished(() => storage.close());
-    const row = (await storage.read
+    const row = await storage.read
       .selectFrom('license_trust')
       .selectAll()
-      .executeTakeFirstOrThrow())!;
+      .executeTakeFirstOrThrow();
     const next = await rotateKey('next');
     await issuer.pass(8);
     const newer = await machine.trusted();

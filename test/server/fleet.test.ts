@@ -41,4 +41,16 @@ describe('a fleet that loses its server', () => {
     const { lapsed } = await simulate(8, 30);
     expect(lapsed).toEqual({ pastExpiry: 8, pastGrace: 0 });
   });
+
+  it.runIf(isAtLength)(
+    'loses no lease in a year of rotations, with an expired keyset for a month',
+    async () => {
+      const plan = { devices: 20, days: 365, outageHours: 12, seed: 1, rotations: true };
+      const report = await simulateFleet(plan, join(directory, 'server.sqlite'));
+      expect(report).toMatchObject({ lapsed: { pastExpiry: 0, pastGrace: 0 }, refusals: [] });
+      expect(report.rotations).toHaveLength(12);
+      expect(report.underLastKey).toBe(20);
+      expect(report.mostRequestsInAnHour).toBeLessThanOrEqual(MOST_REQUESTS_PER_HOUR);
+    },
+  );
 });

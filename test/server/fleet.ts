@@ -1,22 +1,25 @@
-import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { earliestRequest, retryDelayMs } from '../../daemon/schedule.ts';
 import type { DeviceKey } from '../../src/client/device-key.ts';
 import { makeDeviceProof } from '../../src/client/device-proof.ts';
 import { seededRandom } from '../../src/engine/random.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { purgeDevices } from '../../src/identity/devices.ts';
-import { registerSigner } from '../../src/identity/keys.ts';
+import { registerSigner, retireKey } from '../../src/identity/keys.ts';
 import { eraseAnswers } from '../../src/identity/renew.ts';
-import { signerOf } from '../../src/identity/signing-key.ts';
+import type { Signer } from '../../src/identity/signing-key.ts';
 import { readClaims, type LeaseClaims } from '../../src/lease/claims.ts';
 import { parseEnvelope } from '../../src/lease/envelope.ts';
 import { renewalMoment } from '../../src/lease/schedule.ts';
+import type { HeldTrust } from '../../src/lease/trust.ts';
+import { verifyLease } from '../../src/lease/verify.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createLog } from '../../src/log.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import type { App } from '../../src/server/services.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
+import { FleetTrust, newSigner, yearOfRotations, type OperatedServer } from './fleet-rotations.ts';
 import { chatOf, idleTasks, noProduction, NO_FEDERATION } from './idle-tasks.ts';
 import { OPEN_GATE } from './open-gate.ts';
 import { addVendor, type VendorDevice } from './vendor.ts';
@@ -35,6 +38,8 @@ export interface FleetPlan {
   readonly outageHours: number;
   /** Of the moments at which devices ask first, and ask again. */
   readonly seed: number;
+  /** Whether the operator rotates keys and the root as in `yearOfRotations`. */
+  readonly rotations?: boolean;
 }
 
 /** Times are whole seconds since the beginning of the simulation. */
@@ -67,6 +72,14 @@ export interface FleetReport {
   readonly lapsed: { readonly pastExpiry: number; readonly pastGrace: number };
   /** Leases in the registry in the end. */
   readonly registered: number;
+  /** What the operator did about keys, by the day, with the traffic of the day that followed. */
+  readonly rotations: readonly {
+    readonly day: number;
+    readonly name: string;
+    readonly traffic: Traffic;
+  }[];
+  /** Machines whose lease is signed by the key with which the server signs in the end. */
+  readonly underLastKey: number;
 }
 
 interface Device extends VendorDevice {
@@ -79,6 +92,8 @@ interface Device extends VendorDevice {
   /** When it sent those of the last hour, in milliseconds since the Unix epoch. */
   sent: number[];
   requests: number;
+  /** The keys that it has accepted. */
+  held?: HeldTrust;
 }
 
 /**
@@ -121,11 +136,23 @@ export async function simulateFleet(
   const refusals: string[] = [];
   const lapsed = { pastExpiry: 0, pastGrace: 0 };
   let mostRequestsInAnHour = 0;
+  const trust = new FleetTrust();
+  const rotations = plan.rotations ? yearOfRotations(server, server.signer) : [];
 
   const noteLapse = ({ lease }: Device): void => {
     if (lease === undefined) return;
     if (Date.parse(lease.claims.expires_at) <= server.now) lapsed.pastExpiry += 1;
     if (Date.parse(lease.claims.grace_ends_at) <= server.now) lapsed.pastGrace += 1;
+  };
+
+  /** Why the machine refuses the lease, by the keys that the server publishes; as the daemon does. */
+  const refusalOf = async (device: Device, lease: unknown): Promise<string | undefined> => {
+    const judged = trust.judge(await server.published(), device.held, server.now);
+    if (typeof judged === 'string') return judged;
+    const verified = verifyLease(JSON.stringify(lease), judged.keys);
+    if (!verified.ok) return verified.detail;
+    device.held = judged;
+    return undefined;
   };
 
   const renew = async (device: Device, second: number): Promise<void> => {
@@ -135,10 +162,14 @@ export async function simulateFleet(
     mostRequestsInAnHour = Math.max(mostRequestsInAnHour, device.sent.length);
     device.renewal_id ??= randomUUID();
     const answer = await server.renew(device.key, device.renewal_id, device.lease?.file);
-    if (answer?.status === 201) {
+    const received =
+      answer?.status === 201
+        ? ((await answer.json()) as { readonly lease: unknown }).lease
+        : undefined;
+    const refusal = plan.rotations && received ? await refusalOf(device, received) : undefined;
+    if (received !== undefined && refusal === undefined) {
       leases[second]! += 1;
       noteLapse(device);
-      const { lease: received } = (await answer.json()) as { readonly lease: unknown };
       const claims = readClaims(parseEnvelope(JSON.stringify(received)).payload);
       device.lease = { file: received, claims };
       delete device.renewal_id;
@@ -147,7 +178,7 @@ export async function simulateFleet(
       return;
     }
     if (answer === undefined) unanswered[second]! += 1;
-    else refusals.push(`${answer.status} ${await answer.text()}`);
+    else refusals.push(refusal ?? `${answer.status} ${await answer.text()}`);
     device.failures += 1;
     const failure = { count: device.failures, denied: answer?.status === 403 };
     const left = device.lease ? Date.parse(device.lease.claims.expires_at) - now : 0;
@@ -161,8 +192,14 @@ export async function simulateFleet(
     if (second === outage.from) await server.stop();
     if (second === outage.to) await server.start();
     if (second % (10 * MINUTE) === 0) await server.purge();
-    await Promise.all((agenda.get(second) ?? []).map((device) => renew(device, second)));
-    agenda.delete(second);
+    if (second % DAY === 0) {
+      for (const { day, run } of rotations) if (day * DAY === second) await run();
+    }
+    const due = agenda.get(second);
+    if (due !== undefined) {
+      await Promise.all(due.map((device) => renew(device, second)));
+      agenda.delete(second);
+    }
     // From here on, everybody has a lease.
     if (second === HOUR) outage = worstOutage(agenda, plan.outageHours * HOUR);
     if ((second + 1) % DAY === 0) {
@@ -187,14 +224,27 @@ export async function simulateFleet(
     mostRequestsInAnHour,
     lapsed,
     registered,
+    rotations: rotations
+      .filter(({ day }) => (day + 1) * DAY <= end)
+      .toSorted((a, b) => a.day - b.day)
+      .map(({ day, name }) => {
+        const span = { from: day * DAY, to: (day + 1) * DAY };
+        return { day, name, traffic: trafficIn(span, leases) };
+      }),
+    underLastKey: devices.filter(
+      ({ lease }) => lease?.claims.public_key_id === server.signer.publicKeyId,
+    ).length,
   };
 }
 
 /** The server in this process, on the clock of the simulation. */
-class SimulatedServer {
+class SimulatedServer implements OperatedServer {
   now = START;
+  signer = newSigner();
+  code = '';
+  #authorization = '';
+  #identity: Identity | undefined;
   readonly #file: string;
-  readonly #signer = signerOf(generateKeyPairSync('ed25519').privateKey);
   #storage: Storage | undefined;
   #app: App | undefined;
 
@@ -205,11 +255,12 @@ class SimulatedServer {
   /** As the server of the command line does, but for the network. */
   async start(): Promise<void> {
     const storage = await openStorage({ file: this.#file });
-    const signer = await registerSigner({ storage, clock: () => this.now }, this.#signer);
+    const signer = await registerSigner({ storage, clock: () => this.now }, this.signer);
     const identity: Identity = { storage, clock: () => this.now, policy: USUAL_POLICY, signer };
     const log = createLog(() => {}, true);
     const metrics = createMetrics(identity);
     this.#storage = storage;
+    this.#identity = identity;
     this.#app = createApp({
       identity,
       origins: [ORIGIN],
@@ -232,7 +283,42 @@ class SimulatedServer {
   }
 
   async addDevices(deployments: number): Promise<readonly VendorDevice[]> {
-    return (await addVendor(this.#storage!, this.now, { deployments })).devices;
+    const size = { deployments, recoveryCodes: 1, years: 2 };
+    const vendor = await addVendor(this.#storage!, this.now, size);
+    this.#authorization = vendor.authorization;
+    this.code = vendor.recovery_codes[0]!;
+    return vendor.devices;
+  }
+
+  async startWith(signer: Signer): Promise<void> {
+    await this.stop();
+    this.signer = signer;
+    await this.start();
+  }
+
+  async retire(publicKeyId: string): Promise<void> {
+    await retireKey(this.#identity!, 'operator', publicKeyId);
+  }
+
+  async ask(method: string, path: string, body: object, stepUp?: string): Promise<unknown> {
+    const headers = {
+      authorization: this.#authorization,
+      'content-type': 'application/json',
+      ...(stepUp !== undefined && { 'service-step-up': stepUp }),
+    };
+    const answer = await this.#app!.request(`${ORIGIN}${path}`, {
+      method,
+      headers,
+      body: JSON.stringify(body),
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+    return JSON.parse(text) as unknown;
+  }
+
+  async published(): Promise<string> {
+    const answer = await this.#app!.request(`${ORIGIN}/.well-known/license-keys.json`);
+    return answer.text();
   }
 
   /** @returns undefined while it is stopped. */
@@ -295,7 +381,7 @@ function trafficIn({ from, to }: Span, leases: Uint32Array): Traffic {
     leases: total,
     mean: total / (to - from),
     busiestSecond: leases.subarray(from, to).reduce((most, count) => Math.max(most, count), 0),
-    busiestMinute: Math.max(...minutes) / MINUTE,
+    busiestMinute: minutes.reduce((most, count) => Math.max(most, count), 0) / MINUTE,
   };
 }
 

@@ -28,6 +28,8 @@ export interface VendorDevice {
 export interface VendorSize {
   readonly deployments: number;
   readonly recoveryCodes?: number;
+  /** For how long contract and token last. */
+  readonly years?: number;
 }
 
 const YEAR = 365 * 86_400;
@@ -35,12 +37,12 @@ const YEAR = 365 * 86_400;
 /**
  * Puts a customer, deployments with a device each and an administrator into the database, without a
  * server.
- * @param now milliseconds since the Unix epoch; contract and token last for a year from there.
+ * @param now milliseconds since the Unix epoch; contract and token last from there.
  */
 export async function addVendor(
   storage: Storage,
   now: number,
-  { deployments, recoveryCodes = 0 }: VendorSize,
+  { deployments, recoveryCodes = 0, years = 1 }: VendorSize,
 ): Promise<Vendor> {
   const signer = new ServiceError('license_lease_unavailable', 'nothing is issued here');
   const identity: Identity = { storage, clock: () => now, policy: USUAL_POLICY, signer };
@@ -48,7 +50,7 @@ export async function addVendor(
   const entitlements = ['live_trading', 'kb_federation'];
   await createPlan(identity, 'operator', { plan_id: 'pro', name: 'Pro', entitlements });
   const contract = { contract_id: 'acme-pro', customer_id: 'acme', plan_id: 'pro' };
-  const ends_at = (Math.floor(now / 1000) + YEAR) * 1000;
+  const ends_at = (Math.floor(now / 1000) + years * YEAR) * 1000;
   await createContract(identity, 'operator', { ...contract, ends_at });
 
   const devices = Array.from({ length: deployments }, (_, i) => ({
@@ -60,7 +62,7 @@ export async function addVendor(
     for (const device of devices) await insertDevice(tx, now, device);
     await insertAdministrator(tx, now, codes);
     const scopes = ['license', 'admin'] as const;
-    const terms = { label: 'load', scopes, expires_in_seconds: YEAR };
+    const terms = { label: 'load', scopes, expires_in_seconds: years * YEAR };
     return addToken(tx, now, 'operator', 'root', terms);
   });
   return { authorization: `Bearer ${token}`, recovery_codes: codes, devices };
