@@ -5,7 +5,11 @@ import { openLicenseGate } from 'service-local/gate';
 
 const gate = await openLicenseGate({
   enforced: true,
-  onChange: ({ state, reason }) => console.error(`license: ${state} ${reason ?? ''}`),
+  // root: 'FINGERPRINT', // of the issuer's root: refuses keys that a licensee made
+  onChange({ state, reason, refused }) {
+    console.error(`license: ${state} ${reason ?? ''}`);
+    for (const { path, detail } of refused) console.error(`license: ${path}: ${detail}`);
+  },
   warn: console.error,
 });
 

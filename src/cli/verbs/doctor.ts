@@ -21,7 +21,7 @@ export const verb = defineVerb({
   options: {
     fix: {
       description:
-        'repair what can be: permissions, a torn lease of which a copy is good, leftovers',
+        'repair what can be: permissions, a torn lease of which a copy is good, license keys that were overwritten, leftovers',
     },
     offline: { description: 'ask no server' },
     server: {
