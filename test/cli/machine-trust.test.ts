@@ -139,9 +139,9 @@ const onMachine = (words: readonly string[], env: Record<string, string> = {}): 
     env: { SERVICE_LOCAL_HOME: home, SERVICE_LOCAL_SERVER_URL: url, ...env },
   });
 const license = (...words: string[]): Promise<Result> => onMachine(['license', ...words]);
-const json = <T>({ stdout }: Result): T => JSON.parse(stdout) as T;
+const json = ({ stdout }: Result): unknown => JSON.parse(stdout);
 const errorOf = (result: Result) =>
-  json<{ error: { code: string; reason: string; message: string } }>(result).error;
+  (json(result) as { error: { code: string; reason: string; message: string } }).error;
 const newCode = async (deployment = 'tokyo'): Promise<string> =>
   (await identity('devices', 'enroll-code', '--deployment', deployment)).stdout.trim();
 const newRoot = async (name = 'root'): Promise<string> => {

@@ -25,7 +25,7 @@ import { writePrivateFile } from '../../src/client/private-file.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../client/certificate.ts';
 import { inProcess } from '../cli/in-process.ts';
-import { BASIC_ENV, BIN, serviceLocal, type Result } from '../cli/service-local.ts';
+import { serviceLocal, type Result } from '../cli/service-local.ts';
 import { serveHere } from '../server/running.ts';
 import { addVendor } from '../server/vendor.ts';
 import { newDatabase } from '../storage/databases.ts';

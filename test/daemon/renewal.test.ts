@@ -360,7 +360,7 @@ describe('what this machine trusts', () => {
 
   beforeEach(async () => {
     publish(rooted([KEY], { version: 2 }));
-    expect(await now()).toMatchObject({ status: 'renewed' });
+    await now();
   });
 
   test('begins, on a machine that has held keys only, with its first renewal', async () => {
