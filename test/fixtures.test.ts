@@ -11,6 +11,7 @@ import { getLease } from '../src/identity/leases.ts';
 import { addToken, authenticateToken } from '../src/identity/tokens.ts';
 import { importKeyset } from '../src/lease/keys.ts';
 import { leaseStatus } from '../src/lease/status.ts';
+import { checkLeaseUse } from '../src/lease/use.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import { SCOPES } from '../src/scopes.ts';
 import { openStorage, type Storage } from '../src/storage/storage.ts';
@@ -88,6 +89,7 @@ describe('leases of 0.1.0', () => {
     const verified = verifyLease(await read(`leases/${name}.json`), keyset.keys);
     if (!verified.ok) throw new Error(verified.detail);
     expect(leaseStatus(verified.claims, NOW).state).toBe(state);
+    expect(checkLeaseUse(verified.claims, { product: 'any' })).toEqual({ ok: true });
     expect(verified.claims.lease_id).toBe(made.sqlite.leases[name]);
   });
 
