@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { BotEventsTable, BotSnapshotsTable, Db } from '../storage/tables.ts';
+import type { BotSnapshotsTable, Db } from '../storage/tables.ts';
 import { endFault, faultOf, type EventFault } from './chain.ts';
 import { eventOf, GENESIS, type EventHead } from './event.ts';
 import { readRows } from './read.ts';
