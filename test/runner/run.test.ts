@@ -14,7 +14,7 @@ import { ACTS, BTC, CREDENTIALS, DEPLOYMENT, newWorld, soon, TOKEN } from './wor
 const countOpened = ({ asked }: PrivateExchange): number =>
   asked.filter((call) => call === 'GET /account').length;
 
-test.concurrent('it trades what its strategy says, tells all of it, and leaves nothing open', async (context) => {
+test('it trades what its strategy says, tells all of it, and leaves nothing open', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   const run = await world.begin();
@@ -49,7 +49,7 @@ test.concurrent('it trades what its strategy says, tells all of it, and leaves n
   expect(control.state).toMatchObject({ status: 'running', working: [], positions: { [BTC]: 1 } });
 });
 
-test.concurrent('thresholds hold once the server has told of them, and a permit lets one order through', async (context) => {
+test('thresholds hold once the server has told of them, and a permit lets one order through', async (context) => {
   const { control, exchange, bar, begin } = await newWorld(context);
   const max_order_value = {
     value: 1,
@@ -87,7 +87,7 @@ test.concurrent('thresholds hold once the server has told of them, and a permit 
   await run.done;
 });
 
-test.concurrent('a halt ends it for good, and whoever starts it again does nothing', async (context) => {
+test('a halt ends it for good, and whoever starts it again does nothing', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   const run = await world.begin();
@@ -127,7 +127,7 @@ test.concurrent('a halt ends it for good, and whoever starts it again does nothi
     expect(written).not.toContain(canary);
 });
 
-test.concurrent('it stays until the venue confirms that no order is open, however long that takes', async (context) => {
+test('it stays until the venue confirms that no order is open, however long that takes', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   const run = await world.begin({ times: { cancelWithinMs: 200 } });
@@ -148,7 +148,7 @@ test.concurrent('it stays until the venue confirms that no order is open, howeve
   expect(exchange.orders[0]!.status).toBe('CANCELED');
 });
 
-test.concurrent('it does not report an order as ended that may be open, and the next process ends the order', async (context) => {
+test('it does not report an order as ended that may be open, and the next process ends the order', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   control.claimSeconds = 1;
@@ -174,7 +174,7 @@ test.concurrent('it does not report an order as ended that may be open, and the 
   expect(await next.done).toMatchObject({ outcome: 'halted', verified: true });
 });
 
-test.concurrent('a strategy that fails on a simulated venue leaves no order working in its log', async (context) => {
+test('a strategy that fails on a simulated venue leaves no order working in its log', async (context) => {
   const world = await newWorld(context);
   const { control, bar } = world;
   const config = world.change({ bundle: './bundle.json', venue: { type: 'simulated' } });
@@ -190,7 +190,7 @@ test.concurrent('a strategy that fails on a simulated venue leaves no order work
   expect(control.events.map(({ kind }) => kind)).toContain('order.canceled');
 });
 
-test.concurrent('whose log is lost trades no more, and leaves nothing open', async (context) => {
+test('whose log is lost trades no more, and leaves nothing open', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   control.claimSeconds = 1;
@@ -217,7 +217,7 @@ test.concurrent('whose log is lost trades no more, and leaves nothing open', asy
   expect(control.reports.at(-1)!.ended).toMatchObject({ outcome: 'failed', verified: true });
 });
 
-test.concurrent('a strategy that came as files trades on a simulated venue, in a process of its own', async (context) => {
+test('a strategy that came as files trades on a simulated venue, in a process of its own', async (context) => {
   const world = await newWorld(context);
   const { control, bar } = world;
   const config = world.change({
@@ -240,7 +240,7 @@ test.concurrent('a strategy that came as files trades on a simulated venue, in a
   expect(world.exchange.orders).toEqual([]);
 });
 
-test.concurrent('two never trade: the second is refused by the lock, and by the claim', async (context) => {
+test('two never trade: the second is refused by the lock, and by the claim', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   control.claimSeconds = 1;
@@ -263,7 +263,7 @@ test.concurrent('two never trade: the second is refused by the lock, and by the 
   expect(exchange.orders[0]!.status).toBe('NEW');
 });
 
-test.concurrent('without its server it places no orders, and tells all of it later', async (context) => {
+test('without its server it places no orders, and tells all of it later', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   control.claimSeconds = 0.6;
@@ -286,7 +286,7 @@ test.concurrent('without its server it places no orders, and tells all of it lat
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
 });
 
-test.concurrent('it trades while its lease says so', async (context) => {
+test('it trades while its lease says so', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   const place = newLicensePlace();
@@ -317,7 +317,7 @@ test.concurrent('it trades while its lease says so', async (context) => {
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(2), soon);
 });
 
-test.concurrent('a venue that does not answer keeps nothing else from going on', async (context) => {
+test('a venue that does not answer keeps nothing else from going on', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   const run = await world.begin();
@@ -335,7 +335,7 @@ test.concurrent('a venue that does not answer keeps nothing else from going on',
   expect(await run.done).toMatchObject({ verified: true });
 });
 
-test.concurrent('an order that waits to be sent is not sent once the claim is over', async (context) => {
+test('an order that waits to be sent is not sent once the claim is over', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   control.claimSeconds = 0.75;
@@ -376,7 +376,7 @@ test('an order that waited while the machine slept is canceled, not sent', async
   await run.done;
 });
 
-test.concurrent('it takes no more orders while the venue holds less than it has', async (context) => {
+test('it takes no more orders while the venue holds less than it has', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   exchange.holdings.set('USDT', 900);
@@ -393,7 +393,7 @@ test.concurrent('it takes no more orders while the venue holds less than it has'
   await run.logged('new orders are taken again');
 });
 
-test.concurrent('a withdrawal while it trades latches it until a person re-enables the bot, even after a restart', async (context) => {
+test('a withdrawal while it trades latches it until a person re-enables the bot, even after a restart', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   const times = { reconcileMs: 100, confirmMs: 50 };
@@ -428,7 +428,7 @@ test.concurrent('a withdrawal while it trades latches it until a person re-enabl
   await again.done;
 });
 
-test.concurrent('it accepts no orders once it sees an order of an adopted copy of its server, and does not touch that order', async (context) => {
+test('it accepts no orders once it sees an order of an adopted copy of its server, and does not touch that order', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   const foreign = clientOrderId(DEPLOYMENT, 1, 2);
@@ -465,7 +465,7 @@ test.concurrent('it accepts no orders once it sees an order of an adopted copy o
   await run.done;
 });
 
-test.concurrent('an answer with an older database epoch than the newest known one renews no permission', async (context) => {
+test('an answer with an older database epoch than the newest known one renews no permission', async (context) => {
   const world = await newWorld(context);
   const { control, bar } = world;
   control.claimSeconds = 1;
@@ -481,7 +481,7 @@ test.concurrent('an answer with an older database epoch than the newest known on
   await run.done;
 });
 
-test.concurrent('killed before the answer to an order is recorded, it makes none twice', async (context) => {
+test('killed before the answer to an order is recorded, it makes none twice', async (context) => {
   const world = await newWorld(context);
   const { exchange, control, bar } = world;
   control.claimSeconds = 1;
