@@ -40,7 +40,7 @@ export async function backupPostgres(
 /** Reads a dump to its end, restoring nothing. @throws ServiceError `storage_unavailable` */
 async function checkDump(file: string, target: Target): Promise<void> {
   const { stdout } = await run('pg_restore', ['--list', file], target);
-  for (const table of ['audit_entries', 'database_identity']) {
+  for (const table of ['audit_entries', 'audit_head']) {
     if (new RegExp(`TABLE DATA \\S+ ${table} `).test(stdout)) continue;
     throw new ServiceError('storage_unavailable', `the dump lacks the table ${table}`, {
       remedy: 'Dump the database of a service-local server.',

@@ -16,8 +16,9 @@ export interface BackupOptions {
 
 /** What identifies the content of a backup. */
 export interface BackupContent {
-  readonly database_id: string;
-  readonly epoch: number;
+  /** Null for a database of version 0.1.0, which has no identity yet. */
+  readonly database_id: string | null;
+  readonly epoch: number | null;
   /** The last entry of the audit log. */
   readonly audit_head: { readonly seq: number; readonly hash: string };
 }
@@ -91,12 +92,20 @@ export function checkBackup(file: string, name: string): BackupContent {
 }
 
 function contentOf(database: Database.Database): BackupContent {
-  const identity = database.prepare('select database_id, epoch from database_identity').get();
+  const identity = hasIdentity(database)
+    ? database.prepare('select database_id, epoch from database_identity').get()
+    : { database_id: null, epoch: null };
   const audit_head = database.prepare('select seq, hash from audit_head').get();
   if (identity === undefined || audit_head === undefined) {
     throw new Error('the database has lost its identity or the head of its audit log');
   }
   return { ...(identity as BackupContent), audit_head: audit_head as BackupContent['audit_head'] };
+}
+
+/** Whether the schema is newer than version 0.1.0. */
+export function hasIdentity(database: Database.Database): boolean {
+  const table = "select 1 from sqlite_schema where name = 'database_identity'";
+  return database.prepare(table).get() !== undefined;
 }
 
 function openExisting(file: string, options: Database.Options, name = file): Database.Database {

@@ -6,7 +6,7 @@ import Database from 'better-sqlite3';
 import { removeAbandoned, writeAtomically } from '../atomic-file.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { makeDirectory } from '../make-directory.ts';
-import { checkBackup, isSameFile, syncFile } from './sqlite-backup.ts';
+import { checkBackup, hasIdentity, isSameFile, syncFile } from './sqlite-backup.ts';
 
 const HEADER = 'SQLite format 3\0';
 
@@ -14,7 +14,7 @@ const HEADER = 'SQLite format 3\0';
 export interface Replaced {
   /** Where it is kept. */
   readonly file: string;
-  /** Highest epoch that it knows; 0 if it is too damaged to tell. */
+  /** Highest epoch that it knows; 0 if it is too old or too damaged to tell. */
   readonly epoch: number;
 }
 
@@ -43,7 +43,7 @@ export async function restoreSqlite<T>(
   makeDirectory(dirname(to), 0o700);
   const existing = isThere ? takeExisting(to) : undefined;
   try {
-    const kept = `${to}.replaced-${new Date(now).toISOString().replaceAll(/[-:]|\.\d+/g, '')}`;
+    const kept = `${to}.replaced-${new Date(now).toISOString().replaceAll(/[-:.]/g, '')}`;
     const replaced = existing && { file: kept, epoch: existing.epoch };
     let prepared: T;
     await writeAtomically(to, createReadStream(file), {
@@ -127,6 +127,7 @@ function takeExisting(file: string): Existing {
 }
 
 function epochOf(database: Database.Database): number {
+  if (!hasIdentity(database)) return 0;
   const row = database
     .prepare<[], { readonly epoch: number; readonly superseded_by: number | null }>(
       'select epoch, superseded_by from database_identity',
@@ -137,9 +138,10 @@ function epochOf(database: Database.Database): number {
 
 /** A copy, and no link: a server that is started on it finds it at another location. */
 async function keep(from: string, to: string): Promise<void> {
-  await writeAtomically(to, createReadStream(from), { mode: 0o600 });
+  const options = { mode: 0o600, exclusive: true };
+  await writeAtomically(to, createReadStream(from), options);
   for (const suffix of ['-wal', '-journal']) {
     if (!existsSync(from + suffix)) continue;
-    await writeAtomically(to + suffix, createReadStream(from + suffix), { mode: 0o600 });
+    await writeAtomically(to + suffix, createReadStream(from + suffix), options);
   }
 }

@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { readAudit, verifyWholeAudit, type AuditEntry } from '../../src/identity/audit.ts';
 import type { Restored } from '../../src/server/restore-database.ts';
@@ -11,6 +12,7 @@ import { serveHere, startServer, type ServerHere } from '../server/running.ts';
 import { tradingDocument } from '../server/trader.ts';
 import { newSqliteTables, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../tasks/market.ts';
+import { inProcess } from './in-process.ts';
 import { answer, cli, fillPlace, newMachine, send, type Ends, type Place } from './backup-place.ts';
 
 /** Bars a day at the market's pace: a paper session lasts longer than the test. */
@@ -115,6 +117,26 @@ test('a backup replaces a file only with --force, and never the database', async
   });
   const nowhere = ['server', 'backup', '--out', 'nowhere/backup.sqlite'];
   expect(await cli(place, nowhere)).toMatchObject({ code: 1 });
+});
+
+test('a database of 0.1.0 is backed up, restored and replaced', async () => {
+  const home = await mkdtemp(join(directory, 'old-'));
+  const fixture = join(import.meta.dirname, '../fixtures/0.1.0/server.sqlite.gz');
+  await writeFile(join(home, 'server.sqlite'), gunzipSync(await readFile(fixture)));
+  const env = { SERVICE_LOCAL_HOME: home };
+  const run = async (...args: string[]) =>
+    answer<object>(inProcess([...args, '--json'], { cwd: home, env }));
+  expect(await run('server', 'backup', '--out', 'backup.sqlite')).toMatchObject({
+    content: { database_id: null, epoch: null, audit_head: { seq: 31 } },
+  });
+  const restore = ['server', 'restore', 'backup.sqlite', '--force'];
+  const first = await run(...restore);
+  expect(first).toMatchObject({ epoch: 2, backup_head: { seq: 31 } });
+  // Within a second, too, each replaced database is kept.
+  const second = await run(...restore);
+  expect(second).toMatchObject({ epoch: 3 });
+  const kept = (await readdir(home)).filter((name) => name.includes('.replaced-'));
+  expect(kept).toHaveLength(2);
 });
 
 test('a damaged database is not backed up', async () => {
@@ -397,5 +419,5 @@ test('only a backup is restored', async () => {
   await refused('nowhere.sqlite', 3, 'file_not_found');
   await refused('server.sqlite', 3, 'is a database in use, and no backup');
   new Database(join(dirname(place.file), 'other.sqlite')).exec('create table t (x)').close();
-  await refused('other.sqlite', 1, 'database_identity');
+  await refused('other.sqlite', 1, 'audit_head');
 });

@@ -30,7 +30,9 @@ export const verb = defineVerb({
           shown.line(`${file}: ${formatCountOf(backup.bytes, 'byte')}, checked.`);
           const { content } = backup;
           if (content === null) return;
-          shown.line(`Database ${content.database_id}, epoch ${content.epoch}.`);
+          if (content.database_id !== null) {
+            shown.line(`Database ${content.database_id}, epoch ${content.epoch}.`);
+          }
           shown.line(`Audit log: ${content.audit_head.seq}:${content.audit_head.hash}`);
         },
       };
