@@ -2,8 +2,10 @@
  * What audit entries after a backup took away is taken away again from the restored database. What
  * they granted is not granted: an administrator repeats it.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { Db } from '../storage/tables.ts';
-import type { AuditEntry } from './audit.ts';
+import { detailsOf, type AuditEntry } from './audit.ts';
+import { parseRow } from './registry.ts';
 
 /** Numbers of audit entries, by action. */
 export type Counts = Readonly<Record<string, number>>;
@@ -51,6 +53,8 @@ const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
   'server.database.restore',
 ]);
 
+const UPDATE = /^admin\.identity\.(contract|plan)\.update$/;
+
 /** @param handled actions that the caller applies itself. */
 export async function replayAudit(
   tx: Db,
@@ -65,7 +69,9 @@ export async function replayAudit(
   for (const entry of lasting(entries)) {
     const isApplied = (await RULES[entry.action]?.(tx, entry)) ?? false;
     if (isApplied) count(applied, entry);
-    else if (!WITHOUT_EFFECT.has(entry.action) && !handled.has(entry.action)) {
+    // An update may be applied in part.
+    const isLacking = UPDATE.test(entry.action) ? await isUpdateLacking(tx, entry) : !isApplied;
+    if (isLacking && !WITHOUT_EFFECT.has(entry.action) && !handled.has(entry.action)) {
       count(not_applied, entry);
     }
   }
@@ -88,9 +94,8 @@ function lasting(entries: readonly AuditEntry[]): readonly AuditEntry[] {
     const isOfInstallation =
       action === 'admin.identity.deployment.reinstate' ||
       (action === 'admin.identity.license.revoke' && target.startsWith('deployment:'));
-    const isUpdate = /^admin\.identity\.(contract|plan)\.update$/.test(action);
     if (isOfInstallation) last.set(target, entry);
-    else if (isUpdate) last.set(target, mergeUpdates(last.get(target), entry));
+    else if (UPDATE.test(action)) last.set(target, mergeUpdates(last.get(target), entry));
     else others.push(entry);
   }
   return [...others, ...last.values()].sort((a, b) => a.seq - b.seq);
@@ -214,6 +219,18 @@ async function reducePlan(tx: Db, entry: AuditEntry): Promise<boolean> {
   if (entitlements === row.entitlements) return false;
   await tx.updateTable('plans').set({ entitlements }).where('plan_id', '=', id).execute();
   return true;
+}
+
+/** Whether the contract or plan differs from what it was after the update. */
+async function isUpdateLacking(tx: Db, entry: AuditEntry): Promise<boolean> {
+  const id = idOf(entry);
+  const row = entry.target.startsWith('contract:')
+    ? await tx.selectFrom('contracts').selectAll().where('contract_id', '=', id).executeTakeFirst()
+    : await tx.selectFrom('plans').selectAll().where('plan_id', '=', id).executeTakeFirst();
+  const has = row && detailsOf(parseRow(row));
+  return Object.entries(objectOf(entry.details['after'])).some(
+    ([name, value]) => !isDeepStrictEqual(has?.[name], value),
+  );
 }
 
 /** The names of a JSON list that a later list still has; the same text if that is all of them. */

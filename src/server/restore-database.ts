@@ -35,6 +35,8 @@ export interface Restored extends ReplayedAudit {
   readonly backup_head: { readonly seq: number; readonly hash: string };
   /** Number of audit entries after it that were imported. */
   readonly imported_entries: number;
+  /** The last of them; null for none. A file that was cut off ends earlier than the log did. */
+  readonly imported_head: Pick<AuditEntry, 'seq' | 'hash' | 'recorded_at'> | null;
   /** The halt of all bots, which is in force. */
   readonly halt_id: string;
   /** Number of paper sessions that the backup had as queued or running. */
@@ -131,6 +133,7 @@ async function settle(
     });
     if (keyset !== undefined) await restoreKeyset(tx, now, keyset);
     const halted = await haltRestored(tx, now, entries);
+    const last = entries.at(-1);
     if (storage.kind === 'postgres') await tx.schema.dropTable(RESTORE_MARKER).execute();
     return {
       ...replayed,
@@ -138,6 +141,9 @@ async function settle(
       epoch,
       backup_head,
       imported_entries: entries.length,
+      imported_head: last
+        ? { seq: last.seq, hash: last.hash, recorded_at: last.recorded_at }
+        : null,
       ...halted,
       stored_keyset_version: await storedKeysetVersion(tx),
     };

@@ -314,8 +314,21 @@ test('withdrawals after the backup come back from an exported audit log', async 
     reason: 'other_log',
   });
 
+  const backupHead = await answer<Restored>(
+    cli(place, ['server', 'restore', 'backup.sqlite', '--force', '--json']),
+  ).then(({ backup_head }) => backup_head);
+  await writeFile(
+    audit,
+    JSON.stringify({ entries: entries.filter(({ seq }) => seq <= backupHead.seq) }),
+  );
+  expect(await answer(cli(place, restore))).toMatchObject({
+    imported_head: null,
+    warnings: [expect.stringMatching(/^the audit log has no entry after the backup/)],
+  });
+
   await writeFile(audit, listed.stdout);
   const restored = await answer<Restored>(cli(place, restore));
+  const { seq, hash, recorded_at } = last;
   expect(restored).toMatchObject({
     applied: {
       'admin.identity.license.revoke': 1,
@@ -323,6 +336,8 @@ test('withdrawals after the backup come back from an exported audit log', async 
     },
     not_applied: { 'admin.identity.plan.create': 1 },
     imported_entries: 4,
+    imported_head: { seq, hash, recorded_at },
+    warnings: [],
   });
 
   const second = await serve(place);

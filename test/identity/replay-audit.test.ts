@@ -11,7 +11,7 @@ import { updateContract } from '../../src/identity/contracts.ts';
 import { reinstateDeployment } from '../../src/identity/deployments.ts';
 import { revokeDevice } from '../../src/identity/devices.ts';
 import { retireKey } from '../../src/identity/keys.ts';
-import { updatePlan } from '../../src/identity/plans.ts';
+import { createPlan, updatePlan } from '../../src/identity/plans.ts';
 import { replayAudit, type ReplayedAudit } from '../../src/identity/replay-audit.ts';
 import { backupSqlite } from '../../src/storage/sqlite-backup.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
@@ -118,6 +118,21 @@ test('a contract ends no later and has no more than it had last', async () => {
     applied: { 'admin.identity.plan.update': 1 },
     not_applied: { 'admin.identity.contract.update': 1 },
   });
+});
+
+test('an update that is applied in part is also counted as not applied', async () => {
+  const { identity } = world;
+  await createPlan(identity, 'operator', { plan_id: 'basic', name: 'Basic' });
+  await back();
+  const early = Date.UTC(2026, 6);
+  await updateContract(identity, 'operator', 'acme-pro', { ends_at: early });
+  await updateContract(identity, 'operator', 'acme-pro', { plan_id: 'basic' });
+  await updatePlan(identity, 'operator', 'pro', { entitlements: [], binding: 'machine' });
+  const { db, result } = await replay();
+  const contract = db.selectFrom('contracts').select(['plan_id', 'ends_at']);
+  expect(await contract.execute()).toEqual([{ plan_id: 'pro', ends_at: early }]);
+  const counts = { 'admin.identity.contract.update': 1, 'admin.identity.plan.update': 1 };
+  expect(result).toMatchObject({ applied: counts, not_applied: counts });
 });
 
 test('devices, keys and administrators that were withdrawn are withdrawn again', async () => {

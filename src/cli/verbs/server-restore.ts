@@ -68,12 +68,20 @@ async function readText(path: string, name: string): Promise<string> {
 const WITHOUT_AUDIT =
   'revocations after the backup are forgotten: repeat them, or restore again with --audit and --force';
 
+const NOTHING_NEWER =
+  'the audit log has no entry after the backup: revocations after it are forgotten';
+
 function answerOf(restored: Restored, hasAudit: boolean): Answer {
-  const warnings = [...(hasAudit ? [] : [WITHOUT_AUDIT]), ...warningsOf(restored)];
+  const forgotten = hasAudit ? NOTHING_NEWER : WITHOUT_AUDIT;
+  const warnings = [
+    ...(restored.imported_head === null ? [forgotten] : []),
+    ...warningsOf(restored),
+  ];
   return {
     data: { ...restored, warnings },
     show(out) {
-      const { database_id, epoch, backup_head, imported_entries, replaced } = restored;
+      const { database_id, epoch, backup_head, imported_entries, imported_head, replaced } =
+        restored;
       out.line(`Restored: database ${database_id} now has epoch ${epoch}.`);
       if (replaced !== null) out.line(`The replaced database is kept as ${replaced}.`);
       out.line(
@@ -82,6 +90,12 @@ function answerOf(restored: Restored, hasAudit: boolean): Answer {
       out.line(
         `Audit log: the backup ends at entry ${backup_head.seq}; later entries imported: ${imported_entries}.`,
       );
+      if (imported_head !== null) {
+        const { seq, hash, recorded_at } = imported_head;
+        out.line(
+          `The imported log ends at ${recorded_at} with ${seq}:${hash}. What was recorded later is forgotten.`,
+        );
+      }
       showCounts(out, 'Applied again', restored.applied);
       showCounts(out, 'Not applied; repeat what is still wanted', restored.not_applied);
       for (const warning of warnings) out.line(`Warning: ${warning}`);
