@@ -1,5 +1,5 @@
 import { judgeKeysetText, keysetText } from '../src/client/keyset.ts';
-import { anchorDigest, anchorOf, anchorText } from '../src/gate/anchor.ts';
+import { anchorDigest, anchorOf, anchorText, BEFORE_ANY_EXPIRY } from '../src/gate/anchor.ts';
 import {
   readLicenseTexts,
   verifyLicense,
@@ -10,7 +10,7 @@ import {
 import type { MachineTrust, TrustMemory } from '../src/gate/machine-trust.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
 import type { TrustedKeys } from '../src/lease/keys.ts';
-import type { HeldTrust } from '../src/lease/trust.ts';
+import { verifyTrust, type HeldTrust } from '../src/lease/trust.ts';
 import { verifyLease } from '../src/lease/verify.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
 import { readState } from './state.ts';
@@ -99,7 +99,10 @@ export class Acceptance {
       this.accepted = acceptedIn(license, document) ?? this.accepted;
       this.#announced = announced_anchor;
     } else {
-      this.accepted = newer(memory, license, texts, kept) ?? memory;
+      const accepted = newer(memory, license, texts, kept) ?? memory;
+      // A foreign anchor must not count after a restart, also where there was none.
+      const isForeign = accepted.anchor === undefined && license.refusedAnchor !== undefined;
+      this.accepted = isForeign ? { ...accepted, anchor: anchorText(accepted) } : accepted;
     }
     return { license, isAnnounced };
   }
@@ -125,7 +128,7 @@ function documentIn(
 function newer(
   memory: Accepted,
   license: License,
-  { keyset }: LicenseTexts,
+  { keyset, pin }: LicenseTexts,
   kept: HeldLease | undefined,
 ): Accepted | undefined {
   const { anchor, refusedAnchor, trusted, leases } = license;
@@ -134,7 +137,11 @@ function newer(
       ({ text }) => verifyLease(text, keys).ok,
     ) || kept === undefined;
   if (anchor.kind === 'held' && refusedAnchor === undefined && anchor.text !== memory.anchor) {
-    return isEnough(anchor.held) ? acceptedIn(license) : undefined;
+    const { held } = memory;
+    const trust = verifyTrust(anchor.document, { pin, held, now: BEFORE_ANY_EXPIRY });
+    if (!trust.ok || !isEnough(trust)) return undefined;
+    const { deploymentId, issuer, document, text } = anchor;
+    return { deploymentId, issuer, held: inMemory(trust), document, anchor: text };
   }
   const isNewer = (trusted?.keyset?.version ?? 0) > (memory.held.keyset?.version ?? 0);
   if (!license.keyset.ok || !keyset.read.ok || !isNewer || !isEnough(trusted!)) return undefined;

@@ -401,7 +401,9 @@ class Keeper {
     const { files } = this.#machine;
     const { anchor, document } = this.#acceptance.accepted ?? {};
     if (anchor !== undefined && this.#needsAnchor(license)) {
-      const why = license.refusedAnchor?.detail ?? 'it was missing';
+      const isThere = license.anchor.kind === 'held';
+      const otherwise = isThere ? 'it was older than what this machine accepted' : 'it was missing';
+      const why = license.refusedAnchor?.detail ?? otherwise;
       await this.#putBack(files.root, anchor, why);
     }
     if (document === undefined || !this.#needsKeyset(license)) return license;

@@ -299,6 +299,46 @@ describe('files', () => {
     expect(rig.log).toEqual([expect.stringContaining(`put ${files.root} back`)]);
   });
 
+  test('that are put back to an older keyset, with its trust anchor, are put right', async () => {
+    const [key, next, root] = [testKey(1), testKey(2), rootOf([testKey(4)])];
+    const put = (version: number, ...keys: (typeof key)[]): void => {
+      const signed = keysetOf(keys, [testKey(4)], { root: fingerprintOf(root), version });
+      const jwks = keys.map(({ jwk }) => jwk);
+      const document = JSON.stringify({ keys: jwks, roots: [root], keyset: signed });
+      const owner = { deploymentId: 'deployment-1', issuer: 'https://licenses.example' };
+      writeFileSync(files.root, anchorText({ ...owner, document }));
+      writeFileSync(files.keyset, document);
+    };
+    put(2, key);
+    const newer = readFileSync(files.root, 'utf8');
+    const daemon = await start();
+    // The older keyset trusts a key that the newer one has withdrawn.
+    put(1, key, next);
+    const foreign = rig.newLease({ public_key_id: next.jwk.kid, ttl_seconds: 9e6 }, next);
+    for (const path of [files.lease, backupOf(files.lease)]) writeFileSync(path, foreign);
+    await daemon.notice();
+    expect(readFileSync(files.root, 'utf8')).toBe(newer);
+    expect(leaseFile()).toBe(good);
+    expect(rig.log).toContainEqual(expect.stringContaining(`put ${files.root} back`));
+    await daemon.stop();
+  });
+
+  test('of a machine without a trust anchor are rid of a foreign one', async () => {
+    const daemon = await start();
+    const foreign = testKey(9);
+    const document = JSON.stringify({ keys: [foreign.jwk] });
+    writeFileSync(
+      files.root,
+      anchorText({ deploymentId: 'deployment-1', issuer: 'evil', document }),
+    );
+    await daemon.notice();
+    await daemon.stop();
+    expect(rig.log).toContainEqual(expect.stringContaining(`put ${files.root} back`));
+    const { leases, refused } = await readLicense(files, rig.now);
+    expect(leases.map(({ text }) => text)).toEqual([good, good]);
+    expect(refused).toEqual([]);
+  });
+
   test('that somebody else is about to change are left to them', async () => {
     const daemon = await start();
     const lock = await holdLock(files.lock, 0);
