@@ -2,6 +2,7 @@ import type { MiddlewareHandler } from 'hono';
 import { ServiceError } from '../errors.ts';
 import { isId, type LeaseClaims } from '../lease/claims.ts';
 import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
+import { parseTime } from '../lease/time.ts';
 import { licenseFiles, parsePin, type LicenseFiles } from '../license-files.ts';
 import { homeFrom } from '../settings.ts';
 import { anchorDigest } from './anchor.ts';
@@ -135,14 +136,15 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
   };
   const read = async (): Promise<void> => {
     const texts = await readLicenseTexts(files);
-    if (memory?.held.by === 'unpinned' && current().status.state !== 'valid') {
-      // Nothing but a running process holds these keys, and there is no valid lease left to protect.
+    if (memory !== undefined && isEnding(memory, current().status, clock())) {
       [memory, digest] = [undefined, ''];
     }
     const hadMemory = memory !== undefined;
     const isAnnounced = hadMemory && announcesAnchor(texts, announced);
     let license: License | undefined;
-    if (texts.digest !== digest) {
+    const isOther = texts.digest !== digest || isAnnounced;
+    // The clock may have been ahead.
+    if (isOther || (found?.keyset.ok === false && found.keyset.reason === 'keyset_expired')) {
       if (isAnnounced) memory = undefined;
       license = verifyLicense(texts, clock(), { verdicts, memory });
       ({ trusted } = license);
@@ -226,6 +228,23 @@ function refusedFiles({ refused, keyset, trusted, refusedAnchor }: License): Ref
   }
   if (refusedAnchor !== undefined) files.push(refusedAnchor);
   return files;
+}
+
+/** Longer than it takes to read the files again. */
+const ENDING_MS = 2 * LONGEST_POLL_MS;
+
+/**
+ * Whether what was accepted no longer keeps other files out, because there is hardly a lease left to
+ * protect: a restart would accept these files as well. Keys that only the running process holds are
+ * given up before the lease expires, so that a delivered lease by other keys replaces it in time.
+ */
+function isEnding(
+  { held }: TrustMemory,
+  { state, next_change_at }: GateStatus,
+  now: number,
+): boolean {
+  if (held.by !== 'unpinned') return state === 'expired' || state === 'none';
+  return state !== 'valid' || parseTime(next_change_at!)! - now < ENDING_MS;
 }
 
 /** Whether a person has put the anchor in place, as by enrolling again, and this has not counted yet. */

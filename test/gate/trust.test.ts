@@ -318,6 +318,40 @@ describe('a running gate', () => {
     expect(gate.status().lease?.lease_id).toBe('good');
   });
 
+  it('accepts a keyset that its clock took for expired when it started', async () => {
+    put(SIGNED);
+    place.time.now = AFTER_EXPIRY;
+    const gate = await place.open({ root: PIN, pollMs: 5 });
+    expect(gate.check('live_trading')).toEqual(refused('keyset_expired'));
+    place.time.now = NOW + DAY;
+    await gate.until(({ state }) => state === 'valid');
+    expect(gate.status().refused).toEqual([]);
+  });
+
+  it('with a pin accepts the lease of another installation once its own has ended', async () => {
+    put(SIGNED);
+    const gate = await place.open({ root: PIN, pollMs: 5 });
+    put(SIGNED, leaseOf('moved', 7, { deployment_id: 'other' }));
+    await gate.until(({ refused: [file] }) => file?.reason === 'other_installation');
+    place.time.now += 11 * DAY;
+    place.time.up += 11 * DAY;
+    await gate.until(({ lease }) => lease?.lease_id === 'moved');
+    expect(gate.check('live_trading')).toEqual(VALID);
+  });
+
+  it('without pin and anchor accepts delivered keys before a lease without grace expires', async () => {
+    put(keysetOf(KEY), leaseOf('first', 0, { grace_period_seconds: 0 }));
+    const gate = await place.open({ pollMs: 5 });
+    put(keysetOf(NEXT_KEY), leaseOf('delivered', 6, {}, NEXT_KEY));
+    await gate.until(swapped);
+    expect(gate.status().lease?.lease_id).toBe('first');
+    const almost = 7 * DAY - 30_000;
+    place.time.now += almost;
+    place.time.up += almost;
+    await gate.until(({ lease }) => lease?.lease_id === 'delivered');
+    expect(gate.told.map(({ state }) => state)).not.toContain('expired');
+  });
+
   it('without pin and anchor accepts other files as a restart would, once its lease is in grace', async () => {
     put(keysetOf(KEY));
     const gate = await place.open({ pollMs: 5 });
