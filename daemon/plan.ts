@@ -6,10 +6,11 @@ import { earliestRequest } from './schedule.ts';
 import type { AttemptReason, DaemonState } from './state.ts';
 
 /**
- * How many requests one attempt can send: for keys and a lease, the latter twice when the clock of
- * this machine is wrong, and once more when the lease it presents turns out to be another's.
+ * How many requests one attempt can send: for keys and a lease, the latter again when the lease that
+ * it presents turns out to be another's or the server needs the machine, and each of these twice when
+ * the clock of this machine is wrong. What takes more is completed by the next attempt.
  */
-export const MOST_REQUESTS_PER_ATTEMPT = 4;
+export const MOST_REQUESTS_PER_ATTEMPT = 5;
 
 /** What decides when a lease is asked for. */
 export interface Circumstances {
