@@ -321,11 +321,11 @@ describe.concurrent('an order is never made twice', () => {
     const { exchange, open } = await newWorld(context);
     const killed = new AbortController();
     const first = await open({ signal: killed.signal });
-    const second = await open({ settleMs: 1500 });
     exchange.fail('POST /order', { kind: 'lost_after', lateMs: 700 });
     const lost = first.place(order(1)).catch((error: unknown) => error);
     await vi.waitFor(() => expect(exchange.asked).toContain('POST /order'), { interval: 5 });
     killed.abort(new Error('killed'));
+    const second = await open({ settleMs: 1500 });
     expect(await second.place(order(1))).toMatchObject({ status: 'filled' });
     await exchange.done();
     expect(exchange.orders.length).toBe(1);
