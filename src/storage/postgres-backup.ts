@@ -157,6 +157,9 @@ function targetOf(url: string, env: NodeJS.ProcessEnv): Target {
     options: `--host=${quoted(host)} --port=${port} --username=${quoted(user)} ${quoted(database)}`,
     env: {
       ...env,
+      // These would lead to another database than DATABASE_URL.
+      PGSERVICE: undefined,
+      PGHOSTADDR: undefined,
       PGHOST: host,
       PGPORT: String(port),
       PGUSER: user,

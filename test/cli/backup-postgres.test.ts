@@ -229,6 +229,19 @@ describe('with other programs', () => {
     expect(await readdir(place.directory)).toEqual([]);
   });
 
+  test('pg_dump reads DATABASE_URL, whatever else the environment names', async () => {
+    const record = join(await newDirectory(), 'record');
+    const place = await withProgram(
+      `case "$1" in --version) echo "pg_dump (PostgreSQL) 99.0";; *) env > ${record}; exit 1;; esac`,
+    );
+    const env = { ...place.env, PGSERVICE: 'other', PGHOSTADDR: '192.0.2.1', PGDATABASE: 'other' };
+    const backup = ['server', 'backup', '--out', 'backup.dump'];
+    expect(await cli({ ...place, env }, backup)).toMatchObject({ code: 1 });
+    const seen = await readFile(record, 'utf8');
+    expect(seen).not.toMatch(/^PG(SERVICE|HOSTADDR)=/m);
+    expect(seen).toMatch(/^PGDATABASE=test_/m);
+  });
+
   test('pg_dump gets the password in its environment, and neither arguments nor errors show it', async () => {
     const record = join(await newDirectory(), 'record');
     const place = await withProgram(
