@@ -207,7 +207,7 @@ const edited = (text: string): fc.Arbitrary<string> =>
     },
   );
 
-const texts = (document: Json): fc.Arbitrary<string> => edited(JSON.stringify(document));
+const texts = (one: Json): fc.Arbitrary<string> => edited(JSON.stringify(one));
 
 const vector: fc.Arbitrary<Vector> = chain.chain((roots) =>
   fc
