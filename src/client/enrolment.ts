@@ -123,7 +123,7 @@ async function enrolAlone(
     const root = anchorText({ ...owner, document: keyset.text });
     const isSame = trust.basis === 'held' && isDeepStrictEqual(owner, ownerOf(before));
     if (before.trusted !== undefined && !isSame) await options.announce?.(root);
-    await storeLicense(files, { lease, keyset: keyset.text, root });
+    await storeLicense(files, { lease, keyset: keyset.text, root }, before.leases[0]?.path);
   };
   const held = await heldLease(files.lease, trust.keys, key.device_id);
   const isGood = held !== undefined && leaseStatus(held.claims, clock()).state === 'valid';

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, truncateSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,12 @@ import { licenseFiles } from '../../src/license-files.ts';
 import { createLog } from '../../src/log.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
-import { announceNext, newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
+import {
+  announceNext,
+  newLeaseWorld,
+  newSigner,
+  type LeaseWorld,
+} from '../identity/lease-world.ts';
 import { chatOf, idleTasks, noProduction, NO_FEDERATION } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 import { failAt, type FailPoint, type Outcome } from './fail-points.ts';
@@ -154,5 +159,27 @@ test('an enrolment that a power cut ends at any moment goes on with the same cod
     expect(claims.device_thumbprint).toBe(device_id);
     expect((await held(machine))!.claims).toEqual(claims);
     expect(await given()).toHaveLength(count + 1);
+  }
+});
+
+test('an enrolment at other keys that a power cut ends keeps the former lease, also where only its backup was whole', async () => {
+  const attempt = async (point: Pick<FailPoint, 'at' | 'fault'>) => {
+    const machine = newMachine();
+    const directory = join(machine.files.lease, '..');
+    await enrol(machine, await newCode(), 'trading-1');
+    truncateSync(machine.files.lease, 40);
+    rmSync(machine.files.key);
+    Object.assign(identity, { signer: await newSigner(identity) });
+    const keyset = await (await fetch(`${url}/.well-known/license-keys.json`)).text();
+    const code = await newCode();
+    const work = () => enrol(restarted(machine), code, 'trading-1', { keyset });
+    return { machine, work, outcome: await failAt({ directory, ...point }, work) };
+  };
+  for (const cut of powerCuts((await attempt(NEVER)).outcome.calls)) {
+    const { machine, work, outcome } = await attempt(cut);
+    expect(outcome.end).toBe('power_cut');
+    expect(await held(machine)).toBeDefined();
+    const { claims } = await work();
+    expect((await held(machine))!.claims).toEqual(claims);
   }
 });
