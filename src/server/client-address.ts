@@ -22,11 +22,16 @@ export function addressOf(c: Context, { isProxy }: Proxies): string | null {
   if (address === undefined) return null;
   const forwarded = c.req.header('x-forwarded-for')?.split(',') ?? [];
   while (isProxy(address)) {
-    const before = canonical(forwarded.pop()?.trim() ?? '');
+    const before = canonical(withoutPort(forwarded.pop()?.trim() ?? ''));
     if (before === undefined) break;
     address = before;
   }
   return address;
+}
+
+/** Some proxies, such as Azure Application Gateway, add the port of the client. */
+function withoutPort(text: string): string {
+  return text.replace(/^\[(.*)\](?::\d+)?$/, '$1').replace(/^([\d.]+):\d+$/, '$1');
 }
 
 /** The network by which tries are counted: an IPv4 address, or the /64 of an IPv6 address. */

@@ -220,7 +220,10 @@ describe('the address of a client', () => {
     [PROXIES, 'auto', '::ffff:10.1.2.3', '203.0.113.9, fd00::7, 192.0.2.1', '203.0.113.9'],
     [PROXIES, 'auto', 'fd00::1', '198.51.100.1, 203.0.113.9,10.1.9.9', '203.0.113.9'],
     [PROXIES, 'auto', '10.1.2.3', 'unknown, 10.1.4.4', '10.1.4.4'],
-    [PROXIES, 'auto', '10.1.2.3', '203.0.113.9:4711', '10.1.2.3'],
+    [PROXIES, 'auto', '10.1.2.3', '203.0.113.9:4711', '203.0.113.9'],
+    [PROXIES, 'auto', '10.1.2.3', '198.51.100.1, [2001:db8::1]:4711', '2001:db8:0:0::/64'],
+    [PROXIES, 'auto', '10.1.2.3', '[2001:db8::1]', '2001:db8:0:0::/64'],
+    [PROXIES, 'auto', '10.1.2.3', '203.0.113.9:port', '10.1.2.3'],
     [PROXIES, 'auto', '10.2.0.1', '203.0.113.9', '10.2.0.1'],
   ])('with proxies %s at %s: %s and %s are %s', async (trusted, publicUrl, peer, header, own) => {
     const services = { ...app.services, isProxy: proxiesOf(trusted, publicUrl) };
