@@ -8,6 +8,7 @@ import {
   json,
   page,
   pageQuery,
+  searchText,
   text,
   time,
 } from './http.ts';
@@ -17,7 +18,10 @@ const trading = { tags: ['Bots'], security: administrator('trade') };
 
 const HaltInput = z
   .strictObject({
-    reason: text(500).openapi({ description: 'Why; it is kept with the halt and in the logs.' }),
+    // With hidden characters, too: the kill switch must not fail because of a pasted reason.
+    reason: searchText(500).openapi({
+      description: 'Why; it is kept with the halt and in the logs.',
+    }),
   })
   .openapi('HaltInput');
 

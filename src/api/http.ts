@@ -111,7 +111,10 @@ export function text(longest: number) {
     });
 }
 
-/** A text that finds something: names from earlier versions may have hidden characters. */
+/**
+ * A text that finds something, as names from earlier versions may have hidden characters, or that
+ * is too urgent to be refused for them.
+ */
 export function searchText(longest: number) {
   return z
     .string()

@@ -87,6 +87,13 @@ describe('a halt', () => {
     expect(after.body).toMatchObject({ state: { halted: null } });
   });
 
+  it('takes a reason that was pasted with an invisible character', async () => {
+    await makeSessions(server.services.tasks.storage, { count: 1 });
+    const reason = 'drawdown\u200B above 5 %';
+    const halted = await send('POST', '/bots/bot-0/halt', 'halt', because(reason));
+    expect(halted).toMatchObject({ status: 200, body: { reason } });
+  });
+
   it('of all keeps a bot from being resumed by itself', async () => {
     await makeSessions(server.services.tasks.storage, { count: 2 });
     const all = await send('POST', '/bots/halt-all', 'halt', because('the feed is wrong'));

@@ -66,7 +66,7 @@ async function readText(path: string, name: string): Promise<string> {
 }
 
 const WITHOUT_AUDIT =
-  'revocations after the backup are forgotten: repeat them, or restore again with --audit and --force';
+  'revocations after the backup are forgotten: repeat them, or restore the backup again with --audit';
 
 const NOTHING_NEWER =
   'the audit log has no entry after the backup: revocations after it are forgotten';
