@@ -4,7 +4,7 @@ import { formatEnrolmentText, parseEnrolmentText } from '../src/enrolment-code.t
 const CODE = '9F3K-EFGH-JKMN-PQRS-TVWX-YZ23-4567';
 const ROOT = 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k';
 
-test('an enrolment code carries the fingerprint of the root, and old codes stay readable', () => {
+test('an enrollment code carries the fingerprint of the root, and old codes stay readable', () => {
   const text = formatEnrolmentText({ code: CODE, rootFingerprint: ROOT });
   expect(text).toBe(`${CODE}.${ROOT}`);
   expect(parseEnrolmentText(` ${text}\n`)).toEqual({ code: CODE, rootFingerprint: ROOT });

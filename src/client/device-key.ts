@@ -66,6 +66,6 @@ export async function readDeviceKey(path: string): Promise<DeviceKey | undefined
 function notAKey(reason: string, message: string): ServiceError {
   return new ServiceError('invalid_data', message, {
     reason,
-    remedy: 'Move it away, and enrol this device anew: that makes a new key.',
+    remedy: 'Move it away, and enroll this machine again, which creates a new key.',
   });
 }

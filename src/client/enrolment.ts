@@ -240,7 +240,7 @@ function withPlaceOfKey(error: unknown, path: string): unknown {
   const { code, message, reason } = error;
   return new ServiceError(code, message, {
     ...(reason !== undefined && { reason }),
-    remedy: `Move ${path} away, and enrol again: that makes a new key.`,
+    remedy: `Move ${path} away, and enroll again, which creates a new key.`,
     cause: error,
   });
 }

@@ -21,7 +21,7 @@ async function show({ call, query }: Visit, now: number): Promise<Content> {
     title: 'Devices',
     body: html`${parts('Devices')}
       <p class="note">
-        Machines that get leases by themselves. Enrolment codes are made, and devices revoked, on
+        Machines that get leases by themselves. Enrollment codes are made, and devices revoked, on
         the page of their deployment.
       </p>
       ${

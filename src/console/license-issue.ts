@@ -81,7 +81,7 @@ async function choose({ call, query }: Visit): Promise<Content> {
     body: html`${parts('Issue')}
       <p class="note">
         For machines that cannot renew by themselves. A machine with a device key needs no lease
-        from here: make an enrolment code on the page of its deployment.
+        from here: make an enrollment code on the page of its deployment.
       </p>
       ${
         items.length === 0 && search === undefined

@@ -303,7 +303,7 @@ async function showDeployment(visit: Visit, now: number): Promise<Content> {
           </p>`
         }
         <form method="post" action="${here}/enrolment-codes">
-          ${csrfField(session)}<button>Make an enrolment code</button>
+          ${csrfField(session)}<button>Make an enrollment code</button>
         </form>
       </section>
       <section aria-labelledby="audit">
@@ -356,7 +356,7 @@ function deviceTable({ session }: Visit, devices: readonly Device[], now: number
 
 function showCode(deployment_id: string, code: string, expires: Html, origin: string): Content {
   return {
-    title: 'Enrolment code',
+    title: 'Enrollment code',
     body: html`<div class="once" tabindex="-1" data-message>
         <p>
           <strong>This code is shown this once.</strong> It is good for one device of

@@ -28,7 +28,7 @@ export type Device = Readonly<DevicesTable>;
 
 const CODE_MS = 10 * 60_000;
 
-/** Good for the enrolment of one device. */
+/** Valid for the enrollment of one device. */
 export interface EnrolmentCode {
   /** Shown once and kept as a hash; with the fingerprint of the issuer's root, where it has one. */
   readonly code: string;
@@ -210,12 +210,12 @@ async function findCode(db: Db, now: number, code: string, deviceId: string): Pr
     .selectAll()
     .where('code_hash', '=', hashCode(parseEnrolmentText(code)?.code ?? code))
     .executeTakeFirst();
-  if (row === undefined) throw badCode('unknown_code', 'there is no such enrolment code');
+  if (row === undefined) throw badCode('unknown_code', 'there is no such enrollment code');
   const isUsed = row.device_id === deviceId;
   if (!isUsed && row.used_at !== null) {
-    throw badCode('used_code', 'the enrolment code has been used');
+    throw badCode('used_code', 'the enrollment code has been used');
   }
-  if (!isUsed && row.expires_at <= now) throw badCode('expired_code', 'the enrolment code is over');
+  if (!isUsed && row.expires_at <= now) throw badCode('expired_code', 'the enrollment code is over');
   const known = await findDevice(db, deviceId);
   if (known !== undefined) refuseOther(known, row.deployment_id);
   return { ...row, known, isUsed };
@@ -234,7 +234,7 @@ function refuseOther({ device_id, deployment_id, revoked_at }: Device, wanted: s
   const why = revoked_at === null ? `belongs to the deployment ${deployment_id}` : 'was revoked';
   throw new ServiceError('conflict', `the key ${device_id} ${why}`, {
     reason: revoked_at === null ? 'other_deployment' : 'revoked_key',
-    remedy: 'Move device.key away, and enrol again: that makes a new key.',
+    remedy: 'Move device.key away, and enroll again, which creates a new key.',
   });
 }
 

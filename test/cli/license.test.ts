@@ -153,9 +153,9 @@ test('a machine without a network is licensed by files that people carry', async
   const lost = await vault('status');
   expect(lost).toMatchObject({ code: 0, stderr: '' });
   expect(lost.stdout).toContain(
-    `\nNothing can renew it: it is for the device whose key was ${key}, and that is gone. Put ${key} back from a backup; or enrol this machine anew`,
+    `\nNothing can renew it: it is for the device whose key was ${key}, and that is gone. Put ${key} back from a backup; or enrolll this machine again`,
   );
-  expect((await vault('renew')).stderr).toContain(`\n→ Put ${key} back from a backup; or enrol`);
+  expect((await vault('renew')).stderr).toContain(`\n→ Put ${key} back from a backup; or enroll`);
   await vault('export-request', '--out', 'request.jwt');
   expect((await vault('status')).stdout).toMatch(/^People renew it: run /m);
 });

@@ -304,7 +304,7 @@ describe('while the daemon runs', () => {
   });
 });
 
-describe('enrolment', () => {
+describe('enrollment', () => {
   test('with the fingerprint of another root fails before the code is used, naming both', async () => {
     const fingerprint = await newRoot();
     const code = (await newCode()).split('.')[0]!;

@@ -109,7 +109,7 @@ const KEYS = 'GET /.well-known/license-keys.json';
 const LEASE = 'POST /auth/license/leases';
 const ROTATE = 'POST /auth/license/devices/rotate';
 
-describe('enrolment', () => {
+describe('enrollment', () => {
   test('leaves a key, the keys that verify, and a lease that they verify', async () => {
     const { device_id, claims } = await enrol(device, await newCode(), 'trading-1');
     expect(requests).toEqual([KEYS, ENROL, LEASE]);

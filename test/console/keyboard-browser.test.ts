@@ -92,10 +92,10 @@ test.runIf(isAtLength)('a lease is issued', async () => {
   await hands.goTo('Download license_lease.json');
 });
 
-test('a deployment gets an enrolment code, and is revoked', async () => {
+test('a deployment gets an enrollment code, and is revoked', async () => {
   const { page, administrator } = desk;
   await desk.open('/identity/license/deployments/fleet-00007');
-  await hands.press('Make an enrolment code');
+  await hands.press('Make an enrollment code');
   expect(await hands.hears('This code is shown this once.')).toBe(true);
   await hands.goTo('Copy the code');
   await hands.press('Back to the deployment');

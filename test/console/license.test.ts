@@ -341,7 +341,7 @@ test('a plan binds its leases, and the page that issues names the way to get a b
   expect(page.text).toContain('license export-request');
 });
 
-test('an enrolment code is shown once', async () => {
+test('an enrollment code is shown once', async () => {
   await deploy('gifu');
   const path = '/identity/license/deployments/gifu';
   const shown = await visitor.submit(`${path}/enrolment-codes`);

@@ -487,7 +487,7 @@ describe('the device key', () => {
       `${machine.files.key} is gone: the lease is for the device ${licensed.device_id}, and cannot be renewed without it; ${left}`,
     );
     for (const { remedy } of [spoilt, lost]) {
-      expect(remedy).toMatch(/new enrolment code, .*`service-local license enroll`\.$/);
+      expect(remedy).toMatch(/new enrollment code, .*`service-local license enroll`\.$/);
     }
   });
 

@@ -140,7 +140,7 @@ test.each([
   },
 );
 
-test('an enrolment that a power cut ends at any moment goes on with the same code', async () => {
+test('an enrollment that a power cut ends at any moment goes on with the same code', async () => {
   const attempt = async (point: Pick<FailPoint, 'at' | 'fault'>) => {
     const machine = newMachine();
     const directory = join(machine.files.lease, '..');

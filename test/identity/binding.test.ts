@@ -126,7 +126,7 @@ describe.each(mainlyOn('postgres'))('what leases are for, on %s', (kind) => {
     );
   });
 
-  test('are bound to the machine of the latest enrolment, which the next key of the device keeps', async () => {
+  test('are bound to the machine of the latest enrollment, which the next key of the device keeps', async () => {
     await change({ binding: 'machine' });
     const key = signerOf(newDeviceKey());
     const code = await codeFor();

@@ -95,7 +95,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
     }));
   };
 
-  describe('an enrolment code', () => {
+  describe('an enrollment code', () => {
     test('is told once, in groups that are easy to read, and kept as a hash', async () => {
       const made = await createEnrolmentCode(world.identity, ADMIN, 'tokyo');
       expect(made).toEqual({
@@ -228,7 +228,7 @@ describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
     });
   });
 
-  describe('enrolment', () => {
+  describe('enrollment', () => {
     test('needs the private part of the key, whatever the clock', async () => {
       const code = await codeFor('tokyo');
       await expect(enrol(code, key, { by: next })).rejects.toMatchObject({

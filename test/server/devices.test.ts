@@ -109,14 +109,14 @@ test('a refused code is 401, and a used key 409, each with its reason', async ()
   });
 });
 
-test('an enrolment takes a public key, and no private one', async () => {
+test('an enrollment takes a public key, and no private one', async () => {
   const body = { code: await newCode(), jwk: { ...jwkOf(key), d: 'x'.repeat(43) }, name: 'a' };
   const answer = await prove('/auth/license/devices', body);
   expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/jwk/d' }] } });
   expect(JSON.stringify(answer.body)).not.toContain('xxx');
 });
 
-test('an enrolment needs a proof by the very key', async () => {
+test('an enrollment needs a proof by the very key', async () => {
   const body = { code: await newCode(), jwk: jwkOf(key), name: 'trading-1' };
   expect(await prove('/auth/license/devices', body, newDeviceKey())).toMatchObject({
     status: 401,

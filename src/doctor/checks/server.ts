@@ -50,7 +50,7 @@ async function readKey(facts: Facts): Promise<DeviceKey | undefined> {
 }
 
 const ENROL =
-  'ask for a new enrolment code, and enrol this machine anew with `service-local license enroll`.';
+  'ask for a new enrollment code, and enroll this machine again with `service-local license enroll`.';
 
 async function withoutKey(facts: Facts): Promise<Finding> {
   const { files, home, license } = facts;
