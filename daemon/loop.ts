@@ -302,11 +302,11 @@ class Keeper {
       this.#keep(license);
       this.#isOutdated = this.#isWrong(license);
       this.#unrepaired = this.#isOutdated ? this.#whatIsWrong(license) : undefined;
-      this.#right('files', 'the license files are right again');
+      this.#right('files', 'the license files are in order again');
     } catch (thrown) {
       const { reason, message } = asServiceError(thrown);
       if (reason !== 'locked') this.#unrepaired = message;
-      this.#faultOf('files', 'the license files cannot be put right', thrown);
+      this.#faultOf('files', 'the license files cannot be repaired', thrown);
     }
   }
 
@@ -318,7 +318,7 @@ class Keeper {
       const { deploymentId, issuer, held } = this.#acceptance.accepted!;
       const by = held.root ? `the root ${held.root.lineage.at(-1)}` : 'keys without a root';
       this.#log.warn(
-        `accepted what a person put in place: the installation ${deploymentId} of ${issuer}, by ${by}`,
+        `accepted files that a person put in place: installation ${deploymentId} of the issuer ${issuer}, verified by ${by}`,
       );
     }
     return license;
@@ -367,7 +367,7 @@ class Keeper {
     const { files } = this.#machine;
     const lease = refused.find(({ path }) => path === files.lease);
     const wrong = refusedAnchor ?? (keyset.ok ? lease : keyset);
-    return `${wrong?.path ?? files.lease}: ${wrong?.detail ?? 'it is not the best lease'}`;
+    return `${wrong?.path ?? files.lease}: ${wrong?.detail ?? 'a better lease is known'}`;
   }
 
   #needsAnchor({ anchor }: License): boolean {
@@ -416,7 +416,9 @@ class Keeper {
   async #putBack(path: string, text: string, why: string): Promise<void> {
     const bad = await quarantine(path, this.#machine.clock());
     await storeKeyset(path, text);
-    this.#log.warn(`put ${path} back: ${why}${bad === undefined ? '' : `; it was as ${bad} is`}`);
+    this.#log.warn(
+      `put ${path} back: ${why}${bad === undefined ? '' : `; the former file is kept as ${bad}`}`,
+    );
   }
 
   async #repairLease(license: License): Promise<void> {
@@ -430,8 +432,8 @@ class Keeper {
     await storeLease(files.lease, text);
     if (!isOther) return;
     const refusal = license.refused.find(({ path }) => path === files.lease);
-    const why = refusal?.detail ?? 'it was not the best lease';
-    const kept = bad === undefined ? '' : `; it was as ${bad} is`;
+    const why = refusal?.detail ?? 'a better lease is known';
+    const kept = bad === undefined ? '' : `; the former file is kept as ${bad}`;
     this.#log.warn(`put ${files.lease} back: ${why}${kept}`);
   }
 

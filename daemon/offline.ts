@@ -304,7 +304,7 @@ export function refuseOtherOwner(owner: License['owner'], claims: LeaseClaims): 
 function otherOwner(reason: LeaseReason, what: string, expected: string): ServiceError {
   return new ServiceError('conflict', `${what}, and this machine accepts leases of ${expected}`, {
     reason,
-    remedy: `${NOTHING_CHANGED} If this machine is to change, enroll it again with \`service-local license enroll\` and a new code; or, without a network, run \`service-local license import FILE --replace\`.`,
+    remedy: `${NOTHING_CHANGED} To move this machine there, enroll it again with \`service-local license enroll\` and a new code; or, without a network, run \`service-local license import FILE --replace\`.`,
   });
 }
 

@@ -48,7 +48,7 @@ export function hiddenCharacterProblem(text: string): string | undefined {
   const found = FORBIDDEN.exec(text);
   if (found === null) return undefined;
   const position = Array.from(text.slice(0, found.index)).length + 1;
-  return `must not have the control or invisible character ${codePoint(found[0])}, which is character ${position}`;
+  return `must not contain the control or invisible character ${codePoint(found[0])} at position ${position}`;
 }
 
 /** The text with its hidden characters as `[U+202E]`, which is also safe in HTML. Controls stay. */

@@ -3,7 +3,7 @@ import { hiddenCharacterProblem, showHidden } from '../src/hidden-characters.ts'
 import { printable } from '../src/printable.ts';
 
 const at = (code: string, position: number): string =>
-  `must not have the control or invisible character ${code}, which is character ${position}`;
+  `must not contain the control or invisible character ${code} at position ${position}`;
 
 describe('hiddenCharacterProblem', () => {
   it.each([

@@ -68,7 +68,7 @@ export const enrolDevice = defineRoute({
   method: 'post',
   path: '/auth/license/devices',
   operationId: 'enrolDevice',
-  summary: 'Enrol a device with a code',
+  summary: 'Enroll a device with a code',
   description:
     'The proof is by the key in the body. The same code and key get the same answer again, however late; another key is refused.',
   tags,

@@ -123,7 +123,7 @@ export function remedyOf({ renewedBy, files, state }: LicenseView): string {
     files:
       'Ask for a lease with `service-local license export-request --out FILE`, and put what comes back into its place with `service-local license import`.',
     nobody:
-      'Enrol this machine with `service-local license enroll`, or bring a lease to it with `service-local license import`.',
+      'Enroll this machine with `service-local license enroll`, or bring a lease to it with `service-local license import`.',
     lost_key: `Put ${files.key} back from a backup; or enroll this machine again with \`service-local license enroll\` and a new code, or, without a network, with \`service-local license export-request\`.`,
   };
   return remedies[renewedBy];

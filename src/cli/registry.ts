@@ -38,7 +38,7 @@ export const PURPOSE_OPTIONS = {
   product: {
     value: 'name',
     description:
-      'the product that its leases license; default: as the setting license_product of the server',
+      'the product that its leases license (default: the setting license_product of the server)',
     parse: (text: string): string | null => (text === 'default' ? null : text),
   },
   binding: {
@@ -112,7 +112,7 @@ export const CUSTOMER_COLUMNS: Columns<Customer> = {
 export const PLAN_COLUMNS: Columns<Plan> = {
   plan: ({ plan_id }) => plan_id,
   name: ({ name }) => name,
-  product: ({ product }) => product ?? 'as server',
+  product: ({ product }) => product ?? 'server default',
   binding: ({ binding }) => binding,
   ...conditionColumns('server'),
 };

@@ -33,7 +33,7 @@ export async function sendWithStepUp<T>(
   const { step_up_token } = await server.call<typeof createStepUp>('post', '/identity/step-ups', {
     body: {
       ...subject,
-      code: code ?? (await ask(context, 'Code of your authenticator:', '--code')),
+      code: code ?? (await ask(context, 'Code from your authenticator:', '--code')),
     },
   });
   return send({ 'service-step-up': step_up_token });

@@ -169,10 +169,10 @@ function parsedCode(text: string): EnrolmentText {
   if (parsed !== undefined) return parsed;
   throw new ServiceError(
     'usage',
-    'the code is cut off or mistyped: what follows its dot is not the fingerprint of a root',
+    'the code is truncated or mistyped: the part after the dot is not the fingerprint of a root',
     {
       reason: 'invalid_code',
-      remedy: 'Copy all of the code, as `identity devices enroll-code` printed it.',
+      remedy: 'Copy the whole code that `identity devices enroll-code` printed.',
     },
   );
 }
@@ -226,7 +226,7 @@ function checkPins(
       {
         reason: judged.reason,
         remedy:
-          'The code was not used, and no lease or key file was changed. See that the address is right; then ask the issuer for the fingerprint that `identity root show` prints. The server may be another, or somebody answers in its place.',
+          'The code was not used, and no lease or key file was changed. Check the address, and ask the issuer for the fingerprint that `identity root show` prints. This may be a different server, or someone may be impersonating it.',
       },
     );
   }
@@ -267,7 +267,7 @@ async function rotateAlone(device: Device): Promise<Rotated> {
   const key = await readDeviceKey(files.key);
   if (key === undefined) {
     throw new ServiceError('file_not_found', `${files.key} is not there: this is no device`, {
-      remedy: 'Enrol it with `service-local license enroll`.',
+      remedy: 'Enroll it with `service-local license enroll`.',
     });
   }
   const next = await deviceKeyAt(files.nextKey);

@@ -89,7 +89,7 @@ function noMachineId(cause: ServiceError): ServiceError {
     {
       reason: 'no_machine_id',
       remedy:
-        'On Linux, see that /etc/machine-id holds an id (`systemd-machine-id-setup` makes one). Containers need a plan that does not bind leases to machines: ask whoever issued the license.',
+        'On Linux, check that /etc/machine-id contains an id (`systemd-machine-id-setup` creates one). Containers need a plan that does not bind leases to machines: ask the issuer.',
       cause,
     },
   );
@@ -115,7 +115,7 @@ export function requireTrusted(document: unknown, options: TrustOptions): Judged
   throw new ServiceError(
     'invalid_data',
     `the keys of the server are not trusted: ${judged.detail}`,
-    { reason: judged.reason, remedy: UNTRUSTED },
+    { reason: judged.reason, remedy: untrustedRemedy(judged.reason) },
   );
 }
 
@@ -136,8 +136,17 @@ export function namedTrust(text: string, pin: string | undefined, now: number): 
   });
 }
 
-const UNTRUSTED =
-  'No file was changed, and the lease of this machine stays in force. The server may be another, or somebody answers in its place. If its operator confirms the change, enroll again with a code that carries the new fingerprint, or name the new keys with --keyset FILE.';
+const NOTHING_CHANGED = 'No file was changed, and the lease of this machine stays in force.';
+
+function untrustedRemedy(reason: LeaseReason): string {
+  if (reason === 'keyset_expired') {
+    return `${NOTHING_CHANGED} Ask the issuer to sign its keyset again with \`service-local identity root sign-keyset\`.`;
+  }
+  if (reason === 'keyset_rollback' || reason === 'root_rollback') {
+    return `${NOTHING_CHANGED} The server may have been restored from a backup, or someone may be impersonating it. Ask the issuer to publish its newest keyset again.`;
+  }
+  return `${NOTHING_CHANGED} This may be a different server, or someone may be impersonating it. If the issuer confirms the change, enroll again with a code that carries the new fingerprint, or name the new keys with --keyset FILE.`;
+}
 
 function isUntrusted(reason: LeaseReason): boolean {
   return UNTRUSTED_REASONS.has(reason);

@@ -229,7 +229,7 @@ async function show(
             'Product',
             'plan_product',
             { maxlength: 128 },
-            'The product that its leases license; as the server says when it is empty.',
+            'The product that its leases license; if empty, the product in the settings of the server.',
           ),
           bindingField(typed?.get('plan_binding')),
         ])}
@@ -338,7 +338,7 @@ function planTable(plans: readonly Plan[]): Html {
       { title: 'Name', isHeader: true, cell: ({ name }) => name },
       { title: 'Id', cell: ({ plan_id }) => html`<span class="id">${plan_id}</span>` },
       { title: 'Gives', cell: ({ entitlements }) => entitlements.join(', ') || 'nothing' },
-      { title: 'Product', cell: ({ product }) => product ?? 'as the server says' },
+      { title: 'Product', cell: ({ product }) => product ?? 'server default' },
       { title: 'Bound to', cell: ({ binding }) => BOUND_TO[binding] },
       { title: 'Leases last', cell: ({ ttl_seconds }) => span(ttl_seconds) },
       { title: 'Grace', cell: ({ grace_period_seconds }) => span(grace_period_seconds) },

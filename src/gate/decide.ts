@@ -103,7 +103,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   missing:
     'Get one with `service-local license enroll` on the machine that this runs on; whoever issues licenses makes the code for it.',
   other_product:
-    'Ask whoever issued the license for a lease for this product; the server takes its product from the setting license_product.',
+    'Ask the issuer for a lease for this product. A server takes its own product from the setting license_product.',
   entitlement_missing: 'Have it added to the contract; it comes with the next renewal.',
 };
 

@@ -193,6 +193,6 @@ function jwkOfPem(pem: string): object {
   try {
     return createPublicKey(pem).export({ format: 'jwk' });
   } catch {
-    throw new LeaseError('invalid_keyset', 'the PEM is no public key');
+    throw new LeaseError('invalid_keyset', 'the PEM is not a public key');
   }
 }

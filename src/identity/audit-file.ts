@@ -31,7 +31,7 @@ export function parseAuditFile(text: string, name: string): readonly AuditEntry[
   if (success && data.entries.length > 0) return data.entries;
   const [issue] = error?.issues ?? [];
   const where = issue === undefined ? 'it has no entries' : `/${issue.path.join('/')}`;
-  throw new ServiceError('invalid_data', `${name} is no exported audit log: ${where}`, {
+  throw new ServiceError('invalid_data', `${name} is not an exported audit log: ${where}`, {
     remedy: 'Write it with `service-local identity audit list --after 0 --json`.',
   });
 }

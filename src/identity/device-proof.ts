@@ -27,14 +27,14 @@ const NONCE_MS = 5 * 60_000;
 const USED_PROOF_MS = 2 * NONCE_MS;
 
 const NEW_PROOF = 'Sign a new proof for each request.';
-const ENROL = 'Enrol it with a new code: `service-local license enroll`.';
-const NEW_KEY = `Move its device.key away. ${ENROL}`;
+const ENROLL = 'Enroll it with a new code: `service-local license enroll`.';
+const NEW_KEY = `Move its device.key away. ${ENROLL}`;
 const ADDRESS = 'Use the URL at which the server is known, see its setting server_public_url.';
 
 /** Why a proof is refused. */
 const REFUSALS = {
   malformed: ['the proof is no signed JWT of the expected form', NEW_PROOF],
-  unknown_device: ['no device with this key is enrolled', ENROL],
+  unknown_device: ['no device with this key is enrolled', ENROLL],
   revoked_device: ['the device was revoked, or another key has taken its place', NEW_KEY],
   bad_signature: [
     'the proof was changed, or another key signed it',

@@ -215,7 +215,8 @@ async function findCode(db: Db, now: number, code: string, deviceId: string): Pr
   if (!isUsed && row.used_at !== null) {
     throw badCode('used_code', 'the enrollment code has been used');
   }
-  if (!isUsed && row.expires_at <= now) throw badCode('expired_code', 'the enrollment code is over');
+  if (!isUsed && row.expires_at <= now)
+    throw badCode('expired_code', 'the enrollment code has expired');
   const known = await findDevice(db, deviceId);
   if (known !== undefined) refuseOther(known, row.deployment_id);
   return { ...row, known, isUsed };
@@ -301,7 +302,7 @@ export async function rotateDevice(
     if (known !== undefined) {
       throw new ServiceError('conflict', `the key ${device_id} is known already`, {
         reason: 'known_key',
-        remedy: 'Move device.key.next away, and rotate again: that makes a new key.',
+        remedy: 'Move device.key.next away, and rotate again, which creates a new key.',
       });
     }
     const { deployment_id, name, machine_hash } = device;

@@ -104,7 +104,7 @@ function wrongCredentials(): ServiceError {
     reason: 'wrong_credentials',
     remedy:
       'Check name, password and code; a code works once. ' +
-      `After ${MOST_FAILURES} wrong ones, your address is refused for ${WINDOW_MINUTES} minutes.`,
+      `After ${MOST_FAILURES} failed logins, your address is refused for ${WINDOW_MINUTES} minutes.`,
   });
 }
 

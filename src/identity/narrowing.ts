@@ -185,8 +185,8 @@ export function boundedWishes(
   if (grace !== undefined && grace > usualGrace) {
     throw new ServiceError(
       'not_allowed',
-      `the token issues leases with a grace period of up to ${formatSeconds(usualGrace)}, as the contract says`,
-      { reason: 'grace_above_token_maximum', remedy: 'Ask for less, or leave it out.' },
+      `the token issues leases with a grace period of at most ${formatSeconds(usualGrace)}, and this one would have ${formatSeconds(grace)}`,
+      { reason: 'grace_above_token_maximum', remedy: 'Request a shorter grace period, or none.' },
     );
   }
   return { ...wishes, ttl_max_seconds: max };

@@ -29,7 +29,7 @@ export const LEASE_REASONS = {
   inconsistent_claims: 'The times of the lease do not add up.',
   key_mismatch: 'The lease names another key than the one that signed it.',
 
-  invalid_keyset: 'The keyset has another form, or no key that may verify.',
+  invalid_keyset: 'The keyset has an unknown form, or no usable key.',
   private_key: 'The keyset contains a private key, which must be replaced at once.',
   key_id_mismatch: 'The id of a key is not the thumbprint of that key.',
   key_not_canonical: 'A public key is not in canonical form.',

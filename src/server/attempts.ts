@@ -43,7 +43,7 @@ export function warnOfProxies(services: Services): MiddlewareHandler<AppEnv> {
       if (address !== null && !services.isProxy(address)) {
         hasWarned = true;
         services.log.warn(
-          `X-Forwarded-For from ${address} is ignored: if this is your proxy, name it with --trusted-proxies, or one of its clients can lock out all others`,
+          `X-Forwarded-For from ${address} is ignored: if this is your proxy, name it with --trusted-proxies; otherwise one of its clients can lock out all others`,
         );
       }
     }

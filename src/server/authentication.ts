@@ -55,9 +55,9 @@ function requireOneOf(caller: Caller, choices: readonly (readonly string[])[]): 
 /** @throws ServiceError `not_allowed` for a narrowed token where the narrowing would not be checked */
 function refuseNarrowed({ narrowing }: Caller, route: RouteConfig): void {
   if (narrowing === undefined || NARROWABLE_EXTENSION in route) return;
-  throw new ServiceError('not_allowed', 'the token is narrowed, and this is not for such tokens', {
+  throw new ServiceError('not_allowed', 'narrowed tokens may not use this operation', {
     reason: 'narrowed_token',
-    remedy: `The token is for ${describeNarrowing(narrowing)}. Use another, or \`service-local login\`.`,
+    remedy: `The token is for ${describeNarrowing(narrowing)}. Use another token, or log in with \`service-local login\`.`,
   });
 }
 

@@ -103,8 +103,8 @@ export function checkJson(text: string): void {
   if (found === undefined) return;
   const [message, detail] =
     found.code === 'duplicate_field'
-      ? ['the body has a field twice', 'is given twice']
-      : ['the body is nested too deep', `is deeper than ${MOST_LEVELS} levels`];
+      ? ['the body contains a field twice', 'is given twice']
+      : ['the body is nested too deeply', `is deeper than ${MOST_LEVELS} levels`];
   throw new ServiceError('invalid_request', message, {
     problems: [{ ...found, message: detail }],
   });

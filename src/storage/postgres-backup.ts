@@ -104,7 +104,7 @@ async function refuseNoDump(path: string): Promise<void> {
   } finally {
     await file.close();
   }
-  throw new ServiceError('invalid_data', `${path} is no dump in PostgreSQL's custom format`, {
+  throw new ServiceError('invalid_data', `${path} is not a dump in PostgreSQL's custom format`, {
     remedy: 'Name a file that `service-local server backup` wrote for PostgreSQL.',
   });
 }

@@ -74,7 +74,7 @@ async function refuseNoBackup(path: string, to: string): Promise<void> {
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(16), 0, 16, 0);
     if (buffer.subarray(0, bytesRead).toString('latin1') !== HEADER) {
-      throw new ServiceError('invalid_data', `${path} is no SQLite database`, {
+      throw new ServiceError('invalid_data', `${path} is not a SQLite database`, {
         remedy:
           'Name a file that `service-local server backup` wrote; for a PostgreSQL dump, set DATABASE_URL.',
       });
@@ -84,7 +84,7 @@ async function refuseNoBackup(path: string, to: string): Promise<void> {
   }
   const isBare = existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0;
   if (!isBare && !(await isSameFile(path, to))) return;
-  throw new ServiceError('invalid_data', `${path} is a database in use, and no backup`, {
+  throw new ServiceError('invalid_data', `${path} is a database in use, not a backup`, {
     reason: 'not_a_backup',
     remedy: 'Name a file that `service-local server backup` wrote.',
   });
@@ -120,7 +120,7 @@ function takeExisting(file: string): Existing {
     }
     throw new ServiceError('conflict', `a process uses the database ${file}`, {
       reason: 'database_in_use',
-      remedy: 'Stop its server. Nothing was changed.',
+      remedy: 'Stop the server and its workers. Nothing was changed.',
       cause: error,
     });
   }

@@ -30,7 +30,7 @@ describe('hidden characters', () => {
       changed('metadata: {name: ', 'metadata: {owner: "A\u200Bda", name: '),
     );
     expect(formatProblem(problem!)).toMatch(
-      /^bot\.yaml:\d+:\d+ \/metadata\/owner hidden_character must not have the control or invisible character U\+200B, which is character 2$/,
+      /^bot\.yaml:\d+:\d+ \/metadata\/owner hidden_character must not contain the control or invisible character U\+200B at position 2$/,
     );
   });
 

@@ -79,7 +79,7 @@ const logIn = (name: string, code: string, input = PASSWORD): Promise<Result> =>
 describe('identity tokens create', () => {
   startServerOnNew();
 
-  test('a token is narrowed, expires unless it is to last for ever, and shows both', async () => {
+  test('a token is narrowed, expires unless it is made without an expiry, and is listed with both', async () => {
     const eve = await enrol('eve');
     const { token } = eve.token;
     await ask('customers create --id acme --name Acme', { token });
@@ -92,7 +92,7 @@ describe('identity tokens create', () => {
     const narrowed = await create('--label narrow --customer acme --max-ttl 1d');
     expect(narrowed).toMatchObject({ code: 0 });
     const never = await create('--label wide --expires never');
-    expect(never.stderr).toMatch(/^token [\w-]{36}: license for ever\n$/);
+    expect(never.stderr).toMatch(/^token [\w-]{36}: license without an expiry\n$/);
     const { tokens } = await ask<{ tokens: object[] }>('tokens list', { token });
     const none = { deployment_ids: null, customer_id: null, max_ttl_seconds: null };
     expect(tokens).toMatchObject([
@@ -107,7 +107,9 @@ describe('identity tokens create', () => {
     const confined = { token: narrowed.stdout.trim() };
     const refused = await run('customers list', confined);
     expect(refused).toMatchObject({ code: 4, stdout: '' });
-    expect(refused.stderr).toMatch(/^error not_allowed: the token is narrowed/);
+    expect(refused.stderr).toMatch(
+      /^error not_allowed: narrowed tokens may not use this operation/,
+    );
     expect(refused.stderr).toContain('The token is for the customer acme and leases of up to 1d');
     expect(await ask('contracts list', confined)).toEqual({ contracts: [] });
   });

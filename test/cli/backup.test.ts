@@ -430,9 +430,9 @@ test('only a backup is restored', async () => {
   const restore = (file: string) => cli(place, ['server', 'restore', file, '--force']);
   const refused = async (file: string, code: number, text: string): Promise<void> =>
     expect(await restore(file)).toMatchObject({ code, stderr: expect.stringContaining(text) });
-  await refused('backup.sqlite', 3, 'is no SQLite database');
+  await refused('backup.sqlite', 3, 'is not a SQLite database');
   await refused('nowhere.sqlite', 3, 'file_not_found');
-  await refused('server.sqlite', 3, 'is a database in use, and no backup');
+  await refused('server.sqlite', 3, 'is a database in use, not a backup');
   new Database(join(dirname(place.file), 'other.sqlite')).exec('create table t (x)').close();
   await refused('other.sqlite', 1, 'audit_head');
 });

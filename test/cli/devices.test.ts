@@ -175,7 +175,7 @@ describe('the server of --url', () => {
     writeFileSync(join(directory, 'mine.yaml'), '# mine\nworkers: 2 # two\nruns_dir: 007');
     symlinkSync(join(directory, 'mine.yaml'), config());
     const enrolled = await license('enroll', '--code', await newCode());
-    expect(afterContact(enrolled)).toBe(`${config()} now says server_url: ${server.url}\n`);
+    expect(afterContact(enrolled)).toBe(`${config()} now contains server_url: ${server.url}\n`);
     expect(readFileSync(join(directory, 'mine.yaml'), 'utf8')).toBe(
       `# mine\nworkers: 2 # two\nruns_dir: 007\nserver_url: ${server.url}\n`,
     );
@@ -190,7 +190,7 @@ describe('the server of --url', () => {
       const enrolled = await license('enroll', '--code', await newCode());
       expect(enrolled).toMatchObject({ code: 0 });
       expect(afterContact(enrolled)).toBe(
-        `To do without --url from now on, put this line into ${config()}:\nserver_url: ${server.url}\n`,
+        `To omit --url from now on, add this line to ${config()}:\nserver_url: ${server.url}\n`,
       );
       expect(readFileSync(config(), 'utf8')).toBe(text);
     },

@@ -171,7 +171,10 @@ test('a narrowed token issues what it is for, and is refused the rest with the r
   for (const [words, message] of [
     [['--deployment', 'osaka', '--ttl', '1h'], 'the token is not for the deployment osaka'],
     [['--deployment', 'nara', '--ttl', '90d'], 'the token issues leases of up to 1d, and'],
-    [['--deployment', 'nara', '--ttl', '1d', '--grace', '30d'], 'with a grace period of up to 3d'],
+    [
+      ['--deployment', 'nara', '--ttl', '1d', '--grace', '30d'],
+      'with a grace period of at most 3d',
+    ],
   ] as const) {
     const refused = await issue(...words, '--out', 'refused.json');
     expect(refused).toMatchObject({ code: 4, stdout: '' });
@@ -261,7 +264,7 @@ async function revokeAsPerson(
 ): Promise<{ readonly told: string; readonly data: unknown }> {
   const person = personWho([
     [`Type ${deployment} to confirm:`, `${deployment}\r`],
-    ['Code of your authenticator:', `${code}\r`],
+    ['Code from your authenticator:', `${code}\r`],
   ]);
   const message = vi.fn<(text: string) => void>();
   const io = { stdin: person.stdin, stderr: person.stderr, env: { SERVICE_LOCAL_TOKEN: token } };

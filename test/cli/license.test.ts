@@ -153,7 +153,7 @@ test('a machine without a network is licensed by files that people carry', async
   const lost = await vault('status');
   expect(lost).toMatchObject({ code: 0, stderr: '' });
   expect(lost.stdout).toContain(
-    `\nNothing can renew it: it is for the device whose key was ${key}, and that is gone. Put ${key} back from a backup; or enrolll this machine again`,
+    `\nNothing can renew it: it is for the device whose key was ${key}, and that is gone. Put ${key} back from a backup; or enroll this machine again`,
   );
   expect((await vault('renew')).stderr).toContain(`\n→ Put ${key} back from a backup; or enroll`);
   await vault('export-request', '--out', 'request.jwt');
@@ -181,7 +181,7 @@ test('an enrolled machine renews when it is due, or when told to, until that is 
   const osaka = on('osaka');
   const early = await osaka('renew');
   expect(early).toMatchObject({ code: 3, stdout: '' });
-  expect(early.stderr).toMatch(/this is no device\n→ Enrol this machine with/);
+  expect(early.stderr).toMatch(/this is no device\n→ Enroll this machine with/);
   const code = await identity('devices', 'enroll-code', '--deployment', 'osaka');
   await osaka('enroll', '--code', code.stdout.trim());
   const before = documentOf(await osaka('status', '--json')) as Status;
@@ -255,7 +255,7 @@ test('a lease is verified anywhere, and a script learns what it is worth from th
   });
   expect(delivered).toMatchObject({ code: 4 });
   expect(delivered.stderr).toMatch(
-    /^error license_invalid: nothing licensed works: the lease ended on 20\S+Z\n→ Enrol this machine with/,
+    /^error license_invalid: nothing licensed works: the lease ended on 20\S+Z\n→ Enroll this machine with/,
   );
   const lease = readFileSync(join(directory, 'fresh.json'), 'utf8');
   const { signatures } = JSON.parse(lease) as { signatures: { sig: string }[] };

@@ -288,8 +288,8 @@ describe('while the daemon runs', () => {
     expect(errorOf(refused)).toMatchObject({ reason: 'other_issuer' });
     expect(await license(...words, '--replace')).toMatchObject({ code: 0 });
     const after = contents();
-    const said = await daemon.logged('accepted what a person put in place');
-    expect(said).toContain('the installation tokyo of next');
+    const said = await daemon.logged('accepted files that a person put in place');
+    expect(said).toContain('installation tokyo of the issuer next');
     expect(contents()).toEqual(after);
 
     // The other way, by enrolling again: with the fingerprint of a root.
@@ -298,7 +298,7 @@ describe('while the daemon runs', () => {
     const enrolled = await enroll();
     expect(json(enrolled)).toMatchObject({ trust: { by: 'code' } });
     const again = contents();
-    await daemon.logged('accepted what a person put in place', 2);
+    await daemon.logged('accepted files that a person put in place', 2);
     expect(contents()).toEqual(again);
     expect(await isLicensed()).toBe(true);
   });

@@ -42,7 +42,7 @@ test('a name with a hidden character is refused with its code, and shown by it i
   const refused = await identity('customers', 'create', '--name', 'Ac\u202Eme');
   expect(refused.code).toBe(3);
   expect(refused.stderr).toContain(
-    '/name invalid_value must not have the control or invisible character U+202E, which is character 3',
+    '/name invalid_value must not contain the control or invisible character U+202E at position 3',
   );
   await world.identity.storage.write((tx) =>
     tx
@@ -95,7 +95,15 @@ test('a vendor registers a customer, from plan to deployment', async () => {
   const plan = ['--id', 'basic', '--name', 'Basic', ...features, '--ttl', '14d'];
   expect(cells(await identity('plans', 'create', ...plan))).toEqual([
     ['plan', 'name', 'product', 'binding', 'ttl', 'grace', 'entitlements'],
-    ['basic', 'Basic', 'as server', 'none', '14d', 'as server', 'byoc_deployments live_trading'],
+    [
+      'basic',
+      'Basic',
+      'server default',
+      'none',
+      '14d',
+      'as server',
+      'byoc_deployments live_trading',
+    ],
   ]);
   const contract = ['--id', 'bolt-1', '--customer', 'bolt', '--plan', 'basic', '--grace', '36h'];
   const end = ['--ends-at', '2099-01-01T00:00:00Z'];
@@ -131,7 +139,7 @@ test('lists are shown, and can be of one customer or contract', async () => {
     ['listed', 'Acme Trading', '…Z'],
   ]);
   expect(cells(await identity('plans', 'list')).filter(isListed)).toEqual([
-    ['listed', 'Pro', 'as server', 'none', 'as server', 'as server', 'live_trading'],
+    ['listed', 'Pro', 'server default', 'none', 'as server', 'as server', 'live_trading'],
   ]);
   expect(cells(await identity('contracts', 'list', '--customer', 'listed'))).toHaveLength(2);
   expect(cells(await identity('deployments', 'list', '--contract', 'listed'))).toHaveLength(2);

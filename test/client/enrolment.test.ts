@@ -251,7 +251,7 @@ describe('enrollment', () => {
     await expect(enrol(device, await newCode('osaka'), 'trading-1')).rejects.toMatchObject({
       code: 'conflict',
       reason: 'other_deployment',
-      remedy: `Move ${device.files.key} away, and enrol again: that makes a new key.`,
+      remedy: `Move ${device.files.key} away, and enroll again, which creates a new key.`,
     });
     expect(contents()).toEqual(before);
   });

@@ -552,7 +552,7 @@ describe('the daemon', () => {
     await setState({ unrepaired });
     expect(await found('daemon')).toMatchObject({
       status: 'fail',
-      summary: 'the daemon could not put the license files right: the disk is full',
+      summary: 'the daemon could not repair the license files: the disk is full',
       evidence: { unrepaired },
     });
   });

@@ -34,7 +34,7 @@ const WRONG = {
   message: 'name, password or code is wrong',
   remedy:
     'Check name, password and code; a code works once. ' +
-    'After 5 wrong ones, your address is refused for 15 minutes.',
+    'After 5 failed logins, your address is refused for 15 minutes.',
 };
 const limited = (retryAfterSeconds: number) => ({ code: 'rate_limited', retryAfterSeconds });
 

@@ -184,7 +184,7 @@ describe('a problem', () => {
       status: 400,
       body: {
         code: 'invalid_request',
-        detail: 'the body has a field twice',
+        detail: 'the body contains a field twice',
         errors: [{ code: 'duplicate_field', pointer, detail: 'is given twice' }],
       },
     });
@@ -192,10 +192,10 @@ describe('a problem', () => {
   });
 
   it.each([
-    ['Ac\u202Eme', 'U+202E, which is character 3'],
-    ['\uFEFFAcme', 'U+FEFF, which is character 1'],
-    ['😀 Ac\u200Bme', 'U+200B, which is character 5'],
-    ['Acme\n', 'U+000A, which is character 5'],
+    ['Ac\u202Eme', 'U+202E at position 3'],
+    ['\uFEFFAcme', 'U+FEFF at position 1'],
+    ['😀 Ac\u200Bme', 'U+200B at position 5'],
+    ['Acme\n', 'U+000A at position 5'],
   ])('is a hidden character in a name: %j', async (name, what) => {
     expect(await post({ customer_id: 'acme', name })).toMatchObject({
       status: 400,
@@ -204,7 +204,7 @@ describe('a problem', () => {
           {
             code: 'invalid_value',
             pointer: '/name',
-            detail: `must not have the control or invisible character ${what}`,
+            detail: `must not contain the control or invisible character ${what}`,
           },
         ],
       },

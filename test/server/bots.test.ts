@@ -56,7 +56,7 @@ describe('a bot', () => {
           {
             code: 'hidden_character',
             pointer: '/metadata/name',
-            detail: 'must not have the control or invisible character U+202E, which is character 5',
+            detail: 'must not contain the control or invisible character U+202E at position 5',
           },
         ],
       },

@@ -54,7 +54,7 @@ export const verb = defineVerb({
       body: {
         action: 'bots.validation_report.attest',
         target: `validation_report:${content_hash}`,
-        code: code ?? (await ask(context, 'Code of your authenticator:', '--code')),
+        code: code ?? (await ask(context, 'Code from your authenticator:', '--code')),
       },
     });
     const report = await server.call<typeof freezeValidationReport>('post', REPORT_PATH, {

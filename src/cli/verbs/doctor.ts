@@ -21,12 +21,12 @@ export const verb = defineVerb({
   options: {
     fix: {
       description:
-        'repair what can be: permissions, a torn lease of which a copy is good, license keys that were overwritten, leftovers',
+        'repair permissions, a torn lease that has a good copy, overwritten license keys, and leftover files',
     },
     offline: { description: 'ask no server' },
     server: {
       description:
-        'also examine the server as its administrator: API tokens that can issue leases for every installation and never expire; needs a login with the scope admin',
+        'also check the server for API tokens that can issue leases for every installation and never expire; needs a login with the scope admin',
     },
   },
   settings: ['server_url', 'catalogue_dir'],

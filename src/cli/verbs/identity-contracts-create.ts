@@ -13,7 +13,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'The entitlements given here are added to those of the plan; times replace those of the plan. It asks for the code of your authenticator, since a contract gives.',
+    'The entitlements given here are added to those of the plan; times replace those of the plan. It asks for a code from your authenticator.',
   options: {
     id: ID_OPTION,
     customer: { value: 'id', description: 'whose contract it is', required: true },

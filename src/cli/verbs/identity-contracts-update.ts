@@ -15,8 +15,8 @@ export const verb = defineVerb({
   description:
     'Holds for the next lease of each deployment under the contract. The entitlements given take ' +
     'the place of all that it had on top of its plan. Leases that are out there work until their ' +
-    'own end, also when the contract has ended. A change that gives more asks for the code of your ' +
-    'authenticator; one that takes away does not.',
+    'own end, also when the contract has ended. A change that gives more asks for a code from ' +
+    'your authenticator; one that takes away does not.',
   arguments: { contract: { description: 'id of the contract' } },
   options: {
     plan: { value: 'id', description: 'what was bought instead' },

@@ -8,7 +8,7 @@ import { defineVerb } from '../verb.ts';
 export const verb = defineVerb({
   description:
     'Takes back that the deployment was revoked, and its leases with it: its devices can renew ' +
-    'again. What was revoked lease by lease stays so. It asks for the code of your authenticator.',
+    'again. What was revoked lease by lease stays so. It asks for a code from your authenticator.',
   arguments: { deployment: { description: 'id of the deployment' } },
   options: { code: CODE_OPTION },
   settings: ['server_url'],

@@ -31,7 +31,7 @@ export const verb = defineVerb({
       body: {
         action: 'identity.root.set',
         target: `key:${publicKeyId(x)}`,
-        code: code ?? (await ask(context, 'Code of your authenticator:', '--code')),
+        code: code ?? (await ask(context, 'Code from your authenticator:', '--code')),
       },
     });
     const announced = await server.call<typeof announceKey>('post', '/identity/keys', {

@@ -49,7 +49,7 @@ export const verb = defineVerb({
       body: {
         action: 'identity.license.revoke',
         target: 'lease_id' in target ? `lease:${target.lease_id}` : `deployment:${deploymentId}`,
-        code: code ?? (await ask(context, 'Code of your authenticator:', '--code')),
+        code: code ?? (await ask(context, 'Code from your authenticator:', '--code')),
       },
     });
     const request = {

@@ -27,7 +27,7 @@ export const verb = defineVerb({
       body: {
         action: 'identity.passkey.delete',
         target: `passkey:${passkey_id}`,
-        code: code ?? (await ask(context, 'Code of your authenticator:', '--code')),
+        code: code ?? (await ask(context, 'Code from your authenticator:', '--code')),
       },
     });
     const path = '/identity/passkeys/{passkey_id}';

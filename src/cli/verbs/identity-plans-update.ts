@@ -14,7 +14,7 @@ import { defineVerb } from '../verb.ts';
 export const verb = defineVerb({
   description:
     'Holds for the next lease of everybody who has the plan. The entitlements given take the place ' +
-    'of all that it had. A change that gives more asks for the code of your authenticator; one that ' +
+    'of all that it had. A change that gives more asks for a code from your authenticator; one that ' +
     'takes away does not.',
   arguments: { plan: { description: 'id of the plan' } },
   options: {

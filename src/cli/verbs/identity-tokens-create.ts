@@ -62,7 +62,7 @@ export const verb = defineVerb({
         max_ttl_seconds: maxTtl,
       },
     });
-    const until = made.expires_at === null ? 'for ever' : `until ${made.expires_at}`;
+    const until = made.expires_at === null ? 'without an expiry' : `until ${made.expires_at}`;
     context.message(`token ${made.token_id}: ${made.scopes.join(', ')} ${until}`);
     return { data: made, show: (out) => out.line(made.token) };
   },

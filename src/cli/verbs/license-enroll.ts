@@ -10,7 +10,7 @@ import { defineVerb, type Context } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Makes a key pair for this machine, registers its public half as a device of the installation that the code is for, and gets the first lease. Before it uses the code, it checks the keys of the server: by the fingerprint in the code, by SERVICE_LICENSE_ROOT, by --keyset, or by the keys that this machine holds; where there are none of these, it trusts what the server shows and says so. If it is interrupted, run it again with the same code. An address given as --url is kept in the user file, and so is --insecure.',
+    'Makes a key pair for this machine, registers its public half as a device of the installation that the code is for, and gets the first lease. Before it uses the code, it checks the keys of the server: by the fingerprint in the code, by SERVICE_LICENSE_ROOT, by --keyset, or by the keys that this machine holds; without any of these, it trusts what the server shows, and reports this. If it is interrupted, run it again with the same code. The address in --url and the option --insecure are kept in the user file.',
   options: {
     code: {
       value: 'code',
@@ -111,9 +111,9 @@ async function keepSetting(
 ): Promise<void> {
   const { addToUserFile } = await import('../user-file.ts');
   const file = await addToUserFile(home, key, value);
-  if (file !== undefined) message(`${file} now says ${key}: ${value}`);
+  if (file !== undefined) message(`${file} now contains ${key}: ${value}`);
   else {
-    message(`To do without ${flag} from now on, put this line into ${home}/config.yaml:`);
+    message(`To omit ${flag} from now on, add this line to ${home}/config.yaml:`);
     message(`${key}: ${value}`);
   }
 }

@@ -4,7 +4,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Puts a lease that somebody brought into its place, for a machine without a network. It is taken when it verifies, is for this machine and its installation, works, and is not worse than what is there; a file that is refused changes nothing.',
+    'Stores a lease on a machine without a network. The lease must verify, be for this machine and its installation, work, and be no worse than the present one. A file that is refused changes nothing.',
   arguments: {
     file: {
       description: 'what `identity leases issue` wrote: lease with keyset, or lease alone',
@@ -20,7 +20,7 @@ export const verb = defineVerb({
     },
     replace: {
       description:
-        'take a lease of another installation or issuer, and let this machine belong to that from now on',
+        'accept a lease of another installation or issuer, to which this machine then belongs',
     },
   },
   examples: ['license import lease.json', 'license import lease.json --keyset lease.json'],

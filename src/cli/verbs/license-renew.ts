@@ -22,7 +22,7 @@ export const verb = defineVerb({
     keyset: {
       value: 'file',
       description:
-        'keys that you trust instead of those of this machine, as after a change that nothing vouches for: what the server publishes at /.well-known/license-keys.json, or one key as JWK or PEM',
+        'keys to trust instead of those of this machine, after a change that nothing vouches for: what the server publishes at /.well-known/license-keys.json, or one key as JWK or PEM',
       complete: 'file',
     },
     insecure: INSECURE,

@@ -37,10 +37,10 @@ const daemon: Check<Facts> = {
     if (unrepaired !== null) {
       return {
         status: 'fail',
-        summary: `the daemon could not put the license files right: ${unrepaired.message}`,
+        summary: `the daemon could not repair the license files: ${unrepaired.message}`,
         evidence: { ...evidence, unrepaired },
         remedy:
-          'See `service-local daemon logs` for what stands in the way, and who wrote the files.',
+          'Run `service-local daemon logs` to see the cause, and check which process wrote the files.',
       };
     }
     if (last !== undefined && last.server_url !== url && urlBy !== 'option') {

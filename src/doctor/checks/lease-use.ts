@@ -43,7 +43,7 @@ function remedyOf(reason: RefusedFile['reason'], key: string, isBrought: boolean
     ? `move ${key} away, make a request with \`service-local license export-request\`, and import the lease that comes back`
     : 'ask for a new enrollment code, and enroll this machine with `service-local license enroll`';
   const remedies: Partial<Record<RefusedFile['reason'], string>> = {
-    no_device_key: `Put ${key} back, readable for this user; where there is no copy of it, ${enroll}.`,
+    no_device_key: `Put ${key} back, readable by this user. If there is no copy of it, ${enroll}.`,
     other_device: `If these files were copied from another machine, ${enroll}. If this is the same machine, put back the ${key} for which the lease was issued.`,
     other_machine: `If this installation has moved to this machine, or the operating system was installed again, ${enroll}. A second installation needs a license of its own.`,
   };
@@ -51,4 +51,4 @@ function remedyOf(reason: RefusedFile['reason'], key: string, isBrought: boolean
 }
 
 const NO_MACHINE_ID =
-  'On Linux, see that /etc/machine-id holds an id (`systemd-machine-id-setup` makes one), and that this user can read it. Containers need a license that is not bound to a machine: ask whoever issued it.';
+  'On Linux, check that /etc/machine-id contains an id (`systemd-machine-id-setup` creates one), and that this user can read it. Containers need a license that is not bound to a machine: ask the issuer.';

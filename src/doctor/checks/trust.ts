@@ -57,14 +57,14 @@ function remedyOf(
     return `Put back the keys that this machine accepted with \`service-local doctor --fix\`.${changed}`;
   }
   if (reason === 'keyset_expired') {
-    return `Ask the issuer to sign its keyset again (\`service-local identity root sign-keyset\`), and have it delivered to ${path}.`;
+    return `Ask the issuer to sign its keyset again (\`service-local identity root sign-keyset\`), and deliver it to ${path}.`;
   }
   if (pin !== undefined) {
     return `Put the signed keyset of the issuer there; its server publishes it at /.well-known/license-keys.json. If it is signed by another root, ask the issuer for the fingerprint (\`service-local identity root show\`) and compare it with SERVICE_LICENSE_ROOT, ${pin}.`;
   }
   return isDevice
     ? 'Get the keys of the server with `service-local license renew --now`.'
-    : 'Have the keys of the issuer delivered anew.';
+    : 'Deliver the keys of the issuer again.';
 }
 
 /** What to do about a file that is refused for its owner or mode. */
@@ -148,7 +148,7 @@ function foreignLease({ leases, refused }: License): Fault | undefined {
       : 'Put back the lease of this machine.';
   return {
     summary: `${file.path}: ${file.detail}`,
-    remedy: `${back} If this machine is to change, enroll it again with \`service-local license enroll\`, or take the lease with \`service-local license import FILE --replace\`.`,
+    remedy: `${back} To move this machine there, enroll it again with \`service-local license enroll\`, or take the lease with \`service-local license import FILE --replace\`.`,
   };
 }
 
@@ -169,8 +169,8 @@ function expiryOf({ root, keyset: signed }: MachineTrust, now: number): Fault | 
         ? `expires at ${claims.expires_at} (${formatSpan(left)} left)`
         : `expired at ${claims.expires_at}`;
     return {
-      summary: `the license ${what} of ${claims.issuer} ${when}: keys that this machine accepted keep working, new keys are refused after it`,
-      remedy: `Tell the issuer, who renews it with \`${command}\`.`,
+      summary: `the license ${what} of ${claims.issuer} ${when}; keys that this machine accepted keep working, but it accepts no new keys after that time`,
+      remedy: `Notify the issuer, who renews it with \`${command}\`.`,
     };
   }
   return undefined;
