@@ -21,6 +21,8 @@ export interface DeployPlan {
   readonly credentials_secret: string | null;
   /** Name of the Secret with `lease` and `public_key`. */
   readonly lease_secret: string | null;
+  /** Fingerprint of the root that the runner's gate pins; applies only with `lease_secret`. */
+  readonly license_root?: string | undefined;
   readonly storage_class?: string | undefined;
   readonly access_mode?: 'ReadWriteOnce' | 'ReadWriteOncePod' | undefined;
   readonly resources?: { readonly cpu: string; readonly memory: string } | undefined;
@@ -269,6 +271,9 @@ function deployment(plan: DeployPlan, files: string): KubernetesObject {
                         name: 'SERVICE_LICENSE_PUBLIC_KEY_PATH',
                         value: `${LICENSE_DIRECTORY}/public_key`,
                       },
+                      ...(plan.license_root === undefined
+                        ? []
+                        : [{ name: 'SERVICE_LICENSE_ROOT', value: plan.license_root }]),
                     ]),
               ],
               ports: [{ name: 'health', containerPort: HEALTH_PORT, protocol: 'TCP' }],

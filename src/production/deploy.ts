@@ -71,7 +71,7 @@ export interface Deployed extends Pick<Task, 'task_id' | 'deployment_id' | 'stat
  * `risk` is not stated, or the bot does not trade; `bundle_tampered`.
  */
 export async function settle(
-  { storage: { read }, clock, clusters, exchanges }: ProductionService,
+  { storage: { read }, clock, clusters, exchanges, licenseRoot }: ProductionService,
   ref: string,
   request: DeployRequest,
 ): Promise<Settled> {
@@ -106,6 +106,7 @@ export async function settle(
     egress,
     credentials_secret: venue.type === 'exchange' ? venue.credentials_secret : null,
     lease_secret,
+    license_root: licenseRoot,
     params,
     exchange: { name: exchange, ...exchanges[exchange]! },
     venue: venue.type,

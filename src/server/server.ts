@@ -109,7 +109,7 @@ export async function startServer(
     gate = own;
     const stopping = new AbortController();
     const instances = readKnowledgeFile(settings.knowledge_file);
-    const work = startOwnWork(storage, settings, log);
+    const work = startOwnWork(storage, settings, env, log);
     const { tasks, production } = work;
     const chat = openChat({
       storage,

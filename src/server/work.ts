@@ -1,5 +1,6 @@
 import { testBots } from '../compliance/tests/test-bot.ts';
 import { ServiceError } from '../errors.ts';
+import { licenseFiles } from '../license-files.ts';
 import type { Log } from '../log.ts';
 import type { Settings } from '../settings.ts';
 import { connectCluster } from '../kubernetes/connect.ts';
@@ -21,8 +22,13 @@ export interface Work {
 }
 
 /** Works on them, as a worker does. */
-export function startWork(storage: Storage, settings: Settings, log: Log): Work {
-  const { tasks, production, close } = servicesOf(storage, settings, log);
+export function startWork(
+  storage: Storage,
+  settings: Settings,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+): Work {
+  const { tasks, production, close } = servicesOf(storage, settings, env, log);
   // Who knows no cluster leaves deployments to those who do.
   const hasClusters = Object.keys(production.clusters).length > 0;
   const { wake, release, stop } = startTaskRunner(tasks, {
@@ -53,15 +59,20 @@ export function startWork(storage: Storage, settings: Settings, log: Log): Work 
  * workers.
  * @throws ServiceError `invalid_setting` when there can be no workers.
  */
-export function startOwnWork(storage: Storage, settings: Settings, log: Log): Work {
-  if (settings.server_tasks) return startWork(storage, settings, log);
+export function startOwnWork(
+  storage: Storage,
+  settings: Settings,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+): Work {
+  if (settings.server_tasks) return startWork(storage, settings, env, log);
   if (storage.kind === 'sqlite') {
     throw new ServiceError('invalid_setting', 'nobody would do the tasks: server_tasks is off', {
       remedy: 'Leave it on; only the servers of a PostgreSQL can leave tasks to workers.',
     });
   }
   const none = (): void => {};
-  const { tasks, production, close } = servicesOf(storage, settings, log);
+  const { tasks, production, close } = servicesOf(storage, settings, env, log);
   return { tasks: { ...tasks, wake: none, release: none }, production, stop: close };
 }
 
@@ -72,8 +83,13 @@ interface OwnServices {
   readonly close: Connections['close'];
 }
 
-/** @throws ServiceError `invalid_setting` for exchanges and clusters that cannot be. */
-function servicesOf(storage: Storage, settings: Settings, log: Log): OwnServices {
+/** @throws ServiceError `invalid_setting` for exchanges, clusters and a pin that cannot be. */
+function servicesOf(
+  storage: Storage,
+  settings: Settings,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+): OwnServices {
   const exchanges = readExchanges(settings.exchanges_file);
   const clusters = readClusters(settings.clusters_file);
   const live = liveMarkets(exchanges, log);
@@ -91,7 +107,14 @@ function servicesOf(storage: Storage, settings: Settings, log: Log): OwnServices
   const registry = { storage, clock: Date.now, customCode };
   return {
     tasks: { ...registry, catalogueDir, live },
-    production: { ...registry, clusters, exchanges, cluster: connected.cluster, log },
+    production: {
+      ...registry,
+      clusters,
+      exchanges,
+      cluster: connected.cluster,
+      log,
+      licenseRoot: licenseFiles(settings.home, env).pin,
+    },
     async close() {
       ending.abort();
       await Promise.all([connected.close(), live.stop()]);

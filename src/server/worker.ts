@@ -74,7 +74,7 @@ export async function startWorker(
       'Set --host to an address of this machine and --port to a free port; 0 chooses one.',
     );
     ends.push(() => probes.close());
-    const work = startWork(storage, settings, log);
+    const work = startWork(storage, settings, env, log);
     ends.push(() => work.stop());
     log.info(`health and metrics at ${probes.url}`);
     log.info(`working on the tasks of ${database}`);

@@ -245,6 +245,16 @@ describe('the chart', () => {
     expect(given.filter((key) => !SETTING_KEYS.includes(key as keyof Settings))).toEqual([]);
   });
 
+  test('pins the root of the license only where the values name one', () => {
+    const pinsOf = (name: Name): readonly (string | undefined)[] =>
+      ['server', 'worker'].map(
+        (component) => environmentOf(podOf(name, component))['SERVICE_LICENSE_ROOT'],
+      );
+    const { root } = VALUES.deployments.license;
+    expect(pinsOf('deployments')).toEqual([root, root]);
+    expect(pinsOf('default')).toEqual([undefined, undefined]);
+  });
+
   test('mounts the signing key for servers alone', () => {
     const [server, worker] = ['server', 'worker'].map((component) =>
       JSON.stringify(podOf('public licensing', component)),
@@ -349,6 +359,7 @@ test.for([
   ['no server', { server: { replicas: 0 } }, 'replicas'],
   ['an Ingress without a host', { ingress: { enabled: true } }, 'host'],
   ['deployments to nowhere', { deployments: { namespaces: [] } }, 'namespaces'],
+  ['a root that is not a fingerprint', { license: { root: 'A'.repeat(42) } }, 'root'],
   ['a short digest', { image: { digest: 'sha256:abc' } }, 'digest'],
   [
     'two clusters of one name',

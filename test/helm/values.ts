@@ -45,7 +45,7 @@ export const VALUES = {
   },
   deployments: {
     image: { tag: '1.2.3', pullSecrets: ['registry'] },
-    license: { existingSecret: 'license' },
+    license: { existingSecret: 'license', root: `${'Az0_-9'.repeat(7)}A` },
     kubeconfigs: { existingSecret: 'kubeconfigs' },
     clusters: {
       tokyo: {

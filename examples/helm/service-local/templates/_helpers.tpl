@@ -172,6 +172,10 @@ securityContext:
 - name: SERVICE_LICENSE_PUBLIC_KEY_PATH
   value: /etc/service-local/license/public_key
 {{- end }}
+{{- with .Values.license.root }}
+- name: SERVICE_LICENSE_ROOT
+  value: {{ . | quote }}
+{{- end }}
 {{- range $name, $value := .Values.settings }}
 - name: SERVICE_LOCAL_{{ upper $name }}
   value: {{ include "service-local.text" $value | quote }}
