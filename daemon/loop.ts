@@ -224,10 +224,17 @@ class Keeper {
         return;
       }
       if (outcome.status === 'renewed') {
-        const { lease, accepted } = outcome;
+        const { lease, accepted, refusedKeyset } = outcome;
         this.#trust({ lease, accepted });
         const { expires_at, grace_ends_at } = lease.claims;
         this.#log.info(`renewed: good until ${expires_at}, with grace until ${grace_ends_at}`);
+        if (refusedKeyset === undefined)
+          this.#right('keyset', 'the keys of the server are trusted again');
+        else {
+          const { code, reason, message } = refusedKeyset;
+          const text = `the lease was renewed by the keys held, and no new key is accepted: ${message}`;
+          this.#fault('keyset', String(reason), text, { code, reason });
+        }
       }
       await this.#inspect();
       if (outcome.status === 'renewed') this.#seeThatItCounts(outcome.lease, before);

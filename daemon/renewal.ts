@@ -45,6 +45,7 @@ import {
   type AttemptReason,
   type DaemonState,
   type PendingRenewal,
+  type RefusedKeyset,
 } from './state.ts';
 
 /** A machine that has leases renewed, and what it can see of the world. */
@@ -88,6 +89,8 @@ export type Outcome = LatestState &
         readonly status: 'renewed';
         readonly lease: HeldLease;
         readonly accepted: Accepted;
+        /** Why the published keys were refused; the keys held verified the lease. */
+        readonly refusedKeyset: ServiceError | undefined;
         /** Where the lease lasts less than was due. */
         readonly limits: FetchedLease['limits'];
       }
@@ -228,8 +231,18 @@ async function attempt(machine: Machine, options: RenewOptions): Promise<Outcome
     else await storeLease(files.lease, lease.text);
     await dropFormerKey(files, lease.claims);
     for (const { detail } of answer.warnings) warn(detail);
-    const isSaved = await end(succeeded(machine, before, lease.claims));
-    return { status: 'renewed', lease, accepted, limits: answer.limits, state, isSaved };
+    const refused_keyset = keys.refused === undefined ? null : refusalOf(keys.refused, clock());
+    const isSaved = await end({ ...succeeded(machine, before, lease.claims), refused_keyset });
+    const { limits } = answer;
+    return {
+      status: 'renewed',
+      lease,
+      accepted,
+      refusedKeyset: keys.refused,
+      limits,
+      state,
+      isSaved,
+    };
   } catch (thrown) {
     if (signal?.aborted) throw thrown;
     const error = asServiceError(thrown);
@@ -262,10 +275,11 @@ interface RenewalKeys {
 }
 
 /**
- * Decides whether published keys may verify the lease that came with them. Of an expired keyset that
- * adds keys, nothing counts: the keys held go on verifying.
+ * Decides whether published keys may verify the lease that came with them. Where they are refused, the
+ * keys held verify it: a genuine lease is not lost because an issuer published an expired or older
+ * keyset, or replaced its root.
  *
- * @throws ServiceError `invalid_data` with a `LeaseReason`
+ * @throws ServiceError `invalid_data` with a `LeaseReason`, where no keys are held
  */
 function judged(
   { files, url, clock, warn }: Machine,
@@ -284,8 +298,7 @@ function judged(
     }
     return { trust, text };
   } catch (error) {
-    const isExpired = error instanceof ServiceError && error.reason === 'keyset_expired';
-    if (!isExpired || held === undefined) throw error;
+    if (!(error instanceof ServiceError) || held === undefined || named !== undefined) throw error;
     return { trust: held, text: keysetText(held.keys), refused: error };
   }
 }
@@ -410,6 +423,10 @@ function succeeded(
     next_attempt_at: stateTime(now + wait),
     next_attempt_because: 'retry',
   };
+}
+
+function refusalOf({ reason = '', message }: ServiceError, now: number): RefusedKeyset {
+  return { at: formatTime(now), reason, message };
 }
 
 /** What a failure changes of it. */

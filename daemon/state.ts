@@ -28,6 +28,14 @@ export interface PendingRenewal {
   readonly without_lease?: true;
 }
 
+/** A published keyset that this machine did not accept. */
+export interface RefusedKeyset {
+  readonly at: string;
+  /** A `LeaseReason`. */
+  readonly reason: string;
+  readonly message: string;
+}
+
 /** `daemon_state.json`: what the daemon has to know when it starts again, and what it tells people. */
 export interface DaemonState {
   readonly schema: 1;
@@ -49,6 +57,8 @@ export interface DaemonState {
   readonly imported_lease_id: string | null;
   /** SHA-256 of the trust anchor that a person put in place last; null when nobody has. */
   readonly announced_anchor: string | null;
+  /** Why the keys that the server published with the last lease were refused; null if they were not. */
+  readonly refused_keyset: RefusedKeyset | null;
   /** What is wrong with the license files and could not be put right; null while nothing is. */
   readonly unrepaired: { readonly at: string; readonly message: string } | null;
   /** When requests were sent in the last hour; milliseconds since the Unix epoch. */
@@ -68,6 +78,7 @@ export const NO_STATE: DaemonState = {
   pending: null,
   imported_lease_id: null,
   announced_anchor: null,
+  refused_keyset: null,
   unrepaired: null,
   requests: [],
   running_time: null,
@@ -99,7 +110,7 @@ export async function readState(
 /** Whether all by which the daemon decides has the form it must have. */
 function isState(state: DaemonState): boolean {
   const { schema, requests, failures_in_row, pending, last_error, next_attempt_at } = state;
-  const { imported_lease_id, announced_anchor, unrepaired, denied_since } = state;
+  const { imported_lease_id, announced_anchor, refused_keyset, unrepaired, denied_since } = state;
   const isTime = (time: unknown): boolean => !Number.isNaN(Date.parse(String(time)));
   const running = state.running_time;
   return (
@@ -110,6 +121,7 @@ function isState(state: DaemonState): boolean {
     (imported_lease_id === null || isId(imported_lease_id)) &&
     (last_error === null || isTime(last_error.at)) &&
     (announced_anchor === null || typeof announced_anchor === 'string') &&
+    (refused_keyset === null || isTime(refused_keyset.at)) &&
     (unrepaired === null || isTime(unrepaired.at)) &&
     (denied_since === null || isTime(denied_since)) &&
     (next_attempt_at === null || isTime(next_attempt_at)) &&

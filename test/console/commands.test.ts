@@ -119,7 +119,10 @@ function commandsIn(pattern: string): string[] {
     );
     return [...quoted]
       .map(([, inText, whole]) => (inText ?? whole)!.replaceAll(/\s+/g, ' ').trim())
-      .filter((command) => !/^service-local (?:needs|probe|license binding v1|(?:bots |identity )?\$)/.test(command))
+      .filter(
+        (command) =>
+          !/^service-local (?:needs|probe|license binding v1|(?:bots |identity )?\$)/.test(command),
+      )
       .map(filled)
       .filter((command) => !command.includes('${'));
   });

@@ -397,10 +397,6 @@ describe('what this machine trusts', () => {
   });
 
   test.each<[what: string, reason: string, published: string, change: Partial<LeaseClaims>]>([
-    ['keys that nobody signs', 'not_vouched_for', JSON.stringify({ keys: [KEY.jwk] }), {}],
-    ['an older keyset', 'keyset_rollback', rooted([KEY], { version: 1 }), {}],
-    ['another root', 'other_root', rooted([KEY], { version: 3 }, testKey(5)), {}],
-    ['keys of another issuer', 'other_issuer', rooted([KEY], { version: 3, issuer: 'x' }), {}],
     ['a lease of another issuer', 'other_issuer', rooted([KEY], { version: 2 }), { issuer: 'x' }],
     [
       'a lease of another installation',
@@ -426,15 +422,45 @@ describe('what this machine trusts', () => {
     expect(await now()).toMatchObject({ status: 'renewed' });
   });
 
-  test('goes on to verify renewals when the keyset has expired, and takes no new key', async () => {
-    const expires_at = formatTime(rig.now - DAY);
+  const yesterday = () => formatTime(rig.now - DAY);
+  test.each<[what: string, reason: string, published: () => string]>([
+    [
+      'keys that nobody signs',
+      'not_vouched_for',
+      () => JSON.stringify({ keys: [KEY.jwk, NEXT.jwk] }),
+    ],
+    ['an older keyset', 'keyset_rollback', () => rooted([KEY, NEXT], { version: 1 })],
+    ['another root', 'other_root', () => rooted([KEY, NEXT], { version: 3 }, testKey(5))],
+    [
+      'keys of another issuer',
+      'other_issuer',
+      () => rooted([KEY, NEXT], { version: 3, issuer: 'x' }),
+    ],
+    [
+      'an expired keyset',
+      'keyset_expired',
+      () => rooted([KEY, NEXT], { version: 3, expires_at: yesterday() }),
+    ],
+  ])('of %s accepts no key, and renews by the keys held', async (_what, reason, published) => {
     const before = files();
-    publish(rooted([KEY, NEXT], { version: 3, expires_at }), {}, NEXT);
-    expect(await now()).toMatchObject({ status: 'failed', error: { reason: 'keyset_expired' } });
+    publish(published(), {}, NEXT);
+    expect(await now()).toMatchObject({
+      status: 'failed',
+      error: { code: 'invalid_data', reason },
+    });
     expect(files()).toEqual(before);
-    publish(rooted([KEY, NEXT], { version: 3, expires_at }));
-    expect(await now()).toMatchObject({ status: 'renewed' });
+    expect(await state()).toMatchObject({
+      last_error: { code: 'invalid_data', reason },
+      failures_in_row: 1,
+      next_attempt_because: 'retry',
+    });
+    publish(published());
+    expect(await now()).toMatchObject({ status: 'renewed', refusedKeyset: { reason } });
     expect(files().slice(2)).toEqual(before.slice(2));
+    expect(await state()).toMatchObject({ last_error: null, refused_keyset: { reason } });
+    publish(rooted([KEY, NEXT], { version: 3 }), {}, NEXT);
+    expect(await now()).toMatchObject({ status: 'renewed', refusedKeyset: undefined });
+    expect(await state()).toMatchObject({ refused_keyset: null });
   });
 
   test.each([

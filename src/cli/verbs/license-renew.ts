@@ -74,6 +74,9 @@ export const verb = defineVerb({
           out.line(`Not renewed; ${nextAttempt({ ...outcome.state, ...because })}.`);
         }
         if (status === 'renewed') out.line('Renewed.');
+        if (status === 'renewed' && outcome.refusedKeyset !== undefined) {
+          out.line(`No new key is accepted: ${outcome.refusedKeyset.message}`);
+        }
         if (failure !== undefined || lease === undefined) return;
         out.line(`${lease.path} ${goodUntil(lease.claims)}.`);
         if (status === 'renewed')

@@ -79,6 +79,7 @@ const schedule: Check<Facts> = {
       last_success_at: known.last_success_at,
       last_error: error,
       failures_in_row: failures,
+      refused_keyset: known.refused_keyset,
     };
     if (!isDaemonRunning()) {
       if (due === undefined) return { status: 'skip', summary: 'nothing is known yet', evidence };
@@ -95,6 +96,16 @@ const schedule: Check<Facts> = {
         evidence,
         remedy:
           'When this machine has just been asleep, or its clock was set, look again in a minute. Otherwise run `service-local daemon stop` and `daemon start`, and see `daemon logs`.',
+      };
+    }
+    if (known.refused_keyset !== null) {
+      const { at: since, message } = known.refused_keyset;
+      return {
+        status: 'fail',
+        summary: `the lease of ${since} was renewed by the keys held, and no new key is accepted: ${message}`,
+        evidence,
+        remedy:
+          'Ask the issuer to sign a newer keyset. If the issuer has replaced its root, enroll this machine again before the signing key changes.',
       };
     }
     // One that somebody made before the lease was due is made up for when it is.
