@@ -47,7 +47,7 @@ const Agent = z
     stopped_at: time.nullable(),
     stopped_reason: z.string().nullable().openapi({
       description:
-        '`asked`; of the server itself `role_gone`, `no_schedule`, `bot_archived`, `administrator_disabled`, `revoked_token`.',
+        '`asked`; of the server itself `role_gone`, `no_schedule`, `bot_archived`, `administrator_disabled`, `revoked_token`; `restored` after `server restore`.',
     }),
     last_report: AgentReport.nullable(),
   })

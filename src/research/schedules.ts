@@ -197,6 +197,24 @@ export async function stopSchedule(
   });
 }
 
+/** Turns off the schedules of all agents, in the caller's transaction. @returns their number. */
+export async function stopAllSchedules(
+  tx: Db,
+  now: number,
+  by: string,
+  reason: string,
+): Promise<number> {
+  const rows = await tx
+    .selectFrom('agent_schedules')
+    .select(['bot_id', 'role'])
+    .where('next_run_at', 'is not', null)
+    .execute();
+  for (const { bot_id, role } of rows) {
+    await stop(tx, await getBot(tx, bot_id), role, now, by, reason);
+  }
+  return rows.length;
+}
+
 /**
  * Asks an agent now what its schedule asks, as whoever wants it.
  * @throws ServiceError as `startSchedule` and `beginTurn`

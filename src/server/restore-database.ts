@@ -5,6 +5,7 @@ import { appendAudit, auditHead, importAudit, type AuditEntry } from '../identit
 import { endCredentials } from '../identity/restored.ts';
 import { restoreKeyset } from '../identity/trust.ts';
 import { replayAudit, type ReplayedAudit } from '../identity/replay-audit.ts';
+import { stopAllSchedules } from '../research/schedules.ts';
 import { adoptAt, databaseIdentity } from '../storage/database-identity.ts';
 import { storageLocation } from '../storage/location.ts';
 import { placeOf } from '../storage/place.ts';
@@ -41,6 +42,8 @@ export interface Restored extends ReplayedAudit {
   readonly halt_id: string;
   /** Number of paper sessions that the backup had as queued or running. */
   readonly ended_sessions: number;
+  /** Number of agents that the backup had as asked on a schedule. */
+  readonly stopped_agents: number;
   /** Version of the stored keyset; null without one. */
   readonly stored_keyset_version: number | null;
   /** Where the replaced SQLite database is kept. */
@@ -49,7 +52,7 @@ export interface Restored extends ReplayedAudit {
 
 /**
  * Restores a backup to the database that `home` and `DATABASE_URL` name. Afterwards, all bots are
- * halted, and sessions, codes and proofs from before have ended.
+ * halted, agents are not asked on a schedule, and sessions, codes and proofs from before have ended.
  *
  * @throws ServiceError as `restoreSqlite`, `restorePostgres` and `newerEntries`.
  */
@@ -145,6 +148,7 @@ async function settle(
         ? { seq: last.seq, hash: last.hash, recorded_at: last.recorded_at }
         : null,
       ...halted,
+      stopped_agents: await stopAllSchedules(tx, now, 'operator', 'restored'),
       stored_keyset_version: await storedKeysetVersion(tx),
     };
   });

@@ -7,6 +7,7 @@ import { readAudit, verifyWholeAudit, type AuditEntry } from '../../src/identity
 import type { Restored } from '../../src/server/restore-database.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { PASSWORD } from '../identity/people.ts';
+import { researchDocument } from '../research/talk.ts';
 import { SCRATCH } from '../scratch.ts';
 import { serveHere, startServer, type ServerHere } from '../server/running.ts';
 import { tradingDocument } from '../server/trader.ts';
@@ -168,6 +169,10 @@ test('a restored server halts all trading, and ends sessions, codes and proofs',
   await send(place, first.url, 'POST', '/bots', { document });
   const started = await send(place, first.url, 'POST', '/bots/sma/paper/start', SLOW);
   const { task_id } = started.body as { readonly task_id: string };
+  const schedule = { every: 'day at 06:30', prompt: 'What can I ask?' };
+  const talk = researchDocument('talk', { agents: [{ role: 'watcher', schedule }] });
+  await send(place, first.url, 'POST', '/bots', { document: talk });
+  await answer(cli(place, ['bots', 'agents', 'start', 'talk', 'watcher', '--json'], first.url));
   const { code } = await answer<{ readonly code: string }>(
     cli(
       place,
@@ -196,6 +201,7 @@ test('a restored server halts all trading, and ends sessions, codes and proofs',
   expect(restored).toMatchObject({
     epoch: 2,
     ended_sessions: 1,
+    stopped_agents: 1,
     imported_entries: 0,
     warnings: [expect.stringMatching(/^revocations after the backup are forgotten/)],
   });
@@ -217,6 +223,10 @@ test('a restored server halts all trading, and ends sessions, codes and proofs',
   expect(await send(place, second.url, 'POST', '/bots/sma/paper/start', SLOW)).toMatchObject({
     status: 409,
     body: { reason: 'halted' },
+  });
+  const agents = ['bots', 'agents', 'list', 'talk', '--json'];
+  expect(await answer(cli(place, agents, second.url))).toMatchObject({
+    agents: [{ is_on: false, stopped_by: 'operator', stopped_reason: 'restored' }],
   });
   const another = await newMachine(ends);
   expect(await another(second.url, 'enroll', '--code', code)).toMatchObject({ code: 4 });

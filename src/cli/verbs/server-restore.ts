@@ -8,7 +8,7 @@ import { defineVerb, type Answer } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    "Makes a backup the database of the server. Stop the server and its workers first. For PostgreSQL, DATABASE_URL names a new, empty database. Afterwards all bots are halted until a person resumes them, paper sessions have ended, and enrollment codes, login sessions and device proofs from before are invalid. The epoch of the database rises, so that runners reject servers of the replaced one. With --audit, revocations and other withdrawals that were recorded after the backup apply again. Run it on the server's machine.",
+    "Makes a backup the database of the server. Stop the server and its workers first. For PostgreSQL, DATABASE_URL names a new, empty database. Afterwards all bots are halted until a person resumes them, paper sessions have ended, schedules of agents are off, and enrollment codes, login sessions and device proofs from before are invalid. The epoch of the database rises, so that runners reject servers of the replaced one. With --audit, revocations and other withdrawals that were recorded after the backup apply again. Run it on the server's machine.",
   arguments: { file: { description: 'file that `server backup` wrote', complete: 'file' } },
   options: {
     audit: {
@@ -87,6 +87,11 @@ function answerOf(restored: Restored, hasAudit: boolean): Answer {
       out.line(
         `All bots are halted, and ${formatCountOf(restored.ended_sessions, 'paper session')} ended.`,
       );
+      if (restored.stopped_agents > 0) {
+        out.line(
+          `Schedules of ${formatCountOf(restored.stopped_agents, 'agent')} are off; start them with \`bots agents start\`.`,
+        );
+      }
       out.line(
         `Audit log: the backup ends at entry ${backup_head.seq}; later entries imported: ${imported_entries}.`,
       );
