@@ -66,7 +66,7 @@ export async function materialize(
   try {
     const found = await find(files, values, now);
     return values.lease === undefined
-      ? { lease: 'not_given', keyset: await putKeys(files, found.given!, found, now) }
+      ? { lease: 'not_given', keyset: await putKeys(files, found, now) }
       : await putLease(files, { ...values, lease: values.lease }, found, now);
   } finally {
     lock?.release();
@@ -106,6 +106,8 @@ interface Given {
 /** What is there before anything is written. */
 interface Found {
   readonly given: Given | undefined;
+  /** Why keys that were given do not count, where the files hold a lease that may be better. */
+  readonly outdated: Omit<Refused, 'ok'> | undefined;
   /** Whether the keyset file has all that were given. */
   readonly isKnown: boolean;
   readonly license: License;
@@ -122,15 +124,19 @@ async function find(files: LicenseFiles, values: Values, now: number): Promise<F
   const hasNone = license.trusted === undefined && isMissing(license.keyset);
   const text = keys ?? (hasNone ? enclosed : undefined);
   const byGiven = text === undefined ? undefined : withGiven(texts, { text, lease }, now);
-  if (byGiven?.keyset.ok === false) {
-    throw refused(keys === undefined ? LEASE : KEYS, byGiven.keyset);
+  const fault = byGiven?.keyset.ok === false ? byGiven.keyset : undefined;
+  const mayBeOutdated = license.leases.length > 0 && importKeys(text ?? '').ok;
+  if (fault !== undefined && !mayBeOutdated) {
+    throw refused(keys === undefined ? LEASE : KEYS, fault);
   }
-  const given = text && byGiven?.trusted ? { text, keys: byGiven.trusted.keys } : undefined;
-  const others = (byGiven?.leases ?? []).filter(({ path }) => path !== INJECTED);
+  const taken = fault === undefined ? byGiven : undefined;
+  const given = text && taken?.trusted ? { text, keys: taken.trusted.keys } : undefined;
+  const others = (taken?.leases ?? []).filter(({ path }) => path !== INJECTED);
   const [held] = [...license.leases, ...others].sort(byWorth(now, license.running));
   const isIn = (all: readonly HeldLease[]): boolean => all.some((one) => one.text === held?.text);
   return {
     given,
+    outdated: fault,
     isKnown: given !== undefined && license.keyset.ok && hasAll(license.keyset.keys, given.keys),
     license,
     held,
@@ -159,11 +165,11 @@ function isMissing(keyset: License['keyset']): boolean {
 
 async function putLease(
   files: LicenseFiles,
-  { lease: text, enclosed }: Values & { readonly lease: string },
+  { lease: text, enclosed, keys }: Values & { readonly lease: string },
   found: Found,
   now: number,
 ): Promise<Pick<Materialized, 'lease' | 'keyset'>> {
-  const { given, isKnown, license, held, verifies } = found;
+  const { given, outdated: fault, isKnown, license, held, verifies } = found;
   const trusted = given ?? license.trusted;
   if (trusted === undefined) throw refused(LEASE, license.keyset as Refused);
   const isWorse = (lease: HeldLease): boolean =>
@@ -175,17 +181,20 @@ async function putLease(
   const lease = leaseBy(trusted.keys);
   if ('reason' in lease) {
     // From before a change of keys: that it is worse, it may say of itself.
-    const own = importKeys(enclosed ?? '');
+    const own = importKeys((fault && keys) ?? enclosed ?? '');
     const outdated = own.ok ? leaseBy(own.keys) : own;
     if (!('reason' in outdated) && isWorse(outdated)) return { lease: 'kept', keyset: 'kept' };
-    throw refused(LEASE, { ...lease, detail: whyRefused(lease) });
+    throw fault === undefined
+      ? refused(LEASE, { ...lease, detail: whyRefused(lease) })
+      : refused(KEYS, fault);
   }
   refuseOtherOwner(license.owner, lease.claims);
   refuseOtherDeployment(held, lease, now, license.running);
+  const withoutKeys = fault === undefined ? 'not_given' : 'kept';
   const isThere = held?.path === files.lease && held.claims.lease_id === lease.claims.lease_id;
   if (isThere || isWorse(lease)) {
     const outcome = isThere ? 'same' : 'kept';
-    if (given === undefined) return { lease: outcome, keyset: 'not_given' };
+    if (given === undefined) return { lease: outcome, keyset: withoutKeys };
     if (isKnown) return { lease: outcome, keyset: 'same' };
     if (verifies.own) return { lease: outcome, keyset: 'kept' };
     await storeKeyset(files.keyset, given.text);
@@ -193,7 +202,7 @@ async function putLease(
   }
   if (given === undefined || isKnown) {
     await storeLease(files.lease, text);
-    return { lease: 'written', keyset: given === undefined ? 'not_given' : 'same' };
+    return { lease: 'written', keyset: given === undefined ? withoutKeys : 'same' };
   }
   const root = anchorWith(files, given, found, lease.claims, now);
   await storeLicense(files, { lease: text, keyset: given.text, root }, held?.path);
@@ -216,13 +225,13 @@ function anchorWith(
 /** Keys alone: not where the lease that works would do without its own. */
 async function putKeys(
   files: LicenseFiles,
-  given: Given,
-  { isKnown, license, held, verifies }: Found,
+  { given, outdated, isKnown, license, held, verifies }: Found,
   now: number,
 ): Promise<Outcome> {
   if (isKnown) return 'same';
   const works = held !== undefined && statusOf(held, now, license.running).state !== 'expired';
   if (works && !verifies.given) return 'kept';
+  if (given === undefined) throw refused(KEYS, outdated!);
   await storeKeyset(files.keyset, given.text);
   return 'written';
 }

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { materialize } from '../../daemon/materialize.ts';
+import { anchorText } from '../../src/gate/anchor.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import {
   DAY,
@@ -12,6 +13,7 @@ import {
   NOW,
   type LicensePlace,
 } from '../gate/license-place.ts';
+import { published } from '../gate/signed-keyset.ts';
 import { nodeKey, testKey } from '../lease/issuer.ts';
 
 let place: LicensePlace;
@@ -84,6 +86,32 @@ test('a container that is started again with its old values keeps what was renew
   expect(await run(undefined, keysetOf(KEY))).toMatchObject({ lease: 'not_given', keyset: 'kept' });
   expect([read('lease'), read('keyset')]).toEqual([renewed, keys]);
 });
+
+test.each([
+  ['a signed keyset', published([KEY])],
+  ['a bare key', keysetOf(KEY)],
+])(
+  'a container with %s from before the keys changed keeps what its machine accepted since',
+  async (_what, former) => {
+    const NEXT = testKey(2);
+    const document = published([NEXT], { version: 2 });
+    const owner = { deploymentId: 'deployment-1', issuer: 'https://licenses.example' };
+    place.put(place.files.root, anchorText({ ...owner, document }));
+    place.put(place.files.keyset, document);
+    place.put(place.files.lease, leaseOf('renewed', 2, {}, NEXT));
+    expect(await run(leaseOf('1'), former)).toEqual({ lease: 'kept', keyset: 'kept' });
+    expect(await run(undefined, former)).toMatchObject({ keyset: 'kept' });
+    const newer = leaseOf('2', 3, {}, NEXT);
+    expect(await run(newer, former)).toEqual({ lease: 'written', keyset: 'kept' });
+    expect([read('lease'), read('keyset')]).toEqual([newer, document]);
+    // A better lease by keys that nothing vouches for is no value of long ago.
+    await expect(run(leaseOf('3', 3.5), former)).rejects.toMatchObject({
+      code: 'invalid_data',
+      reason: former.includes('roots') ? 'keyset_rollback' : 'not_vouched_for',
+    });
+    expect(await heldId()).toBe('2');
+  },
+);
 
 test('one that is started with newer values takes them, also under another key', async () => {
   await run(leaseOf('1'), keysetOf(KEY));
