@@ -197,7 +197,7 @@ export async function importLease(
     const isNew = held?.path !== files.lease || held.claims.lease_id !== claims.lease_id;
     const document = text ?? (await ownDocument(files, trust, now));
     const accepted = document === undefined ? undefined : acceptedOf(claims, trust, document);
-    if (accepted?.anchor !== undefined && (by === 'named' || replace)) {
+    if (accepted?.anchor !== undefined && (by !== 'machine' || replace)) {
       await announceAnchor(files.state, accepted.anchor);
     }
     if (accepted !== undefined) {

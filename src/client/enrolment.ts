@@ -122,7 +122,7 @@ async function enrolAlone(
     const owner = { deploymentId: claims.deployment_id, issuer: claims.issuer };
     const root = anchorText({ ...owner, document: keyset.text });
     const isSame = trust.basis === 'held' && isDeepStrictEqual(owner, ownerOf(before));
-    if (before.trusted !== undefined && !isSame) await options.announce?.(root);
+    if (!isSame) await options.announce?.(root);
     await storeLicense(files, { lease, keyset: keyset.text, root }, before.leases[0]?.path);
   };
   const held = await heldLease(files.lease, trust.keys, key.device_id);

@@ -14,6 +14,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { DaemonState } from '../../daemon/state.ts';
 import { anchorText } from '../../src/gate/anchor.ts';
+import { openLicenseGate } from '../../src/gate/gate.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
@@ -322,6 +323,16 @@ describe('enrollment', () => {
     const enrolled = await onMachine(words, { SERVICE_LICENSE_ROOT: fingerprint });
     expect(enrolled).toMatchObject({ code: 0 });
     expect(json(enrolled)).toMatchObject({ trust: { by: 'code', root: fingerprint } });
+  });
+
+  test('is accepted by a running gate, also where the former files were removed before', async () => {
+    await enroll();
+    const gate = await openLicenseGate({ files, enforced: true });
+    for (const path of [files.key, ...Object.keys(contents())]) rmSync(path);
+    const moved = await license('enroll', '--code', await newCode('osaka'));
+    expect(moved).toMatchObject({ code: 0 });
+    await expect.poll(() => gate.status().lease?.deployment_id).toBe('osaka');
+    await gate.close();
   });
 
   test('with a code that is cut off fails as that', async () => {
