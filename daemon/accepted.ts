@@ -1,5 +1,5 @@
 import { judgeKeysetText, keysetText } from '../src/client/keyset.ts';
-import { anchorDigest, anchorOf, anchorText, BEFORE_ANY_EXPIRY } from '../src/gate/anchor.ts';
+import { anchorOf, anchorText, BEFORE_ANY_EXPIRY, isAnnouncementOf } from '../src/gate/anchor.ts';
 import {
   readLicenseTexts,
   verifyLicense,
@@ -108,9 +108,9 @@ export class Acceptance {
   }
 
   #isAnnounced({ root }: LicenseTexts, announced: string | null): boolean {
-    if (announced === this.#announced || root === undefined) return false;
+    if (announced === null || announced === this.#announced || root === undefined) return false;
     const anchor = anchorOf(root);
-    return anchor.kind === 'held' && anchorDigest(anchor.text) === announced;
+    return anchor.kind === 'held' && isAnnouncementOf(announced, anchor.text);
   }
 }
 

@@ -1,4 +1,4 @@
-import { anchorDigest } from '../src/gate/anchor.ts';
+import { newAnnouncement } from '../src/gate/anchor.ts';
 import { readState, writeState } from './state.ts';
 
 /**
@@ -11,5 +11,5 @@ import { readState, writeState } from './state.ts';
  */
 export async function announceAnchor(path: string, anchor: string): Promise<void> {
   const state = await readState(path);
-  await writeState(path, { ...state, announced_anchor: anchorDigest(anchor) });
+  await writeState(path, { ...state, announced_anchor: newAnnouncement(anchor) });
 }

@@ -17,7 +17,7 @@ import {
 import { quarantine, storeKeyset, storeLease, storeLicense } from '../src/client/lease-store.ts';
 import { withLock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
-import { anchorDigest } from '../src/gate/anchor.ts';
+import { newAnnouncement } from '../src/gate/anchor.ts';
 import { byWorth, readLicense, type HeldLease, type License } from '../src/gate/license.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
 import { runningTime, type Boot } from '../src/lease/known-time.ts';
@@ -225,7 +225,7 @@ async function attempt(machine: Machine, options: RenewOptions): Promise<Outcome
     }
     unstored = kept;
     if (options.keyset !== undefined && accepted.anchor !== undefined) {
-      await save({ announced_anchor: anchorDigest(accepted.anchor) });
+      await save({ announced_anchor: newAnnouncement(accepted.anchor) });
     }
     if (keys.refused === undefined) await storeKept(files, kept, held?.path);
     else await storeLease(files.lease, lease.text);

@@ -55,7 +55,7 @@ export interface DaemonState {
   readonly pending: PendingRenewal | null;
   /** The last lease that people brought; null when they never brought any. */
   readonly imported_lease_id: string | null;
-  /** SHA-256 of the trust anchor that a person put in place last; null when nobody has. */
+  /** `newAnnouncement` of the trust anchor that a person put in place last; null when nobody has. */
   readonly announced_anchor: string | null;
   /** Why the keys that the server published with the last lease were refused; null if they were not. */
   readonly refused_keyset: RefusedKeyset | null;

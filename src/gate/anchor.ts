@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { isJsonObject, parseStrictJson } from '../lease/json.ts';
 import { isId } from '../lease/claims.ts';
 import type { LeaseReason } from '../lease/reasons.ts';
@@ -58,9 +58,16 @@ export function anchorText({
   return text;
 }
 
-/** Names an anchor in the daemon's state, where a person's change of it is announced. */
-export function anchorDigest(anchor: string): string {
-  return hash('sha256', anchor);
+/**
+ * Names an anchor in the daemon's state, where a person's change of it is announced. Each
+ * announcement is another text, so that running programs also accept one that is repeated.
+ */
+export function newAnnouncement(anchor: string): string {
+  return `${hash('sha256', anchor)} ${randomUUID()}`;
+}
+
+export function isAnnouncementOf(announcement: string, anchor: string): boolean {
+  return announcement.startsWith(`${hash('sha256', anchor)} `);
 }
 
 /**

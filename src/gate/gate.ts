@@ -5,7 +5,7 @@ import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts
 import { parseTime } from '../lease/time.ts';
 import { licenseFiles, parsePin, type LicenseFiles } from '../license-files.ts';
 import { homeFrom } from '../settings.ts';
-import { anchorDigest } from './anchor.ts';
+import { isAnnouncementOf } from './anchor.ts';
 import { systemBoot } from './boot.ts';
 import { leasesHere } from './lease-use.ts';
 import { decide, type Decision, type GateStatus, type Snapshot } from './decide.ts';
@@ -250,7 +250,7 @@ function isEnding(
 /** Whether a person has put the anchor in place, as by enrolling again, and this has not counted yet. */
 function announcesAnchor({ root, announced }: LicenseTexts, before: string | undefined): boolean {
   if (announced === undefined || announced === before || root === undefined) return false;
-  return root.read.ok && anchorDigest(root.read.text) === announced;
+  return root.read.ok && isAnnouncementOf(announced, root.read.text);
 }
 
 function isOf({ issuer, deployment_id }: LeaseClaims, owner: LeaseOwner | undefined): boolean {

@@ -72,7 +72,7 @@ export interface LicenseTexts {
   /** The lease file first. */
   readonly leases: readonly TextFile[];
   readonly running: RunningTime | undefined;
-  /** `anchorDigest` of the anchor that a person put in place last, as the daemon's state says. */
+  /** `newAnnouncement` of the anchor that a person put in place last, as the daemon's state says. */
   readonly announced: string | undefined;
   /** Of keyset, anchor and leases: where it is the same, so is what verifies. */
   readonly digest: string;

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { announceAnchor } from '../../daemon/announcement.ts';
 import { deniedSince } from '../../daemon/denial.ts';
 import { runLoop, type LoopOptions, type Tick } from '../../daemon/loop.ts';
 import { renew } from '../../daemon/renewal.ts';
@@ -320,6 +321,25 @@ describe('files', () => {
     expect(readFileSync(files.root, 'utf8')).toBe(newer);
     expect(leaseFile()).toBe(good);
     expect(rig.log).toContainEqual(expect.stringContaining(`put ${files.root} back`));
+    await daemon.stop();
+  });
+
+  test('that a person announces again, as after a kill during the enrollment, are accepted', async () => {
+    const next = testKey(3);
+    const deployment_id = 'elsewhere';
+    const document = JSON.stringify({ keys: [next.jwk] });
+    const issuer = 'https://licenses.example';
+    const anchor = anchorText({ deploymentId: deployment_id, issuer, document });
+    await announceAnchor(files.state, anchor);
+    const daemon = await start();
+    await announceAnchor(files.state, anchor);
+    const enrolled = rig.newLease({ deployment_id, public_key_id: next.jwk.kid }, next);
+    writeFileSync(files.keyset, document);
+    writeFileSync(files.root, anchor);
+    for (const path of [files.lease, backupOf(files.lease)]) writeFileSync(path, enrolled);
+    expect(await daemon.notice()).toMatchObject({ lease: { text: enrolled } });
+    expect(leaseFile()).toBe(enrolled);
+    expect(rig.log).toEqual([expect.stringContaining('that a person put in place')]);
     await daemon.stop();
   });
 

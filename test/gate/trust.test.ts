@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, existsSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { anchorDigest, anchorText, readAnchor } from '../../src/gate/anchor.ts';
+import { anchorText, newAnnouncement, readAnchor } from '../../src/gate/anchor.ts';
 import type { GateStatus } from '../../src/gate/decide.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import { licenseFiles } from '../../src/license-files.ts';
@@ -298,7 +298,7 @@ describe('a running gate', () => {
     put(SIGNED);
     const gate = await place.open();
     const enrolled = { deploymentId: 'other', issuer: ISSUER, document: FOREIGN };
-    const announced_anchor = anchorDigest(anchorText(enrolled));
+    const announced_anchor = newAnnouncement(anchorText(enrolled));
     place.put(place.files.state, JSON.stringify({ announced_anchor }));
     anchor(FOREIGN, { deploymentId: 'other' });
     const other = { deployment_id: 'other' };
