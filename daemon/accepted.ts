@@ -15,7 +15,10 @@ import { verifyLease } from '../src/lease/verify.ts';
 import type { LicenseFiles } from '../src/license-files.ts';
 import { readState } from './state.ts';
 
-/** What a machine has accepted: whose leases, the keys that verify them, and the files for both. */
+/**
+ * What a machine has accepted: the owner of its leases, the keys that verify them, and the content
+ * of its files.
+ */
 export interface Accepted extends TrustMemory {
   /** Content of the keyset file. */
   readonly document: string;
@@ -23,7 +26,7 @@ export interface Accepted extends TrustMemory {
   readonly anchor: string | undefined;
 }
 
-/** What a lease and the document whose keys verify it make a machine accept. */
+/** What a machine accepts when it stores a lease and the keyset document that verifies it. */
 export function acceptedOf(
   { deployment_id: deploymentId, issuer }: LeaseClaims,
   held: HeldTrust,
@@ -39,8 +42,8 @@ function inMemory({ keys, root, keyset }: HeldTrust): MachineTrust {
 }
 
 /**
- * What the files of a license say that a machine has accepted. Undefined where no anchor says so and
- * no lease verifies.
+ * Returns what a machine has accepted according to its license files; undefined if it has no usable
+ * anchor and no lease verifies.
  *
  * @param document content of the keyset file.
  */
@@ -66,9 +69,9 @@ export function acceptedIn(license: License, document?: string): Accepted | unde
 /** Judges the license files by what this process has accepted, and not by files that were swapped. */
 export class Acceptance {
   readonly #files: LicenseFiles;
-  /** Undefined while nothing was. */
+  /** Undefined until something has been accepted. */
   accepted: Accepted | undefined;
-  /** The announcement of an anchor that was heeded last. */
+  /** The last announcement of an anchor that this process followed. */
   #announced: string | null = null;
 
   constructor(files: LicenseFiles) {
@@ -76,11 +79,12 @@ export class Acceptance {
   }
 
   /**
-   * Reads the license files. What they say is accepted where nothing was, where what was accepted
-   * vouches for it, and where a person announced it: see `announceAnchor`.
+   * Reads the license files, and accepts their content if nothing was accepted before, if what was
+   * accepted vouches for it, or if a person announced it: see `announceAnchor`.
    *
-   * @param kept the lease in force, which no other keys must take away.
-   * @param isDevice false where leases and keys are delivered: whoever delivers them may change them.
+   * @param kept the lease in force: newer keys are accepted only if they verify it or another lease
+   * here.
+   * @param isDevice false if leases and keys are delivered, so that their sender may change them.
    * @param now milliseconds since the Unix epoch.
    */
   async read(
@@ -114,7 +118,7 @@ export class Acceptance {
   }
 }
 
-/** The keys in the keyset file with what signs them; undefined where it has none that are trusted. */
+/** The document in the keyset file; undefined if its keys are not trusted. */
 function documentIn(
   { keyset: { read }, pin }: LicenseTexts,
   { trusted: held }: License,
@@ -124,7 +128,7 @@ function documentIn(
   return judged.ok ? judged.text : undefined;
 }
 
-/** What the files say where `memory` vouches for it; undefined where they say nothing newer. */
+/** The content of the files if `memory` vouches for it; undefined if it is not newer. */
 function newer(
   memory: Accepted,
   license: License,

@@ -88,8 +88,8 @@ export async function runLoop(machine: Machine, options: LoopOptions): Promise<v
 const RUNNING_TIME_SECONDS = 3600;
 
 /**
- * The license files are put right at once, but not more often than this within a minute: another
- * process that keeps writing them must not keep this one busy.
+ * The license files are repaired at once, but at most this often within a minute, so that another
+ * process that keeps writing them does not keep this one busy.
  */
 const MOST_REPAIRS = 20;
 const REPAIRS_WITHIN_SECONDS = 60;
@@ -121,7 +121,7 @@ class Keeper {
   /** The best lease that there was. */
   #kept: HeldLease | undefined;
   readonly #acceptance: Acceptance;
-  /** What is wrong with the license files and could not be put right. */
+  /** The fault of the license files that could not be repaired. */
   #unrepaired: string | undefined;
   #state: DaemonState = NO_STATE;
   /** Whether the state is newer than what is on disk. */
@@ -289,7 +289,7 @@ class Keeper {
     }
   }
 
-  /** Reads the license files, and puts them right by what is known to be better. */
+  /** Reads the license files, and repairs them from memory and from the better copy. */
   async #inspect(): Promise<void> {
     const { files, boot } = this.#machine;
     this.#isOutdated = true;
@@ -353,7 +353,7 @@ class Keeper {
     return lease;
   }
 
-  /** Whether a lease that was kept still counts by what is accepted. */
+  /** Whether the kept lease verifies by the accepted keys and belongs to the accepted owner. */
   #isGood({ text, claims }: HeldLease, { trusted }: License): boolean {
     const { accepted } = this.#acceptance;
     if (accepted === undefined) return trusted !== undefined && verifyLease(text, trusted.keys).ok;
@@ -383,7 +383,7 @@ class Keeper {
     return anchor.kind !== 'held' || anchor.text !== expected;
   }
 
-  /** Whether there are no keys, or others, by which the best lease does not verify while it works. */
+  /** Whether the keyset file has no keys, or the best lease works but does not verify by them. */
   #needsKeyset(license: License): boolean {
     const { keyset, running } = license;
     if (!keyset.ok) return this.#acceptance.accepted !== undefined;
@@ -403,7 +403,7 @@ class Keeper {
     return !isThere(files.lease) || !isBackedUp;
   }
 
-  /** First the anchor: from then on, whoever reads the files goes by the keys in it. */
+  /** Restores the anchor first, because readers of the files use the keys in it. */
   async #repairTrust(license: License): Promise<License> {
     const { files } = this.#machine;
     const { anchor, document } = this.#acceptance.accepted ?? {};

@@ -144,10 +144,10 @@ async function find(files: LicenseFiles, values: Values, now: number): Promise<F
   };
 }
 
-/** Stands for the path of the lease that was given. */
+/** Stands for the path of the injected lease. */
 const INJECTED = '';
 
-/** What the files would hold with the keys that were given in place of theirs. */
+/** The license as it would be with the given keys in the keyset file. */
 function withGiven(
   texts: LicenseTexts,
   { text, lease }: { readonly text: string; readonly lease: string | undefined },
@@ -209,7 +209,7 @@ async function putLease(
   return { lease: 'written', keyset: 'written' };
 }
 
-/** The next trust anchor; undefined where this machine has none. */
+/** The next trust anchor; undefined if this machine has none. */
 function anchorWith(
   { pin }: LicenseFiles,
   { text }: Given,

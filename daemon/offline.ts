@@ -111,8 +111,8 @@ export interface Vouched {
 }
 
 /**
- * Verifies a lease as `importLease` does: by the keys that the user named; else by those in the same
- * file where this machine trusts them, or has nothing that could; else by those of this machine.
+ * Verifies a lease as `importLease` does: by the keys that the user named; otherwise by those in the
+ * same file, if this machine trusts them or trusts no keys yet; otherwise by those of this machine.
  *
  * @param pin fingerprint of the pinned root.
  * @param now milliseconds since the Unix epoch.
@@ -151,13 +151,13 @@ export interface Imported extends Pick<Vouched, 'claims' | 'by'> {
 export interface ImportOptions {
   /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
   readonly machineHash?: (() => Promise<string | undefined>) | undefined;
-  /** Lets this machine become another installation, or one of another issuer. */
+  /** Accepts a lease of another installation or issuer. */
   readonly replace?: boolean;
 }
 
 /**
- * Puts a lease that somebody brought, and keys that are trusted, into their places: when it verifies,
- * is for this machine, and is not worse than what is held and works. Otherwise nothing changes: a
+ * Stores a lease from a file, and its keys if they are trusted. The lease must verify, be for this
+ * machine, and be no worse than a held lease that works. Otherwise nothing changes: a
  * renewal that is pending stays so, since the server gives another lease for it when the one that was
  * brought has ended.
  *
@@ -175,7 +175,7 @@ export async function importLease(
   return withLock(files.lock, LOCK_PATIENCE_MS, async () => {
     const license = await readLicense(files, now);
     const { pin } = files;
-    // Whoever has lost no more than the keys knows better than a file who the issuer is.
+    // Keys in the file count only if this machine has something that can vouch for them, or is new.
     const mayVouch = license.trusted !== undefined || pin !== undefined || isFirst(license);
     const parts = mayVouch ? brought : { ...brought, enclosed: undefined };
     const { claims, by, trust, text } = verifyBrought(parts, license, { pin, now });
@@ -219,7 +219,7 @@ export async function importLease(
   });
 }
 
-/** The keys of this machine for its trust anchor; undefined where their file is of another form. */
+/** The keyset document of this machine for its trust anchor; undefined if there is no usable one. */
 async function ownDocument(
   { keyset, root, pin }: LicenseFiles,
   held: HeldTrust,

@@ -119,7 +119,7 @@ export interface RenewOptions {
   readonly signal?: AbortSignal | undefined;
   /** What a process knows that renews again and again. */
   readonly latest?: LatestState | undefined;
-  /** Keys that a person named: they count instead of those that this machine holds. */
+  /** Keys that a person named, which replace those that this machine holds. */
   readonly keyset?: string | undefined;
   /** Reads the license files, under the lock; by default as `readLicense` does. */
   readonly read?: (() => Promise<License>) | undefined;
@@ -251,7 +251,7 @@ async function attempt(machine: Machine, options: RenewOptions): Promise<Outcome
   }
 }
 
-/** Puts a keyset file that is missing or refused right by the trust anchor, not by asking a server. */
+/** Restores a missing or refused keyset file from the trust anchor, without a server. */
 async function restoreKeyset(
   { files, clock, warn }: Machine,
   license: License,
@@ -268,18 +268,18 @@ async function restoreKeyset(
 /** The keys that verify a renewed lease. */
 interface RenewalKeys {
   readonly trust: HeldTrust;
-  /** For the keyset file; as it is where the published keys were refused. */
+  /** Content for the keyset file; the held keys if the published ones were refused. */
   readonly text: string;
-  /** Why the keys held verify, and not the published ones. */
+  /** Why the published keys were refused, so that the held ones verify. */
   readonly refused?: ServiceError;
 }
 
 /**
- * Decides whether published keys may verify the lease that came with them. Where they are refused, the
- * keys held verify it: a genuine lease is not lost because an issuer published an expired or older
+ * Decides whether published keys may verify the lease that came with them. If they are refused, the
+ * held keys verify it: a genuine lease is not lost because an issuer published an expired or older
  * keyset, or replaced its root.
  *
- * @throws ServiceError `invalid_data` with a `LeaseReason`, where no keys are held
+ * @throws ServiceError `invalid_data` with a `LeaseReason`, if no keys are held
  */
 function judged(
   { files, url, clock, warn }: Machine,

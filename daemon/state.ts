@@ -55,11 +55,11 @@ export interface DaemonState {
   readonly pending: PendingRenewal | null;
   /** The last lease that people brought; null when they never brought any. */
   readonly imported_lease_id: string | null;
-  /** `newAnnouncement` of the trust anchor that a person put in place last; null when nobody has. */
+  /** `newAnnouncement` of the trust anchor that a person put in place last; null if there is none. */
   readonly announced_anchor: string | null;
   /** Why the keys that the server published with the last lease were refused; null if they were not. */
   readonly refused_keyset: RefusedKeyset | null;
-  /** What is wrong with the license files and could not be put right; null while nothing is. */
+  /** The fault of the license files that could not be repaired; null if there is none. */
   readonly unrepaired: { readonly at: string; readonly message: string } | null;
   /** When requests were sent in the last hour; milliseconds since the Unix epoch. */
   readonly requests: readonly number[];

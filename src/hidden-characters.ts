@@ -1,9 +1,9 @@
 /**
- * Characters that change how a text looks without being seen themselves: controls, bidirectional
- * embeddings, overrides and isolates, zero-width characters, line and paragraph separators, and
- * others that Unicode lets programs ignore. They make one name look like another.
+ * Invisible characters that change how a text looks: controls, bidirectional embeddings, overrides
+ * and isolates, zero-width characters, line and paragraph separators, and other characters that
+ * Unicode lets programs ignore. They make one name look like another.
  *
- * Some scripts and emoji need a few of them, in places where they can be seen by their effect.
+ * Some scripts and emoji need a few of them; these are allowed where they have a visible effect.
  */
 const HIDDEN = String.raw`[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]`;
 
@@ -32,7 +32,7 @@ const VIRAMA = String.raw`[\u094D\u09CD\u0A4D\u0ACD\u0B4D\u0BCD\u0C4D\u0CCD\u0D4
 const ALLOWED = [
   String.raw`(?<=(?=[\p{L}\p{M}])${JOINING})[\u200C\u200D](?=[\p{L}\p{M}])(?=${JOINING})`,
   String.raw`(?<=${VIRAMA})[\u200C\u200D]`,
-  // Emoji made of several, such as families and professions.
+  // Emoji that are composed of several, such as families and professions.
   String.raw`(?<=\p{ExtPict}[\uFE0F\p{EMod}]?)\u200D(?=\p{ExtPict})`,
   // A symbol as text or as emoji, a keycap, a variant of an ideograph.
   String.raw`(?<=\p{ExtPict})[\uFE0E\uFE0F]`,
@@ -43,7 +43,7 @@ const ALLOWED = [
 const FORBIDDEN = new RegExp(`(?!${ALLOWED})${HIDDEN}`, 'u');
 const FORBIDDEN_FORMAT = new RegExp(String.raw`(?!\p{Cc}|${ALLOWED})${HIDDEN}`, 'gu');
 
-/** Says which hidden character a name has, and where; `undefined` without one. */
+/** Describes the first hidden character of a name and its position; `undefined` without one. */
 export function hiddenCharacterProblem(text: string): string | undefined {
   const found = FORBIDDEN.exec(text);
   if (found === null) return undefined;

@@ -15,7 +15,7 @@ export interface LicenseFiles {
   readonly key: string;
   /** While that is being rotated. */
   readonly nextKey: string;
-  /** The key before the rotation, until a lease that is bound to the new one takes its place. */
+  /** The key before a rotation, kept until a lease is bound to the new one. */
   readonly formerKey: string;
   /** What the daemon keeps; see `daemon/state.ts`. */
   readonly state: string;
@@ -46,9 +46,9 @@ export function licenseFiles(home: string, env: NodeJS.ProcessEnv): LicenseFiles
 }
 
 /**
- * Returns the fingerprint of a root that is to be pinned.
+ * Returns the fingerprint of the root to pin.
  *
- * @param source names the place of the value in the error.
+ * @param source of the value, for the error.
  * @throws ServiceError `invalid_setting`
  */
 export function parsePin(text: string, source: string): string {
@@ -59,7 +59,7 @@ export function parsePin(text: string, source: string): string {
     `${source} is not the fingerprint of a root: it must be 43 characters of A-Z a-z 0-9 - _`,
     {
       remedy:
-        'Use the fingerprint that `service-local identity root show` prints at the issuer, and compare it through another channel than the server.',
+        'Use the fingerprint that `service-local identity root show` prints at the issuer, and compare it through a channel that is independent of the server.',
     },
   );
 }

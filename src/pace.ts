@@ -6,7 +6,7 @@ export interface Pace {
   readonly everyMs: number;
 }
 
-/** With more, those are forgotten who have rested, and then those who came longest ago. */
+/** Beyond this, callers that have rested are forgotten first, then those that came longest ago. */
 const MOST_KNOWN = 10_000;
 const KEPT_THEN = 9000;
 

@@ -2,8 +2,8 @@ import { stripVTControlCharacters } from 'node:util';
 import { showHidden } from './hidden-characters.ts';
 
 /**
- * A text as it can be shown on a terminal: nothing in it acts there but line feeds and tabs, and
- * characters that would reorder or hide it are shown by their codes.
+ * Makes a text safe for a terminal: only line feeds and tabs have an effect there, and characters
+ * that would reorder or hide text are shown by their codes.
  */
 export function printable(text: string): string {
   return showHidden(stripVTControlCharacters(text)).replaceAll(/[^\P{Cc}\n\t]/gu, ' ');

@@ -30,16 +30,16 @@ const code = z.string().min(1).max(100).openapi({
   description: 'Of the authenticator app, or a recovery code. Each works once.',
 });
 
-/** To what a token with the scope `license` alone can be narrowed. */
+/** Limits that narrow a token with the scope `license` alone. */
 const narrowing = {
   deployment_ids: z.array(id('acme-tokyo')).min(1).max(MAX_TOKEN_DEPLOYMENTS).nullable().openapi({
-    description: 'Only these deployments; null: all. Excludes `customer_id`.',
+    description: 'Only these deployments; null for all. Excludes `customer_id`.',
   }),
   customer_id: id('acme').nullable().openapi({
-    description: 'Only the deployments of this customer; null: of all.',
+    description: 'Only the deployments of this customer; null for all.',
   }),
   max_ttl_seconds: z.int().min(1).nullable().openapi({
-    description: 'Longest TTL of leases issued with the token; null: as the server allows.',
+    description: 'Longest TTL of leases issued with the token; null for the maximum of the server.',
     example: 86_400,
   }),
 };
@@ -90,7 +90,7 @@ export const createToken = defineRoute({
   operationId: 'createToken',
   summary: 'Log in, for a token',
   description:
-    'After five failures within 15 minutes, a name is refused to the address that they came from, an IPv6 address to its /64, until 15 minutes after the first of them. After 20 failures from all addresses, it is refused to addresses from which the administrator has not logged in within 90 days. A name that nobody has is treated the same.',
+    'After five failed logins with a name within 15 minutes, their address may not try that name until 15 minutes after the first failure. The /64 of an IPv6 address counts as one address. After 20 failures from all addresses, only addresses from which the administrator has logged in within 90 days may try. Unknown names are treated the same.',
   tags: ['Administrators'],
   security: ANYBODY,
   request: {
@@ -186,7 +186,7 @@ const StepUpRequest = z
     ]),
     target: z.string().max(150).openapi({
       description:
-        '`lease:` or `deployment:`, of a revocation; `administrator:`, of the passkey to be added; `passkey:`, of one to be deleted; and its id. `validation_report:` and its `content_hash`, of an attestation. `root:` and its fingerprint, of a trust root; `key:`, of a signing key that is announced. To give more: `contract:` or `plan:`, of what is changed; `customer:`, of a new contract; `deployment:`, of one that is reinstated.',
+        'A type and an id. To revoke: `lease:` or `deployment:`. To add a passkey: `administrator:`; to delete one: `passkey:`. To attest: `validation_report:` and its `content_hash`. To set a trust root: `root:` and its fingerprint. To announce a signing key: `key:`. To give more: `contract:` or `plan:` of the change, `customer:` of a new contract, or `deployment:` to reinstate.',
     }),
     code: code.optional(),
     passkey: PasskeyAssertion.optional(),
@@ -200,7 +200,7 @@ export const createStepUp = defineRoute({
   narrowable: true,
   summary: 'Show a second factor, for the right to do one thing once',
   description:
-    'To revoke or to give needs the scope `license`, to attest the scope `write`, to set a trust root the scope `admin`. After five wrong codes of one administrator within 15 minutes, his codes are refused to the address that they came from, and after ten from all addresses, to those from which he has not logged in within 90 days.',
+    'Revoking and giving need the scope `license`, attesting needs `write`, and setting a trust root needs `admin`. After five wrong codes of an administrator within 15 minutes, their address may not try again. After ten wrong codes from all addresses, only addresses from which the administrator has logged in within 90 days may try.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: {

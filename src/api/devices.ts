@@ -47,7 +47,7 @@ export const Device = z
     revoked_by_name: actorName,
     revoked_reason: z.string().nullable(),
     machine_hash: machineHash.nullable().openapi({
-      description: 'The machine to which its leases are bound where the plan says so.',
+      description: 'The machine to which its leases are bound if the plan requires it.',
     }),
   })
   .openapi('Device', { description: 'A machine that gets leases by itself, by a key of its own.' });

@@ -95,7 +95,7 @@ export const machineHash = z
   .regex(/^[\w-]{43}$/, 'must be 32 bytes in base64url')
   .openapi({
     description:
-      'SHA-256, in base64url, of the text `service-local license binding v1`, a line feed and the id of the machine in lower case. A device sends it where its plan binds leases to machines: a request without it is then refused with `not_allowed`, reason `machine_id_required`.',
+      'SHA-256, in base64url, of the text `service-local license binding v1`, a line feed and the id of the machine in lower case. A device sends it if its plan binds leases to machines; without it, such a request is refused with `not_allowed`, reason `machine_id_required`.',
   });
 
 /** A name or a line for people to read, without hidden characters. */
@@ -281,7 +281,7 @@ type Definition = Omit<RouteConfig, 'path'> & {
   readonly security: Security;
   /** What this server must be licensed for to do it. */
   readonly feature?: Feature;
-  /** Whether tokens that are narrowed may call it: its handler checks what the request is about. */
+  /** Whether narrowed tokens may call it. Its handler must check the subject of the request. */
   readonly narrowable?: true;
   /** Whether it can be told by an `Idempotency-Key` that a request is sent again: see `once`. */
   readonly idempotent?: true;
@@ -291,7 +291,7 @@ type Definition = Omit<RouteConfig, 'path'> & {
 
 /** Where the route, and the OpenAPI document, have its `feature`. */
 export const FEATURE_EXTENSION = 'x-license-feature';
-/** Where they have `narrowable`. */
+/** Extension of a route and of the OpenAPI document that holds `narrowable`. */
 export const NARROWABLE_EXTENSION = 'x-narrowed-tokens';
 
 /**

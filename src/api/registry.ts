@@ -23,7 +23,7 @@ function stepUpFor(target: string) {
       .string()
       .optional()
       .openapi({
-        description: `Token of a step-up for \`identity.license.give\` and \`${target}\`. It is used, and needed, only where the request gives more than before: a later end, another entitlement, a longer TTL or grace period.`,
+        description: `Token of a step-up for \`identity.license.give\` and \`${target}\`. It is needed, and used up, only if the request gives more than before: for example, a later end, another entitlement, or a longer TTL or grace period.`,
         example: 'step-up-token',
       }),
   };
@@ -106,7 +106,7 @@ export const getCustomer = defineRoute({
 const purpose = {
   product: id('trader').nullable().openapi({
     description:
-      "The product that leases under the plan license, for programs that accept no other. Null: as the server's setting license_product says.",
+      "The product of leases under the plan; programs of another product refuse them. Null for the server's setting license_product.",
   }),
   binding: z.enum(BINDINGS).openapi({
     description:
@@ -228,7 +228,7 @@ export const createContract = defineRoute({
   operationId: 'createContract',
   summary: 'Register a contract',
   idempotent: true,
-  description: 'It needs a step-up for the customer, since a contract gives.',
+  description: 'It needs a step-up for the customer.',
   request: {
     headers: z.object({ ...IdempotencyKey.shape, ...stepUpFor('customer:ID') }),
     body: json(NewContract, {

@@ -42,7 +42,7 @@ export interface LicenseView {
 export type RenewedBy = 'server' | 'files' | 'nobody' | 'lost_key';
 
 interface ViewedLease extends HeldLease {
-  /** Why it cannot be used on this machine, where it cannot: it is bound to another one. */
+  /** Why it cannot be used on this machine; undefined if it can. */
   readonly unusable: RefusedFile | undefined;
   readonly status: LeaseStatus;
   readonly isDue: boolean;

@@ -12,11 +12,11 @@ export const CODE_OPTION = {
 type StepUpRequest = RequestOf<typeof createStepUp>['body'];
 
 /**
- * Sends a request that may need a second factor: first without one, and if the server asks for it,
- * again with the code of `--code` or of the person at the terminal.
+ * Sends a request that may need a second factor: first without one, then, if the server requires it,
+ * with the code in `--code` or from the person at the terminal.
  *
  * @param send gets the headers to send.
- * @throws ServiceError of the server; `usage` where a code is needed and nobody can be asked.
+ * @throws ServiceError of the server; `usage` if a code is needed and there is no terminal.
  */
 export async function sendWithStepUp<T>(
   context: Context,

@@ -3,7 +3,7 @@ import { NO_VALUE } from '../format.ts';
 import { formatSeconds } from '../seconds.ts';
 import type { Columns } from './items.ts';
 
-/** To what a token is narrowed, in words; empty where it is not. */
+/** Describes the narrowing of a token; empty if it is not narrowed. */
 function narrowingText({ deployment_ids, customer_id, max_ttl_seconds }: Token): string {
   return [
     ...(deployment_ids ?? []),

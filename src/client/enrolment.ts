@@ -147,7 +147,7 @@ async function enrolAlone(
   return { device_id: key.device_id, claims, isNew: true, limits: answer.limits, trust };
 }
 
-/** Whether the lease works with this key and on this machine: it may be bound to a former machine. */
+/** Whether the lease works with this key and on this machine; it may be bound to a former machine. */
 async function isUsableHere(
   { machineHash = ownMachineHash }: Device,
   claims: LeaseClaims,
@@ -206,7 +206,7 @@ async function trustedKeyset(
   return { ...judged, trust: { ...judged.trust, basis } };
 }
 
-/** @throws ServiceError `invalid_data` where the root of the server is not each of those pinned. */
+/** @throws ServiceError `invalid_data` if the root of the server does not match every pin */
 function checkPins(
   { url }: Device,
   document: unknown,

@@ -7,9 +7,9 @@ import { readDeviceKey, type DeviceKey } from './device-key.ts';
 import { writePrivateFile } from './private-file.ts';
 
 /**
- * Keeps the key that is about to be replaced while the lease of this machine is bound to it: until
- * the next renewal, the lease works by the former key. Of several rotations in a row it keeps the
- * first key, since that is the one that the lease names.
+ * Keeps the key that is about to be replaced while the lease of this machine is bound to it, so that
+ * the lease works until the next renewal. Of several rotations in a row it keeps the first key,
+ * because the lease names that one.
  *
  * @param now milliseconds since the Unix epoch.
  * @throws ServiceError `output_not_writable`
@@ -38,12 +38,12 @@ export async function dropFormerKey(
   try {
     await rm(formerKey, { force: true });
   } catch (error) {
-    // The server refuses this key from now on: a renewal must not fail because it cannot be removed.
+    // The server refuses this key from now on, so a renewal need not fail because of it.
     if (!isSystemError(error)) throw error;
   }
 }
 
-/** Thumbprint of the former key; undefined where there is none that can be used. */
+/** Thumbprint of the former key; undefined if there is no usable one. */
 async function readFormerKey(path: string): Promise<string | undefined> {
   try {
     return (await readDeviceKey(path))?.device_id;

@@ -9,15 +9,14 @@ import { verifyTrust, type HeldTrust, type Trust, type TrustOptions } from '../l
 /** Published keys that this machine may trust. */
 export interface JudgedKeyset {
   readonly ok: true;
-  /** For the keyset file: only members that count, with the signed documents as they came. */
+  /** Content for the keyset file: only known members, and the signed documents unchanged. */
   readonly text: string;
   readonly trust: Trust;
 }
 
 /**
- * Decides by `verifyTrust` whether keys that a server publishes, or that somebody brought, may verify
- * leases here. Where the pin names another root than the one held, only the pin counts: a person has
- * set it.
+ * Decides by `verifyTrust` whether published or imported keys may verify leases here. If the pin
+ * names another root than the held one, only the pin counts, because a person has set it.
  *
  * @param document the published document, as parsed JSON.
  */
@@ -27,12 +26,12 @@ export function judgeKeyset(document: unknown, options: TrustOptions): JudgedKey
   const trust = judge(read.text, options);
   if (!trust.ok) return trust;
   const text = textOf(trust, read.signed);
-  // As readers will verify it that hold these keys: signed documents may be too long for a file.
+  // Readers that hold these keys must accept the file too: signed documents may be too long for it.
   const again = judge(text, { ...options, held: trust });
   return again.ok ? { ok: true, text, trust } : again;
 }
 
-/** The same for a text that may also be one JWK, or one key in PEM. */
+/** As `judgeKeyset`, for a text that may also be one JWK or one key in PEM. */
 export function judgeKeysetText(text: string, options: TrustOptions): JudgedKeyset | Refused {
   const imported = importKeys(text);
   if (!imported.ok) return imported;
@@ -48,7 +47,7 @@ function judge(text: string, options: TrustOptions): Trust | Refused {
   return verifyTrust(text, { pin, now });
 }
 
-/** Whether what is held came through this root. */
+/** Whether the held trust descends from this root. */
 function descendsFrom(held: HeldTrust | undefined, fingerprint: string): boolean {
   return held?.root?.lineage.includes(fingerprint) === true;
 }
@@ -69,9 +68,10 @@ function readDocument(
   return { ok: true, text: JSON.stringify({ ...jwkSet(bare.keys), ...signed }), signed };
 }
 
-/** The member `keys` has those that were vouched for, for programs that read nothing else. */
+/** The member `keys` has the trusted keys, for programs that read no other member. */
 function textOf({ keys, root }: Trust, { roots, keyset }: Signed): string {
-  // Who holds these keys must be able to verify it again, so one by a former key alone is left out.
+  // Holders of these keys must be able to verify it again, so a keyset that only a former key signed
+  // is left out.
   const isVerified = root !== undefined || verifyKeyset(keyset, { keys, threshold: 1 }).ok;
   return JSON.stringify({
     ...jwkSet(keys),

@@ -96,7 +96,7 @@ function noMachineId(cause: ServiceError): ServiceError {
 }
 
 /**
- * Fetches the published keys, which nobody has vouched for yet: see `judgeKeyset`.
+ * Fetches the published keys, which are not trusted yet: see `judgeKeyset`.
  * @throws ServiceError of the server
  */
 export async function fetchKeyset(server: Client): Promise<unknown> {
@@ -106,7 +106,7 @@ export async function fetchKeyset(server: Client): Promise<unknown> {
 /**
  * Decides whether this machine may trust keys that the server publishes.
  *
- * @throws ServiceError `invalid_data` with a `LeaseReason` for those that it must not trust.
+ * @throws ServiceError `invalid_data` with a `LeaseReason` for keys that it must not trust.
  */
 export function requireTrusted(document: unknown, options: TrustOptions): JudgedKeyset {
   const judged = judgeKeyset(document, options);
@@ -161,7 +161,7 @@ const UNTRUSTED_REASONS: ReadonlySet<LeaseReason> = new Set([
   'other_issuer',
 ]);
 
-/** A lease as it came, which nobody has verified yet. */
+/** A lease from the server, not verified yet. */
 export interface FetchedLease {
   /** For the lease file. */
   readonly text: string;
@@ -184,7 +184,7 @@ export async function fetchLease(
   return { text: JSON.stringify(lease), limits, warnings };
 }
 
-/** What the lease must say that answers a request; undefined where it may say anything. */
+/** Claims that the answer to a request must have; any value is accepted for undefined ones. */
 export type Asked = Pick<LeaseClaims, 'renewal_id' | 'device_thumbprint'> & {
   readonly deployment_id?: string | undefined;
   readonly issuer?: string | undefined;

@@ -7,7 +7,7 @@ import { backupOf } from '../gate/license.ts';
 import type { LicenseFiles } from '../license-files.ts';
 import { checkPlace, writing, writePrivateFile } from './private-file.ts';
 
-/** What licenses a machine, as text for its files. */
+/** Content of the license files of a machine. */
 export interface LicenseText {
   readonly lease: string;
   readonly keyset: string;
@@ -39,7 +39,7 @@ export async function storeLicense(
   await removeAbandoned(dirname(files.lease), { unknownAfterMs: LEASE_WRITE_MS });
 }
 
-/** Keys rarely change: what is there already is not written again. */
+/** Keys rarely change, so an equal file is not written again. */
 async function writeChanged(path: string, text: string): Promise<void> {
   const before = await readFile(path, 'utf8').catch((error: unknown) => {
     if (isSystemError(error)) return undefined;

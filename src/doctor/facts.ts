@@ -195,7 +195,7 @@ async function dryRun(
   });
 }
 
-/** With an expired keyset, a renewal goes by the keys that are held. */
+/** With an expired keyset, a renewal uses the held keys. */
 function requireRenewable(document: unknown, options: TrustOptions): void {
   try {
     requireTrusted(document, options);

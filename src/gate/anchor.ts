@@ -59,8 +59,8 @@ export function anchorText({
 }
 
 /**
- * Names an anchor in the daemon's state, where a person's change of it is announced. Each
- * announcement is another text, so that running programs also accept one that is repeated.
+ * Announces, in the daemon's state, an anchor that a person changed. Each announcement is a different
+ * text, so that running programs also accept a repeated one.
  */
 export function newAnnouncement(anchor: string): string {
   return `${hash('sha256', anchor)} ${randomUUID()}`;
@@ -71,8 +71,8 @@ export function isAnnouncementOf(announcement: string, anchor: string): boolean 
 }
 
 /**
- * The trust of an anchor that counts under a pinned root: undefined without an anchor, refused where
- * the anchor does not descend from the pinned root.
+ * Returns the trust of an anchor; undefined without an anchor, and refused if the anchor does not
+ * descend from the pinned root.
  */
 export function anchoredTrust(
   anchor: Anchor,
@@ -84,7 +84,7 @@ export function anchoredTrust(
     : verifyTrust(anchor.document, { pin, now: BEFORE_ANY_EXPIRY });
 }
 
-/** Trust that is held does not end with the expiry of the documents that brought it. */
+/** Held trust does not end when the documents expire. */
 export const BEFORE_ANY_EXPIRY = 0;
 
 function parseAnchor(text: string): HeldAnchor {

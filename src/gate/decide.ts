@@ -32,12 +32,12 @@ export interface GateStatus {
   readonly entitlements: readonly string[];
   /** When state or reason will be another; see `LeaseStatus`. */
   readonly next_change_at: string | null;
-  /** The lease file, its backup, the keyset and the trust anchor, where they are not accepted. */
+  /** Files that are not accepted: the lease file, its backup, the keyset, the trust anchor. */
   readonly refused: readonly RefusedFile[];
   /** Why the keys that verify leases are trusted; `null` while there are none. */
   readonly trust: {
     readonly by: MachineTrust['by'];
-    /** Fingerprint of the newest root; `null` where the keys come without one. */
+    /** Fingerprint of the newest root; `null` for keys without a root. */
     readonly root: string | null;
   } | null;
 }

@@ -33,8 +33,8 @@ export interface GateOptions {
    */
   readonly root?: string;
   /**
-   * Name of the product that the program is: a lease for another product is refused. When absent,
-   * leases of every product are accepted.
+   * Product name of the program, which refuses leases for other products. If absent, leases for
+   * every product are accepted.
    */
   readonly product?: string;
   /** `machineHash` of this machine, to which leases may be bound; of its own id by default. */
@@ -73,7 +73,7 @@ const LOOK_AGAIN_MS = 200;
  * Reads and watches the files of a license. Whatever is there or is not, it opens, and goes on when
  * something good comes. What was read and is still better is never given up for what is in the files
  * now: they may be gone, torn, tampered with or older. Once a lease is in force, the gate accepts only
- * keys that those it has accepted vouch for, and only leases of the same issuer and installation.
+ * keys that the accepted ones vouch for, and only leases of the same issuer and installation.
  *
  * A lease for another `product`, or bound to another device or machine, is refused.
  *
@@ -86,13 +86,13 @@ export async function openLicenseGate(options: GateOptions): Promise<LicenseGate
   const use = { product: productOf(options), machineHash: options.machineHash };
   const pollMs = Math.min(options.pollMs ?? LONGEST_POLL_MS, LONGEST_POLL_MS);
   let digest = '';
-  /** As the files were last found. */
+  /** The files at the last read. */
   let found: License | undefined;
   let leases: readonly HeldLease[] = [];
   let refused: readonly RefusedFile[] = [];
   let trusted: MachineTrust | undefined;
   let memory: TrustMemory | undefined;
-  /** The last announcement that was heeded. */
+  /** The last announcement that this gate followed. */
   let announced: string | undefined;
   const verdicts: Verdicts = new Map();
   /** As this gate has counted it, by the id of the lease. */
@@ -247,7 +247,7 @@ function isEnding(
   return state !== 'valid' || parseTime(next_change_at!)! - now < ENDING_MS;
 }
 
-/** Whether a person has put the anchor in place, as by enrolling again, and this has not counted yet. */
+/** Whether a person has put the anchor in place, and the gate has not followed that yet. */
 function announcesAnchor({ root, announced }: LicenseTexts, before: string | undefined): boolean {
   if (announced === undefined || announced === before || root === undefined) return false;
   return root.read.ok && isAnnouncementOf(announced, root.read.text);
@@ -259,8 +259,8 @@ function isOf({ issuer, deployment_id }: LeaseClaims, owner: LeaseOwner | undefi
 }
 
 /**
- * What the gate has accepted after a look: the keys by which the lease in force was verified, or later
- * ones, and whose leases it takes.
+ * What the gate has accepted after a read: the keys that verify the lease in force, or later ones,
+ * and the owner of its leases.
  */
 function rememberTrust(
   before: TrustMemory | undefined,

@@ -6,21 +6,21 @@ import { ownMachineHash } from './machine-id.ts';
 import { readTextFile, type TextFile } from './text-file.ts';
 
 export interface UseOptions {
-  /** The product that the program is; when absent, leases of every product are accepted. */
+  /** Product name of the program; if absent, leases for every product are accepted. */
   readonly product?: string | undefined;
   /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
   readonly machineHash?: (() => Promise<string | undefined>) | undefined;
 }
 
-/** The leases that may be used here, and why the others may not. */
+/** The leases that may be used here, and the refused ones with the reason. */
 export interface LeasesHere {
   readonly leases: readonly HeldLease[];
   readonly refused: readonly RefusedFile[];
 }
 
 /**
- * Sorts out the verified leases that are for another product, or bound to another device or machine.
- * Keys and machine id are read only where a lease is bound to them.
+ * Separates verified leases that are for another product, or bound to another device or machine.
+ * Reads device keys and machine id only if a lease is bound to them.
  */
 export async function leasesHere(
   files: ReadFiles,
@@ -50,9 +50,9 @@ export async function leasesHere(
 }
 
 interface DeviceKeys {
-  /** Of the keys whose private part is here, that of the device first. */
+  /** Thumbprints of the keys whose private part is here, that of the device first. */
   readonly thumbprints: readonly string[];
-  /** Why the key of the device is not one of them. */
+  /** Why the key of the device is not among them; undefined if it is. */
   readonly fault: string | undefined;
 }
 

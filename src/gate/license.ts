@@ -40,8 +40,8 @@ export interface License extends JudgedTrust {
 }
 
 /**
- * The files that a license is read from. Without `root` the machine has no trust anchor, and without
- * `key` no lease that is bound to a device can be used.
+ * The files of a license. Without `root`, the machine has no trust anchor; without `key`, it cannot
+ * use a lease that is bound to a device.
  */
 export type ReadFiles = Pick<LicenseFiles, 'lease' | 'keyset' | 'state'> &
   Partial<Pick<LicenseFiles, 'root' | 'pin' | 'key' | 'formerKey'>>;
@@ -65,16 +65,16 @@ export async function readLicense(files: ReadFiles, now: number): Promise<Licens
 /** What is in the files of a license, for `verifyLicense`. */
 export interface LicenseTexts {
   readonly keyset: TextFile;
-  /** The trust anchor; undefined where this machine has no place for one. */
+  /** The trust anchor; undefined if `ReadFiles` has no `root`. */
   readonly root: TextFile | undefined;
   /** Fingerprint of the pinned root. */
   readonly pin: string | undefined;
   /** The lease file first. */
   readonly leases: readonly TextFile[];
   readonly running: RunningTime | undefined;
-  /** `newAnnouncement` of the anchor that a person put in place last, as the daemon's state says. */
+  /** `newAnnouncement` of the anchor that a person put in place last, from the daemon's state. */
   readonly announced: string | undefined;
-  /** Of keyset, anchor and leases: where it is the same, so is what verifies. */
+  /** Hash of keyset, anchor and leases: with the same one, the same leases verify. */
   readonly digest: string;
 }
 
@@ -90,13 +90,13 @@ export async function readLicenseTexts(files: ReadFiles): Promise<LicenseTexts> 
   return { keyset, root, pin: files.pin, leases, running, announced, digest };
 }
 
-/** By keys and lease: what was verified already. */
+/** Results of earlier verifications, keyed by keys and lease. */
 export type Verdicts = Map<string, ReturnType<typeof verifyLease>>;
 
 export interface VerifyOptions {
-  /** Those of the last time, of which what is not needed any more is dropped. */
+  /** Results to reuse; those that are no longer needed are removed. */
   readonly verdicts?: Verdicts;
-  /** What a running program has accepted: it counts before the trust anchor on disk. */
+  /** What a running program has accepted; it takes precedence over the trust anchor on disk. */
   readonly memory?: TrustMemory | undefined;
 }
 
@@ -125,7 +125,7 @@ export function verifyLicense(
   return { ...judged, leases: counting.sort(byWorth(now, running)), refused, running };
 }
 
-/** Verifies leases by the trusted keys, each once, and checks whom they are from and for. */
+/** Verifies leases by the trusted keys, each once, and checks their issuer and installation. */
 function verifierOf(
   { keyset, trusted, owner }: JudgedTrust,
   verdicts: Verdicts,
@@ -215,7 +215,7 @@ function orNothing<T>(nothing: T): (error: unknown) => T {
   };
 }
 
-/** What the daemon has written down. Without it, or if it is damaged, there is nothing. */
+/** The record of the daemon; empty if the file is missing or damaged. */
 async function readDaemonState(path: string): Promise<Pick<LicenseTexts, 'running' | 'announced'>> {
   const nothing = { running: undefined, announced: undefined };
   const { read } = await readTextFile(path);

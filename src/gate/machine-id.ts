@@ -27,13 +27,13 @@ const SYSTEM: MachineIdSource = {
 let known: Promise<string | undefined> | undefined;
 
 /**
- * `machineHash` of this machine; undefined where its id cannot be read, as in most containers. The id
+ * `machineHash` of this machine; undefined if its id cannot be read, as in most containers. The id
  * itself never leaves this process.
  */
 export async function ownMachineHash(): Promise<string | undefined> {
   known ??= readMachineHash(SYSTEM);
   const hash = await known;
-  // What could not be read may be there later.
+  // An id that cannot be read now may be readable later.
   if (hash === undefined) known = undefined;
   return hash;
 }
@@ -97,7 +97,7 @@ async function runQuietly(
   try {
     return await run(program, args);
   } catch {
-    // Missing, or it failed: there is no id.
+    // The program is missing or failed, so there is no id.
     return '';
   }
 }

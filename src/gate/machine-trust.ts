@@ -23,7 +23,7 @@ export interface MachineTrust extends HeldTrust {
    */
   readonly by: 'pin' | 'held' | 'unpinned';
   readonly pin: string | undefined;
-  /** Fingerprint of the newest root; undefined where the keys come without one. */
+  /** Fingerprint of the newest root; undefined for keys without a root. */
   readonly fingerprint: string | undefined;
 }
 
@@ -35,7 +35,7 @@ export interface TrustMemory extends LeaseOwner {
   readonly held: MachineTrust;
 }
 
-/** What the keyset file and the trust anchor are worth. */
+/** The verdict on the keyset file and the trust anchor. */
 export interface JudgedTrust {
   /** The keyset file. */
   readonly keyset:
@@ -46,10 +46,10 @@ export interface JudgedTrust {
    * machine holds.
    */
   readonly trusted: MachineTrust | undefined;
-  /** Leases of others are refused; undefined where nothing says whose count. */
+  /** Leases of other owners are refused; undefined if no anchor or memory names an owner. */
   readonly owner: LeaseOwner | undefined;
   readonly anchor: Anchor;
-  /** Why the anchor file does not count, where it does not. */
+  /** Why the anchor file does not count; undefined if it does, or is missing. */
   readonly refusedAnchor:
     | { readonly path: string; readonly reason: LeaseReason; readonly detail: string }
     | undefined;
@@ -94,7 +94,7 @@ export function judgeTrust(
   };
 }
 
-/** The trust in the keyset file, or why it has none. */
+/** The trust that the keyset file gives, or why it gives none. */
 function trustOf(
   { keyset: { path, read }, pin, leases }: TrustFiles,
   held: HeldTrust | undefined,
@@ -120,8 +120,8 @@ function trustOf(
 }
 
 /**
- * Whether this machine was enrolled before the keyset expired: it then held the keys at that time,
- * also where it has no trust anchor yet.
+ * Whether this machine was enrolled before the keyset expired. It then held the keys at that time,
+ * even if it has no trust anchor yet.
  */
 function isEnrolled(leases: readonly TextFile[], { keys, keyset }: Trust): boolean {
   const end = parseTime(keyset!.expires_at)!;
@@ -164,7 +164,7 @@ function refusalOf(
 }
 
 /**
- * Takes the keys that verify leases in any of the forms in which they are handed over: a
+ * Reads the keys that verify leases from any of the forms in which they are delivered: a
  * `PublicKeyset`, one JWK of it, or one key as SubjectPublicKeyInfo in PEM.
  */
 export function importKeys(

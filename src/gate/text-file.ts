@@ -60,7 +60,8 @@ function accessFault(
     const detail = `${path} belongs to the user ${uid}, and this process runs as ${user}; if the file is yours, run \`sudo chown ${user} ${path}\``;
     return { ok: false, reason: 'foreign_owner', detail };
   }
-  // The private group of a user has the user's id: on many systems new files are writable for it.
+  // On many systems, new files are writable for the user's private group, which has the id of the
+  // user.
   const isWritable = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid);
   if (!isWritable) return undefined;
   const detail = `other users can change ${path}; run \`chmod go-w ${path}\``;

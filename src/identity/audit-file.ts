@@ -23,7 +23,7 @@ const FILE = z.object({
 
 /**
  * Reads an exported audit log.
- * @param name how messages call the file.
+ * @param name of the file in messages.
  * @throws ServiceError `invalid_data`
  */
 export function parseAuditFile(text: string, name: string): readonly AuditEntry[] {
@@ -45,8 +45,8 @@ function parseJson(text: string): unknown {
 }
 
 /**
- * The entries that follow those in the database.
- * @param name how messages call the file.
+ * Returns the entries that follow those in the database.
+ * @param name of the file in messages.
  * @throws ServiceError `audit_tampered` naming the first entry that does not continue the log of the
  *   database.
  */

@@ -4,15 +4,15 @@ import type { Problem } from '../errors.ts';
 import { problemUnless } from './checks.ts';
 import type { LeasePolicy } from './context.ts';
 
-/** The part of a plan that says what its leases are for. */
+/** The product and binding of a plan's leases. */
 export interface LeasePurpose {
   readonly plan_id: string;
-  /** Null for that of the server's settings. */
+  /** Null for the product in the server's settings. */
   readonly product: string | null;
   readonly binding: Binding;
 }
 
-/** Who a lease is issued to, as far as it can be bound to it. */
+/** The device and machine to which a lease can be bound. */
 export interface Holder {
   /** Null for an administrator. */
   readonly device_id: string | null;
@@ -66,7 +66,7 @@ function deviceRequired(planId: string, binding: Binding): ServiceError {
   );
 }
 
-/** A client that can read the id of its machine sends the request again with its hash. */
+/** The error after which a client that can read its machine id repeats the request with the hash. */
 export function machineIdRequired(planId: string): ServiceError {
   return new ServiceError(
     'not_allowed',
@@ -80,7 +80,7 @@ export function machineIdRequired(planId: string): ServiceError {
 }
 
 /**
- * The machine to which leases of a device are bound: the recorded one, or the one it states when
+ * Returns the machine to which leases of a device are bound: the recorded one, or the stated one if
  * none is recorded yet.
  *
  * @throws ServiceError `not_allowed`, reason `other_machine`, for a device that states another one.

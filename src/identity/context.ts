@@ -16,7 +16,7 @@ export interface Identity {
 export interface LeasePolicy {
   /** Named in every lease. */
   readonly issuer: string;
-  /** Named in leases whose plan names none. */
+  /** Product of leases whose plan names none. */
   readonly product: string;
   /** Of leases for which neither request, contract nor plan says one. */
   readonly ttl_seconds: number;

@@ -240,8 +240,8 @@ const NONCE_SECRET = 'nonce';
 const NONCE_REQUIRED_UNTIL = 'nonce_required_until';
 
 /**
- * Rejects proofs from before a restore, whose use the backup may not know: former nonces end, and
- * proofs need a nonce until all that were signed before are too old.
+ * Rejects proofs from before a restore, which the backup may not know as used: former nonces become
+ * invalid, and proofs need a nonce until all earlier ones are too old.
  */
 export async function deferProofs(tx: Db, now: number): Promise<void> {
   const names = [NONCE_SECRET, NONCE_REQUIRED_UNTIL];

@@ -140,7 +140,7 @@ export async function enrolDevice(
   });
 }
 
-/** Records the machine of a device, to which its leases are bound where the plan says so. */
+/** Records the machine of a device, to which its leases are bound if the plan requires it. */
 export async function setMachine(
   tx: Db,
   { device_id, machine_hash }: Pick<Device, 'device_id' | 'machine_hash'>,

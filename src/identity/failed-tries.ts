@@ -12,7 +12,7 @@ const MOST_FAILURES_ANYWHERE = { login: 20, code: 10 } as const;
 export const WINDOW_MINUTES = 15;
 const WINDOW_MS = WINDOW_MINUTES * 60_000;
 
-/** Networks per administrator that keep their own limit, the last used ones. */
+/** Number of most recently used networks per administrator that keep their own limit. */
 export const MOST_KNOWN_NETWORKS = 10;
 const KNOWN_DAYS = 90;
 const KNOWN_MS = KNOWN_DAYS * 86_400_000;
@@ -36,14 +36,14 @@ export function codeSubject(administratorId: string): Subject {
 export interface Origin {
   /** An IPv4 address, or the /64 of an IPv6 address; empty if it is not known. */
   readonly network: string;
-  /** Whose known networks count; empty for a name that nobody has. */
+  /** Administrator whose known networks count; empty for an unknown name. */
   readonly administrator_id: string;
 }
 
 /**
- * Failures count by subject and network, so that nobody can lock an administrator out from another
- * network. Against guesses from many networks, failures of all networks together limit those
- * networks from which the administrator has not logged in within 90 days. Refused tries do not
+ * Counts failures by subject and network, so that an attacker cannot lock an administrator out of
+ * another network. Against guesses from many networks, the failures of all networks together limit
+ * the networks from which the administrator has not logged in within 90 days. Refused tries do not
  * count, so a limit ends by itself.
  *
  * @returns `rate_limited`; `undefined` if a try is allowed.

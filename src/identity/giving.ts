@@ -1,5 +1,5 @@
 /**
- * One rule for every change of the registry: whatever lets a customer have more than before needs a
+ * One rule for every change of the registry: a change that gives a customer more than before needs a
  * fresh second factor, as revoking does. Narrowing does not. A stolen token alone can therefore not
  * extend a contract, add a feature or undo a revocation.
  */
@@ -36,7 +36,7 @@ export interface Grant {
   readonly binding: Binding;
 }
 
-/** What a plan alone gives, where no contract says otherwise. */
+/** What a plan gives without a contract. */
 export function grantOfPlan(policy: LeasePolicy, plan: Conditions & LeasePurpose): Grant {
   const ttl = plan.ttl_seconds ?? policy.ttl_seconds;
   const grace = plan.grace_period_seconds ?? policy.grace_period_seconds;
@@ -65,8 +65,8 @@ export function grantOfContract(
 }
 
 /**
- * Phrases that name what `after` gives beyond `before`; none where it gives the same or less.
- * @param before undefined where there was nothing.
+ * Returns phrases that name what `after` gives beyond `before`; none if it gives the same or less.
+ * @param before undefined for a new grant.
  */
 export function gains(before: Grant | undefined, after: Grant): readonly string[] {
   const had = new Set(before?.entitlements);
@@ -106,7 +106,7 @@ export function registrarMeans(by: Registrar): object {
  *
  * @param target `contract:ID`, `plan:ID`, `deployment:ID`, or `customer:ID` for a new contract.
  * @param gained see `gains`.
- * @throws ServiceError `step_up_required`; `not_authenticated` for a caller who is none by now.
+ * @throws ServiceError `step_up_required`; `not_authenticated` for a caller whose access has ended.
  */
 export async function allowGiving(
   tx: Db,

@@ -1,7 +1,7 @@
 /**
- * What an API token can be narrowed to, so that a thief gets little with it: some installations or
- * one customer, and leases of limited length. Only tokens with the scope `license` alone are
- * narrowed, and the API accepts them only for operations that check the narrowing.
+ * The limits to which an API token can be narrowed, so that a thief gains little with it: some
+ * installations or one customer, and leases of limited length. Only tokens with the scope `license`
+ * alone are narrowed, and the API accepts them only for operations that check the narrowing.
  */
 import { sql, type RawBuilder, type SqlBool } from 'kysely';
 import { ServiceError, type Problem } from '../errors.ts';
@@ -20,7 +20,7 @@ export interface Narrowing {
   readonly max_ttl_seconds: number | null;
 }
 
-/** A caller, as far as narrowing is concerned; absent for tokens and sessions without one. */
+/** The narrowing of a caller; absent for tokens and sessions without one. */
 export interface Narrowed {
   readonly narrowing?: Narrowing | undefined;
 }
@@ -102,7 +102,7 @@ export function callerNarrowing(row: Columns): Narrowing | undefined {
   return Object.values(narrowing).some((one) => one !== null) ? narrowing : undefined;
 }
 
-/** What a request is about; each belongs to one installation or, a contract, to one customer. */
+/** The subject of a request. Each belongs to one installation; a contract belongs to one customer. */
 export type Subject =
   | { readonly deployment_id: string }
   | { readonly lease_id: string }
@@ -110,7 +110,7 @@ export type Subject =
   | { readonly contract_id: string };
 
 /**
- * Refuses what lies outside the narrowing of the caller's token, and what does not exist alike.
+ * Refuses subjects outside the narrowing of the caller's token, and missing ones with the same error.
  * @throws ServiceError `not_allowed` with the reason `outside_narrowing`
  */
 export async function refuseOutside(
@@ -167,7 +167,7 @@ export function narrowingKey(within: Narrowing | undefined): string | undefined 
 }
 
 /**
- * What an administrator wishes, bounded by the token.
+ * Bounds the wishes of an administrator by the token.
  * @throws ServiceError `not_allowed` for a TTL above the token's maximum, or a grace period above
  * what contract, plan and server give
  */

@@ -14,7 +14,7 @@ const MOST_CHARACTERS = 256;
 
 /** With more than these waiting, the last would wait longer than anybody does. */
 const MOST_WAITING = 20;
-/** Places beyond these for known clients, so that strangers cannot keep them all taken. */
+/** Additional places for known clients, so that other clients cannot occupy all of them. */
 const MORE_FOR_KNOWN = 10;
 
 /** Why a new password is refused; `undefined` if it is accepted. */
@@ -39,7 +39,7 @@ function format(salt: Buffer, key: Buffer): string {
   return `scrypt$${costs}$${salt.toString('base64url')}$${key.toString('base64url')}`;
 }
 
-/** A hash that no password has, so that checking an unknown name takes as long. */
+/** A hash that matches no password, so that checking an unknown name takes as long. */
 export const NOBODYS_HASH = format(Buffer.alloc(SALT_BYTES), Buffer.alloc(KEY_BYTES));
 
 /**

@@ -34,7 +34,7 @@ export type Plan = Parsed<PlansTable>;
 export interface NewPlan extends Partly<Conditions> {
   readonly plan_id?: string | undefined;
   readonly name: string;
-  /** That of the server's settings when null or absent. */
+  /** The product in the server's settings if null or absent. */
   readonly product?: string | null | undefined;
   /** `none` when absent. */
   readonly binding?: Binding | undefined;

@@ -274,7 +274,7 @@ export async function giveLease(
   return { body, fresh: true, warnings };
 }
 
-/** Keeps the machine of a device that was enrolled before its plan bound leases to machines. */
+/** Records the machine of a device that was enrolled before its plan bound leases to machines. */
 async function recordMachine(
   tx: Db,
   now: number,

@@ -1,6 +1,6 @@
 /**
- * What audit entries after a backup took away is taken away again from the restored database. What
- * they granted is not granted: an administrator repeats it.
+ * Applies the withdrawals that the audit log recorded after a backup to the restored database. It
+ * does not apply grants; an administrator repeats them.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Db } from '../storage/tables.ts';
@@ -83,8 +83,8 @@ export async function replayAudit(
 }
 
 /**
- * Of several changes of the same, the net result: a revocation of an installation that was taken
- * back later is left out, and the last value of each field of a contract or plan counts.
+ * Returns the net result of several changes: leaves out the revocation of an installation that was
+ * reinstated later, and keeps the last value of each field of a contract or plan.
  */
 function lasting(entries: readonly AuditEntry[]): readonly AuditEntry[] {
   const last = new Map<string, AuditEntry>();

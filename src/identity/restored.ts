@@ -3,8 +3,8 @@ import { deferProofs } from './device-proof.ts';
 import { lastStepAt } from './totp.ts';
 
 /**
- * Ends credentials that a restored database may take for unused although they were used after the
- * backup: codes, challenges, proofs, overrides; and login sessions.
+ * Ends login sessions, and credentials that may have been used after the backup although the restored
+ * database has them as unused: codes, challenges, proofs and overrides.
  */
 export async function endCredentials(tx: Db, now: number): Promise<void> {
   await tx.deleteFrom('enrolment_codes').where('used_at', 'is', null).execute();

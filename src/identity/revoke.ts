@@ -149,7 +149,9 @@ export async function previewRevocation(
   };
 }
 
-/** Ids of the devices that were given the leases, or those of them that still work at `workingAt`. */
+/**
+ * Ids of the devices that got the leases; with `workingAt`, only of leases that work at that time.
+ */
 async function machinesOf(db: Db, found: Found, workingAt?: number): Promise<string[]> {
   const rows = await db
     .selectFrom('license_leases')

@@ -201,7 +201,7 @@ async function insertStepUp(
   return { step_up_token, expires_at };
 }
 
-/** Keeps used and expired ones for a day, so that their use is refused with the reason. */
+/** Keeps used and expired step-ups for a day, so that their use is refused with the right reason. */
 export async function purgeStepUps(tx: Db, now: number): Promise<void> {
   await tx
     .deleteFrom('step_ups')

@@ -44,7 +44,7 @@ export interface Limit {
   readonly because: 'contract_end' | 'token_maximum' | 'server_maximum';
 }
 
-/** Where several limits are equal, the first is named. */
+/** Order of precedence: the first of several equal limits is named. */
 const BECAUSE = ['contract_end', 'token_maximum', 'server_maximum'] as const;
 
 /**

@@ -117,8 +117,8 @@ export function checkTokenTerms(terms: TokenTerms): void {
 const NOT_NARROWED: Narrowing = { deployment_ids: null, customer_id: null, max_ttl_seconds: null };
 
 /**
- * Makes a token on terms that have been checked.
- * @throws ServiceError `not_found` for a deployment or customer to which it is to be narrowed
+ * Creates a token on terms that have been checked.
+ * @throws ServiceError `not_found` for an unknown deployment or customer in its narrowing
  */
 export async function addToken(
   tx: Db,
@@ -347,7 +347,7 @@ export async function revokeToken(
   });
 }
 
-/** A narrowed token ends itself and no other. */
+/** A narrowed token can revoke only itself. */
 function mayRevoke(caller: Caller, row: Pick<TokenRow, 'token_id' | 'administrator_id'>): boolean {
   if (caller.narrowing) return 'token_id' in caller && caller.token_id === row.token_id;
   const owner = ownerSeenBy(caller);

@@ -373,8 +373,8 @@ function refuseOtherIssuer({ issuer }: KeysetClaims, own: string): void {
 }
 
 /**
- * The signing key endorses what is stored, so the keyset must name its root: see `checkFirstRoot`
- * in `src/lease/trust.ts`.
+ * The signing key endorses the stored keyset, which must therefore name its root: see
+ * `checkFirstRoot` in `src/lease/trust.ts`.
  */
 function refuseOtherRoot({ root }: KeysetClaims, { lineage }: TrustedRoot): void {
   if (root !== undefined && lineage.includes(root)) return;

@@ -29,17 +29,17 @@ export interface LeaseClaims {
   readonly previous_lease_id?: string;
   /** RFC 7638 thumbprint of the device's own key. */
   readonly device_thumbprint?: string;
-  /** The product that the lease licenses; absent in leases from before there were products. */
+  /** The licensed product; absent in leases of version 0.1.0. */
   readonly product?: string;
-  /** Where the lease may be used, see `checkLeaseUse`; absent means `none`. */
+  /** What the lease is bound to, see `checkLeaseUse`; absent means `none`. */
   readonly binding?: Binding;
   /** `machineHash` of the machine to which `binding` binds the lease. */
   readonly machine_hash?: string;
 }
 
 /**
- * What ties a lease to a machine: nothing, the private key of the device in `device_thumbprint`, or
- * the machine id in `machine_hash`.
+ * What a lease is bound to: nothing, the private key of the device in `device_thumbprint`, or the
+ * machine id in `machine_hash`.
  */
 export type Binding = (typeof BINDINGS)[number];
 
@@ -72,7 +72,7 @@ const ID: Rule = {
   accepts: isId,
   form: '1 to 128 visible ASCII characters',
 };
-/** Whether it can be a SHA-256 digest in base64url, as ids of keys and roots are. */
+/** Whether a text has the form of a SHA-256 digest in base64url, such as the id of a key or root. */
 export const isDigest = matching(/^[\w-]{43}$/);
 
 const DIGEST: Rule = {

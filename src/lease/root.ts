@@ -39,7 +39,7 @@ export interface RootClaims extends Document {
 }
 
 export interface KeysetClaims extends Document {
-  /** Fingerprint of the root that signs the keyset; absent where there is none. */
+  /** Fingerprint of the root that signs the keyset; absent without a root. */
   readonly root?: string;
   /** The keys that verify leases. */
   readonly keys: readonly PublicKey[];

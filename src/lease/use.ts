@@ -5,9 +5,9 @@ import type { LeaseReason } from './reasons.ts';
 import type { Refused } from './refusal.ts';
 import { encodeUtf8 } from './utf8.ts';
 
-/** The program and the machine on which a lease is to be used. */
+/** The program and the machine that use a lease. */
 export interface LeaseUse {
-  /** The product that the program is; when absent, leases of every product are accepted. */
+  /** Product name of the program; if absent, leases for every product are accepted. */
   readonly product?: string | undefined;
   /** Thumbprints of the device keys whose private part is on this machine. */
   readonly device_thumbprints?: readonly string[] | undefined;
@@ -16,7 +16,7 @@ export interface LeaseUse {
 }
 
 /**
- * Whether a verified lease may be used by this program on this machine. Says nothing about time, see
+ * Whether a verified lease may be used by this program on this machine. It does not check the time, see
  * `leaseStatus`. A lease without `product` is accepted by every product, and one without `binding` on
  * every machine. A bound lease is refused when `use` does not name what it is bound to.
  */
@@ -55,7 +55,7 @@ function refused(reason: LeaseReason, detail: string): Refused {
 const APPLICATION = 'service-local license binding v1';
 
 /**
- * The id of a machine as leases and servers see it: SHA-256, in base64url, of the text above, a line
+ * The form of a machine id in leases and on servers: SHA-256, in base64url, of `APPLICATION`, a line
  * feed and the machine id. The machine id cannot be derived from it.
  *
  * @param machineId as the operating system keeps it; letter case and surrounding space do not count.

@@ -32,8 +32,8 @@ function tooMany(retryAfterSeconds: number): ServiceError {
 }
 
 /**
- * Logs once that a proxy seems to be missing in `server_trusted_proxies`: all its clients then count
- * as one address.
+ * Logs once that a proxy may be missing in `server_trusted_proxies`, so that all its clients count as
+ * one address.
  */
 export function warnOfProxies(services: Services): MiddlewareHandler<AppEnv> {
   let hasWarned = false;

@@ -65,9 +65,9 @@ function refuseNarrowed({ narrowing }: Caller, route: RouteConfig): void {
 const callersWithin = new WeakMap<object, Caller>();
 
 /**
- * The environment for `app.request` that makes the request the caller's; nothing from outside can
- * forge it.
- * @param client address for which the request is made, see `addressOf`.
+ * The environment for `app.request` that attributes the request to the caller. A request from outside
+ * cannot forge it.
+ * @param client address of the client on whose behalf the request is made, see `addressOf`.
  */
 export function asCaller(caller: Caller, client: string | null = null): object {
   const env = { client };

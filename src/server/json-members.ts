@@ -2,7 +2,10 @@ import type { MiddlewareHandler } from 'hono';
 import { ServiceError } from '../errors.ts';
 import type { AppEnv } from './services.ts';
 
-/** No document of this API comes near it, and recursive code beyond it can exhaust the stack. */
+/**
+ * Maximum nesting. No document of this API comes near it, and recursive code could exhaust the
+ * stack.
+ */
 const MOST_LEVELS = 100;
 
 /** What `JSON.parse` allows and this API does not, with its place (RFC 6901). */

@@ -1,4 +1,4 @@
-/** Restores a backup so that nothing in it continues by itself. */
+/** Restores a backup so that no trading in it continues by itself. */
 import { endAllIn, latchIn } from '../halts/halt.ts';
 import { newerEntries } from '../identity/audit-file.ts';
 import { appendAudit, auditHead, importAudit, type AuditEntry } from '../identity/audit.ts';
@@ -23,7 +23,7 @@ export interface AuditFile {
 export interface RestoreOptions {
   /** Replaces an existing SQLite database. */
   readonly force: boolean;
-  /** What the backup lacks is taken from here. */
+  /** Exported audit log, from which entries after the backup are imported. */
   readonly audit: AuditFile | undefined;
   /** Keyset document that was published after the backup. */
   readonly keyset: string | undefined;
@@ -103,7 +103,7 @@ const HALT_REASON =
 /** Actions that `settle` applies itself. */
 const HALTS: ReadonlySet<string> = new Set(['bots.halt', 'bots.resume', 'bots.resume_all']);
 
-/** One write: a restored database is settled, or is none. */
+/** One write, so that a restored database is either settled or unusable. */
 async function settle(
   storage: Storage,
   now: number,

@@ -77,7 +77,7 @@ export async function restorePostgres(
   }
 }
 
-/** Removes what an unsuccessful restore left: the database was empty before. */
+/** Removes what a failed restore left in the database, which was empty before. */
 export async function emptyRestored(url: string): Promise<void> {
   await inDatabase(url, (client) =>
     client.query(`do $$
@@ -132,12 +132,12 @@ async function refuseNotEmpty(client: pg.Client, database: string): Promise<void
   );
 }
 
-/** The database, as PostgreSQL's programs take it. */
+/** Connection parameters for PostgreSQL's programs. */
 interface Target {
   readonly database: string;
-  /** Without the password, for a person. */
+  /** Command-line options to show to a person, without the password. */
   readonly options: string;
-  /** With the password, which no command line shows. */
+  /** Environment with the password, which no command line shows. */
   readonly env: NodeJS.ProcessEnv;
   readonly password: string | undefined;
 }

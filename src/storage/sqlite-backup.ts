@@ -25,7 +25,7 @@ export interface BackupContent {
 
 /**
  * Copies a database, which other processes may be writing to, as of one moment. The copy appears
- * under its name once its integrity is checked.
+ * under its name after its integrity is checked.
  *
  * @throws the system's error, `EEXIST` for an existing file without `force`; ServiceError
  *   `storage_unavailable` for a database that cannot be read or is damaged.
@@ -73,7 +73,7 @@ async function copyPages(
 
 /**
  * Checks the integrity of a copy that no other process uses, and makes it a single file.
- * @param name how messages call the file.
+ * @param name of the file in messages.
  * @throws ServiceError `storage_unavailable`
  */
 export function checkBackup(file: string, name: string): BackupContent {

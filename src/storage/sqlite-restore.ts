@@ -19,8 +19,8 @@ export interface Replaced {
 }
 
 /**
- * Copies a backup to `to` and lets `prepare` change the copy before it takes its place there. Until
- * then, everything is as it was. An existing database is kept beside it under another name.
+ * Copies a backup beside `to`, lets `prepare` change the copy, and only then replaces `to` with it.
+ * An existing database is kept beside it under another name.
  *
  * @param prepare receives the copy, which no other process uses.
  * @throws ServiceError `file_not_found`, `invalid_data`; `conflict` for an existing database without
@@ -115,7 +115,7 @@ function takeExisting(file: string): Existing {
   } catch (error) {
     database?.close();
     if ((error as { readonly code?: unknown }).code !== 'SQLITE_BUSY') {
-      // It is damaged, which is why it is replaced.
+      // A damaged database may be replaced.
       return { epoch: 0, release() {} };
     }
     throw new ServiceError('conflict', `a process uses the database ${file}`, {
@@ -136,7 +136,7 @@ function epochOf(database: Database.Database): number {
   return Math.max(row?.epoch ?? 0, row?.superseded_by ?? 0);
 }
 
-/** A copy, and no link: a server that is started on it finds it at another location. */
+/** A copy, not a link, so that a server that is started on it finds it at another location. */
 async function keep(from: string, to: string): Promise<void> {
   const options = { mode: 0o600, exclusive: true };
   await writeAtomically(to, createReadStream(from), options);

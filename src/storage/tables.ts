@@ -86,9 +86,9 @@ export interface PlansTable {
   ttl_seconds: number | null;
   grace_period_seconds: number | null;
   created_at: number;
-  /** Named in leases under this plan; null for the server's own. */
+  /** Product of leases under this plan; null for the product in the server's settings. */
   product: string | null;
-  /** What these leases are bound to. */
+  /** Binding of leases under this plan. */
   binding: 'none' | 'device' | 'machine';
 }
 
@@ -289,11 +289,11 @@ export interface ApiTokensTable {
   /** The last second of the year 9999 for a token that does not expire. */
   expires_at: number;
   revoked_at: number | null;
-  /** JSON list of the deployments to which it is narrowed; null: all. */
+  /** JSON list of the deployments to which it is narrowed; null for all. */
   deployment_ids: string | null;
-  /** Null: all. */
+  /** Customer to which it is narrowed; null for all. */
   customer_id: string | null;
-  /** Of leases that are issued with it; null: as the server allows. */
+  /** Maximum TTL of leases issued with it; null for the server's maximum. */
   max_ttl_seconds: number | null;
 }
 

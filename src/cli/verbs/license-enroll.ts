@@ -84,7 +84,7 @@ export const verb = defineVerb({
   },
 });
 
-/** So that later verbs and the daemon need neither --url nor --insecure. */
+/** Keeps the address and --insecure for later verbs and the daemon. */
 async function remember(context: Context, insecure: boolean): Promise<void> {
   await rememberServer(context);
   if (!insecure || context.settings.server_insecure) return;

@@ -5,7 +5,7 @@ import { formatCountOf } from '../../format.ts';
 import type { Check } from '../check.ts';
 import type { Facts } from '../facts.ts';
 
-/** Tokens of the server with which a thief could issue leases for any installation, for ever. */
+/** Reports tokens with which a thief could issue leases for any installation without a time limit. */
 export const TOKENS_CHECK: Check<Facts> = {
   code: 'tokens',
   async look({ administrator }) {

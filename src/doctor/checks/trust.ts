@@ -74,7 +74,7 @@ export function accessRemedy(reason: 'not_private' | 'foreign_owner', path: stri
     : `Check who put it there, and run \`sudo chown ${process.getuid?.()} ${path}\`.`;
 }
 
-/** A lease of somebody else, signed by keys that are trusted here. */
+/** Whether the file is a lease of another issuer or installation, signed by trusted keys. */
 export function isForeign({ reason }: RefusedFile): boolean {
   return reason === 'other_installation' || reason === 'other_issuer';
 }
