@@ -19,10 +19,15 @@ interface Named {
   readonly env: string;
 }
 
-/** @throws ServiceError as `readInstall` */
-export async function installOf({ settings }: Context, { customer, env }: Named): Promise<Install> {
+/** @throws ServiceError as `readInstall`; `invalid_setting` for a pin that is not a fingerprint. */
+export async function installOf(
+  { settings, io }: Context,
+  { customer, env }: Named,
+): Promise<Install> {
   const { readInstall } = await import('../cloud/cloud-file.ts');
-  return readInstall(settings.cloud_file, customer, env);
+  const { licenseFiles } = await import('../license-files.ts');
+  const { pin } = licenseFiles(settings.home, io.env);
+  return { ...readInstall(settings.cloud_file, customer, env), pin };
 }
 
 /** Does some work with the store of an install, and closes it. */

@@ -1,5 +1,11 @@
 import { ServiceError } from '../errors.ts';
-import { importKeys } from '../gate/machine-trust.ts';
+import { BEFORE_ANY_EXPIRY } from '../gate/anchor.ts';
+import {
+  importKeys,
+  judgeTrust,
+  type JudgedTrust,
+  type MachineTrust,
+} from '../gate/machine-trust.ts';
 import { LEASE_REASONS, type LeaseReason } from '../lease/reasons.ts';
 import { leaseStatus } from '../lease/status.ts';
 import { parseTime } from '../lease/time.ts';
@@ -13,11 +19,11 @@ import type { SecretStore, SecretVersion } from './secret-store.ts';
  * |--------------------|-------------------------------------------------------------------------|
  * | `ok`               | with a `reason` where this machine's clock cannot be right              |
  * | `due`              | works, and is to be renewed now                                         |
- * | `grace`, `expired` | was not renewed in time                                                 |
+ * | `grace`, `expired` | was not renewed in time; `expired` also a signed keyset                 |
  * | `missing`          | there is no such secret, or it has no value                             |
  * | `denied`           | whoever asks may not read it                                            |
  * | `malformed`        | is no key set or no lease; `reason` is a `LeaseReason`                  |
- * | `unverified`       | a lease, but not by these keys; `reason` is a `LeaseReason`             |
+ * | `unverified`       | a lease not signed by these keys, or a key set not by the pinned root   |
  * | `other_deployment` | a lease of another deployment                                           |
  * | `older`            | what was written later is not the current value any more                |
  */
@@ -47,8 +53,13 @@ export interface LeaseVersion {
   readonly facts: LeaseFacts | undefined;
 }
 
+/** Why the keys of the secret are trusted. */
+export type SecretTrust = Pick<MachineTrust, 'by' | 'pin' | 'fingerprint'>;
+
 /** What the secrets of an install are worth, without their values. */
 export interface Checked {
+  /** Undefined where the key set is missing or refused. */
+  readonly trust: SecretTrust | undefined;
   readonly public_key: CheckedSecret;
   readonly lease: CheckedSecret;
   /** Of the lease, where it verifies and is of that deployment. */
@@ -64,27 +75,28 @@ export interface Checked {
  * @throws ServiceError `cloud_unavailable`
  */
 export async function checkSecrets(
-  { secrets, license_deployment_id }: Install,
+  { secrets, license_deployment_id, pin }: Install,
   store: SecretStore,
   now: number,
   manifest?: SeedManifest,
 ): Promise<Checked> {
   const keyset = await read(store, 'current', secrets.public_key);
   const lease = await read(store, 'current', secrets.lease);
-  const imported = keyset.version && importKeys(keyset.version.value);
+  const { trusted, ...fault } =
+    keyset.version === undefined ? {} : trustIn(keyset.version.value, pin, now);
   const public_key =
-    imported === undefined
-      ? keyset.absent!
-      : imported.ok
-        ? told(secrets.public_key, keyset.version, 'ok')
-        : told(secrets.public_key, keyset.version, 'malformed', imported.reason);
-  const nothing = { public_key, facts: undefined, since: undefined, previous: undefined };
+    keyset.version === undefined
+      ? keyset.absent
+      : told(secrets.public_key, keyset.version, fault.status ?? 'ok', fault.reason);
+  const trust = trusted && { by: trusted.by, pin, fingerprint: trusted.fingerprint };
+  const known = { public_key, trust };
+  const nothing = { ...known, facts: undefined, since: undefined, previous: undefined };
   if (lease.version === undefined) return { ...nothing, lease: lease.absent };
   const tell = (status: CheckedSecret['status'], reason?: LeaseReason | null): CheckedSecret =>
     told(secrets.lease, lease.version, status, reason);
-  if (imported?.ok !== true) return { ...nothing, lease: tell('unverified', 'unknown_key') };
+  if (trusted === undefined) return { ...nothing, lease: tell('unverified', 'unknown_key') };
   const claimsOf = ({ value }: SecretVersion) => {
-    const verified = verifyLease(value, imported.keys);
+    const verified = verifyLease(value, trusted.keys);
     const isOurs = verified.ok && verified.claims.deployment_id === license_deployment_id;
     return { verified, ours: isOurs ? verified.claims : undefined };
   };
@@ -105,7 +117,7 @@ export async function checkSecrets(
         ? 'unverified'
         : 'malformed';
     const reason = verified.ok ? undefined : verified.reason;
-    return { public_key, lease: tell(status, reason), facts: undefined, since, previous };
+    return { ...known, lease: tell(status, reason), facts: undefined, since, previous };
   }
   const facts = factsOf(ours);
   const { reason } = leaseStatus(ours, now);
@@ -121,7 +133,31 @@ export async function checkSecrets(
         : now >= parseTime(facts.due_at)!
           ? 'due'
           : 'ok';
-  return { public_key, lease: tell(status, reason), facts, since, previous };
+  return { ...known, lease: tell(status, reason), facts, since, previous };
+}
+
+interface TrustIn {
+  readonly trusted?: MachineTrust;
+  readonly status?: CheckedSecret['status'];
+  readonly reason?: LeaseReason;
+}
+
+/**
+ * Verifies the key set as a gate does that starts with it and holds no other keys. Under an expired
+ * one, running gates still accept leases, so its keys are returned beside the fault.
+ */
+function trustIn(text: string, pin: string | undefined, now: number): TrustIn {
+  const keyset = { path: 'the key set', read: { ok: true, text } as const };
+  const judge = (at: number): JudgedTrust =>
+    judgeTrust({ keyset, root: undefined, pin, leases: [] }, at, undefined);
+  const judged = judge(now);
+  if (judged.keyset.ok) return { trusted: judged.trusted! };
+  const { reason } = judged.keyset;
+  if (reason !== 'keyset_expired') {
+    return { status: importKeys(text).ok ? 'unverified' : 'malformed', reason };
+  }
+  const { trusted } = judge(BEFORE_ANY_EXPIRY);
+  return { ...(trusted && { trusted }), status: 'expired', reason };
 }
 
 /** Whether what is started with it has a license. */
@@ -137,8 +173,18 @@ export function checkFailure({ public_key, lease }: Checked): ServiceError | und
   const [{ reason }] = bad as [CheckedSecret];
   return new ServiceError('license_invalid', text, {
     ...(reason !== null && { reason }),
-    remedy: 'Write them with `service-local cloud renew`, for this customer and environment.',
+    remedy: remedyOf(public_key),
   });
+}
+
+function remedyOf({ status, reason }: CheckedSecret): string {
+  const write = 'Write them with `service-local cloud renew`, for this customer and environment.';
+  if (status === 'expired') {
+    return `The issuer must renew the signed keyset with \`service-local identity root sign-keyset\`. ${write}`;
+  }
+  return reason === 'not_vouched_for' || reason === 'other_root'
+    ? `Compare SERVICE_LICENSE_ROOT with the fingerprint that the issuer gives you (\`service-local identity root show\`). ${write}`
+    : write;
 }
 
 const UNVERIFIED: ReadonlySet<LeaseReason> = new Set([

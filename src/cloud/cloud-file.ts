@@ -119,6 +119,8 @@ export interface Install {
   readonly store: DirectoryDefinition | AwsDefinition | SecretDefinition;
   readonly services: { readonly type: 'none' } | EcsDefinition | DeploymentsDefinition;
   readonly secrets: SecretNames;
+  /** Fingerprint of the root that the keys must descend from. */
+  readonly pin?: string | undefined;
 }
 
 /** What the two secrets are called, in every store. */

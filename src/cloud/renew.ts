@@ -4,7 +4,7 @@ import { formatTime, parseTime } from '../lease/time.ts';
 import { checkFailure, checkSecrets, type Checked } from './check.ts';
 import { isOutdated, runningService } from './in-use.ts';
 import { waitForRollouts, type Awaited } from './redeploy.ts';
-import { deliver, forgetIssue, plan, type Seeded, type Seeding } from './seed.ts';
+import { deliver, forgetIssue, plan, putKeyset, type Seeded, type Seeding } from './seed.ts';
 import type { Services, ServiceState } from './services.ts';
 
 export interface Renewal {
@@ -53,6 +53,11 @@ async function renewSecrets(seeding: Seeding): Promise<Pick<Renewal, 'checked' |
       `The lease is due, but a new one would last no longer: see the contract and the plan of ${install.license_deployment_id}.`,
     );
     return { checked, seeded: undefined };
+  }
+  if (checked.public_key.reason === 'keyset_expired' && checked.lease.status === 'ok') {
+    // A new lease would be as little use to a new container as this one.
+    await putKeyset(seeding);
+    return { checked: await checkSecrets(install, store, now), seeded: undefined };
   }
   const seeded = await deliver(seeding);
   return { checked: await checkSecrets(install, store, now), seeded };

@@ -3,10 +3,12 @@ import { readFile, rm } from 'node:fs/promises';
 import type { getKeyset, Keyset } from '../api/keys.ts';
 import type { createLease, DryRun, dryRunRenewal, LeaseAnswer } from '../api/leases.ts';
 import type { Client } from '../client/client.ts';
+import { judgeKeyset } from '../client/keyset.ts';
 import { writePrivateFile } from '../client/private-file.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
+import { BEFORE_ANY_EXPIRY } from '../gate/anchor.ts';
 import { isId, type LeaseClaims } from '../lease/claims.ts';
-import { importKeyset } from '../lease/keys.ts';
+
 import { LEASE_REASONS } from '../lease/reasons.ts';
 import { formatTime } from '../lease/time.ts';
 import { verifyLease } from '../lease/verify.ts';
@@ -95,21 +97,30 @@ export async function deliver(seeding: Seeding): Promise<Seeded> {
   return { manifest, limits: answer.limits };
 }
 
-async function putKeyset({ install, store, server }: Seeding) {
+/**
+ * Stores the keys that the server publishes. An expired keyset is stored, too: running gates still
+ * accept the leases that it verifies.
+ *
+ * @throws ServiceError `invalid_data` for keys that the pinned root does not sign.
+ */
+export async function putKeyset({ install, store, server, clock }: Seeding) {
   const keys: Keyset = await server.call<typeof getKeyset>(
     'get',
     '/.well-known/license-keys.json',
     {},
   );
-  const imported = importKeyset(keys);
-  if (!imported.ok) {
-    throw new ServiceError('invalid_data', `the server's keys: ${LEASE_REASONS[imported.reason]}`, {
-      reason: imported.reason,
+  const judge = (now: number) => judgeKeyset(keys, { pin: install.pin, now });
+  const current = judge(clock());
+  const isExpired = !current.ok && current.reason === 'keyset_expired';
+  const judged = isExpired ? judge(BEFORE_ANY_EXPIRY) : current;
+  if (!judged.ok) {
+    throw new ServiceError('invalid_data', `the server's keys: ${LEASE_REASONS[judged.reason]}`, {
+      reason: judged.reason,
     });
   }
   const text = JSON.stringify(keys);
   const version_id = await store.put(install.secrets.public_key, text, hash('sha256', text));
-  return { keys: imported.keys, version_id };
+  return { keys: judged.trust.keys, version_id };
 }
 
 function verified(text: string, keys: Parameters<typeof verifyLease>[1]): LeaseClaims | undefined {

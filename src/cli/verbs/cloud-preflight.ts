@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import type { SecretTrust } from '../../cloud/check.ts';
 import { ServiceError } from '../../errors.ts';
 import { installOf, SECRET_COLUMNS, withStore } from '../cloud.ts';
 import { showItems } from '../items.ts';
@@ -7,7 +8,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Before a deployment: checks that both secrets are there and well-formed, that the lease verifies by the key set beside it, is of that deployment, and has not outlived its time; with --manifest also that this is of the same install, and the lease none from before that. Tells names and what is wrong, and never a value. Exits with 0 when all is well, also when a renewal is due, else with 4. Reads the secrets; asks no server.',
+    'Before a deployment: checks that both secrets are there and well-formed, that the lease verifies by the key set beside it, and this by the root that SERVICE_LICENSE_ROOT pins, if any; that it is of that deployment, and has not outlived its time; with --manifest also that this is of the same install, and the lease none from before that. Tells names and what is wrong, and never a value. Exits with 0 when all is well, also when a renewal is due, else with 4. Reads the secrets; asks no server.',
   options: {
     customer: { value: 'slug', description: 'whose it is, without --manifest' },
     env: { value: 'name', description: 'which environment, without --manifest' },
@@ -39,18 +40,28 @@ export const verb = defineVerb({
     );
     const secrets = [checked.public_key, checked.lease];
     const failure = checkFailure(checked);
+    const { trust = null } = checked;
     return {
       data: {
         customer,
         env,
         ok: failure === undefined,
         lease: checked.facts ?? null,
+        trust: trust && { by: trust.by, pin: trust.pin ?? null, root: trust.fingerprint ?? null },
         secrets,
       },
       failure,
       show(out) {
         showItems(out, secrets, SECRET_COLUMNS);
+        if (trust !== null) out.line(howTrusted(trust));
       },
     };
   },
 });
+
+function howTrusted({ by, pin, fingerprint }: SecretTrust): string {
+  if (by === 'pin') return `The keys descend from the pinned root ${pin}.`;
+  const root =
+    fingerprint === undefined ? 'no root signs them' : `they are signed by the root ${fingerprint}`;
+  return `unpinned: the keys are trusted because they are in the secret; ${root}. To have them checked, set SERVICE_LICENSE_ROOT to the fingerprint of the issuer's root.`;
+}
