@@ -9,7 +9,6 @@ import {
   page,
   pageQuery,
   searchText,
-  text,
   time,
 } from './http.ts';
 
