@@ -109,7 +109,8 @@ export async function storeTrust(
   });
 }
 
-async function replaceTrust(
+/** Stores verified documents and records them in the audit log. */
+export async function replaceTrust(
   tx: Db,
   now: number,
   actor: Actor,
@@ -148,38 +149,6 @@ async function replaceTrust(
   await tx.insertInto('license_trust').values(row).execute();
   return row;
 }
-
-/**
- * Stores a keyset that this service published after the backup from which its database was restored.
- * @param text the published document, as machines keep it.
- * @throws ServiceError `conflict` without a stored root; `invalid_data` for a document that does not
- *   succeed the stored one.
- */
-export async function restoreKeyset(tx: Db, now: number, text: string): Promise<void> {
-  const row = await selectTrust(tx);
-  if (row === undefined) {
-    throw new ServiceError('conflict', 'the backup has no trust root that a keyset could follow', {
-      reason: 'no_root',
-      remedy: `Restore without --keyset, and then run \`${UPLOAD_COMMAND}\`.`,
-    });
-  }
-  // Expiry does not matter: machines have accepted the document already.
-  const trust = verifyTrust(text, { held: heldOf(row), now: 0 });
-  if (!trust.ok) {
-    throw new ServiceError(
-      'invalid_data',
-      `the keyset does not follow the stored one: ${trust.detail}`,
-      {
-        reason: trust.reason,
-        remedy: 'Use the newest license_public_key.json of a machine.',
-      },
-    );
-  }
-  if (trust.keyset!.version === row.keyset_version) return;
-  await replaceTrust(tx, now, 'operator', JSON.parse(text) as TrustDocument, trust);
-}
-
-const UPLOAD_COMMAND = 'service-local identity root sign-keyset --chain license-root.json --upload';
 
 export interface ExpiryWarning {
   readonly reason: 'keyset_expires' | 'keyset_expired' | 'root_expires' | 'root_expired';
@@ -227,7 +196,7 @@ function stateOf(row: LicenseTrustTable): TrustState {
 }
 
 /** Trust as verified when it was stored, ignoring expiry since. */
-function heldOf({ roots, keyset }: Pick<LicenseTrustTable, 'roots' | 'keyset'>): HeldTrust {
+export function heldOf({ roots, keyset }: Pick<LicenseTrustTable, 'roots' | 'keyset'>): HeldTrust {
   const trust = verifyTrust(`{"roots":${roots},"keyset":${keyset}}`, { now: 0 });
   if (!trust.ok) throw new Error(`the stored trust root does not verify: ${trust.detail}`);
   return trust;

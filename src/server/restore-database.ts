@@ -3,7 +3,7 @@ import { endAllIn, latchIn } from '../halts/halt.ts';
 import { newerEntries } from '../identity/audit-file.ts';
 import { appendAudit, auditHead, importAudit, type AuditEntry } from '../identity/audit.ts';
 import { endCredentials } from '../identity/restored.ts';
-import { restoreKeyset } from '../identity/trust.ts';
+import { restoreKeyset } from '../identity/restored-keyset.ts';
 import { replayAudit, type ReplayedAudit } from '../identity/replay-audit.ts';
 import { stopAllSchedules } from '../research/schedules.ts';
 import { adoptAt, databaseIdentity } from '../storage/database-identity.ts';

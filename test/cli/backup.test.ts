@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -47,8 +48,14 @@ async function newPlace(): Promise<SqlitePlace> {
   return { ...place, database, file, backup: join(dirname(file), 'backup.sqlite') };
 }
 
-const serve = async ({ database }: SqlitePlace): Promise<ServerHere> => {
-  const server = await serveHere(database, { SERVICE_LOCAL_CATALOGUE_DIR: directory });
+const serve = async (
+  { database }: SqlitePlace,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<ServerHere> => {
+  const server = await serveHere(database, {
+    SERVICE_LOCAL_CATALOGUE_DIR: directory,
+    ...variables,
+  });
   ends.push(() => server.stop());
   return server;
 };
@@ -406,6 +413,42 @@ test('an older keyset than machines hold is reported, and a published one can be
   const served = await (await fetch(`${second.url}/.well-known/license-keys.json`)).json();
   const { roots, keyset } = JSON.parse(published) as { roots: object; keyset: object };
   expect(served).toMatchObject({ roots, keyset });
+});
+
+test('a keyset that is restored withdraws the keys that it lacks', async () => {
+  const place = await newPlace();
+  const home = dirname(place.file);
+  const first = await serve(place);
+  const identity = (url: string, ...words: string[]) =>
+    answer<object>(cli(place, ['identity', ...words, '--json'], url));
+  const sign = ['root', 'sign-keyset', '--chain', 'root/license-root.json', '--upload', '--yes'];
+  const key = ['--key', 'root/root-key-1.pem'];
+  await identity(first.url, 'root', 'init', '--out', 'root');
+  await identity(first.url, ...sign, ...key, '--code', place.ada.recovery_codes[0]!);
+  const signedWith = await fetch(`${first.url}/auth/license/public-key`);
+  const { public_key_id: former } = (await signedWith.json()) as { readonly public_key_id: string };
+  await answer(cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']));
+  await first.stop();
+
+  const next = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' });
+  const second = await serve(place, { SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: String(next) });
+  await identity(second.url, ...sign, ...key);
+  expect((await cli(place, ['identity', 'keys', 'retire', '--', former], second.url)).code).toBe(0);
+  expect(await identity(second.url, ...sign, ...key)).toMatchObject({ retired: [former] });
+  const published = await (await fetch(`${second.url}/.well-known/license-keys.json`)).text();
+  await writeFile(join(home, 'keyset.json'), published);
+  await second.stop();
+
+  const restore = ['server', 'restore', 'backup.sqlite', '--force', '--keyset', 'keyset.json'];
+  await answer(cli(place, [...restore, '--json']));
+  const third = await serve(place);
+  const issue = { deployment_id: 'tokyo' };
+  expect(await send(place, third.url, 'POST', '/auth/license/leases', issue)).toMatchObject({
+    status: 503,
+    body: { code: 'license_lease_unavailable', reason: 'retired_key' },
+  });
+  const served = await (await fetch(`${third.url}/.well-known/license-keys.json`)).json();
+  expect(served).toMatchObject({ keys: [] });
 });
 
 test('a server that keeps the replaced file open trades nothing', async () => {
