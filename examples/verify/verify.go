@@ -55,8 +55,8 @@ func refuse(reason, format string, values ...any) error {
 
 type object = map[string]any
 
-// JSON that every reader understands alike: RFC 8259 leaves open what a repeated member and half a
-// surrogate pair mean; RFC 7493 excludes both. Numbers become float64, as in JavaScript.
+// Strict JSON. RFC 8259 does not define the meaning of a repeated member or half a surrogate pair;
+// RFC 7493 excludes both, so they are refused. Numbers become float64, as in JavaScript.
 
 func strictJSON(data []byte, what string) (any, error) {
 	if len(data) > maxBytes {
@@ -73,7 +73,8 @@ func strictJSON(data []byte, what string) (any, error) {
 	return readValue(decoder, what, 1)
 }
 
-// readValue reads the next value token by token, because Decode keeps the last of repeated members.
+// readValue reads the next value token by token, because Decode would keep the last of repeated
+// members.
 func readValue(decoder *json.Decoder, what string, depth int) (any, error) {
 	token, err := decoder.Token()
 	if err != nil {
@@ -81,7 +82,7 @@ func readValue(decoder *json.Decoder, what string, depth int) (any, error) {
 	}
 	switch token := token.(type) {
 	case json.Number:
-		number, _ := strconv.ParseFloat(token.String(), 64) // infinite where it is out of range
+		number, _ := strconv.ParseFloat(token.String(), 64) // infinite if out of range
 		return number, nil
 	case json.Delim:
 		if depth > maxDepth {
@@ -92,7 +93,7 @@ func readValue(decoder *json.Decoder, what string, depth int) (any, error) {
 		}
 		return readList(decoder, what, depth)
 	}
-	return token, nil // a string, a truth value or null
+	return token, nil // a string, a boolean or null
 }
 
 func readObject(decoder *json.Decoder, what string, depth int) (any, error) {
@@ -132,7 +133,8 @@ func readList(decoder *json.Decoder, what string, depth int) (any, error) {
 
 var escapes = regexp.MustCompile(`(?:\\u[0-9a-fA-F]{4})+|\\.`)
 
-// hasHalfSurrogatePair reports on valid JSON; encoding/json replaces such escapes by U+FFFD.
+// hasHalfSurrogatePair reports whether valid JSON has an escape of half a surrogate pair, which
+// encoding/json would replace with U+FFFD.
 func hasHalfSurrogatePair(data []byte) bool {
 	for _, match := range escapes.FindAllString(string(data), -1) {
 		var units []uint16
@@ -161,7 +163,7 @@ func matches(form *regexp.Regexp, value any) bool {
 func isID(value any) bool     { return matches(idForm, value) }
 func isDigest(value any) bool { return matches(digestForm, value) }
 
-// isWholeNumber accepts up to 2^53 - 1, beyond which JSON numbers are not exact.
+// isWholeNumber accepts numbers up to 2^53 - 1, beyond which JSON numbers are not exact.
 func isWholeNumber(value any, least float64) bool {
 	number, ok := value.(float64)
 	return ok && number == math.Trunc(number) && least <= number && number <= 1<<53-1
@@ -189,7 +191,8 @@ func timeOf(value any) int64 {
 	return seconds
 }
 
-// Base64 (RFC 4648) in its one canonical form: decoders accept more, so the result is encoded again.
+// Base64 (RFC 4648) in its canonical form. Decoders accept other forms, so the result is encoded again
+// and compared.
 
 func fromBase64(encoding *base64.Encoding, text, what string) ([]byte, error) {
 	data, err := encoding.DecodeString(text)
@@ -204,9 +207,9 @@ func digestOf(data []byte) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Ed25519. Libraries differ in which keys and signatures they accept beside the honest ones, so what
-// RFC 8032, sections 5.1.3 and 5.1.7, excludes is excluded here, and so are keys of small order, under
-// which signatures of any text can be made (Chalkias et al., "Taming the Many EdDSAs", 2020).
+// Ed25519. Libraries differ in the malformed keys and signatures that they accept. This verifier
+// refuses those that RFC 8032, sections 5.1.3 and 5.1.7, excludes. It also refuses keys of small order,
+// for which anyone can sign any text (Chalkias et al., "Taming the Many EdDSAs", 2020).
 
 func number(text string) *big.Int {
 	value, _ := new(big.Int).SetString(text, 0)
@@ -268,7 +271,7 @@ func checkSignature(key, signature, message []byte, what string) error {
 	if len(signature) != ed25519.SignatureSize {
 		return refuse("signature_length", "%s", what)
 	}
-	if littleEndian(signature[32:]).Cmp(orderL) >= 0 { // else each signature has a second form
+	if littleEndian(signature[32:]).Cmp(orderL) >= 0 { // otherwise each signature would have a second form
 		return refuse("signature_scalar", "%s", what)
 	}
 	if !isCanonical(signature[:32]) {
@@ -280,8 +283,8 @@ func checkSignature(key, signature, message []byte, what string) error {
 	return nil
 }
 
-// Envelopes (https://github.com/secure-systems-lab/dsse/blob/v1.0.2/envelope.md), with nothing in
-// them but the three members, and a key id with each signature.
+// Envelopes (https://github.com/secure-systems-lab/dsse/blob/v1.0.2/envelope.md). They have only the
+// three members, and each signature has a key id.
 
 type signature struct {
 	keyID string
@@ -294,8 +297,8 @@ type envelope struct {
 	signatures  []signature
 }
 
-// preAuthEncoding is what is signed: the payload with its type, so that no signature counts for
-// another type.
+// preAuthEncoding returns the signed bytes: the payload with its type, so that a signature counts for
+// one type only.
 func (e envelope) preAuthEncoding() []byte {
 	header := fmt.Sprintf("DSSEv1 %d %s %d ", len(e.payloadType), e.payloadType, len(e.payload))
 	return append([]byte(header), e.payload...)
@@ -316,7 +319,7 @@ func membersOf(value any, what string, names ...string) (object, error) {
 func bytesOf(value any, what string) ([]byte, error) {
 	text, ok := value.(string)
 	if !ok {
-		return nil, refuse("not_an_envelope", "%s is not a text", what)
+		return nil, refuse("not_an_envelope", "%s is not a string", what)
 	}
 	return fromBase64(base64.StdEncoding, text, what)
 }
@@ -330,7 +333,7 @@ func readEnvelope(value any, payloadType, what string, maxSignatures int) (envel
 	}
 	stated, ok := members["payloadType"].(string)
 	if !ok {
-		return none, refuse("not_an_envelope", "payloadType is not a text")
+		return none, refuse("not_an_envelope", "payloadType is not a string")
 	}
 	if stated != payloadType {
 		return none, refuse("wrong_payload_type", "%s is not of the type %s", what, payloadType)
@@ -362,14 +365,14 @@ func readSignature(value any) (signature, error) {
 	}
 	keyID, ok := members["keyid"].(string)
 	if !ok {
-		return signature{}, refuse("not_an_envelope", "keyid is not a text")
+		return signature{}, refuse("not_an_envelope", "keyid is not a string")
 	}
 	data, err := bytesOf(members["sig"], "sig")
 	return signature{keyID, data}, err
 }
 
-// signers returns the ids of the keys that signed. An unknown key is skipped; a known one must have
-// signed well.
+// signers returns the ids of the keys that signed. Unknown keys are skipped; the signature of a known
+// key must be valid.
 func (e envelope) signers(keys keySet, what string) (map[string]bool, error) {
 	message, signers := e.preAuthEncoding(), map[string]bool{}
 	for _, signature := range e.signatures {
@@ -387,7 +390,7 @@ func (e envelope) signers(keys keySet, what string) (map[string]bool, error) {
 
 // Keys (RFC 7517, RFC 8037).
 
-// keySet has the 32 bytes of each trusted key by its id.
+// keySet maps the id of each trusted key to its 32 bytes.
 type keySet map[string]ed25519.PublicKey
 
 func (keys keySet) hasAll(others keySet) bool {
@@ -438,7 +441,7 @@ func importKeys(value any) (keySet, error) {
 func importKey(jwk object) (string, ed25519.PublicKey, error) {
 	x, ok := jwk["x"].(string)
 	if !ok {
-		return "", nil, refuse("invalid_keyset", "x of a key is not a text")
+		return "", nil, refuse("invalid_keyset", "x of a key is not a string")
 	}
 	key, err := fromBase64(base64.RawURLEncoding, x, "x of a key")
 	if err != nil {
@@ -537,7 +540,8 @@ func verifyRoots(value any, pin string) (*root, error) {
 	return newest, nil
 }
 
-// nextRoot requires signatures by a threshold of the root's own keys, and of those of the root before.
+// nextRoot requires signatures by a threshold of the root's own keys, and by a threshold of the keys of
+// the root before it.
 func nextRoot(former *root, signed envelope) (*root, error) {
 	const what = "a root"
 	claims, err := readClaims(signed.payload, what)
@@ -602,11 +606,11 @@ func verifyKeyset(value any, signers keySet, threshold float64) (document, error
 	return document{claims, keys}, nil
 }
 
-// trust is the answer to which keys may verify leases. A verifier that keeps the last one that it
-// accepted, and passes it as held, refuses older documents and other roots.
+// trust holds the keys that may verify leases. A verifier that keeps the last trust that it accepted,
+// and passes it as held, refuses older documents and other roots.
 type trust struct {
 	keys   keySet
-	root   *root  // nil where the keys came without a root
+	root   *root  // nil for keys without a root
 	keyset object // claims of the signed keyset, or nil
 }
 
@@ -713,7 +717,7 @@ func bareTrust(members object, now time.Time, held *trust) (*trust, error) {
 	return &trust{keys: signed.keys, keyset: signed.claims}, nil
 }
 
-// checkSuccession holds that versions only rise, and that one version is one document.
+// checkSuccession refuses a lower version, and another document with the same version.
 func checkSuccession(offered object, held *trust) error {
 	if held == nil || held.keyset == nil {
 		return nil
@@ -729,8 +733,7 @@ func checkSuccession(offered object, held *trust) error {
 	return nil
 }
 
-// checkNewKeys lets an expired document add no key, and take none away: nobody's lease lapses because
-// of it.
+// checkNewKeys refuses an expired document only if it adds a key, so that its expiry ends no lease.
 func checkNewKeys(keys keySet, held *trust, now time.Time, documents ...object) error {
 	var known keySet
 	if held != nil {
@@ -789,7 +792,7 @@ var rules = []rule{
 	{"machine_hash", isDigest, true},
 }
 
-// verifyLease returns the claims of a lease that one of the keys signed. It says nothing about time.
+// verifyLease returns the claims of a lease that one of the keys signed. It does not check the time.
 func verifyLease(data []byte, keys keySet) (object, error) {
 	value, err := strictJSON(data, "the lease")
 	if err != nil {
@@ -820,7 +823,7 @@ func verifyLease(data []byte, keys keySet) (object, error) {
 	return claims, nil
 }
 
-// checkClaims leaves out members that this version does not know.
+// checkClaims checks the claims, and omits members that this version does not know.
 func checkClaims(value any) (object, error) {
 	payload, ok := value.(object)
 	if !ok {
@@ -863,7 +866,7 @@ func timesOf(claims object) (issued, expires, ends int64) {
 
 // use is the program and machine on which a lease is used.
 type use struct {
-	// Leases of other products are refused; if empty, none is.
+	// Leases for other products are refused; if empty, leases for every product are accepted.
 	Product string `json:"product"`
 	// Thumbprints of the device keys whose private part is on this machine.
 	DeviceThumbprints []string `json:"device_thumbprints"`
@@ -894,15 +897,15 @@ func checkUse(claims object, here use) error {
 	return nil
 }
 
-// hashOfMachine returns the form of a machine id (on Linux that of /etc/machine-id) in leases.
+// hashOfMachine returns the form in leases of a machine id, such as the content of /etc/machine-id.
 func hashOfMachine(id string) string {
 	return digestOf([]byte("service-local license binding v1\n" + strings.ToLower(strings.TrimSpace(id))))
 }
 
 // leaseStatus returns the state of a verified lease (valid, grace or expired) and why it is not valid.
 //
-// A clock that is far behind is a warning and stops nothing; time is never taken to be earlier than
-// the issue of the lease. A program that runs for long passes the latest of the times it saw.
+// A clock that is far behind is only a warning, and times before the issue of the lease count as the
+// time of its issue. A program that runs for long should pass the latest time that it has seen.
 func leaseStatus(claims object, now time.Time) (state, reason string) {
 	issuedAt, expiresAt, endsAt := timesOf(claims)
 	issued := time.Unix(issuedAt, 0)
@@ -931,12 +934,12 @@ type request struct {
 	now                 time.Time
 }
 
-// judge returns state and reason. Without a lease, only the keyset is judged, and the state of an
-// accepted one is "trusted".
+// judge returns state and reason. Without a lease it judges only the keyset; the state of an accepted
+// one is "trusted".
 func judge(given request) (state, reason string, err error) {
 	var held *trust
 	if given.held != nil {
-		// A held document was accepted before, whatever has expired since.
+		// The held document was accepted before, so its expiry does not matter.
 		if held, err = verifyTrust(given.held, time.Unix(0, 0), "", nil); err != nil {
 			return "", "", err
 		}
@@ -959,7 +962,7 @@ func judge(given request) (state, reason string, err error) {
 	return state, reason, nil
 }
 
-// verdict is judge with a refusal as a state.
+// verdict calls judge, and returns a refusal as the state "refused".
 func verdict(given request) (state, reason string) {
 	state, reason, err := judge(given)
 	var refused *refusal
@@ -984,7 +987,7 @@ type vector struct {
 	Reason string    `json:"reason"`
 }
 
-// checkVectors judges each test vector, and reports whether all have the outcome that the file says.
+// checkVectors judges each test vector, and reports whether all have the expected outcome.
 func checkVectors(path string) bool {
 	text, err := os.ReadFile(path)
 	fail(err)

@@ -42,7 +42,7 @@ class Refused(Exception):
         self.reason, self.detail = reason, detail
 
 
-# JSON that every reader understands alike: RFC 8259 leaves open what a repeated member means.
+# Strict JSON. RFC 8259 does not define the meaning of a repeated member, so it is refused.
 
 
 def strict_json(data, what):
@@ -72,7 +72,7 @@ def strict_json(data, what):
         check_values(value, what, 1)
     except RecursionError:
         raise Refused("nested_too_deep", f"{what} has more than {MAX_DEPTH} levels") from None
-    except ValueError:  # also a string with half a surrogate pair, see RFC 7493, section 2.1
+    except ValueError:  # or a string with half a surrogate pair, see RFC 7493, section 2.1
         raise Refused("not_json", f"{what} is empty, cut short or otherwise not JSON") from None
     return value
 
@@ -103,7 +103,7 @@ def is_thumbprint(value):
 
 
 def is_whole_number(value, least):
-    """Up to 2^53 - 1, beyond which JSON numbers are not exact."""
+    """Accepts numbers up to 2^53 - 1, beyond which JSON numbers are not exact."""
     return isinstance(value, float) and value.is_integer() and least <= value <= 2**53 - 1
 
 
@@ -117,7 +117,8 @@ def parse_time(value):
         return None
 
 
-# Base64, in its one canonical form: decoders accept more, so the result is encoded again.
+# Base64 in its canonical form. Decoders accept other forms, so the result is encoded again and
+# compared.
 
 
 def from_base64(value, what):
@@ -146,9 +147,9 @@ def from_base64url(value, what):
     return data
 
 
-# Ed25519. Libraries differ in which keys and signatures they accept beside the honest ones, so what
-# RFC 8032, sections 5.1.3 and 5.1.7, excludes is excluded here, and so are keys of small order, under
-# which signatures of any text can be made (Chalkias et al., "Taming the Many EdDSAs", 2020).
+# Ed25519. Libraries differ in the malformed keys and signatures that they accept. This verifier
+# refuses those that RFC 8032, sections 5.1.3 and 5.1.7, excludes. It also refuses keys of small
+# order, for which anyone can sign any text (Chalkias et al., "Taming the Many EdDSAs", 2020).
 
 P = 2**255 - 19  # elements of the field
 L = 2**252 + 27742317777372353535851937790883648493  # order of the base point
@@ -180,7 +181,7 @@ def check_key(key, what):
 def check_signature(key, signature, message, what):
     if len(signature) != 64:
         raise Refused("signature_length", what)
-    if int.from_bytes(signature[32:], "little") >= L:  # else each signature has a second form
+    if int.from_bytes(signature[32:], "little") >= L:  # each signature would have two forms
         raise Refused("signature_scalar", what)
     if not is_canonical(signature[:32]):
         raise Refused("signature_point", what)
@@ -190,12 +191,12 @@ def check_signature(key, signature, message, what):
         raise Refused("bad_signature", what) from None
 
 
-# Envelopes (https://github.com/secure-systems-lab/dsse/blob/v1.0.2/envelope.md), with nothing in
-# them but the three members, and a key id with each signature.
+# Envelopes (https://github.com/secure-systems-lab/dsse/blob/v1.0.2/envelope.md). They have only the
+# three members, and each signature has a key id.
 
 
 def pre_auth_encoding(payload_type, payload):
-    """What is signed: the payload with its type, so that no signature counts for another type."""
+    """Returns the signed bytes: payload and type, so that a signature counts for one type only."""
     return b"DSSEv1 %d %s %d %s" % (len(payload_type), payload_type.encode(), len(payload), payload)
 
 
@@ -207,12 +208,12 @@ def members_of(value, names, what):
 
 def text_of(value, what):
     if not isinstance(value, str):
-        raise Refused("not_an_envelope", f"{what} is not a text")
+        raise Refused("not_an_envelope", f"{what} is not a string")
     return value
 
 
 def read_envelope(value, payload_type, what, max_signatures):
-    """Returns the payload and the signatures by key id, none of them verified."""
+    """Returns the payload and the unverified signatures by key id."""
     names = ("payloadType", "payload", "signatures")
     stated_type, payload, signatures = members_of(value, names, what)
     if text_of(stated_type, "payloadType") != payload_type:
@@ -230,7 +231,7 @@ def read_envelope(value, payload_type, what, max_signatures):
 
 
 def verified_signers(payload_type, payload, signatures, keys, what):
-    """Ids of the keys that signed. An unknown key is skipped; a known one must have signed well."""
+    """Returns the ids of the keys that signed. Refuses an invalid signature of a known key."""
     message = pre_auth_encoding(payload_type, payload)
     signers = [key_id for key_id in signatures if key_id in keys]
     for key_id in signers:
@@ -271,7 +272,7 @@ def import_keys(keys):
 def import_key(jwk):
     x = jwk.get("x")
     if not isinstance(x, str):
-        raise Refused("invalid_keyset", "x of a key is not a text")
+        raise Refused("invalid_keyset", "x of a key is not a string")
     key = from_base64url(x, "x of a key")
     if len(key) != 32:
         raise Refused("invalid_keyset", f"x of a key has {len(key)} bytes instead of 32")
@@ -323,7 +324,7 @@ def verify_roots(roots, pin):
 
 
 def next_root(former, payload, signatures):
-    """A root is signed by a threshold of its own keys, and of those of the root before it."""
+    """Requires signatures by a threshold of the root's keys, and of those of the root before it."""
     claims = strict_json(payload, "a root")
     check_document(claims, "a root")
     keys, threshold = import_keys(claims.get("keys")), claims.get("threshold")
@@ -356,8 +357,8 @@ def verify_keyset(keyset, signers):
     return claims, keys
 
 
-# Trust: which keys may verify leases. `held` is what this function returned for the last document
-# that was accepted; a verifier that keeps it refuses older documents and other roots.
+# Trust: the keys that may verify leases. `held` is what `verify_trust` returned for the last
+# accepted document; a verifier that keeps it refuses older documents and other roots.
 
 
 def verify_trust(data, now, pin=None, held=None):
@@ -393,7 +394,7 @@ def signed_trust(roots, keyset, now, pin, held):
 
 
 def check_descent(former, root, roots):
-    """The new root is the held one or descends from it. A pin may name a root later than that."""
+    """Requires the new root to be the held one or its descendant. A pin may name a later root."""
     held = former["lineage"][-1]
     if held in root["lineage"]:
         return
@@ -406,7 +407,7 @@ def check_descent(former, root, roots):
 
 
 def bare_trust(document, now, held):
-    """Without a root, held keys vouch for new ones by signing the keyset."""
+    """Judges keys without a root: held keys vouch for new ones by signing the keyset."""
     keys, keyset = import_keys(document.get("keys")), document.get("keyset")
     if not held:
         return {"keys": keys, "root": None, "keyset": own_claims(keyset, keys), "by": "first_contact"}
@@ -421,7 +422,7 @@ def bare_trust(document, now, held):
 
 
 def own_claims(keyset, keys):
-    """Claims of a keyset that one of its own keys signed: its version must not fall from now on."""
+    """Claims of a keyset that one of its own keys signed; its version must not fall from now on."""
     try:
         return verify_keyset(keyset, (keys, 1))[0]
     except Refused:
@@ -429,7 +430,7 @@ def own_claims(keyset, keys):
 
 
 def check_succession(claims, held):
-    """Versions only rise, and one version is one document."""
+    """Refuses a lower version, and another document with the same version."""
     former = held and held["keyset"]
     if not former:
         return
@@ -441,7 +442,7 @@ def check_succession(claims, held):
 
 
 def check_new_keys(keys, held, is_expired):
-    """An expired document adds no key, and takes none away: nobody's lease lapses because of it."""
+    """Refuses an expired document only if it adds a key, so that its expiry ends no lease."""
     if is_expired and any(key_id not in (held["keys"] if held else {}) for key_id in keys):
         raise Refused("keyset_expired", "the keyset has expired and adds a key")
 
@@ -487,7 +488,7 @@ BOUND_TO = {"device": "device_thumbprint", "machine": "machine_hash"}
 
 
 def verify_lease(data, keys):
-    """Returns the claims of a lease that one of the keys signed. Says nothing about time."""
+    """Returns the claims of a lease that one of the keys signed. Does not check the time."""
     envelope = strict_json(data, "the lease")
     payload, signatures = read_envelope(envelope, LEASE_TYPE, "the lease", 4)
     signers = verified_signers(LEASE_TYPE, payload, signatures, keys, "the lease")
@@ -500,7 +501,7 @@ def verify_lease(data, keys):
 
 
 def check_claims(payload):
-    """Members that this version does not know are left out."""
+    """Checks the claims, and omits members that this version does not know."""
     if not isinstance(payload, dict):
         raise Refused("invalid_claims", "the payload is not an object")
     rules = {**REQUIRED_CLAIMS, **OPTIONAL_CLAIMS}
@@ -545,7 +546,7 @@ def check_use(claims, product=None, device_thumbprints=(), machine_hash=None):
 
 
 def hash_of_machine(machine_id):
-    """The form of a machine id (on Linux that of /etc/machine-id) in leases."""
+    """Returns the form in leases of a machine id, such as the content of /etc/machine-id."""
     text = f"service-local license binding v1\n{machine_id.strip().lower()}"
     return to_base64url(hashlib.sha256(text.encode()).digest())
 
@@ -553,8 +554,8 @@ def hash_of_machine(machine_id):
 def lease_status(claims, now):
     """Returns the state of a verified lease (valid, grace or expired) and why it is not valid.
 
-    A clock that is far behind is a warning and stops nothing; time is never taken to be earlier
-    than the issue of the lease. A program that runs for long passes the latest of the times it saw.
+    A clock that is far behind is only a warning, and times before the issue of the lease count as
+    the time of its issue. A program that runs for long should pass the latest time it has seen.
     """
     issued, expires, ends = (
         parse_time(claims[name]) for name in ("issued_at", "expires_at", "grace_ends_at")
@@ -575,10 +576,11 @@ def lease_status(claims, now):
 def judge(keyset, lease, now, pin=None, held=None, use=None):
     """Returns state and reason for the contents of two files; `held` is an earlier keyset file.
 
-    `use` has the arguments of `check_use`. Without a lease, only the keyset is judged, and the state of an accepted one is "trusted".
+    `use` has the arguments of `check_use`. Without a lease, only the keyset is judged, and the state
+    of an accepted one is "trusted".
     """
     try:
-        # A held document was accepted before, whatever has expired since.
+        # The held document was accepted before, so its expiry does not matter.
         former = None if held is None else verify_trust(held, now=0)
         trust = verify_trust(keyset, now, pin, former)
         if lease is None:
@@ -591,7 +593,7 @@ def judge(keyset, lease, now, pin=None, held=None, use=None):
 
 
 def check_vectors(path):
-    """Judges each test vector; returns how many have another outcome than the file says."""
+    """Judges each test vector; returns the number of unexpected outcomes."""
     with open(path, encoding="utf-8") as file:
         vectors = json.load(file)["vectors"]
     wrong = 0
