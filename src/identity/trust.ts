@@ -174,6 +174,24 @@ export async function expiryWarnings(db: Db, now: number): Promise<readonly Expi
     }));
 }
 
+/**
+ * Why a server that issues as `issuer` must not sign: machines refuse leases of another issuer than
+ * that of the keyset. Undefined where it may.
+ */
+export async function issuerFault(db: Db, issuer: string): Promise<ServiceError | undefined> {
+  const row = await selectTrust(db);
+  const own = row && heldOf(row).keyset!.issuer;
+  if (own === undefined || own === issuer) return undefined;
+  return new ServiceError(
+    'license_lease_unavailable',
+    `the trust root belongs to the issuer ${own}, but license_issuer is ${issuer}: machines would refuse its leases`,
+    {
+      reason: 'other_issuer',
+      remedy: `Set license_issuer to ${own}, or replace the root with one of ${issuer}, and start the server again.`,
+    },
+  );
+}
+
 /** Whether verifiers will trust what the key signs: no root is stored, or its keyset holds the key. */
 export async function isVouchedFor(db: Db, publicKeyId: string): Promise<boolean> {
   const state = await trustState(db);

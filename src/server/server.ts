@@ -15,7 +15,7 @@ import { eraseAnswers } from '../identity/renew.ts';
 import { purgeSessions } from '../identity/sessions.ts';
 import { purgeStepUps } from '../identity/step-up.ts';
 import { loadSigner, type Signer } from '../identity/signing-key.ts';
-import { expiryWarnings, publishedTrust } from '../identity/trust.ts';
+import { expiryWarnings, issuerFault, publishedTrust } from '../identity/trust.ts';
 import { clearLeftPassages } from '../knowledge/documents.ts';
 import { federationOf } from '../knowledge/federation.ts';
 import { readKnowledgeFile } from '../knowledge/knowledge-file.ts';
@@ -197,7 +197,8 @@ async function createIdentity(
   log: Log,
 ): Promise<Identity> {
   const clock = Date.now;
-  const signer = await registeredSigner({ storage, clock }, loadSigner(env), log);
+  const fault = await issuerFault(storage.read, policy.issuer);
+  const signer = await registeredSigner({ storage, clock }, fault ?? loadSigner(env), log);
   if (signer instanceof ServiceError) {
     const { message, remedy } = signer;
     log.warn(`no leases will be issued: ${message}. ${remedy ?? ''}`.trimEnd());

@@ -268,6 +268,19 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(await trusted(held)).toMatchObject({ by: 'held', keyset: { version: 2 } });
   });
 
+  test('a server that is started as another issuer issues nothing, since machines would refuse it', async () => {
+    await setUp();
+    await server.stop();
+    server = await serveHere(world.database, { SERVICE_LOCAL_LICENSE_ISSUER: 'other' });
+    expect(server.log()).toMatch(
+      /no leases will be issued: the trust root belongs to the issuer service-local, but license_issuer is other/,
+    );
+    const ready = (await (await fetch(`${server.url}/readyz`)).json()) as object;
+    expect(ready).toMatchObject({ missing: [{ part: 'signing_key', reason: 'other_issuer' }] });
+    const refused = await cli('leases', 'issue', '--deployment', 'tokyo', '--out', 'new.json');
+    expect(refused.stderr).toMatch(/license_lease_unavailable/);
+  });
+
   test('a key that the keyset holds already signs from the start of the server', async () => {
     await setUp();
     const next = newPem();
