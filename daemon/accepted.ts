@@ -1,5 +1,11 @@
 import { judgeKeysetText, keysetText } from '../src/client/keyset.ts';
-import { anchorOf, anchorText, BEFORE_ANY_EXPIRY, isAnnouncementOf } from '../src/gate/anchor.ts';
+import {
+  anchorOf,
+  anchorText,
+  BEFORE_ANY_EXPIRY,
+  isAnnouncementOf,
+  type HeldAnchor,
+} from '../src/gate/anchor.ts';
 import {
   readLicenseTexts,
   verifyLicense,
@@ -7,7 +13,7 @@ import {
   type License,
   type LicenseTexts,
 } from '../src/gate/license.ts';
-import type { MachineTrust, TrustMemory } from '../src/gate/machine-trust.ts';
+import { acceptedAnchor, type MachineTrust, type TrustMemory } from '../src/gate/machine-trust.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
 import type { TrustedKeys } from '../src/lease/keys.ts';
 import { verifyTrust, type HeldTrust } from '../src/lease/trust.ts';
@@ -36,6 +42,13 @@ export function acceptedOf(
   return { deploymentId, issuer, held: inMemory(held), document, anchor };
 }
 
+function acceptedBy(
+  { deploymentId, issuer, document, text }: HeldAnchor,
+  held: HeldTrust,
+): Accepted {
+  return { deploymentId, issuer, held: inMemory(held), document, anchor: text };
+}
+
 function inMemory({ keys, root, keyset }: HeldTrust): MachineTrust {
   const fingerprint = root?.lineage.at(-1);
   return { keys, root, keyset, by: 'held', pin: undefined, fingerprint };
@@ -48,17 +61,9 @@ function inMemory({ keys, root, keyset }: HeldTrust): MachineTrust {
  * @param document content of the keyset file.
  */
 export function acceptedIn(license: License, document?: string): Accepted | undefined {
-  const { anchor, refusedAnchor, trusted, leases } = license;
-  if (anchor.kind === 'held' && refusedAnchor === undefined) {
-    const { deploymentId, issuer, held, text } = anchor;
-    return {
-      deploymentId,
-      issuer,
-      held: inMemory(held),
-      document: anchor.document,
-      anchor: text,
-    };
-  }
+  const held = acceptedAnchor(license);
+  if (held !== undefined) return acceptedBy(held, held.held);
+  const { anchor, trusted, leases } = license;
   const claims = leases[0]?.claims;
   if (trusted === undefined || claims === undefined) return undefined;
   const accepted = acceptedOf(claims, trusted, document ?? keysetText(trusted.keys));
@@ -135,17 +140,16 @@ function newer(
   { keyset, pin }: LicenseTexts,
   kept: HeldLease | undefined,
 ): Accepted | undefined {
-  const { anchor, refusedAnchor, trusted, leases } = license;
+  const { trusted, leases } = license;
+  const anchor = acceptedAnchor(license);
   const isEnough = ({ keys }: { readonly keys: TrustedKeys }): boolean =>
     [...(kept === undefined ? [] : [kept]), ...leases].some(
       ({ text }) => verifyLease(text, keys).ok,
     ) || kept === undefined;
-  if (anchor.kind === 'held' && refusedAnchor === undefined && anchor.text !== memory.anchor) {
+  if (anchor !== undefined && anchor.text !== memory.anchor) {
     const { held } = memory;
     const trust = verifyTrust(anchor.document, { pin, held, now: BEFORE_ANY_EXPIRY });
-    if (!trust.ok || !isEnough(trust)) return undefined;
-    const { deploymentId, issuer, document, text } = anchor;
-    return { deploymentId, issuer, held: inMemory(trust), document, anchor: text };
+    return trust.ok && isEnough(trust) ? acceptedBy(anchor, trust) : undefined;
   }
   const isNewer = (trusted?.keyset?.version ?? 0) > (memory.held.keyset?.version ?? 0);
   if (!license.keyset.ok || !keyset.read.ok || !isNewer || !isEnough(trusted!)) return undefined;

@@ -19,6 +19,7 @@ import { withLock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
 import { newAnnouncement } from '../src/gate/anchor.ts';
 import { byWorth, readLicense, type HeldLease, type License } from '../src/gate/license.ts';
+import { acceptedAnchor } from '../src/gate/machine-trust.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
 import { runningTime, type Boot } from '../src/lease/known-time.ts';
 import { renewalMoment } from '../src/lease/schedule.ts';
@@ -257,8 +258,9 @@ async function restoreKeyset(
   license: License,
   read: () => Promise<License>,
 ): Promise<License> {
-  const { keyset, anchor, refusedAnchor } = license;
-  if (keyset.ok || anchor.kind !== 'held' || refusedAnchor !== undefined) return license;
+  const { keyset } = license;
+  const anchor = acceptedAnchor(license);
+  if (keyset.ok || anchor === undefined) return license;
   await quarantine(files.keyset, clock());
   await storeKeyset(files.keyset, anchor.document);
   warn(`put ${files.keyset} back from ${files.root}: ${keyset.detail}`);

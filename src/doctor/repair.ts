@@ -5,6 +5,7 @@ import { quarantine, storeKeyset, storeLease } from '../client/lease-store.ts';
 import { withLock } from '../client/lock.ts';
 import { isSystemError, ServiceError } from '../errors.ts';
 import { readLicense, type HeldLease, type License } from '../gate/license.ts';
+import { acceptedAnchor } from '../gate/machine-trust.ts';
 import type { CheckCode } from './check.ts';
 import { wrongModes, SELF_TEST } from './checks/machine.ts';
 import type { Machine } from './facts.ts';
@@ -88,9 +89,8 @@ async function restoreKeyset({ files, clock }: Machine): Promise<string | undefi
 }
 
 /** The keyset document to put back; undefined when there is none, or none is needed. */
-function acceptedKeyset({ keyset, anchor, refusedAnchor }: License): string | undefined {
-  const isHeld = anchor.kind === 'held' && refusedAnchor === undefined;
-  return keyset.ok || !isHeld ? undefined : anchor.document;
+function acceptedKeyset(license: License): string | undefined {
+  return license.keyset.ok ? undefined : acceptedAnchor(license)?.document;
 }
 
 /** @returns what was done; undefined when the best lease is in its place already. */

@@ -55,6 +55,14 @@ export interface JudgedTrust {
     | undefined;
 }
 
+/** The trust anchor; undefined where it is missing, damaged or refused. */
+export function acceptedAnchor({
+  anchor,
+  refusedAnchor,
+}: Pick<JudgedTrust, 'anchor' | 'refusedAnchor'>): HeldAnchor | undefined {
+  return anchor.kind === 'held' && refusedAnchor === undefined ? anchor : undefined;
+}
+
 export interface TrustFiles {
   readonly keyset: TextFile;
   readonly root: TextFile | undefined;

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { formatSpan } from '../../format.ts';
 import type { License, RefusedFile } from '../../gate/license.ts';
-import type { MachineTrust } from '../../gate/machine-trust.ts';
+import { acceptedAnchor, type MachineTrust } from '../../gate/machine-trust.ts';
 import type { LeaseReason } from '../../lease/reasons.ts';
 import { parseTime } from '../../lease/time.ts';
 import type { Check, Finding } from '../check.ts';
@@ -11,13 +11,14 @@ export const keyset: Check<Facts> = {
   code: 'keyset',
   needs: ['lease_file'],
   async look({ files, license }) {
-    const { keyset: read, trusted, anchor, refusedAnchor } = await license();
+    const judged = await license();
+    const { keyset: read, trusted } = judged;
     if (read.ok) {
       const ids = [...read.keys.keys()];
       return { status: 'ok', summary: files.keyset, evidence: { public_key_ids: ids } };
     }
     const { path, reason, detail } = read;
-    const isHeld = anchor.kind === 'held' && refusedAnchor === undefined;
+    const isHeld = acceptedAnchor(judged) !== undefined;
     const left = trusted === undefined ? '' : '; the keys that this machine accepted still count';
     return {
       status: 'fail',
