@@ -39,6 +39,8 @@ export interface Machine {
   readonly boot: () => Boot;
   /** `machineHash` of this machine; by default as `ownMachineHash` reads it. */
   readonly machineHash?: (() => Promise<string | undefined>) | undefined;
+  /** The setting license_product, and whether it has its default value. */
+  readonly product?: { readonly name: string; readonly isDefault: boolean } | undefined;
   /** Client with an administrator's login, where the server's own state is examined, too. */
   readonly administrator?: (() => Promise<Client>) | undefined;
 }

@@ -83,9 +83,9 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
   const refused = (reason: string) =>
     expect.objectContaining({ allowed: false, reason }) as unknown;
   /** What `doctor` finds of the use of the lease, in a process of its own. */
-  const doctor = async (where = home): Promise<unknown> => {
+  const doctor = async (where = home, variables: object = {}): Promise<unknown> => {
     const { code, stdout } = await serviceLocal(['doctor', '--offline', '--json'], {
-      env: { SERVICE_LOCAL_HOME: where },
+      env: { SERVICE_LOCAL_HOME: where, ...variables },
     });
     const { checks } = JSON.parse(stdout) as { checks: readonly CheckResult[] };
     const failed = checks.filter(({ status }) => status === 'fail').map((one) => one.code);
@@ -183,6 +183,23 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     await plan({ product: null });
     expect(await license('renew', '--now')).toMatchObject({ code: 0 });
     expect(await gate('service-local')).toEqual(VALID);
+  });
+
+  test('doctor fails for another product only where license_product is set', async () => {
+    await plan({ binding: 'none', product: 'trader' });
+    await enrolOn(undefined);
+    expect(await doctor()).toMatchObject({
+      failed: [],
+      reason: null,
+      summary: expect.stringMatching(/^for the product trader .* need one for service-local/),
+    });
+    const as = (name: string) => doctor(home, { SERVICE_LOCAL_LICENSE_PRODUCT: name });
+    expect(await as('trader')).toMatchObject({
+      failed: [],
+      summary: 'for the product trader on every machine',
+    });
+    expect(await as('viewer')).toMatchObject(failing('other_product', 'license_product'));
+    await plan({ product: null });
   });
 
   test('an administrator gets a bound lease for the request of a machine alone', async () => {

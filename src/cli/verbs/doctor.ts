@@ -29,7 +29,7 @@ export const verb = defineVerb({
         'also check the server for API tokens that can issue leases for every installation and never expire; needs a login with the scope admin',
     },
   },
-  settings: ['server_url', 'catalogue_dir'],
+  settings: ['server_url', 'catalogue_dir', 'license_product'],
   examples: [
     'doctor',
     'doctor --fix',
@@ -64,6 +64,10 @@ export const verb = defineVerb({
       timeoutMs: SERVER_MS,
       clock: Date.now,
       boot: systemBoot,
+      product: {
+        name: settings.license_product,
+        isDefault: settingSources.license_product.length === 1,
+      },
       administrator: server ? () => connect(context, AbortSignal.timeout(SERVER_MS)) : undefined,
     };
     const fixed = fix

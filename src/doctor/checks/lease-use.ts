@@ -1,6 +1,5 @@
-import type { RefusedFile } from '../../gate/license.ts';
+import type { HeldLease, RefusedFile } from '../../gate/license.ts';
 import { leasesHere } from '../../gate/lease-use.ts';
-import type { LeaseClaims } from '../../lease/claims.ts';
 import type { Check } from '../check.ts';
 import type { Facts } from '../facts.ts';
 
@@ -8,15 +7,17 @@ export const leaseUse: Check<Facts> = {
   code: 'lease_use',
   needs: ['lease_signature'],
   async look(facts) {
-    const { files, machineHash, isBrought } = facts;
+    const { files, machineHash, isBrought, product: own } = facts;
     const { leases } = await facts.license();
-    const [winner] = leases;
-    const { product = null, binding = 'none' } = winner!.claims;
-    const evidence = { product, binding };
-    const here = await leasesHere(files, leases, { machineHash });
+    // With the default, the lease may be for another program on this machine.
+    const required = own?.isDefault === false ? own.name : undefined;
+    const here = await leasesHere(files, leases, { product: required, machineHash });
+    const lease = here.leases[0] ?? leases[0]!;
+    const { product = null, binding = 'none' } = lease.claims;
+    const evidence = { product, license_product: own?.name ?? null, binding };
     const [refused] = here.refused;
     if (here.leases.length > 0 || refused === undefined) {
-      return { status: 'ok', summary: describe(winner!.claims), evidence };
+      return { status: 'ok', summary: describe(lease, own?.name), evidence };
     }
     const { reason, detail } = refused;
     return {
@@ -28,14 +29,19 @@ export const leaseUse: Check<Facts> = {
   },
 };
 
-function describe({ product, binding = 'none', device_thumbprint }: LeaseClaims): string {
+function describe({ claims }: Pick<HeldLease, 'claims'>, own: string | undefined): string {
+  const { product, binding = 'none', device_thumbprint } = claims;
   const what = product === undefined ? 'every product' : `the product ${product}`;
   const where = {
     none: 'on every machine',
     device: `where the key of the device ${device_thumbprint} is`,
     machine: 'on this machine',
   }[binding];
-  return `for ${what} ${where}`;
+  const isOther = product !== undefined && own !== undefined && product !== own;
+  const note = isOther
+    ? `; \`service-local server\` and \`service-local run\` need one for ${own}, as license_product says`
+    : '';
+  return `for ${what} ${where}${note}`;
 }
 
 function remedyOf(reason: RefusedFile['reason'], key: string, isBrought: boolean): string {
@@ -44,6 +50,8 @@ function remedyOf(reason: RefusedFile['reason'], key: string, isBrought: boolean
     : 'ask for a new enrollment code, and enroll this machine with `service-local license enroll`';
   const remedies: Partial<Record<RefusedFile['reason'], string>> = {
     no_device_key: `Put ${key} back, readable by this user. If there is no copy of it, ${enroll}.`,
+    other_product:
+      'Ask the issuer for a lease for this product, or set license_product to the product of the lease.',
     other_device: `If these files were copied from another machine, ${enroll}. If this is the same machine, put back the ${key} for which the lease was issued.`,
     other_machine: `If this installation has moved to this machine, or the operating system was installed again, ${enroll}. A second installation needs a license of its own.`,
   };
