@@ -8,6 +8,9 @@ const DENIALS: ReadonlySet<string> = new Set<ErrorCode>([
   'not_allowed',
 ]);
 
+/** Reasons of `not_allowed` that concern the machine id, which this machine may state next time. */
+const CURABLE: ReadonlySet<string> = new Set(['machine_id_required', 'no_machine_id']);
+
 /** Whether a server knows a machine, or knows that it does not, and refuses to give it a lease. */
 export function isDenial({
   code,
@@ -19,7 +22,7 @@ export function isDenial({
   if (code === 'invalid_device_proof') {
     return reason === 'unknown_device' || reason === 'revoked_device';
   }
-  return DENIALS.has(code);
+  return DENIALS.has(code) && !CURABLE.has(reason ?? '');
 }
 
 /** Since when the server denies renewal; undefined unless it did when it was last asked. */

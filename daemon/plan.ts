@@ -2,6 +2,7 @@ import type { LeaseClaims } from '../src/lease/claims.ts';
 import { knownTime, runningTime, type Boot, type RunningTime } from '../src/lease/known-time.ts';
 import { renewalMoment } from '../src/lease/schedule.ts';
 import { formatTime, parseTime } from '../src/lease/time.ts';
+import { isDenial } from './denial.ts';
 import { earliestRequest } from './schedule.ts';
 import type { AttemptReason, DaemonState } from './state.ts';
 
@@ -71,6 +72,8 @@ function waitAfterFailure({
   if (!isFailing(state, lease)) return undefined;
   const { last_error: error, next_attempt_at: next, next_attempt_because: because } = state;
   if (error === null || next === null || now < Date.parse(error.at)) return undefined;
+  // Earlier versions recorded failures as denials that this version does not.
+  if (because === 'denied' && !isDenial(error)) return undefined;
   return { at: Date.parse(next), because: because === 'denied' ? 'denied' : 'retry' };
 }
 

@@ -287,6 +287,32 @@ describe('a failure', () => {
     expect(Date.parse(next_attempt_at!)).toBeGreaterThan(rig.now + 4 * HOUR);
   });
 
+  test.each([
+    ['which the request states', 'a'.repeat(43), 'machine_id_required'],
+    ['which this machine cannot read', undefined, 'no_machine_id'],
+  ])('for want of the machine id, %s, is no denial', async (_which, hash, reason) => {
+    rig.fault = refusing(403, 'not_allowed', 'machine_id_required');
+    const machine = { ...rig.machine, machineHash: async () => hash };
+    expect(await renew(machine, { force: true })).toMatchObject({ error: { reason } });
+    const { next_attempt_because, next_attempt_at, denied_since } = await state();
+    expect([next_attempt_because, denied_since]).toEqual(['retry', null]);
+    expect(Date.parse(next_attempt_at!)).toBeLessThanOrEqual(rig.now + HOUR);
+  });
+
+  test('that an earlier version recorded as a denial, and this one answers, is not waited after', async () => {
+    rig.pass(7 * DAY - HOUR);
+    const at = formatTime(rig.now);
+    await writeState(rig.machine.files.state, {
+      ...(await state()),
+      last_error: { at, code: 'not_allowed', reason: 'machine_id_required', message: 'm' },
+      denied_since: at,
+      failures_in_row: 1,
+      next_attempt_at: formatTime(rig.now + 6 * HOUR),
+      next_attempt_because: 'denied',
+    });
+    expect(await now(false)).toMatchObject({ status: 'renewed' });
+  });
+
   test('of the disk sends nothing that could not be taken up again', async () => {
     const { files } = rig.machine;
     mkdirSync(files.state);
