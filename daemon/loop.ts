@@ -232,7 +232,7 @@ class Keeper {
           this.#right('keyset', 'the keys of the server are trusted again');
         else {
           const { code, reason, message } = refusedKeyset;
-          const text = `the lease was renewed by the keys held, and no new key is accepted: ${message}`;
+          const text = `the lease was renewed by the held keys, and no new key is accepted: ${message}`;
           this.#fault('keyset', String(reason), text, { code, reason });
         }
       }

@@ -17,7 +17,7 @@ const trading = { tags: ['Bots'], security: administrator('trade') };
 
 const HaltInput = z
   .strictObject({
-    // With hidden characters, too: the kill switch must not fail because of a pasted reason.
+    // Hidden characters are accepted: the kill switch must not fail because of a pasted reason.
     reason: searchText(500).openapi({
       description: 'Why; it is kept with the halt and in the logs.',
     }),

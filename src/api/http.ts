@@ -112,8 +112,8 @@ export function text(longest: number) {
 }
 
 /**
- * A text that finds something, as names from earlier versions may have hidden characters, or that
- * is too urgent to be refused for them.
+ * A text that may have hidden characters: a search, which must find names from earlier versions, or
+ * the reason of a halt, which must not fail because of them.
  */
 export function searchText(longest: number) {
   return z

@@ -22,8 +22,8 @@ import type { SecretStore, SecretVersion } from './secret-store.ts';
  * | `grace`, `expired` | was not renewed in time; `expired` also a signed keyset                 |
  * | `missing`          | there is no such secret, or it has no value                             |
  * | `denied`           | whoever asks may not read it                                            |
- * | `malformed`        | is no key set or no lease; `reason` is a `LeaseReason`                  |
- * | `unverified`       | a lease not signed by these keys, or a key set not by the pinned root   |
+ * | `malformed`        | is no keyset or no lease; `reason` is a `LeaseReason`                  |
+ * | `unverified`       | a lease not signed by these keys, or a keyset not by the pinned root   |
  * | `other_deployment` | a lease of another deployment                                           |
  * | `older`            | what was written later is not the current value any more                |
  */
@@ -58,7 +58,7 @@ export type SecretTrust = Pick<MachineTrust, 'by' | 'pin' | 'fingerprint'>;
 
 /** What the secrets of an install are worth, without their values. */
 export interface Checked {
-  /** Undefined where the key set is missing or refused. */
+  /** Undefined where the keyset is missing or refused. */
   readonly trust: SecretTrust | undefined;
   readonly public_key: CheckedSecret;
   readonly lease: CheckedSecret;
@@ -143,11 +143,11 @@ interface TrustIn {
 }
 
 /**
- * Verifies the key set as a gate does that starts with it and holds no other keys. Under an expired
+ * Verifies the keyset as a gate does that starts with it and holds no other keys. Under an expired
  * one, running gates still accept leases, so its keys are returned beside the fault.
  */
 function trustIn(text: string, pin: string | undefined, now: number): TrustIn {
-  const keyset = { path: 'the key set', read: { ok: true, text } as const };
+  const keyset = { path: 'the keyset', read: { ok: true, text } as const };
   const judge = (at: number): JudgedTrust =>
     judgeTrust({ keyset, root: undefined, pin, leases: [] }, at, undefined);
   const judged = judge(now);

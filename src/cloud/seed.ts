@@ -34,8 +34,8 @@ export interface Seeded {
 }
 
 /**
- * Issues a lease for the install, and writes the key set and then the lease to its secrets; what the
- * lease gives and how long it lasts, the registry says. The key set has all keys under which a lease
+ * Issues a lease for the install, and writes the keyset and then the lease to its secrets; what the
+ * lease gives and how long it lasts, the registry says. The keyset has all keys under which a lease
  * can still be good, and is in place before anything is issued: so verifiers never see a lease
  * without its key, and a store that cannot be written costs no lease. Wherever it is broken off,
  * running it again is all that is needed.

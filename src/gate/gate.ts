@@ -234,9 +234,9 @@ function refusedFiles({ refused, keyset, trusted, refusedAnchor }: License): Ref
 const ENDING_MS = 2 * LONGEST_POLL_MS;
 
 /**
- * Whether what was accepted no longer keeps other files out, because there is hardly a lease left to
- * protect: a restart would accept these files as well. Keys that only the running process holds are
- * given up before the lease expires, so that a delivered lease by other keys replaces it in time.
+ * Whether the gate forgets what it accepted, because the lease in force has ended or is about to; a
+ * restart would accept the files as well. Keys that only the running process holds are forgotten
+ * before the lease expires, so that a delivered lease by other keys replaces it in time.
  */
 function isEnding(
   { held }: TrustMemory,

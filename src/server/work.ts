@@ -83,7 +83,7 @@ interface OwnServices {
   readonly close: Connections['close'];
 }
 
-/** @throws ServiceError `invalid_setting` for exchanges, clusters and a pin that cannot be. */
+/** @throws ServiceError `invalid_setting` for invalid exchanges, clusters or pins. */
 function servicesOf(
   storage: Storage,
   settings: Settings,

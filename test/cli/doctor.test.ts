@@ -63,7 +63,7 @@ test('a fresh machine is well, is told what it could have, and stays as it was',
   expect(readdirSync(directory)).toEqual(['authority.pem']);
 });
 
-test('--server names the tokens that could issue leases for every installation for ever', async () => {
+test('--server names the tokens that could issue leases for every installation and never expire', async () => {
   const { identity } = issuer.world;
   const person = await issuer.world.newPerson();
   const admin = await person.token('admin');

@@ -154,7 +154,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     expect(await doctor()).toMatchObject(failing(reason, here ? 'license enroll' : 'machine-id'));
   });
 
-  test('a machine without an id is told so, and its code stays good', async () => {
+  test('a machine without an id is refused with the reason, and its code stays valid', async () => {
     await plan({ binding: 'machine' });
     await expect(enrolOn(undefined)).rejects.toMatchObject({
       code: 'not_allowed',

@@ -335,7 +335,7 @@ describe('enrollment', () => {
     await gate.close();
   });
 
-  test('with a code that is cut off fails as that', async () => {
+  test('with a truncated code fails with an error that names the code', async () => {
     const code = await newCode();
     const cut = await license('enroll', '--code', `${code}.abc`, '--json');
     expect(cut.code).toBe(2);

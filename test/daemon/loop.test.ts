@@ -393,7 +393,7 @@ describe('files', () => {
     await daemon.stop();
   });
 
-  test('are put right as quickly the second and third time', async () => {
+  test('are repaired as quickly the second and third time', async () => {
     const daemon = await start();
     for (const text of ['spoilt', 'spoilt again', 'spoilt a third time']) {
       writeFileSync(files.lease, text);

@@ -547,7 +547,7 @@ describe('the daemon', () => {
     ]);
   });
 
-  test('that cannot put the license files right is a failure', async () => {
+  test('that cannot repair the license files is a failure', async () => {
     const unrepaired = { at: formatTime(issuer.now), message: 'the disk is full' };
     await setState({ unrepaired });
     expect(await found('daemon')).toMatchObject({

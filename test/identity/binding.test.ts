@@ -24,7 +24,7 @@ import { newLeaseWorld, proofOf, readAnswer, renew, type LeaseWorld } from './le
 const MACHINE = machineHash('b08dfa6083e7567a1921a715000001fb');
 const OTHER_MACHINE = machineHash('00000000000000000000000000000001');
 
-describe.each(mainlyOn('postgres'))('what leases are for, on %s', (kind) => {
+describe.each(mainlyOn('postgres'))('leases, on %s', (kind) => {
   let world: LeaseWorld;
   beforeEach(async () => {
     world = await newLeaseWorld(kind);
@@ -76,7 +76,7 @@ describe.each(mainlyOn('postgres'))('what leases are for, on %s', (kind) => {
     expect(second.claims).toMatchObject({ ...bound, device_thumbprint: next.device_id });
   });
 
-  test('that are bound are not issued to an administrator without a device', async () => {
+  test('that are bound to a device are not issued to an administrator without one', async () => {
     for (const binding of ['device', 'machine'] as const) {
       await change({ binding });
       const asked = { deployment_id: 'tokyo' };

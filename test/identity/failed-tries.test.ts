@@ -51,7 +51,7 @@ describe.each(DATABASES)('failed tries on %s', (kind) => {
     expect(later.at(-1)).toBe('all_addresses');
   });
 
-  test('do not reach the networks of which the administrator used ten last', async () => {
+  test('do not lock the ten networks that the administrator used last', async () => {
     const person = await world.newPerson();
     for (let i = 0; i <= MOST_KNOWN_NETWORKS; i++) {
       expect(await logIn(person, `192.0.2.${i}`)).toBe('in');

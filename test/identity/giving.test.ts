@@ -50,7 +50,7 @@ test('a new contract always gains, even one that adds nothing to its plan', () =
   expect(gains(undefined, { ...had, entitlements: [] })).toEqual(['ends at 2027-01-01T00:00:00Z']);
 });
 
-test('what decides is what the next lease can be, not where it is written', () => {
+test('a change is judged by the next lease that it allows, wherever the term is set', () => {
   const plan = { entitlements: ['a'], ttl_seconds: null, grace_period_seconds: 60, ...FREE };
   const none = { entitlements: [], ttl_seconds: null, grace_period_seconds: null };
   const contract = { ...none, ends_at: END };
@@ -91,7 +91,7 @@ describe.each(mainlyOn('postgres'))('giving on %s', (kind) => {
     return { caller, step_up_token };
   };
 
-  test('uses the step-up up together with the change, or neither', async () => {
+  test('consumes the step-up together with the change, or does neither', async () => {
     const id = await newContract();
     const by = await grant(`contract:${id}`);
     const later = { ends_at: END + 1000 };
@@ -104,7 +104,7 @@ describe.each(mainlyOn('postgres'))('giving on %s', (kind) => {
     expect(await getContract(world.identity.storage.read, id)).toMatchObject(later);
   });
 
-  test('of one contract is no right to give another or a plan', async () => {
+  test('for one contract does not allow a change of another contract or of a plan', async () => {
     const [one, other] = [await newContract(), await newContract()];
     const by = await grant(`contract:${one}`);
     const refused = { code: 'step_up_required', reason: 'other_target' };

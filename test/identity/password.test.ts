@@ -44,7 +44,7 @@ describe('the hash of a password', () => {
     expect(await isPassword('x', QUICK)).toBe(false);
   });
 
-  test('has places left for known clients while strangers take all of theirs', async () => {
+  test('has places left for known clients while unknown ones take all of theirs', async () => {
     const strangers = Promise.allSettled(Array.from({ length: 30 }, () => isPassword('x', QUICK)));
     const known = Array.from({ length: 11 }, () => isPassword('x', QUICK, true));
     const results = await Promise.allSettled(known);

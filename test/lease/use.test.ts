@@ -33,7 +33,7 @@ test.each<Partial<LeaseClaims>>([
   expect(checkLeaseUse(claimsOf(key, change), { product: 'trader' })).toEqual({ ok: true });
 });
 
-test('a bound lease is refused where nothing is known of the machine', () => {
+test('a bound lease is refused if neither device key nor machine id is given', () => {
   const device = claimsOf(key, { binding: 'device', device_thumbprint: DEVICE });
   const machine = claimsOf(key, { binding: 'machine', machine_hash: MACHINE });
   expect(checkLeaseUse(device, {})).toMatchObject({ reason: 'no_device_key' });

@@ -221,7 +221,7 @@ describe('a problem', () => {
     },
   );
 
-  it('is a body that is nested too deep', async () => {
+  it('is a body that is nested too deeply', async () => {
     const body = `{"name": ${'['.repeat(60_000)}${']'.repeat(60_000)}}`;
     expect(await post(body, { 'content-type': 'application/json' })).toMatchObject({
       status: 400,

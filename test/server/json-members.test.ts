@@ -12,7 +12,7 @@ function withDuplicate(value: object): string {
 const objects = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue(), { minKeys: 1 });
 
 describe('findJsonFault', () => {
-  it('finds nothing in what JSON.stringify wrote', () => {
+  it('finds no fault in the output of JSON.stringify', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(0, 2), (value, indent) => {
         expect(findJsonFault(JSON.stringify(value, null, indent))).toBeUndefined();
@@ -33,7 +33,7 @@ describe('findJsonFault', () => {
     );
   });
 
-  it('ends for any text', () => {
+  it('terminates for any text', () => {
     const parts = fc.constantFrom('{', '}', '[', ']', '"', '\\', ',', ':', 'a', '"a":', '\\u00');
     fc.assert(
       fc.property(fc.array(parts), (tokens) => {

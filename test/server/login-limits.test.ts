@@ -184,7 +184,7 @@ interface Answer {
 
 // Only Linux has all addresses of 127.0.0.0/8.
 test.runIf(process.platform === 'linux')(
-  'a server without a public URL goes by addresses of sockets, whatever X-Forwarded-For says',
+  'a server without a public URL counts by the addresses of sockets and ignores X-Forwarded-For',
   async () => {
     const world = await newWorld('sqlite');
     world.now = Date.now();

@@ -131,7 +131,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     ]);
   });
 
-  test('and without a maximum, none issues for years: the server and the contract bound it', async () => {
+  test('without a maximum issues no lease for years, because the server and the contract limit it', async () => {
     const asked = await issue(wide, 'tokyo', { ttl_seconds: 10 * 365 * DAY });
     expect(asked).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
     const most = await issue(wide, 'tokyo', { ttl_seconds: 90 * DAY });
@@ -145,7 +145,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     expect(body).toMatchObject({ grace_ends_at: formatTime(ends_at) });
   });
 
-  test('enrolls machines of its own installations, unless they would renew for longer', async () => {
+  test('enrolls machines of its own installations only if they would not renew for longer than its maximum', async () => {
     const codes = (id: string): string => `/identity/deployments/${id}/enrolment-codes`;
     expect(await send(tokyo, 'POST', codes('tokyo'))).toMatchObject({ status: 201 });
     expect(await send(acme, 'POST', codes('osaka'))).toMatchObject({ status: 201 });
@@ -223,7 +223,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     });
   });
 
-  test('lists only its own, and goes on with no cursor of another', async () => {
+  test('lists only its own, and refuses the cursor of another token', async () => {
     await issue(wide, 'oslo');
     for (const [list, name] of [
       ['/identity/leases', 'deployment_id'],
@@ -248,7 +248,7 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
     expect(await send(tokyo, 'GET', next)).toMatchObject({ status: 400 });
   });
 
-  test('does nothing else: no operation but those that check what they are about', async () => {
+  test('may call only operations that check their subject', async () => {
     const { body: document } = await send('', 'GET', '/openapi.json');
     const paths = document['paths'] as Record<string, Record<string, Operation>>;
     const operations = Object.entries(paths).flatMap(([path, methods]) =>

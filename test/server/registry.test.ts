@@ -283,7 +283,7 @@ describe('a change that gives more', () => {
     expect((await send('GET', list)).body).not.toEqual(before);
   });
 
-  test('is on record with the token', async () => {
+  test('is recorded with the token that made it', async () => {
     const path = 'contracts/acme-2026';
     await sendStepUp('contract:acme-2026', 'PATCH', path, { ends_at: LATER });
     const row = await server.services.identity.storage.read
@@ -298,7 +298,7 @@ describe('a change that gives more', () => {
     });
   });
 
-  test('without a new value is none, and neither is one that only narrows', async () => {
+  test('is neither one without a new value nor one that only narrows', async () => {
     const small = { plan_id: 'small', name: 'Small', entitlements: [] };
     await send('POST', 'plans', small);
     const extra = { entitlements: ['kb_federation'], ttl_seconds: 8 * 86_400 };

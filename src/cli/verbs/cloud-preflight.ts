@@ -8,7 +8,7 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Before a deployment: checks that both secrets are there and well-formed, that the lease verifies by the key set beside it, and this by the root that SERVICE_LICENSE_ROOT pins, if any; that it is of that deployment, and has not outlived its time; with --manifest also that this is of the same install, and the lease none from before that. Tells names and what is wrong, and never a value. Exits with 0 when all is well, also when a renewal is due, else with 4. Reads the secrets; asks no server.',
+    'Before a deployment: checks that both secrets are there and well-formed, that the lease verifies by the keyset beside it, and this by the root that SERVICE_LICENSE_ROOT pins, if any; that it is of that deployment, and has not outlived its time; with --manifest also that this is of the same install, and the lease none from before that. Tells names and what is wrong, and never a value. Exits with 0 when all is well, also when a renewal is due, else with 4. Reads the secrets; asks no server.',
   options: {
     customer: { value: 'slug', description: 'whose it is, without --manifest' },
     env: { value: 'name', description: 'which environment, without --manifest' },

@@ -102,7 +102,7 @@ const schedule: Check<Facts> = {
       const { at: since, message } = known.refused_keyset;
       return {
         status: 'fail',
-        summary: `the lease of ${since} was renewed by the keys held, and no new key is accepted: ${message}`,
+        summary: `the renewal at ${since} used the held keys, and no new key is accepted: ${message}`,
         evidence,
         remedy:
           'Ask the issuer to sign a newer keyset. If the issuer has replaced its root, enroll this machine again before the signing key changes.',
