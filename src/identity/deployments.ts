@@ -1,5 +1,5 @@
 import type { Db, DeploymentsTable } from '../storage/tables.ts';
-import { appendAudit, detailsOf, type Actor } from './audit.ts';
+import { appendAudit, detailsOf } from './audit.ts';
 import { idProblems, refuseInvalid, textProblems } from './checks.ts';
 import type { Identity } from './context.ts';
 import { getContract } from './contracts.ts';
@@ -20,7 +20,7 @@ export interface NewDeployment {
 /** @throws ServiceError `invalid_request`, `conflict`; `not_found` for the contract. */
 export async function createDeployment(
   { storage, clock }: Identity,
-  actor: Actor,
+  by: Registrar,
   { deployment_id, contract_id, name }: NewDeployment,
 ): Promise<Deployment> {
   refuseInvalid([...idProblems('/deployment_id', deployment_id), ...textProblems('/name', name)]);
@@ -31,10 +31,10 @@ export async function createDeployment(
     await getContract(tx, contract_id);
     const created = { deployment_id: id, contract_id, name, created_at: now };
     await appendAudit(tx, now, {
-      actor,
+      actor: registrarActor(by),
       action: 'admin.identity.deployment.create',
       target: `deployment:${id}`,
-      details: detailsOf(created),
+      details: { ...detailsOf(created), ...registrarMeans(by) },
     });
     const deployment: Deployment = { ...created, ...NOT_REVOKED };
     await tx.insertInto('deployments').values(deployment).execute();

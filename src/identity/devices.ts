@@ -16,6 +16,7 @@ import {
   type ProvenRequest,
   useDeviceProof,
 } from './device-proof.ts';
+import { registrarActor, registrarMeans, type Registrar } from './giving.ts';
 import { groundsOf } from './lease-record.ts';
 import { isWithin, narrowingKey, type Narrowing } from './narrowing.ts';
 import { readPage, type Page, type PageRequest } from '../storage/paging.ts';
@@ -41,9 +42,10 @@ export interface EnrolmentCode {
 /** @throws ServiceError `not_found`; `license_revoked` while the registry is enforced. */
 export async function createEnrolmentCode(
   { storage, clock, policy }: Identity,
-  actor: Actor,
+  by: Registrar,
   deploymentId: string,
 ): Promise<EnrolmentCode> {
+  const actor = registrarActor(by);
   const code = newCode();
   return storage.write(async (tx) => {
     const now = clock();
@@ -55,6 +57,7 @@ export async function createEnrolmentCode(
       actor,
       action: 'admin.identity.device.enrol_code',
       target: `deployment:${deploymentId}`,
+      details: { ...registrarMeans(by) },
     });
     const rootFingerprint = (await selectTrust(tx))?.root_fingerprint;
     const answer = {

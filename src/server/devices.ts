@@ -13,7 +13,7 @@ import { groundsOf } from '../identity/lease-record.ts';
 import { refuseLongerRenewals, refuseOutside } from '../identity/narrowing.ts';
 import type { Caller } from '../identity/tokens.ts';
 import type { App, Services } from './services.ts';
-import { actorOf } from './authentication.ts';
+import { actorOf, registrarOf } from './authentication.ts';
 
 export function addDevices(app: App, { identity, origins }: Services): void {
   const { read } = identity.storage;
@@ -39,7 +39,7 @@ export function addDevices(app: App, { identity, origins }: Services): void {
   app.openapi(api.createEnrolmentCode, async (c) => {
     const { deployment_id } = c.req.valid('param');
     await refuseAdmitting(identity, c.get('caller')!, deployment_id);
-    const code = await createEnrolmentCode(identity, actorOf(c), deployment_id);
+    const code = await createEnrolmentCode(identity, registrarOf(c), deployment_id);
     return c.json({ ...code, expires_at: formatInstant(code.expires_at) }, 201);
   });
 

@@ -94,7 +94,7 @@ export function addRegistry(app: App, { identity }: Services): void {
 
   app.openapi(api.createDeployment, async (c) => {
     const create = (service: Identity) =>
-      createDeployment(service, actorOf(c), c.req.valid('json'));
+      createDeployment(service, registrarOf(c), c.req.valid('json'));
     const answer = (made: Deployment) => deploymentAnswer({ ...made, revoked_by_name: null });
     return c.json(await once(c, identity, create, answer), 201);
   });

@@ -24,7 +24,7 @@ import type { World } from './people.ts';
 
 const MINUTE = 60_000;
 const newKey = (): SigningKey => signingKey(randomBytes(32));
-const ADMIN = 'administrator:root';
+const ADMIN = 'operator';
 
 describe.each(mainlyOn('sqlite'))('devices on %s', (kind) => {
   let world: World;

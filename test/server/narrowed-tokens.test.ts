@@ -353,6 +353,20 @@ describe.each(DATABASES)('a narrowed token, at a server on %s', (kind) => {
       body: { code: 'not_authenticated', reason: 'expired_token' },
     });
   });
+
+  test('is on record with the enrollment codes and installations that it made', async () => {
+    const { body } = await send(wide, 'GET', '/identity/token');
+    const made = { deployment_id: 'nagoya', contract_id: 'acme-1', name: 'Nagoya' };
+    expect(await send(wide, 'POST', '/identity/deployments', made)).toMatchObject({ status: 201 });
+    const codes = '/identity/deployments/nagoya/enrolment-codes';
+    expect(await send(wide, 'POST', codes)).toMatchObject({ status: 201 });
+    const { entries } = await readAudit(world.identity.storage.read, 0, 1000);
+    const { token_id } = body;
+    expect(entries.slice(-2)).toMatchObject([
+      { action: 'admin.identity.deployment.create', details: { token_id } },
+      { action: 'admin.identity.device.enrol_code', details: { token_id } },
+    ]);
+  });
 });
 
 interface Operation {
