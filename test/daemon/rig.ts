@@ -259,8 +259,9 @@ export const FAULTS = {
   'a key that nobody trusts': giving(({ rig, renewal_id }) =>
     rig.newLease({ renewal_id: renewal_id! }, FOREIGN),
   ),
+  // A genuine lease beside these keys would be a renewal by the held ones.
   'keys of somebody else': giving(
-    ({ rig, renewal_id }) => rig.newLease({ renewal_id: renewal_id! }),
+    ({ rig, renewal_id }) => rig.newLease({ renewal_id: renewal_id! }, FOREIGN),
     keysetOf(FOREIGN),
   ),
   'an older lease': giving(({ rig }) => rig.newLease({ ...rig.leases[0]! })),
