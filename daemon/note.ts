@@ -1,9 +1,13 @@
 import { readFileSync, readlinkSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { isLocked } from '../src/client/lock.ts';
 import { readPrivateFile, writePrivateFile } from '../src/client/private-file.ts';
 import { isSystemError, ServiceError } from '../src/errors.ts';
 import { systemBoot } from '../src/gate/boot.ts';
 import { isJsonObject } from '../src/lease/json.ts';
 import { packageVersion } from '../src/version.ts';
+import type { DaemonFiles } from './files.ts';
 
 /** `daemon.json`: who the daemon is. Only the holder of its lock writes it. */
 export interface DaemonNote {
@@ -16,6 +20,14 @@ export interface DaemonNote {
   /** When it was ended; null while it runs, and when it was killed. */
   readonly stopped_at: string | null;
   readonly server_url: string;
+  /** Directory for which it was written; a copy of the note in another home is ignored. */
+  readonly home?: HomeMark | undefined;
+}
+
+/** Identifies a directory; as text, because an inode number may exceed 2^53. */
+interface HomeMark {
+  readonly device: string;
+  readonly inode: string;
 }
 
 /** By what a process is told from those that have its number later, or elsewhere. */
@@ -42,23 +54,46 @@ export function newNote(server_url: string): DaemonNote {
 
 /** @throws ServiceError as `writePrivateFile` */
 export async function writeNote(path: string, note: DaemonNote): Promise<void> {
-  await writePrivateFile(path, `${JSON.stringify(note, undefined, 2)}\n`);
+  const text = JSON.stringify({ ...note, home: await homeOf(path) }, undefined, 2);
+  await writePrivateFile(path, `${text}\n`);
 }
 
-/** What the last daemon of a home left; undefined when it left nothing that can be read. */
+/**
+ * What the last daemon of a home left; undefined when it left nothing that can be read, or when the
+ * note was copied here with the files of another home.
+ */
 export async function readNote(path: string): Promise<DaemonNote | undefined> {
   try {
     const note: unknown = JSON.parse((await readPrivateFile(path)) ?? 'null');
-    return isNote(note) ? note : undefined;
+    return isNote(note) && (await isOfHome(note, path)) ? note : undefined;
   } catch (error) {
     if (error instanceof ServiceError || error instanceof SyntaxError) return undefined;
     throw error;
   }
 }
 
+async function homeOf(path: string): Promise<HomeMark | undefined> {
+  try {
+    const { dev, ino } = await stat(dirname(path), { bigint: true });
+    return { device: String(dev), inode: String(ino) };
+  } catch (error) {
+    if (isSystemError(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Notes of earlier versions name no home. */
+async function isOfHome({ home, process: mark }: DaemonNote, path: string): Promise<boolean> {
+  const here = await homeOf(path);
+  if (home === undefined || here === undefined) return true;
+  // The number of a device may change when the machine starts, and differs on other machines.
+  const isSameBoot = mark === null || mark.boot_id === systemBoot().boot_id;
+  return home.inode === here.inode && (!isSameBoot || home.device === here.device);
+}
+
 function isNote(value: unknown): value is DaemonNote {
   if (!isJsonObject(value)) return false;
-  const { schema, pid, process: mark, version, started_at, stopped_at, server_url } = value;
+  const { schema, pid, process: mark, version, started_at, stopped_at, server_url, home } = value;
   const areTexts = (...texts: unknown[]): boolean => texts.every((one) => typeof one === 'string');
   return (
     schema === 1 &&
@@ -67,7 +102,8 @@ function isNote(value: unknown): value is DaemonNote {
     (mark === null ||
       (isJsonObject(mark) && areTexts(mark['boot_id'], mark['pid_namespace'], mark['started']))) &&
     areTexts(version, started_at, server_url) &&
-    (stopped_at === null || areTexts(stopped_at))
+    (stopped_at === null || areTexts(stopped_at)) &&
+    (home === undefined || (isJsonObject(home) && areTexts(home['device'], home['inode'])))
   );
 }
 
@@ -81,9 +117,22 @@ export function placeOf({ pid, process: mark }: DaemonNote): 'here' | 'gone' | '
 }
 
 /** Whether it works still, also when somebody has taken its lock away; only where the system says so. */
-export function isAlive(note: DaemonNote | undefined): boolean {
+function isAlive(note: DaemonNote | undefined): boolean {
   if (note === undefined || note.process === null || note.stopped_at !== null) return false;
   return placeOf(note) === 'here';
+}
+
+/** What can be seen of the daemon of a home. */
+export interface SeenDaemon {
+  readonly isRunning: boolean;
+  readonly note: DaemonNote | undefined;
+}
+
+/** @throws ServiceError where the lock cannot be examined */
+export async function seeDaemon({ lock, note: path }: DaemonFiles): Promise<SeenDaemon> {
+  const isHeld = isLocked(lock);
+  const note = await readNote(path);
+  return { isRunning: isHeld || isAlive(note), note };
 }
 
 /** See proc_pid_stat(5) and namespaces(7). */

@@ -5,10 +5,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { daemonFiles } from '../../daemon/files.ts';
 import { daemonProgram } from '../../daemon/program.ts';
 import { serviceEnvironment } from '../../daemon/service-unit.ts';
-import { isAlive, placeOf, readNote, type DaemonNote } from '../../daemon/note.ts';
+import { placeOf, seeDaemon, type DaemonNote } from '../../daemon/note.ts';
 import { readState, type DaemonState } from '../../daemon/state.ts';
 import { refuseExposed } from '../client/client.ts';
-import { isLocked } from '../client/lock.ts';
 import { isSystemError, ServiceError, type ErrorCode } from '../errors.ts';
 import { licenseFiles } from '../license-files.ts';
 import { makeDirectory } from '../make-directory.ts';
@@ -23,10 +22,7 @@ export interface DaemonView {
 }
 
 export async function viewDaemon(home: string, env: NodeJS.ProcessEnv): Promise<DaemonView> {
-  const files = daemonFiles(home);
-  const isHeld = isLocked(files.lock);
-  const last = await readNote(files.note);
-  const isRunning = isHeld || isAlive(last);
+  const { isRunning, note: last } = await seeDaemon(daemonFiles(home));
   const isIt = last !== undefined && last.stopped_at === null && placeOf(last) !== 'gone';
   return {
     isRunning,
@@ -119,13 +115,12 @@ const NEWCOMER_MS = 2000;
  * `failure` where it does not end.
  */
 export async function stopDaemon(home: string): Promise<number | undefined> {
-  const { lock, note } = daemonFiles(home);
+  const files = daemonFiles(home);
   const begun = performance.now();
   let signalled: number | undefined;
   for (;;) {
-    const isHeld = isLocked(lock);
-    const last = await readNote(note);
-    if (!isHeld && !isAlive(last)) return signalled;
+    const { isRunning, note: last } = await seeDaemon(files);
+    if (!isRunning) return signalled;
     const place = last?.stopped_at === null ? placeOf(last) : 'gone';
     if (last !== undefined && place === 'here' && last.pid !== signalled) {
       terminate(last.pid);

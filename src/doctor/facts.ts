@@ -5,13 +5,12 @@ import type { DiagnosticsChannel } from 'undici';
 import type { getHealth, getReadiness } from '../api/health.ts';
 import type { dryRunRenewal, LeaseAnswer } from '../api/leases.ts';
 import { daemonFiles } from '../../daemon/files.ts';
-import { readNote, type DaemonNote } from '../../daemon/note.ts';
+import { readNote, seeDaemon, type DaemonNote } from '../../daemon/note.ts';
 import { readState, type DaemonState } from '../../daemon/state.ts';
 import { ServiceError } from '../errors.ts';
 import { createClient, type AnswerOf, type Client } from '../client/client.ts';
 import { readDeviceKey, type DeviceKey } from '../client/device-key.ts';
 import { connectAsDevice, fetchKeyset, requireTrusted } from '../client/lease-server.ts';
-import { isLocked } from '../client/lock.ts';
 import { readLicense, type License } from '../gate/license.ts';
 import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
 import type { TrustOptions } from '../lease/trust.ts';
@@ -70,8 +69,8 @@ export interface Facts extends Machine {
   readonly state: () => Promise<DaemonState>;
   /** The daemon that runs, or ran last. */
   readonly note: () => Promise<DaemonNote | undefined>;
-  /** Throws a ServiceError where that cannot be seen. */
-  readonly isDaemonRunning: () => boolean;
+  /** Rejects with a ServiceError where that cannot be seen. */
+  readonly isDaemonRunning: () => Promise<boolean>;
   /** Undefined when there is none to be asked: offline, or without a key. */
   readonly server: () => Promise<ServerAnswer | undefined>;
   /**
@@ -102,7 +101,7 @@ export function factsOf(machine: Machine): Facts {
     }),
     state,
     note,
-    isDaemonRunning: once(() => isLocked(daemon.lock)),
+    isDaemonRunning: once(async () => (await seeDaemon(daemon)).isRunning),
     server: once(async () =>
       offline || (await key()) === undefined ? undefined : askServer(machine, timeout()),
     ),

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
+  cpSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -220,6 +221,23 @@ describe('who it is', () => {
     await ended;
     expect(note()['stopped_at']).toEqual(expect.any(String));
   });
+});
+
+test('a copied home neither shows nor stops the daemon of the original', async () => {
+  const { pid } = await runDaemon();
+  const copy = { SERVICE_LOCAL_HOME: join(directory, 'copy') };
+  cpSync(home, copy.SERVICE_LOCAL_HOME, { recursive: true });
+  const status = await daemon(['status'], copy);
+  expect(status).toMatchObject({ code: 3, stdout: expect.stringContaining('No daemon runs for') });
+  expect(status.stdout).not.toContain('killed');
+  const license = await inProcess(['license', 'status', '--json'], { env: copy });
+  expect(JSON.parse(license.stdout)).toMatchObject({ renewal: { daemon: false } });
+  expect((await daemon(['stop'], copy)).stdout).toContain('No daemon runs for');
+  // While a daemon that has not written its note yet holds the lock of the copy.
+  const lock = await holdLock(join(copy.SERVICE_LOCAL_HOME, 'daemon.lock'), 0);
+  setTimeout(() => lock.release(), 200);
+  expect((await daemon(['stop'], copy)).stdout).toContain('No daemon runs for');
+  expect(await statusOf()).toMatchObject({ running: true, pid });
 });
 
 test('one that has lost its lock makes room for the next', async () => {

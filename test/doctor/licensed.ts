@@ -104,7 +104,10 @@ export async function newLicensed(
     next_attempt_because: 'due',
   };
   await writeState(files.state, state);
-  const note = { ...newNote(url), started_at: formatTime(now) };
+  // That of a process that has ended: the daemon runs as long as its lock is held.
+  const { process: mark, ...others } = newNote(url);
+  const ended = mark && { ...mark, started: '0' };
+  const note = { ...others, process: ended, started_at: formatTime(now) };
   await writeNote(daemonFiles(home).note, note);
   const machine: Machine = {
     home,

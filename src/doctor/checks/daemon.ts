@@ -21,7 +21,7 @@ const daemon: Check<Facts> = {
   needs: ['device_key'],
   blames: ['home', 'runtime'],
   async look({ url, urlBy, isBrought, isDaemonRunning, note, state }) {
-    const running = isDaemonRunning();
+    const running = await isDaemonRunning();
     const last = await note();
     const evidence = { running, last: last ?? null };
     if (!running && urlBy === 'default' && (await isBrought())) {
@@ -81,7 +81,7 @@ const schedule: Check<Facts> = {
       failures_in_row: failures,
       refused_keyset: known.refused_keyset,
     };
-    if (!isDaemonRunning()) {
+    if (!(await isDaemonRunning())) {
       if (due === undefined) return { status: 'skip', summary: 'nothing is known yet', evidence };
       if (now < due) return { status: 'ok', summary: `the lease is due ${at(due, now)}`, evidence };
       const summary = `the lease was due ${at(due, now)}, and no daemon runs`;
@@ -221,7 +221,7 @@ const versions: Check<Facts> = {
   blames: ['daemon'],
   async look({ isDaemonRunning, note }) {
     const own = packageVersion();
-    const theirs = isDaemonRunning() ? (await note())?.version : undefined;
+    const theirs = (await isDaemonRunning()) ? (await note())?.version : undefined;
     const evidence = { service_local: own, daemon: theirs ?? null };
     if (theirs === undefined || theirs === own) {
       return { status: 'ok', summary: `service-local ${own}`, evidence };
