@@ -90,7 +90,7 @@ export const createToken = defineRoute({
   operationId: 'createToken',
   summary: 'Log in, for a token',
   description:
-    'After five failed logins with a name within 15 minutes, their address may not try that name until 15 minutes after the first failure. The /64 of an IPv6 address counts as one address. After 20 failures from all addresses, only addresses from which the administrator has logged in within 90 days may try. Unknown names are treated the same.',
+    'After five failed logins with one name from one address within 15 minutes, that address may not try the name until 15 minutes after the first failure. The /64 of an IPv6 address counts as one address. After 20 failures from all addresses, only addresses from which the administrator has logged in within 90 days may try. Unknown names are treated the same.',
   tags: ['Administrators'],
   security: ANYBODY,
   request: {
@@ -200,7 +200,7 @@ export const createStepUp = defineRoute({
   narrowable: true,
   summary: 'Show a second factor, for the right to do one thing once',
   description:
-    'Revoking and giving need the scope `license`, attesting needs `write`, and setting a trust root needs `admin`. After five wrong codes of an administrator within 15 minutes, their address may not try again. After ten wrong codes from all addresses, only addresses from which the administrator has logged in within 90 days may try.',
+    'Revoking and giving need the scope `license`, attesting needs `write`, and setting a trust root needs `admin`. After five wrong codes of an administrator from one address within 15 minutes, that address may not try again. After ten wrong codes from all addresses, only addresses from which the administrator has logged in within 90 days may try.',
   tags: ['Administrators'],
   security: ANY_ADMINISTRATOR,
   request: {

@@ -55,7 +55,7 @@ const IssueRequest = z
       .max(65_536)
       .optional()
       .openapi({
-        description: `What a device without a network asks for, brought by hand: a JWT by its key, with the header of a DeviceProof but for \`typ\`, which is \`${OFFLINE_REQUEST_TYPE}\`, and the claims \`iss\`, \`sub\`, \`iat\`, \`jwk\`, \`name\`, \`renewal_id\`, \`lease\` and \`machine_hash\`, the last three as in RenewRequest. The lease is then for this device, which becomes one of the deployment when it is none. Sent again within 24 hours with the same wishes, it gets the same bytes while that lease lasts; with others, it gets a new lease.`,
+        description: `The request of a device without a network: a JWT signed with its key. The header is that of a DeviceProof, except that \`typ\` is \`${OFFLINE_REQUEST_TYPE}\`. The claims are \`iss\`, \`sub\`, \`iat\`, \`jwk\`, \`name\`, \`renewal_id\`, \`lease\` and \`machine_hash\`, the last three as in RenewRequest. The lease is for this device, which is added to the deployment if necessary. A repeated request with the same terms within 24 hours gets the same bytes while that lease lasts; with other terms, it gets a new lease.`,
       }),
   })
   .openapi('IssueRequest', { description: 'What an administrator sends.' });

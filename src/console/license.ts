@@ -212,7 +212,8 @@ function toReinstate({ param }: Visit): Confirmation {
   return {
     subject: { action: 'identity.license.give', target: `deployment:${id}` },
     title: 'Reinstate a deployment',
-    what: html`This takes back the revocation of ${deploymentLink(id)}: its devices can renew again.`,
+    what: html`This reverses the revocation of ${deploymentLink(id)}. Its devices can then renew
+    again.`,
     fields: [],
   };
 }

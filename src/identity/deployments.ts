@@ -60,7 +60,7 @@ export async function reinstateDeployment(
     const { revoked_at, revoked_by, revoked_reason } = deployment;
     if (revoked_at === null) return deployment;
     const now = clock();
-    await allowGiving(tx, now, by, `deployment:${id}`, ['takes back a revocation']);
+    await allowGiving(tx, now, by, `deployment:${id}`, ['reverses a revocation']);
     await appendAudit(tx, now, {
       actor: registrarActor(by),
       action: 'admin.identity.deployment.reinstate',

@@ -220,7 +220,7 @@ function ttlAbove(ttl: number, max: number): ServiceError {
 export function describeNarrowing(narrowing: Narrowing): string {
   const { deployment_ids, customer_id, max_ttl_seconds } = narrowing;
   return [
-    ...(deployment_ids ? [`the deployments ${deployment_ids.join(', ')}`] : []),
+    ...(deployment_ids ? [`the installations ${deployment_ids.join(', ')}`] : []),
     ...(customer_id === null ? [] : [`the customer ${customer_id}`]),
     ...(max_ttl_seconds === null ? [] : [`leases of up to ${formatSeconds(max_ttl_seconds)}`]),
   ].join(' and ');

@@ -107,6 +107,7 @@ test('a machine becomes a device with a code, rotates its key, and is revoked', 
   const names = readdirSync(home);
   expect(names.sort()).toEqual([
     'config.yaml',
+    'daemon_state.json',
     'device.key',
     'license.lock',
     'license_lease.json',
@@ -143,7 +144,9 @@ test('enrolling again with the same code changes nothing, and tells the same', a
   const first = await license('enroll', '--code', code);
   expect(first).toMatchObject({ code: 0 });
   expect(first.stdout.split('\n')).toEqual([
-    expect.stringMatching(/^This is now the device \S{43} of the deployment acme-tokyo\.$/),
+    expect.stringMatching(
+      /^This machine is now the device \S{43} of the installation acme-tokyo\.$/,
+    ),
     expect.stringContaining(`${join(home, 'license_lease.json')} is good until 20`),
     'It licenses live_trading.',
     '',
@@ -154,7 +157,7 @@ test('enrolling again with the same code changes nothing, and tells the same', a
     expect(again).toMatchObject({ code: 0, stderr: '' });
     const [told, ...rest] = again.stdout.split('\n');
     expect(told).toMatch(
-      /^This was the device \S{43} of the deployment acme-tokyo already, with a lease that is good: the code changed nothing\.$/,
+      /^This machine already is the device \S{43} of the installation acme-tokyo and has a valid lease: the code changed nothing\.$/,
     );
     expect(rest).toEqual(first.stdout.split('\n').slice(1));
   }

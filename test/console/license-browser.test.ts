@@ -107,7 +107,7 @@ test('a deployment is revoked with the right id and the right factor only', asyn
   await page.getByText('contract <b>cancelled</b>').first().waitFor();
   if (isAtLength) assert.deepEqual(await desk.findBarriers(), []);
   await page.getByRole('button', { name: 'Reinstate' }).click();
-  await page.getByText('This takes back the revocation').waitFor();
+  await page.getByText('This reverses the revocation').waitFor();
   if (isAtLength) assert.deepEqual(await desk.findBarriers(), []);
   await page.getByLabel('Code of your authenticator app').fill(administrator.recoveryCodes[4]!);
   await page.getByRole('button', { name: 'Reinstate a deployment' }).click();

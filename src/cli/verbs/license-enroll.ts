@@ -73,8 +73,8 @@ export const verb = defineVerb({
       show(out) {
         out.line(
           isNew
-            ? `This is now the device ${device_id} of the deployment ${deployment_id}.`
-            : `This was the device ${device_id} of the deployment ${deployment_id} already, with a lease that is good: the code changed nothing.`,
+            ? `This machine is now the device ${device_id} of the installation ${deployment_id}.`
+            : `This machine already is the device ${device_id} of the installation ${deployment_id} and has a valid lease: the code changed nothing.`,
         );
         out.line(`${files.lease} ${goodUntil(claims)}.`);
         for (const line of limitLines(limits)) out.line(`  ${line}`);
