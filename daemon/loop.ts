@@ -20,7 +20,7 @@ import {
   type LatestState,
   type Machine,
 } from './renewal.ts';
-import { NO_STATE, readState, writeState, type DaemonState } from './state.ts';
+import { NO_STATE, readState, withAnnounced, writeState, type DaemonState } from './state.ts';
 
 /** Has itself called; what it returns ends that. */
 export type Subscribe = (call: () => void) => () => void;
@@ -481,7 +481,8 @@ class Keeper {
       this.#take({ state: { ...base, ...changeOf(base) }, isSaved: false });
     try {
       await withLock(files.lock, 0, async () => {
-        change(this.#isUnsaved ? this.#state : await this.#readState());
+        const saved = this.#isUnsaved ? withAnnounced(files.state, this.#state) : this.#readState();
+        change(await saved);
         await writeState(files.state, this.#state);
         this.#isUnsaved = false;
       });

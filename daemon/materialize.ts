@@ -174,8 +174,8 @@ async function putLease(
   if (trusted === undefined) throw refused(LEASE, license.keyset as Refused);
   const isWorse = (lease: HeldLease): boolean =>
     held !== undefined && byWorth(now, license.running)(held, lease) < 0;
-  const leaseBy = (keys: TrustedKeys): HeldLease | Refused => {
-    const verified = verifyLease(text, keys);
+  const leaseBy = (trustedKeys: TrustedKeys): HeldLease | Refused => {
+    const verified = verifyLease(text, trustedKeys);
     return verified.ok ? { path: files.lease, text, claims: verified.claims } : verified;
   };
   const lease = leaseBy(trusted.keys);

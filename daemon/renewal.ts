@@ -42,6 +42,7 @@ import { retryDelayMs } from './schedule.ts';
 import {
   NO_STATE,
   readState,
+  withAnnounced,
   writeState,
   type AttemptReason,
   type DaemonState,
@@ -148,7 +149,9 @@ async function attempt(machine: Machine, options: RenewOptions): Promise<Outcome
     warn(`${why}: it is written again`);
     return latest.state;
   };
-  const before = latest.isSaved ? await readState(files.state, remembered) : latest.state;
+  const before = latest.isSaved
+    ? await readState(files.state, remembered)
+    : await withAnnounced(files.state, latest.state);
   const patience: Patience = force ? 'none' : 'usual';
   const earlier = before.requests.filter((at) => at <= clock() && at > clock() - 3_600_000);
   const sent: number[] = [];

@@ -107,6 +107,12 @@ export async function readState(
   }
 }
 
+/** A state that could not be written before, with what a person has announced since. */
+export async function withAnnounced(path: string, state: DaemonState): Promise<DaemonState> {
+  const { announced_anchor } = await readState(path, () => state);
+  return { ...state, announced_anchor: announced_anchor ?? state.announced_anchor };
+}
+
 /** Whether all by which the daemon decides has the form it must have. */
 function isState(state: DaemonState): boolean {
   const { schema, requests, failures_in_row, pending, last_error, next_attempt_at } = state;

@@ -343,6 +343,19 @@ describe('files', () => {
     await daemon.stop();
   });
 
+  test('that a person announces while the state could not be written: the announcement stays', async () => {
+    mkdirSync(files.state);
+    const daemon = await start();
+    rmSync(files.state, { recursive: true });
+    await announceAnchor(files.state, 'anchor');
+    const { announced_anchor } = await state();
+    rig.pass(7 * DAY - HOUR);
+    await daemon.look();
+    await daemon.stop();
+    expect(rig.leases).toHaveLength(2);
+    expect(await state()).toMatchObject({ announced_anchor, last_success_at: expect.any(String) });
+  });
+
   test('of a machine without a trust anchor are rid of a foreign one', async () => {
     const daemon = await start();
     const foreign = testKey(9);
