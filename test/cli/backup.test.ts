@@ -431,7 +431,7 @@ test('a keyset that is restored withdraws the keys that it lacks', async () => {
   await first.stop();
 
   const next = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' });
-  const second = await serve(place, { SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: String(next) });
+  const second = await serve(place, { SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: next });
   await identity(second.url, ...sign, ...key);
   expect((await cli(place, ['identity', 'keys', 'retire', '--', former], second.url)).code).toBe(0);
   expect(await identity(second.url, ...sign, ...key)).toMatchObject({ retired: [former] });
