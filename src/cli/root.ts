@@ -58,6 +58,22 @@ export async function readSigners(
   throw new ServiceError('usage', `${files[twice]} holds a key that another --key holds, too`);
 }
 
+/**
+ * Rejects keys whose signature would not count.
+ * @throws ServiceError `invalid_signing_key`
+ */
+export function refuseStrangers(
+  signers: readonly Signer[],
+  keys: readonly { readonly kid: string }[],
+  what: string,
+): void {
+  const stranger = signers.find(({ publicKeyId }) => !keys.some(({ kid }) => kid === publicKeyId));
+  if (stranger === undefined) return;
+  throw new ServiceError('invalid_signing_key', `${stranger.publicKeyId} is ${what}`, {
+    remedy: 'Sign with the keys that `service-local identity root show FILE` names.',
+  });
+}
+
 /** @throws ServiceError `file_not_found`, `invalid_data` */
 export async function readChain({ cwd }: Context, file: string): Promise<TrustDocument> {
   const { readTrustDocument } = await import('../identity/root-documents.ts');

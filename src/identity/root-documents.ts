@@ -66,6 +66,12 @@ export function rootClaims({ roots }: TrustDocument): RootClaims {
 }
 
 /** @throws ServiceError `invalid_data` */
+export function formerRootClaims({ roots }: TrustDocument): RootClaims | undefined {
+  const former = roots.at(-2);
+  return former && (claimsOf(former, 'the former root') as RootClaims);
+}
+
+/** @throws ServiceError `invalid_data` */
 export function keysetClaims({ keyset }: TrustDocument): KeysetClaims | undefined {
   return keyset && (claimsOf(keyset, 'the keyset') as KeysetClaims);
 }
@@ -73,6 +79,11 @@ export function keysetClaims({ keyset }: TrustDocument): KeysetClaims | undefine
 /** Fingerprint of the newest root. */
 export function fingerprintOf({ roots }: TrustDocument): string {
   return rootFingerprint(payloadOf(roots.at(-1)!, 'the newest root'));
+}
+
+/** Fingerprint of the root with which the chain begins. */
+export function firstFingerprintOf({ roots }: TrustDocument): string {
+  return rootFingerprint(payloadOf(roots[0]!, 'the first root'));
 }
 
 /** @throws ServiceError `invalid_data` */
@@ -101,14 +112,12 @@ export function addSignatures(
 }
 
 /** Missing signatures of the newest root, by its own keys and by the keys of the previous root. */
-export function rootSignatures({ roots }: TrustDocument): SignatureCount[] {
-  const newest = roots.at(-1)!;
-  const former = roots.at(-2);
+export function rootSignatures(document: TrustDocument): SignatureCount[] {
+  const newest = document.roots.at(-1)!;
+  const former = formerRootClaims(document);
   return [
-    countOf('root', newest, claimsOf(newest, 'the newest root') as RootClaims),
-    ...(former
-      ? [countOf('former_root', newest, claimsOf(former, 'the former root') as RootClaims)]
-      : []),
+    countOf('root', newest, rootClaims(document)),
+    ...(former ? [countOf('former_root', newest, former)] : []),
   ];
 }
 

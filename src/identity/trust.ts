@@ -9,7 +9,12 @@ import { type HeldTrust, type Trust, verifyTrust } from '../lease/trust.ts';
 import type { Db, LicenseTrustTable } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import type { Identity } from './context.ts';
-import type { SignedDocument, TrustDocument } from './root-documents.ts';
+import {
+  isComplete,
+  rootSignatures,
+  type SignedDocument,
+  type TrustDocument,
+} from './root-documents.ts';
 import { consumeStepUp } from './step-up.ts';
 import { checkCaller, meansOf, type Caller } from './tokens.ts';
 
@@ -24,6 +29,9 @@ export const SIGN_COMMAND =
 
 const ROTATE_COMMAND =
   'service-local identity root rotate --chain license-root.json --key root-key-1.pem';
+
+const CONTINUE_ROOT_COMMAND =
+  'service-local identity root rotate --chain license-root.json --key KEY --continue';
 
 /** The stored trust root. Times are milliseconds since the Unix epoch. */
 export interface TrustState {
@@ -89,7 +97,7 @@ export async function storeTrust(
     const isNewRoot = before === undefined || replaces === before.root_fingerprint;
     const text = JSON.stringify({ roots, keyset });
     const trust = verifyTrust(text, { held: isNewRoot ? undefined : held, now });
-    if (!trust.ok) throw refused(trust);
+    if (!trust.ok) throw refused(trust, { roots, keyset });
     const { root, keyset: claims } = trust;
     if (root === undefined || claims === undefined) throw noRoot();
     refuseOtherIssuer(claims, policy.issuer);
@@ -333,8 +341,11 @@ export async function activateKey(
 }
 
 /** Rejects documents that verifiers reject, now or once they trust the stored documents. */
-function refused({ reason, detail }: Refused): ServiceError {
-  const remedy = REMEDIES[reason];
+function refused({ reason, detail }: Refused, document: TrustDocument): ServiceError {
+  const remedy =
+    reason === 'not_vouched_for' && !isComplete(rootSignatures(document))
+      ? `Have more key holders sign the root: \`${CONTINUE_ROOT_COMMAND}\`. Sign the keyset then.`
+      : REMEDIES[reason];
   if (remedy !== undefined) return new ServiceError('conflict', detail, { reason, remedy });
   return new ServiceError('invalid_request', detail, {
     reason,

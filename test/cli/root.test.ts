@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -425,6 +425,71 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(fingerprint).not.toBe(lost);
     await expect(trusted(held)).rejects.toThrow('other_root');
     expect(await trusted(undefined, fingerprint)).toMatchObject({ by: 'pin' });
+  });
+
+  test('a lost root that was rotated is replaced, too, and a stale file of the same root is refused', async () => {
+    await setUp();
+    const stale = await readFile(join(directory, 'root/license-root.json'), 'utf8');
+    await ask('root', 'rotate', ...chain, ...key('root-key-1'), '--new-keys', '1');
+    const sign = ['root', 'sign-keyset', ...chain, '--yes'];
+    await ask(...sign, ...key('root-key-v2-1'), '--upload');
+    await writeFile(join(directory, 'root/license-root.json'), stale);
+    const old = await cli(...sign, ...key('root-key-1'));
+    expect(old).toMatchObject({ code: 6 });
+    expect(old.stderr).toMatch(/the server has a newer root than the file/);
+
+    const { fingerprint } = await ask('root', 'init', '--out', 'fresh');
+    const file = ['--chain', 'fresh/license-root.json', '--key', 'fresh/root-key-1.pem'];
+    const upload = ['root', 'sign-keyset', ...file, '--yes', '--upload'];
+    const without = await cli(...upload);
+    expect(without).toMatchObject({ code: 6 });
+    expect(without.stderr).toMatch(/does not descend from the trusted one/);
+    await ask(...upload, '--replace', ...code());
+    expect((await trusted()).root!.lineage).toEqual([fingerprint]);
+  });
+
+  test('a key that does not belong to the current root rotates nothing and writes no file', async () => {
+    await ask('root', 'init', '--out', 'root');
+    const rotate = ['root', 'rotate', ...chain, ...key('root-key-1'), '--new-keys', '1'];
+    await ask(...rotate);
+    const before = await readFile(join(directory, 'root/license-root.json'), 'utf8');
+    const again = await cli(...rotate);
+    expect(again).toMatchObject({ code: 3 });
+    expect(again.stderr).toMatch(/invalid_signing_key: \S+ is not a key of the current root/);
+    expect(await readFile(join(directory, 'root/license-root.json'), 'utf8')).toBe(before);
+    expect(await readdir(join(directory, 'root'))).not.toContain('root-key-v3-1.pem');
+
+    const stranger = newPem();
+    await writeFile(join(directory, 'stranger.pem'), stranger.pem);
+    const more = ['root', 'rotate', ...chain, '--key', 'stranger.pem', '--continue'];
+    expect(await cli(...more)).toMatchObject({ code: 3 });
+    expect(await readFile(join(directory, 'root/license-root.json'), 'utf8')).toBe(before);
+  });
+
+  test('a root that lacks signatures is refused with the command that adds them', async () => {
+    await ask('root', 'init', '--out', 'root', '--keys', '2', '--threshold', '2');
+    const sign = ['root', 'sign-keyset', ...chain, '--yes', '--upload'];
+    await ask(...sign, ...key('root-key-1'), ...key('root-key-2'), ...code());
+    await ask('root', 'rotate', ...chain, ...key('root-key-1'), '--expires-in', '900d');
+    const refused = await cli(...sign, ...key('root-key-1'), ...key('root-key-2'));
+    expect(refused).toMatchObject({ code: 6 });
+    expect(refused.stderr).toMatch(
+      /→ .*service-local identity root rotate --chain license-root.json --key KEY --continue/,
+    );
+  });
+
+  test.each([
+    [['--upload'], /the file has no signed keyset to upload\n→ Sign one with --key/],
+    [
+      ['--key', 'root/root-key-1.pem', '--continue'],
+      /the file has no keyset to sign with --continue\n→ .*without --continue/,
+    ],
+    [[], /neither --key nor --upload is given\n→ Name the file of a root key with --key/],
+  ])('a keyset that was never signed is refused with %j', async (words, message) => {
+    await ask('root', 'init', '--out', 'root');
+    const refused = await cli('root', 'sign-keyset', ...chain, ...words);
+    expect(refused).toMatchObject({ code: 2 });
+    expect(refused.stderr).toMatch(message);
   });
 
   test('warns of what expires within 60 days, in the log and the metrics', async () => {

@@ -11,6 +11,7 @@ import {
   parseLifetime,
   readChain,
   readSigners,
+  refuseStrangers,
   showMissing,
   writeChain,
 } from '../root.ts';
@@ -42,14 +43,29 @@ export const verb = defineVerb({
     'identity root rotate --chain license-root.json --key root-key-2.pem --continue',
   ],
   async run(context, _args, options) {
-    const { addSignatures, fingerprintOf, isComplete, rootClaims, rootSignatures } =
-      await import('../../identity/root-documents.ts');
+    const {
+      addSignatures,
+      fingerprintOf,
+      formerRootClaims,
+      isComplete,
+      rootClaims,
+      rootSignatures,
+    } = await import('../../identity/root-documents.ts');
     const { chain } = options;
     const before = await readChain(context, chain);
     const signers = await readSigners(context, options.key);
     if (signers.length === 0) {
       throw new ServiceError('usage', '--key is missing: a key of the current root must sign');
     }
+    const former = options.continue ? formerRootClaims(before) : undefined;
+    const allowed = [...rootClaims(before).keys, ...(former?.keys ?? [])];
+    refuseStrangers(
+      signers,
+      allowed,
+      options.continue
+        ? 'not a key of the newest root in the file, or of the one before'
+        : 'not a key of the current root',
+    );
     const { document, made } = options.continue
       ? {
           made: [],

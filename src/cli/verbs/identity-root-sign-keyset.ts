@@ -14,6 +14,7 @@ import {
   publishedKeyset,
   readChain,
   readSigners,
+  refuseStrangers,
   showMissing,
   uploadTrust,
   writeChain,
@@ -66,8 +67,8 @@ export const verb = defineVerb({
     const document =
       signers.length === 0 ? before : await signed(context, before, signers, options);
     const claims = keysetClaims(document);
-    if (claims === undefined) throw nothingToDo();
     if (signers.length === 0 && !options.upload) throw nothingToDo();
+    if (claims === undefined) throw nothingToUpload();
     const signatures = keysetSignatures(document);
     const complete = isComplete(signatures);
     const stored =
@@ -111,12 +112,15 @@ export const verb = defineVerb({
   },
 });
 
+const STRANGER = 'neither a root key nor a key of the keyset';
+
 interface SignOptions {
   readonly keysFrom: string | undefined;
   readonly add: readonly string[];
   readonly retire: readonly string[];
   readonly expiresIn: number | undefined;
   readonly continue: boolean;
+  readonly replace: boolean;
   readonly yes: boolean;
 }
 
@@ -131,8 +135,8 @@ async function signed(
   const root = rootClaims(before);
   const held = keysetClaims(before);
   if (options.continue) {
-    if (before.keyset === undefined || held === undefined) throw nothingToDo();
-    refuseStrangers(signers, [...root.keys, ...held.keys]);
+    if (before.keyset === undefined || held === undefined) throw nothingToContinue();
+    refuseStrangers(signers, [...root.keys, ...held.keys], STRANGER);
     context.message(
       `signs version ${held.version} with ${held.keys.map(({ kid }) => kid).join(' ')}`,
     );
@@ -141,7 +145,7 @@ async function signed(
   const { keysetFrom, readKeyList } = await import('../root-keyset.ts');
   const listed =
     options.keysFrom === undefined
-      ? await askServer(context, before)
+      ? await askServer(context, before, options)
       : { keys: readKeyList(context, options.keysFrom), served: undefined };
   const former = [held, listed.served].reduce(
     (newest, one) => (one && one.version > (newest?.version ?? 0) ? one : newest),
@@ -156,7 +160,7 @@ async function signed(
     keys,
     retired,
   };
-  refuseStrangers(signers, [...root.keys, ...keys]);
+  refuseStrangers(signers, [...root.keys, ...keys], STRANGER);
   await confirmKeys(context, former, claims, options.yes);
   return { roots: before.roots, keyset: signKeyset(claims, signers) };
 }
@@ -164,32 +168,21 @@ async function signed(
 async function askServer(
   context: Context,
   own: TrustDocument,
+  { replace }: SignOptions,
 ): Promise<{ readonly keys: readonly ListedKey[]; readonly served: KeysetClaims | undefined }> {
-  const { rootClaims } = await import('../../identity/root-documents.ts');
+  const { firstFingerprintOf, rootClaims } = await import('../../identity/root-documents.ts');
   const server = await connect(context);
   const { items } = await server.call<typeof listKeys>('get', '/identity/keys', {});
   const document = await publishedDocument(server);
-  if (document && rootClaims(document).version > rootClaims(own).version) {
+  // Another first root is no newer one: the upload refuses it, or replaces the root of the server.
+  const isSameRoot = document && firstFingerprintOf(document) === firstFingerprintOf(own);
+  if (isSameRoot && !replace && rootClaims(document).version > rootClaims(own).version) {
     throw new ServiceError('conflict', 'the server has a newer root than the file', {
       remedy:
         'Take the chain from /.well-known/license-keys.json of the server, or the newest file.',
     });
   }
   return { keys: items, served: await publishedKeyset(server) };
-}
-
-/** A signature by another key would count for nothing. */
-function refuseStrangers(
-  signers: readonly Signer[],
-  keys: readonly { readonly kid: string }[],
-): void {
-  const stranger = signers.find(({ publicKeyId }) => !keys.some(({ kid }) => kid === publicKeyId));
-  if (stranger === undefined) return;
-  throw new ServiceError(
-    'invalid_signing_key',
-    `${stranger.publicKeyId} is neither a root key nor a key of the keyset`,
-    { remedy: 'Sign with the keys that `service-local identity root show FILE` names.' },
-  );
 }
 
 /** The server names the keys; only a person can say that they are the ones to trust. */
@@ -213,7 +206,19 @@ async function confirmKeys(
 }
 
 function nothingToDo(): ServiceError {
-  return new ServiceError('usage', 'there is no signed keyset in the file, and no --key', {
+  return new ServiceError('usage', 'neither --key nor --upload is given', {
     remedy: 'Name the file of a root key with --key, or upload a signed file with --upload.',
+  });
+}
+
+function nothingToUpload(): ServiceError {
+  return new ServiceError('usage', 'the file has no signed keyset to upload', {
+    remedy: 'Sign one with --key, which names the file of a root key.',
+  });
+}
+
+function nothingToContinue(): ServiceError {
+  return new ServiceError('usage', 'the file has no keyset to sign with --continue', {
+    remedy: 'Make and sign the first one: run the same command without --continue.',
   });
 }
