@@ -48,7 +48,7 @@ export async function runDaemon(
   const own = daemonFiles(home);
   const lock = await holdDaemonLock(own);
   try {
-    const note = newNote(url);
+    const note = newNote(url, files.pin);
     const log = openLog(own, tell, json);
     const warn = (text: string): void => log.warn(text);
     await beginNote(own.note, note);

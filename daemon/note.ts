@@ -20,6 +20,8 @@ export interface DaemonNote {
   /** When it was ended; null while it runs, and when it was killed. */
   readonly stopped_at: string | null;
   readonly server_url: string;
+  /** Fingerprint of the pinned root; absent in the notes of earlier versions. */
+  readonly license_root?: string | null | undefined;
   /** Directory for which it was written; a copy of the note in another home is ignored. */
   readonly home?: HomeMark | undefined;
 }
@@ -40,7 +42,7 @@ interface ProcessMark {
 }
 
 /** Of this process. */
-export function newNote(server_url: string): DaemonNote {
+export function newNote(server_url: string, pin?: string): DaemonNote {
   return {
     schema: 1,
     pid: process.pid,
@@ -49,6 +51,7 @@ export function newNote(server_url: string): DaemonNote {
     started_at: new Date().toISOString(),
     stopped_at: null,
     server_url,
+    license_root: pin ?? null,
   };
 }
 
@@ -94,6 +97,7 @@ async function isOfHome({ home, process: mark }: DaemonNote, path: string): Prom
 function isNote(value: unknown): value is DaemonNote {
   if (!isJsonObject(value)) return false;
   const { schema, pid, process: mark, version, started_at, stopped_at, server_url, home } = value;
+  const { license_root = null } = value;
   const areTexts = (...texts: unknown[]): boolean => texts.every((one) => typeof one === 'string');
   return (
     schema === 1 &&
@@ -103,6 +107,7 @@ function isNote(value: unknown): value is DaemonNote {
       (isJsonObject(mark) && areTexts(mark['boot_id'], mark['pid_namespace'], mark['started']))) &&
     areTexts(version, started_at, server_url) &&
     (stopped_at === null || areTexts(stopped_at)) &&
+    (license_root === null || areTexts(license_root)) &&
     (home === undefined || (isJsonObject(home) && areTexts(home['device'], home['inode'])))
   );
 }

@@ -234,8 +234,8 @@ describe.each(['no root', 'a root'])('with an issuer that has %s, another server
   });
 });
 
-const run = async (): Promise<RunningDaemon> => {
-  const env = { SERVICE_LOCAL_HOME: home, SERVICE_LOCAL_SERVER_URL: url };
+const run = async (variables: Record<string, string> = {}): Promise<RunningDaemon> => {
+  const env = { SERVICE_LOCAL_HOME: home, SERVICE_LOCAL_SERVER_URL: url, ...variables };
   const daemon = await startDaemon(directory, env);
   daemons.push(daemon);
   return daemon;
@@ -425,4 +425,33 @@ test('plain http to another host is used only where a person allows it', async (
   rmSync(join(home, 'config.yaml'));
   const typed = await onMachine(['daemon', 'install', '--print', '--insecure'], exposed);
   expect(typed.stdout).toContain('SERVICE_LOCAL_SERVER_INSECURE=true');
+});
+
+test('daemon status shows why the keys are trusted, by the pin of the daemon', async () => {
+  const status = async (): Promise<{ text: string; trust: unknown }> => {
+    const { stdout } = await onMachine(['daemon', 'status', '--json']);
+    const { trust } = JSON.parse(stdout) as { trust: unknown };
+    return { text: (await onMachine(['daemon', 'status'])).stdout, trust };
+  };
+  expect((await status()).trust).toBe(null);
+  const fingerprint = await newRoot();
+  await enroll();
+  expect(await status()).toEqual({
+    text: expect.stringContaining(
+      `keys: this machine accepted the keys before (root ${fingerprint})`,
+    ) as string,
+    trust: { by: 'held', pin: null, root: fingerprint },
+  });
+  rmSync(files.root);
+  expect(await status()).toEqual({
+    text: expect.stringContaining('keys: unpinned: the keys are trusted because') as string,
+    trust: { by: 'unpinned', pin: null, root: fingerprint },
+  });
+  await run({ SERVICE_LICENSE_ROOT: fingerprint });
+  expect(await status()).toEqual({
+    text: expect.stringContaining(
+      `keys: the keys descend from the pinned root ${fingerprint}`,
+    ) as string,
+    trust: { by: 'pin', pin: fingerprint, root: fingerprint },
+  });
 });

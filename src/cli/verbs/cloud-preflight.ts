@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import type { SecretTrust } from '../../cloud/check.ts';
 import { ServiceError } from '../../errors.ts';
 import { installOf, SECRET_COLUMNS, withStore } from '../cloud.ts';
 import { showItems } from '../items.ts';
@@ -25,6 +24,7 @@ export const verb = defineVerb({
   ],
   async run(context, _args, options) {
     const { checkFailure, checkSecrets } = await import('../../cloud/check.ts');
+    const { howTrusted } = await import('../../gate/trust-words.ts');
     const { readManifest, refuseOther } = await import('../../cloud/manifest.ts');
     const path = resolve(context.cwd, options.manifest ?? '');
     const manifest =
@@ -53,15 +53,13 @@ export const verb = defineVerb({
       failure,
       show(out) {
         showItems(out, secrets, SECRET_COLUMNS);
-        if (trust !== null) out.line(howTrusted(trust));
+        if (trust === null) return;
+        out.line(howTrusted(trust, 'secret'));
+        if (trust.by === 'unpinned') out.line(TO_PIN);
       },
     };
   },
 });
 
-function howTrusted({ by, pin, fingerprint }: SecretTrust): string {
-  if (by === 'pin') return `The keys descend from the pinned root ${pin}.`;
-  const root =
-    fingerprint === undefined ? 'no root signs them' : `they are signed by the root ${fingerprint}`;
-  return `unpinned: the keys are trusted because they are in the secret; ${root}. To have them checked, set SERVICE_LICENSE_ROOT to the fingerprint of the issuer's root.`;
-}
+const TO_PIN =
+  "To have them checked, set SERVICE_LICENSE_ROOT to the fingerprint of the issuer's root.";

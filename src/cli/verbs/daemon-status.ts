@@ -6,7 +6,7 @@ const NOT_RUNNING = 3;
 
 export const verb = defineVerb({
   description:
-    'Says whether the daemon runs, when it asks for a lease next and why then, and how the last attempts went. Exits with 0 when it runs, and with 3 when it does not.',
+    'Says whether the daemon runs, when it asks for a lease next and why then, how the last attempts went, and why the license keys are trusted. Exits with 0 when it runs, and with 3 when it does not.',
   examples: ['daemon status', 'daemon status --json | jq .next_attempt_at'],
   async run({ settings: { home }, io }) {
     const { viewDaemon } = await import('../daemon.ts');
@@ -15,10 +15,16 @@ export const verb = defineVerb({
     const { nextAttempt } = await import('../../../daemon/words.ts');
     const now = Date.now();
     const { isRunning, note: daemon, state } = await viewDaemon(home, io.env);
-    const { leases, refused, running } = await readLicense(licenseFiles(home, io.env), now);
+    const { howTrusted } = await import('../../gate/trust-words.ts');
+    const files = licenseFiles(home, io.env);
+    // The running daemon has the pin of its own environment.
+    const pinned = isRunning ? daemon?.license_root : undefined;
+    const pin = pinned === undefined ? files.pin : (pinned ?? undefined);
+    const license = await readLicense({ ...files, pin }, now);
+    const { leases, refused, running, trusted } = license;
     const [held] = leases;
     const status = held && statusOf(held, now, running);
-    const { last_success_at, last_error, failures_in_row } = state;
+    const { last_success_at, last_error, failures_in_row, refused_keyset } = state;
     const denied_since = deniedSince(state);
     const lease =
       held && status
@@ -45,6 +51,10 @@ export const verb = defineVerb({
         denied_since: denied_since ?? null,
         failures_in_row,
         lease,
+        trust: trusted
+          ? { by: trusted.by, pin: trusted.pin ?? null, root: trusted.fingerprint ?? null }
+          : null,
+        refused_keyset,
       },
       exitCode: isRunning ? 0 : NOT_RUNNING,
       show(out) {
@@ -64,6 +74,11 @@ export const verb = defineVerb({
         } else {
           const { state: is, expires_at, grace_ends_at } = lease;
           out.line(`lease: ${is}; it expires at ${expires_at}, its grace ends at ${grace_ends_at}`);
+        }
+        if (trusted !== undefined) out.line(`keys: ${howTrusted(trusted)}`);
+        if (refused_keyset !== null) {
+          const { at, message } = refused_keyset;
+          out.line(`keys of the server refused at ${at}: ${message}`);
         }
         if (denied_since !== undefined) out.line(`the server denies renewal since ${denied_since}`);
         if (isRunning) out.line(nextAttempt(state));

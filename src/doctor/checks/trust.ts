@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { formatSpan } from '../../format.ts';
 import type { License, RefusedFile } from '../../gate/license.ts';
 import { acceptedAnchor, type MachineTrust } from '../../gate/machine-trust.ts';
+import { howTrusted } from '../../gate/trust-words.ts';
 import type { LeaseReason } from '../../lease/reasons.ts';
 import { parseTime } from '../../lease/time.ts';
 import type { Check, Finding } from '../check.ts';
@@ -94,7 +95,7 @@ export const trust: Check<Facts> = {
     }
     const expiring = expiryOf(trusted, facts.clock());
     if (expiring !== undefined) return { status: 'warn', evidence, ...expiring };
-    return { status: 'ok', evidence, ...howTrusted(trusted) };
+    return { status: 'ok', evidence, ...finding(trusted) };
   },
 };
 
@@ -177,24 +178,12 @@ function expiryOf({ root, keyset: signed }: MachineTrust, now: number): Fault | 
   return undefined;
 }
 
-function howTrusted({ by, pin, fingerprint }: MachineTrust): Pick<Finding, 'summary' | 'remedy'> {
-  if (by === 'pin') {
-    return { summary: `the keys descend from the pinned root ${pin}` };
-  }
-  if (by === 'held') {
-    const root = fingerprint === undefined ? 'without a root' : `root ${fingerprint}`;
-    return { summary: `this machine accepted the keys before (${root})` };
-  }
-  return fingerprint === undefined
-    ? {
-        summary:
-          'unpinned: the keys are trusted because they are in the file, and no root signs them',
-        remedy:
-          'To have them checked, ask the issuer for its signed keyset and the fingerprint of its root, and set SERVICE_LICENSE_ROOT to that.',
-      }
-    : {
-        summary: `unpinned: the keys are trusted because they are in the file; they are signed by the root ${fingerprint}`,
-        remedy:
-          'To have them checked, compare the fingerprint with that of the issuer, and set SERVICE_LICENSE_ROOT to it.',
-      };
+function finding(trusted: MachineTrust): Pick<Finding, 'summary' | 'remedy'> {
+  const summary = howTrusted(trusted);
+  if (trusted.by !== 'unpinned') return { summary };
+  const remedy =
+    trusted.fingerprint === undefined
+      ? 'To have them checked, ask the issuer for its signed keyset and the fingerprint of its root, and set SERVICE_LICENSE_ROOT to that.'
+      : 'To have them checked, compare the fingerprint with that of the issuer, and set SERVICE_LICENSE_ROOT to it.';
+  return { summary, remedy };
 }

@@ -1,0 +1,22 @@
+import type { MachineTrust } from './machine-trust.ts';
+
+/**
+ * Why keys are trusted, as people read it.
+ *
+ * @param place of the keys that nothing vouches for.
+ */
+export function howTrusted(
+  { by, pin, fingerprint }: Pick<MachineTrust, 'by' | 'pin' | 'fingerprint'>,
+  place: 'file' | 'secret' = 'file',
+): string {
+  if (by === 'pin') return `the keys descend from the pinned root ${pin}`;
+  if (by === 'held') {
+    const root = fingerprint === undefined ? 'without a root' : `root ${fingerprint}`;
+    return `this machine accepted the keys before (${root})`;
+  }
+  const root =
+    fingerprint === undefined
+      ? 'and no root signs them'
+      : `and they are signed by the root ${fingerprint}`;
+  return `unpinned: the keys are trusted because they are in the ${place}, ${root}`;
+}
