@@ -143,3 +143,23 @@ it('no message names a command or an option that the CLI does not have', async (
   );
   expect(faults).toEqual([]);
 });
+
+/** Commands in code blocks of a document, without comments, pipes and redirections. */
+function commandsInDocument(file: string): string[] {
+  const blocks = readFileSync(join(root, file), 'utf8').matchAll(/^```sh\n(.*?)^```/gms);
+  return [...blocks]
+    .flatMap(([, block]) => block!.split('\n'))
+    .map((line) => line.replace(/\s#.*$|\s*[|<>&].*$/, '').replace(/^(?:\w+=\S+ )+/, ''))
+    .filter((command) => /^service-local [a-z]/.test(command));
+}
+
+it.each(globSync(['README.md', 'docs/*.md', 'examples/verify/README.md'], { cwd: root }))(
+  '%s shows no command that the CLI rejects',
+  async (file) => {
+    expect(await faultsOf(commandsInDocument(file))).toEqual([]);
+  },
+);
+
+it('docs/licenses.md shows commands', () => {
+  expect(commandsInDocument('docs/licenses.md').length).toBeGreaterThan(20);
+});
