@@ -1,7 +1,8 @@
 // Verifies an offline license lease, with the standard library of Go 1.19 or newer.
 //
-//	go run verify.go [-pin FINGERPRINT] [-held FILE] [-now TIME] KEYSET LEASE
-//	go run verify.go -vectors vectors.json
+//	go build verify.go
+//	./verify [-pin FINGERPRINT] [-held FILE] [-now TIME] KEYSET LEASE
+//	./verify -vectors vectors.json
 //
 // KEYSET is the document at /.well-known/license-keys.json of the issuer: a JWK set, or a chain of
 // roots and a signed keyset. README.md explains the options, the output and the exit codes.
@@ -1034,9 +1035,23 @@ func content(path string) []byte {
 }
 
 func main() {
-	pin := flag.String("pin", "", "fingerprint of the root to trust")
+	given := request{now: time.Now()}
+	flag.Func("pin", "fingerprint of the root to trust", func(text string) error {
+		if !digestForm.MatchString(text) {
+			return errors.New("a fingerprint has 43 characters")
+		}
+		given.pin = text
+		return nil
+	})
+	flag.Func("now", "time to judge at, such as 2026-01-02T03:04:05Z", func(text string) error {
+		seconds, ok := parseTime(text)
+		if !ok {
+			return errors.New("a time is written as 2026-01-02T03:04:05Z")
+		}
+		given.now = time.Unix(seconds, 0)
+		return nil
+	})
 	held := flag.String("held", "", "file with the keyset document accepted last time")
-	at := flag.String("now", "", "time to judge at, such as 2026-01-02T03:04:05Z")
 	product := flag.String("product", "", "refuse leases of other products")
 	device := flag.String("device", "", "thumbprint of the device key on this machine")
 	machine := flag.String("machine-id", "", "such as the content of /etc/machine-id")
@@ -1051,13 +1066,8 @@ func main() {
 	if flag.NArg() != 2 {
 		fail(errors.New("a keyset and a lease are needed"))
 	}
-	given := request{
-		keyset: content(flag.Arg(0)),
-		lease:  content(flag.Arg(1)),
-		pin:    *pin,
-		use:    use{Product: *product},
-		now:    time.Now(),
-	}
+	given.keyset, given.lease = content(flag.Arg(0)), content(flag.Arg(1))
+	given.use.Product = *product
 	if *held != "" {
 		given.held = content(*held)
 	}
@@ -1066,13 +1076,6 @@ func main() {
 	}
 	if *machine != "" {
 		given.use.MachineHash = hashOfMachine(*machine)
-	}
-	if *at != "" {
-		seconds, ok := parseTime(*at)
-		if !ok {
-			fail(fmt.Errorf("%s is not a time such as 2026-01-02T03:04:05Z", *at))
-		}
-		given.now = time.Unix(seconds, 0)
 	}
 	state, reason := verdict(given)
 	fmt.Println(strings.TrimSpace(state + " " + reason))

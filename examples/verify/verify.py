@@ -611,29 +611,47 @@ def check_vectors(path):
     return wrong
 
 
+def fingerprint(text):
+    if is_thumbprint(text):
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} is not a fingerprint, which has 43 characters")
+
+
+def time_of(text):
+    seconds = parse_time(text)
+    if seconds is not None:
+        return seconds
+    raise argparse.ArgumentTypeError(f"{text} is not a time such as 2026-01-02T03:04:05Z")
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
 def main():
     parser = argparse.ArgumentParser(description="Verifies an offline license lease.")
     parser.add_argument("files", nargs="*", metavar="KEYSET LEASE")
-    parser.add_argument("--pin", help="fingerprint of the root to trust")
+    parser.add_argument("--pin", type=fingerprint, metavar="FINGERPRINT", help="fingerprint of the root to trust")
     parser.add_argument("--held", metavar="FILE", help="keyset document accepted last time")
-    parser.add_argument("--now", metavar="TIME", help="time to judge at, such as 2026-01-02T03:04:05Z")
+    parser.add_argument(
+        "--now", type=time_of, metavar="TIME", help="time to judge at, such as 2026-01-02T03:04:05Z"
+    )
     parser.add_argument("--product", help="refuse leases of other products")
     parser.add_argument("--device", metavar="ID", help="thumbprint of the device key on this machine")
     parser.add_argument("--machine-id", metavar="ID", help="such as the content of /etc/machine-id")
     parser.add_argument("--vectors", metavar="FILE", help="check this program with test vectors")
     options = parser.parse_args()
-    if options.vectors is not None:
-        return 1 if check_vectors(options.vectors) else 0
-    now = time.time() if options.now is None else parse_time(options.now)
-    if len(options.files) != 2 or now is None:
-        parser.error("a keyset, a lease and a valid time are needed")
-
-    def content(path):
-        with open(path, "rb") as file:
-            return file.read(MAX_BYTES + 1)
-
-    keyset, lease = map(content, options.files)
-    held = None if options.held is None else content(options.held)
+    if options.vectors is None and len(options.files) != 2:
+        parser.error("a keyset and a lease are needed")
+    try:
+        if options.vectors is not None:
+            return 1 if check_vectors(options.vectors) else 0
+        keyset, lease = map(content, options.files)
+        held = None if options.held is None else content(options.held)
+    except OSError as error:
+        parser.exit(2, f"{error.filename}: {error.strerror}\n")
+    now = time.time() if options.now is None else options.now
     use = {
         "product": options.product,
         "device_thumbprints": [options.device] if options.device else [],

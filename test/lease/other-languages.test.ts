@@ -78,6 +78,21 @@ function testVerifier(verifier: Verifier): void {
       expect(copied).toMatchObject({ code: 3, stdout: 'refused not_json\n' });
     });
 
+    test.each([
+      ['a missing file', ['missing.json', lease], /missing\.json/],
+      ['a missing held file', ['--held', 'missing.json', keyset, lease], /missing\.json/],
+      ['missing test vectors', ['--vectors', 'missing.json'], /missing\.json/],
+      ['no lease', [keyset], /a keyset and a lease/],
+      ['a date', ['--now', '2026-12-01', keyset, lease], /2026-12-01.* 2026-01-02T03:04:05Z/],
+      ['what is no fingerprint', ['--pin', 'XXX', keyset, lease], /XXX.* 43 characters/],
+      ['an empty pin', ['--pin=', keyset, lease], /43 characters/],
+    ])('names %s, and exits with 2', (_what, words, message) => {
+      const { code, stdout, stderr } = verifier.run(...words);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(message);
+      expect(stderr).not.toMatch(/Traceback|goroutine/);
+    });
+
     test('refuses the lease of another product, device and machine', () => {
       const key = testKey(1);
       const here = (claims: object, ...options: readonly string[]): string => {
