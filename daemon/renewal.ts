@@ -18,7 +18,14 @@ import { quarantine, storeKeyset, storeLease, storeLicense } from '../src/client
 import { withLock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
 import { newAnnouncement } from '../src/gate/anchor.ts';
-import { byWorth, readLicense, type HeldLease, type License } from '../src/gate/license.ts';
+import {
+  byWorth,
+  readLicense,
+  readLicenseTexts,
+  verifyLicense,
+  type HeldLease,
+  type License,
+} from '../src/gate/license.ts';
 import { acceptedAnchor } from '../src/gate/machine-trust.ts';
 import type { LeaseClaims } from '../src/lease/claims.ts';
 import { runningTime, type Boot } from '../src/lease/known-time.ts';
@@ -200,14 +207,18 @@ async function attempt(machine: Machine, options: RenewOptions): Promise<Outcome
     await save({ requests: [...earlier, ...reserved] });
     if (license.trusted === undefined) {
       // Without keys no lease can be verified; presenting none would look like a clone.
-      const document = await fetchKeyset(server);
-      await storeKeyset(files.keyset, judged(machine, document, license, options).text);
-      license = await read();
-      [held] = license.leases;
-      const again = plan();
-      if (!isDue(again, clock())) {
-        const isSaved = await end({});
-        return notDue(again, isSaved);
+      const keys = judged(machine, await fetchKeyset(server), license, options);
+      // Where the keys verify no lease, only the answer of the server shows that it knows this device.
+      if (await verifiesLease(files, keys.text, clock())) {
+        await storeKeyset(files.keyset, keys.text);
+        warnOfFirstContact(machine, keys);
+        license = await read();
+        [held] = license.leases;
+        const again = plan();
+        if (!isDue(again, clock())) {
+          const isSaved = await end({});
+          return notDue(again, isSaved);
+        }
       }
     }
     const keep = async (pending: PendingRenewal): Promise<void> => save({ pending });
@@ -233,6 +244,7 @@ async function attempt(machine: Machine, options: RenewOptions): Promise<Outcome
     }
     if (keys.refused === undefined) await storeKept(files, kept, held?.path);
     else await storeLease(files.lease, lease.text);
+    warnOfFirstContact(machine, keys);
     await dropFormerKey(files, lease.claims);
     for (const { detail } of answer.warnings) warn(detail);
     const refused_keyset = keys.refused === undefined ? null : refusalOf(keys.refused, clock());
@@ -277,6 +289,24 @@ interface RenewalKeys {
   readonly text: string;
   /** Why the published keys were refused, so that the held ones verify. */
   readonly refused?: ServiceError;
+  /** Whether nothing vouched for the published keys. */
+  readonly isFirstContact?: boolean;
+}
+
+/** Whether a lease on this machine verifies by the keys of this keyset. */
+async function verifiesLease(files: LicenseFiles, text: string, now: number): Promise<boolean> {
+  const texts = await readLicenseTexts(files);
+  const keyset = { path: files.keyset, read: { ok: true, text } } as const;
+  return verifyLicense({ ...texts, keyset }, now).leases.length > 0;
+}
+
+function warnOfFirstContact(
+  { url, warn }: Pick<Machine, 'url' | 'warn'>,
+  { trust, isFirstContact = false }: RenewalKeys,
+): void {
+  if (!isFirstContact) return;
+  const ids = [...trust.keys.keys()].join(', ');
+  warn(`first contact: nothing vouched for the keys of ${url}; this machine now trusts ${ids}`);
 }
 
 /**
@@ -287,7 +317,7 @@ interface RenewalKeys {
  * @throws ServiceError `invalid_data` with a `LeaseReason`, if no keys are held
  */
 function judged(
-  { files, url, clock, warn }: Machine,
+  { files, clock }: Machine,
   document: unknown,
   { trusted }: License,
   { keyset: named }: RenewOptions,
@@ -297,11 +327,7 @@ function judged(
   const held = named === undefined ? trusted : namedTrust(named, pin, now);
   try {
     const { trust, text } = requireTrusted(document, { pin, held, now });
-    if (trust.by === 'first_contact') {
-      const ids = [...trust.keys.keys()].join(', ');
-      warn(`first contact: nothing vouched for the keys of ${url}; this machine now trusts ${ids}`);
-    }
-    return { trust, text };
+    return { trust, text, isFirstContact: trust.by === 'first_contact' };
   } catch (error) {
     if (!(error instanceof ServiceError) || held === undefined || named !== undefined) throw error;
     return { trust: held, text: keysetText(held.keys), refused: error };

@@ -114,12 +114,20 @@ export function whyNotLicensed(
   return new ServiceError('license_invalid', message, { reason, remedy: advice });
 }
 
+/** Error code of a server that does not know the key of this machine, among other reasons. */
+const PROOF_REFUSED = 'invalid_device_proof';
+
 /** How to get a lease. */
-export function remedyOf({ renewedBy, files, state }: LicenseView): string {
+export function remedyOf({ renewedBy, files, license, held, state }: LicenseView): string {
+  const isMissing = held === undefined && license.refused[0]?.reason === 'missing';
+  const { last_error } = state;
+  const mayBeNew = isMissing && [undefined, PROOF_REFUSED].includes(last_error?.code);
   const remedies: Readonly<Record<RenewedBy, string>> = {
-    server: deniedSince(state)
-      ? 'Ask whoever runs the server why it denies renewal; then run `service-local license renew --now`.'
-      : 'Get a lease with `service-local license renew --now`, or see `service-local doctor`.',
+    server: mayBeNew
+      ? 'Enroll this machine with `service-local license enroll`; if it is enrolled already, run `service-local license renew --now`.'
+      : deniedSince(state)
+        ? 'Ask whoever runs the server why it denies renewal; then run `service-local license renew --now`.'
+        : 'Get a lease with `service-local license renew --now`, or see `service-local doctor`.',
     files:
       'Ask for a lease with `service-local license export-request --out FILE`, and put what comes back into its place with `service-local license import`.',
     nobody:

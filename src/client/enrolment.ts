@@ -20,7 +20,7 @@ import { verifyLease } from '../lease/verify.ts';
 import type { LicenseFiles } from '../license-files.ts';
 import { successionBody } from '../proof-claims.ts';
 import { refuseExposed, type Client } from './client.ts';
-import { deviceKeyAt, readDeviceKey, type DeviceKey } from './device-key.ts';
+import { deviceKeyAt, newDeviceKey, readDeviceKey, type DeviceKey } from './device-key.ts';
 import { makeDeviceProof } from './device-proof.ts';
 import { keepFormerKey } from './former-key.ts';
 import { judgeKeyset, type JudgedKeyset } from './keyset.ts';
@@ -106,11 +106,14 @@ async function enrolAlone(
   options: EnrolOptions,
 ): Promise<Enrolled> {
   const { files, clock } = device;
-  const key = await deviceKeyAt(files.key);
-  const server = connectAsDevice(device, key);
+  const former = await readDeviceKey(files.key);
   const before = await readLicense(files, clock());
   const coded = text.rootFingerprint;
-  const keyset = await trustedKeyset(device, server, before, { ...options, coded });
+  const visitor = connectAsDevice(device, former ?? newDeviceKey());
+  const keyset = await trustedKeyset(device, visitor, before, { ...options, coded });
+  // Only now, so that an enrollment which fails before leaves no key of a device that never was.
+  const key = former ?? (await deviceKeyAt(files.key));
+  const server = connectAsDevice(device, key);
   const body = { code: text.code, jwk: jwkOf(key), name };
   const { deployment_id } = await server
     .call<typeof enrolDevice>('post', '/auth/license/devices', { body })

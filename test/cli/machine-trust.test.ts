@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import {
   createServer,
   request,
@@ -169,10 +169,15 @@ const contents = (): Record<string, string> =>
   );
 const state = (): DaemonState => JSON.parse(readFileSync(files.state, 'utf8')) as DaemonState;
 const isLicensed = async (): Promise<boolean> => (await license('status')).code === 0;
-const doctor = async (): Promise<{ code: string; status: string; summary: string }[]> => {
+interface Checked {
+  readonly code: string;
+  readonly status: string;
+  readonly summary: string;
+  readonly remedy?: string;
+}
+const doctor = async (): Promise<readonly Checked[]> => {
   const { stdout } = await onMachine(['doctor', '--json']);
-  return (JSON.parse(stdout) as { checks: { code: string; status: string; summary: string }[] })
-    .checks;
+  return (JSON.parse(stdout) as { checks: readonly Checked[] }).checks;
 };
 
 describe.each(['no root', 'a root'])('with an issuer that has %s, another server', (issuer) => {
@@ -317,12 +322,29 @@ describe('enrollment', () => {
     expect(message).toBe(
       `the code requires the root ${other}, but ${url} has the root ${fingerprint}`,
     );
+    expect(existsSync(files.key)).toBe(false);
     const words = ['license', 'enroll', '--code', `${code}.${fingerprint}`, '--json'];
     const disagreeing = await onMachine(words, { SERVICE_LICENSE_ROOT: other });
     expect(errorOf(disagreeing).message).toMatch(/^SERVICE_LICENSE_ROOT requires the root A/);
     const enrolled = await onMachine(words, { SERVICE_LICENSE_ROOT: fingerprint });
     expect(enrolled).toMatchObject({ code: 0 });
     expect(json(enrolled)).toMatchObject({ trust: { by: 'code', root: fingerprint } });
+  });
+
+  test('that was never completed lets no renewal trust the server', async () => {
+    const [code] = (await newCode()).split('.');
+    const wrong = await license('enroll', '--code', code!.replaceAll(/[A-Z]/g, 'Z'));
+    expect(wrong.code).not.toBe(0);
+    expect(existsSync(files.key)).toBe(true);
+    const renewed = await license('renew', '--now');
+    expect(renewed.stderr).toMatch(/^error invalid_device_proof: /);
+    expect(existsSync(files.keyset)).toBe(false);
+    const { stderr } = await license('status');
+    expect(stderr).toContain('Enroll this machine with `service-local license enroll`');
+    const checks = await doctor();
+    const found = (name: string) => checks.find((check) => check.code === name);
+    expect(found('device_key')?.summary).toContain('nothing here shows that it was enrolled');
+    expect(found('lease_file')?.remedy).toContain('license enroll');
   });
 
   test('is accepted by a running gate, also where the former files were removed before', async () => {

@@ -68,7 +68,13 @@ const leaseFile: Check<Facts> = {
       status: 'fail',
       summary: `${files.lease} ${fault}`,
       evidence,
-      remedy: isAccess ? accessRemedy(own.reason, files.lease) : isDevice ? RENEW : DELIVER,
+      remedy: isAccess
+        ? accessRemedy(own.reason, files.lease)
+        : isDevice
+          ? own?.reason === 'missing'
+            ? ENROLL_OR_RENEW
+            : RENEW
+          : DELIVER,
     };
   },
 };
@@ -87,6 +93,8 @@ function candidatesOf(leases: License['leases'], refused: License['refused']): r
 
 const RENEW =
   'Get a good one with `service-local license renew --now`, unless another check says why that fails.';
+const ENROLL_OR_RENEW =
+  'If this machine was never enrolled, run `service-local license enroll`; otherwise get a new lease with `service-local license renew --now`.';
 const DELIVER = 'Have it delivered anew, or run `service-local license enroll`.';
 
 /** For who renews by hand. */

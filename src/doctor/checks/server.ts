@@ -24,7 +24,12 @@ const deviceKey: Check<Facts> = {
         remedy: 'Finish it with `service-local license rotate-key`.',
       };
     }
-    return { status: 'ok', summary: `this is the device ${device_id}`, evidence };
+    const { refused, leases } = await facts.license();
+    const isLeased = leases.length > 0 || refused[0]?.reason !== 'missing';
+    const summary = isLeased
+      ? `this is the device ${device_id}`
+      : `${files.key} holds the key ${device_id}; without a lease, nothing here shows that it was enrolled`;
+    return { status: 'ok', summary, evidence };
   },
 };
 
