@@ -144,9 +144,9 @@ export async function seeDaemon({ lock, note: path }: DaemonFiles): Promise<Seen
 function markOf(pid: number): ProcessMark | undefined {
   if (process.platform !== 'linux') return undefined;
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
     // The second field, the name, is in brackets and may hold anything.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
     // What has ended keeps its number until its parent looks.
     const started = fields[0] === 'Z' ? undefined : fields[19];
     const pid_namespace = readlinkSync('/proc/self/ns/pid');

@@ -59,7 +59,7 @@ export async function readSigners(
 }
 
 /**
- * Rejects keys whose signature would not count.
+ * Rejects keys whose signatures would not count.
  * @throws ServiceError `invalid_signing_key`
  */
 export function refuseStrangers(

@@ -1,7 +1,7 @@
 import type { MachineTrust } from './machine-trust.ts';
 
 /**
- * Why keys are trusted, as people read it.
+ * Describes why keys are trusted, for people.
  *
  * @param place of the keys that nothing vouches for.
  */

@@ -344,7 +344,7 @@ export async function activateKey(
 function refused({ reason, detail }: Refused, document: TrustDocument): ServiceError {
   const remedy =
     reason === 'not_vouched_for' && !isComplete(rootSignatures(document))
-      ? `Have more key holders sign the root: \`${CONTINUE_ROOT_COMMAND}\`. Sign the keyset then.`
+      ? `Have more key holders sign the root: \`${CONTINUE_ROOT_COMMAND}\`. Then sign the keyset.`
       : REMEDIES[reason];
   if (remedy !== undefined) return new ServiceError('conflict', detail, { reason, remedy });
   return new ServiceError('invalid_request', detail, {

@@ -174,7 +174,7 @@ async function askServer(
   const server = await connect(context);
   const { items } = await server.call<typeof listKeys>('get', '/identity/keys', {});
   const document = await publishedDocument(server);
-  // Another first root is no newer one: the upload refuses it, or replaces the root of the server.
+  // A different first root is not a newer one: the upload refuses it, or replaces the server's root.
   const isSameRoot = document && firstFingerprintOf(document) === firstFingerprintOf(own);
   if (isSameRoot && !replace && rootClaims(document).version > rootClaims(own).version) {
     throw new ServiceError('conflict', 'the server has a newer root than the file', {
