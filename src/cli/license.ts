@@ -29,6 +29,8 @@ export function allowing(settings: Settings, insecure: boolean): Settings {
 export interface LicenseView {
   readonly files: LicenseFiles;
   readonly license: License;
+  /** Files that are not accepted, and leases that cannot be used on this machine. */
+  readonly refused: readonly RefusedFile[];
   /** The lease that counts; undefined when none verifies. */
   readonly held: ViewedLease | undefined;
   readonly renewedBy: RenewedBy;
@@ -56,7 +58,7 @@ export async function viewLicense(
 ): Promise<LicenseView> {
   const { passedTime } = await import('../../daemon/plan.ts');
   const { systemBoot } = await import('../gate/boot.ts');
-  const { readLicense, statusOf } = await import('../gate/license.ts');
+  const { readLicense, refusedFiles, statusOf } = await import('../gate/license.ts');
   const { leasesHere } = await import('../gate/lease-use.ts');
   const { readState } = await import('../../daemon/state.ts');
   const { runningTime } = await import('../lease/known-time.ts');
@@ -66,16 +68,20 @@ export async function viewLicense(
   const state = await readState(files.state);
   const [best] = license.leases;
   const renewedBy = renewedByWhom(files, state, best?.claims);
-  if (best === undefined) return { files, license, held: undefined, renewedBy, state };
+  const here = await leasesHere(files, license.leases, {});
+  const refused = [...here.refused, ...refusedFiles(license)];
+  if (best === undefined) return { files, license, refused, held: undefined, renewedBy, state };
   const { claims } = best;
   const boot = systemBoot();
   const status = statusOf(best, now, runningTime(license.running, claims.lease_id, boot));
   const moment = renewalMoment(claims);
   const isDue = passedTime(claims, license.running ?? null, now, boot) >= moment;
   const due_at = formatTime(Math.ceil(moment / 1000) * 1000);
-  const [unusable] = (await leasesHere(files, [best], {})).refused;
+  const unusable = here.leases.includes(best)
+    ? undefined
+    : here.refused.find(({ path }) => path === best.path);
   const held = { ...best, unusable, status, isDue, due_at };
-  return { files, license, held, renewedBy, state };
+  return { files, license, refused, held, renewedBy, state };
 }
 
 function renewedByWhom(

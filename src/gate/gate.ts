@@ -13,6 +13,7 @@ import { requireFeature } from './hono.ts';
 import {
   backupOf,
   readLicenseTexts,
+  refusedFiles,
   verifyLicense,
   type HeldLease,
   type License,
@@ -216,18 +217,6 @@ function productOf({ product }: GateOptions): string | undefined {
 
 function ownFiles(): LicenseFiles {
   return licenseFiles(homeFrom(process.env, process.cwd()), process.env);
-}
-
-/** All files that are not accepted, those of the lease first. */
-function refusedFiles({ refused, keyset, trusted, refusedAnchor }: License): RefusedFile[] {
-  const files = refused.filter(({ path }) => !path.endsWith('.tmp'));
-  // Without trusted keys, each lease is refused for what is wrong with the keyset.
-  if (!keyset.ok && trusted !== undefined) {
-    const { path, reason, detail } = keyset;
-    files.push({ path, reason, detail });
-  }
-  if (refusedAnchor !== undefined) files.push(refusedAnchor);
-  return files;
 }
 
 /** Longer than it takes to read the files again. */

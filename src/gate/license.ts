@@ -90,6 +90,18 @@ export async function readLicenseTexts(files: ReadFiles): Promise<LicenseTexts> 
   return { keyset, root, pin: files.pin, leases, running, announced, digest };
 }
 
+/** All files that are not accepted, those of the lease first. */
+export function refusedFiles({ refused, keyset, trusted, refusedAnchor }: License): RefusedFile[] {
+  const files = refused.filter(({ path }) => !path.endsWith('.tmp'));
+  // Without trusted keys, each lease is refused for what is wrong with the keyset.
+  if (!keyset.ok && trusted !== undefined) {
+    const { path, reason, detail } = keyset;
+    files.push({ path, reason, detail });
+  }
+  if (refusedAnchor !== undefined) files.push(refusedAnchor);
+  return files;
+}
+
 /** Results of earlier verifications, keyed by keys and lease. */
 export type Verdicts = Map<string, ReturnType<typeof verifyLease>>;
 

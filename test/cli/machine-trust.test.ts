@@ -18,7 +18,7 @@ import { openLicenseGate } from '../../src/gate/gate.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { createCustomer } from '../../src/identity/customers.ts';
 import { createDeployment } from '../../src/identity/deployments.ts';
-import { createPlan } from '../../src/identity/plans.ts';
+import { createPlan, updatePlan } from '../../src/identity/plans.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { licenseFiles, type LicenseFiles } from '../../src/license-files.ts';
@@ -475,5 +475,42 @@ test('daemon status shows why the keys are trusted, by the pin of the daemon', a
       `keys: the keys descend from the pinned root ${fingerprint}`,
     ) as string,
     trust: { by: 'pin', pin: fingerprint, root: fingerprint },
+  });
+});
+
+test('license status lists the files that are refused, and why', async () => {
+  await newRoot();
+  await enroll();
+  const refused = async (): Promise<[path: string, reason: string][]> => {
+    const { stdout } = await license('status', '--json');
+    const { refused: all } = JSON.parse(stdout) as { refused: { path: string; reason: string }[] };
+    return all.map(({ path, reason }) => [path, reason]);
+  };
+  expect(await refused()).toEqual([]);
+  expect((await license('status')).stdout).not.toContain('is refused');
+  writeFileSync(`${files.lease}.bak`, 'torn');
+  writeFileSync(files.keyset, JSON.stringify({ keys: [EVIL.jwk] }));
+  expect(await refused()).toEqual([
+    [`${files.lease}.bak`, 'not_json'],
+    [files.keyset, 'not_vouched_for'],
+  ]);
+  const { code, stdout } = await license('status');
+  expect(code).toBe(0);
+  expect(stdout).toContain(`${files.keyset} is refused: ${files.keyset} holds keys without`);
+  expect(stdout).toContain(`${files.lease}.bak is refused: `);
+  writeFileSync(files.root, 'torn');
+  expect(await refused()).toContainEqual([files.root, 'not_json']);
+});
+
+test('license status lists a lease that is bound to another device', async () => {
+  await updatePlan(world.identity, 'operator', 'pro', { binding: 'device' });
+  await enroll();
+  rmSync(files.key);
+  const { code, stdout } = await license('status', '--json');
+  expect(code).toBe(4);
+  expect((JSON.parse(stdout) as { refused: unknown }).refused).toContainEqual({
+    path: files.lease,
+    reason: 'no_device_key',
+    detail: expect.any(String) as string,
   });
 });

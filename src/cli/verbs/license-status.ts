@@ -12,14 +12,14 @@ import { defineVerb } from '../verb.ts';
 
 export const verb = defineVerb({
   description:
-    'Says until when everything licensed works on this machine, and who renews the lease when. Needs no network. Exits with 0 while it works, in the grace period too, and otherwise with 4.',
+    'Says until when everything licensed works on this machine, who renews the lease when, and which license files are refused. Needs no network. Exits with 0 while it works, in the grace period too, and otherwise with 4.',
   examples: ['license status', 'license status --json | jq -r .works_until'],
   async run(context) {
     const { viewDaemon } = await import('../daemon.ts');
     const { nextAttempt } = await import('../../../daemon/words.ts');
     const now = Date.now();
     const view = await viewLicense(context, now);
-    const { files, license, held, renewedBy, state } = view;
+    const { files, license, refused, held, renewedBy, state } = view;
     const { isRunning } = await viewDaemon(context.settings.home, context.io.env);
     const isDevice = renewedBy === 'server' || renewedBy === 'files';
     const { last_error } = state;
@@ -37,6 +37,7 @@ export const verb = defineVerb({
         next_change_at: held?.status.next_change_at ?? null,
         lease: held?.claims ?? null,
         file: held?.path ?? files.lease,
+        refused,
         renewal: {
           due_at,
           enrolled: isDevice,
@@ -57,9 +58,15 @@ export const verb = defineVerb({
             : `The last renewal failed at ${at}`;
           out.line(`${what}: ${message}.`);
         }
+        const listed = refused.filter(({ reason }) => reason !== 'missing');
+        for (const { path, detail } of listed) {
+          out.line(`${path} is refused: ${detail}.`);
+        }
         if (held === undefined) return;
         if (held.path !== files.lease) {
-          out.line(`What counts is ${held.path}: ${license.refused[0]?.detail ?? 'it is better'}.`);
+          const isListed = listed.some(({ path }) => path === files.lease);
+          const why = license.refused[0]?.detail ?? 'it is better';
+          out.line(`What counts is ${held.path}${isListed ? '' : `: ${why}`}.`);
         }
         if (isRunning && isDevice) out.line(`The daemon renews it; ${nextAttempt(state)}.`);
         else out.line(howToRenew(view, held));
