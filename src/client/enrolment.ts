@@ -14,7 +14,7 @@ import type { TrustedKeys } from '../lease/keys.ts';
 import type { LeaseReason } from '../lease/reasons.ts';
 import { verifyRoots } from '../lease/root.ts';
 import { leaseStatus } from '../lease/status.ts';
-import type { Trust } from '../lease/trust.ts';
+import type { HeldTrust, Trust } from '../lease/trust.ts';
 import { checkLeaseUse } from '../lease/use.ts';
 import { verifyLease } from '../lease/verify.ts';
 import type { LicenseFiles } from '../license-files.ts';
@@ -73,6 +73,8 @@ export interface Enrolled {
   /** Where the lease lasts less than was due; of one that is not new, nothing is known of that. */
   readonly limits: LeaseAnswer['limits'];
   readonly trust: Trust & { readonly basis: TrustedBy };
+  /** What this machine trusted before; undefined if it trusted no keys. */
+  readonly formerTrust: HeldTrust | undefined;
 }
 
 /**
@@ -121,6 +123,7 @@ async function enrolAlone(
       throw withPlaceOfKey(error, files.key);
     });
   const { trust } = keyset;
+  const enrolled = { device_id: key.device_id, trust, formerTrust: before.trusted };
   const store = async ({ claims, lease }: { claims: LeaseClaims; lease: string }) => {
     const owner = { deploymentId: claims.deployment_id, issuer: claims.issuer };
     const root = anchorText({ ...owner, document: keyset.text });
@@ -132,7 +135,7 @@ async function enrolAlone(
   const isGood = held !== undefined && leaseStatus(held.claims, clock()).state === 'valid';
   if (isGood && (await isUsableHere(device, held.claims, key))) {
     await store({ claims: held.claims, lease: held.text });
-    return { device_id: key.device_id, claims: held.claims, isNew: false, limits: [], trust };
+    return { ...enrolled, claims: held.claims, isNew: false, limits: [] };
   }
   const renewal_id = `${key.device_id}.${held?.claims.lease_id ?? 'first'}`;
   const answer = await fetchLease(server, {
@@ -147,7 +150,7 @@ async function enrolAlone(
   });
   for (const { detail } of answer.warnings) device.warn(detail);
   await store({ claims, lease: answer.text });
-  return { device_id: key.device_id, claims, isNew: true, limits: answer.limits, trust };
+  return { ...enrolled, claims, isNew: true, limits: answer.limits };
 }
 
 /** Whether the lease works with this key and on this machine; it may be bound to a former machine. */

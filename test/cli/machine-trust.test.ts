@@ -395,7 +395,7 @@ describe('enrollment', () => {
 });
 
 test('a machine whose issuer lost its root is brought to the next one by a new code', async () => {
-  await newRoot();
+  const former = await newRoot();
   await enroll();
   const fingerprint = await newRoot('fresh');
   const refused = await license('renew', '--now');
@@ -404,6 +404,12 @@ test('a machine whose issuer lost its root is brought to the next one by a new c
   );
   expect(state()).toMatchObject({ last_error: null, refused_keyset: { reason: 'other_root' } });
   expect(await isLicensed()).toBe(true);
+  const { stdout } = await license('enroll', '--code', await newCode());
+  expect(stdout).not.toContain('the code changed nothing');
+  expect(stdout).toContain('and has a valid lease, which it keeps.');
+  expect(stdout).toContain(
+    `This machine now trusts the root ${fingerprint}; before, it trusted the root ${former}.`,
+  );
   const again = await enroll();
   expect(json(again)).toMatchObject({ trust: { by: 'code', root: fingerprint } });
   expect(await license('renew', '--now')).toMatchObject({ code: 0 });

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { ask } from '../ask.ts';
 import { licenseFiles } from '../../license-files.ts';
+import type { HeldTrust } from '../../lease/trust.ts';
 import type { SettingKey } from '../../settings.ts';
 import { limitLines } from '../leases.ts';
 import { goodUntil, INSECURE, readNamed } from '../license.ts';
@@ -40,10 +41,15 @@ export const verb = defineVerb({
     const insecure = allowed || settings.server_insecure;
     const device = { files, url, insecure, clock: Date.now, warn: message };
     const given = await codeOf(context, code);
-    const { device_id, claims, isNew, limits, trust } = await enrol(device, given, name, {
-      keyset: keyset === undefined ? undefined : await readNamed(resolve(cwd, keyset)),
-      announce: (anchor) => announceAnchor(files.state, anchor),
-    });
+    const { device_id, claims, isNew, limits, trust, formerTrust } = await enrol(
+      device,
+      given,
+      name,
+      {
+        keyset: keyset === undefined ? undefined : await readNamed(resolve(cwd, keyset)),
+        announce: (anchor) => announceAnchor(files.state, anchor),
+      },
+    );
     const { deployment_id, lease_id, entitlements, expires_at, grace_ends_at } = claims;
     const root = trust.root?.lineage.at(-1) ?? null;
     const key_ids = [...trust.keys.keys()];
@@ -71,11 +77,14 @@ export const verb = defineVerb({
         files: { key: files.key, lease: files.lease, keyset: files.keyset, root: files.root },
       },
       show(out) {
-        out.line(
-          isNew
-            ? `This machine is now the device ${device_id} of the installation ${deployment_id}.`
-            : `This machine already is the device ${device_id} of the installation ${deployment_id} and has a valid lease: the code changed nothing.`,
-        );
+        const who = `the device ${device_id} of the installation ${deployment_id}`;
+        const change = changeOfTrust(formerTrust, trust);
+        if (isNew) out.line(`This machine is now ${who}.`);
+        else {
+          const rest = change === undefined ? ': the code changed nothing' : ', which it keeps';
+          out.line(`This machine already is ${who} and has a valid lease${rest}.`);
+        }
+        if (change !== undefined) out.line(change);
         out.line(`${files.lease} ${goodUntil(claims)}.`);
         for (const line of limitLines(limits)) out.line(`  ${line}`);
         out.line(`It licenses ${entitlements.join(', ') || 'no features'}.`);
@@ -83,6 +92,19 @@ export const verb = defineVerb({
     };
   },
 });
+
+/** What the machine trusts now and did not before; undefined if that is the same, or if it trusted nothing. */
+function changeOfTrust(before: HeldTrust | undefined, now: HeldTrust): string | undefined {
+  if (before === undefined) return undefined;
+  const rootOf = ({ root }: HeldTrust): string =>
+    root === undefined ? 'no root' : `the root ${root.lineage.at(-1)}`;
+  const keysOf = ({ keys }: HeldTrust): string =>
+    `the keys ${[...keys.keys()].toSorted().join(', ')}`;
+  const changed = [rootOf, keysOf].find((name) => name(before) !== name(now));
+  return (
+    changed && `This machine now trusts ${changed(now)}; before, it trusted ${changed(before)}.`
+  );
+}
 
 /** Keeps the address and --insecure for later verbs and the daemon. */
 async function remember(context: Context, insecure: boolean): Promise<void> {
