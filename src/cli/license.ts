@@ -132,7 +132,7 @@ export function remedyOf({ renewedBy, files, license, held, state }: LicenseView
     server: mayBeNew
       ? 'Enroll this machine with `service-local license enroll`; if it is enrolled already, run `service-local license renew --now`.'
       : deniedSince(state)
-        ? 'Ask whoever runs the server why it denies renewal; then run `service-local license renew --now`.'
+        ? 'Ask the issuer why its server denies renewal; then run `service-local license renew --now`.'
         : 'Get a lease with `service-local license renew --now`, or see `service-local doctor`.',
     files:
       'Ask for a lease with `service-local license export-request --out FILE`, and put what comes back into its place with `service-local license import`.',

@@ -304,7 +304,7 @@ test('a renewal that changes nothing of a license that does not work says so', a
       /^Not renewed; next attempt at .* refused: it is asked rarely\.\n$/,
     );
     expect(waiting.stderr).toContain(`error license_invalid: nothing licensed works: ${why}`);
-    expect(waiting.stderr).toContain('→ Ask whoever runs the server why it denies renewal; then');
+    expect(waiting.stderr).toContain('→ Ask the issuer why its server denies renewal; then');
   }
   const failed = await on('ended')('renew', '--now');
   expect(failed).toMatchObject({ code: 4, stdout: '' });
