@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { ServiceError } from '../errors.ts';
-import type { Context } from './verb.ts';
+import type { Context, Io } from './verb.ts';
 
 type Person = Pick<Context, 'interactive' | 'io'>;
 
@@ -11,7 +11,7 @@ type Person = Pick<Context, 'interactive' | 'io'>;
 export async function ask(person: Person, message: string, option: string): Promise<string> {
   refuseToAskNobody(person, option);
   const { input } = await import('@inquirer/prompts');
-  return input({ message, required: true }, terminalOf(person));
+  return promptOn(person.io, (terminal) => input({ message, required: true }, terminal));
 }
 
 /** The option of verbs that take a password from a script. */
@@ -32,7 +32,7 @@ export async function givenPassword(
   if (passwordStdin) return (await text(person.io.stdin)).replace(/\r?\n$/, '');
   refuseToAskNobody(person, '--password-stdin');
   const { password } = await import('@inquirer/prompts');
-  return password({ message, mask: true, validate }, terminalOf(person));
+  return promptOn(person.io, (terminal) => password({ message, mask: true, validate }, terminal));
 }
 
 function refuseToAskNobody({ interactive }: Person, option: string): void {
@@ -42,7 +42,33 @@ function refuseToAskNobody({ interactive }: Person, option: string): void {
   });
 }
 
-/** Questions are no data: they go to stderr. */
-function terminalOf({ io }: Person) {
-  return { input: io.stdin, output: io.stderr };
+/** Streams of a question, which goes to stderr since it is no data, and a signal that ends it. */
+export interface Terminal {
+  readonly input: NodeJS.ReadStream;
+  readonly output: NodeJS.WriteStream;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Asks with a prompt of @inquirer, which would wait forever after Ctrl-D.
+ * @throws ServiceError `interrupted` if the input ends before the answer.
+ */
+export async function promptOn<T>(
+  { stdin: input, stderr: output }: Pick<Io, 'stdin' | 'stderr'>,
+  prompt: (terminal: Terminal) => Promise<T>,
+): Promise<T> {
+  const ended = new AbortController();
+  // The readline interface of the prompt pauses its input when it closes.
+  const end = (): void => ended.abort();
+  input.once('pause', end);
+  try {
+    return await prompt({ input, output, signal: ended.signal });
+  } catch (error) {
+    if (!ended.signal.aborted || !(error instanceof Error) || error.name !== 'AbortPromptError') {
+      throw error;
+    }
+    throw new ServiceError('interrupted', 'the input ended before an answer', { cause: error });
+  } finally {
+    input.off('pause', end);
+  }
 }

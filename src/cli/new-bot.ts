@@ -1,6 +1,7 @@
 import { relative, resolve, sep } from 'node:path';
 import { namesFor, planProblems, slugOf, type BotPlan } from '../bots/init.ts';
 import { ServiceError } from '../errors.ts';
+import { promptOn } from './ask.ts';
 import type { Context } from './verb.ts';
 
 /** What `init` has been told so far. */
@@ -72,8 +73,6 @@ export async function ask(
   context: Context,
 ): Promise<Given> {
   const { input, select } = await import('@inquirer/prompts');
-  const { stdin, stderr } = context.io;
-  const terminal = { input: stdin, output: stderr };
   const preset = namesFor(directory);
   const sample: BotPlan = { ...preset, strategy: 'module', symbol: 'SPX', cash: '100000' };
   const question = (
@@ -82,13 +81,15 @@ export async function ask(
     standard: string,
   ) =>
     given[field] ??
-    input(
-      {
-        message,
-        default: standard,
-        validate: (value) => planProblems({ ...sample, [field]: value })[0]?.message ?? true,
-      },
-      terminal,
+    promptOn(context.io, (terminal) =>
+      input(
+        {
+          message,
+          default: standard,
+          validate: (value) => planProblems({ ...sample, [field]: value })[0]?.message ?? true,
+        },
+        terminal,
+      ),
     );
   const isReadable = (file: string) =>
     file === '' ||
@@ -104,9 +105,14 @@ export async function ask(
     name: value === 'module' ? 'a file of my own, in TypeScript' : value,
   }));
   const strategy =
-    given.strategy ?? (await select({ message: 'Which strategy?', choices }, terminal));
+    given.strategy ??
+    (await promptOn(context.io, (terminal) =>
+      select({ message: 'Which strategy?', choices }, terminal),
+    ));
   const message = 'CSV or Parquet file of prices? (empty: the bundled S&P 500)';
-  const prices = given.data ?? (await input({ message, validate: isReadable }, terminal));
+  const prices =
+    given.data ??
+    (await promptOn(context.io, (terminal) => input({ message, validate: isReadable }, terminal)));
   const data = prices === '' ? undefined : prices;
   const symbol = await question('What are these the prices of?', 'symbol', symbolOf(data));
   const cash = await question('Money at the start?', 'cash', sample.cash);

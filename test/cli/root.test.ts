@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { KeyState, Keyset } from '../../src/api/keys.ts';
 import { parseEnrolmentText } from '../../src/enrolment-code.ts';
 import { createContract } from '../../src/identity/contracts.ts';
@@ -22,6 +22,7 @@ import { newWorld, type Person, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { mainlyOn } from '../storage/databases.ts';
 import { inProcess } from './in-process.ts';
+import { personWho } from './person.ts';
 import type { Result } from './service-local.ts';
 
 describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) => {
@@ -477,6 +478,37 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
       /→ .*service-local identity root rotate --chain license-root.json --key KEY --continue/,
     );
   });
+
+  test.each([
+    ['Ctrl-C', '\x03'],
+    ['Ctrl-D', '\x04'],
+  ])(
+    '%s at the question signs nothing and ends the command',
+    async (_name, typed) => {
+      const made = newPem();
+      await ask('root', 'init', '--out', 'root');
+      const list = { keys: [{ public_key_id: made.id, x: made.x }] };
+      await writeFile(join(directory, 'keys.json'), JSON.stringify(list));
+      const before = await readFile(join(directory, 'root/license-root.json'), 'utf8');
+      vi.stubEnv('TERM', 'xterm');
+      const signed = await inProcess(
+        [
+          'identity',
+          'root',
+          'sign-keyset',
+          ...chain,
+          ...key('root-key-1'),
+          '--keys-from',
+          'keys.json',
+        ],
+        { cwd: directory, person: personWho([['Type yes', typed]]) },
+      ).finally(() => vi.unstubAllEnvs());
+      expect(signed).toMatchObject({ code: 130 });
+      expect(signed.stderr).toMatch(/error interrupted/);
+      expect(await readFile(join(directory, 'root/license-root.json'), 'utf8')).toBe(before);
+    },
+    5000,
+  );
 
   test.each([
     [['--upload'], /the file has no signed keyset to upload\n→ Sign one with --key/],

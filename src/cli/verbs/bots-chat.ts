@@ -3,6 +3,7 @@ import type { cancelChatTurn, ChatParts, chatWithBot, ChatTurn } from '../../api
 import type { Client } from '../../client/client.ts';
 import { ServiceError } from '../../errors.ts';
 import { printable, printableLine } from '../../printable.ts';
+import { promptOn } from '../ask.ts';
 import { BOT_ARGUMENT } from '../bots.ts';
 import { connect } from '../connect.ts';
 import type { Output } from '../output.ts';
@@ -120,10 +121,9 @@ interface Talk {
 async function converse(context: Context, server: Client, talk: Talk, out: Output): Promise<void> {
   let { session } = talk;
   const { input } = await import('@inquirer/prompts');
-  const { stdin, stderr } = context.io;
   for (let number = 1; ; number += 1) {
     const message = `${talk.bot} [${number}]:`;
-    const asked = await input({ message }, { input: stdin, output: stderr });
+    const asked = await promptOn(context.io, (terminal) => input({ message }, terminal));
     if (asked.trim() === '') break;
     const turn = await answerTo(context, server, { ...talk, session }, asked, out);
     session = turn.session_id;
