@@ -2,17 +2,16 @@
 // This file, and what it imports when the Node is too old, must parse and run on Node 18. What
 // needs a newer one, and what `--version` can do without, is behind `import()`.
 
-const OLDEST_NODE = [24, 15] as const;
+import { isNodeTooOld, OLDEST_NODE } from '../src/oldest-node.ts';
 
 const argv = process.argv.slice(2);
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
 if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) {
   const { packageVersion } = await import('../src/version.ts');
   console.log(packageVersion());
-} else if (major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1])) {
+} else if (isNodeTooOld()) {
   const { runOnNewerNode } = await import('../src/cli/newer-node.ts');
-  runOnNewerNode(OLDEST_NODE.join('.'));
+  runOnNewerNode(OLDEST_NODE);
 } else {
   const { run } = await import('../src/cli/main.ts');
   process.exitCode = await run(argv, process);

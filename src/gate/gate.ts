@@ -4,6 +4,7 @@ import { isId, type LeaseClaims } from '../lease/claims.ts';
 import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
 import { parseTime } from '../lease/time.ts';
 import { licenseFiles, parsePin, type LicenseFiles } from '../license-files.ts';
+import { isNodeTooOld, OLDEST_NODE } from '../oldest-node.ts';
 import { homeFrom } from '../settings.ts';
 import { isAnnouncementOf } from './anchor.ts';
 import { systemBoot } from './boot.ts';
@@ -65,6 +66,18 @@ export interface LicenseGate {
   close(): Promise<void>;
 }
 
+function refuseOldNode(): void {
+  if (!isNodeTooOld()) return;
+  const found = process.versions.node;
+  throw new ServiceError(
+    'failure',
+    `the license gate needs Node ${OLDEST_NODE} or newer, not ${found}`,
+    {
+      remedy: `Run the program with Node ${OLDEST_NODE} or newer.`,
+    },
+  );
+}
+
 const LONGEST_POLL_MS = 30_000;
 
 /** After an event: what is written within one tick of the file system's clock can look the same. */
@@ -79,9 +92,10 @@ const LOOK_AGAIN_MS = 200;
  * A lease for another `product`, or bound to another device or machine, is refused.
  *
  * @throws ServiceError `invalid_setting` for a `root` that is not a fingerprint, or a `product` that
- * no lease can name.
+ * no lease can name; `failure` on a Node older than 24.15.
  */
 export async function openLicenseGate(options: GateOptions): Promise<LicenseGate> {
+  refuseOldNode();
   const { enforced, clock = Date.now, boot = systemBoot, onChange } = options;
   const files = filesOf(options);
   const use = { product: productOf(options), machineHash: options.machineHash };

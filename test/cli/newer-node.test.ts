@@ -13,6 +13,7 @@ import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -201,6 +202,18 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
     const machine = await onOldNode(['config', 'list', '--json'], path);
     expect(machine.code).toBe(1);
     expect(JSON.parse(machine.stdout)).toMatchObject({ error: { code: 'failure' } });
+  });
+
+  it('refuses to open a license gate, and names the Node that it needs', () => {
+    const api = pathToFileURL(join(directory, 'dist/src/gate/api.js'));
+    const program = `
+      import { openLicenseGate } from '${api.href}';
+      await openLicenseGate({ enforced: true }).catch((error) => console.log(error.message));`;
+    const printed = execFileSync(oldNode!, ['--input-type=module', '-e', program], {
+      encoding: 'utf8',
+      env: { HOME: directory },
+    });
+    expect(printed).toMatch(/^the license gate needs Node 24\.15 or newer, not \d+\.\d+\.\d+\n$/);
   });
 
   it('prints its version without any other', async () => {
