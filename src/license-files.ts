@@ -63,3 +63,8 @@ export function parsePin(text: string, source: string): string {
     },
   );
 }
+
+/** Remedy where the keys do not descend from the root that `LicenseFiles.pin` names. */
+export function pinRemedy(pin: string): string {
+  return `SERVICE_LICENSE_ROOT requires the root ${pin}: compare it with the fingerprint that the issuer gives you. If it differs, correct the variable. If it is the same, this may be a different server, or someone may be impersonating it: ask the issuer.`;
+}

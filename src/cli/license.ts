@@ -9,7 +9,7 @@ import type { HeldLease, License, RefusedFile } from '../gate/license.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import type { LeaseStatus } from '../lease/status.ts';
 import { formatTime } from '../lease/time.ts';
-import { licenseFiles, type LicenseFiles } from '../license-files.ts';
+import { licenseFiles, pinRemedy, type LicenseFiles } from '../license-files.ts';
 import type { Settings } from '../settings.ts';
 import type { Output } from './output.ts';
 import type { Context } from './verb.ts';
@@ -116,7 +116,10 @@ export function whyNotLicensed(
           detail: `the lease ended on ${held.claims.grace_ends_at}`,
         });
   const message = `nothing licensed works: ${detail}`;
-  const advice = held?.unusable === undefined ? remedy : 'See `service-local doctor`.';
+  const { pin } = view.files;
+  const isPinned = pin !== undefined && (reason === 'other_root' || reason === 'not_vouched_for');
+  const usual = held?.unusable === undefined ? remedy : 'See `service-local doctor`.';
+  const advice = isPinned ? pinRemedy(pin) : usual;
   return new ServiceError('license_invalid', message, { reason, remedy: advice });
 }
 

@@ -11,7 +11,6 @@ import { readTextFile } from '../gate/text-file.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import { isJsonObject } from '../lease/json.ts';
 import type { TrustedKeys } from '../lease/keys.ts';
-import type { LeaseReason } from '../lease/reasons.ts';
 import { verifyRoots } from '../lease/root.ts';
 import { leaseStatus } from '../lease/status.ts';
 import type { HeldTrust, Trust } from '../lease/trust.ts';
@@ -31,6 +30,7 @@ import {
   fetchLease,
   namedTrust,
   requireTrusted,
+  ROOT_REASONS,
   unusable,
 } from './lease-server.ts';
 import { storeLicense } from './lease-store.ts';
@@ -237,8 +237,6 @@ function checkPins(
     );
   }
 }
-
-const ROOT_REASONS: ReadonlySet<LeaseReason> = new Set(['other_root', 'not_vouched_for']);
 
 /** The server, which refuses a key as a device's, does not know where it is. */
 function withPlaceOfKey(error: unknown, path: string): unknown {

@@ -8,6 +8,7 @@ import type { TrustedKeys } from '../lease/keys.ts';
 import type { LeaseReason } from '../lease/reasons.ts';
 import { verifyTrust, type HeldTrust, type TrustOptions } from '../lease/trust.ts';
 import { verifyLease } from '../lease/verify.ts';
+import { pinRemedy } from '../license-files.ts';
 import {
   ANSWER_TIMEOUT_MS,
   createClient,
@@ -115,7 +116,7 @@ export function requireTrusted(document: unknown, options: TrustOptions): Judged
   throw new ServiceError(
     'invalid_data',
     `the keys of the server are not trusted: ${judged.detail}`,
-    { reason: judged.reason, remedy: untrustedRemedy(judged.reason) },
+    { reason: judged.reason, remedy: untrustedRemedy(judged.reason, options) },
   );
 }
 
@@ -136,17 +137,25 @@ export function namedTrust(text: string, pin: string | undefined, now: number): 
   });
 }
 
-const NOTHING_CHANGED = 'No file was changed, and the lease of this machine stays in force.';
-
-function untrustedRemedy(reason: LeaseReason): string {
+function untrustedRemedy(reason: LeaseReason, { pin, held }: TrustOptions): string {
+  if (pin !== undefined && ROOT_REASONS.has(reason)) {
+    return `No file was changed. ${pinRemedy(pin)}`;
+  }
+  const unchanged =
+    held === undefined
+      ? 'No file was changed.'
+      : 'No file was changed, and the lease of this machine stays in force.';
   if (reason === 'keyset_expired') {
-    return `${NOTHING_CHANGED} Ask the issuer to sign its keyset again with \`service-local identity root sign-keyset\`.`;
+    return `${unchanged} Ask the issuer to sign its keyset again.`;
   }
   if (reason === 'keyset_rollback' || reason === 'root_rollback') {
-    return `${NOTHING_CHANGED} The server may have been restored from a backup, or someone may be impersonating it. Ask the issuer to publish its newest keyset again.`;
+    return `${unchanged} The server may have been restored from a backup, or someone may be impersonating it. Ask the issuer to publish its newest keyset again.`;
   }
-  return `${NOTHING_CHANGED} This may be a different server, or someone may be impersonating it. If the issuer confirms the change, enroll again with a code that carries the new fingerprint, or name the new keys with --keyset FILE.`;
+  return `${unchanged} This may be a different server, or someone may be impersonating it. If the issuer confirms the change, enroll again with a code that carries the new fingerprint, or name the new keys with --keyset FILE.`;
 }
+
+/** Reasons of keys that do not descend from the root that a pin requires. */
+export const ROOT_REASONS: ReadonlySet<LeaseReason> = new Set(['other_root', 'not_vouched_for']);
 
 function isUntrusted(reason: LeaseReason): boolean {
   return UNTRUSTED_REASONS.has(reason);

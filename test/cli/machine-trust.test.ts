@@ -415,6 +415,19 @@ test('a machine whose issuer lost its root is brought to the next one by a new c
   expect(await license('renew', '--now')).toMatchObject({ code: 0 });
 });
 
+test('a machine with a wrong SERVICE_LICENSE_ROOT names the variable as the fault', async () => {
+  await newRoot();
+  await enroll();
+  const env = { SERVICE_LICENSE_ROOT: 'B'.repeat(43) };
+  for (const words of [['status'], ['renew', '--now']]) {
+    const { code, stderr } = await onMachine(['license', ...words], env);
+    expect(code).not.toBe(0);
+    expect(stderr).toMatch(/\n→ .*SERVICE_LICENSE_ROOT requires the root B{43}: compare it/);
+    expect(stderr).not.toMatch(/stays in force|renew --now/);
+  }
+  expect(await isLicensed()).toBe(true);
+});
+
 test('keys that nobody announced are accepted once a person names them', async () => {
   await enroll();
   isEvil = true;
