@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
 import { availableParallelism, homedir } from 'node:os';
@@ -535,12 +535,14 @@ type Place = Pick<Problem, 'file' | 'line' | 'column' | 'pointer'>;
  * wrong is an error even where a stronger one hides it.
  *
  * @param flags what was typed, by setting; the origin is how it was typed.
- * @throws ServiceError `unknown_setting` or `invalid_setting`, with the problems of all sources.
+ * @throws ServiceError `unknown_setting` or `invalid_setting`, with the problems of all sources;
+ * `invalid_data`, reason `unreadable`, for a file that this user may not read.
  */
 export function resolveSettings(
   cwd: string,
   env: NodeJS.ProcessEnv,
   flags: ReadonlyMap<SettingKey, { readonly text: string; readonly origin: string }> = new Map(),
+  { runsWithoutUserFile = false }: { readonly runsWithoutUserFile?: boolean } = {},
 ): ResolvedSettings {
   const problems: Problem[] = [];
   const typed = [...flags].map(([key, flag]) => ({ key, ...flag, base: cwd }));
@@ -550,7 +552,7 @@ export function resolveSettings(
     check(typed, problems),
     environment,
     readNearestFile(cwd, problems),
-    readFile(join(home, 'config.yaml'), 'user', problems) ?? NOTHING,
+    readUserFile(join(home, 'config.yaml'), problems, runsWithoutUserFile),
   ];
   if (problems.length > 0) throw settingsError(problems);
 
@@ -630,17 +632,63 @@ function readNearestFile(directory: string, problems: Problem[]): Layer {
   );
 }
 
-/** `undefined` when there is no such file. */
+function readUserFile(file: string, problems: Problem[], isOptional: boolean): Layer {
+  try {
+    return readFile(file, 'user', problems) ?? NOTHING;
+  } catch (error) {
+    if (isOptional && error instanceof ServiceError) return NOTHING;
+    throw error;
+  }
+}
+
+/**
+ * Returns undefined if there is no such file.
+ * @throws ServiceError `invalid_data`, reason `unreadable`, if this user may not read it.
+ */
 function readFile(file: string, kind: FileKind, problems: Problem[]): Layer | undefined {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
     if (isSystemError(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    if (isSystemError(error, 'EACCES', 'EPERM')) throw notAllowed(file, error);
     problems.push({ code: 'invalid_setting', file, message: (error as Error).message });
     return NOTHING;
   }
   return parseFile(file, kind, text, problems);
+}
+
+function notAllowed(file: string, cause: NodeJS.ErrnoException): ServiceError {
+  const user = process.getuid?.();
+  const foreign = foreignOwner(file, user);
+  const message = `${file} cannot be read (${cause.code})`;
+  if (foreign === undefined) {
+    return new ServiceError('invalid_data', message, {
+      reason: 'unreadable',
+      remedy: 'Change its permissions, or those of the directories above it.',
+      cause,
+    });
+  }
+  const { path, uid } = foreign;
+  const why = `${path} belongs to the user ${uid}, and this runs as ${user}`;
+  return new ServiceError('invalid_data', `${message}: ${why}`, {
+    reason: 'unreadable',
+    remedy: 'Run this as that user, or name another home directory in SERVICE_LOCAL_HOME.',
+    cause,
+  });
+}
+
+/** The file, or the nearest directory above it that can be examined, if another user owns it. */
+function foreignOwner(
+  path: string,
+  user: number | undefined,
+): { readonly path: string; readonly uid: number } | undefined {
+  try {
+    const { uid } = statSync(path);
+    return user === undefined || uid === user ? undefined : { path, uid };
+  } catch {
+    return path === dirname(path) ? undefined : foreignOwner(dirname(path), user);
+  }
 }
 
 function parseFile(file: string, kind: FileKind, text: string, problems: Problem[]): Layer {

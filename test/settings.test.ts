@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -259,5 +259,33 @@ describe('a setting of the server', () => {
     });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).not.toContain('hunter2');
+  });
+});
+
+describe('a home directory of another user', () => {
+  const isRoot = process.getuid?.() === 0;
+  const asAnother = (...words: string[]): Promise<Result> =>
+    serviceLocal(words, { cwd: '/', uid: 12_345, env: { SERVICE_LOCAL_HOME: home } });
+
+  beforeEach(() => chmod(root, 0o755));
+
+  it.runIf(isRoot)('is reported with its owner and the user that runs the command', async () => {
+    await chmod(home, 0o700);
+    const { code, stderr } = await asAnother('config', 'list');
+    expect(code).toBe(3);
+    expect(stderr).toContain(
+      `error invalid_data: ${join(home, 'config.yaml')} cannot be read (EACCES): ${home} belongs to the user 0, and this runs as 12345\n→ Run this as that user, or name another`,
+    );
+  });
+
+  it.runIf(isRoot)('is reported by doctor, which runs all the same', async () => {
+    await chmod(home, 0o700);
+    const { code, stdout } = await asAnother('doctor', '--offline', '--json');
+    expect(code).toBe(2);
+    const { checks } = JSON.parse(stdout) as { checks: { code: string }[] };
+    expect(checks.find((one) => one.code === 'home')).toMatchObject({
+      status: 'fail',
+      summary: `${home} belongs to the user 0, and this runs as 12345`,
+    });
   });
 });

@@ -51,7 +51,7 @@ export async function run(
       ([name, { streams }]) => streams && invocation.options[name] === true,
     );
 
-    const { values: settings, sources } = resolveSettings(io.cwd(), io.env, invocation.flags);
+    const { values: settings, sources } = resolveSettings(io.cwd(), io.env, invocation.flags, verb);
     color = settings.color;
     const message = (text: string): void => {
       if (!invocation.quiet) writeLines(io.stderr, printable(text));

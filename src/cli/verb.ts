@@ -60,6 +60,8 @@ export interface Verb<A = Arguments, O = Options> {
   readonly options?: O;
   /** Settings the verb honours: each becomes an option, the strongest of its sources. */
   readonly settings?: readonly FlagSetting[];
+  /** Runs, without the settings of the user file, where this user may not read that file. */
+  readonly runsWithoutUserFile?: true;
   /** Command lines as typed after `service-local `; at least one. */
   readonly examples: readonly string[];
   run(

@@ -20,6 +20,8 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Standard input; empty by default. */
   readonly input?: string;
+  /** Number of the user that it runs as; only root can choose. */
+  readonly uid?: number;
 }
 
 export interface Result {
@@ -40,12 +42,13 @@ export function serviceLocal(args: readonly string[], options: RunOptions = {}):
 /** The same for any arguments of Node. */
 export async function runNode(
   args: readonly string[],
-  { cwd, env, input = '' }: RunOptions = {},
+  { cwd, env, input = '', uid }: RunOptions = {},
 ): Promise<Result> {
   const home = await mkdtemp(join(tmpdir(), 'service-local-home-'));
   try {
     const child = spawn(process.execPath, args, {
       cwd: cwd ?? home,
+      ...(uid !== undefined && { uid }),
       env: {
         ...BASIC_ENV,
         HOME: home,

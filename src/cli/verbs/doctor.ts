@@ -30,6 +30,7 @@ export const verb = defineVerb({
     },
   },
   settings: ['server_url', 'catalogue_dir', 'license_product'],
+  runsWithoutUserFile: true,
   examples: [
     'doctor',
     'doctor --fix',
