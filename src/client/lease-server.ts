@@ -206,6 +206,14 @@ const MISMATCHES = {
   issuer: 'other_issuer',
 } as const satisfies Record<keyof Asked, string>;
 
+/** What people call these claims. */
+const MEMBERS: Readonly<Record<keyof Asked, string>> = {
+  renewal_id: 'renewal_id',
+  device_thumbprint: 'device',
+  deployment_id: 'installation',
+  issuer: 'issuer',
+};
+
 /** @throws ServiceError `invalid_data` for a lease that does not verify, or is not the one asked for */
 export function checkLease(text: string, keys: TrustedKeys, asked: Asked): LeaseClaims {
   const result = verifyLease(text, keys);
@@ -215,10 +223,15 @@ export function checkLease(text: string, keys: TrustedKeys, asked: Asked): Lease
     if (asked[name] === undefined || claims[name] === asked[name]) continue;
     throw unusable('lease', {
       reason,
-      detail: `its ${name} is ${claims[name]}, not ${asked[name]}`,
+      detail: `its ${MEMBERS[name]} is ${claims[name]}, not ${asked[name]}`,
     });
   }
   return claims;
+}
+
+/** Whether the lease is of another installation or issuer, which another attempt does not change. */
+function isOfOther(reason: string): boolean {
+  return reason === MISMATCHES.deployment_id || reason === MISMATCHES.issuer;
 }
 
 export function unusable(
@@ -230,8 +243,9 @@ export function unusable(
     `the ${what} that the server gave is unusable: ${detail}`,
     {
       reason,
-      remedy:
-        'No file was changed. Try it again; if that does not help, ask whoever runs the server.',
+      remedy: isOfOther(reason)
+        ? 'No file was changed. Check that the key and the license files here belong together. If they were copied from different machines, put back those of this machine, or enroll it again with `service-local license enroll` and a new code.'
+        : 'No file was changed. Try it again; if that does not help, ask whoever runs the server.',
     },
   );
 }

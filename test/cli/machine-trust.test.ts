@@ -1,4 +1,12 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import {
   createServer,
   request,
@@ -426,6 +434,22 @@ test('a machine with a wrong SERVICE_LICENSE_ROOT names the variable as the faul
     expect(stderr).not.toMatch(/stays in force|renew --now/);
   }
   expect(await isLicensed()).toBe(true);
+});
+
+test('the key of another device is reported as such, and not as a passing fault', async () => {
+  await updatePlan(world.identity, 'operator', 'pro', { binding: 'device' });
+  await enroll();
+  const other = join(directory, 'other');
+  const words = ['license', 'enroll', '--code', await newCode('osaka')];
+  expect(await onMachine(words, { SERVICE_LOCAL_HOME: other })).toMatchObject({ code: 0 });
+  cpSync(join(other, 'device.key'), files.key);
+  const renewal = (await doctor()).find(({ code }) => code === 'renewal');
+  expect(renewal?.summary).toMatch(/; the lease here cannot be used on this machine$/);
+  expect(renewal?.remedy).toContain('put back the key and the lease of this machine');
+  const { stderr } = await license('renew', '--now');
+  expect(stderr).toContain('its installation is osaka, not tokyo');
+  expect(stderr).toMatch(/\n→ .*put back those of this machine, or enroll it again/);
+  expect(stderr).not.toContain('Try it again');
 });
 
 test('keys that nobody announced are accepted once a person names them', async () => {

@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import type { DeviceKey } from '../../client/device-key.ts';
 import { ServiceError } from '../../errors.ts';
 import { formatSpan } from '../../format.ts';
+import { leasesHere } from '../../gate/lease-use.ts';
 import { statusOf } from '../../gate/license.ts';
 import { effectOf, type Check, type Finding } from '../check.ts';
 import type { Facts, ServerAnswer } from '../facts.ts';
@@ -187,9 +188,11 @@ const renewal: Check<Facts> = {
 };
 
 /** In words for whoever needs to know until when everything works. */
-async function whatIsLeft({ clock, license, running }: Facts): Promise<string> {
+async function whatIsLeft({ clock, files, license, machineHash, running }: Facts): Promise<string> {
   const lease = (await license()).leases[0];
   if (lease === undefined) return 'there is no lease here';
+  const here = await leasesHere(files, [lease], { machineHash });
+  if (here.leases.length === 0) return 'the lease here cannot be used on this machine';
   const { state } = statusOf(lease, clock(), await running());
   const { grace_ends_at: end } = lease.claims;
   return state === 'expired' ? `nothing works since ${end}` : `what is here works until ${end}`;
@@ -215,14 +218,19 @@ function refusal(
     const summary = `${message}; ${left}`;
     return { status: 'fail', summary, evidence, remedy: ASK };
   }
-  const isPassing = retryable || ABOUT_LEASE.has(reason ?? '');
+  const isAboutLease = ABOUT_LEASE.has(reason ?? '');
+  const isPassing = retryable || isAboutLease;
+  const advice = isAboutLease ? ABOUT_LEASE_REMEDY : remedy;
   return {
     status: isPassing && code !== 'server_unreachable' ? 'warn' : 'fail',
     summary: `${message}; ${left}`,
     evidence,
-    ...(remedy !== undefined && { remedy }),
+    ...(advice !== undefined && { remedy: advice }),
   };
 }
+
+const ABOUT_LEASE_REMEDY =
+  'If the files here were copied from another machine or mixed up, put back the key and the lease of this machine, or enroll it again with `service-local license enroll` and a new code. Otherwise run `service-local license renew --now`, which then asks without the lease.';
 
 const ASK = 'Ask whoever issued the license.';
 
