@@ -3,6 +3,7 @@ import { deviceKeyAt, readDeviceKey } from '../src/client/device-key.ts';
 import { makeOfflineRequest } from '../src/client/device-proof.ts';
 import { dropFormerKey } from '../src/client/former-key.ts';
 import { judgeKeysetText } from '../src/client/keyset.ts';
+import { ROOT_REASONS } from '../src/client/lease-server.ts';
 import { storeLease, storeLicense } from '../src/client/lease-store.ts';
 import { LOCK_PATIENCE_MS, withLock } from '../src/client/lock.ts';
 import { ServiceError } from '../src/errors.ts';
@@ -25,7 +26,7 @@ import { LEASE_REASONS, type LeaseReason } from '../src/lease/reasons.ts';
 import type { Refused } from '../src/lease/refusal.ts';
 import type { HeldTrust } from '../src/lease/trust.ts';
 import { verifyLease } from '../src/lease/verify.ts';
-import type { LicenseFiles } from '../src/license-files.ts';
+import { pinRemedy, type LicenseFiles } from '../src/license-files.ts';
 import { acceptedOf } from './accepted.ts';
 import { announceAnchor } from './announcement.ts';
 import { readState, writeState } from './state.ts';
@@ -126,7 +127,14 @@ export function verifyBrought(
   const brought = named ?? enclosed;
   const held = named === undefined ? trusted : undefined;
   const judged = brought === undefined ? undefined : judgeKeysetText(brought, { pin, held, now });
-  if (judged?.ok === false && held === undefined) throw refused('the keyset', judged);
+  if (judged?.ok === false && held === undefined) {
+    const isPinned = pin !== undefined && ROOT_REASONS.has(judged.reason);
+    throw refused(
+      'the keyset',
+      judged,
+      isPinned ? `${NOTHING_CHANGED} ${pinRemedy(pin)}` : undefined,
+    );
+  }
   const isTaken = judged?.ok === true;
   const trust = isTaken ? judged.trust : trusted;
   if (trust === undefined) {

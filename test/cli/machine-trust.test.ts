@@ -433,6 +433,11 @@ test('a machine with a wrong SERVICE_LICENSE_ROOT names the variable as the faul
     expect(stderr).toMatch(/\n→ .*SERVICE_LICENSE_ROOT requires the root B{43}: compare it/);
     expect(stderr).not.toMatch(/stays in force|renew --now/);
   }
+  const [lease, keyset] = [files.lease, files.keyset].map((path) => readFileSync(path, 'utf8'));
+  writeFileSync(join(directory, 'brought.json'), `{"lease":${lease},"keyset":${keyset}}`);
+  const fresh = { ...env, SERVICE_LOCAL_HOME: join(directory, 'fresh') };
+  const imported = await onMachine(['license', 'import', 'brought.json'], fresh);
+  expect(imported.stderr).toMatch(/\n→ Nothing was changed. SERVICE_LICENSE_ROOT requires/);
   expect(await isLicensed()).toBe(true);
 });
 

@@ -464,6 +464,23 @@ const LOST = [
 ];
 
 describe('the device key', () => {
+  test.each([
+    [0o644, undefined],
+    [0o666, 'others may write to'],
+  ])(
+    'whose signed files have mode %o is reported only where others may write',
+    async (mode, fault) => {
+      for (const name of ['lease', 'keyset', 'root'] as const) chmodSync(machine.files[name], mode);
+      const { status, summary } = await found('home');
+      if (fault === undefined) expect(status).toBe('ok');
+      else
+        expect({ status, summary }).toMatchObject({
+          status: 'warn',
+          summary: expect.stringContaining(fault) as string,
+        });
+    },
+  );
+
   test('that others may read fails once', async () => {
     chmodSync(machine.files.key, 0o644);
     expect(await faults()).toEqual(LOST);
@@ -637,13 +654,13 @@ describe('the daemon', () => {
 
 describe('the home', () => {
   test('that others may write to is a failure, and a file that they may read a warning', async () => {
-    chmodSync(machine.files.lease, 0o644);
-    expect(await faults()).toEqual(['home warn']);
+    chmodSync(machine.files.state, 0o644);
+    expect(await faults()).toContain('home warn');
     chmodSync(machine.home, 0o777);
     expect(await faults()).toEqual(['home fail']);
     expect(await found('home')).toMatchObject({
       summary: `others may write to ${machine.home} and 1 more`,
-      evidence: { mode: '777', wrong_modes: [machine.home, machine.files.lease] },
+      evidence: { mode: '777', wrong_modes: [machine.home, machine.files.state] },
     });
   });
 

@@ -22,7 +22,9 @@ export const verb = defineVerb({
       data: rotated,
       show(out) {
         out.line(`${files.key} holds a new key: this is now the device ${rotated.device_id}.`);
-        out.line(`${rotated.replaces} is refused once it has renewed its lease.`);
+        out.line(
+          `The server refuses the former key ${rotated.replaces} once this machine has renewed its lease.`,
+        );
       },
     };
   },

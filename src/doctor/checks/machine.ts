@@ -51,7 +51,9 @@ export async function wrongModes({
   const own = daemonFiles(home);
   const locks = [files.lock, own.lock];
   const ofDaemon = [state, own.note, own.log, own.olderLog];
-  const others = [lease, backupOf(lease), keyset, root, key, nextKey, formerKey, ...ofDaemon];
+  // Everyone may read what is signed.
+  const signed = [lease, backupOf(lease), keyset, root];
+  const others = [...signed, key, nextKey, formerKey, ...ofDaemon];
   const wrong: WrongMode[] = [];
   let isInUse = false;
   // Those that are delivered elsewhere are signed, and for others to protect.
@@ -62,7 +64,9 @@ export async function wrongModes({
     // A lock is opened as it is; of the others a new one takes the place.
     const isShut = locks.includes(path) && (stats.mode & 0o600) !== 0o600;
     if (isShut) wrong.push({ path, fault: 'this user may not open', mode: 0o600 });
-    else if ((stats.mode & 0o077) !== 0)
+    else if ((stats.mode & 0o022) !== 0)
+      wrong.push({ path, fault: 'others may write to', mode: 0o600 });
+    else if ((stats.mode & 0o077) !== 0 && !signed.includes(path))
       wrong.push({ path, fault: 'others may read', mode: 0o600 });
   }
   const stats = await stat(home).catch(ignoreSystem);
@@ -107,10 +111,15 @@ const home: Check<Facts> = {
       (one) => one.path !== files.key && one.path !== files.nextKey,
     );
     if (wrong.length > 0) {
-      const { fault, path: first } =
-        wrong.find((one) => one.fault !== 'others may read') ?? wrong[0]!;
+      const isUnusable = (one: WrongMode): boolean =>
+        one.fault === 'this user may not open' ||
+        (one.path === path && one.fault === 'others may write to');
+      const worst =
+        wrong.find(isUnusable) ?? wrong.find((one) => one.fault !== 'others may read') ?? wrong[0]!;
+      const { fault, path: first } = worst;
       return {
-        status: fault === 'others may read' ? 'warn' : 'fail',
+        // What a file that others may write to is worth, the checks of that file report.
+        status: isUnusable(worst) ? 'fail' : 'warn',
         summary: `${fault} ${first}${wrong.length > 1 ? ` and ${wrong.length - 1} more` : ''}`,
         evidence: { ...evidence, wrong_modes: wrong.map((one) => one.path) },
         remedy: 'Put it right with `service-local doctor --fix`.',
