@@ -23,6 +23,8 @@ export interface DeployPlan {
   readonly lease_secret: string | null;
   /** Fingerprint of the root that the runner's gate pins; applies only with `lease_secret`. */
   readonly license_root?: string | undefined;
+  /** Product that the runner's lease must be for; that of the runner's own settings by default. */
+  readonly license_product?: string | undefined;
   readonly storage_class?: string | undefined;
   readonly access_mode?: 'ReadWriteOnce' | 'ReadWriteOncePod' | undefined;
   readonly resources?: { readonly cpu: string; readonly memory: string } | undefined;
@@ -274,6 +276,9 @@ function deployment(plan: DeployPlan, files: string): KubernetesObject {
                       ...(plan.license_root === undefined
                         ? []
                         : [{ name: 'SERVICE_LICENSE_ROOT', value: plan.license_root }]),
+                      ...(plan.license_product === undefined
+                        ? []
+                        : [{ name: 'SERVICE_LOCAL_LICENSE_PRODUCT', value: plan.license_product }]),
                     ]),
               ],
               ports: [{ name: 'health', containerPort: HEALTH_PORT, protocol: 'TCP' }],

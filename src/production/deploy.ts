@@ -71,7 +71,7 @@ export interface Deployed extends Pick<Task, 'task_id' | 'deployment_id' | 'stat
  * `risk` is not stated, or the bot does not trade; `bundle_tampered`.
  */
 export async function settle(
-  { storage: { read }, clock, clusters, exchanges, licenseRoot }: ProductionService,
+  { storage: { read }, clock, clusters, exchanges, licenseRoot, licenseProduct }: ProductionService,
   ref: string,
   request: DeployRequest,
 ): Promise<Settled> {
@@ -107,6 +107,7 @@ export async function settle(
     credentials_secret: venue.type === 'exchange' ? venue.credentials_secret : null,
     lease_secret,
     license_root: licenseRoot,
+    license_product: licenseProduct,
     params,
     exchange: { name: exchange, ...exchanges[exchange]! },
     venue: venue.type,

@@ -16,6 +16,8 @@ export interface ProductionService extends BotRegistry {
   readonly log: Pick<Log, 'warn' | 'error'>;
   /** Fingerprint of the root that this server pins, and so do the runners that it deploys. */
   readonly licenseRoot?: string | undefined;
+  /** Product that the leases of deployed runners must be for. */
+  readonly licenseProduct?: string | undefined;
   /** Time between two reports of a runner, s; 5 by default. */
   readonly reportSeconds?: number | undefined;
 }

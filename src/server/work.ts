@@ -114,6 +114,7 @@ function servicesOf(
       cluster: connected.cluster,
       log,
       licenseRoot: licenseFiles(settings.home, env).pin,
+      licenseProduct: settings.license_product,
     },
     async close() {
       ending.abort();

@@ -66,3 +66,9 @@ test('the pods of a server without a pinned root pin none', async () => {
   expect(yaml).toContain('SERVICE_LICENSE_PUBLIC_KEY_PATH');
   expect(yaml).not.toContain('SERVICE_LICENSE_ROOT');
 });
+
+test('the pods of a server take its product', async () => {
+  expect(await renderedBy({ SERVICE_LOCAL_LICENSE_PRODUCT: 'trader' })).toMatch(
+    /name: "?SERVICE_LOCAL_LICENSE_PRODUCT"?\n\s+value: "?trader"?\n/,
+  );
+});
