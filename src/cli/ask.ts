@@ -21,7 +21,7 @@ export const PASSWORD_STDIN_OPTION = {
 
 /**
  * A password: from standard input, without the line feed at its end, or asked of a person.
- * @throws ServiceError `usage` where nobody can be asked
+ * @throws ServiceError `usage` where nobody can be asked, and for an empty standard input
  */
 export async function givenPassword(
   person: Person,
@@ -29,7 +29,13 @@ export async function givenPassword(
   message: string,
   validate: (password: string) => string | true = () => true,
 ): Promise<string> {
-  if (passwordStdin) return (await text(person.io.stdin)).replace(/\r?\n$/, '');
+  if (passwordStdin) {
+    const given = (await text(person.io.stdin)).replace(/\r?\n$/, '');
+    if (given !== '') return given;
+    throw new ServiceError('usage', '--password-stdin: there is no password on standard input', {
+      remedy: 'Redirect it from a file, or omit --password-stdin to be asked.',
+    });
+  }
   refuseToAskNobody(person, '--password-stdin');
   const { password } = await import('@inquirer/prompts');
   return promptOn(person.io, (terminal) => password({ message, mask: true, validate }, terminal));

@@ -135,12 +135,18 @@ export const DEPLOYMENT_COLUMNS: Columns<Deployment> = {
 };
 
 /** @param other who decides on what is not said. */
-function conditionColumns(other: string): Columns<Plan | Contract> {
+function conditionColumns(other: 'server' | 'plan'): Columns<Plan | Contract> {
+  const named = (entitlements: readonly string[]): string => {
+    const own = entitlements.join(' ');
+    // A contract adds to the entitlements of its plan.
+    if (other === 'plan') return own === '' ? 'as plan' : `as plan, and ${own}`;
+    return own || NO_VALUE;
+  };
   const length = (seconds: number | null): string =>
     seconds === null ? `as ${other}` : formatSeconds(seconds);
   return {
     ttl: ({ ttl_seconds }) => length(ttl_seconds),
     grace: ({ grace_period_seconds }) => length(grace_period_seconds),
-    entitlements: ({ entitlements }) => entitlements.join(' ') || NO_VALUE,
+    entitlements: ({ entitlements }) => named(entitlements),
   };
 }

@@ -619,22 +619,22 @@ export const VERBS: readonly VerbEntry[] = [
   },
   {
     path: ['identity', 'root', 'init'],
-    summary: 'Make the root keys that vouch for signing keys, and the first root',
+    summary: 'make the root keys that vouch for signing keys, and the first root',
     load: () => import('./verbs/identity-root-init.ts'),
   },
   {
     path: ['identity', 'root', 'show'],
-    summary: 'Show the fingerprint, versions and expiry of a root and its keyset',
+    summary: 'show the fingerprint, versions and expiry of a root and its keyset',
     load: () => import('./verbs/identity-root-show.ts'),
   },
   {
     path: ['identity', 'root', 'sign-keyset'],
-    summary: 'Sign the keys that verify leases with root keys, and upload them',
+    summary: 'sign the keys that verify leases with root keys, and upload them',
     load: () => import('./verbs/identity-root-sign-keyset.ts'),
   },
   {
     path: ['identity', 'root', 'rotate'],
-    summary: 'Make the next root, signed by the current root and by its own keys',
+    summary: 'make the next root, signed by the current root and by its own keys',
     load: () => import('./verbs/identity-root-rotate.ts'),
   },
   {
@@ -644,7 +644,7 @@ export const VERBS: readonly VerbEntry[] = [
   },
   {
     path: ['identity', 'keys', 'announce'],
-    summary: 'Have the current signing key vouch for the next, without a trust root',
+    summary: 'have the current signing key vouch for the next, without a trust root',
     load: () => import('./verbs/identity-keys-announce.ts'),
   },
   {

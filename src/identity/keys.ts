@@ -1,4 +1,5 @@
 import { ServiceError } from '../errors.ts';
+import { formatCountOf } from '../format.ts';
 import type { PublicKey } from '../lease/keys.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../lease/status.ts';
 import { formatTime } from '../lease/time.ts';
@@ -213,7 +214,7 @@ export async function retireKey(
       const date = formatTime(Math.ceil(state.retirable_at! / 1000) * 1000);
       throw new ServiceError(
         'key_in_use',
-        `${state.outstanding_leases} leases under the key ${id} could still be in use until ${date}`,
+        `${formatCountOf(state.outstanding_leases, 'lease')} under the key ${id} could still be in use until ${date}`,
         { reason: 'outstanding_leases', remedy: `Retire it after ${date}.` },
       );
     }

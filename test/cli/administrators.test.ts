@@ -333,14 +333,18 @@ test('a database is made by add alone, and its name has no password', async () =
 test.each([
   ['tokens create --administrator ada --scopes root', "--scopes: 'root' is no scope"],
   ['tokens create --administrator ada --scopes license', '--password-stdin is missing'],
-  ['tokens create --administrator ada --scopes license --password-stdin', '--code is missing'],
+  ['tokens create --administrator ada --scopes license --password-stdin', '--code is missing', 'x'],
   ['administrators add ada', '--password-stdin is missing, and there is nobody to ask'],
   ['administrators add Ada', "'Ada' is no name for an administrator"],
-  ['administrators add ada --password-stdin', 'a password has 12 to 256 characters, not 0'],
+  ['administrators add ada --password-stdin', 'there is no password on standard input'],
+  [
+    'tokens create --administrator ada --scopes license --password-stdin --code 123456',
+    'there is no password on standard input',
+  ],
   ['audit list --last 2 --after 3', '--last and --after exclude each other'],
   ['audit verify --head 12', "--head: '12' is no head of a log"],
-])('%s makes no sense', async (words, message) => {
-  const { code, stdout, stderr } = await inProcess(['identity', ...words.split(' ')]);
+])('%s makes no sense', async (words, message, input = '') => {
+  const { code, stdout, stderr } = await inProcess(['identity', ...words.split(' ')], { input });
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain(message);
 });

@@ -344,6 +344,9 @@ test('withdrawals after the backup come back from an exported audit log', async 
   });
 
   await writeFile(audit, listed.stdout);
+  const { stdout: shown } = await cli(place, restore.slice(0, -1));
+  expect(shown).toMatch(/codes of authenticator apps work again after a minute/);
+  expect(shown).toMatch(/used a recovery code after the backup have none left/);
   const restored = await answer<Restored>(cli(place, restore));
   const { seq, hash, recorded_at } = last;
   expect(restored).toMatchObject({

@@ -113,7 +113,7 @@ test('a vendor registers a customer, from plan to deployment', async () => {
   const given = [...contract, ...end, '--code', codes()];
   expect(cells(await identity('contracts', 'create', ...given))).toEqual([
     ['contract', 'customer', 'plan', 'ends', 'ttl', 'grace', 'entitlements'],
-    ['bolt-1', 'bolt', 'basic', '2099-01-01T00:00:00Z', 'as plan', '36h', '—'],
+    ['bolt-1', 'bolt', 'basic', '2099-01-01T00:00:00Z', 'as plan', '36h', 'as plan'],
   ]);
   const deployment = ['--id', 'bolt-tokyo', '--contract', 'bolt-1', '--name', 'Tokyo'];
   expect(cells(await identity('deployments', 'create', ...deployment))).toEqual([
@@ -220,7 +220,7 @@ test('a contract that is ended tells how long its leases still work', async () =
   const ended = await identity('contracts', 'update', 'ended', '--ends-at', 'now');
   expect(cells(ended)).toEqual([
     ['contract', 'customer', 'plan', 'ends', 'ttl', 'grace', 'entitlements'],
-    ['ended', 'ended', 'ended', '…Z', 'as plan', 'as plan', '—'],
+    ['ended', 'ended', 'ended', '…Z', 'as plan', 'as plan', 'as plan'],
     ['Leases that were issued before work until …Z.'],
   ]);
 });

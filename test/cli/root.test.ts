@@ -409,6 +409,11 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(await cli(...sign, ...key('root-key-1'))).toMatchObject({ code: 3 });
     const signed = await ask(...sign, ...key('root-key-v2-1'), ...key('root-key-v2-2'));
     expect(signed).toMatchObject({ version: 2 });
+    const first = held.root!.lineage[0]!;
+    const shown = await ask<{ root: { fingerprint: string } }>('root', 'show');
+    expect(shown).toMatchObject({ root: { version: 2, first_fingerprint: first } });
+    expect(shown.root.fingerprint).not.toBe(first);
+    expect((await cli('root', 'show')).stdout).toContain(`first root  ${first} (pin this one)`);
     const after = await trusted(held);
     expect(after).toMatchObject({ by: 'held', root: { claims: { version: 2, threshold: 2 } } });
     expect(verifyTrust(JSON.stringify({ keys: [] }), { held: after, now: 0 })).toMatchObject({

@@ -37,13 +37,20 @@ export const verb = defineVerb({
 type Summary = Awaited<ReturnType<typeof summaryOf>>;
 
 async function summaryOf(document: TrustDocument) {
-  const { fingerprintOf, keysetClaims, keysetSignatures, rootClaims, rootSignatures } =
-    await import('../../identity/root-documents.ts');
+  const {
+    fingerprintOf,
+    firstFingerprintOf,
+    keysetClaims,
+    keysetSignatures,
+    rootClaims,
+    rootSignatures,
+  } = await import('../../identity/root-documents.ts');
   const { keys, ...root } = rootClaims(document);
   const keyset = keysetClaims(document);
   return {
     root: {
       fingerprint: fingerprintOf(document),
+      first_fingerprint: firstFingerprintOf(document),
       ...root,
       keys: keys.map(({ kid }) => kid),
       signatures: rootSignatures(document),
@@ -60,8 +67,17 @@ async function summaryOf(document: TrustDocument) {
 }
 
 function show(out: Output, { root, keyset }: Summary): void {
-  const { fingerprint, version, issuer, threshold, keys, expires_at } = root;
+  const {
+    fingerprint,
+    first_fingerprint: first,
+    version,
+    issuer,
+    threshold,
+    keys,
+    expires_at,
+  } = root;
   out.line(`root        ${fingerprint}`);
+  if (first !== fingerprint) out.line(`first root  ${first} (pin this one)`);
   out.line(`issuer      ${issuer}`);
   out.line(`version     ${version}, until ${expires_at}`);
   out.line(`threshold   ${threshold} of ${keys.length}: ${keys.join(' ')}`);

@@ -71,6 +71,12 @@ const WITHOUT_AUDIT =
 const NOTHING_NEWER =
   'the audit log has no entry after the backup: revocations after it are forgotten';
 
+/** Audit actions that end recovery codes when they apply again. */
+const RECOVERY_CODE_USES = [
+  'admin.identity.administrator.login',
+  'admin.identity.administrator.step_up',
+];
+
 function answerOf(restored: Restored, hasAudit: boolean): Answer {
   const forgotten = hasAudit ? NOTHING_NEWER : WITHOUT_AUDIT;
   const warnings = [
@@ -90,6 +96,14 @@ function answerOf(restored: Restored, hasAudit: boolean): Answer {
       if (restored.stopped_agents > 0) {
         out.line(
           `Schedules of ${formatCountOf(restored.stopped_agents, 'agent')} are off; start them with \`bots agents start\`.`,
+        );
+      }
+      out.line(
+        'Login sessions and unused enrollment codes have ended; codes of authenticator apps work again after a minute.',
+      );
+      if (RECOVERY_CODE_USES.some((action) => (restored.applied[action] ?? 0) > 0)) {
+        out.line(
+          'Administrators who used a recovery code after the backup have none left; `identity administrators reset NAME` makes new ones.',
         );
       }
       out.line(
