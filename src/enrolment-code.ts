@@ -15,6 +15,14 @@ export function isRootFingerprint(text: string): boolean {
   return /^[\w-]{43}$/.test(text);
 }
 
+/**
+ * Whether a text has the form of the part that the server redeems: 28 letters of Crockford's Base 32,
+ * in any case, with any hyphens and spaces, and with O, I and L for 0 and 1.
+ */
+export function isEnrolmentCode(text: string): boolean {
+  return /^[0-9A-TV-Z]{28}$/.test(text.toUpperCase().replaceAll(/[\s-]/g, ''));
+}
+
 export function formatEnrolmentText({ code, rootFingerprint }: EnrolmentText): string {
   return rootFingerprint === undefined ? code : `${code}.${rootFingerprint}`;
 }

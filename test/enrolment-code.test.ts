@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatEnrolmentText, parseEnrolmentText } from '../src/enrolment-code.ts';
+import { formatEnrolmentText, isEnrolmentCode, parseEnrolmentText } from '../src/enrolment-code.ts';
 
 const CODE = '9F3K-EFGH-JKMN-PQRS-TVWX-YZ23-4567';
 const ROOT = 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k';
@@ -15,5 +15,20 @@ test('an enrollment code carries the fingerprint of the root, and old codes stay
 test('a code with a truncated fingerprint is not accepted as a code without a root', () => {
   for (const text of [`${CODE}.`, `${CODE}.${ROOT.slice(0, -1)}`, `${CODE}.${ROOT}.${ROOT}`]) {
     expect(parseEnrolmentText(text)).toBeUndefined();
+  }
+});
+
+test('a code has 28 letters, however people type them', () => {
+  for (const text of [CODE, CODE.toLowerCase(), CODE.replaceAll('-', ' '), 'OIL0'.repeat(7)]) {
+    expect(isEnrolmentCode(text)).toBe(true);
+  }
+  for (const text of [
+    '',
+    'AAAA-BBBB',
+    `${CODE}8`,
+    CODE.replace('Z', 'U'),
+    CODE.replace('Z', '?'),
+  ]) {
+    expect(isEnrolmentCode(text)).toBe(false);
   }
 });

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { enrolDevice, rotateDevice } from '../api/devices.ts';
 import type { LeaseAnswer } from '../api/leases.ts';
-import { parseEnrolmentText, type EnrolmentText } from '../enrolment-code.ts';
+import { isEnrolmentCode, parseEnrolmentText, type EnrolmentText } from '../enrolment-code.ts';
 import { ServiceError } from '../errors.ts';
 import { anchorText } from '../gate/anchor.ts';
 import { ownMachineHash } from '../gate/machine-id.ts';
@@ -172,15 +172,15 @@ function ownerOf({ owner, leases }: License): LeaseOwner | undefined {
 /** @throws ServiceError `usage` */
 function parsedCode(text: string): EnrolmentText {
   const parsed = parseEnrolmentText(text);
-  if (parsed !== undefined) return parsed;
-  throw new ServiceError(
-    'usage',
-    'the code is truncated or mistyped: the part after the dot is not the fingerprint of a root',
-    {
-      reason: 'invalid_code',
-      remedy: 'Copy the whole code that `identity devices enroll-code` printed.',
-    },
-  );
+  if (parsed !== undefined && isEnrolmentCode(parsed.code)) return parsed;
+  const what =
+    parsed === undefined
+      ? 'the part after the dot is not the fingerprint of a root'
+      : 'it must have seven groups of four letters and digits';
+  throw new ServiceError('usage', `the code is truncated or mistyped: ${what}`, {
+    reason: 'invalid_code',
+    remedy: 'Copy the whole code that the issuer gave you, or ask the issuer for a new one.',
+  });
 }
 
 /**

@@ -228,7 +228,7 @@ async function findCode(db: Db, now: number, code: string, deviceId: string): Pr
 function badCode(reason: string, message: string): ServiceError {
   return new ServiceError('not_authenticated', message, {
     reason,
-    remedy: 'Ask for a new one: `service-local identity devices enroll-code`.',
+    remedy: 'Ask the issuer for a new enrollment code.',
   });
 }
 

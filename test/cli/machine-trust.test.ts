@@ -370,6 +370,9 @@ describe('enrollment', () => {
     const cut = await license('enroll', '--code', `${code}.abc`, '--json');
     expect(cut.code).toBe(2);
     expect(errorOf(cut)).toMatchObject({ reason: 'invalid_code' });
+    const short = await license('enroll', '--code', 'AAAA-BBBB', '--json');
+    expect(short.code).toBe(2);
+    expect(errorOf(short)).toMatchObject({ reason: 'invalid_code' });
   });
 
   test('at a server without a root fails where a root is pinned', async () => {
@@ -471,7 +474,7 @@ test('plain http to another host is used only where a person allows it', async (
   const exposed = { SERVICE_LOCAL_SERVER_URL: 'http://nobody.invalid' };
   await enroll();
   const verbs = [
-    ['license', 'enroll', '--code', 'ABCD'],
+    ['license', 'enroll', '--code', 'ABCD'.repeat(7)],
     ['license', 'renew', '--now'],
     ['license', 'rotate-key'],
     ['daemon', 'start'],

@@ -1,5 +1,8 @@
-import { allowing, INSECURE } from '../license.ts';
+import { allowing, INSECURE, viewLicense } from '../license.ts';
 import { defineVerb } from '../verb.ts';
+
+const NOT_ENROLLED =
+  'This machine is not enrolled and has no lease: the daemon waits until `service-local license enroll` has enrolled it.';
 
 export const verb = defineVerb({
   description:
@@ -7,11 +10,14 @@ export const verb = defineVerb({
   options: { insecure: INSECURE },
   settings: ['server_url'],
   examples: ['daemon start', 'daemon start --url https://licenses.example'],
-  async run({ settings, io }, _args, { insecure }) {
+  async run(context, _args, { insecure }) {
+    const { settings, io, message } = context;
     const { startDaemon, viewDaemon } = await import('../daemon.ts');
     const { home } = settings;
     const started = await startDaemon(allowing(settings, insecure), io.env);
     if (started !== undefined) {
+      const { held, renewedBy } = await viewLicense(context, Date.now());
+      if (held === undefined && renewedBy === 'nobody') message(NOT_ENROLLED);
       return {
         data: { pid: started, home, started: true },
         show: (out) => out.line(`The daemon runs as the process ${started}.`),

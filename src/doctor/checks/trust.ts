@@ -59,10 +59,10 @@ function remedyOf(
     return `Put back the keys that this machine accepted with \`service-local doctor --fix\`.${changed}`;
   }
   if (reason === 'keyset_expired') {
-    return `Ask the issuer to sign its keyset again (\`service-local identity root sign-keyset\`), and deliver it to ${path}.`;
+    return `Ask the issuer to sign its keyset again, and deliver it to ${path}.`;
   }
   if (pin !== undefined) {
-    return `Put the signed keyset of the issuer there; its server publishes it at /.well-known/license-keys.json. If it is signed by another root, ask the issuer for the fingerprint (\`service-local identity root show\`) and compare it with SERVICE_LICENSE_ROOT, ${pin}.`;
+    return `Put the signed keyset of the issuer there; its server publishes it at /.well-known/license-keys.json. If it is signed by another root, ask the issuer for the fingerprint and compare it with SERVICE_LICENSE_ROOT, ${pin}.`;
   }
   return isDevice
     ? 'Get the keys of the server with `service-local license renew --now`.'
@@ -137,7 +137,7 @@ function anchorFault(
   return {
     summary: `${path} does not descend from the pinned root ${files.pin}: ${detail}`,
     remedy:
-      'Compare SERVICE_LICENSE_ROOT with the fingerprint that the issuer gives you (`service-local identity root show`). If it is right, run `service-local license renew --now`; if the server has another root, enroll this machine again with `service-local license enroll`.',
+      'Compare SERVICE_LICENSE_ROOT with the fingerprint that the issuer gives you. If it is right, run `service-local license renew --now`; if the server has another root, enroll this machine again with `service-local license enroll`.',
   };
 }
 
