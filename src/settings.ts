@@ -669,8 +669,7 @@ function notAllowed(file: string, cause: NodeJS.ErrnoException): ServiceError {
       cause,
     });
   }
-  const { path, uid } = foreign;
-  const why = `${path} belongs to the user ${uid}, and this runs as ${user}`;
+  const why = `${foreign.path} belongs to the user ${foreign.uid}, and this runs as ${user}`;
   return new ServiceError('invalid_data', `${message}: ${why}`, {
     reason: 'unreadable',
     remedy: 'Run this as that user, or name another home directory in SERVICE_LOCAL_HOME.',
@@ -680,14 +679,14 @@ function notAllowed(file: string, cause: NodeJS.ErrnoException): ServiceError {
 
 /** The file, or the nearest directory above it that can be examined, if another user owns it. */
 function foreignOwner(
-  path: string,
+  place: string,
   user: number | undefined,
 ): { readonly path: string; readonly uid: number } | undefined {
   try {
-    const { uid } = statSync(path);
-    return user === undefined || uid === user ? undefined : { path, uid };
+    const { uid } = statSync(place);
+    return user === undefined || uid === user ? undefined : { path: place, uid };
   } catch {
-    return path === dirname(path) ? undefined : foreignOwner(dirname(path), user);
+    return place === dirname(place) ? undefined : foreignOwner(dirname(place), user);
   }
 }
 

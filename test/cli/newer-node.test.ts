@@ -206,10 +206,10 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
 
   it('refuses to open a license gate, and names the Node that it needs', () => {
     const api = pathToFileURL(join(directory, 'dist/src/gate/api.js'));
-    const program = `
+    const source = `
       import { openLicenseGate } from '${api.href}';
       await openLicenseGate({ enforced: true }).catch((error) => console.log(error.message));`;
-    const printed = execFileSync(oldNode!, ['--input-type=module', '-e', program], {
+    const printed = execFileSync(oldNode!, ['--input-type=module', '-e', source], {
       encoding: 'utf8',
       env: { HOME: directory },
     });
