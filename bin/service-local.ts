@@ -2,19 +2,20 @@
 // This file, and what it imports when the Node is too old, must parse and run on Node 18. What
 // needs a newer one, and what `--version` can do without, is behind `import()`.
 
-import { isNodeTooOld, OLDEST_NODE } from '../src/oldest-node.ts';
-
 const argv = process.argv.slice(2);
 
 if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) {
   const { packageVersion } = await import('../src/version.ts');
   console.log(packageVersion());
-} else if (isNodeTooOld()) {
-  const { runOnNewerNode } = await import('../src/cli/newer-node.ts');
-  runOnNewerNode(OLDEST_NODE);
 } else {
-  const { run } = await import('../src/cli/main.ts');
-  process.exitCode = await run(argv, process);
-  const { exitDespiteStuckThreads } = await import('../src/end-thread.ts');
-  await exitDespiteStuckThreads(process.exitCode);
+  const { isNodeTooOld, OLDEST_NODE } = await import('../src/oldest-node.ts');
+  if (isNodeTooOld()) {
+    const { runOnNewerNode } = await import('../src/cli/newer-node.ts');
+    runOnNewerNode(OLDEST_NODE);
+  } else {
+    const { run } = await import('../src/cli/main.ts');
+    process.exitCode = await run(argv, process);
+    const { exitDespiteStuckThreads } = await import('../src/end-thread.ts');
+    await exitDespiteStuckThreads(process.exitCode);
+  }
 }
