@@ -99,7 +99,7 @@ describe.each(mainlyOn('sqlite'))('with a root, a server on %s and a running dae
     const late = issuer.newMachine('late');
     const refused = await late.license('enroll', '--code', await issuer.enrollmentCode());
     expect(refused.code).not.toBe(0);
-    expect(refused.stderr).toMatch(/expired[^]*→ .*identity root sign-keyset/);
+    expect(refused.stderr).toMatch(/expired[^]*→ .*Ask the issuer to sign its keyset again/);
     const doctor = await machine.cli('doctor', '--json');
     expect(doctor.stdout).toMatch(/expired/);
 
