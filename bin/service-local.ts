@@ -8,10 +8,10 @@ if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) {
   const { packageVersion } = await import('../src/version.ts');
   console.log(packageVersion());
 } else {
-  const { isNodeTooOld, OLDEST_NODE } = await import('../src/oldest-node.ts');
+  const { isNodeTooOld, oldestNode } = await import('../src/version.ts');
   if (isNodeTooOld()) {
     const { runOnNewerNode } = await import('../src/cli/newer-node.ts');
-    runOnNewerNode(OLDEST_NODE);
+    runOnNewerNode(oldestNode());
   } else {
     const { run } = await import('../src/cli/main.ts');
     process.exitCode = await run(argv, process);

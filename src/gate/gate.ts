@@ -4,8 +4,8 @@ import { isId, type LeaseClaims } from '../lease/claims.ts';
 import { runningTime, type Boot, type RunningTime } from '../lease/known-time.ts';
 import { parseTime } from '../lease/time.ts';
 import { licenseFiles, parsePin, type LicenseFiles } from '../license-files.ts';
-import { isNodeTooOld, OLDEST_NODE } from '../oldest-node.ts';
 import { homeFrom } from '../settings.ts';
+import { isNodeTooOld, oldestNode } from '../version.ts';
 import { isAnnouncementOf } from './anchor.ts';
 import { systemBoot } from './boot.ts';
 import { leasesHere } from './lease-use.ts';
@@ -71,9 +71,9 @@ function refuseOldNode(): void {
   const found = process.versions.node;
   throw new ServiceError(
     'failure',
-    `the license gate needs Node ${OLDEST_NODE} or newer, not ${found}`,
+    `the license gate needs Node ${oldestNode()} or newer, not ${found}`,
     {
-      remedy: `Run the program with Node ${OLDEST_NODE} or newer.`,
+      remedy: `Run the program with Node ${oldestNode()} or newer.`,
     },
   );
 }
