@@ -59,7 +59,7 @@ export function parsePin(text: string, source: string): string {
     `${source} is not the fingerprint of a root: it must be 43 characters of A-Z a-z 0-9 - _`,
     {
       remedy:
-        'Use the fingerprint that `service-local identity root show` prints at the issuer, and compare it through a channel that is independent of the server.',
+        'Ask the issuer for the fingerprint of its root, and compare it through a channel that is independent of the server.',
     },
   );
 }

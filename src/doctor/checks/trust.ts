@@ -159,10 +159,10 @@ const EXPIRY_WARNING_MS = 60 * 86_400_000;
 
 function expiryOf({ root, keyset: signed }: MachineTrust, now: number): Fault | undefined {
   const documents = [
-    { what: 'root', claims: root?.claims, command: 'service-local identity root rotate' },
-    { what: 'keyset', claims: signed, command: 'service-local identity root sign-keyset' },
+    { what: 'root', claims: root?.claims },
+    { what: 'keyset', claims: signed },
   ];
-  for (const { what, claims, command } of documents) {
+  for (const { what, claims } of documents) {
     if (claims === undefined) continue;
     const left = parseTime(claims.expires_at)! - now;
     if (left >= EXPIRY_WARNING_MS) continue;
@@ -172,7 +172,7 @@ function expiryOf({ root, keyset: signed }: MachineTrust, now: number): Fault | 
         : `expired at ${claims.expires_at}`;
     return {
       summary: `the license ${what} of ${claims.issuer} ${when}; keys that this machine accepted keep working, but it accepts no new keys after that time`,
-      remedy: `Notify the issuer, who renews it with \`${command}\`.`,
+      remedy: `Ask the issuer to renew its ${what}.`,
     };
   }
   return undefined;
